@@ -1,5 +1,5 @@
-//! Generates P4Runtime's types and service from `proto/`. p4info's types are `p4info`'s. Their
-//! description is kept: it says what messages become once they are decoded.
+//! Generates P4Runtime's types and service from `proto/`; the types of p4info come from crate
+//! `p4info`. Keeps the descriptor set, from which the sizes of decoded messages are computed.
 
 use prost::Message;
 

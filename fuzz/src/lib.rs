@@ -1,4 +1,4 @@
-//! What must hold of every input. The targets of the fuzzer and the tests of this package call the
+//! Properties that hold for every input. The fuzz targets and the tests of this package call the
 //! same functions; a panic is a finding.
 
 mod network;
@@ -10,8 +10,8 @@ use wire::{
     UdpPacket, Vlan, VlanPacket,
 };
 
-/// Bytes of a frame or of any header in it: a view is refused or reads within its bytes, and the value
-/// of a view, written out, is read as the same value again.
+/// Frames and headers: a view is rejected, or reads only its own bytes. A value, emitted and parsed
+/// again, is the same.
 pub fn headers(input: &[u8]) {
     let _ = Headers::dissect(input);
     if let Ok(packet) = EthernetPacket::new_checked(input) {
@@ -62,7 +62,7 @@ fn srh(input: &[u8]) {
     assert_eq!(Srh::parse(&again), value);
 }
 
-/// A data plane's file: accepted, or refused with at least one mistake in words.
+/// Data plane files: accepted, or rejected with at least one error message.
 pub fn dataplane_file(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Err(problems) = model::dataplane::parse("fuzz.yaml", text) {
@@ -70,7 +70,7 @@ pub fn dataplane_file(input: &[u8]) {
     }
 }
 
-/// A topology's file: the same.
+/// Topology files: accepted, or rejected with at least one error message.
 pub fn topology_file(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Err(problems) = model::topology::parse("fuzz.yaml", text) {
@@ -78,8 +78,8 @@ pub fn topology_file(input: &[u8]) {
     }
 }
 
-/// A lab of another program, as each of them: refused in words, or a topology file that is accepted
-/// and has every note in it.
+/// Lab files of other programs, in each format: rejected with a message, or imported as a valid
+/// topology file that contains every note.
 pub fn imports(input: &[u8]) {
     use import::Format::{Containerlab, Kathara, Miniedit};
     let Ok(text) = std::str::from_utf8(input) else { return };
@@ -95,8 +95,8 @@ pub fn imports(input: &[u8]) {
     }
 }
 
-/// A tenant's program: understood, or refused in words; and what is understood has code that a machine
-/// takes, or is refused in words as well. It includes itself, as often as is allowed.
+/// P4 programs: checked, or rejected with a message. A checked program compiles to a verifiable
+/// object, or is rejected with a message. The program may include itself up to the nesting limit.
 pub fn p4_program(input: &[u8]) {
     struct Itself<'t>(&'t str);
 
@@ -119,10 +119,10 @@ pub fn p4_program(input: &[u8]) {
     }
 }
 
-/// An object: refused, or written and read again as it is.
+/// Objects: rejected, or unchanged after being written and read again.
 pub fn p4_object(input: &[u8]) {
     let Ok(mut object) = p4::object::read(input) else { return };
-    // Lines are written as we write them, wherever they come from.
+    // Line information is normalised on writing.
     object.lines = p4::object::Lines::default();
     if p4::object::verify(&object).is_ok() {
         let bytes = p4::object::write(&object).expect("what it refers to is there");
@@ -130,8 +130,8 @@ pub fn p4_object(input: &[u8]) {
     }
 }
 
-/// Memory that a VM shares: refused in words, or values with names, whose ages can be asked for whatever
-/// times it says.
+/// Shared memory of a VM: rejected with a message, or entries with valid names. Computing their
+/// ages never panics.
 pub fn vm_info(input: &[u8]) {
     let said = match vminfo::parse(input) {
         Ok(said) => said,

@@ -1,4 +1,4 @@
-//! Frames into an emulated network: two routers with a link between them that does everything, and a switch.
+//! Frames in an emulated network: two routers joined by a link with every impairment, and a switch.
 
 use emulator::queue::{CoDel, Discipline, Limit};
 use emulator::router::{Interface, Route, Router};
@@ -10,13 +10,13 @@ use wire::Mac;
 
 const MILLISECOND: Nanos = 1_000_000;
 const PORTS: usize = 3;
-/// Longer than a router asks for a neighbour, and a queue of this size takes.
+/// Longer than neighbour discovery and the draining of a full queue take.
 const END: Nanos = 600_000 * MILLISECOND;
 
-/// Frames one after another, each behind eight bytes that say what is done with it: the port where it comes in;
-/// milliseconds until then; what the kernel says of it (1: its checksum is unfinished, then four bits of how it is
-/// many); the size of its segments; where its transport begins; the offset of its checksum and, with the bits that
-/// this leaves, its length. Every packet is accounted for, at each part and in all.
+/// Input: frames, each after a header of eight bytes. The header contains the ingress port, the
+/// milliseconds until arrival, the offload flags (bit 0: unfinished checksum; bits 1 and 2: kind of
+/// segmentation), the segment size, the transport offset, the checksum offset, and the length (16
+/// bits, big-endian). Asserts that every packet is accounted for, in each component and in total.
 pub fn network(input: &[u8]) {
     let mut bed = Bed::new();
     let (mut now, mut rest) = (0, input);
@@ -53,7 +53,7 @@ struct Bed {
     links: Vec<LinkId>,
     came: u64,
     left: u64,
-    /// Whether one of them was many: links then count more than come.
+    /// True if a frame had several segments: links then count more packets than frames.
     many: bool,
 }
 
@@ -75,7 +75,7 @@ fn route(prefix: &str, interface: usize, via: &str) -> Route {
     }
 }
 
-/// Everything at once, but nothing that never ends.
+/// All impairments at once, with bounded delays.
 fn settings() -> Settings {
     Settings {
         impairments: Impairments {
@@ -141,7 +141,7 @@ impl Bed {
         let left = &mut self.left;
         self.network.advance(now, &mut |_, _, mut packet| {
             *left += u64::from(packet.count());
-            // What a socket is told of it, and what a receiver makes of it.
+            // Properties that sockets and receivers rely on.
             packet.finish();
             assert!(usize::from(packet.header_length()) <= packet.bytes().len());
             packet.split(|one| assert!(one.segments().is_none()));
@@ -154,7 +154,7 @@ impl Bed {
         }
     }
 
-    /// Packets that are somewhere.
+    /// Number of packets inside the network.
     fn inside(&self) -> u64 {
         let links = self.links.iter().map(|link| self.network.get(*link).inside() as u64);
         let waiting = self.routers.iter().filter_map(|router| self.network.router_at(*router));
@@ -162,7 +162,7 @@ impl Bed {
         links.sum::<u64>() + waiting.map(Router::waiting).sum::<u64>() + carried
     }
 
-    /// In = out, and what was dropped, and what is inside.
+    /// Checks that packets in equal packets out, dropped and inside.
     fn check(&self) {
         let (mut made, mut gone) = (self.came, self.left);
         for link in &self.links {

@@ -1,5 +1,5 @@
-//! The fuzzer's functions without the fuzzer: seeds, changed at random. `KAIDO_SEED` repeats a run,
-//! `KAIDO_CASES` says how many.
+//! Runs the fuzz targets without the fuzzer, on randomly mutated seeds. `KAIDO_SEED` reproduces a
+//! run, `KAIDO_CASES` sets the number of cases.
 
 use std::path::Path;
 
@@ -23,7 +23,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// One to eight changes: bits, bytes, pieces that go, come twice or come from another seed.
+/// Applies one to eight mutations: flips bits, replaces bytes, and removes, repeats or splices
+/// pieces.
 fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     for _ in 0..=random.below(8) {
         let at = random.below(input.len());
@@ -62,7 +63,7 @@ fn check(what: fn(&[u8]), seeds: &[Vec<u8>], cases: u64) {
     }
 }
 
-/// The files of a folder, and of those in it.
+/// Contents of the files in a directory tree.
 fn files(folder: &Path) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the folder is part of the sources") {

@@ -1,14 +1,14 @@
-//! The memory that all requests of a process take together.
+//! Memory budget shared by all requests of a process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A message that takes no more than this is not counted: arbitration and answers to pings go on when
-/// others have used the budget up.
+/// A message of at most this size is not counted, so that arbitration and ping replies still work
+/// when others have exhausted the budget.
 const FREE: u64 = 4096;
 
-/// The bytes for all requests of a process: a pool for privileged callers, and one for all others, who
-/// cannot use up the first.
+/// Memory budget for all requests of a process: one pool for privileged callers, and one for all
+/// others, who cannot exhaust the first.
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<[Pool; 2]>);
 
@@ -34,31 +34,32 @@ impl Pool {
 }
 
 impl Budget {
-    /// Pools of this many bytes.
+    /// Creates a budget with pools of these sizes in bytes.
     pub fn new(privileged: u64, others: u64) -> Self {
         Self(Arc::new([Pool::new(others), Pool::new(privileged)]))
     }
 
-    /// The number of bytes that requests hold now.
+    /// Number of bytes that requests hold now.
     pub fn used(&self) -> u64 {
         self.0.iter().map(|pool| pool.used.load(Ordering::Relaxed)).sum()
     }
 
-    /// A part that holds nothing yet.
+    /// Creates an empty reservation.
     pub(crate) fn hold(&self) -> Held {
         Held(Arc::new(Part { of: self.clone(), bytes: Default::default() }))
     }
 }
 
-/// A call's part of the budget: given back when the last clone is dropped. A request has it among its
-/// extensions, for jobs that outlive the call.
+/// A call's reservation in the budget, released when the last clone is dropped. It is an extension
+/// of the request, so that jobs can hold it beyond the end of the call.
 #[derive(Debug, Clone)]
 pub struct Held(Arc<Part>);
 
 #[derive(Debug)]
 struct Part {
     of: Budget,
-    /// Bytes from each pool: a caller may become privileged meanwhile. One task changes them.
+    /// Bytes from each pool: a caller may become privileged during the call. Only one task changes
+    /// them.
     bytes: [AtomicU64; 2],
 }
 
@@ -69,7 +70,7 @@ impl Part {
 }
 
 impl Held {
-    /// Has the part be this large, if it was smaller. False if the pool has no more.
+    /// Grows the reservation to at least this size. Returns false if the pool is exhausted.
     pub(crate) fn grow(&self, bytes: u64, is_privileged: bool) -> bool {
         let bytes = if bytes <= FREE { 0 } else { bytes };
         let more = bytes.checked_sub(self.0.has()).filter(|more| *more > 0);
@@ -82,7 +83,7 @@ impl Held {
         taken
     }
 
-    /// Gives back all beyond this number of bytes.
+    /// Shrinks the reservation to at most this size.
     pub(crate) fn shrink(&self, bytes: u64) {
         let bytes = if bytes <= FREE { 0 } else { bytes };
         let mut back = self.0.has().saturating_sub(bytes);

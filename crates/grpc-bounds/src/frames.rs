@@ -1,4 +1,4 @@
-//! gRPC's messages in the bytes of a request's body, each of which is walked.
+//! Splits a request body into gRPC messages, each of which is walked.
 //!
 //! ```text
 //!  0        1                                       5
@@ -25,11 +25,11 @@ pub(crate) struct Frames {
     method: Method,
     pub(crate) held: Held,
     head: Vec<u8>,
-    /// The message that is arriving.
+    /// Message being received.
     message: Option<Message>,
-    /// The memory of the messages that have arrived and were not asked beyond.
+    /// Memory of the received messages that the server may still hold.
     arrived: u64,
-    /// The number of messages that have ended.
+    /// Number of completely received messages.
     ended: u64,
 }
 
@@ -51,13 +51,13 @@ impl Frames {
         Self { shapes, method, held, head: Vec::new(), message: None, arrived: 0, ended: 0 }
     }
 
-    /// The number of the message that has begun and not ended, if there is one.
+    /// Index of the message being received, if there is one.
     pub(crate) fn within(&self) -> Option<u64> {
         let is_within = self.message.is_some() || !self.head.is_empty();
         is_within.then_some(self.ended)
     }
 
-    /// The server asks for more: of a stream it has no message any more but the one that is arriving.
+    /// The server requests the next message of a stream, so it has released all complete ones.
     pub(crate) fn asked(&mut self) {
         if self.method.is_streaming && self.arrived > 0 {
             self.arrived = 0;
@@ -65,7 +65,7 @@ impl Frames {
         }
     }
 
-    /// Looks at the next bytes.
+    /// Processes the next bytes.
     pub(crate) fn take(&mut self, bytes: &[u8], bounds: &Bounds) -> Result<(), Status> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -112,7 +112,7 @@ impl Frames {
         Ok(rest)
     }
 
-    /// Holds the message's memory, as far as it is known.
+    /// Reserves the memory of the message, as far as it is known.
     fn hold(&self, bounds: &Bounds) -> Result<(), Status> {
         let Some(message) = &self.message else { return Ok(()) };
         let memory = message.memory();

@@ -1,4 +1,4 @@
-//! The layer of a server that bounds the memory of its requests.
+//! Tower layer that bounds the memory of a server's requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,21 +17,22 @@ use crate::budget::{Budget, Held};
 use crate::frames::Frames;
 use crate::shapes::Shapes;
 
-/// The time within which a message that has begun arrives.
+/// Time limit for receiving a message, from its first byte.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
-/// The sender of a request: found once for each request, and asked for its bounds at each message.
+/// The caller of a request: determined once per request, and queried for its bounds at each
+/// message.
 pub trait Caller: Send + Sync + Unpin + 'static {
-    /// The caller of a request with these extensions.
+    /// Determines the caller from a request's extensions.
     fn of(extensions: &Extensions) -> Self;
 
-    /// The most that a message of its may take now.
+    /// Current bounds for one of this caller's messages.
     fn bounds(&self) -> Bounds;
 }
 
-/// Bounds that are the same for every caller.
+/// Bounds shared by all callers.
 impl Caller for Bounds {
-    /// The layer's bounds, which are among the extensions.
+    /// The layer's bounds, taken from the extensions.
     fn of(extensions: &Extensions) -> Self {
         let none = Self { length: 0, memory: 0, is_privileged: false };
         extensions.get().copied().unwrap_or(none)
@@ -42,7 +43,7 @@ impl Caller for Bounds {
     }
 }
 
-/// Bounds the memory of a server's requests (see the crate).
+/// Bounds the memory of a server's requests (see the crate documentation).
 #[derive(Debug)]
 pub struct Layer<C> {
     shapes: Arc<Shapes>,
@@ -59,14 +60,14 @@ impl<C> Clone for Layer<C> {
 }
 
 impl<C: Caller> Layer<C> {
-    /// A layer for a protocol, whose callers differ.
+    /// Creates a layer with bounds per caller.
     pub fn new(shapes: Arc<Shapes>, budget: Budget) -> Self {
         Self { shapes, budget, all: None, caller: std::marker::PhantomData }
     }
 }
 
 impl Layer<Bounds> {
-    /// A layer for a protocol, with the same bounds for all.
+    /// Creates a layer with the same bounds for all callers.
     pub fn same(shapes: Arc<Shapes>, budget: Budget, bounds: Bounds) -> Self {
         Self { all: Some(bounds), ..Self::new(shapes, budget) }
     }
@@ -80,7 +81,7 @@ impl<C: Caller, S> tower::Layer<S> for Layer<C> {
     }
 }
 
-/// A service whose requests are bounded.
+/// A service with bounded requests.
 #[derive(Debug)]
 pub struct Service<C, S> {
     layer: Layer<C>,
@@ -110,7 +111,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        // A method that the protocol does not have is refused by the server, unread.
+        // The server rejects unknown methods without reading the body.
         let Some(method) = self.layer.shapes.method(request.uri().path()) else {
             return Box::pin(self.inner.call(request));
         };
@@ -126,19 +127,19 @@ where
         let done = self.inner.call(request);
         Box::pin(async move {
             let done = done.await;
-            // The call has its part of the budget to here.
+            // Hold the reservation until the call has completed.
             drop::<Held>(held);
             done
         })
     }
 }
 
-/// A request's body whose messages are walked as they arrive.
+/// Request body that walks messages as they arrive.
 struct Bounded<C> {
     inner: Body,
     frames: Frames,
     caller: C,
-    /// The timer of the message that is arriving, and the message's number.
+    /// Timer of the message being received, and the index of that message.
     late: Option<(u64, Pin<Box<Sleep>>)>,
 }
 

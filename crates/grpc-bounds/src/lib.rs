@@ -1,11 +1,11 @@
-//! Bounds on the memory that gRPC requests take, counted before it is allocated.
+//! Bounds on the memory of gRPC requests, enforced before the memory is allocated.
 //!
-//! A protobuf message takes many times its length once it is decoded: two bytes can be an element of some
-//! hundred. [`Layer`] reads the bytes of a request as they arrive, and knows from the protocol's
-//! description ([`Shapes`]) the size of the structs that they become. A message beyond its caller's
-//! [`Bounds`] is refused with `RESOURCE_EXHAUSTED` before the rest of it is read. Messages share one
-//! [`Budget`] of the process. A call returns its part when the call, and each job that has a clone of its
-//! [`Held`], is done.
+//! A decoded protobuf message takes many times its encoded length: an element of two bytes can
+//! become several hundred. [`Layer`] reads the bytes of a request as they arrive, and computes the
+//! size of the decoded structs from the protocol's descriptors ([`Shapes`]). A message beyond its
+//! caller's [`Bounds`] is rejected with `RESOURCE_EXHAUSTED` before the rest of it is read. All
+//! messages of the process share one [`Budget`]. A call releases its reservation when the call and
+//! every job with a clone of its [`Held`] have completed.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -18,12 +18,12 @@ pub use budget::{Budget, Held};
 pub use layer::{Caller, Layer, Service};
 pub use shapes::Shapes;
 
-/// The most that one message may take.
+/// Limits of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Its length in bytes.
+    /// Maximum length in bytes.
     pub length: u64,
-    /// The memory of its bytes and of the decoded message.
+    /// Maximum memory of the encoded and the decoded message, in bytes.
     pub memory: u64,
     /// True for callers that use the privileged pool of the budget.
     pub is_privileged: bool,

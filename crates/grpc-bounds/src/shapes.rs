@@ -1,4 +1,4 @@
-//! The memory that messages take once prost has decoded them, from their description.
+//! Sizes of messages as decoded by prost, computed from their descriptors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +6,16 @@ use prost_reflect::{DescriptorError, DescriptorPool, FieldDescriptor, Kind, Mess
 
 use crate::walk::Walk;
 
-/// Bytes of a `String` or a `Vec` in a message.
+/// Size of a `String` or a `Vec` in a struct.
 const CONTAINER: u64 = 24;
-/// Bytes of a map in a message.
+/// Size of a map in a struct.
 const MAP: u64 = 48;
-/// Bytes of a pointer, and of a discriminant.
+/// Size of a pointer or of a discriminant.
 const WORD: u64 = 8;
-/// Bytes of an allocation beside its content, and of a map's entry beside key and value.
+/// Overhead of an allocation, and of a map entry, in bytes.
 pub(crate) const OVERHEAD: u64 = 32;
 
-/// The decoded sizes of a protocol's messages, and the inputs of its methods.
+/// Decoded sizes of a protocol's messages, and the input types of its methods.
 #[derive(Debug)]
 pub struct Shapes {
     pub(crate) messages: Vec<Message>,
@@ -23,7 +23,7 @@ pub struct Shapes {
     methods: BTreeMap<String, Method>,
 }
 
-/// A method's input.
+/// Input of a method.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Method {
     pub(crate) input: usize,
@@ -32,15 +32,15 @@ pub(crate) struct Method {
 
 #[derive(Debug, Default)]
 pub(crate) struct Message {
-    /// Bytes of its struct.
+    /// Size of the struct in bytes.
     pub(crate) size: u64,
     /// Fields by number.
     pub(crate) fields: BTreeMap<u32, Field>,
-    /// The number of its fields that are counted: those that grow, and messages.
+    /// Number of counted fields: repeated fields and messages.
     pub(crate) counted: usize,
 }
 
-/// The content of a field on the wire.
+/// Wire format of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Varint,
@@ -54,27 +54,28 @@ pub(crate) enum Content {
 pub(crate) struct Field {
     pub(crate) content: Content,
     pub(crate) place: Place,
-    /// Its number among its message's counted fields.
+    /// Index among the counted fields of the message.
     pub(crate) count: usize,
 }
 
-/// The place of a field's value.
+/// Location of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In its message's struct.
+    /// Inline in the struct.
     Inline,
-    /// In an allocation of this many bytes.
+    /// In a separate allocation of this size.
     Boxed(u64),
-    /// In a `Vec` of elements of this many bytes.
+    /// In a `Vec` with elements of this size.
     Element(u64),
 }
 
 impl Shapes {
-    /// The shapes of a protocol: an encoded `FileDescriptorSet`, of which prost made the types.
+    /// Computes the shapes of a protocol from its encoded `FileDescriptorSet`, the one from which
+    /// prost generated the types.
     ///
     /// # Errors
     ///
-    /// The bytes are not such a set.
+    /// Fails if the bytes are not a valid descriptor set.
     pub fn new(described: &[u8]) -> Result<Self, DescriptorError> {
         let pool = DescriptorPool::decode(described)?;
         let all: Vec<MessageDescriptor> = pool.all_messages().collect();
@@ -93,13 +94,13 @@ impl Shapes {
         Ok(Self { messages, names: builder.numbers, methods })
     }
 
-    /// The method of a request's path; none if the protocol has no such method.
+    /// Method of a request path; `None` if the protocol has no such method.
     pub(crate) fn method(&self, path: &str) -> Option<Method> {
         self.methods.get(path).copied()
     }
 
-    /// The memory that decoding a message takes, by the message's full name; none if the protocol has no
-    /// such message, or these are not its bytes.
+    /// Memory that decoding a message takes, by the full name of the message type. `None` if the
+    /// protocol has no such type, or if the bytes are malformed.
     pub fn memory(&self, message: &str, bytes: &[u8]) -> Option<u64> {
         let mut walk = Walk::new(self, *self.names.get(message)?, bytes.len() as u64);
         walk.take(self, bytes).ok()?;
@@ -142,10 +143,10 @@ impl Builder {
     }
 }
 
-/// Bytes of an element of a repeated field, or of a map's entry.
+/// Size of an element of a repeated field, or of a map entry.
 fn element(field: &FieldDescriptor) -> u64 {
     match field.kind() {
-        // A hash table is at most 7/8 full, and doubles.
+        // Hash tables have a load factor of at most 7/8, and double.
         Kind::Message(entry) if field.is_map() => 2 * (size(&entry) + OVERHEAD),
         Kind::Message(of) => size(&of),
         Kind::String | Kind::Bytes => CONTAINER,
@@ -153,8 +154,8 @@ fn element(field: &FieldDescriptor) -> u64 {
     }
 }
 
-/// Bytes of a message's struct: no less than Rust makes it, which puts its fields into an order without
-/// padding but at the end.
+/// Size of a message's struct, an upper bound: Rust orders fields so that there is padding only at
+/// the end.
 fn size(message: &MessageDescriptor) -> u64 {
     let of_oneofs = message
         .oneofs()
@@ -166,7 +167,7 @@ fn size(message: &MessageDescriptor) -> u64 {
     of_oneofs.chain(of_fields).sum::<u64>().next_multiple_of(WORD)
 }
 
-/// Bytes of a field in its message's struct.
+/// Size of a field in its message's struct.
 fn inline(field: &FieldDescriptor) -> u64 {
     match field.kind() {
         _ if field.is_map() => MAP,
@@ -180,13 +181,13 @@ fn inline(field: &FieldDescriptor) -> u64 {
                 Kind::Fixed64 | Kind::Sfixed64 | Kind::Double => WORD,
                 _ => WORD / 2,
             };
-            // An `Option` has a discriminant.
+            // The discriminant of an `Option`.
             if field.supports_presence() { 2 * number } else { number }
         }
     }
 }
 
-/// True for a field that prost boxes: its message contains the field's own message, in place.
+/// True for a field that prost boxes because its message type contains the parent type inline.
 fn is_boxed(field: &FieldDescriptor) -> bool {
     let Kind::Message(of) = field.kind() else { return false };
     if field.is_list() || field.is_map() {

@@ -1,11 +1,11 @@
-//! A walk over a message's bytes as they arrive, which counts the memory that decoding will take.
+//! Incremental walk over an encoded message that counts the memory of decoding it.
 
 use crate::shapes::{Content, Field, OVERHEAD, Place, Shapes};
 
-/// Messages within messages: as many as prost decodes.
+/// Maximum nesting depth, the same as prost's.
 const DEPTH: usize = 100;
 
-/// An error in the bytes of a message.
+/// An error in an encoded message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("a number has more than 64 bits")]
@@ -14,31 +14,33 @@ pub(crate) enum Malformed {
     WireType(u8),
     #[error("a field is longer than its message")]
     Length,
-    /// Decoders merge both, and vectors in there grow on: no encoder writes that.
+    /// Decoders merge duplicates, which lets nested vectors grow further. Encoders never write
+    /// them.
     #[error("a field that has one message has two")]
     Twice,
     #[error("messages are nested more than {DEPTH} deep")]
     Depth,
 }
 
-/// A message whose end has not come.
+/// A message that has not ended.
 #[derive(Debug)]
 struct Level {
     message: usize,
-    /// The place of its end.
+    /// Offset of its end.
     end: u64,
-    /// The place of its counted fields' counts.
+    /// Index of its first counter.
     counts: usize,
 }
 
-/// The next byte's part.
+/// State of the parser at the next byte.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Key(Varint),
-    /// A number that is a field's value.
+    /// Varint value of a field.
     Number(Option<Field>),
     Length(Option<Field>, Varint),
-    /// Bytes that say nothing more; of a packed field, each element has its last byte.
+    /// Payload without further structure; in a packed field, the last byte of each element is
+    /// counted.
     Pass(u64, Option<Field>),
 }
 
@@ -49,7 +51,7 @@ struct Varint {
 }
 
 impl Varint {
-    /// Takes a byte; the number, if it was its last.
+    /// Consumes a byte; returns the number after its last byte.
     fn take(&mut self, byte: u8) -> Result<Option<u64>, Malformed> {
         if self.shift > 63 {
             return Err(Malformed::Varint);
@@ -70,12 +72,12 @@ pub(crate) struct Walk {
     step: Step,
     at: u64,
     memory: u64,
-    /// The largest allocation that is copied while its `Vec` grows.
+    /// Largest allocation that is copied while its `Vec` grows.
     copied: u64,
 }
 
 impl Walk {
-    /// The walk over a message of `length` bytes.
+    /// Creates a walk over a message of `length` bytes.
     pub(crate) fn new(shapes: &Shapes, message: usize, length: u64) -> Self {
         let shape = &shapes.messages[message];
         Self {
@@ -88,12 +90,12 @@ impl Walk {
         }
     }
 
-    /// The memory that decoding the walked bytes takes.
+    /// Memory for decoding the bytes walked so far.
     pub(crate) fn memory(&self) -> u64 {
         self.memory.saturating_add(self.copied)
     }
 
-    /// Walks over the next bytes, which do not go beyond the message.
+    /// Walks over the next bytes, which have to be within the message.
     pub(crate) fn take(&mut self, shapes: &Shapes, bytes: &[u8]) -> Result<(), Malformed> {
         let mut rest = bytes;
         while let Some((byte, others)) = rest.split_first() {
@@ -138,13 +140,13 @@ impl Walk {
                     self.delimited(shapes, field, length)?;
                 }
             }
-            // Taken in `take`, many at once.
+            // Handled in `take`, several bytes at once.
             Step::Pass(..) => {}
         }
         Ok(())
     }
 
-    /// Ends the messages, and the bytes that say nothing, that end here.
+    /// Closes payloads and messages that end at the current offset.
     fn settle(&mut self) {
         if let Step::Pass(0, _) = self.step {
             self.step = KEY;
@@ -161,13 +163,13 @@ impl Walk {
         }
     }
 
-    /// A field begins (protobuf.dev/programming-guides/encoding).
+    /// Processes a field key (protobuf.dev/programming-guides/encoding).
     fn key(&mut self, shapes: &Shapes, key: u64) -> Result<(), Malformed> {
         let number = u32::try_from(key >> 3).ok();
         let level = self.levels.last();
         let shape = level.map(|level| &shapes.messages[level.message]);
         let field = number.and_then(|number| shape?.fields.get(&number)).copied();
-        // A value of another wire type than the field's is an error of the decoder's.
+        // The decoder rejects a value with a wire type other than the field's.
         let of = |content: Content| field.filter(|field| field.content == content);
         match (key & 7) as u8 {
             0 => self.step = Step::Number(of(Content::Varint)),
@@ -191,14 +193,14 @@ impl Walk {
         Ok(())
     }
 
-    /// The end of the next `length` bytes, which is within their message.
+    /// Offset of the end of the next `length` bytes, which have to be within their message.
     fn end(&self, length: u64) -> Result<u64, Malformed> {
         let end = self.at.checked_add(length).ok_or(Malformed::Length)?;
         let fits = self.levels.last().is_some_and(|level| end <= level.end);
         if fits { Ok(end) } else { Err(Malformed::Length) }
     }
 
-    /// A field with a length in front.
+    /// Processes a length-delimited field.
     fn delimited(
         &mut self,
         shapes: &Shapes,
@@ -226,7 +228,7 @@ impl Walk {
                 self.levels.push(Level { message, end, counts });
                 self.step = KEY;
             }
-            // Packed.
+            // A packed field.
             Content::Varint => self.step = Step::Pass(length, Some(field)),
             Content::Fixed32 => self.grow(field, length / 4),
             Content::Fixed64 => self.grow(field, length / 8),
@@ -234,7 +236,7 @@ impl Walk {
         Ok(())
     }
 
-    /// One value of a field.
+    /// Counts one value of a field.
     fn one(&mut self, field: Option<Field>) {
         match field {
             Some(Field { place: Place::Boxed(size), .. }) => self.add(size + OVERHEAD),
@@ -243,7 +245,7 @@ impl Walk {
         }
     }
 
-    /// A message of a field that has one.
+    /// Counts a singular message; a duplicate is an error.
     fn once(&mut self, field: Field) -> Result<(), Malformed> {
         let Some(level) = self.levels.last() else { return Ok(()) };
         let count = &mut self.counts[level.counts + field.count];
@@ -254,7 +256,8 @@ impl Walk {
         Ok(())
     }
 
-    /// More elements of a field, if it has elements: a `Vec` has room for four at first, and doubles.
+    /// Counts more elements of a repeated field: a `Vec` starts with a capacity of four, and
+    /// doubles.
     fn grow(&mut self, field: Field, by: u64) {
         let Place::Element(size) = field.place else { return };
         let Some(level) = self.levels.last() else { return };
@@ -273,7 +276,7 @@ impl Walk {
     }
 }
 
-/// Elements that a `Vec` of `count` elements has room for.
+/// Capacity of a `Vec` with `count` elements.
 fn room(count: u64) -> u64 {
     if count == 0 { 0 } else { count.max(4).checked_next_power_of_two().unwrap_or(u64::MAX) }
 }

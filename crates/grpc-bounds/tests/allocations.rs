@@ -1,4 +1,4 @@
-//! Whatever bytes are decoded, prost allocates no more than was counted.
+//! Test that prost never allocates more than was counted, for random bytes.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,31 +11,31 @@ use prost_reflect::DescriptorPool;
 use prost_types::FileDescriptorProto;
 
 thread_local! {
-    /// Bytes that this thread has now, and the most that it had.
+    /// Bytes allocated by this thread: current and peak.
     static BYTES: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
 }
 
 struct Counting;
 
 fn count(by: i64) {
-    // A thread that ends has no place for it any more.
+    // Thread-local storage is not available while a thread exits.
     let _ = BYTES.try_with(|bytes| {
         let (now, most) = bytes.get();
         bytes.set((now + by, most.max(now + by)));
     });
 }
 
-// SAFETY: all is the system's; counting allocates nothing.
+// SAFETY: delegates to the system allocator; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that decoding takes, whatever comes of it.
+/// Peak memory of decoding, successful or not.
 fn decoded(bytes: &[u8]) -> i64 {
     let (before, _) = BYTES.get();
     BYTES.set((before, before));
@@ -53,7 +53,7 @@ fn decoded(bytes: &[u8]) -> i64 {
     most - before
 }
 
-/// Fields: mostly of numbers that messages have, mostly of lengths that are right.
+/// Encoded fields, mostly with valid numbers and correct lengths.
 fn fields() -> impl Strategy<Value = Vec<u8>> {
     let number = prop_oneof![9 => 1..16_u8, 1 => Just(0)];
     let leaf = prop_oneof![
@@ -90,7 +90,7 @@ fn prost_allocates_no_more_than_was_counted() {
     let (most, counted) = (Cell::new(0), Cell::new(0));
     let config = ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() };
     proptest!(config, |(bytes in fields())| {
-        // A message that is not walked to its end is refused, and never decoded.
+        // A message that fails the walk is rejected and never decoded.
         let Some(memory) = shapes.memory("google.protobuf.FileDescriptorProto", &bytes) else {
             return Ok(());
         };

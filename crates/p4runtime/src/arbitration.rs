@@ -1,4 +1,5 @@
-//! Who is primary ("Client Arbitration and Controller Replication"), and what clients are sent.
+//! Election of the primary ("Client Arbitration and Controller Replication"), and outgoing stream
+//! messages.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +14,39 @@ use crate::v1::{
     stream_error, stream_message_response::Update,
 };
 
-/// The messages that wait for a client at most.
+/// Capacity of a client's outgoing queue, in messages.
 pub const QUEUE: usize = 1024;
 
-/// Of these, what is left to arbitration and errors: packets and digests are dropped before.
+/// Part of the queue reserved for arbitration and errors; packet-ins and digest lists are dropped
+/// before.
 const RESERVED: usize = 256;
 
-/// The clients that a device has at most.
+/// Maximum number of clients of a device.
 pub const MOST_CLIENTS: usize = 64;
 
-/// A client's stream.
+/// Stream of a client.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) election: Option<u128>,
     pub(crate) peer: Peer,
-    /// There while the client is primary.
+    /// Present while the client is primary.
     pub(crate) primary: Option<Primary>,
     pub(crate) out: mpsc::Sender<StreamMessageResponse>,
-    /// Ends the stream with an error, once everything that waits is sent.
+    /// Ends the stream with an error, after all queued messages.
     pub(crate) end: oneshot::Sender<Status>,
     /// Dropped with the client, which ends its session.
     pub(crate) _alive: oneshot::Sender<()>,
-    /// Packets and digests that found no room, and were not yet told of.
+    /// Number of dropped packet-ins and digest lists not yet reported to the client.
     pub(crate) dropped: u64,
 }
 
-/// A device's clients, all of the default role.
+/// Clients of a device, all with the default role.
 #[derive(Debug)]
 pub(crate) struct Clients {
     device: u64,
     next: u64,
     live: BTreeMap<u64, Client>,
-    /// The highest election id that was ever seen.
+    /// Highest election id ever seen.
     highest: Option<u128>,
 }
 
@@ -53,8 +55,8 @@ impl Clients {
         Self { device, next: 0, live: BTreeMap::new(), highest: None }
     }
 
-    /// A new client, with its first arbitration update. It has a number of its own from then on; if
-    /// it is refused, its stream is ended.
+    /// Adds a client with its first arbitration update, and returns its number. Ends the stream if
+    /// the update is rejected.
     pub(crate) fn join(&mut self, client: Client) -> Result<u64, Error> {
         let refused = match () {
             () if self.live.len() >= MOST_CLIENTS => Some(Error::TooManyClients(MOST_CLIENTS)),
@@ -72,7 +74,7 @@ impl Clients {
         Ok(number)
     }
 
-    /// Another arbitration update of a client's. If it is refused, its stream is ended.
+    /// Handles another arbitration update of a client. Ends the stream if the update is rejected.
     pub(crate) fn update(&mut self, number: u64, election: Option<u128>) {
         if let Some(error) = self.taken(election, Some(number)) {
             return self.close(number, error);
@@ -102,7 +104,7 @@ impl Clients {
         }
     }
 
-    /// A client's stream has ended.
+    /// Removes a client after its stream has ended.
     pub(crate) fn leave(&mut self, number: u64) {
         let was_primary = self.primary() == Some(number);
         if self.live.remove(&number).is_some() && was_primary {
@@ -114,7 +116,7 @@ impl Clients {
     pub(crate) fn close(&mut self, number: u64, error: Error) {
         let was_primary = self.primary() == Some(number);
         if let Some(client) = self.live.remove(&number) {
-            // One that is gone hears nothing.
+            // Fails if the client has disconnected.
             let _ = client.end.send(error.into());
             if was_primary {
                 self.tell_all();
@@ -122,19 +124,19 @@ impl Clients {
         }
     }
 
-    /// The client with the highest id that was ever seen, if it is still there.
+    /// The client with the highest election id ever seen, if it is connected.
     pub(crate) fn primary(&self) -> Option<u64> {
         let highest = self.highest?;
         let primary = self.live.iter().find(|(_, client)| client.election == Some(highest));
         primary.map(|(number, _)| *number)
     }
 
-    /// Whether a request with this id comes from the primary.
+    /// Returns true if a request with this election id comes from the primary.
     pub(crate) fn is_primary(&self, election: Option<u128>) -> bool {
         election.is_some() && election == self.highest && self.primary().is_some()
     }
 
-    /// Notes at its connection whether each client is primary, before any is told.
+    /// Updates the primary mark of each client's connection, before any client is notified.
     fn mark(&mut self) {
         let primary = self.primary();
         for (number, client) in &mut self.live {
@@ -145,7 +147,7 @@ impl Clients {
         }
     }
 
-    /// Everybody; the primary last, when all others know.
+    /// Notifies all clients, the primary last.
     fn tell_all(&mut self) {
         let primary = self.primary();
         let others = self.live.keys().copied().filter(|number| Some(*number) != primary);
@@ -153,7 +155,7 @@ impl Clients {
         self.tell(&all);
     }
 
-    /// Says how the election stands.
+    /// Sends the state of the election to these clients.
     fn tell(&mut self, numbers: &[u64]) {
         let primary = self.primary();
         for number in numbers {
@@ -174,7 +176,8 @@ impl Clients {
         }
     }
 
-    /// Sends what must not be lost. A client that has no room for it is told so, and closed.
+    /// Queues a message that must not be lost. If the queue is full, the client is disconnected
+    /// with an error.
     pub(crate) fn send(&mut self, number: u64, update: Update) {
         let Some(client) = self.live.get(&number) else { return };
         let message = StreamMessageResponse { update: Some(update) };
@@ -187,7 +190,8 @@ impl Clients {
         }
     }
 
-    /// Sends the primary what packets cause, which may be lost: it is told how much was.
+    /// Queues a packet-in or digest list for the primary. If it is dropped, the next message
+    /// reports the number of drops.
     pub(crate) fn offer(&mut self, update: Update) -> bool {
         let Some(number) = self.primary() else { return false };
         let Some(client) = self.live.get_mut(&number) else { return false };
@@ -205,7 +209,7 @@ impl Clients {
     }
 }
 
-/// What became of something that a client has sent on its stream.
+/// Builds an error report for a stream message of a client.
 pub(crate) fn stream_error(error: &Error, details: stream_error::Details) -> Update {
     Update::Error(StreamError {
         canonical_code: error.code() as i32,

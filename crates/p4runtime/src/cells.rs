@@ -1,4 +1,4 @@
-//! Updates of what is no table: counters, meters, registers, value sets, digests, checked.
+//! Validates updates of counters, meters, registers, value sets and digests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::store::{Effect, MeterState, Row, Store, TableState};
 use crate::v1::{self, update};
 use crate::write::{Place, Plan};
 
-/// A number of cells' own, or all of them.
+/// Validates an index; `None` for all cells.
 pub(crate) fn index(
     index: Option<&v1::Index>,
     name: &str,
@@ -34,13 +34,13 @@ fn negative(name: &str) -> Error {
     Error::Negative { of: name.to_owned(), what: "number of packets, bytes or units" }
 }
 
-/// What a client says that was counted.
+/// Validates counter data.
 pub(crate) fn count(data: &v1::CounterData, name: &str) -> Result<Count, Error> {
     let number = |number: i64| u64::try_from(number).map_err(|_| negative(name));
     Ok(Count { packets: number(data.packet_count)?, bytes: number(data.byte_count)? })
 }
 
-/// A meter's rates; none if everything is green.
+/// Validates a meter configuration; `None` if all packets are green.
 pub(crate) fn meter(
     config: Option<&v1::MeterConfig>,
     kind: meter_spec::Type,
@@ -80,7 +80,7 @@ fn only_modify(kind: update::Type, what: &'static str) -> Result<(), Error> {
     }
 }
 
-/// Refuses what meters count for each colour: nobody counts it.
+/// Rejects per-colour meter counters, which are not implemented.
 pub(crate) fn no_colours(data: Option<&v1::MeterCounterData>) -> Result<(), Error> {
     data.map_or(Ok(()), |_| Err(Error::Unsupported("counters of meters' colours")))
 }
@@ -149,7 +149,7 @@ pub(crate) fn plan_meter(
     Ok(Plan { change: Some(change), effect, place: Place::Cell(id, at) })
 }
 
-/// The table that a direct counter or meter belongs to, and its entry.
+/// Table and entry of a direct counter or meter.
 fn direct_of<'a>(
     pipeline: &'a Pipeline,
     store: &'a Store,
@@ -242,7 +242,8 @@ pub(crate) fn plan_value_set(
     Ok(Plan { change: Some(change), effect, place: Place::Cell(id, None) })
 }
 
-/// Digests are turned on and off here, not by the device.
+/// Plans an update of a digest. Digests are enabled and disabled in this service, not in the
+/// device.
 pub(crate) fn plan_digest(
     pipeline: &Pipeline,
     store: &Store,

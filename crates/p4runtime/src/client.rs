@@ -1,4 +1,4 @@
-//! How clients reach a server.
+//! Client connections to a server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,34 +12,34 @@ use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-/// The address of a server.
+/// Address of a server.
 #[derive(Debug, Clone)]
 pub enum Address {
-    /// At a Unix socket.
+    /// Unix socket.
     Unix(PathBuf),
-    /// At an address, in the clear.
+    /// TCP without encryption.
     Insecure(SocketAddr),
-    /// At a host and port, by TLS.
+    /// TCP with TLS.
     Tls {
         /// `HOST:PORT`.
         address: String,
-        /// The name that its certificate has.
+        /// Host name to verify against the server's certificate.
         name: ServerName<'static>,
-        /// This side.
+        /// TLS configuration of the client.
         config: Arc<ClientConfig>,
     },
 }
 
-/// Connects to a server, which has this long for it and for each answer to begin.
+/// Connects to a server. `patience` limits the time for connecting, and for each response to begin.
 ///
 /// # Errors
 ///
-/// It does not answer.
+/// Fails if the server does not answer.
 pub async fn connect(
     address: Address,
     patience: Duration,
 ) -> Result<Channel, tonic::transport::Error> {
-    // The URI is never resolved: each connector knows where to go.
+    // The URI is not resolved: each connector has its own address.
     let endpoint = Endpoint::from_static("http://p4runtime");
     let endpoint = endpoint.connect_timeout(patience).timeout(patience);
     match address {

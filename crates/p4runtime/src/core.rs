@@ -1,4 +1,4 @@
-//! A device and all that belongs to it, on a thread of its own.
+//! State of a device, owned by a dedicated thread.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -22,20 +22,20 @@ use crate::v1::{
 use crate::values::{self, Bits};
 use crate::write::{self, Sink};
 
-/// Requests that wait for a device at most; others wait to be taken from the network.
+/// Capacity of a device's job queue; further requests are not read from the network.
 const WAITING: usize = 64;
 
-/// The changes that are kept for COMMIT.
+/// Maximum number of changes saved for COMMIT.
 const MOST_SAVED: usize = 1 << 20;
 
-/// A program and what its tables have.
+/// A program with its table state.
 pub(crate) struct State {
     pub(crate) config: Arc<ForwardingPipelineConfig>,
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) store: Store,
 }
 
-/// A program that waits for COMMIT.
+/// A saved program, before COMMIT.
 pub(crate) struct Saved<P> {
     pub(crate) state: State,
     pub(crate) prepared: P,
@@ -56,17 +56,17 @@ impl<D: Device> Core<D> {
         Self { device, active: None, saved: None, clients, digests }
     }
 
-    /// The program that reads and writes mean: the saved one, if there is one.
+    /// The program that reads and writes refer to: the saved one, if there is one.
     pub(crate) fn meant(&self) -> Option<&State> {
         self.saved.as_ref().map(|saved| &saved.state).or(self.active.as_ref())
     }
 
-    /// Fails for all but the primary.
+    /// Fails unless the election id is the primary's.
     pub(crate) fn only_primary(&self, election: Option<u128>) -> Result<(), Error> {
         self.clients.is_primary(election).then_some(()).ok_or(Error::NotPrimary)
     }
 
-    /// One answer for each update.
+    /// Executes a write batch. Returns one result for each update.
     pub(crate) fn write(
         &mut self,
         election: Option<u128>,
@@ -82,8 +82,8 @@ impl<D: Device> Core<D> {
         Ok(write::batch(&state.pipeline, &mut state.store, sink, updates, together))
     }
 
-    /// What was found, and one answer for each entity that was asked for. Ends early if nobody waits
-    /// for it any more.
+    /// Executes a read. Returns the entities found, and one result for each requested entity. Ends
+    /// early if the client has disconnected.
     #[expect(clippy::type_complexity, reason = "three things that belong together once")]
     pub(crate) fn read(
         &mut self,
@@ -106,7 +106,7 @@ impl<D: Device> Core<D> {
 
     // ---- packets and digests ----
 
-    /// A packet from a client. Only the primary's goes on.
+    /// Handles a packet-out. Only the primary's are sent.
     pub(crate) fn packet_out(&mut self, client: u64, packet: PacketOut) {
         if let Err(error) = self.try_packet_out(client, &packet) {
             let details =
@@ -135,7 +135,7 @@ impl<D: Device> Core<D> {
         self.clients.send(client, stream_error(&error, details));
     }
 
-    /// What the device has to tell. Says when it wants to be asked again.
+    /// Handles events of the device. Returns the time of the next digest timeout.
     pub(crate) fn events(&mut self, events: Vec<Event>, now: Instant) -> Option<Instant> {
         for event in events {
             match event {
@@ -178,13 +178,13 @@ impl<D: Device> Core<D> {
             timestamp: since.as_nanos() as i64,
         };
         if !self.clients.offer(Told::Digest(message)) {
-            // Nobody has it: it may come again.
+            // The list was dropped, so its values may be reported again.
             self.digests.acknowledge(list.digest, list.list);
         }
     }
 }
 
-/// What goes along with a packet, whole and in p4info's order.
+/// Validates packet metadata: complete, and in p4info order.
 fn metadata(params: &[Param], given: &[PacketMetadata]) -> Result<Vec<(u32, Bits)>, Error> {
     if let Some(other) =
         given.iter().find(|one| !params.iter().any(|param| param.id == one.metadata_id))
@@ -207,7 +207,7 @@ fn metadata(params: &[Param], given: &[PacketMetadata]) -> Result<Vec<(u32, Bits
 
 type Job<D> = Box<dyn FnOnce(&mut Core<D>) + Send>;
 
-/// Tells of a thread that ends by a panic.
+/// Reports a panic of the thread.
 struct TellPanic(u64, watch::Sender<Option<u64>>);
 
 impl Drop for TellPanic {
@@ -218,7 +218,7 @@ impl Drop for TellPanic {
     }
 }
 
-/// How a device is reached.
+/// Handle of a device's thread.
 pub(crate) struct Handle<D: Device>(mpsc::Sender<Job<D>>);
 
 impl<D: Device> Clone for Handle<D> {
@@ -228,7 +228,7 @@ impl<D: Device> Clone for Handle<D> {
 }
 
 impl<D: Device> Handle<D> {
-    /// Starts a device's thread, and the task that passes on what it tells.
+    /// Starts a device's thread, and the task that forwards its events.
     pub(crate) fn start(
         number: u64,
         mut device: D,
@@ -249,12 +249,12 @@ impl<D: Device> Handle<D> {
         Ok(handle)
     }
 
-    /// The task that passes on events does not keep the device alive.
+    /// The task that forwards events does not keep the device alive.
     fn downgrade(&self) -> mpsc::WeakSender<Job<D>> {
         self.0.downgrade()
     }
 
-    /// Has something done on the device's thread.
+    /// Runs a job on the device's thread.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Core<D>) -> T + Send + 'static,
@@ -262,7 +262,7 @@ impl<D: Device> Handle<D> {
         self.run_asking(|core, _| job(core)).await
     }
 
-    /// The same for what may take long: it may ask whether whoever waits for it is gone.
+    /// Runs a long job, which can check if its requester has disconnected.
     pub(crate) async fn run_asking<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Core<D>, &dyn Fn() -> bool) -> T + Send + 'static,
@@ -270,7 +270,7 @@ impl<D: Device> Handle<D> {
         let (reply, answer) = oneshot::channel();
         let job: Job<D> = Box::new(move |core| {
             let done = job(core, &|| reply.is_closed());
-            // Whoever asked may be gone.
+            // The requester may have disconnected.
             let _ = reply.send(done);
         });
         let gone = || Status::unavailable("the device is not at work any more");
@@ -279,7 +279,7 @@ impl<D: Device> Handle<D> {
     }
 }
 
-/// Packets and digests that are taken at once.
+/// Maximum number of events handled in one job.
 const AT_ONCE: usize = 256;
 
 async fn pass_on<D: Device>(to: mpsc::WeakSender<Job<D>>, mut events: mpsc::Receiver<Event>) {

@@ -1,4 +1,4 @@
-//! Values of registers and digests, from and to messages.
+//! Conversion of register and digest values from and to messages.
 
 use crate::error::Error;
 use crate::types::{HeaderField, Type};
@@ -8,18 +8,18 @@ use crate::values::{self, Bits};
 /// A value of a [`Type`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Data {
-    /// A number, or a member of an enum.
+    /// A number or an enum member.
     Bits(Bits),
     /// A bool.
     Bool(bool),
-    /// The members of a struct or a tuple.
+    /// Members of a struct or a tuple.
     Members(Vec<Data>),
-    /// The fields of a header; none if it is not valid.
+    /// Fields of a header; `None` if the header is invalid.
     Header(Option<Vec<Bits>>),
 }
 
 impl Data {
-    /// The value of a type whose bits are all zero.
+    /// The zero value of a type.
     pub fn zero(of: &Type) -> Self {
         match of {
             Type::Bits(field) => Self::Bits(values::zero(field.width)),
@@ -33,7 +33,7 @@ impl Data {
     }
 }
 
-/// A client's value of something called `name`.
+/// Converts a value from a client's message; `name` is used in errors.
 pub(crate) fn from_message(data: &P4Data, of: &Type, name: &str) -> Result<Data, Error> {
     use p4_data::Data as Message;
     let other = || Error::Data { of: name.to_owned(), wanted: of.name() };
@@ -77,7 +77,7 @@ fn number(string: &[u8], field: HeaderField, name: &str) -> Result<Bits, Error> 
     bits.ok_or_else(|| Error::Width { of: name.to_owned(), width })
 }
 
-/// A device's value as a message. One that is not of the type is unset.
+/// Converts a value of the device to a message. A value of another type stays unset.
 pub(crate) fn to_message(data: &Data, of: &Type) -> P4Data {
     use p4_data::Data as Message;
     let members = |all: &[Data], types: &[Type]| P4StructLike {

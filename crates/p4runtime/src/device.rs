@@ -1,4 +1,4 @@
-//! What runs a program: the trait that a device is, and what it is told.
+//! The interface between the service and a device that runs programs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,29 +9,30 @@ use crate::data::Data;
 use crate::pipeline::Pipeline;
 use crate::values::Bits;
 
-/// Something that runs a P4 program. Its methods are called from one thread, and may take their
-/// time: nobody else waits meanwhile but those who ask for the same device.
+/// A device that runs a P4 program. All methods are called from one thread and may block: only
+/// requests to the same device wait.
 pub trait Device: Send + 'static {
-    /// A program that is ready to take the place of the one at work.
+    /// A program that is ready to replace the running one.
     type Prepared: Send + 'static;
 
-    /// Makes everything ready that can go wrong, and changes nothing for packets.
+    /// Performs all steps that can fail, without any effect on packets.
     ///
     /// # Errors
     ///
-    /// If `program` is none of this device's, or not the one that `pipeline` describes.
+    /// Fails if `program` is not a program for this device, or not the one that `pipeline`
+    /// describes.
     fn prepare(
         &mut self,
         pipeline: &Pipeline,
         program: &[u8],
     ) -> Result<(Self::Prepared, Initial), Refused>;
 
-    /// Puts a program to work between two packets, with `changes` made to it already. If `carry`,
-    /// counters and registers that both programs have keep their values.
+    /// Replaces the running program between two packets, with `changes` already applied. If `carry`
+    /// is set, counters and registers that both programs have keep their values.
     ///
     /// # Errors
     ///
-    /// The old program is still at work then, as it was.
+    /// On failure, the old program continues to run unchanged.
     fn commit(
         &mut self,
         prepared: Self::Prepared,
@@ -39,271 +40,273 @@ pub trait Device: Send + 'static {
         carry: bool,
     ) -> Result<(), Refused>;
 
-    /// Makes changes in their order, and answers each. If `together`, a packet meets all of them or
-    /// none, and one refusal means that none is made; those behind it may rest on it, and need no look.
-    /// Otherwise each is for itself, and no two are about the same thing.
+    /// Applies changes in order and returns one result for each. If `together` is set, no packet
+    /// sees only a part of them, and one failure rolls all of them back; changes after the failed
+    /// one need not be checked, because they may depend on it. Otherwise the changes are
+    /// independent, and no two affect the same object.
     fn apply(&mut self, changes: &[Change], together: bool) -> Vec<Result<(), Refused>>;
 
-    /// What cells of a counter have counted.
+    /// Reads cells of a counter.
     ///
     /// # Errors
     ///
-    /// If the device cannot tell.
+    /// Fails if the device cannot read them.
     fn counters(&mut self, counter: u32, cells: Range<u64>) -> Result<Vec<Count>, Refused>;
 
-    /// What the counters of a table's entries have counted, in the same order.
+    /// Reads the direct counters of table entries, in the same order.
     ///
     /// # Errors
     ///
-    /// If the device cannot tell.
+    /// Fails if the device cannot read them.
     fn direct_counters(&mut self, table: u32, of: &[Target]) -> Result<Vec<Count>, Refused>;
 
-    /// What cells of a register hold.
+    /// Reads cells of a register.
     ///
     /// # Errors
     ///
-    /// If the device cannot tell.
+    /// Fails if the device cannot read them.
     fn registers(&mut self, register: u32, cells: Range<u64>) -> Result<Vec<Data>, Refused>;
 
-    /// Takes a packet of the control plane's.
+    /// Sends a packet-out.
     ///
     /// # Errors
     ///
-    /// If it goes nowhere.
+    /// Fails if the packet cannot be sent.
     fn send(&mut self, packet: Packet) -> Result<(), Refused>;
 
-    /// Where packets and digests for the control plane come from; asked for once, at the start.
+    /// Receiver of packet-ins and digests; called once, at the start.
     fn events(&mut self) -> mpsc::Receiver<Event>;
 }
 
-/// Why a device does not do something.
+/// Reason that a device rejects a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Not this program, or not with these values.
+    /// Invalid program or values.
     #[error("{0}")]
     Invalid(String),
-    /// There is no room left.
+    /// Resources are exhausted.
     #[error("no room: {0}")]
     Full(String),
-    /// It cannot do this at all.
+    /// The operation is not supported.
     #[error("not supported: {0}")]
     Unsupported(String),
-    /// It is not at work.
+    /// The device is not running.
     #[error("not at work: {0}")]
     Away(String),
-    /// Another change of the same batch was refused.
+    /// Another change of the same batch was rejected.
     #[error("not done, since another part of the batch was refused")]
     WithOthers,
 }
 
-/// What a program's tables have from the start.
+/// Initial contents of a program's tables.
 #[derive(Debug, Clone, Default)]
 pub struct Initial {
-    /// Entries, and whether they are constant.
+    /// Entries, each with a flag that is true for `const` entries.
     pub entries: Vec<(Entry, bool)>,
-    /// Default actions by table. What p4info says of them holds where this says nothing.
+    /// Default actions by table. A table without one has the default action of p4info.
     pub defaults: Vec<(u32, Call)>,
 }
 
-/// What a field of a packet is compared with. Values are as wide as the field.
+/// Match on a field. Values have the width of the field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Match {
-    /// This value.
+    /// Exact match.
     Exact(Bits),
-    /// These first bits; any value if there are none. The others of the value are zero.
+    /// Longest-prefix match; a length of 0 matches any value. Bits after the prefix are zero.
     Lpm {
-        /// The value.
+        /// Prefix.
         value: Bits,
-        /// How many bits count.
+        /// Prefix length in bits.
         length: u32,
     },
-    /// These bits; any value if the mask is zero. The others of the value are zero.
+    /// Ternary match; a mask of zero matches any value. Bits outside the mask are zero.
     Ternary {
-        /// The value.
+        /// Value.
         value: Bits,
-        /// The bits that count.
+        /// Mask.
         mask: Bits,
     },
-    /// From the first to the second, both included.
+    /// Range match, inclusive.
     Range {
-        /// The lowest value.
+        /// Lowest value.
         low: Bits,
-        /// The highest.
+        /// Highest value.
         high: Bits,
     },
-    /// This value, or any.
+    /// Exact match; `None` matches any value.
     Optional(Option<Bits>),
 }
 
-/// By what an entry is known in its table.
+/// Key of a table entry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// One for each field, in p4info's order.
+    /// One match for each field, in p4info order.
     pub matches: Vec<Match>,
-    /// The highest one wins; 0 if the table needs none.
+    /// Priority, the highest wins; 0 if the table does not use priorities.
     pub priority: i32,
 }
 
-/// An action and its arguments.
+/// An action with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The action's id.
+    /// Action id.
     pub action: u32,
-    /// In p4info's order.
+    /// Arguments in p4info order.
     pub arguments: Vec<Bits>,
 }
 
-/// A table's entry.
+/// A table entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The table's id.
+    /// Table id.
     pub table: u32,
-    /// Which packets.
+    /// Match key.
     pub key: Arc<Key>,
-    /// What to do with them.
+    /// Action and arguments.
     pub call: Call,
-    /// Its own counter and meter.
+    /// Direct resources.
     pub direct: Direct,
 }
 
-/// The counter and the meter of an entry.
+/// Direct resources of an entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Direct {
-    /// What its counter is set to; without, a new one begins at zero and an old one stays.
+    /// New counter value; if `None`, a new counter starts at zero and an existing one is unchanged.
     pub count: Option<Count>,
-    /// What its meter is set to; without, everything is green.
+    /// Meter configuration; if `None`, all packets are green.
     pub meter: Option<Meter>,
 }
 
-/// One entry of a table.
+/// An entry of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The one of this key.
+    /// The entry with this key.
     Entry(Arc<Key>),
-    /// What packets get that none matches.
+    /// The default entry.
     Default,
 }
 
-/// What a counter has counted.
+/// Value of a counter cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
-/// RFC 2698, or RFC 2697 if p4info says so: rates in units a second, bursts in units.
+/// Meter configuration of RFC 2698, or of RFC 2697 if p4info says so: rates in units per second,
+/// bursts in units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meter {
-    /// Committed rate.
+    /// Committed information rate.
     pub cir: u64,
-    /// Committed burst.
+    /// Committed burst size.
     pub cburst: u64,
-    /// Peak rate.
+    /// Peak information rate.
     pub pir: u64,
-    /// Peak burst.
+    /// Peak burst size.
     pub pburst: u64,
-    /// Excess burst of RFC 2697.
+    /// Excess burst size (RFC 2697).
     pub eburst: u64,
 }
 
-/// One change. All ids are of the program at work, all values fit it.
+/// A validated change: ids exist in the running program, and values have the correct types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A new entry; the table has none of this key.
+    /// Inserts an entry; the table has no entry with this key.
     Insert(Entry),
-    /// The entry of this key becomes this one.
+    /// Replaces the entry with this key.
     Modify(Entry),
-    /// The entry of this key goes.
+    /// Deletes an entry.
     Delete {
-        /// The table.
+        /// Table id.
         table: u32,
-        /// The entry.
+        /// Key of the entry.
         key: Arc<Key>,
     },
-    /// What packets get that no entry matches.
+    /// Sets the default action.
     Default {
-        /// The table.
+        /// Table id.
         table: u32,
-        /// Without one, what the program says.
+        /// New default action; `None` restores the initial one.
         call: Option<Call>,
-        /// Its own counter and meter.
+        /// Direct resources of the default entry.
         direct: Direct,
     },
-    /// Sets an entry's counter.
+    /// Sets a direct counter.
     DirectCounter {
-        /// The table.
+        /// Table id.
         table: u32,
-        /// The entry.
+        /// Entry of the counter.
         of: Target,
-        /// To this.
+        /// New value.
         count: Count,
     },
-    /// Sets an entry's meter.
+    /// Sets a direct meter.
     DirectMeter {
-        /// The table.
+        /// Table id.
         table: u32,
-        /// The entry.
+        /// Entry of the meter.
         of: Target,
-        /// To this; without, everything is green.
+        /// New configuration; `None` for all green.
         meter: Option<Meter>,
     },
-    /// Sets cells of a counter.
+    /// Sets counter cells.
     Counter {
-        /// The counter.
+        /// Counter id.
         id: u32,
-        /// The cell; without, all.
+        /// Cell index; `None` for all cells.
         at: Option<u64>,
-        /// To this.
+        /// New value.
         count: Count,
     },
-    /// Sets cells of a meter.
+    /// Sets meter cells.
     Meter {
-        /// The meter.
+        /// Meter id.
         id: u32,
-        /// The cell; without, all.
+        /// Cell index; `None` for all cells.
         at: Option<u64>,
-        /// To this; without, everything is green.
+        /// New configuration; `None` for all green.
         meter: Option<Meter>,
     },
-    /// Sets cells of a register.
+    /// Sets register cells.
     Register {
-        /// The register.
+        /// Register id.
         id: u32,
-        /// The cell; without, all.
+        /// Cell index; `None` for all cells.
         at: Option<u64>,
-        /// To this.
+        /// New value.
         data: Data,
     },
-    /// The members of a value set.
+    /// Sets the members of a value set.
     ValueSet {
-        /// The set.
+        /// Value set id.
         id: u32,
-        /// All of them, each with one match for each field.
+        /// All members, each with one match for each field.
         members: Vec<Vec<Match>>,
     },
 }
 
-/// A packet from or to the control plane.
+/// A packet-in or packet-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
-    /// All of it.
+    /// The complete packet.
     pub payload: Vec<u8>,
-    /// What goes along with it: ids and values, in p4info's order.
+    /// Packet metadata: ids and values, in p4info order.
     pub metadata: Vec<(u32, Bits)>,
 }
 
-/// What a device has to tell.
+/// Event of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A packet for the control plane.
+    /// A packet-in.
     Packet(Packet),
-    /// What one call of a digest was made with.
+    /// One digest message.
     Digest {
-        /// The digest.
+        /// Digest id.
         id: u32,
-        /// The value.
+        /// Digest value.
         data: Data,
     },
 }

@@ -1,5 +1,5 @@
-//! Digests on their way to the primary ("DigestEntry"): collected into lists, none twice before it is
-//! acknowledged. Time is an argument.
+//! Digest lists for the primary ("DigestEntry"): collects values, and suppresses duplicates until
+//! the list is acknowledged. Time is a parameter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::data::Data;
 use crate::v1::digest_entry::Config;
 
-/// The longest list, whatever a client asks for.
+/// Maximum list size, independent of the client's configuration.
 const LONGEST: usize = 4096;
 
-/// The values that one digest remembers. Others are dropped until there is room.
+/// Maximum number of remembered values per digest. Further values are dropped.
 const MOST_KNOWN: usize = 65_536;
 
 #[derive(Debug, Default)]
@@ -22,15 +22,15 @@ pub(crate) struct Digests {
 #[derive(Debug, Default)]
 struct Digest {
     waiting: Vec<Data>,
-    /// When the first of them came.
+    /// Time of the oldest pending value.
     since: Option<Instant>,
-    /// Lists that were sent and not acknowledged.
+    /// Sent lists that have not been acknowledged.
     sent: BTreeMap<u64, (Instant, Vec<Data>)>,
-    /// All that waits or was sent.
+    /// Values that are pending or unacknowledged.
     known: BTreeSet<Data>,
 }
 
-/// A list that is to be sent.
+/// A digest list to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct List {
     pub(crate) digest: u32,
@@ -43,12 +43,12 @@ fn time(ns: i64) -> Duration {
 }
 
 impl Digests {
-    /// Another program, or another primary: nothing waits any more.
+    /// Discards everything after a change of the program or of the primary.
     pub(crate) fn clear(&mut self) {
         self.of.clear();
     }
 
-    /// A value; perhaps it completes a list.
+    /// Adds a value; returns a list if it is complete.
     pub(crate) fn add(
         &mut self,
         id: u32,
@@ -71,7 +71,7 @@ impl Digests {
         whole.then(|| self.take(id, config, now)).flatten()
     }
 
-    /// What waits of a digest.
+    /// Takes the pending values of a digest as a list.
     fn take(&mut self, id: u32, config: &Config, now: Instant) -> Option<List> {
         let digest = self.of.get_mut(&id)?;
         digest.since = None;
@@ -88,7 +88,7 @@ impl Digests {
         Some(List { digest: id, list: self.lists, data })
     }
 
-    /// Lists that have waited long enough.
+    /// Lists with an elapsed `max_timeout_ns`.
     pub(crate) fn due(&mut self, configs: &BTreeMap<u32, Config>, now: Instant) -> Vec<List> {
         let ids: Vec<u32> = self.of.keys().copied().collect();
         let mut due = Vec::new();
@@ -105,7 +105,7 @@ impl Digests {
         due
     }
 
-    /// When the next list will be due.
+    /// Time of the next timeout.
     pub(crate) fn next(&self, configs: &BTreeMap<u32, Config>) -> Option<Instant> {
         let due = |(id, digest): (&u32, &Digest)| {
             digest.since?.checked_add(time(configs.get(id)?.max_timeout_ns))
@@ -113,7 +113,7 @@ impl Digests {
         self.of.iter().filter_map(due).min()
     }
 
-    /// Whether the list waited for an acknowledgement.
+    /// Acknowledges a list. Returns false if it was not pending.
     pub(crate) fn acknowledge(&mut self, id: u32, list: u64) -> bool {
         let Some(digest) = self.of.get_mut(&id) else { return false };
         let sent = digest.sent.remove(&list);
@@ -128,7 +128,7 @@ impl Digest {
         }
     }
 
-    /// Forgets lists that nobody has acknowledged.
+    /// Discards lists after the timeout of their acknowledgement.
     fn expire(&mut self, after: Duration, now: Instant) {
         while let Some(oldest) = self.sent.first_entry()
             && now.duration_since(oldest.get().0) >= after

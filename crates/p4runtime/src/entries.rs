@@ -1,4 +1,4 @@
-//! Updates of table entries, checked ("TableEntry").
+//! Validates updates of table entries ("TableEntry").
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::v1::{self, table_action, update};
 use crate::values;
 use crate::write::{Place, Plan};
 
-/// What a program knows of a table, and what is in it.
+/// Looks up a table and its state.
 pub(crate) fn table<'a>(
     pipeline: &'a Pipeline,
     store: &'a Store,
@@ -86,7 +86,7 @@ fn delete((table, state): (&Table, &TableState), id: u32, key: Arc<Key>) -> Resu
     Ok(Plan { change: Some(Change::Delete { table: id, key }), effect, place })
 }
 
-/// What a new entry does.
+/// Action of a new entry.
 fn inserted(
     (table, state): (&Table, &TableState),
     key: &Key,
@@ -105,7 +105,8 @@ fn inserted(
     call.ok_or(Error::NotSet("the entry's action"))
 }
 
-/// What an entry does from now on, and whether that never changes: what belongs to it may.
+/// New action of an existing entry, and true for a `const` entry. The direct resources of such an
+/// entry can change.
 fn modified(
     (table, state): (&Table, &TableState),
     key: &Key,
@@ -119,7 +120,7 @@ fn modified(
     Ok((call.unwrap_or_else(|| old.call.clone()), is_constant))
 }
 
-/// What packets get that no entry matches. It is always there.
+/// Plans a change of the default entry, which always exists.
 fn default(
     pipeline: &Pipeline,
     (table, state): (&Table, &TableState),
@@ -153,13 +154,13 @@ fn default(
     Ok(Plan { change: Some(change), effect, place: Place::Default(id) })
 }
 
-/// The older of the two fields for what only the client understands.
+/// The deprecated cookie field, opaque to the server.
 #[expect(deprecated, reason = "clients still use it")]
 pub(crate) fn cookie(entry: &v1::TableEntry) -> u64 {
     entry.controller_metadata
 }
 
-/// The counter and the meter of an entry, where the table has them.
+/// Direct resources of an entry, checked against the table.
 fn direct(table: &Table, entry: &v1::TableEntry) -> Result<Direct, Error> {
     if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
         return Err(Error::NoIdleTimeout(table.name.clone()));
@@ -182,7 +183,7 @@ fn direct(table: &Table, entry: &v1::TableEntry) -> Result<Direct, Error> {
     })
 }
 
-/// The action of an entry, if it has one.
+/// Action of an entry, if it is set.
 fn called(
     pipeline: &Pipeline,
     table: &Table,
@@ -193,7 +194,7 @@ fn called(
     let message = match &action.r#type {
         Some(table_action::Type::Action(action)) => action,
         None => return Err(Error::NotSet("the entry's action")),
-        // p4info knows none for this table.
+        // Tables here have no action profile or selector.
         Some(_) => return Err(Error::Unsupported("action profiles")),
     };
     let id = message.action_id;
@@ -225,7 +226,7 @@ fn called(
     Ok(Some(Call { action: id, arguments }))
 }
 
-/// The key that a direct counter's or meter's entry is meant by.
+/// Target of a direct counter or meter entry.
 pub(crate) fn target(
     table: &Table,
     entry: &v1::TableEntry,

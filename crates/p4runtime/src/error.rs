@@ -1,14 +1,14 @@
-//! Why something is refused, and gRPC's codes for it.
+//! Errors of requests and their gRPC codes.
 
 use tonic::Code;
 
 use crate::device::Refused;
 
-/// Why a request, or one update of a batch, is refused.
+/// Reason that a request, or an update of a batch, is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum Error {
-    // ---- who asks, and for what ----
+    // ---- request routing and permission ----
     #[error("there is no device {0} here")]
     NoDevice(u64),
     #[error("there is no role `{0}`: only the default role, which has no name")]
@@ -132,7 +132,7 @@ pub enum Error {
     #[error("whoever asked is gone")]
     Gone,
 
-    // ---- programs ----
+    // ---- forwarding pipeline configs ----
     #[error("COMMIT takes the program that was saved: it brings none of its own")]
     CommitBrings,
     #[error("no program was saved")]
@@ -144,7 +144,7 @@ pub enum Error {
     #[error("what is in table `{0}` does not fit the new program")]
     NotKept(String),
 
-    // ---- the others ----
+    // ---- stream messages and the rest ----
     #[error("packet metadata {0} is none that p4info knows, or is there twice or not at all")]
     Metadata(u32),
     #[error("digest list {list} of {digest:#010x} waits for no acknowledgement")]
@@ -162,7 +162,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// gRPC's code for it, as the specification says where it does.
+    /// The gRPC code of the error, as in the specification where that defines one.
     pub fn code(&self) -> Code {
         match self {
             Self::NoDevice(_)

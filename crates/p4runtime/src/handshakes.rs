@@ -1,4 +1,4 @@
-//! TLS handshakes, beside each other: a slow client keeps no other waiting.
+//! Concurrent TLS handshakes, so that a slow client does not delay others.
 
 use std::io;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// The time that a handshake may take.
+/// Time limit of a handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Done = io::Result<TlsStream<Connection<TcpStream>>>;
 
-/// The connections whose clients have shown a certificate. Ends with the receiver.
+/// Connections that have completed the TLS handshake. Ends when the receiver is dropped.
 pub(crate) fn handshakes(
     mut incoming: Incoming<TcpStream>,
     config: Arc<ServerConfig>,
@@ -33,7 +33,7 @@ pub(crate) fn handshakes(
             let (acceptor, done) = (acceptor.clone(), done.clone());
             tokio::spawn(async move {
                 match tokio::time::timeout(PATIENCE, acceptor.accept(connection)).await {
-                    // A server that has ended takes no more.
+                    // Fails after the server has stopped accepting.
                     Ok(Ok(stream)) => drop(done.send(Ok(stream)).await),
                     Ok(Err(why)) => tracing::warn!("refused a client: {why}"),
                     Err(_) => tracing::warn!("refused a client: its handshake takes too long"),

@@ -1,11 +1,10 @@
-//! P4Runtime, the standard service by which a control plane programs what runs a P4 program
-//! (P4Runtime specification, version 1; sections are cited by their names, which stay).
+//! P4Runtime, the standard API of control planes for P4 targets (P4Runtime specification, version
+//! 1; sections are cited by their titles, which are stable).
 //!
-//! What runs the program is a [`Device`]. It is asked nothing that p4info does not allow: ids, kinds
-//! of matches, widths, masks, scopes and sizes are checked here, entries are kept here, and a device
-//! gets batches of [`Change`]s that are right. Each device has a thread of its own, which is the only
-//! one to touch it: no lock is held while anybody waits, and a reader that is slow holds nothing but
-//! what it has asked for.
+//! A [`Device`] runs the program. This crate validates every request against p4info (ids, match
+//! kinds, widths, masks, scopes, sizes) and stores the table entries; a device receives only valid
+//! batches of [`Change`]s. Each device is owned by a dedicated thread. No lock is held while a
+//! client waits, and a slow reader holds only the results of its own request.
 #![forbid(unsafe_code)]
 
 mod arbitration;
@@ -56,13 +55,13 @@ pub use tls::{Files, TlsError};
 pub use types::{HeaderField, Type};
 pub use values::Bits;
 
-/// The generated types and services of `proto/p4/v1`.
+/// Generated types and services of `proto/p4/v1`.
 pub use proto::p4::v1;
 
-/// Errors as gRPC carries them, `proto/google/rpc`.
+/// Error messages of gRPC, `proto/google/rpc`.
 pub use proto::google::rpc;
 
-/// The tree that generated paths expect.
+/// Module tree that the generated paths expect.
 #[allow(missing_docs, clippy::all, unreachable_pub)]
 mod proto {
     pub mod google {

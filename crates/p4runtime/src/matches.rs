@@ -1,4 +1,4 @@
-//! Match fields, from and to messages ("Match Format").
+//! Conversion of match fields from and to messages ("Match Format").
 
 use crate::device::{Key, Match};
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::pipeline::{Field, MatchKind, Table};
 use crate::v1::{FieldMatch, field_match};
 use crate::values::{self, Bits};
 
-/// The key of an entry, whole.
+/// Parses the complete key of an entry.
 pub(crate) fn key(table: &Table, matches: &[FieldMatch], priority: i32) -> Result<Key, Error> {
     let matches = all(&table.fields, &table.name, matches)?;
     match (table.has_priorities(), priority) {
@@ -17,7 +17,7 @@ pub(crate) fn key(table: &Table, matches: &[FieldMatch], priority: i32) -> Resul
     Ok(Key { matches, priority })
 }
 
-/// One match for each field, in p4info's order.
+/// One match for each field, in p4info order.
 pub(crate) fn all(fields: &[Field], of: &str, matches: &[FieldMatch]) -> Result<Vec<Match>, Error> {
     let mut found: Vec<Option<Match>> = vec![None; fields.len()];
     for one in matches {
@@ -33,7 +33,7 @@ pub(crate) fn all(fields: &[Field], of: &str, matches: &[FieldMatch]) -> Result<
     whole.map(|(found, field)| found.map_or_else(|| anything(field), Ok)).collect()
 }
 
-/// What a field without a match is compared with.
+/// The match of an omitted field: "don't care".
 fn anything(field: &Field) -> Result<Match, Error> {
     let zero = values::zero(field.width);
     match field.kind {
@@ -84,7 +84,7 @@ fn read(field: &Field, one: &FieldMatch) -> Result<Match, Error> {
         }
         (_, kind) => return Err(Error::MatchKind { field: name(), wanted: kind.name() }),
     };
-    // One way to say it, so that what is written is what is read.
+    // Reject the explicit "don't care" form, so that a read returns exactly the written form.
     match field.kind != MatchKind::Exact && anything(field)? == given {
         true => Err(Error::DontCare(name())),
         false => Ok(given),
@@ -103,7 +103,7 @@ impl MatchKind {
     }
 }
 
-/// The messages of a key: those that match anything are left out.
+/// Converts a key to messages; "don't care" matches are omitted.
 pub(crate) fn to_messages(fields: &[Field], matches: &[Match]) -> Vec<FieldMatch> {
     use field_match::FieldMatchType as Message;
     let write = |(field, one): (&Field, &Match)| {

@@ -1,4 +1,4 @@
-//! A client's connection, and how much its messages may take: the primary's more than others'.
+//! A client's connection and its message limits: those of a primary are larger.
 
 use std::io;
 use std::pin::Pin;
@@ -11,30 +11,31 @@ use http::Extensions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
-/// The largest message of a primary's: a batch of a few 100,000 entries, or a program.
+/// Maximum message size for a primary: a batch of a few 100,000 entries, or a program.
 pub const LARGEST_MESSAGE: usize = 64 << 20;
-/// The memory that one of them may take once it is decoded.
+/// Maximum memory of one decoded message of a primary.
 pub(crate) const LARGEST_MEMORY: u64 = 512 << 20;
-/// The same for clients that are primary of no device: arbitration, reads and errors are small.
+/// Maximum message size for clients that are not primary of any device: arbitration, reads and
+/// errors are small.
 const SMALL_MESSAGE: u64 = 4 << 20;
 const SMALL_MEMORY: u64 = 16 << 20;
-/// The memory that all messages of primaries, and those of all other clients, take together.
+/// Total memory for messages of all primaries, and for those of all other clients.
 pub(crate) const PRIMARIES_MEMORY: u64 = 768 << 20;
 pub(crate) const OTHERS_MEMORY: u64 = 64 << 20;
 
-/// A connection of a client.
+/// A client's connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Peer {
-    /// The number of devices whose primary is on this connection.
+    /// Number of devices with their primary on this connection.
     primaries: Arc<AtomicUsize>,
 }
 
-/// A mark that a connection's client is a primary, until it is dropped.
+/// Marks a connection as that of a primary until dropped.
 #[derive(Debug)]
 pub(crate) struct Primary(Peer);
 
 impl Peer {
-    /// Its client is primary of a device from now on.
+    /// Marks the client as primary of a device.
     pub(crate) fn is_primary(&self) -> Primary {
         self.primaries.fetch_add(1, Ordering::AcqRel);
         Primary(self.clone())
@@ -49,7 +50,7 @@ impl Drop for Primary {
 
 impl Caller for Peer {
     fn of(extensions: &Extensions) -> Self {
-        // A request without one has the small bounds.
+        // A request without a peer has the small limits.
         extensions.get().cloned().unwrap_or_default()
     }
 
@@ -62,7 +63,7 @@ impl Caller for Peer {
     }
 }
 
-/// A stream of bytes, with its connection.
+/// A byte stream with its connection.
 pub(crate) struct Known<S> {
     stream: S,
     peer: Peer,

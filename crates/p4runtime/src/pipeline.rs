@@ -1,4 +1,4 @@
-//! What p4info says of a program, checked and in the order in which it is asked for.
+//! Validated, indexed form of p4info.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use crate::error::Error;
 use crate::types::{Resolver, Type, width_of};
 use crate::values::{self, Bits};
 
-/// The most cells that a counter, a meter or a register may have.
+/// Maximum number of cells of a counter, a meter or a register.
 pub const MOST_CELLS: u64 = 1 << 20;
 
-/// A program as the control plane knows it: everything by its id.
+/// A program as described by p4info, indexed by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub struct Pipeline {
-    /// The architecture, if p4info says it.
+    /// Architecture; empty if p4info does not specify it.
     pub arch: String,
     pub tables: BTreeMap<u32, Table>,
     pub actions: BTreeMap<u32, Action>,
@@ -25,7 +25,7 @@ pub struct Pipeline {
     pub registers: BTreeMap<u32, Register>,
     pub value_sets: BTreeMap<u32, ValueSet>,
     pub digests: BTreeMap<u32, Register>,
-    /// What goes along with packets from the control plane, and to it.
+    /// Metadata fields of packet-out and packet-in.
     pub packet_out: Vec<Param>,
     pub packet_in: Vec<Param>,
 }
@@ -33,42 +33,42 @@ pub struct Pipeline {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What packets are compared by.
+    /// Match fields.
     pub fields: Vec<Field>,
-    /// Its actions by id.
+    /// Actions by id.
     pub actions: BTreeMap<u32, Scope>,
-    /// Their ids in p4info's order, which is the program's.
+    /// Action ids in p4info order, which is the order in the program.
     pub order: Vec<u32>,
-    /// The default action, if it never changes.
+    /// Default action, if it is `const`.
     pub constant_default: Option<u32>,
-    /// The default action that p4info knows.
+    /// Initial default action, if p4info specifies it.
     pub initial_default: Option<Call>,
-    /// The most entries; 0 if p4info says nothing.
+    /// Maximum number of entries; 0 if p4info does not specify it.
     pub size: u64,
-    /// Entries never change.
+    /// True if the entries are `const`.
     pub constant: bool,
-    /// Each entry has a counter.
+    /// True if the table has a direct counter.
     pub counter: bool,
-    /// Each entry has a meter, of this type.
+    /// Type of the direct meter, if the table has one.
     pub meter: Option<info::meter_spec::Type>,
 }
 
 /// A match field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its id within the table.
+    /// Id, unique within the table.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// In bits.
+    /// Width in bits.
     pub width: u32,
-    /// How it is compared.
+    /// Match kind.
     pub kind: MatchKind,
 }
 
-/// How a field is compared.
+/// Match kind of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum MatchKind {
@@ -79,7 +79,7 @@ pub enum MatchKind {
     Optional,
 }
 
-/// Where an action may be used in a table.
+/// Scope of an action in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum Scope {
@@ -91,58 +91,58 @@ pub enum Scope {
 /// An action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What the control plane gives it.
+    /// Parameters set by the control plane.
     pub params: Vec<Param>,
 }
 
-/// A parameter of an action, or something that goes along with a packet.
+/// A parameter of an action, or a packet metadata field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
-    /// Its id within the action.
+    /// Id, unique within the action.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// In bits.
+    /// Width in bits.
     pub width: u32,
 }
 
-/// A counter or a meter with an index.
+/// An indexed counter or meter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Array {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How many cells.
+    /// Number of cells.
     pub size: u64,
-    /// Of a meter; the default one of a counter.
+    /// Type of a meter; the default value for a counter.
     pub meter: info::meter_spec::Type,
 }
 
 /// A register, or a digest, which has one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Register {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How many cells.
+    /// Number of cells.
     pub size: u64,
-    /// Of each cell.
+    /// Type of a cell.
     pub of: Type,
 }
 
-/// A value set of a parser.
+/// A parser value set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueSet {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What packets are compared by.
+    /// Match fields.
     pub fields: Vec<Field>,
-    /// The most members.
+    /// Maximum number of members.
     pub size: u64,
 }
 
 impl Table {
-    /// Whether more than one entry may match, so that priorities decide.
+    /// Returns true if several entries can match, so that priorities are required.
     pub fn has_priorities(&self) -> bool {
         let decides = |field: &Field| !matches!(field.kind, MatchKind::Exact | MatchKind::Lpm);
         self.fields.iter().any(decides)
@@ -153,7 +153,7 @@ fn bad(of: &str, problem: &'static str) -> Error {
     Error::Info { of: of.to_owned(), problem }
 }
 
-/// Reads p4info, and finds what in it contradicts itself or is more than a device has.
+/// Parses p4info. Rejects contradictions and unsupported features.
 struct Reader<'a> {
     info: &'a info::P4Info,
     named: info::P4TypeInfo,
@@ -161,11 +161,11 @@ struct Reader<'a> {
 }
 
 impl Pipeline {
-    /// What p4info says.
+    /// Parses and validates p4info.
     ///
     /// # Errors
     ///
-    /// If it contradicts itself, or has what is not supported.
+    /// Fails if p4info contradicts itself or uses unsupported features.
     pub fn new(info: &info::P4Info) -> Result<Self, Error> {
         let named = info.type_info.clone().unwrap_or_default();
         Reader { info, named, ids: BTreeSet::new() }.read()
@@ -226,7 +226,7 @@ impl Reader<'_> {
         Ok(made)
     }
 
-    /// The id and the name of something. An id is there once, and says of which kind it is.
+    /// Id and name of an object. Ids are unique, and their prefix determines the kind.
     fn id(&mut self, preamble: Option<&info::Preamble>, kind: u8) -> Result<(u32, String), Error> {
         let preamble = preamble.ok_or(Error::NotSet("a preamble in p4info"))?;
         if preamble.id >> 24 != u32::from(kind) {
@@ -311,7 +311,7 @@ fn read_table(
     }
     let call = table.initial_default_action.as_ref();
     let initial = call.map(|call| initial_default(call, &name, actions)).transpose()?;
-    // An action without parameters needs no more than its id.
+    // An action without parameters is fully specified by its id.
     let known = constant.filter(|id| actions.get(id).is_some_and(|one| one.params.is_empty()));
     let initial = initial.or_else(|| known.map(|action| Call { action, arguments: Vec::new() }));
     Ok(Table {

@@ -1,4 +1,4 @@
-//! Programs: SetForwardingPipelineConfig and GetForwardingPipelineConfig.
+//! SetForwardingPipelineConfig and GetForwardingPipelineConfig.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::v1::{ForwardingPipelineConfig, Update};
 use crate::write::{self, Sink};
 
 impl<D: Device> Core<D> {
-    /// A new program, as far as the action says.
+    /// Sets the forwarding pipeline config, as far as the action requires.
     pub(crate) fn set_program(
         &mut self,
         election: Option<u128>,
@@ -50,7 +50,7 @@ impl<D: Device> Core<D> {
         }
     }
 
-    /// The first program, which nobody's election decides on.
+    /// Installs the first program, independent of any election.
     pub(crate) fn begin(
         &mut self,
         config: ForwardingPipelineConfig,
@@ -60,7 +60,7 @@ impl<D: Device> Core<D> {
         let mut changes = Vec::new();
         let sink = Sink::<D>::Later(&mut changes, usize::MAX);
         let answers = write::batch(&state.pipeline, &mut state.store, sink, updates, true);
-        // The others are only not done for the sake of the one that is wrong.
+        // Report the failed update, not those aborted because of it.
         let wrong = answers.into_iter().filter_map(Result::err);
         if let Some(error) = wrong.min_by_key(|error| matches!(error, Error::WithOthers)) {
             return Err(error);
@@ -68,7 +68,7 @@ impl<D: Device> Core<D> {
         self.commit(state, prepared, &changes, false)
     }
 
-    /// A program that could run.
+    /// Validates a config; returns the program ready to commit.
     fn verified(
         &mut self,
         config: Option<ForwardingPipelineConfig>,
@@ -95,7 +95,7 @@ impl<D: Device> Core<D> {
         Ok(())
     }
 
-    /// The parts of the program that are asked for, if there is one.
+    /// Requested parts of the current config, if there is one.
     pub(crate) fn get_program(&self, parts: ResponseType) -> Option<ForwardingPipelineConfig> {
         let config = &self.meant()?.config;
         let (info, program) = match parts {
@@ -115,7 +115,7 @@ impl<D: Device> Core<D> {
     }
 }
 
-/// Takes what an old program's tables have over into a new one's. Says what the device is to be told.
+/// Reconciles table state of the old program with a new one. Returns the changes for the device.
 fn kept(old: &State, new: &mut State) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     for (id, table) in &old.store.tables {
@@ -170,7 +170,7 @@ fn kept(old: &State, new: &mut State) -> Result<Vec<Change>, Error> {
     Ok(changes)
 }
 
-/// Whether both programs have the action, with the same parameters.
+/// Returns true if both programs have the action with the same parameters.
 fn same_action(old: &Pipeline, new: &Pipeline, id: u32) -> bool {
     let params = |of: &Pipeline| -> Option<Vec<(u32, u32)>> {
         let params = of.actions.get(&id)?.params.iter();
@@ -179,7 +179,7 @@ fn same_action(old: &Pipeline, new: &Pipeline, id: u32) -> bool {
     params(old).is_some() && params(old) == params(new)
 }
 
-/// The same of meters, value sets and digests.
+/// Reconciles meters, value sets and digests.
 fn cells(old: &State, new: &mut State, changes: &mut Vec<Change>) -> Result<(), Error> {
     for (id, state) in &old.store.meters {
         let (before, after) = (old.pipeline.meters.get(id), new.pipeline.meters.get(id));

@@ -1,5 +1,5 @@
-//! What is asked for ("Read RPC", "Wildcard Reads"). What is found is small and shares what the store
-//! has: messages are made of it later, while nobody waits.
+//! Reads ("Read RPC", "Wildcard Reads"). Results are small and share data with the store. They are
+//! converted to messages later, off the device's thread.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::store::{DefaultRow, Row, Store, TableState};
 use crate::v1::{self, digest_entry, entity, table_action};
 use crate::write::unsupported;
 
-/// The most entities that one request finds.
+/// Maximum number of entities that a request may return.
 pub(crate) const MOST_FOUND: usize = 1 << 22;
 
-/// The entries, and whatever else is asked for by id, that one request looks at: a filter that finds
-/// little looks at as much as one that finds all.
+/// Maximum number of entries and other objects that a request may examine. A filter with few
+/// results examines as many as one with all results.
 pub(crate) const MOST_LOOKED: usize = 2 * MOST_FOUND;
 
-/// An entity, not yet a message.
+/// An entity in internal form.
 #[derive(Debug, Clone)]
 pub(crate) enum Found {
     Row { table: u32, key: Arc<Key>, row: Arc<Row>, count: Option<Count>, meter: bool },
@@ -35,18 +35,18 @@ pub(crate) enum Found {
     Digest { id: u32, config: digest_entry::Config },
 }
 
-/// Looks things up.
+/// Executes a read request.
 pub(crate) struct Reader<'a, D: Device> {
     pub(crate) pipeline: &'a Pipeline,
     pub(crate) store: &'a Store,
-    /// `None` as long as the program is not at work.
+    /// `None` until the program is committed.
     pub(crate) device: Option<&'a mut D>,
     pub(crate) found: Vec<Found>,
     pub(crate) looked: usize,
 }
 
 impl<D: Device> Reader<'_, D> {
-    /// One answer for each entity of a request; fails where all of them ask for too much.
+    /// One result for each entity of a request. Fails as a whole if the request exceeds a limit.
     pub(crate) fn all(
         &mut self,
         asked: &[v1::Entity],
@@ -66,7 +66,7 @@ impl<D: Device> Reader<'_, D> {
         Ok(answers)
     }
 
-    /// Finds what one entity of a request asks for.
+    /// Finds the results for one entity of a request.
     fn look(&mut self, asked: &v1::Entity) -> Result<(), Error> {
         use entity::Entity;
         let asked = asked.entity.as_ref().ok_or(Error::NotSet("the entity"))?;
@@ -106,7 +106,7 @@ impl<D: Device> Reader<'_, D> {
         }
     }
 
-    /// The ids that a request means: one, or all if it is 0.
+    /// Ids that a request refers to: one, or all if the id is 0.
     fn ids<T>(
         &mut self,
         id: u32,
@@ -174,7 +174,7 @@ impl<D: Device> Reader<'_, D> {
         Ok(())
     }
 
-    /// A table's entries that are asked for, and that are wanted.
+    /// Entries of a table that match the request and the predicate.
     fn rows(
         &mut self,
         table: &Table,
@@ -200,7 +200,7 @@ impl<D: Device> Reader<'_, D> {
         Ok(counts)
     }
 
-    /// Counters or meters of entries: of all tables, of a table, or of one entry.
+    /// Direct counters or meters: of all tables, of a table, or of one entry.
     fn direct(&mut self, asked: Option<&v1::TableEntry>, what: Resource) -> Result<(), Error> {
         let (pipeline, store) = (self.pipeline, self.store);
         let asked = asked.ok_or(Error::NotSet("the table entry"))?;
@@ -283,7 +283,7 @@ impl<D: Device> Reader<'_, D> {
     fn registers(&mut self, asked: &v1::RegisterEntry) -> Result<(), Error> {
         let pipeline = self.pipeline;
         for id in self.ids(asked.register_id, "register", &pipeline.registers)? {
-            // Among all of them, those that can be read.
+            // A wildcard read skips registers of unsupported types.
             if asked.register_id == 0 && !pipeline.registers[&id].of.is_known() {
                 continue;
             }
@@ -298,7 +298,7 @@ impl<D: Device> Reader<'_, D> {
         Ok(())
     }
 
-    /// The cells that a request means: one, or all.
+    /// Cells that a request refers to: one, or all.
     fn cells(
         &self,
         id: u32,
@@ -317,7 +317,7 @@ impl<D: Device> Reader<'_, D> {
         Ok(at)
     }
 
-    // ---- the others ----
+    // ---- other entities ----
 
     fn value_sets(&mut self, asked: &v1::ValueSetEntry) -> Result<(), Error> {
         for id in self.ids(asked.value_set_id, "value set", &self.pipeline.value_sets)? {
@@ -354,7 +354,7 @@ impl Resource {
     }
 }
 
-/// Whether anything but the table says which entries are meant.
+/// True if the request selects entries by more than the table.
 fn filters(asked: &v1::TableEntry) -> bool {
     !asked.r#match.is_empty()
         || asked.action.is_some()
@@ -373,12 +373,12 @@ fn action_filter(asked: &v1::TableEntry) -> Result<Option<u32>, Error> {
     }
 }
 
-/// One of a table's.
+/// A table entry.
 type Entry = (Arc<Key>, Arc<Row>);
 
 type Rows<'a> = Box<dyn Iterator<Item = (&'a Arc<Key>, &'a Arc<Row>)> + 'a>;
 
-/// A table's entries among which those of the match and the priority that are asked for are.
+/// Candidate entries of a table, by the requested match and priority.
 fn rows<'a>(
     table: &Table,
     state: &'a TableState,
@@ -389,7 +389,7 @@ fn rows<'a>(
     }
     let matches = matches::all(&table.fields, &table.name, &asked.r#match)?;
     let priority = asked.priority;
-    // Entries of one match lie together, by priority.
+    // Entries with the same match are adjacent, ordered by priority.
     let (lowest, highest) = if priority == 0 { (i32::MIN, i32::MAX) } else { (priority, priority) };
     let from = Key { matches: matches.clone(), priority: lowest };
     let to = Key { matches, priority: highest };

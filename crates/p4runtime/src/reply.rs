@@ -1,4 +1,4 @@
-//! Messages of what was found, and of what went wrong.
+//! Converts results and errors to messages.
 
 use prost::Message;
 use tonic::{Code, Status};
@@ -13,17 +13,17 @@ use crate::rpc;
 use crate::v1::{self, entity, table_action};
 use crate::values;
 
-/// Who says it, in errors' `space`.
+/// Value of `space` in errors.
 const SPACE: &str = "kaido";
 
-/// The bytes of errors' details that a status carries: gRPC sends it in a trailer, and clients take
-/// trailers of 8 KiB in the encoding of base 64.
+/// Maximum size of a status's error details, in bytes. gRPC sends them in a trailer,
+/// base64-encoded, and clients accept trailers of 8 KiB.
 const MOST_DETAILS: usize = 4608;
 
-/// The longest text of an error.
+/// Maximum length of an error message.
 const LONGEST_TEXT: usize = 400;
 
-/// An entity as a message.
+/// Converts an entity to a message.
 pub(crate) fn entity(pipeline: &Pipeline, found: &Found) -> v1::Entity {
     use entity::Entity;
     let index = |at: u64| Some(v1::Index { index: at as i64 });
@@ -145,7 +145,7 @@ fn config(meter: Meter) -> v1::MeterConfig {
     }
 }
 
-/// The specification's numbers have a sign, ours have not.
+/// The specification uses signed integers; ours are unsigned.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -158,7 +158,7 @@ impl From<Error> for Status {
     }
 }
 
-/// An error's text. Names in it are clients' and programs', of any length.
+/// Text of an error, truncated: names in it come from clients and programs and have any length.
 pub(crate) fn text(error: &Error) -> String {
     let mut text = error.to_string();
     if text.len() > LONGEST_TEXT {
@@ -181,12 +181,12 @@ fn message(answer: &Result<(), Error>) -> v1::Error {
     }
 }
 
-/// What became of a batch: nothing if all went well, or one error for each part of it ("Error
-/// Reporting"). Where these are too long for a trailer, they end early and the text says so.
+/// Status of a batch: success, or one error for each update ("Error Reporting"). If the errors
+/// exceed a trailer, the list is truncated, and the text says so.
 pub(crate) fn batch(answers: &[Result<(), Error>]) -> Result<(), Status> {
     let errors = answers.iter().enumerate();
     let failed = errors.filter_map(|(at, answer)| Some((at, answer.as_ref().err()?)));
-    // What was not done for another's sake says nothing of why.
+    // Aborted updates do not state the cause.
     let mut causes = failed.clone().filter(|(_, error)| error.code() != Code::Aborted);
     let cause = causes.next().or_else(|| failed.clone().next());
     let Some((first, error)) = cause else { return Ok(()) };
@@ -198,7 +198,7 @@ pub(crate) fn batch(answers: &[Result<(), Error>]) -> Result<(), Status> {
             type_url: "type.googleapis.com/p4.v1.Error".into(),
             value: message(answer).encode_to_vec(),
         };
-        // Its own length, and a tag and a length before it.
+        // The detail itself, and its tag and length.
         bytes += detail.encoded_len() + 4;
         if bytes > MOST_DETAILS {
             break;

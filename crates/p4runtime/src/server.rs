@@ -1,4 +1,4 @@
-//! Serves P4Runtime on a socket, within bounds.
+//! Serves P4Runtime on a socket, with resource limits.
 
 use std::future::Future;
 use std::io;
@@ -18,24 +18,24 @@ use crate::handshakes::handshakes;
 use crate::peer::{Known, OTHERS_MEMORY, PRIMARIES_MEMORY, Peer};
 use crate::service::Service;
 
-/// The connections that there are at most: further ones wait. One that is alive answers HTTP/2's pings,
-/// which come every 10 s once it has begun to speak HTTP/2; one that sends nothing is closed.
+/// Maximum number of connections; further ones wait. A peer that speaks HTTP/2 answers a ping every
+/// 10 s, so it counts as alive. A silent connection is closed.
 const LIMITS: Limits = Limits { silence: Duration::from_secs(20), ..Limits::of(256) };
 
-/// The calls of a connection at a time.
+/// Maximum number of concurrent calls per connection.
 const CALLS: u32 = 32;
 
-/// The bytes that one stream, and one connection, may send before the server reads. HTTP/2's library closes a
-/// connection whose small frames wait in too large a number: each counts 256 bytes less its length, and
-/// half of the connection's window is all. The smallest message has 5 bytes, so a stream's window is full
-/// with 52 times its own measure: all streams of a connection together stay below the half, and a client
-/// waits in place of being disconnected.
+/// Flow-control windows of a stream and of a connection in bytes. The HTTP/2 library closes a
+/// connection with too many small frames queued: each is charged 256 bytes minus its length, and
+/// the limit is half of the connection window. The smallest message has 5 bytes, so a full stream
+/// window is charged at most 52 times its size. With these values, all streams of a connection
+/// together stay below the limit, and a client waits instead of being disconnected.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 20;
 const _: () =
     assert!(STREAM_WINDOW as u64 / 5 * 251 * (CALLS as u64) < CONNECTION_WINDOW as u64 / 2);
 
-/// A socket to serve P4Runtime on.
+/// A socket for serving P4Runtime.
 pub struct Listener(Kind);
 
 enum Kind {
@@ -45,7 +45,7 @@ enum Kind {
 }
 
 impl Listener {
-    /// TCP without encryption, and with any client.
+    /// TCP without encryption or client authentication.
     pub fn insecure(listener: TcpListener) -> Self {
         Self(Kind::Tcp(listener))
     }
@@ -55,11 +55,11 @@ impl Listener {
         Self(Kind::Tls(listener, config))
     }
 
-    /// A new Unix socket, for root and this process's user. Call it in a tokio runtime.
+    /// Creates a Unix socket, accessible to root and this process's user. Requires a tokio runtime.
     ///
     /// # Errors
     ///
-    /// The socket cannot be made.
+    /// Fails if the socket cannot be created.
     pub fn unix(path: &Path) -> io::Result<Self> {
         Incoming::unix(path, LIMITS).map(|incoming| Self(Kind::Unix(Box::new(incoming))))
     }
@@ -71,30 +71,30 @@ impl From<TcpListener> for Listener {
     }
 }
 
-/// An error that ended a server.
+/// Error that ended a server.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// The transport has failed.
+    /// The transport failed.
     #[error(transparent)]
     Transport(#[from] tonic::transport::Error),
-    /// Nothing can be asked of this device any more.
+    /// A device's thread panicked, so the device is unusable.
     #[error("the thread of device {0} has panicked")]
     Panicked(u64),
 }
 
-/// The protocol's description, of which the build made the types.
+/// Descriptor set of the protocol, from which the build generated the types.
 static DESCRIBED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4runtime.bin"));
 
-/// The decoded sizes of its messages.
+/// Decoded sizes of the protocol's messages.
 pub(crate) static SHAPES: LazyLock<Arc<Shapes>> =
     LazyLock::new(|| Arc::new(Shapes::new(DESCRIBED).expect("the description is the build's own")));
 
-/// Serves until `until` is ready. A connection that does not answer for 20 s is closed, so that a
-/// primary that has died is none any more.
+/// Serves until `until` completes. Closes a connection that does not answer for 20 s, so that a
+/// dead primary loses its role.
 ///
 /// # Errors
 ///
-/// If the transport fails, or a device's thread panics.
+/// Fails if the transport fails, or if a device's thread panics.
 pub async fn serve<D: Device>(
     service: Service<D>,
     listener: impl Into<Listener>,
@@ -148,7 +148,7 @@ mod tests {
     use super::SHAPES;
     use crate::v1;
 
-    /// The memory that is counted for a message without content: its struct's.
+    /// Counted memory of an empty message: the size of its struct.
     fn counted(name: &str) -> usize {
         usize::try_from(SHAPES.memory(name, &[]).unwrap()).unwrap()
     }
@@ -198,7 +198,7 @@ mod tests {
         );
     }
 
-    /// A batch as a controller writes it may be as long as a message may be.
+    /// Typical batches up to the maximum message size stay within the memory limit.
     #[test]
     fn batches_of_entries_are_within_the_primary_s_bounds() {
         let exact = |value: &[u8]| v1::FieldMatch {

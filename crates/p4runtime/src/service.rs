@@ -1,4 +1,4 @@
-//! The gRPC face: look the device up, have it done there, answer.
+//! gRPC service: dispatches each request to the device's thread and returns the response.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use crate::reply;
 use crate::stream::{self, Answers, Outbound};
 use crate::v1::{self, p4_runtime_server::P4Runtime, p4_runtime_server::P4RuntimeServer};
 
-/// The version of P4Runtime that clients are told.
+/// P4Runtime version reported to clients.
 pub const VERSION: &str = "1.5.0";
 
-/// The bytes and entities of one answer to a read. Clients take 4 MiB if nobody tells them more.
+/// Maximum size of one read response. Clients accept 4 MiB by default.
 const ANSWER_BYTES: usize = 1 << 20;
 const ANSWER_ENTITIES: usize = 4096;
 
-/// Reads at the same time. Each holds what it has found until it is sent.
+/// Maximum number of concurrent reads. Each holds its results until they are sent.
 const READERS: usize = 32;
 
-/// How long a reader may read nothing.
+/// Time after which a reader that does not read is disconnected.
 const READER_WAITS: Duration = Duration::from_secs(60);
 
-/// Devices, each with its id.
+/// Devices by id.
 pub struct Service<D: Device> {
     devices: Arc<BTreeMap<u64, Handle<D>>>,
     readers: Arc<Semaphore>,
-    /// The device whose thread has ended by a panic.
+    /// Device with a panicked thread.
     pub(crate) panicked: watch::Receiver<Option<u64>>,
 }
 
 impl<D: Device> Service<D> {
-    /// Starts a thread for each device. Call it in a tokio runtime.
+    /// Starts a thread for each device. Requires a tokio runtime.
     ///
     /// # Errors
     ///
-    /// If a thread does not start.
+    /// Fails if a thread cannot be started.
     pub fn new(devices: impl IntoIterator<Item = (u64, D)>) -> std::io::Result<Self> {
         let devices = devices.into_iter();
         let (tell, panicked) = watch::channel(None);
@@ -56,11 +56,11 @@ impl<D: Device> Service<D> {
         Ok(Self { devices, readers: Arc::new(Semaphore::new(READERS)), panicked })
     }
 
-    /// Puts a program to work before any client does, with updates made to it already.
+    /// Installs a program before any client does, with updates already applied.
     ///
     /// # Errors
     ///
-    /// What the primary would be told.
+    /// Returns the error that the primary would get.
     pub async fn begin(
         &self,
         device: u64,
@@ -72,12 +72,12 @@ impl<D: Device> Service<D> {
         done.map_err(|why| Error::Device(Refused::Away(why.message().to_owned())))?
     }
 
-    /// The service with its limits, for a server.
+    /// Wraps the service for a server, with message limits.
     pub(crate) fn server(self) -> P4RuntimeServer<Self> {
         P4RuntimeServer::new(self)
-            // Smaller for most clients (`peer.rs`), before a byte of it is read.
+            // Most clients have smaller limits (`peer.rs`), enforced before any byte is read.
             .max_decoding_message_size(LARGEST_MESSAGE)
-            // A program is given back as it came, with its frame.
+            // A config is returned unchanged, with additional framing.
             .max_encoding_message_size(LARGEST_MESSAGE + 1024)
     }
 
@@ -86,13 +86,13 @@ impl<D: Device> Service<D> {
     }
 }
 
-/// A request with its connection and the memory that it holds.
+/// Splits a request into its connection, its memory reservation and its message.
 fn parts<T>(request: Request<T>) -> (Peer, Option<Held>, T) {
     let held = request.extensions().get().cloned();
     (Peer::of(request.extensions()), held, request.into_inner())
 }
 
-/// Fails for every role but the one that all clients have.
+/// Fails for every role except the default role.
 pub(crate) fn default_role(name: &str, id: u64) -> Result<(), Error> {
     match (name, id) {
         ("", 0) => Ok(()),
@@ -126,7 +126,7 @@ impl<D: Device> P4Runtime for Service<D> {
         default_role(&request.role, request.role_id)?;
         let together = match v1::write_request::Atomicity::try_from(request.atomicity) {
             Ok(v1::write_request::Atomicity::ContinueOnError) => false,
-            // What is rolled back was never done here.
+            // A rolled-back update has never been applied to the device.
             Ok(_) => true,
             Err(_) => return Err(Error::Unspecified("the atomicity").into()),
         };
@@ -134,7 +134,7 @@ impl<D: Device> P4Runtime for Service<D> {
         let updates = request.updates;
         let write = move |core: &mut crate::core::Core<D>| {
             let answers = core.write(election, &updates, together);
-            // A client that is gone leaves its updates here, and their memory is counted until now.
+            // Updates of a disconnected client are freed here; their memory is reserved until then.
             drop((updates, held));
             answers
         };
@@ -167,7 +167,7 @@ impl<D: Device> P4Runtime for Service<D> {
             let _permit = permit;
             let sent = send(&out, &pipeline, found).await;
             if let Err(status) = sent.map_err(Status::from).and_then(|()| reply::batch(&answers)) {
-                // A client that is gone hears nothing.
+                // Fails if the client has disconnected.
                 let _ = end.send(status);
             }
         });
@@ -215,7 +215,7 @@ impl<D: Device> P4Runtime for Service<D> {
     }
 }
 
-/// Sends what was found, in messages that clients take.
+/// Sends results in messages of limited size.
 async fn send(
     out: &mpsc::Sender<v1::ReadResponse>,
     pipeline: &Pipeline,
@@ -235,7 +235,7 @@ async fn send(
         let sent = out.send(v1::ReadResponse { entities });
         match tokio::time::timeout(READER_WAITS, sent).await {
             Ok(Ok(())) => {}
-            // The client is gone.
+            // The client has disconnected.
             Ok(Err(_)) => return Ok(()),
             Err(_) => return Err(Error::SlowReader(READER_WAITS.as_secs())),
         }

@@ -1,5 +1,5 @@
-//! What a device was told: entries, default actions, meters, value sets, digests. What packets
-//! change, the device has.
+//! State written by clients: entries, default actions, meters, value sets, digests. State changed
+//! by packets is kept by the device.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::pipeline::Pipeline;
 use crate::v1::digest_entry;
 
-/// An entry, without its key.
+/// A table entry without its key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) call: Call,
@@ -19,15 +19,15 @@ pub(crate) struct Row {
     pub(crate) constant: bool,
 }
 
-/// What packets get that no entry matches.
+/// The default entry of a table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct DefaultRow {
-    /// `None` if nobody knows what the program has.
+    /// `None` if the program's default action is unknown.
     pub(crate) call: Option<Call>,
     pub(crate) meter: Option<Meter>,
     pub(crate) metadata: Vec<u8>,
     pub(crate) cookie: u64,
-    /// Changed since the program began.
+    /// True if changed since the program was installed.
     pub(crate) changed: bool,
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct DefaultRow {
 pub(crate) struct TableState {
     pub(crate) rows: BTreeMap<Arc<Key>, Arc<Row>>,
     pub(crate) default: DefaultRow,
-    /// What the program itself says.
+    /// Initial default action of the program.
     pub(crate) original: Option<Call>,
 }
 
-/// The cells of a meter: what all were set to last, and what single ones were set to since.
+/// Meter cells: the last configuration of all cells, and later ones of single cells.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MeterState {
     pub(crate) all: Option<Meter>,
@@ -60,7 +60,7 @@ pub(crate) struct Store {
     pub(crate) digests: BTreeMap<u32, digest_entry::Config>,
 }
 
-/// What a change does to the store. To apply one gives the one that takes it back.
+/// Effect of a change on the store. Applying one returns its inverse.
 #[derive(Debug)]
 pub(crate) enum Effect {
     Nothing,
@@ -73,7 +73,7 @@ pub(crate) enum Effect {
 }
 
 impl Store {
-    /// What a program begins with.
+    /// Initial state of a program.
     pub(crate) fn new(pipeline: &Pipeline, initial: Initial) -> Result<Self, Error> {
         let mut store = Self::default();
         for (id, table) in &pipeline.tables {
@@ -101,7 +101,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Ids were looked up before: what is not there stays so.
+    /// Applies an effect and returns its inverse. Ids have been validated.
     pub(crate) fn apply(&mut self, effect: Effect) -> Effect {
         match effect {
             Effect::Nothing => Effect::Nothing,

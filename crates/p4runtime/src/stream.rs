@@ -1,4 +1,4 @@
-//! StreamChannel: one session for each stream.
+//! StreamChannel: one session per stream.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use crate::v1::{
     stream_error, stream_message_request::Update,
 };
 
-/// What a client is sent, as gRPC takes it.
+/// Response stream of a gRPC call.
 pub(crate) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// What a client is sent: the messages that wait for it, and then perhaps why there are no more.
+/// Outgoing messages, followed by the final status, if any.
 pub(crate) struct Outbound<T> {
     pub(crate) messages: mpsc::Receiver<T>,
     pub(crate) end: Option<oneshot::Receiver<Status>>,
@@ -49,7 +49,7 @@ impl<T> Stream for Outbound<T> {
     }
 }
 
-/// Begins a session, which ends with the stream.
+/// Opens a session that lasts as long as the stream.
 pub(crate) fn open<D: Device>(
     devices: Arc<BTreeMap<u64, Handle<D>>>,
     peer: Peer,
@@ -61,7 +61,7 @@ pub(crate) fn open<D: Device>(
     Box::pin(Outbound { messages, end: Some(ended) })
 }
 
-/// Waits for the arbitration update that a stream begins with.
+/// Waits for the initial arbitration update.
 async fn begin<D: Device>(
     devices: Arc<BTreeMap<u64, Handle<D>>>,
     peer: Peer,
@@ -73,7 +73,7 @@ async fn begin<D: Device>(
         first = inbound.message() => first,
         () = out.closed() => return,
     };
-    // A stream that ends before it has begun needs no answer.
+    // A stream that ends before it has begun needs no response.
     let Ok(Some(first)) = first else { return };
     let refused = match first.update {
         Some(Update::Arbitration(update)) => match check(&devices, &update) {
@@ -119,7 +119,7 @@ async fn session<D: Device>(
     loop {
         let message = tokio::select! {
             message = inbound.message() => message,
-            // Closed by the device's side.
+            // Closed by the device.
             _ = &mut gone => return,
         };
         let Ok(Some(message)) = message else { break };
@@ -156,6 +156,6 @@ async fn session<D: Device>(
             return;
         }
     }
-    // A device that is gone needs no goodbye.
+    // Fails if the device has stopped.
     let _ = handle.run(move |core| core.clients.leave(number)).await;
 }

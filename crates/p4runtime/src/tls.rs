@@ -1,4 +1,4 @@
-//! TLS 1.3 with certificates of both sides, from files in PEM.
+//! Mutual TLS 1.3 with certificates in PEM files.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,53 +14,53 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// The longest file.
+/// Maximum file size in bytes.
 const LONGEST: u64 = 1 << 20;
-/// gRPC's protocol in the handshake (RFC 7301).
+/// ALPN protocol id of gRPC (RFC 7301).
 const PROTOCOL: &[u8] = b"h2";
 
-/// One side's files.
+/// TLS files of one side.
 #[derive(Debug, Clone)]
 pub struct Files {
-    /// Its certificate, and those up to its authority's.
+    /// Certificate chain, without the authority.
     pub certificate: PathBuf,
-    /// The certificate's private key, of mode 0600.
+    /// Private key; the file has mode 0600.
     pub key: PathBuf,
-    /// The authority that the other side's certificate is signed by.
+    /// Certificate of the authority that signs the peer's certificate.
     pub authority: PathBuf,
 }
 
-/// An error in setting TLS up.
+/// Errors of the TLS setup.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// A file is not in PEM, or has another content.
+    /// A file is not PEM, or lacks the expected content.
     #[error("{}: no {what} in PEM: {why}", path.display())]
     Content {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The content that it should have.
+        /// Expected content.
         what: &'static str,
-        /// The cause.
+        /// Cause.
         why: String,
     },
-    /// Users other than its owner can read a private key.
+    /// A private key is readable by users other than its owner.
     #[error("{}: its mode is {mode:04o}, so that others can read the key: chmod 600", path.display())]
     Mode {
-        /// The key's file.
+        /// Path of the key.
         path: PathBuf,
-        /// Its mode.
+        /// Mode of the file.
         mode: u32,
     },
-    /// The files do not fit each other.
+    /// The certificate and the key do not match.
     #[error("the certificate and the key do not serve TLS")]
     Config(#[from] rustls::Error),
     /// The authority cannot verify clients.
@@ -73,11 +73,11 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 impl Files {
-    /// A server's side, which takes no client without a certificate of the authority's.
+    /// Configuration of a server that requires client certificates signed by the authority.
     ///
     /// # Errors
     ///
-    /// A file is not as it has to be.
+    /// Fails if a file is invalid.
     pub fn server(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(self.authority()?), provider())
@@ -92,11 +92,11 @@ impl Files {
         Ok(Arc::new(config))
     }
 
-    /// A client's side.
+    /// Configuration of a client.
     ///
     /// # Errors
     ///
-    /// As of the server's.
+    /// As [`Files::server`].
     pub fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let (chain, key) = self.identity()?;
         let mut config = ClientConfig::builder_with_provider(provider())
@@ -141,7 +141,7 @@ fn content(path: &Path, what: &'static str, why: String) -> TlsError {
     TlsError::Content { path: path.to_owned(), what, why }
 }
 
-/// A file's bytes, and the mode of the file that they are from.
+/// Reads a file; returns its bytes and its mode.
 fn read(path: &Path) -> Result<(Vec<u8>, u32), TlsError> {
     let bytes = || {
         let file = File::open(path)?;

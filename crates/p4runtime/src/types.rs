@@ -1,4 +1,4 @@
-//! The types of registers and digests.
+//! Types of registers and digests.
 
 use std::collections::BTreeMap;
 
@@ -6,41 +6,41 @@ use p4info::v1 as info;
 
 use crate::error::Error;
 
-/// How many types one may be made of, and how deep: names may refer to each other.
+/// Limits of the number of parts and of the nesting depth of a type: names may be recursive.
 const MOST_PARTS: usize = 4096;
 const DEEPEST: usize = 32;
 
 /// A field of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderField {
-    /// In bits.
+    /// Width in bits.
     pub width: u32,
-    /// Two's complement.
+    /// True for two's complement.
     pub signed: bool,
 }
 
-/// The type of a value.
+/// Type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Type {
-    /// A bit<W> or an int<W>.
+    /// `bit<W>` or `int<W>`.
     Bits(HeaderField),
-    /// A bool.
+    /// `bool`.
     Bool,
-    /// The members of a struct, in their order.
+    /// Struct, with its member types in order.
     Struct(Vec<Type>),
-    /// The same of a tuple.
+    /// Tuple, with its member types in order.
     Tuple(Vec<Type>),
-    /// The fields of a header.
+    /// Header, with its fields in order.
     Header(Vec<HeaderField>),
-    /// An enum whose members are numbers of this many bits.
+    /// Serializable enum with members of this width in bits.
     Enum(u32),
-    /// Unions, stacks, errors, numbers of changing widths, names without numbers, translated types: a
-    /// program may have them, and the control plane cannot read them here.
+    /// Unions, stacks, errors, `varbit`, enums without values, translated types. A program may use
+    /// them, but the control plane cannot read them here.
     Other,
 }
 
 impl Type {
-    /// Whether all of it can be read and written.
+    /// True if all parts of the type are supported.
     pub(crate) fn is_known(&self) -> bool {
         match self {
             Self::Other => false,
@@ -49,7 +49,7 @@ impl Type {
         }
     }
 
-    /// What is expected, in words.
+    /// Description of the type for error messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Bits(HeaderField { width, signed: false }) => format!("bit<{width}>"),
@@ -64,11 +64,11 @@ impl Type {
     }
 }
 
-/// Resolves names.
+/// Resolves type names.
 pub(crate) struct Resolver<'a> {
     named: &'a info::P4TypeInfo,
     left: usize,
-    /// What asks, for errors.
+    /// Name of the object, for errors.
     of: &'a str,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Resolver<'a> {
         Error::Info { of: self.of.to_owned(), problem }
     }
 
-    /// The type that a description is of.
+    /// Resolves a type specification.
     pub(crate) fn resolve(
         &mut self,
         spec: Option<&info::P4DataTypeSpec>,
@@ -136,7 +136,7 @@ impl<'a> Resolver<'a> {
         among.get(name).ok_or_else(|| self.bad("the name of its type is not explained"))
     }
 
-    /// None if its width changes.
+    /// A bit string type; `None` for `varbit`.
     fn bits(
         &self,
         spec: Option<&info::P4BitstringLikeTypeSpec>,
@@ -155,10 +155,10 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// The widest number.
+/// Maximum width in bits.
 const WIDEST: u32 = 65_536;
 
-/// A width, if it is one.
+/// A valid width, or `None`.
 pub(crate) fn width_of(width: i32) -> Option<u32> {
     u32::try_from(width).ok().filter(|width| (1..=WIDEST).contains(width))
 }

@@ -1,11 +1,11 @@
-//! Numbers as strings of bytes, big-endian ("Bytestrings"). A client may write leading zeros; it
-//! reads the shortest string that says the same.
+//! Big-endian byte strings ("Bytestrings"). Clients may write leading zeros; reads return the
+//! canonical, shortest form.
 
-/// A value of a known width: as many bytes as it needs, the bits above the width zero. A negative
-/// number is in two's complement of that width.
+/// A value of known width: the minimum number of bytes for the width, with zero bits above it.
+/// Negative numbers use two's complement of that width.
 pub type Bits = Box<[u8]>;
 
-/// The value of a string, if it is one of so many bits.
+/// Parses an unsigned byte string; `None` if it exceeds the width.
 pub(crate) fn unsigned(string: &[u8], width: u32) -> Option<Bits> {
     let string = match string {
         [] => return None,
@@ -15,23 +15,23 @@ pub(crate) fn unsigned(string: &[u8], width: u32) -> Option<Bits> {
     (used <= width).then(|| filled(string, width, 0))
 }
 
-/// The same of a number with a sign, in two's complement of any length.
+/// Parses a byte string in two's complement of any length; `None` if it exceeds the width.
 pub(crate) fn signed(string: &[u8], width: u32) -> Option<Bits> {
     let sign = if string.first()? & 0x80 == 0 { 0 } else { 0xff };
     let rest = &string[string.iter().take_while(|byte| **byte == sign).count()..];
-    // Bits that are not the sign repeated, and the sign.
+    // The significant bits and the sign bit.
     let used =
         rest.first().map_or(0, |first| 8 * rest.len() as u32 - (first ^ sign).leading_zeros()) + 1;
     (used <= width).then(|| cut(filled(rest, width, sign), width))
 }
 
-/// The shortest string with this value.
+/// The canonical byte string of a value.
 pub(crate) fn shortest(bits: &[u8]) -> Vec<u8> {
     let zeros = bits.iter().take_while(|byte| **byte == 0).count();
     bits[zeros.min(bits.len().saturating_sub(1))..].to_vec()
 }
 
-/// The shortest string of a number with a sign.
+/// The canonical byte string of a signed value.
 pub(crate) fn shortest_signed(bits: &[u8], width: u32) -> Vec<u8> {
     let spare = (8 * bits.len() as u32).wrapping_sub(width);
     if spare > 7 {
@@ -50,7 +50,7 @@ pub(crate) fn shortest_signed(bits: &[u8], width: u32) -> Vec<u8> {
     whole[skipped..].to_vec()
 }
 
-/// All ones.
+/// All bits one.
 pub(crate) fn ones(width: u32) -> Bits {
     cut(filled(&[], width, 0xff), width)
 }
@@ -60,7 +60,7 @@ pub(crate) fn zero(width: u32) -> Bits {
     filled(&[], width, 0)
 }
 
-/// The first bits ones, the others zeros.
+/// Prefix mask of this length.
 pub(crate) fn prefix(length: u32, width: u32) -> Bits {
     let mut mask = ones(width);
     for bit in 0..width.saturating_sub(length) {
@@ -70,12 +70,12 @@ pub(crate) fn prefix(length: u32, width: u32) -> Bits {
     mask
 }
 
-/// Whether the value has a bit that the mask has not.
+/// Returns true if the value has bits outside the mask.
 pub(crate) fn is_outside(value: &[u8], mask: &[u8]) -> bool {
     value.iter().zip(mask).any(|(value, mask)| value & !mask != 0)
 }
 
-/// As many bytes as the width needs, those in front filled up.
+/// Extends or truncates a string to the width, padding on the left.
 fn filled(string: &[u8], width: u32, with: u8) -> Bits {
     let bytes = width.div_ceil(8) as usize;
     let mut bits = vec![with; bytes];
@@ -84,7 +84,7 @@ fn filled(string: &[u8], width: u32, with: u8) -> Bits {
     bits.into()
 }
 
-/// Without the bits above the width.
+/// Clears the bits above the width.
 fn cut(mut bits: Bits, width: u32) -> Bits {
     let spare = 8 * bits.len() as u32 - width;
     if let Some(first) = bits.first_mut() {
@@ -97,7 +97,7 @@ fn cut(mut bits: Bits, width: u32) -> Bits {
 mod tests {
     use super::*;
 
-    /// The specification's own tables of strings that are valid and that are not.
+    /// The examples of valid and invalid strings in the specification.
     #[test]
     fn strings_are_read_as_the_specification_says() {
         let is = |width, string: &[u8], value: &[u8]| {

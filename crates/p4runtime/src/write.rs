@@ -1,4 +1,4 @@
-//! Batches of updates ("Write RPC").
+//! Write batches ("Write RPC").
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::pipeline::Pipeline;
 use crate::store::{Effect, Store};
 use crate::v1::{Update, entity, update};
 
-/// An update that is right.
+/// A validated update.
 pub(crate) struct Plan {
-    /// What the device is told, if anything.
+    /// Change for the device, if any.
     pub(crate) change: Option<Change>,
     pub(crate) effect: Effect,
     pub(crate) place: Place,
 }
 
-/// What an update is about. Two updates about one place follow each other.
+/// Object that an update affects. Two updates of the same object are applied in order.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Row(u32, Arc<Key>),
@@ -50,7 +50,7 @@ fn plan(pipeline: &Pipeline, store: &Store, update: &Update) -> Result<Plan, Err
     }
 }
 
-/// The name of an entity that no program of ours has.
+/// Name of an unsupported entity type.
 pub(crate) fn unsupported(entity: &entity::Entity) -> Option<&'static str> {
     match entity {
         entity::Entity::ExternEntry(_) => Some("externs (ExternEntry)"),
@@ -67,10 +67,10 @@ pub(crate) fn unsupported(entity: &entity::Entity) -> Option<&'static str> {
     }
 }
 
-/// Where changes go: to a device, or into a list until they are committed.
+/// Destination of changes: a device, or a list until COMMIT.
 pub(crate) enum Sink<'a, D: Device> {
     Device(&'a mut D),
-    /// The list, and how many it takes.
+    /// The list and its maximum length.
     Later(&'a mut Vec<Change>, usize),
 }
 
@@ -81,7 +81,7 @@ impl<D: Device> Sink<'_, D> {
             Self::Device(_) if count == 0 => Vec::new(),
             Self::Device(device) => {
                 let mut answers = device.apply(&changes, together);
-                // One that answers less has not done it.
+                // A missing result means that the change was not applied.
                 answers.resize_with(count, || Err(Refused::Away("no answer".into())));
                 answers.into_iter().map(|answer| answer.map_err(Error::Device)).collect()
             }
@@ -96,19 +96,19 @@ impl<D: Device> Sink<'_, D> {
     }
 }
 
-/// A batch on its way: each update is checked against what those before it leave.
+/// A batch in progress: each update is validated against the state after the previous ones.
 struct Batch<'a, D: Device> {
     store: &'a mut Store,
     sink: Sink<'a, D>,
     together: bool,
     answers: Vec<Result<(), Error>>,
-    /// What the device was not yet told: which update, and how to take it back.
+    /// Changes not yet sent to the device: index of the update, and its inverse.
     waiting: Vec<(usize, Effect)>,
     changes: Vec<Change>,
     places: BTreeSet<Place>,
 }
 
-/// Does what it can of a batch, or, if `together`, all of it or nothing. One answer for each update.
+/// Applies a batch; if `together` is set, all of it or nothing. Returns one result for each update.
 pub(crate) fn batch<D: Device>(
     pipeline: &Pipeline,
     store: &mut Store,
@@ -125,13 +125,14 @@ pub(crate) fn batch<D: Device>(
         changes: Vec::new(),
         places: BTreeSet::new(),
     };
-    // What goes back if nothing is done: updates that the device is not told.
+    // Inverses of updates that do not involve the device.
     let mut alone = Vec::new();
     for (at, update) in updates.iter().enumerate() {
         batch.answers.push(Ok(()));
         let mut planned = plan(pipeline, batch.store, update);
         if planned.as_ref().is_ok_and(|plan| batch.must_wait(&plan.place)) {
-            // What the device refuses must not be what this update is checked against.
+            // Send pending changes first, so that this update is not validated against a change
+            // that the device rejects.
             batch.flush();
             planned = plan(pipeline, batch.store, update);
         }
@@ -166,7 +167,7 @@ pub(crate) fn batch<D: Device>(
 }
 
 impl<D: Device> Batch<'_, D> {
-    /// Whether what waits is about the same place.
+    /// True if a pending change affects the same object.
     fn must_wait(&self, place: &Place) -> bool {
         let waits = !self.together && !self.changes.is_empty();
         waits && (matches!(place, Place::Cell(_, None)) || self.places.contains(place))
@@ -182,7 +183,7 @@ impl<D: Device> Batch<'_, D> {
         }
     }
 
-    /// Tells the device what waits, and takes back what it refuses.
+    /// Sends pending changes to the device, and reverts rejected ones.
     fn flush(&mut self) {
         let changes = std::mem::take(&mut self.changes);
         let told = self.sink.apply(changes, self.together);

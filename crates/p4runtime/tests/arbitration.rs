@@ -1,4 +1,4 @@
-//! Who is primary: each rule of the specification's.
+//! Tests of client arbitration, for each rule of the specification.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod common;
@@ -23,12 +23,12 @@ async fn the_highest_id_is_primary_and_all_are_told() {
     assert_eq!(low.standing().await, (Code::AlreadyExists, Some(highest)));
     assert_eq!(lower.standing().await, (Code::AlreadyExists, Some(highest)));
 
-    // The primary steps back, without another one taking its place.
+    // The primary steps down without a successor.
     high.arbitrate(Some(4)).await;
     assert_eq!(high.standing().await, (Code::NotFound, Some(highest)));
     assert_eq!(low.standing().await, (Code::NotFound, Some(highest)));
     assert_eq!(lower.standing().await, (Code::NotFound, Some(highest)));
-    // No lower id than the highest ever seen becomes primary.
+    // A client needs at least the highest election id ever seen to become primary.
     low.arbitrate(Some(6)).await;
     assert_eq!(low.standing().await, (Code::NotFound, Some(highest)));
     low.arbitrate(Some(highest)).await;
@@ -68,7 +68,7 @@ async fn without_an_id_nobody_is_primary() {
     let mut other = server.silent().await;
     other.arbitrate(None).await;
     assert_eq!(other.standing().await, (Code::NotFound, None), "no id is nobody else's");
-    // Zero is an id.
+    // Zero is a valid election id.
     none.arbitrate(Some(0)).await;
     assert_eq!(other.standing().await, (Code::AlreadyExists, Some(0)));
     assert_eq!(none.standing().await, (Code::Ok, Some(0)));

@@ -1,5 +1,5 @@
-//! Messages that nobody would write: each is answered, nothing wrong comes to the device (which would
-//! panic), and what the service knows stays what the device has.
+//! Tests with malformed messages: each gets a response, the device (which would panic) receives no
+//! invalid change, and the service's state stays equal to the device's.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod common;
@@ -30,7 +30,7 @@ fn ids() -> impl Strategy<Value = u32> {
 fn matches() -> impl Strategy<Value = Vec<v1::FieldMatch>> {
     let of = (0..6_u32, 0..6_u8, bytes(), bytes(), -1..34_i32);
     let one = of.prop_map(|(field_id, kind, value, other, prefix_len)| {
-        // Mostly the kind that the field has.
+        // Mostly the match kind of the field.
         let kind = if kind == 5 { (field_id % 5) as u8 } else { field_id.saturating_sub(1) as u8 };
         let matched = match kind {
             0 => FieldMatchType::Exact(field_match::Exact { value }),
@@ -128,7 +128,7 @@ fn batches() -> impl Strategy<Value = (Vec<v1::Update>, i32)> {
     (vec(one, 0..12), prop_oneof![4 => Just(0), 2 => 1..3_i32, 1 => any::<i32>()])
 }
 
-/// What a service may say of a request that is wrong.
+/// Valid status codes for a malformed request.
 fn is_an_answer(status: &Status) -> bool {
     matches!(status.code(), Code::Unknown | Code::InvalidArgument)
 }
@@ -141,7 +141,7 @@ fn whatever_is_written_and_read_is_answered() {
     let done = std::cell::Cell::new(0);
     let config = ProptestConfig { cases: 1500, failure_persistence: None, ..Default::default() };
     proptest!(config, |((updates, atomicity) in batches(), asked in vec(entities(), 0..4), room in 0..12_usize)| {
-        // Sometimes there is less room than table sizes say.
+        // Sometimes the device has less room than the table sizes.
         server.device().room = Some(room).filter(|room| *room < 6);
         let mut primary = primary.borrow_mut();
         runtime.block_on(async {
@@ -174,7 +174,7 @@ fn whatever_is_written_and_read_is_answered() {
     assert!(done.get() > 200, "{} updates went well", done.get());
 }
 
-/// Encoded messages with bytes changed: what can be read at all is a message.
+/// Encoded messages with modified bytes; all that decode get a response.
 #[test]
 fn damaged_messages_are_answered() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

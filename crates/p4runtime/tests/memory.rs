@@ -1,4 +1,4 @@
-//! Messages that take many times their length once they are decoded.
+//! Tests with messages that decode to a multiple of their encoded size.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod common;
@@ -14,7 +14,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// Sends bytes as they are, and hears nothing.
+/// Codec that sends raw bytes and discards responses.
 #[derive(Default)]
 struct Raw;
 
@@ -61,7 +61,7 @@ async fn send(channel: Channel, method: &'static str, bytes: Bytes) -> Result<()
     client.unary(Request::new(bytes), path, Raw).await.map(drop)
 }
 
-/// What clients send is decoded in a process of its own, so that its memory is what they cause.
+/// A server in a separate process, so that its memory can be attributed to client messages.
 struct Apart {
     child: Child,
     address: String,
@@ -86,7 +86,7 @@ impl Apart {
         Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
     }
 
-    /// The most memory that it ever had, in bytes.
+    /// Peak memory of the process in bytes.
     fn most(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -101,7 +101,7 @@ impl Drop for Apart {
     }
 }
 
-/// Not a test: what the others send to.
+/// Not a test: the server process of the other tests.
 #[tokio::test]
 #[ignore = "serves until its input ends"]
 async fn served_apart() {
@@ -119,7 +119,7 @@ async fn served_apart() {
 
 const WRITE: &str = "/p4.v1.P4Runtime/Write";
 
-/// `22 00` is an update (`WriteRequest.updates`, field 4) without content: two bytes that become some
+/// `22 00` is an empty update (`WriteRequest.updates`, field 4): two bytes that decode to several
 /// hundred.
 fn empty_updates(length: usize) -> Bytes {
     [0x22, 0].into_iter().cycle().take(length).collect::<Vec<u8>>().into()
@@ -133,14 +133,14 @@ async fn a_client_that_is_not_primary_takes_no_memory_with_empty_updates() {
         let refused = send(apart.channel().await, WRITE, empty_updates(length)).await.unwrap_err();
         assert_eq!(refused.code(), Code::ResourceExhausted, "{length}: {refused:?}");
     }
-    // Each of these is small enough; all of them together are not.
+    // Each of these is within the limit, but not all of them together.
     let mut many = tokio::task::JoinSet::new();
     for _ in 0..200 {
         let channel = apart.channel().await;
         many.spawn(async move { send(channel, WRITE, empty_updates(40_000)).await });
     }
     assert!(many.join_all().await.iter().all(Result::is_err), "nobody is primary");
-    // Another client goes on.
+    // Another client is not affected.
     let capabilities = "/p4.v1.P4Runtime/Capabilities";
     send(apart.channel().await, capabilities, Bytes::new()).await.unwrap();
     let taken = apart.most() - before;
@@ -151,7 +151,7 @@ async fn a_client_that_is_not_primary_takes_no_memory_with_empty_updates() {
 async fn nested_and_packed_and_unknown_fields_are_counted() {
     let apart = Apart::start();
     let before = apart.most();
-    // Each repeats a short field: entities of a read, members of a value set within one, matches.
+    // Each repeats a short field: entities of a read, members of a value set, matches.
     let inner = |head: &[u8], length: usize, element: &[u8]| {
         let content: Vec<u8> = element.iter().copied().cycle().take(length).collect();
         let mut message = head.to_vec();
@@ -170,7 +170,7 @@ async fn nested_and_packed_and_unknown_fields_are_counted() {
     for (method, message) in [
         ("/p4.v1.P4Runtime/Read", [0x12, 0].repeat(2 << 20)),
         (WRITE, update),
-        // Cut off, so that it never decodes: its elements are there all the same.
+        // Truncated, so that decoding fails, but only after the elements.
         (WRITE, [[0x22, 0].repeat(2 << 20), vec![0x22, 0xff]].concat()),
     ] {
         let refused = send(apart.channel().await, method, message.into()).await.unwrap_err();
@@ -180,7 +180,7 @@ async fn nested_and_packed_and_unknown_fields_are_counted() {
     assert!(taken < 64 << 20, "{} MiB", taken >> 20);
 }
 
-/// The primary may send more, and others go on meanwhile.
+/// The primary may send more, and other clients are not affected.
 #[tokio::test]
 async fn the_primary_alone_may_send_much() {
     let server = server().await;
@@ -191,7 +191,7 @@ async fn the_primary_alone_may_send_much() {
     let refused = other.write_all(updates, Atomicity::ContinueOnError).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
     assert!(refused.message().contains("the primary may send more"), "{refused:?}");
-    // One that is primary no more has the bounds of the others again.
+    // A former primary has the smaller limits again.
     let (_next, code) = server.joined(9).await;
     assert_eq!(code, Code::Ok);
     let large = vec![insert(route(1)); 60_000];

@@ -68,7 +68,7 @@ async fn to_verify_changes_nothing() {
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
     assert_eq!(server.device().state.program, b"program");
     assert_eq!(entries(&mut primary).await, 1);
-    // To commit begins with empty tables.
+    // A commit starts with empty tables.
     primary.set(Action::VerifyAndCommit, Some(config(kinds()))).await.unwrap();
     assert_eq!((entries(&mut primary).await, server.device().state.entries.len()), (0, 0));
 }
@@ -138,7 +138,7 @@ async fn a_new_program_may_keep_what_is_there() {
     primary.write(update(v1::update::Type::Modify, Entity::CounterEntry(counter))).await.unwrap();
     let before = primary.read(vec![entity(Entity::TableEntry(Default::default()))]).await.unwrap();
 
-    // A table that had nothing may go, one that is new may come.
+    // A table without written entries may be removed, and a new one may be added.
     let mut info = kinds();
     info.tables.retain(|one| one.preamble.as_ref().unwrap().id != FIXED);
     let next = ForwardingPipelineConfig { p4_device_config: b"next".to_vec(), ..config(info) };
@@ -152,7 +152,7 @@ async fn a_new_program_may_keep_what_is_there() {
         assert_eq!(device.state.counts[&(COUNTER, 3)].packets, 4, "carried by the device");
     }
 
-    // What would be lost is refused, and everything stays.
+    // Reconciliation that would lose entries is rejected without any effect.
     let wrong: [fn(&mut info::P4Info); 4] = [
         |info| info.tables[0].match_fields[0].bitwidth = 17,
         |info| info.tables[0].size = 2,
@@ -172,7 +172,7 @@ async fn a_new_program_may_keep_what_is_there() {
     assert_eq!(entries(&mut primary).await, 3);
 }
 
-/// A program whose tables have entries from the start, some of them constant.
+/// A program with initial entries, some of them `const`.
 #[tokio::test]
 async fn entries_of_the_program_itself_are_there_and_may_be_constant() {
     let server = server().await;
@@ -263,7 +263,7 @@ async fn p4info_that_contradicts_itself_is_refused() {
     }
 }
 
-/// What is not understood is in nobody's way.
+/// Registers of unsupported types do not interfere.
 #[tokio::test]
 async fn registers_of_other_types_are_left_alone() {
     let server = server().await;
@@ -284,7 +284,7 @@ async fn registers_of_other_types_are_left_alone() {
     assert_eq!(codes(&status), [Code::Unimplemented]);
 }
 
-/// Every program of ours that has a p4info can be programmed.
+/// Our programs with a p4info can be installed.
 #[tokio::test]
 async fn our_programs_are_taken() {
     let server = server().await;

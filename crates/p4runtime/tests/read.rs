@@ -1,4 +1,4 @@
-//! What may be asked for, and what is answered.
+//! Tests of read requests.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod common;
@@ -126,7 +126,7 @@ async fn counters_and_meters_come_along_if_they_are_asked_for() {
     };
     assert_eq!(primary.read(vec![meters(of(0))]).await.unwrap().len(), 2);
 
-    // One answer for each part: what is right is answered all the same.
+    // Each entity has its own result: valid ones succeed.
     let parts = vec![direct(Some(all_kinds(3))), direct(of(ROUTE)), direct(None), direct(of(ALL))];
     let request = v1::ReadRequest { device_id: DEVICE, entities: parts, ..Default::default() };
     let mut stream = primary.client.read(request).await.unwrap().into_inner();
@@ -191,7 +191,7 @@ async fn cells_are_read_one_by_one_or_all_at_once() {
     assert_eq!(primary.read(vec![sets]).await.unwrap(), [entity(Entity::ValueSetEntry(empty))]);
 }
 
-/// A reader that takes one message and no more holds nobody up.
+/// A reader that stops after one message does not block other clients.
 #[tokio::test]
 async fn a_reader_that_is_slow_holds_nobody_up() {
     let server = server().await;
@@ -254,7 +254,7 @@ async fn a_read_ends_with_whoever_asked() {
         let request =
             v1::ReadRequest { device_id: DEVICE, entities: cells.clone(), ..Default::default() };
         let read = tokio::spawn(async move { client.read(request).await.map(drop) });
-        // On one connection, one after the other.
+        // Sequential calls on one connection.
         for _ in 0..10 {
             other.capabilities(v1::CapabilitiesRequest::default()).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! `p4runtime-shell`, which others wrote, against our service.
+//! Interoperability test with `p4runtime-shell`, an independent client.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
@@ -10,12 +10,12 @@ use std::time::Duration;
 use common::*;
 use tokio::process::Command;
 
-/// Where `scripts/deps.sh --lint` puts it.
+/// Python interpreter installed by `scripts/deps.sh --lint`.
 const PYTHON: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
 
 const SESSION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shell/session.py");
 
-/// The firewall, with what its p4info does not have: counters and meters.
+/// The p4info of the firewall, plus counters and meters that it does not have.
 fn firewall() -> p4info::v1::P4Info {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4/tests/programs/firewall.p4");
     let mut info = info_of(&std::fs::read_to_string(program).unwrap());
@@ -39,7 +39,7 @@ async fn p4runtime_shell_programs_a_firewall() {
         .arg(SESSION)
         .arg(server.address.to_string())
         .args([&info, &program])
-        // Its generated code is older than what protobuf's faster implementations take.
+        // Its generated code is too old for protobuf's faster implementations.
         .env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
         .env_remove("PYTHONPATH")
         .current_dir(folder.path())

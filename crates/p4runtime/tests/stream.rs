@@ -1,4 +1,4 @@
-//! Packets and digests on the stream, and clients that do not read or die.
+//! Tests of packets and digests on the stream, and of clients that stop reading or disconnect.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
@@ -28,7 +28,8 @@ async fn packets_go_out_from_the_primary() {
     let server = server().await;
     let mut primary = server.ready().await;
     primary.say(packet_out(b"hello", &[0, 1, 5])).await;
-    // What is wrong comes back, and says that what was before has been done.
+    // An invalid packet-out is returned, which also shows that the previous ones have been
+    // processed.
     for (bad, code, what) in [
         (packet_out(b"hello", &[2, 0]), Code::OutOfRange, "not one of 9 bits"),
         (packet_out(b"", &[1]), Code::InvalidArgument, "an empty packet"),
@@ -63,11 +64,11 @@ async fn many_small_packets_wait_for_a_device_that_is_busy() {
     let mut left = COUNT;
     {
         let _busy = server.device();
-        // Until the network takes no more.
+        // Until flow control blocks.
         while let Ok(sent) = tokio::time::timeout(held, out.send(packet.clone())).await {
             sent.unwrap();
             left -= 1;
-            // Each in a frame of its own.
+            // Send each in its own frame.
             tokio::task::yield_now().await;
         }
     }
@@ -75,13 +76,13 @@ async fn many_small_packets_wait_for_a_device_that_is_busy() {
     for _ in 0..left {
         out.send(packet.clone()).await.unwrap();
     }
-    // Answered when all before it are done.
+    // The response arrives after all previous messages.
     primary.arbitrate(Some(1)).await;
     assert_eq!(primary.standing().await.0, Code::Ok);
     assert_eq!(server.device().sent.len(), COUNT);
 }
 
-/// The frames of all streams of a connection count together.
+/// Frames of all streams of a connection count together.
 #[tokio::test]
 #[expect(clippy::await_holding_lock, reason = "the device is busy as long as it is held")]
 async fn small_packets_on_many_streams_of_a_connection_wait_too() {
@@ -107,7 +108,7 @@ async fn small_packets_on_many_streams_of_a_connection_wait_too() {
     let packet = v1::StreamMessageRequest { update: Some(Say::Packet(Default::default())) };
     {
         let _busy = server.device();
-        // Something that waits for the device.
+        // A request that waits for the device.
         let write = v1::WriteRequest {
             device_id: DEVICE,
             election_id: Some(id(114)),
@@ -131,7 +132,7 @@ async fn small_packets_on_many_streams_of_a_connection_wait_too() {
         }
         assert!(!written.is_finished(), "the device was busy");
     }
-    // The connection is there, and what was sent on it is answered.
+    // The connection is alive, and earlier requests get their responses.
     primary.client.capabilities(v1::CapabilitiesRequest::default()).await.unwrap();
     for stream in &mut streams {
         stream.message().await.unwrap().unwrap();
@@ -170,7 +171,7 @@ fn learned(port: u8, mac: u8) -> Event {
 async fn digests_are_sent_in_lists_and_acknowledged() {
     let server = server().await;
     let mut primary = server.ready().await;
-    // Nobody has asked for them yet.
+    // The digest is not enabled yet.
     server.events.send(learned(1, 1)).await.unwrap();
     let config = v1::digest_entry::Config {
         max_timeout_ns: 20_000_000,
@@ -232,10 +233,10 @@ async fn digests_are_sent_in_lists_and_acknowledged() {
     assert_eq!(primary.read(vec![entity(asked)]).await.unwrap(), []);
 }
 
-/// More than its queue and all windows of the network hold.
+/// More than the queue and all network windows hold.
 const FLOOD: usize = 4 * QUEUE;
 
-/// Packets as large as a window's parts, since a client's own library counts small ones.
+/// Large packets, because the client's own library limits the number of small frames.
 async fn flood(server: &Server) {
     for _ in 0..FLOOD {
         let packet = Packet { payload: vec![0; 8192], metadata: Vec::new() };
@@ -248,7 +249,7 @@ async fn packets_are_dropped_and_counted_when_nobody_reads() {
     let server = server().await;
     let mut primary = server.ready().await;
     flood(&server).await;
-    // Others are not held up.
+    // Other requests are not blocked.
     primary.write(insert(all_kinds(1))).await.unwrap();
     let (mut packets, mut told) = (0, 0);
     while packets + told < FLOOD {
@@ -261,7 +262,7 @@ async fn packets_are_dropped_and_counted_when_nobody_reads() {
             other => panic!("{other:?}"),
         }
         if told == 0 && packets + QUEUE / 8 >= QUEUE / 2 {
-            // There is room again: the next one brings the count along.
+            // There is room again: the next message carries the number of drops.
             let packet = Packet { payload: b"last".to_vec(), metadata: Vec::new() };
             let _ = server.events.try_send(Event::Packet(packet));
         }
@@ -275,11 +276,11 @@ async fn a_client_that_reads_nothing_is_told_and_closed() {
     let mut primary = server.ready().await;
     let (mut backup, _) = server.joined(0).await;
     flood(&server).await;
-    // Answers to these find no room in the end.
+    // Error reports for these eventually fill the queue.
     let metadata = vec![v1::PacketMetadata { metadata_id: 7, value: vec![0; 8192] }];
     let bad = v1::PacketOut { payload: Vec::new(), metadata };
     let out = primary.out.clone();
-    // It waits for ever once nobody takes it.
+    // Blocks forever once the server stops reading.
     let talk = tokio::spawn(async move {
         for _ in 0..FLOOD {
             let message = v1::StreamMessageRequest { update: Some(Say::Packet(bad.clone())) };
@@ -297,14 +298,14 @@ async fn a_client_that_reads_nothing_is_told_and_closed() {
     assert!(ended.message().contains("too slowly"), "{ended:?}");
 }
 
-/// A connection that breaks without a word.
+/// A client disconnects without ending its stream.
 #[tokio::test]
 async fn a_primary_that_dies_is_none_any_more() {
     let server = server().await;
     let (mut backup, _) = server.joined(0).await;
     let address = server.address;
     let (dead, alive) = tokio::sync::oneshot::channel::<()>();
-    // A runtime of its own dies with everything in it.
+    // Dropping the runtime drops all of its tasks and sockets.
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

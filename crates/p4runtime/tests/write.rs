@@ -1,4 +1,4 @@
-//! What may be written and what may not, and batches.
+//! Tests of valid and invalid updates, and of batches.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod common;
@@ -16,7 +16,7 @@ async fn entries_come_to_the_device_as_they_are_meant() {
     let server = server().await;
     let mut primary = server.ready().await;
     let mut entry = all_kinds(1);
-    // Leading zeros say nothing.
+    // Leading zeros are ignored.
     entry.r#match[0] = exact(1, &[0, 0, 0, 1]);
     entry.metadata = b"mine".to_vec();
     primary.write(insert(entry)).await.unwrap();
@@ -35,7 +35,7 @@ async fn entries_come_to_the_device_as_they_are_meant() {
         assert_eq!(found.call.action, SET);
         assert_eq!(found.call.arguments, [bits(&[0, 1]), bits(&[0, 2])]);
     }
-    // What is left out matches anything.
+    // Omitted fields match any value.
     let mut entry = all_kinds(2);
     entry.r#match.truncate(1);
     primary.write(insert(entry)).await.unwrap();
@@ -52,7 +52,7 @@ async fn entries_come_to_the_device_as_they_are_meant() {
     assert!(last.is_some(), "{:?}", device.state.entries);
 }
 
-/// An entry with one thing changed, what it is refused with, and a part of the text.
+/// A modification of an entry, the expected status code, and a part of the message.
 type Wrong = (fn(&mut v1::TableEntry), Code, &'static str);
 
 #[tokio::test]
@@ -161,18 +161,18 @@ async fn entries_have_a_life() {
     assert_eq!(code(&mut primary, delete(all_kinds(1))).await, Code::NotFound);
     primary.write(insert(all_kinds(1))).await.unwrap();
     assert_eq!(code(&mut primary, insert(all_kinds(1))).await, Code::AlreadyExists);
-    // The priority is a part of the key.
+    // The priority is part of the key.
     let other = v1::TableEntry { priority: 11, ..all_kinds(1) };
     primary.write(insert(other.clone())).await.unwrap();
-    // An action for entries only.
+    // An action with table-only scope.
     let changed = v1::TableEntry { action: action(COUNT, &[]), ..all_kinds(1) };
     primary.write(modify(changed)).await.unwrap();
-    // Without an action, the old one stays.
+    // Without an action, the old one is kept.
     primary.write(modify(v1::TableEntry { action: None, ..all_kinds(1) })).await.unwrap();
     let calls: Vec<u32> =
         server.device().state.entries.values().map(|entry| entry.call.action).collect();
     assert_eq!(calls, [COUNT, SET]);
-    // Of an entry that goes, only the key matters.
+    // A delete uses only the key.
     let nonsense = v1::TableEntry { action: action(77, &[]), idle_timeout_ns: 5, ..other };
     primary.write(delete(nonsense)).await.unwrap();
     assert_eq!(server.device().state.entries.len(), 1);
@@ -185,7 +185,7 @@ async fn entries_have_a_life() {
     assert!(message.contains("8 entries"), "{message}");
     primary.write(delete(all_kinds(8))).await.unwrap();
     primary.write(insert(all_kinds(9))).await.unwrap();
-    // The device itself may have less room.
+    // The device may have less room than the tables.
     server.device().room = Some(8);
     let (code, message) = primary.write(insert(route(1))).await.unwrap_err();
     assert_eq!((code, &*message), (Code::ResourceExhausted, "no room: the device's memory"));
@@ -321,7 +321,7 @@ async fn direct_resources_belong_to_entries() {
     };
     let first = Some(Count { packets: 1, bytes: 10 });
     assert_eq!(looks(&server), (first, Some(3)));
-    // What is left out: the counter stays, the meter goes.
+    // Omitted direct resources: the counter is kept, and the meter is reset.
     primary.write(modify(all_kinds(1))).await.unwrap();
     assert_eq!(looks(&server), (first, None));
 
@@ -377,7 +377,7 @@ async fn batches_go_on_or_are_taken_back() {
     assert!(status.message().starts_with("2 of 5 failed; number 1: "), "{status:?}");
     assert_eq!(server.device().state.entries.len(), 2);
 
-    // The device refuses something in the middle.
+    // The device rejects a change in the middle of the batch.
     server.device().room = Some(3);
     let batch = || vec![insert(route(2)), insert(route(3)), insert(route(4)), delete(route(1))];
     let status = primary.write_all(batch(), Atomicity::DataplaneAtomic).await.unwrap_err();
@@ -387,12 +387,12 @@ async fn batches_go_on_or_are_taken_back() {
     let status = primary.write_all(batch(), Atomicity::ContinueOnError).await.unwrap_err();
     let wanted = [Code::Ok, Code::ResourceExhausted, Code::ResourceExhausted, Code::Ok];
     assert_eq!(codes(&status), wanted);
-    // What is there is what is known: the device would panic otherwise.
+    // The store equals the device's state: otherwise the device would panic.
     server.device().room = None;
     let all = vec![insert(route(3)), insert(route(4)), insert(route(1)), delete(route(2))];
     primary.write_all(all, Atomicity::DataplaneAtomic).await.unwrap();
     assert_eq!(server.device().state.entries.len(), 4);
-    // An entry may come and go in one batch.
+    // An entry may be inserted and deleted in one batch.
     let all = vec![delete(route(1)), insert(route(1)), delete(route(1))];
     primary.write_all(all, Atomicity::RollbackOnError).await.unwrap();
     assert_eq!(server.device().state.entries.len(), 3);
@@ -403,7 +403,7 @@ async fn batches_go_on_or_are_taken_back() {
     primary.write(modify(route(3))).await.unwrap();
 }
 
-/// An update is not checked against what the device refuses a moment later.
+/// An update is not validated against a change that the device rejects.
 #[tokio::test]
 async fn what_was_refused_is_not_there_for_the_rest_of_the_batch() {
     let server = server().await;
@@ -426,7 +426,7 @@ async fn large_batches_have_bounds() {
     let read = primary.read(vec![entity(Entity::TableEntry(asked))]).await.unwrap();
     assert_eq!(read.len(), 100_000, "in messages that a client takes");
 
-    // What is wrong with 100,000 updates does not fit an answer.
+    // The errors of 100,000 updates exceed a response.
     let status = primary.write_all(all, Atomicity::ContinueOnError).await.unwrap_err();
     assert!(status.message().starts_with("100000 of 100000 failed; number 0: "), "{status:?}");
     assert!(status.message().contains("no more fit an answer"), "{status:?}");

@@ -1,43 +1,43 @@
-//! What a control plane does with the maps of a running program, wherever it runs: in this process
-//! ([`Instance`]) or in one of its own.
+//! Control-plane access to the maps of a running program, in this process ([`Instance`]) or in a
+//! sandbox process.
 
 use p4::object::{Entry, Key, Map};
 
 use crate::instance::Instance;
 use crate::maps::MapError;
 
-/// A change of a map.
+/// A change to a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// An entry comes, or gets another value. An array's are always there.
+    /// Inserts an entry or replaces its value. In an array, the entry always exists.
     Put(Entry),
-    /// The entry of this very key goes. An array's entries, which cannot, are refused.
+    /// Deletes the entry with exactly this key. Fails for arrays: their entries cannot be deleted.
     Delete {
-        /// The map, by its place in the program's.
+        /// Index of the map in the program.
         map: u32,
         /// The key.
         key: Key,
     },
-    /// Some bytes of an entry's value become others; what is beside them stays as the program has it.
+    /// Overwrites part of an entry's value. The other bytes keep the program's current data.
     Write {
-        /// The map, by its place in the program's.
+        /// Index of the map in the program.
         map: u32,
         /// The key.
         key: Key,
-        /// The first byte of the value.
+        /// Offset of the first byte to write.
         at: u32,
-        /// What it and those behind it become.
+        /// New bytes.
         bytes: Vec<u8>,
     },
-    /// All entries go; an array's become zeros.
+    /// Deletes all entries; an array's values become zero.
     Clear {
-        /// The map, by its place in the program's.
+        /// Index of the map in the program.
         map: u32,
     },
 }
 
 impl Operation {
-    /// The map that it changes, by its place in the program's.
+    /// Index of the map that the operation changes.
     pub fn map(&self) -> u32 {
         match self {
             Self::Put(entry) => entry.map,
@@ -45,7 +45,7 @@ impl Operation {
         }
     }
 
-    /// The same change to another map.
+    /// Returns the same operation for another map.
     pub(crate) fn on(mut self, other: u32) -> Self {
         match &mut self {
             Self::Put(entry) => entry.map = other,
@@ -57,71 +57,72 @@ impl Operation {
     }
 }
 
-/// Some of a map's entries.
+/// A batch of entries read from a map.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Piece {
-    /// The entries. Of a ternary map, in the order in which they are tried.
+    /// The entries. Those of a ternary map are in match order.
     pub entries: Vec<Entry>,
-    /// From where to read on; none when that was all.
+    /// Cursor for the next read; `None` after the last entry.
     pub next: Option<u32>,
 }
 
-/// Why something cannot be done with maps.
+/// Errors of map operations.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// A map does not take an operation of a batch; none of the batch was done.
+    /// A map rejected an operation of a batch. The whole batch was rolled back.
     #[error("operation {at} of the batch: {why}")]
     Operation {
-        /// Its place in the batch, from 0.
+        /// Index of the operation in the batch, from 0.
         at: usize,
-        /// Why the map does not take it.
+        /// Reason for the rejection.
         #[source]
         why: MapError,
     },
-    /// A map does not answer a question.
+    /// A map rejected a read.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// The program's process has ended, and no other one is there yet; or it does not answer in time.
-    /// Whether a batch was done that was on its way, nobody knows: a process that is started anew has
-    /// what it is given again.
+    /// The program's process has exited and its replacement is not ready, or it did not answer in
+    /// time. It is unknown if a batch in flight was applied: a restarted process gets the journal
+    /// replayed.
     #[error("the program's process does not answer")]
     Gone,
-    /// The program's process has failed too often: there will be none.
+    /// The program's process failed too often and will not be restarted.
     #[error(
         "the program failed too often and was given up: give it to the device again, or another"
     )]
     Evicted,
-    /// More than can be said at once.
+    /// The message exceeds the maximum size.
     #[error("{0} bytes are more than a process is told at once")]
     TooLarge(usize),
 }
 
-/// The maps of a running program. What is done here is done between two packets.
+/// The maps of a running program. Each operation runs between two packets.
 pub trait Maps {
     /// The program's maps.
     fn maps(&self) -> &[Map];
 
-    /// Makes all changes, in their order, or none of them: no packet meets some.
+    /// Applies all operations in order, or none of them. No packet sees a partial batch.
     ///
     /// # Errors
     ///
-    /// The first change that cannot be made, and why.
+    /// Returns the first operation that failed, with the reason.
     fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError>;
 
-    /// Entries of a map, at most `most` of them, from `from` on: 0, or what the last piece says is
-    /// next. An entry that is there from the first piece to the last is missed or read twice only if
-    /// others come or go meanwhile.
+    /// Returns up to `most` entries of a map, starting at the cursor `from`: 0, or `next` of the
+    /// previous piece. An entry that is present during the whole scan can be missed or read twice
+    /// only if other entries are inserted or deleted in between.
     ///
     /// # Errors
     ///
-    /// There is no such map.
+    /// Fails if the map does not exist.
     fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError>;
 
-    /// The value of the entry with this very key: of an LPM map, not of the longest prefix.
+    /// Returns the value of the entry with exactly this key. For an LPM map this is an exact match
+    /// of the prefix, not the longest match.
     ///
     /// # Errors
     ///
-    /// There is no such map, or its keys are others.
+    /// Fails if the map does not exist, or if the key does not have the map's format.
     fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError>;
 }
 
@@ -139,7 +140,7 @@ impl Maps for Instance {
                 Ok(step) => undo.push((map, step)),
                 Err(why) => {
                     for (map, step) in undo.into_iter().rev() {
-                        // The map was there when the step was made.
+                        // The map existed when the step was applied.
                         if let Ok(mut map) = self.map_at(map as usize) {
                             map.undo(step);
                         }
@@ -232,7 +233,7 @@ mod tests {
         instance
     }
 
-    /// What each kind of change takes away comes back, to the order of ternary entries.
+    /// Undo restores every kind of change, including the order of ternary entries.
     #[test]
     fn a_batch_that_fails_leaves_nothing() {
         let mut instance = filled();

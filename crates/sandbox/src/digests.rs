@@ -1,28 +1,28 @@
-//! What programs have for the control plane, until somebody takes it.
+//! Digests that a program has emitted, until the control plane fetches them.
 
 use p4::object::MAX_DIGEST;
 
-/// Values that wait within an instance, at most: a program's own for a batch of packets.
+/// Maximum number of digests pending in an instance: those of one batch of packets.
 const WAITING: usize = 256;
-/// Bytes of a value, at most.
+/// Maximum size of a digest in bytes.
 const MOST: usize = MAX_DIGEST as usize;
 
-/// A value for the control plane.
+/// A digest for the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// Which of the program's digests (`p4::object::Object::digests`), by its place.
+    /// Index of the digest in `p4::object::Object::digests`.
     pub id: u32,
-    /// As many bytes as that one has.
+    /// Payload, of the size declared for this digest.
     pub data: Vec<u8>,
 }
 
-/// Values that wait. All memory is taken at the beginning.
+/// Pending digests. All memory is allocated on construction.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    /// The bytes of each digest.
+    /// Size of each digest in bytes, by id.
     sizes: Box<[u32]>,
     all: Vec<(u32, [u8; MOST])>,
-    /// Values for which there was no room.
+    /// Number of digests dropped because the queue was full.
     pub(crate) lost: u64,
 }
 
@@ -33,12 +33,12 @@ impl Waiting {
         Self { sizes, all: Vec::with_capacity(room), lost: 0 }
     }
 
-    /// The bytes of a digest; None if there is none of this id.
+    /// Size of a digest in bytes; `None` if the id is unknown.
     pub(crate) fn size(&self, id: u64) -> Option<u32> {
         self.sizes.get(usize::try_from(id).ok()?).copied()
     }
 
-    /// Adds a value of a digest that is known to be there, with as many bytes.
+    /// Queues a digest of a known id and the declared size.
     pub(crate) fn push(&mut self, id: u32, value: &[u8]) {
         if self.all.len() == self.all.capacity() {
             self.lost += 1;
@@ -49,7 +49,7 @@ impl Waiting {
         self.all.push((id, bytes));
     }
 
-    /// Takes all that waits, oldest first.
+    /// Drains the queue, oldest first.
     pub(crate) fn take(&mut self, mut with: impl FnMut(u32, &[u8])) {
         for (id, bytes) in self.all.drain(..) {
             let size = self.sizes.get(id as usize).map_or(0, |size| *size as usize);

@@ -1,55 +1,56 @@
-//! Why a program cannot be loaded.
+//! Errors of loading a program.
 
 use p4::object::BadObject;
 
 use crate::maps::MapError;
 
-/// Why a program cannot be loaded.
+/// Reason that a program cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Its structure is wrong.
+    /// The object is malformed.
     #[error(transparent)]
     Structure(#[from] BadObject),
-    /// Its maps are too large.
+    /// The maps exceed the memory limit.
     #[error(
         "its maps take {needed} bytes, and {allowed} are allowed; map `{largest}` is the largest"
     )]
     Memory {
-        /// What they take.
+        /// Required memory in bytes.
         needed: u64,
-        /// What there may be.
+        /// Memory limit in bytes.
         allowed: u64,
-        /// The largest one.
+        /// Name of the largest map.
         largest: String,
     },
-    /// Too much code. Code that several functions have is compiled for each.
+    /// Too many instructions. Code shared by several functions is compiled, and counted, once for
+    /// each.
     #[error(
         "its functions have more than {most} instructions, those that they share counted for each"
     )]
     TooLong {
-        /// The most instructions that are compiled.
+        /// Maximum number of instructions that are compiled.
         most: usize,
     },
-    /// An entry that a map has from the beginning has no room in it.
+    /// An initial entry does not fit into its map.
     #[error("map `{map}`, as the program fills it: {why}")]
     Entry {
-        /// The map.
+        /// Name of the map.
         map: String,
-        /// Why it does not take it.
+        /// Reason that the map rejects the entry.
         why: MapError,
     },
-    /// There is no memory.
+    /// Memory allocation failed.
     #[error("there is no memory of {bytes} bytes for map `{map}`")]
     NoMemory {
-        /// The map.
+        /// Name of the map.
         map: String,
-        /// What it takes.
+        /// Required memory in bytes.
         bytes: u64,
     },
-    /// The code generator gives up.
+    /// The code generator failed.
     #[error("it cannot be compiled: {0}")]
     Compile(String),
-    /// There is no code generator for this machine.
+    /// The code generator does not support the host.
     #[error("there is no compiler for this machine: {0}")]
     Machine(String),
 }

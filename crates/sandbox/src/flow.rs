@@ -1,4 +1,4 @@
-//! How a program's code hangs together: its functions, and their basic blocks.
+//! Control flow of a program: its functions and their basic blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,34 +6,34 @@ use p4::object::{Instruction, Object, callee, opcode};
 
 use crate::error::LoadError;
 
-/// Code, and where its basic blocks are.
+/// Code with its basic blocks.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) code: Box<[Instruction]>,
-    /// For the first instruction of each basic block, how many instructions it has; otherwise 0. It is
-    /// the same for all functions, so that the meter counts alike wherever code is reached from.
+    /// Number of instructions of the basic block that starts at each index; 0 if no block starts
+    /// there. The blocks are the same for all functions, so the meter does not depend on the path
+    /// to a block.
     pub(crate) lengths: Box<[u32]>,
-    /// The functions that can be called from the first one, which is `entry`.
+    /// Functions reachable from the first one, `entry`.
     pub(crate) functions: Vec<Function>,
     pub(crate) entry: usize,
-    /// The most functions that can be on the stack at once; the most there may be if they call
-    /// themselves.
+    /// Maximum number of frames on the stack; the limit if the call graph is recursive.
     pub(crate) frames: u64,
 }
 
-/// A function: what can be reached from its first instruction without a call.
+/// A function: the code reachable from its first instruction without a call.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) start: usize,
-    /// Its basic blocks: their first instructions.
+    /// Basic blocks, by their first instructions.
     pub(crate) blocks: Vec<usize>,
-    /// The functions that it calls.
+    /// Callees.
     pub(crate) calls: BTreeSet<usize>,
 }
 
 impl Flow {
-    /// Looks through the code of an object that has been verified. Functions may have `most` instructions
-    /// in all.
+    /// Analyses the code of a verified object. `most` is the maximum number of instructions of all
+    /// functions together.
     pub(crate) fn new(object: &Object, most: usize) -> Result<Self, LoadError> {
         let code = &object.code;
         let mut flow = Self {
@@ -78,7 +78,7 @@ impl Flow {
         Function { start, blocks: blocks.into_iter().collect(), calls }
     }
 
-    /// The instructions of the block that begins here.
+    /// Instructions of the block that starts at `first`.
     pub(crate) fn instructions(
         &self,
         first: usize,
@@ -91,12 +91,12 @@ impl Flow {
         })
     }
 
-    /// The last instruction of the block that begins here.
+    /// Last instruction of the block that starts at `first`.
     pub(crate) fn last(&self, first: usize) -> usize {
         self.instructions(first).last().map_or(first, |(at, _)| at)
     }
 
-    /// Where it goes on behind the last instruction of a block: where a jump leads, and behind it.
+    /// Successors of a block, by its last instruction: the jump target and the fall-through.
     pub(crate) fn successors(&self, last: usize) -> [Option<usize>; 2] {
         let one = self.code[last];
         let next = last + width(one);
@@ -107,11 +107,11 @@ impl Flow {
         }
     }
 
-    /// How deep calls can be.
+    /// Maximum call depth.
     fn depth(&self) -> u64 {
         let calls: BTreeMap<usize, &BTreeSet<usize>> =
             self.functions.iter().map(|function| (function.start, &function.calls)).collect();
-        // As many rounds as there may be frames: what is deeper, or without end, is at the most.
+        // Iterate up to the frame limit, so that deeper and recursive calls saturate at the limit.
         let mut depths: BTreeMap<usize, u64> = calls.keys().map(|start| (*start, 1)).collect();
         for _ in 1..crate::address::MAX_FRAMES {
             for (start, callees) in &calls {
@@ -124,12 +124,12 @@ impl Flow {
     }
 }
 
-/// Places that an instruction takes.
+/// Number of slots that an instruction occupies.
 pub(crate) fn width(one: Instruction) -> usize {
     1 + usize::from(one.is_wide())
 }
 
-/// Where a jump or a call leads: verified, so there is an instruction.
+/// Target of a jump or a call. The verifier has checked that it is an instruction.
 pub(crate) fn target(at: usize, way: i64) -> usize {
     (at as i64 + 1 + way) as usize
 }

@@ -1,5 +1,5 @@
-//! What programs can call. Every address that a program hands in is looked up with the same bounds as
-//! its own accesses; what takes longer than a few instructions is paid for.
+//! Helper functions. Addresses passed by a program are subject to the same bounds checks as its own
+//! accesses. Work beyond a few instructions is charged to the meter.
 
 use std::mem::MaybeUninit;
 
@@ -12,12 +12,12 @@ use crate::maps::MapError;
 use crate::outcome::FaultKind;
 use crate::state::State;
 
-/// What a helper answers, or the limit that was broken.
+/// Result of a helper, or the limit that it exceeded.
 type Answer = Result<u64, FaultKind>;
 
 const _: () = assert!(MAX_DIGEST <= MAX_KEY);
 
-/// Numbers for what a map cannot do, as a program sees them: those of Linux' errno, negative.
+/// Error codes of map operations as the program sees them: negated Linux errno values.
 mod errno {
     pub(super) const NO_ENTRY: u64 = -2_i64 as u64;
     pub(super) const FULL: u64 = -7_i64 as u64;
@@ -25,7 +25,7 @@ mod errno {
     pub(super) const NOT_SUPPORTED: u64 = -95_i64 as u64;
 }
 
-/// Calls the helper of this number, which has been verified to be there.
+/// Calls a helper. The verifier has checked its number.
 pub(crate) fn call(state: &mut State, number: i32, arguments: [u64; 5]) -> Answer {
     let [first, second, third, ..] = arguments;
     match number {
@@ -49,8 +49,8 @@ pub(crate) fn call(state: &mut State, number: i32, arguments: [u64; 5]) -> Answe
     }
 }
 
-/// A key's or a digest's bytes, copied: whoever else has the packet's memory may write it at any time, and
-/// a key that changes between two looks would be one that no map has seen.
+/// Private copy of a key or a digest. Packet memory is shared and may change at any time. A key
+/// that changed between hashing and comparison would be a key that no map contains.
 struct Copied([MaybeUninit<u8>; MAX_KEY as usize]);
 
 impl Copied {
@@ -58,16 +58,17 @@ impl Copied {
         Self([MaybeUninit::uninit(); MAX_KEY as usize])
     }
 
-    /// What is at an address; no map has longer keys than there is room for, and no digest is longer.
+    /// Copies `size` bytes from a program address. The buffer has room for the longest key and
+    /// digest.
     fn read(&mut self, state: &mut State, address: u64, size: usize) -> Result<&[u8], FaultKind> {
         let from = state.reach(address, size as u64)?;
         assert!(size <= self.0.len(), "verified: it has at most {MAX_KEY} bytes");
         let to = self.0.as_mut_ptr().cast::<u8>();
-        // SAFETY: `reach` says that so many bytes are there, and there is room for them; what is read
-        // afterwards has just been written.
+        // SAFETY: `reach` has checked that `size` bytes are readable, and the buffer has room for
+        // them. The slice covers only bytes that have just been written.
         unsafe {
             match size {
-                // What most tables have, without a call.
+                // Common key sizes, without a call to memcpy.
                 4 => to.copy_from_nonoverlapping(from.as_ptr(), 4),
                 8 => to.copy_from_nonoverlapping(from.as_ptr(), 8),
                 16 => to.copy_from_nonoverlapping(from.as_ptr(), 16),
@@ -78,7 +79,7 @@ impl Copied {
     }
 }
 
-/// `void *map_lookup(map, key)`: the value's address, or 0.
+/// `void *map_lookup(map, key)`: address of the value, or 0.
 fn map_lookup(state: &mut State, map: u64, key: u64) -> Answer {
     let index = map.wrapping_sub(crate::address::MAPS) as usize;
     let store = state.map(map)?;
@@ -93,7 +94,7 @@ fn map_lookup(state: &mut State, map: u64, key: u64) -> Answer {
     })
 }
 
-/// `int map_update(map, key, value)`: 0, or why not.
+/// `int map_update(map, key, value)`: 0, or a negative error code.
 fn map_update(state: &mut State, map: u64, key: u64, value: u64) -> Answer {
     let store = state.map(map)?;
     let (size, value_size, cost) = (store.key_size, store.values.size(), store.cost());
@@ -104,7 +105,7 @@ fn map_update(state: &mut State, map: u64, key: u64, value: u64) -> Answer {
     let store = state.map(map)?;
     Ok(match store.make(key) {
         Ok(entry) => {
-            // SAFETY: `reach` says that so many bytes are there.
+            // SAFETY: `reach` has checked that a whole value is readable.
             unsafe { store.values.copy(entry, value.as_ptr()) };
             0
         }
@@ -112,8 +113,8 @@ fn map_update(state: &mut State, map: u64, key: u64, value: u64) -> Answer {
     })
 }
 
-/// `int map_delete(map, key)`: 0, or why not. A value whose entry is gone can still be read and written;
-/// another entry may have it by then.
+/// `int map_delete(map, key)`: 0, or a negative error code. The value of a deleted entry stays
+/// accessible, and may by then belong to another entry.
 fn map_delete(state: &mut State, map: u64, key: u64) -> Answer {
     let store = state.map(map)?;
     let (size, cost) = (store.key_size, store.cost());
@@ -123,8 +124,8 @@ fn map_delete(state: &mut State, map: u64, key: u64) -> Answer {
     Ok(state.map(map)?.remove(key).map_or_else(number, |()| 0))
 }
 
-/// `int map_add(map, value)` is for maps without keys (counting Bloom filters in P4rt-OVS); none of
-/// ours is.
+/// `int map_add(map, value)` is for maps without keys (counting Bloom filters in P4rt-OVS). There
+/// are no such maps here.
 fn map_add(state: &mut State, map: u64) -> Answer {
     state.map(map)?;
     Ok(errno::NOT_SUPPORTED)
@@ -139,36 +140,38 @@ fn number(why: MapError) -> u64 {
     }
 }
 
-/// `uint32_t hash(bytes, length, seed)`: lookup3. The seed is 0 in p4c's programs, which hand none in.
+/// `uint32_t hash(bytes, length, seed)`: lookup3. The seed is ignored: programs of p4c do not pass
+/// one.
 fn hash(state: &mut State, bytes: u64, length: u64, _seed: u64) -> Answer {
     state.pay(length / 4)?;
     let bytes = state.reach(bytes, length)?;
-    // Whoever else has the packet's memory may write it meanwhile: there is no reference to it.
+    // Packet memory is shared and may be written concurrently, so no reference to it is created.
     let read = |at: usize, part: &mut [u8]| {
-        // SAFETY: `reach` says that so many bytes are there, and no part goes beyond the length.
+        // SAFETY: `reach` has checked all of the bytes, and each part ends within the length.
         unsafe { bytes.add(at).as_ptr().copy_to(part.as_mut_ptr(), part.len()) };
     };
     Ok(u64::from(lookup3_of(length as usize, read)))
 }
 
-/// `void *adjust_head(context, int32_t by)`: puts `by` zeros in front of the packet (an encapsulation),
-/// or takes `-by` bytes off its front (a decapsulation), as in p4c's and P4rt-OVS' run times. The packet
-/// begins at the address that is returned, which is the same as before: what addresses from before mean
-/// has moved with it. Too little room is a fault, since p4c's programs do not ask.
+/// `void *adjust_head(context, int32_t by)`: prepends `by` zero bytes (encapsulation), or removes
+/// the first `-by` bytes (decapsulation), as in the runtimes of p4c and P4rt-OVS. Returns the
+/// address of the packet, which is unchanged; offsets from it now refer to the new start.
+/// Insufficient room is a fault, because programs of p4c do not check the result.
 fn adjust_head(state: &mut State, by: u64) -> Answer {
-    // SAFETY: an instance sets the buffer before it runs, and nothing else uses it meanwhile.
+    // SAFETY: the instance sets the buffer before a run, and it is not otherwise used during the
+    // run.
     let buffer = unsafe { &mut *state.buffer };
     if !buffer.adjust_head(by as u32 as i32) {
         return Err(FaultKind::Room);
     }
     state.show(buffer);
-    // All of its bytes may have moved.
+    // The whole packet may have moved.
     state.pay(state.length / 64)?;
     Ok(PACKET)
 }
 
-/// `uint32_t truncate(context, int32_t length)`: cuts the packet, and says how many bytes that are less.
-/// A negative length cuts nothing.
+/// `uint32_t truncate(context, int32_t length)`: truncates the packet and returns the number of
+/// bytes removed. A negative length removes none.
 fn truncate(state: &mut State, length: u64) -> Answer {
     let Ok(length) = u32::try_from(length as u32 as i32) else { return Ok(0) };
     // SAFETY: as in `adjust_head`.
@@ -178,23 +181,23 @@ fn truncate(state: &mut State, length: u64) -> Answer {
     Ok(u64::from(cut))
 }
 
-/// `uint64_t get_vm_info(uint64_t key, uint64_t part)`: a part of what the tenant's VM publishes under a
-/// key (`p4::vm::part`). Nothing is published under a key that there is not.
+/// `uint64_t get_vm_info(uint64_t key, uint64_t part)`: one part (`p4::vm::part`) of the value that
+/// the tenant's VM publishes under a key. An unknown key reads as unpublished.
 fn get_vm_info(state: &State, key: u64, part: u64) -> u64 {
     let reading = usize::try_from(key).ok().and_then(|key| state.vm.get(key)).copied().flatten();
     vm::get(reading, part, state.now)
 }
 
-/// What a look at two buckets costs, in instructions.
+/// Cost of updating two token buckets, in instructions.
 const METER_COST: u64 = 16;
 
-/// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: the colour of a packet of so many units
-/// that has one already, by a meter's cell, which takes them.
+/// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: executes a meter cell for a
+/// packet of `units` units and an initial colour; consumes tokens and returns the packet's colour.
 fn meter(state: &mut State, cell: u64, units: u64, colour: u64) -> Answer {
     state.pay(METER_COST)?;
     let place =
         state.reach(cell, u64::from(MeterCell::SIZE))?.cast::<[u8; MeterCell::SIZE as usize]>();
-    // SAFETY: `reach` says that so many bytes are there, and nothing has a reference to them.
+    // SAFETY: `reach` has checked the size of a cell, and there is no reference to these bytes.
     let bytes = unsafe { place.read_unaligned() };
     let Some(mut meter) = MeterCell::from_bytes(&bytes) else { return Err(FaultKind::Bounds) };
     let colour = meter.execute(state.now, units, Colour::from_number(colour & 0xffff_ffff));
@@ -203,8 +206,8 @@ fn meter(state: &mut State, cell: u64, units: u64, colour: u64) -> Answer {
     Ok(colour as u64)
 }
 
-/// `void digest(uint32_t id, void *data, uint32_t length)`: a value for the control plane. It has to be
-/// one of the program's digests, of its length.
+/// `void digest(uint32_t id, void *data, uint32_t length)`: emits a digest for the control plane.
+/// The id has to be one of the program's digests, and the length its declared size.
 fn digest(state: &mut State, id: u64, data: u64, length: u64) -> Answer {
     let (id, length) = (id & 0xffff_ffff, length & 0xffff_ffff);
     if state.digests.size(id).is_none_or(|size| u64::from(size) != length) {

@@ -16,28 +16,28 @@ use crate::packet::PacketBuffer;
 use crate::program::Program;
 use crate::state::{Metadata, State, View};
 
-/// A program with its maps. It runs on one packet at a time.
+/// A program with its maps. It processes one packet at a time.
 #[derive(Debug)]
 pub struct Instance {
     program: Program,
     maps: Box<[Store]>,
-    /// Where the maps' values are; the state points to it.
+    /// Views of the map values; the state points to them.
     views: Box<[View]>,
     state: Box<State>,
-    /// Whether the control plane may have changed maps.
+    /// Maps may have been changed by the control plane since the last `settle`.
     is_changed: bool,
 }
 
-// SAFETY: the pointers in the state are to what the instance owns, but for those to the packet, which
-// are used only within `run`.
+// SAFETY: the pointers in the state point to memory owned by the instance, except for those to the
+// packet, which are used only within `run`.
 unsafe impl Send for Instance {}
 
 impl Instance {
-    /// A program whose maps hold what it says; arrays are full of zeros else.
+    /// Creates an instance. Maps hold the program's initial entries; other array values are zero.
     ///
     /// # Errors
     ///
-    /// There is no memory, or no room in a map.
+    /// Fails if memory cannot be allocated, or if an initial entry does not fit into its map.
     pub fn new(program: &Program) -> Result<Self, LoadError> {
         let maps: Result<Box<[Store]>, _> = program.maps().iter().map(Store::new).collect();
         let mut maps = maps?;
@@ -60,68 +60,67 @@ impl Instance {
         &self.program
     }
 
-    /// A map of this name.
+    /// Returns the map with this name.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// Fails if there is no such map.
     pub fn map(&mut self, name: &str) -> Result<MapRef<'_>, MapError> {
         let at = self.program.maps().iter().position(|map| map.name == name);
         self.map_at(at.ok_or(MapError::NoMap)?)
     }
 
-    /// A map by its place in the program's.
+    /// Returns a map by its index in the program.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// Fails if there is no such map.
     pub fn map_at(&mut self, place: usize) -> Result<MapRef<'_>, MapError> {
         self.is_changed = true;
         self.maps.get_mut(place).map(MapRef).ok_or(MapError::NoMap)
     }
 
-    /// Puts in order what has been changed in maps. The next packet would wait for it otherwise: a
-    /// millisecond or two where a ternary map has ten thousand entries.
+    /// Rebuilds the lookup indexes of changed maps. Otherwise the next packet would pay for it: one
+    /// to two milliseconds for a ternary map with ten thousand entries.
     pub fn settle(&mut self) {
         self.maps.iter_mut().for_each(Store::settle);
         self.is_changed = false;
     }
 
-    /// Lines that the program has printed; nobody reads them.
+    /// Number of lines printed by the program. The lines themselves are discarded.
     #[cfg(test)]
     pub(crate) fn printed(&self) -> u64 {
         self.state.printed
     }
 
-    /// Takes what the program has for the control plane, oldest first.
+    /// Drains the digests of the program, oldest first.
     pub fn digests(&mut self) -> Vec<Digest> {
         let mut all = Vec::new();
         self.take_digests(|id, data| all.push(Digest { id, data: data.to_vec() }));
         all
     }
 
-    /// The same, one by one: the id of each, and its bytes.
+    /// Drains the digests one by one: id and payload of each.
     pub(crate) fn take_digests(&mut self, with: impl FnMut(u32, &[u8])) {
         self.state.digests.take(with);
     }
 
-    /// Values for the control plane that nobody took before there was no room any more.
+    /// Number of digests dropped because the queue was full.
     pub fn lost_digests(&self) -> u64 {
         self.state.digests.lost
     }
 
-    /// The time that the program sees from now on, since the machine's start.
+    /// Sets the time that the program sees, since boot.
     pub fn set_time(&mut self, now: Duration) {
         self.state.now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
     }
 
-    /// What the tenant's VM publishes from now on, by the places of the program's keys, on the clock of
-    /// [`Instance::set_time`].
+    /// Values published by the tenant's VM, by key index, on the clock of [`Instance::set_time`].
     pub fn vm_info(&mut self) -> &mut [Option<Reading>] {
         &mut self.state.vm
     }
 
-    /// The same under one name; nothing if the program does not read it.
+    /// Sets the value published under a name. Does nothing if the program does not read it.
     pub fn publish(&mut self, key: &str, reading: Option<Reading>) {
         let keys = self.program.keys().iter();
         for (_, place) in keys.zip(&mut self.state.vm).filter(|(name, _)| *name == key) {
@@ -129,7 +128,7 @@ impl Instance {
         }
     }
 
-    /// Runs the program on a packet that came by a port.
+    /// Runs the program on a packet received on `port`.
     pub fn run(&mut self, packet: &mut PacketBuffer<'_>, port: u32) -> Outcome {
         let came = (packet.start, packet.length);
         packet.has_moved = false;
@@ -174,7 +173,7 @@ impl Instance {
         state.maps = &raw mut *self.maps;
         state.buffer = std::ptr::from_mut(packet).cast();
         (state.meter, state.fault) = (limit, 0);
-        // What frames can be used, from the highest on, is zero.
+        // Clear all frames that the program can use, from the top of the stack.
         let used = self.program.0.flow.frames * crate::address::FRAME_SIZE;
         state.stack.0[(STACK_SIZE - used) as usize..].fill(0);
     }
@@ -184,7 +183,7 @@ impl Instance {
         let frame = STACK + STACK_SIZE;
         let state = &mut *self.state;
         let answer = match &self.program.0.native {
-            // SAFETY: the state is prepared, with as many maps as the program knows.
+            // SAFETY: the state is prepared, with the maps that the program was compiled for.
             Some(native) => unsafe { native.run(state, frame, arguments) },
             None => interpret::run(&self.program.0.flow, state, frame, arguments),
         };
@@ -197,7 +196,7 @@ impl Instance {
         }
     }
 
-    /// Whether nothing was written but what programs may write.
+    /// True if only memory that programs may write has been written.
     #[cfg(test)]
     pub(crate) fn is_intact(&self) -> bool {
         use crate::state::Margin;
@@ -214,7 +213,7 @@ impl Instance {
                 .all(|(view, map)| view.values == map.values.memory() && map.values.is_intact())
     }
 
-    /// What a program left in its metadata and its frames.
+    /// Metadata and frames that the program left behind.
     #[cfg(test)]
     pub(crate) fn left(&self) -> (Metadata, &[u8]) {
         (self.state.metadata, &self.state.stack.0)

@@ -1,5 +1,5 @@
-//! Runs programs one instruction after the other (RFC 9669): for machines that the compiler does not
-//! know, and as the measure of what it makes.
+//! Interpreter for programs (RFC 9669): for hosts that the compiler does not support, and as the
+//! reference for compiled code.
 
 use p4::object::opcode::{self, alu, class, test};
 use p4::object::{Instruction, callee, wide};
@@ -10,14 +10,14 @@ use crate::helpers;
 use crate::outcome::FaultKind;
 use crate::state::State;
 
-/// A caller that waits.
+/// Saved state of a caller.
 #[derive(Clone, Copy, Default)]
 struct Waiting {
     back: usize,
     kept: [u64; 4],
 }
 
-/// Runs a program. A fault is in the state.
+/// Runs a program. A fault is recorded in the state.
 pub(crate) fn run(flow: &Flow, state: &mut State, frame: u64, arguments: [u64; 2]) -> u64 {
     let mut registers = [0; 11];
     registers[1..3].copy_from_slice(&arguments);
@@ -37,20 +37,20 @@ pub(crate) fn run(flow: &Flow, state: &mut State, frame: u64, arguments: [u64; 2
     }
 }
 
-/// A program at work.
+/// Interpreter state of a running program.
 struct Machine<'m> {
     flow: &'m Flow,
     state: &'m mut State,
     registers: [u64; 11],
-    /// The instruction that comes next.
+    /// Index of the next instruction.
     at: usize,
-    /// Callers that wait, as many as `depth`.
+    /// Suspended callers; the first `depth` are valid.
     waiting: [Waiting; MAX_FRAMES as usize],
     depth: usize,
 }
 
 impl Machine<'_> {
-    /// Runs an instruction; false if it was the last.
+    /// Executes one instruction; false if it was the last one.
     fn step(&mut self) -> Result<bool, FaultKind> {
         let length = self.flow.lengths[self.at];
         if length > 0 {
@@ -82,7 +82,7 @@ impl Machine<'_> {
         Ok(true)
     }
 
-    /// Jumps, calls and ends; false if it was the last instruction.
+    /// Executes jumps, calls and exits; false if it was the last instruction.
     fn jump(&mut self, one: Instruction, left: u64, right: u64) -> Result<bool, FaultKind> {
         let next = self.at + width(one);
         self.at = match one.opcode {
@@ -106,12 +106,12 @@ impl Machine<'_> {
         Ok(true)
     }
 
-    /// Where a jump leads.
+    /// Target of a jump.
     fn target(&self, one: Instruction) -> usize {
         one.jump().map_or(self.at + width(one), |way| target(self.at, way))
     }
 
-    /// Makes a frame for one of the program's functions.
+    /// Pushes a frame for a call to one of the program's functions.
     fn call(&mut self, back: usize) -> Result<(), FaultKind> {
         if self.registers[10] - FRAME_SIZE == STACK {
             return Err(FaultKind::Stack);
@@ -126,7 +126,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Goes back to the caller: where it goes on.
+    /// Pops a frame; returns the return address.
     fn give_back(&mut self) -> usize {
         self.depth -= 1;
         let Waiting { back, kept } = self.waiting[self.depth];
@@ -137,7 +137,7 @@ impl Machine<'_> {
     }
 }
 
-/// What a `lddw` of a number loads.
+/// Immediate of a 64-bit `lddw`.
 pub(crate) fn wide_number(flow: &Flow, at: usize) -> u64 {
     let [low, high] = [at, at + 1].map(|at| u64::from(flow.code[at].immediate as u32));
     high << 32 | low
@@ -146,7 +146,7 @@ pub(crate) fn wide_number(flow: &Flow, at: usize) -> u64 {
 fn load(state: &mut State, address: u64, size: u64) -> Result<u64, FaultKind> {
     let from = state.reach(address, size)?;
     let mut bytes = [0; 8];
-    // SAFETY: `reach` says that so many bytes are there.
+    // SAFETY: `reach` has checked that `size` bytes are accessible.
     unsafe { from.as_ptr().copy_to(bytes.as_mut_ptr(), size as usize) };
     Ok(u64::from_le_bytes(bytes))
 }
@@ -154,7 +154,7 @@ fn load(state: &mut State, address: u64, size: u64) -> Result<u64, FaultKind> {
 fn store(state: &mut State, address: u64, size: u64, value: u64) -> Result<(), FaultKind> {
     let to = state.reach(address, size)?;
     let bytes = value.to_le_bytes();
-    // SAFETY: `reach` says that so many bytes are there.
+    // SAFETY: `reach` has checked that `size` bytes are accessible.
     unsafe { to.as_ptr().copy_from(bytes.as_ptr(), size as usize) };
     Ok(())
 }
@@ -208,7 +208,7 @@ fn arithmetic(one: Instruction, left: u64, right: u64) -> u64 {
     })
 }
 
-/// Whether a jump is taken (section 4.3).
+/// True if a conditional jump is taken (section 4.3).
 fn holds(one: Instruction, left: u64, right: u64) -> bool {
     let (left, right, signed) = match one.class() {
         class::JMP => (left, right, (left as i64, right as i64)),

@@ -1,4 +1,4 @@
-//! What a register probably points to: which bounds are looked at first. Nothing else depends on it.
+//! Predicts the pointer kind of each register. It only selects the bounds to check first.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use p4::object::{FRAME, Instruction, callee, helper, wide};
 
 use crate::flow::{Flow, target};
 
-/// What a register probably points to.
+/// Predicted pointer kind of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It is a number.
+    /// Not a pointer.
     Number,
     Packet,
     Metadata,
     Stack,
-    /// A value of this map.
+    /// Pointer to a value of this map.
     Value(usize),
-    /// A value of one of these two: a table's entry, or its default action.
+    /// Pointer to a value of one of two maps: a table's entries and its default action.
     Values(usize, usize),
-    /// This map itself.
+    /// Handle of this map.
     Map(usize),
-    /// Sometimes this, sometimes that.
+    /// Different kinds on different paths.
     Mixed,
 }
 
 type Registers = [Kind; 10];
 
-/// What registers hold where a block begins, by function and block.
+/// Register kinds at the start of each block, by function and block.
 #[derive(Debug)]
 pub(crate) struct Kinds {
     at: BTreeMap<(usize, usize), Registers>,
-    /// What functions keep in their frames, by function and place.
+    /// Kinds of spilled registers, by function and frame offset.
     spilled: BTreeMap<(usize, i16), Kind>,
 }
 
-// What keeps addresses: 64 bits, moved, added to, and put into a frame.
+// Instructions that preserve a pointer: 64-bit moves, additions, subtractions, spills and fills.
 const MOVE: u8 = class::ALU64 | REGISTER | alu::MOV;
 const ADD: u8 = class::ALU64 | REGISTER | alu::ADD;
 const SUB: u8 = class::ALU64 | REGISTER | alu::SUB;
@@ -44,7 +44,7 @@ const SUB_NUMBER: u8 = class::ALU64 | alu::SUB;
 const LOAD: u8 = class::LDX | MEMORY | size::DOUBLE;
 const STORE: u8 = class::STX | MEMORY | size::DOUBLE;
 
-/// The most blocks that are looked at: after that, what is known has to do.
+/// Maximum number of block visits. Beyond it, the kinds found so far are used.
 const MOST: usize = 1 << 18;
 
 impl Kinds {
@@ -54,7 +54,7 @@ impl Kinds {
         first[2] = Kind::Metadata;
         let mut open = vec![(flow.entry, flow.entry)];
         kinds.at.insert((flow.entry, flow.entry), first);
-        // Twice: what is kept in frames is known to all of a function from the second time on.
+        // Two passes: the second one knows the spilled registers of the whole function.
         for _ in 0..2 {
             let mut looked = 0;
             while let Some((function, block)) = open.pop() {
@@ -85,7 +85,7 @@ impl Kinds {
         kinds
     }
 
-    /// What registers hold where a block begins.
+    /// Register kinds at the start of a block.
     pub(crate) fn start(&self, function: usize, block: usize) -> Registers {
         self.at.get(&(function, block)).copied().unwrap_or([Kind::Mixed; 10])
     }
@@ -102,7 +102,7 @@ impl Kinds {
         *known != before
     }
 
-    /// What registers hold behind an instruction.
+    /// Updates the register kinds for one instruction.
     pub(crate) fn step(&mut self, function: usize, registers: &mut Registers, one: Instruction) {
         let kind = |register: u8| match register {
             FRAME => Kind::Stack,
@@ -116,7 +116,7 @@ impl Kinds {
                     _ => Kind::Number,
                 };
             }
-            // 64-bit moves, sums and differences keep what they point to.
+            // 64-bit moves, additions and subtractions preserve the pointer kind.
             MOVE => registers[destination] = kind(one.source),
             ADD_NUMBER | SUB_NUMBER => {}
             ADD | SUB => {
@@ -151,8 +151,7 @@ impl Kinds {
     }
 }
 
-/// What may be one or the other. A number beside a pointer is the null that a test excludes, or an
-/// offset.
+/// Join of two kinds. A number joined with a pointer is an offset, or a null that a test excludes.
 fn both(one: Kind, other: Kind) -> Kind {
     match (one, other) {
         (Kind::Number, kind) | (kind, Kind::Number) => kind,

@@ -1,23 +1,23 @@
-//! Runs tenants' programs on packets in memory: native code whose every access is within its bounds,
-//! and which comes to an end.
+//! Runs tenants' programs on packets in memory, as native code with checked memory accesses and
+//! bounded execution.
 //!
-//! A [`Program`] is an object (`p4::object`) that has been verified in structure and compiled; an
-//! [`Instance`] has its maps, and [`Instance::run`] runs it on a [`PacketBuffer`], without a copy of
-//! the packet and without an allocation.
+//! A [`Program`] is an object (`p4::object`) that has been structurally verified and compiled. An
+//! [`Instance`] holds its maps, and [`Instance::run`] runs it on a [`PacketBuffer`], without
+//! copying the packet and without allocating.
 //!
-//! **Bounds.** What a program has for addresses are places in a space of its own (`address.rs`): the
-//! packet begins at one number, the stack at another. Each access goes through the bounds of the region
-//! that the number is in, so a program neither sees nor reaches an address of this process. Nothing is
-//! proven, and nothing is left out but the check of what is within the frame by its own constant.
+//! **Bounds.** Programs have their own address space (`address.rs`): the packet starts at one fixed
+//! address, the stack at another. Each access is checked against the bounds of the region that the
+//! address refers to, so a program neither learns nor reaches an address of this process. No static
+//! proof is required. The only check that is elided is for constant offsets within the stack frame.
 //!
-//! **Meter.** Each basic block is paid for before it runs, one for each of its instructions, and what
-//! helpers do beyond a few instructions is paid for too. A program that cannot pay has come to its end.
+//! **Meter.** Each basic block is charged before it runs, one unit per instruction. Helpers are
+//! charged for work beyond a few instructions. A program that runs out of fuel is stopped.
 //!
-//! **Process.** A tenant's program runs in a process of its own ([`process`]), whose only ways out are
-//! verdicts that are checked.
+//! **Process.** A tenant's program runs in its own process ([`process`]). Its only outputs are
+//! verdicts and digests, which are checked.
 //!
-//! What happens is the same on every machine: [`interpret`](Engine::Interpreter) runs the same programs
-//! without a compiler, and tests hold one against the other.
+//! Results are the same on every machine: [`interpret`](Engine::Interpreter) runs the same programs
+//! without a compiler, and tests compare the two.
 
 mod address;
 mod compile;

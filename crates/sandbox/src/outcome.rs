@@ -1,56 +1,58 @@
-//! What comes of a packet.
+//! Result of running a program on a packet.
 
 use std::fmt;
 
-/// What comes of a packet.
+/// Result of running a program on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// What is to be done with it.
+    /// Verdict for the packet.
     pub verdict: Verdict,
-    /// The port to which a copy is to go as well.
+    /// Egress port of a clone of the packet.
     pub clone: Option<u32>,
-    /// What the meter counted: instructions, and what helpers did.
+    /// Fuel consumed: instructions and helper work.
     pub used: u64,
 }
 
-/// What is to be done with a packet.
+/// Verdict for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The program could not go on, and says so itself.
+    /// The program aborted.
     Abort,
-    /// It is dropped.
+    /// Drop the packet.
     Drop,
-    /// It goes on where it was going.
+    /// Let the packet continue to its original destination.
     Pass,
-    /// It leaves by a port.
+    /// Send the packet out of a port.
     Redirect(u32),
-    /// The program broke its limits: whether the packet passes is the policy's choice. It has the start
-    /// and the length that it came with, unless it had to be moved; bytes may have been written already.
+    /// The program exceeded a limit; the tenant's policy decides about the packet. Its start and
+    /// length are those before the run, unless it had to be moved. Its bytes may have been
+    /// modified.
     Fault(Fault),
 }
 
-/// A program that broke its limits.
+/// A fault of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// Which limit.
+    /// Limit that was exceeded.
     pub kind: FaultKind,
-    /// The instruction that did it; of the meter, the first of those that cannot be paid.
+    /// Faulting instruction; for the meter, the first instruction of the block that could not be
+    /// charged.
     pub instruction: usize,
 }
 
-/// A limit that was broken.
+/// Limit that a program exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum FaultKind {
-    /// A load, a store or an argument of a helper outside of all regions, or across an end of one.
+    /// A load, a store or a helper argument is outside all regions, or crosses the end of a region.
     Bounds = 1,
-    /// More instructions than a packet may take.
+    /// The meter ran out.
     Meter = 2,
-    /// Functions that have called each other too deep.
+    /// The call depth limit was exceeded.
     Stack = 3,
-    /// A helper was given something that is no map.
+    /// A helper argument is not a map handle.
     Map = 4,
-    /// The packet cannot grow or shrink so much.
+    /// The packet cannot grow or shrink by this amount.
     Room = 5,
 }
 

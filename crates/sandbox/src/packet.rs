@@ -1,38 +1,38 @@
-//! A packet in its caller's memory.
+//! A packet in caller-provided memory.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// The most bytes of memory around a packet.
+/// Maximum size of a packet's memory in bytes.
 pub(crate) const MAX_MEMORY: usize = 1 << 24;
 
-/// A packet in its caller's memory, a frame of a UMEM for instance: bytes before it are headroom, bytes
-/// behind it tailroom.
+/// A packet in caller-provided memory, for example a UMEM frame. Bytes before the packet are
+/// headroom, bytes after it are tailroom.
 #[derive(Debug)]
 pub struct PacketBuffer<'m> {
     pub(crate) memory: NonNull<u8>,
     pub(crate) size: u32,
     pub(crate) start: u32,
     pub(crate) length: u32,
-    /// Whether its bytes are no longer where they were.
+    /// True if the packet's bytes have been moved.
     pub(crate) has_moved: bool,
     of: PhantomData<&'m mut [u8]>,
 }
 
 impl<'m> PacketBuffer<'m> {
-    /// The packet of `length` bytes that begins at `start` of `memory`. None if it does not lie in it,
-    /// or `memory` has more than 16 MiB.
+    /// Creates a buffer for the packet of `length` bytes that starts at `start` of `memory`.
+    /// Returns `None` if the packet exceeds the memory, or if the memory exceeds 16 MiB.
     pub fn new(memory: &'m mut [u8], start: usize, length: usize) -> Option<Self> {
-        // SAFETY: the slice is ours alone for 'm, and all of it may be read and written.
+        // SAFETY: the slice is borrowed mutably for 'm, so it is readable and writable.
         unsafe { Self::from_raw(NonNull::from_mut(memory).cast(), memory.len(), start, length) }
     }
 
-    /// The same, of memory that others may write while a program runs on it.
+    /// Creates a buffer in memory that others may write while a program runs on it.
     ///
     /// # Safety
     ///
-    /// `memory` can be read and written for `size` bytes, as long as the buffer lives, and nothing in
-    /// this process has a reference to them.
+    /// `memory` is readable and writable for `size` bytes during the lifetime of the buffer, and
+    /// this process has no references to it.
     pub unsafe fn from_raw(
         memory: NonNull<u8>,
         size: usize,
@@ -40,7 +40,7 @@ impl<'m> PacketBuffer<'m> {
         length: usize,
     ) -> Option<Self> {
         let fits = size <= MAX_MEMORY && start.checked_add(length)? <= size;
-        // No cast cuts: all is at most 2^24.
+        // The casts do not truncate: all values are at most 2^24.
         fits.then_some(Self {
             memory,
             size: size as u32,
@@ -51,26 +51,26 @@ impl<'m> PacketBuffer<'m> {
         })
     }
 
-    /// A copy of the packet's bytes: others may write where they are.
+    /// Returns a copy of the packet, because its memory may change concurrently.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len()];
-        // SAFETY: start + length <= size, the memory is there as long as the buffer, and the copy is no
-        // part of it.
+        // SAFETY: start + length <= size, the memory outlives the buffer, and the new vector does
+        // not overlap it.
         unsafe { self.data().copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
         bytes
     }
 
-    /// Where in its memory the packet begins.
+    /// Offset of the packet in its memory.
     pub fn start(&self) -> usize {
         self.start as usize
     }
 
-    /// The packet's length in bytes.
+    /// Length of the packet in bytes.
     pub fn len(&self) -> usize {
         self.length as usize
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if the packet has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -80,8 +80,9 @@ impl<'m> PacketBuffer<'m> {
         unsafe { self.memory.as_ptr().add(self.start as usize) }
     }
 
-    /// Puts `by` zeros in front of the packet, or takes `-by` bytes off. Where there is no headroom but
-    /// tailroom, the packet's bytes are moved. False if there is neither, or there are too few bytes.
+    /// Prepends `by` zero bytes, or removes the first `-by` bytes. Moves the packet into the
+    /// tailroom if the headroom is too small. Returns false if there is not enough room, or if the
+    /// packet is too short.
     pub(crate) fn adjust_head(&mut self, by: i32) -> bool {
         let Ok(more) = u32::try_from(by) else {
             let less = by.unsigned_abs();
@@ -98,11 +99,12 @@ impl<'m> PacketBuffer<'m> {
         if more <= self.start {
             self.start -= more;
         } else {
-            // As little as is needed: the headroom that is there is used as well.
+            // Move as little as possible: use all of the headroom.
             let from = self.data();
             self.start = 0;
             self.has_moved = true;
-            // SAFETY: `more` + length <= size, both places are in the memory; they may overlap.
+            // SAFETY: `more` + length <= size, so both ranges are in the memory; `copy` allows
+            // overlap.
             unsafe {
                 let to = self.memory.as_ptr().add(more as usize);
                 std::ptr::copy(from, to, self.length as usize);
@@ -114,7 +116,7 @@ impl<'m> PacketBuffer<'m> {
         true
     }
 
-    /// Cuts the packet to `length` bytes, and says how many that are less.
+    /// Truncates the packet to `length` bytes and returns the number of bytes removed.
     pub(crate) fn truncate(&mut self, length: u32) -> u32 {
         let cut = self.length.saturating_sub(length);
         self.length -= cut;

@@ -1,4 +1,4 @@
-//! Programs that can be run.
+//! Loaded programs.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use crate::error::LoadError;
 use crate::flow::Flow;
 use crate::maps::Store;
 
-/// What a program may take.
+/// Resource limits of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Instructions for each packet, and what helpers do beyond that.
+    /// Fuel per packet: instructions and additional helper work.
     pub instructions: u32,
-    /// Bytes of all its maps.
+    /// Total size of the maps in bytes.
     pub memory: u64,
-    /// Instructions that are compiled. The time that this takes grows faster than their number: 2 s for
-    /// 16,000 loads of addresses that nothing is known of, 12 s for 32,000.
+    /// Maximum number of compiled instructions. Compile time is superlinear: 2 s for 16,000 loads
+    /// from addresses of unknown kind, 12 s for 32,000.
     pub code: usize,
 }
 
@@ -27,16 +27,16 @@ impl Default for Limits {
     }
 }
 
-/// What runs a program.
+/// Execution engine of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// Code for this machine.
+    /// Native code.
     Native,
-    /// One instruction after the other: for machines that the compiler does not know, and to compare.
+    /// Interpreter, for hosts without compiler support and for comparison.
     Interpreter,
 }
 
-/// A program that has been verified in structure, and compiled. Clones are the same program.
+/// A structurally verified and compiled program. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Program(pub(crate) Arc<Loaded>);
 
@@ -44,24 +44,24 @@ pub struct Program(pub(crate) Arc<Loaded>);
 pub(crate) struct Loaded {
     pub(crate) flow: Flow,
     pub(crate) maps: Vec<Map>,
-    /// What the maps hold at first.
+    /// Initial entries of the maps.
     pub(crate) entries: Vec<Entry>,
-    /// What it reads of its tenant's VM.
+    /// Keys of VM values that the program reads.
     pub(crate) keys: Vec<String>,
-    /// What it may tell the control plane.
+    /// Digests that the program can emit.
     pub(crate) digests: Vec<Digest>,
     pub(crate) limits: Limits,
-    /// None: it is interpreted.
+    /// Native code; `None` if the program is interpreted.
     pub(crate) native: Option<Native>,
 }
 
 impl Program {
-    /// Verifies an object in structure, and compiles it. Nothing is proven of what it does: its bounds
-    /// and its end are enforced while it runs.
+    /// Verifies the structure of an object and compiles it. Its behaviour is not analysed: memory
+    /// bounds and termination are enforced at run time.
     ///
     /// # Errors
     ///
-    /// It is no program, or takes more than it may.
+    /// Fails if the object is malformed or exceeds a limit.
     pub fn load(object: &Object, limits: &Limits) -> Result<Self, LoadError> {
         match Self::with_engine(object, limits, Engine::Native) {
             Err(LoadError::Machine(_)) => Self::with_engine(object, limits, Engine::Interpreter),
@@ -69,7 +69,7 @@ impl Program {
         }
     }
 
-    /// The same with this engine; or there is no compiler for this machine.
+    /// Loads a program for this engine; fails if the compiler does not support the host.
     pub(crate) fn with_engine(
         object: &Object,
         limits: &Limits,
@@ -93,27 +93,27 @@ impl Program {
         Ok(Self(Arc::new(Loaded { flow, maps, entries, keys, digests, limits, native })))
     }
 
-    /// What runs it.
+    /// Execution engine of the program.
     pub fn engine(&self) -> Engine {
         if self.0.native.is_some() { Engine::Native } else { Engine::Interpreter }
     }
 
-    /// Its maps.
+    /// Maps of the program.
     pub fn maps(&self) -> &[Map] {
         &self.0.maps
     }
 
-    /// The names of what it reads of its tenant's VM, in the order of their numbers.
+    /// Names of the VM values that the program reads, in the order of their key indexes.
     pub fn keys(&self) -> &[String] {
         &self.0.keys
     }
 
-    /// What it may tell the control plane, by the ids of [`crate::Digest`].
+    /// Digests that the program can emit, indexed by [`crate::Digest::id`].
     pub fn digests(&self) -> &[Digest] {
         &self.0.digests
     }
 
-    /// What it may take.
+    /// Resource limits of the program.
     pub fn limits(&self) -> Limits {
         self.0.limits
     }
@@ -123,7 +123,7 @@ impl Program {
 mod tests {
     use super::*;
 
-    /// One thread loads a program while another one runs its last version.
+    /// A program can be loaded in one thread while another thread runs its predecessor.
     #[test]
     fn programs_and_instances_go_from_thread_to_thread() {
         fn sent<T: Send>() {}

@@ -1,4 +1,4 @@
-//! What native code and helpers share while a program runs. Native code knows where its fields are.
+//! Run-time state shared by native code and helpers. Native code depends on the field offsets.
 
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
@@ -13,53 +13,53 @@ use crate::maps::Store;
 use crate::outcome::FaultKind;
 use crate::packet::PacketBuffer;
 
-/// A map's values, as native code needs them.
+/// View of a map's values for native code.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct View {
-    /// The first value.
+    /// Address of the first value.
     pub(crate) values: *mut u8,
 }
 
-/// What native code and helpers share.
+/// Run-time state shared by native code and helpers.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct State {
     #[cfg(test)]
     pub(crate) before: Margin,
-    /// The packet's first byte.
+    /// Address of the packet.
     pub(crate) packet: *mut u8,
-    /// For accesses of 1, 2, 4 and 8 bytes: where in the packet they may begin, at most, plus one.
+    /// For accesses of 1, 2, 4 and 8 bytes: one more than the highest valid offset in the packet.
     pub(crate) limits: [u64; 4],
-    /// The maps' values.
+    /// Views of the map values.
     pub(crate) views: *const View,
-    /// What the meter has left.
+    /// Remaining fuel.
     pub(crate) meter: i64,
-    /// The time, in nanoseconds.
+    /// Current time in nanoseconds.
     pub(crate) now: u64,
-    /// Lines that a program has printed.
+    /// Number of lines printed by the program.
     pub(crate) printed: u64,
     /// Zero, or the number of a [`FaultKind`].
     pub(crate) fault: u32,
-    /// The instruction that did it.
+    /// Faulting instruction.
     pub(crate) fault_at: u32,
-    /// Where an address is that was looked up last; null if it is nowhere.
+    /// Result of the last address lookup; null if the address is outside all regions.
     pub(crate) found: *mut u8,
     pub(crate) metadata: Metadata,
     pub(crate) stack: Stack,
-    // What follows is the helpers' own.
+    // The remaining fields are used only by helpers.
     pub(crate) length: u64,
     pub(crate) maps: *mut [Store],
     pub(crate) buffer: *mut PacketBuffer<'static>,
-    /// What the tenant's VM publishes, by the program's keys.
+    /// Values published by the tenant's VM, by key index.
     pub(crate) vm: Vec<Option<Reading>>,
-    /// What the control plane is to be told.
+    /// Digests pending for the control plane.
     pub(crate) digests: Waiting,
     #[cfg(test)]
     pub(crate) after: Margin,
 }
 
-/// Bytes that nothing may touch, and tests look at.
+/// Guard bytes, verified by tests.
 #[cfg(test)]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Margin([u64; 512]);
@@ -125,7 +125,7 @@ impl State {
         })
     }
 
-    /// Takes over where the packet is, and its length.
+    /// Updates the address and the length of the packet.
     pub(crate) fn show(&mut self, packet: &PacketBuffer<'_>) {
         self.packet = packet.data();
         self.length = u64::from(packet.length);
@@ -134,8 +134,8 @@ impl State {
         }
     }
 
-    /// Where `size` bytes at a program's address are in memory. None if they are not all in one region,
-    /// in one value of a map.
+    /// Translates a program address. Returns `None` unless all `size` bytes are in one region and,
+    /// for maps, in one value.
     pub(crate) fn resolve(&mut self, address: u64, size: u64) -> Option<NonNull<u8>> {
         let offset = address & ((1 << REGION_BITS) - 1);
         let fits = |length: u64| offset <= length && size <= length - offset;
@@ -151,28 +151,28 @@ impl State {
                 return self.maps().get_mut(usize::try_from(map).ok()?)?.place(offset, size);
             }
         }?;
-        // SAFETY: the offset is within the region that begins at `base`, or at its end.
+        // SAFETY: the offset is within the region that starts at `base`, or at its end.
         NonNull::new(unsafe { base.add(offset as usize) })
     }
 
-    /// The same; what is not there is a fault.
+    /// Like [`State::resolve`], but an invalid address is a fault.
     pub(crate) fn reach(&mut self, address: u64, size: u64) -> Result<NonNull<u8>, FaultKind> {
         self.resolve(address, size).ok_or(FaultKind::Bounds)
     }
 
-    /// The map that a handle means.
+    /// Map of a handle.
     pub(crate) fn map(&mut self, handle: u64) -> Result<&mut Store, FaultKind> {
         let map = usize::try_from(handle.wrapping_sub(MAPS)).ok();
         map.and_then(|map| self.maps().get_mut(map)).ok_or(FaultKind::Map)
     }
 
     fn maps(&mut self) -> &mut [Store] {
-        // SAFETY: the instance keeps its maps where they are, and lends them to nobody else while a
-        // program runs; the borrow ends with that of the state.
+        // SAFETY: the instance does not move its maps and does not lend them out while a program
+        // runs. The returned borrow ends with the borrow of the state.
         unsafe { &mut *self.maps }
     }
 
-    /// Takes `cost` off the meter.
+    /// Deducts `cost` from the meter.
     pub(crate) fn pay(&mut self, cost: u64) -> Result<(), FaultKind> {
         let left = i64::try_from(cost).ok().and_then(|cost| self.meter.checked_sub(cost));
         match left.filter(|left| *left >= 0) {

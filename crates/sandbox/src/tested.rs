@@ -1,4 +1,4 @@
-//! Compiled programs under test: what `p4::stf` runs its tests on.
+//! Test target for `p4::stf`: a compiled program in an instance.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use p4::stf::{Cell, Said};
 use crate::control::{Maps, Operation};
 use crate::{Instance, LoadError, PacketBuffer, Program, Verdict};
 
-/// Bytes in front of a packet, and behind it.
+/// Headroom and tailroom of a packet in bytes.
 const ROOM: usize = 1024;
 
-/// A compiled program with its maps, and how its tables are in them.
+/// A compiled program with its maps and their table layout.
 #[derive(Debug)]
 pub struct Tested<'c> {
     compiled: &'c Compiled,
@@ -28,11 +28,11 @@ pub struct Tested<'c> {
 }
 
 impl<'c> Tested<'c> {
-    /// A program that was loaded from what was compiled.
+    /// Creates a test target from a compiled and loaded program.
     ///
     /// # Errors
     ///
-    /// There is no memory for its maps.
+    /// Fails if memory for the maps cannot be allocated.
     pub fn new(
         compiled: &'c Compiled,
         made: Elaborated,
@@ -42,7 +42,7 @@ impl<'c> Tested<'c> {
         Ok(Self { compiled, made, instance, memory, now: Duration::ZERO })
     }
 
-    /// The time that the program sees, since the machine's start.
+    /// Sets the time that the program sees, since boot.
     pub fn set_time(&mut self, now: Duration) {
         self.now = now;
         self.instance.set_time(now);
@@ -73,7 +73,7 @@ impl p4::stf::Runs for Tested<'_> {
         let outcome = self.instance.run(&mut buffer, port);
         let came = |verdict| Outcome { verdict, clone: None, packet: packet.to_vec() };
         let verdict = match outcome.verdict {
-            // What breaks a limit is the tenant's policy to judge, as what gives up is.
+            // A fault has the same result as an abort: the tenant's policy decides.
             Verdict::Abort | Verdict::Fault(_) => return Ok(came(interpret::Verdict::Abort)),
             Verdict::Drop if outcome.clone.is_none() => return Ok(came(interpret::Verdict::Drop)),
             Verdict::Drop => interpret::Verdict::Drop,
@@ -124,7 +124,7 @@ impl p4::stf::Runs for Tested<'_> {
     }
 
     fn wait(&mut self, time: u64) {
-        // The program sees 64 bits of it.
+        // Programs see the time as 64 bits.
         let last = Duration::from_nanos(u64::MAX);
         self.now = self.now.saturating_add(Duration::from_nanos(time)).min(last);
         self.instance.set_time(self.now);

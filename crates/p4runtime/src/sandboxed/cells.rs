@@ -1,4 +1,4 @@
-//! Counters and meters, with indices and of entries, as maps have them.
+//! Indexed and direct counters and meters, stored in maps.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::layouts::{ArrayAt, Layouts, TableAt};
 use super::{AT_ONCE, Running, array, refused};
 use crate::device::{Count, Direct, Meter, Refused, Target};
 
-/// Entries that are looked up one by one, at most; more are read with all others.
+/// Maximum number of entries that are read one by one; beyond it, the whole map is read.
 const FEW: usize = 64;
 
 fn count_bytes(count: Count) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn count_bytes(count: Count) -> Vec<u8> {
 }
 
 fn meter_bytes(meter: Option<Meter>) -> Vec<u8> {
-    // The service has checked that there is no excess burst: only meters of two rates are here.
+    // The service rejects an excess burst, so all meters here are two-rate.
     let rates =
         meter.map(|Meter { cir, cburst, pir, pburst, .. }| Rates { cir, cburst, pir, pburst });
     MeterCell::set(rates).to_bytes().to_vec()
@@ -32,7 +32,7 @@ fn count_of(bytes: Option<&[u8]>) -> Option<Count> {
 }
 
 impl ArrayAt {
-    /// Sets a cell, or all of them.
+    /// Sets one cell or all cells.
     fn set(&self, at: Option<u64>, value: &[u8], batch: &mut Vec<Operation>) {
         if at.is_none() && value.iter().all(|byte| *byte == 0) {
             batch.push(Operation::Clear { map: self.map });
@@ -45,12 +45,12 @@ impl ArrayAt {
         batch.extend(at.map_or(0..self.size, |at| at..at + 1).map(put));
     }
 
-    /// Sets what a counter has counted.
+    /// Sets counter cells.
     pub(super) fn set_count(&self, at: Option<u64>, count: Count, batch: &mut Vec<Operation>) {
         self.set(at, &count_bytes(count), batch);
     }
 
-    /// Sets a meter's rates.
+    /// Sets meter cells.
     pub(super) fn set_meter(
         &self,
         at: Option<u64>,
@@ -60,7 +60,7 @@ impl ArrayAt {
         self.set(at, &meter_bytes(meter), batch);
     }
 
-    /// What cells of a counter have counted.
+    /// Reads counter cells.
     pub(super) fn counts(
         &self,
         running: &mut impl Running,
@@ -76,7 +76,7 @@ fn strange() -> Refused {
 }
 
 impl TableAt {
-    /// Where an entry, or what the table does by default, is.
+    /// Map and key of an entry or of the default action.
     fn target(&self, of: &Target) -> Option<(u32, Key)> {
         match of {
             Target::Entry(key) => self.key(key),
@@ -84,7 +84,7 @@ impl TableAt {
         }
     }
 
-    /// Puts what a new entry has counted, and its meter, where they belong.
+    /// Stores the initial counter and meter in the value of a new entry.
     pub(super) fn begin(&self, value: &mut [u8], direct: &Direct) {
         let mut put = |at: Option<u32>, bytes: &[u8]| {
             let place = at.and_then(|at| value.get_mut(at as usize..at as usize + bytes.len()));
@@ -96,7 +96,7 @@ impl TableAt {
         put(self.at.meter, &meter_bytes(direct.meter));
     }
 
-    /// Lets an entry that is there do something else. What it has counted stays, unless it is set.
+    /// Changes the action of an existing entry. Its counter is preserved, unless it is set.
     pub(super) fn change(&self, entry: object::Entry, direct: &Direct, batch: &mut Vec<Operation>) {
         let kept = self.at.action_size() as usize;
         if kept == entry.value.len() {
@@ -116,19 +116,19 @@ impl TableAt {
         }
     }
 
-    /// Sets what an entry has counted. None if the table does not count.
+    /// Sets the direct counter of an entry; `None` if the table has none.
     pub(super) fn set_count(&self, of: &Target, count: Count) -> Option<Operation> {
         let ((map, key), at) = (self.target(of)?, self.at.counter?);
         Some(Operation::Write { map, key, at, bytes: count_bytes(count) })
     }
 
-    /// Sets an entry's meter. None if the table has none.
+    /// Sets the direct meter of an entry; `None` if the table has none.
     pub(super) fn set_meter(&self, of: &Target, meter: Option<Meter>) -> Option<Operation> {
         let ((map, key), at) = (self.target(of)?, self.at.meter?);
         Some(Operation::Write { map, key, at, bytes: meter_bytes(meter) })
     }
 
-    /// What entries have counted, in the same order.
+    /// Reads direct counters, in the same order.
     pub(super) fn counts(
         &self,
         running: &mut impl Running,
@@ -160,7 +160,7 @@ impl TableAt {
     }
 }
 
-/// Does something with all entries of a map.
+/// Visits all entries of a map.
 fn each(
     running: &mut impl Running,
     map: u32,
@@ -175,7 +175,7 @@ fn each(
     Ok(())
 }
 
-/// What entries have counted that both programs have, by the same keys, stays.
+/// Carries direct counters over for entries that both programs have, by key.
 pub(super) fn carry_direct(
     old: &mut impl Running,
     before: &Layouts,

@@ -1,4 +1,4 @@
-//! Changes that the service asks for, as changes of maps.
+//! Translates changes of the service to map operations.
 
 use p4::object;
 use sandbox::{ControlError, Operation};
@@ -7,7 +7,8 @@ use super::layouts::Layouts;
 use super::{Active, Running, no_program, refused};
 use crate::device::{Change, Entry, Refused};
 
-/// Makes all changes between two packets, or none of them. Says which one cannot be made, and why.
+/// Applies all changes between two packets, or none. On failure, returns the index of the failed
+/// change and the reason.
 pub(super) fn make(
     active: &Active,
     running: &mut impl Running,
@@ -30,7 +31,7 @@ pub(super) fn make(
     })
 }
 
-/// What a change is about.
+/// Name of the object that a change affects.
 fn named<'l>(layouts: &'l Layouts, change: &Change) -> &'l str {
     match change {
         Change::Insert(Entry { table, .. })
@@ -48,14 +49,14 @@ fn named<'l>(layouts: &'l Layouts, change: &Change) -> &'l str {
     }
 }
 
-/// What a change does to maps.
+/// Map operations of a change.
 fn operations(
     active: &Active,
     layouts: &Layouts,
     change: &Change,
     batch: &mut Vec<Operation>,
 ) -> Result<(), Refused> {
-    // The service asks for nothing that p4info does not say.
+    // The service requests only changes that p4info allows.
     let strange = || Refused::Invalid("the program has nothing like it".to_owned());
     let table = |id: &u32| layouts.tables.get(id).ok_or_else(strange);
     match change {

@@ -1,4 +1,4 @@
-//! What P4Runtime says of entries and cells, as maps have it, and back.
+//! Conversion of entries and cells between P4Runtime and map format.
 
 use num_bigint::{BigInt, Sign};
 use p4::interpret::tables::{Entry as Written, Match as Wanted};
@@ -16,7 +16,7 @@ fn number(bits: &[u8]) -> BigInt {
     BigInt::from_bytes_be(Sign::Plus, bits)
 }
 
-/// As many bytes as the width needs; what is above the width is no value's.
+/// A value of this width; `None` if it is negative or too wide.
 fn bits(number: &BigInt, width: u32) -> Option<Bits> {
     let (sign, bytes) = number.to_bytes_be();
     values::unsigned(&bytes, width).filter(|_| sign != Sign::Minus)
@@ -36,7 +36,7 @@ fn wanted(one: &Match, width: u32) -> Wanted {
     }
 }
 
-/// What a part of a key that maps have is for P4Runtime.
+/// Converts a part of a map key to a match.
 fn matched(one: &Wanted, kind: MatchKind, width: u32) -> Option<Match> {
     let bits = |number: &BigInt| bits(number, width);
     Some(match (kind, one) {
@@ -78,28 +78,28 @@ impl TableAt {
     fn written(&self, key: &Key, action: (usize, Vec<Value>)) -> Written {
         let keys = self.at.keys.iter().zip(&key.matches);
         let keys = keys.map(|(part, one)| wanted(one, part.leaf.width)).collect();
-        // The service has checked that it is positive, or that there is none.
+        // The service has checked that the priority is positive, or zero if unused.
         Written { keys, priority: u32::try_from(key.priority).unwrap_or(0), action }
     }
 
-    /// An entry, as its map has it. None if the table has no key, or not this action.
+    /// Converts an entry to its map; `None` if the table has no key or not this action.
     pub(super) fn entry(&self, key: &Key, call: &Call) -> Option<object::Entry> {
         self.at.entry(&self.written(key, self.action(call)?))
     }
 
-    /// Where an entry is.
+    /// Map and key of an entry.
     pub(super) fn key(&self, key: &Key) -> Option<(u32, object::Key)> {
         let blank = (0, Vec::new());
         self.at.entry(&self.written(key, blank)).map(|entry| (entry.map, entry.key))
     }
 
-    /// What is done where no entry is found. None if that is constant, or not this table's.
+    /// Converts a default action; `None` if it is constant or not one of the table's actions.
     pub(super) fn default_entry(&self, call: &Call) -> Option<object::Entry> {
         let (action, arguments) = self.action(call)?;
         self.at.default_entry(action, &arguments)
     }
 
-    /// An entry's key, for P4Runtime. None if it is one that P4Runtime cannot say.
+    /// Converts a map key; `None` if P4Runtime cannot express it.
     pub(super) fn read_key(&self, key: &object::Key) -> Option<Key> {
         let (wanted, priority) = self.at.read_key(key)?;
         let parts = wanted.iter().zip(&self.at.keys);
@@ -108,7 +108,7 @@ impl TableAt {
         Some(Key { matches: matches.collect::<Option<_>>()?, priority })
     }
 
-    /// A value's action, for P4Runtime.
+    /// Converts the action in a map value.
     pub(super) fn read_call(&self, value: &[u8]) -> Option<Call> {
         let (action, arguments) = self.at.read_value(value)?;
         let leaves = self.at.actions.get(action)?.iter().flatten();
@@ -122,7 +122,7 @@ impl TableAt {
 }
 
 impl SetAt {
-    /// A member, as its map has it.
+    /// Converts a member of a value set.
     pub(super) fn member(&self, matches: &[Match]) -> object::Entry {
         let wanted = matches.first().map_or(Wanted::Any, |one| wanted(one, self.width));
         let words = words(MatchKind::Ternary, self.width, &wanted);
@@ -131,14 +131,14 @@ impl SetAt {
 }
 
 impl DigestAt {
-    /// What a program has handed over. None if it is of another size.
+    /// Converts the payload of a digest; `None` if its size is wrong.
     pub(super) fn data(&self, bytes: &[u8]) -> Option<Data> {
         rebuild(&self.of, &mut read_numbers(&self.leaves, bytes).iter())
     }
 }
 
 impl RegisterAt {
-    /// A cell's bytes. None if the value is of another type.
+    /// Encodes a register cell; `None` if the value has another type.
     pub(super) fn value(&self, data: &Data) -> Option<Vec<u8>> {
         let mut numbers = Vec::with_capacity(self.leaves.len());
         flatten(data, &mut numbers)?;
@@ -150,7 +150,7 @@ impl RegisterAt {
         Some(bytes)
     }
 
-    /// What a cell holds.
+    /// Decodes a register cell.
     pub(super) fn data(&self, bytes: &[u8]) -> Option<Data> {
         rebuild(&self.of, &mut read_numbers(&self.leaves, bytes).iter())
     }
@@ -166,7 +166,7 @@ fn flatten(data: &Data, numbers: &mut Vec<BigInt>) -> Option<()> {
     Some(())
 }
 
-/// A value of numbers one behind the other.
+/// Rebuilds a value from its flattened numbers.
 fn rebuild(of: &Type, numbers: &mut std::slice::Iter<'_, BigInt>) -> Option<Data> {
     Some(match of {
         Type::Bits(field) => Data::Bits(bits(numbers.next()?, field.width)?),

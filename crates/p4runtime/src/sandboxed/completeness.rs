@@ -1,4 +1,5 @@
-//! Whether p4info names all that a program has: an object of ours says itself what that is.
+//! Checks that p4info describes the whole program. Objects of our compiler contain their own
+//! p4info.
 
 use std::collections::HashSet;
 
@@ -9,12 +10,12 @@ use prost::Message;
 use crate::device::Refused;
 use crate::pipeline::Pipeline;
 
-/// As many as anyone reads.
+/// Maximum number of names in an error message.
 const MAX_SAID: usize = 4;
 
-/// An error if p4info leaves something of the program out.
+/// Fails if p4info omits a part of the program.
 pub(super) fn check(given: &Pipeline, object: &Object) -> Result<(), Refused> {
-    // Others' objects do not say what they are made of.
+    // Objects of other compilers do not contain p4info.
     if object.info.is_empty() {
         return Ok(());
     }
@@ -37,7 +38,7 @@ pub(super) fn check(given: &Pipeline, object: &Object) -> Result<(), Refused> {
     )))
 }
 
-/// What a control plane reads and writes of a program.
+/// Names of all objects that a control plane can access.
 fn names(of: &Pipeline) -> Vec<(&'static str, &str)> {
     let mut all = Vec::new();
     all.extend(of.tables.values().map(|one| ("table", &*one.name)));

@@ -1,4 +1,4 @@
-//! What a program's tables have from the start.
+//! Initial contents of a program's tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use super::layouts::{Layouts, TableAt};
 use crate::device::{Direct, Entry, Initial};
 use crate::pipeline::Pipeline;
 
-/// Where what is in a map belongs.
+/// Table that a map belongs to.
 struct Of<'l> {
     id: u32,
     table: &'l TableAt,
-    /// It is what the table does by default.
+    /// True for the map of the default action.
     is_default: bool,
 }
 
-/// What a program's tables have from the start; of entries with the same key the first one counts,
-/// as in maps. What P4Runtime cannot say is left out.
+/// Initial table contents. Among entries with the same key, the first one wins, as in maps. Entries
+/// that P4Runtime cannot express are omitted.
 pub(super) fn initial(pipeline: &Pipeline, layouts: &Layouts, object: &Object) -> Initial {
     let mut of_map: BTreeMap<u32, Vec<Of<'_>>> = BTreeMap::new();
     for (id, table) in &layouts.tables {

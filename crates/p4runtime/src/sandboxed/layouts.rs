@@ -1,4 +1,4 @@
-//! Where what p4info names lies in an object's maps, checked.
+//! Maps p4info names to an object's maps, with validation.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::device::Refused;
 use crate::pipeline::{self, MatchKind, Pipeline};
 use crate::types::{HeaderField, Type};
 
-/// The architecture that programs here are for, as p4c and as we call it.
+/// Names of the supported architecture, as used by p4c and by us.
 const ARCHITECTURES: [&str; 3] = ["", "ubpf", "ubpf_model"];
 
-/// A table.
+/// Layout of a table.
 #[derive(Debug)]
 pub(super) struct TableAt {
     pub(super) name: String,
     pub(super) at: TableMaps,
-    /// The ids of its actions, by the numbers that values have for them.
+    /// Action ids, by the action numbers in values.
     pub(super) actions: Vec<u32>,
 }
 
-/// A register.
+/// Layout of a register.
 #[derive(Debug)]
 pub(super) struct RegisterAt {
     pub(super) name: String,
-    /// None: the program has no such map, since nobody can read what would be in it.
+    /// Map of the register; `None` if it has been eliminated because nothing reads it.
     pub(super) map: Option<u32>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) bytes: u32,
@@ -38,7 +38,7 @@ pub(super) struct RegisterAt {
     pub(super) size: u64,
 }
 
-/// A counter or a meter with an index.
+/// Layout of an indexed counter or meter.
 #[derive(Debug)]
 pub(super) struct ArrayAt {
     pub(super) name: String,
@@ -46,16 +46,16 @@ pub(super) struct ArrayAt {
     pub(super) size: u64,
 }
 
-/// A digest.
+/// Layout of a digest.
 #[derive(Debug, Clone)]
 pub(super) struct DigestAt {
-    /// Its id, for P4Runtime.
+    /// P4Runtime id.
     pub(super) id: u32,
     pub(super) leaves: Vec<Leaf>,
     pub(super) of: Type,
 }
 
-/// A value set.
+/// Layout of a value set.
 #[derive(Debug)]
 pub(super) struct SetAt {
     pub(super) name: String,
@@ -63,7 +63,7 @@ pub(super) struct SetAt {
     pub(super) width: u32,
 }
 
-/// All that a control plane reaches, by its id.
+/// Layouts of all objects that the control plane can access, by id.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
     pub(super) tables: BTreeMap<u32, TableAt>,
@@ -71,7 +71,7 @@ pub(super) struct Layouts {
     pub(super) sets: BTreeMap<u32, SetAt>,
     pub(super) counters: BTreeMap<u32, ArrayAt>,
     pub(super) meters: BTreeMap<u32, ArrayAt>,
-    /// By the ids that the program has for them.
+    /// Digests, by their ids in the program.
     pub(super) digests: BTreeMap<u32, DigestAt>,
 }
 
@@ -80,7 +80,7 @@ fn invalid<T>(what: String) -> Result<T, Refused> {
 }
 
 impl Layouts {
-    /// Where an object has what p4info says.
+    /// Locates the objects of p4info in an object file.
     pub(super) fn of(pipeline: &Pipeline, object: &Object) -> Result<Self, Refused> {
         let arch = pipeline.arch.to_lowercase();
         if !ARCHITECTURES.contains(&&*arch) {
@@ -120,7 +120,7 @@ fn two_rates(of: &str, kind: meter_spec::Type) -> Result<(), Refused> {
     }
 }
 
-/// A digest, and the id that the program has for it.
+/// Layout of a digest, with its id in the program.
 fn digest_at(
     object: &Object,
     id: u32,
@@ -149,7 +149,7 @@ impl Maps<'_> {
         (0..).zip(self.0).find(|(_, map)| map.name == name)
     }
 
-    /// The map of this name; its kind and its sizes must be these.
+    /// Finds the map with this name, and checks its kind and sizes.
     fn fitting(
         &self,
         of: &str,
@@ -203,7 +203,8 @@ impl Maps<'_> {
             at.entries = Some(self.fitting(&of, &map_name(&table.name), at.kind(), sizes)?.0);
         }
         let name = default_action_of(&table.name);
-        // What is constant needs no map, unless it is counted; p4c makes one.
+        // A constant default action needs no map unless it has direct resources; p4c creates one
+        // anyway.
         let counts = direct.counter || direct.meter;
         if counts || table.constant_default.is_none() || self.find(&name).is_some() {
             let sizes = (4, at.value_size);
@@ -212,7 +213,7 @@ impl Maps<'_> {
         Ok(TableAt { name: table.name.clone(), at, actions: table.order.clone() })
     }
 
-    /// The array of this name, which must have so many cells.
+    /// Finds an array with this number of cells.
     fn cells(&self, of: &str, name: &str, sizes: (u32, u32), wants: u64) -> Result<u32, Refused> {
         let (map, found) = self.fitting(of, name, MapKind::Array, sizes)?;
         let has = found.max_entries;
@@ -237,7 +238,7 @@ impl Maps<'_> {
             let bytes = lay_element(&mut leaves);
             (Some(self.cells(&of, &name, (4, bytes), register.size)?), bytes)
         } else {
-            // The program has it, and nobody reads it.
+            // The program has the register, but the control plane cannot read it.
             leaves.clear();
             let found = self.find(&name);
             (found.map(|(at, _)| at), found.map_or(0, |(_, map)| map.value_size))
@@ -266,7 +267,7 @@ fn kind_name(kind: MapKind) -> &'static str {
     }
 }
 
-/// The numbers that a value is made of; false if it has others than numbers.
+/// Flattens a type to numbers; false if it has other parts.
 fn flatten(of: &Type, leaves: &mut Vec<Leaf>) -> bool {
     match of {
         Type::Bits(HeaderField { width, .. }) | Type::Enum(width) => leaves.push(Leaf::new(*width)),

@@ -29,10 +29,10 @@ pub use plane::{
 };
 pub use process::{Alone, Processes};
 
-/// Entries that are read from a map at once.
+/// Number of entries per map read.
 const AT_ONCE: u32 = 4096;
 
-/// A device whose programs are eBPF objects.
+/// A device that runs eBPF objects.
 pub struct Sandboxed<R: Runner> {
     runner: R,
     plane: Plane<R::Running>,
@@ -40,17 +40,17 @@ pub struct Sandboxed<R: Runner> {
     active: Active,
 }
 
-/// What is known of the program at work.
+/// State of the running program.
 #[derive(Default)]
 struct Active {
     layouts: Option<Layouts>,
-    /// What its tables do by default, as it says.
+    /// Initial default actions.
     defaults: BTreeMap<u32, Call>,
     packet_out: Vec<Param>,
     packet_in: Vec<Param>,
 }
 
-/// A program that is ready.
+/// A program that is ready to commit.
 pub struct Prepared<R> {
     running: R,
     vm_keys: Vec<String>,
@@ -58,8 +58,8 @@ pub struct Prepared<R> {
 }
 
 impl<R: Runner> Sandboxed<R> {
-    /// A device without a program, and where its packets enter. Packets to `cpu_port` are the control
-    /// plane's.
+    /// Creates a device without a program, and its packet plane. Packets sent to `cpu_port` go to
+    /// the control plane.
     pub fn new(runner: R, cpu_port: u32) -> (Self, Plane<R::Running>) {
         let (plane, events) = Plane::new(cpu_port);
         let device =
@@ -76,7 +76,7 @@ fn no_program() -> Refused {
     Refused::Away("there is no program".to_owned())
 }
 
-/// The object of a program, and how it reads as one.
+/// Parses and verifies an object.
 fn read(program: &[u8]) -> Result<Object, Refused> {
     let bad = |why: object::BadObject| Refused::Invalid(format!("the program: {why}"));
     let object = object::read(program).map_err(bad)?;
@@ -98,7 +98,7 @@ impl<R: Runner> Device for Sandboxed<R> {
         let initial = initial(pipeline, &layouts, &object);
         let mut running = self.runner.load(&object)?;
         let mut defaults: BTreeMap<u32, Call> = initial.defaults.iter().cloned().collect();
-        // p4c's objects do not say what tables do by default, but their p4info does.
+        // Objects of p4c do not contain default actions, but their p4info does.
         let mut missing = Vec::new();
         for (id, table) in &pipeline.tables {
             if let Some(call) =
@@ -130,7 +130,8 @@ impl<R: Runner> Device for Sandboxed<R> {
     ) -> Result<(), Refused> {
         let Prepared { mut running, vm_keys, active } = prepared;
         let mut state = self.plane.lock();
-        // What an evicted program had counted went with its process: there is nothing to carry.
+        // The counters of an evicted program were lost with its process, so there is nothing to
+        // carry over.
         let is_evicted = state.running.as_mut().is_some_and(|old| old.health().is_evicted);
         let carry = carry && !is_evicted;
         if carry && let (Some(old), Some(before)) = (&mut state.running, &self.active.layouts) {
@@ -204,7 +205,7 @@ impl<R: Runner> Device for Sandboxed<R> {
     }
 
     fn events(&mut self) -> mpsc::Receiver<Event> {
-        // Asked for once; whoever asks again hears nothing.
+        // Called once; a second receiver gets no events.
         self.events.take().unwrap_or_else(|| mpsc::channel(1).1)
     }
 }
@@ -221,9 +222,9 @@ fn refused(why: &ControlError, name: &str) -> Refused {
     }
 }
 
-/// Cells of an array.
+/// Reads cells of an array.
 fn array(running: &mut impl Running, map: u32, cells: Range<u64>) -> Result<Vec<Vec<u8>>, Refused> {
-    // The service asks for no cell that p4info does not have, and there are at most 2^20.
+    // The service checks indexes, and arrays have at most 2^20 cells.
     let (mut at, end) = (cells.start as u32, cells.end as u32);
     let mut values = Vec::with_capacity(end.saturating_sub(at) as usize);
     while at < end {
@@ -239,7 +240,7 @@ fn array(running: &mut impl Running, map: u32, cells: Range<u64>) -> Result<Vec<
     Ok(values)
 }
 
-/// Registers and counters that both programs have, with the same cells, keep what they hold.
+/// Carries over registers and counters that both programs have with the same shape.
 fn carry_over(
     old: &mut impl Running,
     before: &Layouts,
@@ -279,7 +280,7 @@ fn copy(
         Operation::Put(object::Entry { map: to, key, value })
     };
     let batch: Vec<_> = (0..).zip(values).map(put).collect();
-    // The new program is not at work yet: nobody sees a part of it.
+    // The new program does not run yet, so partial state is not visible.
     for part in batch.chunks(AT_ONCE as usize) {
         new.apply(part).map_err(|why| refused(&why, name))?;
     }

@@ -1,4 +1,4 @@
-//! Packets on their way through the program at work.
+//! Packet path through the running program.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,100 +14,100 @@ use crate::device::{Event, Packet, Refused};
 use crate::pipeline::Param;
 use crate::values::{self, Bits};
 
-/// What a control plane's packets have as their port, if nobody says another one.
+/// Default port number of the control plane.
 pub const CPU_PORT: u32 = 255;
 
-/// The metadata of packets by which their port is told.
+/// Name of the metadata field with a packet's port.
 const PORT: &str = "ingress_port";
 
-/// Room in front of a packet, and behind it, in bytes.
+/// Headroom and tailroom of a packet in bytes.
 pub(super) const ROOM: usize = 1024;
 
-/// Packets for the control plane that wait.
+/// Capacity of the event queue.
 const WAITING: usize = 1024;
 
-/// A program that runs, wherever it does.
+/// A running program, in this process or another one.
 pub trait Running: Maps + Send + 'static {
-    /// Runs it on a packet that came by a port, at the packet's own time or, without one, at the
-    /// machine's.
+    /// Runs the program on a packet received on `port`, at the packet's own time, or at the host
+    /// time if `None`.
     ///
     /// # Errors
     ///
-    /// The packet cannot be given to it.
+    /// Fails if the packet cannot be submitted.
     fn run(&mut self, port: u32, packet: &[u8], at: Option<Duration>) -> Result<Ran, Refused>;
 
-    /// Takes what it has for the control plane, oldest first.
+    /// Takes pending digests, oldest first.
     fn digests(&mut self) -> Vec<Digest>;
 
-    /// How what runs it is, now. To be asked now and then: a process that has ended is seen here, and
-    /// another is started in its place.
+    /// Current health. Call this periodically: it detects that a process has exited, and restarts
+    /// it.
     fn health(&mut self) -> Health;
 }
 
-/// How what runs a program is.
+/// Health of the process that executes the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Health {
-    /// The process that runs it, if it has one of its own.
+    /// Process id, if the program runs in a separate process.
     pub process: Option<u32>,
-    /// Processes that ended, were too slow or lied.
+    /// Number of processes that exited, missed a deadline or violated the protocol.
     pub failures: u64,
-    /// Whether it failed so often, or so badly, that no other process is started.
+    /// True if the program is evicted, so that no further process is started.
     pub is_evicted: bool,
-    /// Why the last process had to go.
+    /// Reason that the last process was killed.
     pub last_failure: Option<String>,
-    /// The parts of the process's isolation.
+    /// Isolation of the process.
     pub isolation: Isolation,
 }
 
-/// Which program is at work.
+/// The installed program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
-    /// How many there were, with this one: the first is 1, and 0 is none yet.
+    /// Sequence number of the program: 1 for the first one, 0 if there has been none.
     pub number: u64,
-    /// What it reads of its tenant's VM.
+    /// Keys of VM values that the program reads.
     pub vm_keys: Vec<String>,
 }
 
-/// What makes programs run.
+/// Loader of programs.
 pub trait Runner: Send + 'static {
-    /// A program that does.
+    /// Type of a running program.
     type Running: Running;
 
-    /// Checks an object and gets it ready. Its maps hold what it says.
+    /// Verifies an object and prepares it. Its maps contain the initial entries.
     ///
     /// # Errors
     ///
-    /// It is no program, or too much.
+    /// Fails if the object is invalid or exceeds a limit.
     fn load(&mut self, object: &Object) -> Result<Self::Running, Refused>;
 }
 
-/// What is to be done with a packet.
+/// Verdict for a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The program could not go on, and says so itself.
+    /// The program aborted.
     Abort,
-    /// It is dropped.
+    /// Drop the packet.
     Drop,
-    /// It goes on where it was going.
+    /// Let the packet continue to its original destination.
     Pass,
-    /// It leaves by a port.
+    /// Send the packet out of a port.
     Redirect(u32),
-    /// There is no verdict of the program's, and why.
+    /// No verdict of the program, with the reason.
     Fault(String),
 }
 
-/// What came of a packet.
+/// Result of running a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// What is to be done with it.
+    /// Verdict.
     pub verdict: Verdict,
-    /// The port to which a copy goes as well.
+    /// Egress port of a clone.
     pub clone: Option<u32>,
-    /// The packet as it is now.
+    /// The resulting packet.
     pub packet: Vec<u8>,
 }
 
-/// What became of packets.
+/// Packet counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub struct Counts {
@@ -115,29 +115,29 @@ pub struct Counts {
     pub redirected: u64,
     pub dropped: u64,
     pub aborted: u64,
-    /// Without a verdict, since the program broke a limit for instance: they are dropped.
+    /// Packets dropped without a verdict, for example after a fault.
     pub faults: u64,
     pub cloned: u64,
-    /// For the control plane, also of those above.
+    /// Packets sent to the control plane; also counted above.
     pub to_cpu: u64,
-    /// For the control plane, which did not take them.
+    /// Packets for the control plane that were dropped.
     pub lost: u64,
-    /// What programs had to tell the control plane.
+    /// Digests emitted by programs.
     pub digests: u64,
-    /// Of those, what it did not take.
+    /// Digests that were dropped.
     pub lost_digests: u64,
 }
 
-/// A packet that leaves, and the port by which.
+/// Egress port and packet.
 pub type Leaving = (u32, Vec<u8>);
 
-/// The program at work, and what is done with its packets.
+/// The running program and its packet counters.
 pub(super) struct State<R> {
     pub(super) running: Option<R>,
     pub(super) program: Installed,
-    /// What goes along with packets to the control plane.
+    /// Metadata fields of packet-in.
     pub(super) packet_in: Vec<Param>,
-    /// What the program tells, by its ids.
+    /// Digest layouts, by their ids in the program.
     pub(super) digests: BTreeMap<u32, DigestAt>,
     cpu_port: u32,
     events: mpsc::Sender<Event>,
@@ -145,7 +145,7 @@ pub(super) struct State<R> {
     last_fault: Option<String>,
 }
 
-/// Where packets enter. Clones are the same.
+/// Entry point for packets. Clones share the plane.
 pub struct Plane<R>(Arc<Mutex<State<R>>>);
 
 impl<R> Clone for Plane<R> {
@@ -170,17 +170,17 @@ impl<R: Running> Plane<R> {
         (Self(Arc::new(Mutex::new(state))), receiver)
     }
 
-    /// Nothing that holds it panics half-way through a change: batches are all or nothing.
+    /// The state is consistent even after a panic with the lock held: batches are atomic.
     pub(super) fn lock(&self) -> MutexGuard<'_, State<R>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the program on a packet that came by a port. What leaves by other ports than the control
-    /// plane's is given back; what passes leaves by the port that it came by.
+    /// Runs the program on a packet received on `port`. Returns the packets that leave on ports
+    /// other than the CPU port; a passed packet leaves on its ingress port.
     ///
     /// # Errors
     ///
-    /// No program is at work, or it cannot have this packet.
+    /// Fails if no program is running, or if the packet cannot be submitted.
     pub fn packet(
         &self,
         port: u32,
@@ -190,27 +190,28 @@ impl<R: Running> Plane<R> {
         self.lock().packet(port, packet, at)
     }
 
-    /// What became of packets since the beginning.
+    /// Packet counters since the start.
     pub fn counts(&self) -> Counts {
         self.lock().counts
     }
 
-    /// Which program is at work.
+    /// The installed program.
     pub fn program(&self) -> Installed {
         self.lock().program.clone()
     }
 
-    /// How the program at work is; none without one.
+    /// Health of the running program; `None` if there is none.
     pub fn health(&self) -> Option<Health> {
         self.lock().running.as_mut().map(Running::health)
     }
 
-    /// Ends the program at work: its process is gone when this returns, whoever else has the plane.
+    /// Stops the running program. Its process has exited on return, even if the plane has other
+    /// clones.
     pub fn end(&self) {
         self.lock().running = None;
     }
 
-    /// Why there was no verdict the last time that there was none.
+    /// Reason for the last missing verdict.
     pub fn last_fault(&self) -> Option<String> {
         self.lock().last_fault.clone()
     }
@@ -231,7 +232,7 @@ impl<R: Running> State<R> {
             let of = self.digests.get(&digest.id);
             let data =
                 of.and_then(|of| Some(Event::Digest { id: of.id, data: of.data(&digest.data)? }));
-            // Half of the room is left to packets, however much a program tells.
+            // Reserve half of the queue for packets, so that digests cannot fill it.
             let event = data.filter(|_| self.events.capacity() > WAITING / 2);
             if event.is_none_or(|event| self.events.try_send(event).is_err()) {
                 self.counts.lost_digests += 1;
@@ -272,7 +273,7 @@ impl<R: Running> State<R> {
         Ok(leaving)
     }
 
-    /// A packet for the control plane.
+    /// Queues a packet-in.
     fn tell(&mut self, came_by: u32, packet: &[u8]) {
         let value = |param: &Param| match &*param.name {
             PORT => values::unsigned(&came_by.to_be_bytes(), param.width)
@@ -287,7 +288,7 @@ impl<R: Running> State<R> {
         }
     }
 
-    /// A packet of the control plane's.
+    /// Processes a packet-out.
     pub(super) fn sent(&mut self, packet: &Packet, params: &[Param]) -> Result<(), Refused> {
         if packet.payload.is_empty() {
             return Err(Refused::Invalid("a packet without bytes".to_owned()));
@@ -295,7 +296,7 @@ impl<R: Running> State<R> {
         let id = params.iter().find(|param| param.name == PORT).map(|param| param.id);
         let said = packet.metadata.iter().find(|(one, _)| Some(*one) == id);
         let port = said.map_or(Ok(self.cpu_port), |(_, value)| port_of(value))?;
-        // There is nobody at the other ports: what leaves by them is counted.
+        // No other ports are connected: packets that leave on them are only counted.
         self.packet(port, &packet.payload, None).map(drop)
     }
 }

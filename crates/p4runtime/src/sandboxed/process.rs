@@ -1,4 +1,4 @@
-//! Programs in processes of their own.
+//! Programs in sandbox processes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,26 +13,26 @@ use sandbox::{ControlError, Digest, Maps, Operation, Piece};
 use super::plane::{Health, ROOM, Ran, Runner, Running, Verdict};
 use crate::device::Refused;
 
-/// The longest packet: the longest that captures have (`MAXIMUM_SNAPLEN` of libpcap).
+/// Maximum packet length, that of captures (`MAXIMUM_SNAPLEN` of libpcap).
 const LONGEST: u32 = 1 << 18;
-/// The bytes of a frame: the longest packet, and room around it.
+/// Frame size: the longest packet with headroom and tailroom.
 const FRAME: u32 = LONGEST + 2 * ROOM as u32;
 
-/// How long a packet's answer is waited for. The sandbox's own deadline is before that.
+/// Timeout for a packet's answer. The sandbox's own deadline is shorter.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs each program in a process of its own.
+/// Runs each program in a sandbox process.
 #[derive(Debug, Clone)]
 pub struct Processes {
-    /// What is started for a process.
+    /// Launcher of the processes.
     pub launcher: Launcher,
-    /// How programs are run.
+    /// Sandbox configuration.
     pub config: Config,
-    /// What the tenant's VM publishes.
+    /// Values published by the tenant's VM.
     pub vm: Option<VmFeed>,
 }
 
-/// A program in a process of its own, which runs on one packet at a time.
+/// A program in a sandbox process, which processes one packet at a time.
 #[derive(Debug)]
 pub struct Alone {
     sandbox: Sandbox,
@@ -76,7 +76,7 @@ impl Maps for Alone {
 }
 
 impl Alone {
-    /// Asks the process; if it is gone, the one that comes in its place.
+    /// Sends a request to the process; if it is gone, retries with its replacement.
     fn ask<T>(
         &mut self,
         question: impl Fn(&mut Sandbox) -> Result<T, ControlError>,
@@ -87,7 +87,7 @@ impl Alone {
         }
     }
 
-    /// Waits for a process. Nobody else looks after it while there are no packets.
+    /// Waits for a replacement process. Drives the sandbox, because no packets do.
     fn comes_again(&mut self) -> bool {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -108,7 +108,7 @@ impl Running for Alone {
         if length > LONGEST {
             return Err(Refused::Invalid(format!("a packet of {length} bytes")));
         }
-        // A capture's packets are in no hurry: none of them is lost to the start of another process.
+        // Packets of a capture can wait, so that none is lost during a restart.
         if at.is_some() && self.sandbox.status().process.is_none() {
             self.comes_again();
         }
@@ -151,7 +151,7 @@ impl Running for Alone {
                 return all;
             }
             all.extend(some);
-            // Not all of them are taken at one look. No packet is on its way, so there is no answer.
+            // One poll may not take all digests. No packet is in flight, so there are no answers.
             self.sandbox.poll(&mut Vec::new());
         }
     }

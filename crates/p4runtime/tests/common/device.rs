@@ -1,4 +1,4 @@
-//! A device in memory. What the service lets through must be right: what is not is a panic here.
+//! In-memory device. The service has to validate everything: invalid changes panic here.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use p4runtime::{
 };
 use tokio::sync::mpsc;
 
-/// A table's id and an entry's key; no key for the default action.
+/// Table id and entry key; no key for the default action.
 pub type Place = (u32, Option<Arc<Key>>);
 
-/// What the device has, which tests look at and change.
+/// State of the device, which tests inspect and modify.
 #[derive(Clone, Default)]
 pub struct State {
     pub program: Vec<u8>,
@@ -31,14 +31,14 @@ pub struct State {
 #[derive(Default)]
 pub struct Shared {
     pub state: State,
-    /// The most entries of all tables.
+    /// Maximum number of entries of all tables.
     pub room: Option<usize>,
-    /// What the next program begins with.
+    /// Initial contents of the next program.
     pub initial: Initial,
-    /// Batches that came, with their length.
+    /// Lengths of the batches received.
     pub batches: Vec<usize>,
     pub sent: Vec<Packet>,
-    /// How often counters were asked for.
+    /// Number of counter reads.
     pub counters_read: usize,
     pub commits: usize,
 }
@@ -53,7 +53,7 @@ pub struct Prepared {
 }
 
 impl Memory {
-    /// A device, a view of it, and what makes it tell something.
+    /// Creates a device, with its shared state and the sender of its events.
     pub fn new() -> (Self, Arc<Mutex<Shared>>, mpsc::Sender<Event>) {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let (events, receiver) = mpsc::channel(1024);
@@ -206,7 +206,7 @@ impl Device for Memory {
         let mut state = shared.state.clone();
         let mut answers = vec![Err(Refused::WithOthers); changes.len()];
         for (change, answer) in changes.iter().zip(&mut answers) {
-            // What comes after a refusal may rest on what was refused.
+            // Changes after a rejected one may depend on it.
             if let Err(refused) = state.apply(change, room) {
                 *answer = Err(refused);
                 return answers;

@@ -1,4 +1,4 @@
-// A table with every kind of match, one without keys, one with constant entries, registers.
+// Tables with every match kind, without keys, and with constant entries; registers.
 #include <ubpf_model.p4>
 
 header h_t {

@@ -1,4 +1,4 @@
-//! A service on a loopback port, its device in memory, and clients.
+//! A service on a loopback port with an in-memory device, and clients.
 #![allow(dead_code, reason = "each test program uses its part")]
 #![allow(unreachable_pub, reason = "it is a module of several test programs")]
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
@@ -22,7 +22,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
-/// The device that tests speak to.
+/// Device id used by the tests.
 pub const DEVICE: u64 = 7;
 
 pub const ALL: u32 = 0x0200_0001;
@@ -48,8 +48,8 @@ pub fn info_of(program: &str) -> info::P4Info {
     p4info::info(&checked.program).unwrap()
 }
 
-/// The p4info of `kinds.p4` with plain ids, and with what our programs do not have yet: counters,
-/// meters, digests, metadata of packets.
+/// The p4info of `kinds.p4` with simple ids, plus counters, meters, digests and packet metadata,
+/// which the program does not have.
 pub fn kinds() -> info::P4Info {
     let mut info = info_of(include_str!("kinds.p4"));
     let plain = |name: &str| match name {
@@ -93,7 +93,7 @@ fn named(id: u32, name: &str) -> Option<info::Preamble> {
     Some(info::Preamble { id, name: name.into(), alias: name.into(), ..Default::default() })
 }
 
-/// Counters, meters, a digest and metadata, for the table.
+/// Adds counters and meters for a table, a digest, and packet metadata.
 pub fn add_resources(info: &mut info::P4Info, table: u32) {
     let both = info::CounterSpec { unit: info::counter_spec::Unit::Both.into() };
     let bytes = info::MeterSpec {
@@ -158,7 +158,7 @@ pub fn add_resources(info: &mut info::P4Info, table: u32) {
     }
 }
 
-/// A service, its device, and what makes the device tell something.
+/// A service, its device, and the sender of the device's events.
 pub struct Server {
     pub address: SocketAddr,
     pub device: Arc<Mutex<Shared>>,
@@ -189,7 +189,7 @@ impl Server {
         client.max_encoding_message_size(2 * LARGEST_MESSAGE)
     }
 
-    /// A client with a stream that has said nothing yet.
+    /// Opens a stream without sending anything.
     pub async fn silent(&self) -> Controller {
         let mut client = self.client().await;
         let (out, requests) = mpsc::channel(64);
@@ -197,7 +197,7 @@ impl Server {
         Controller { client, out, stream: stream.into_inner(), election: None }
     }
 
-    /// A client that takes part in the election, and how that went.
+    /// A client that has joined the election, and its status.
     pub async fn joined(&self, election: u128) -> (Controller, Code) {
         let mut one = self.silent().await;
         one.arbitrate(Some(election)).await;
@@ -211,7 +211,7 @@ impl Server {
         one
     }
 
-    /// A primary, and `kinds.p4` at work.
+    /// A primary with `kinds.p4` installed.
     pub async fn ready(&self) -> Controller {
         let mut one = self.primary().await;
         one.set(Action::VerifyAndCommit, Some(config(kinds()))).await.unwrap();
@@ -253,14 +253,14 @@ impl Controller {
         self.say(stream_message_request::Update::Arbitration(update)).await;
     }
 
-    /// What comes next.
+    /// The next stream message.
     pub async fn heard(&mut self) -> Result<stream_message_response::Update, Status> {
         let next = tokio::time::timeout(Duration::from_secs(10), self.stream.message());
         let next = next.await.expect("nothing within 10 s")?;
         next.and_then(|next| next.update).ok_or_else(|| Status::cancelled("the stream has ended"))
     }
 
-    /// The code and the highest id of an arbitration update, which must come next.
+    /// Status and highest election id of the next message, which has to be an arbitration update.
     pub async fn standing(&mut self) -> (Code, Option<u128>) {
         match self.heard().await.unwrap() {
             stream_message_response::Update::Arbitration(update) => {
@@ -303,7 +303,7 @@ impl Controller {
         self.client.write(request).await.map(drop)
     }
 
-    /// Writes one update, and says what became of it.
+    /// Writes one update and returns its result.
     pub async fn write(&mut self, update: v1::Update) -> Result<(), (Code, String)> {
         let written = self.write_all(vec![update], Default::default()).await;
         let Err(status) = written else { return Ok(()) };
@@ -324,7 +324,7 @@ impl Controller {
     }
 }
 
-/// The errors that a status carries, one for each update.
+/// Per-update errors in a status.
 pub fn errors(status: &Status) -> Vec<v1::Error> {
     assert_eq!(status.code(), Code::Unknown, "{status:?}");
     let details = p4runtime::rpc::Status::decode(status.details()).unwrap();
@@ -391,7 +391,7 @@ fn matched(field_id: u32, of: v1::field_match::FieldMatchType) -> v1::FieldMatch
     v1::FieldMatch { field_id, field_match_type: Some(of) }
 }
 
-/// An entry of the table with every kind of match.
+/// An entry of the table with every match kind.
 pub fn all_kinds(e: u8) -> v1::TableEntry {
     v1::TableEntry {
         table_id: ALL,
@@ -408,7 +408,7 @@ pub fn all_kinds(e: u8) -> v1::TableEntry {
     }
 }
 
-/// A route of 32 bits.
+/// A route with a 32-bit prefix.
 pub fn route(number: u32) -> v1::TableEntry {
     v1::TableEntry {
         table_id: ROUTE,

@@ -121,7 +121,7 @@ with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
     sh.Write(file.name)
 assert len(rules()) == 101
 
-# All or nothing. The shell's own reader of errors does not end where some updates went well.
+# Atomicity modes. The shell's own error parser loops forever if some updates succeed.
 request = p4rt.WriteRequest(device_id=DEVICE, atomicity=p4rt.WriteRequest.CONTINUE_ON_ERROR)
 request.election_id.low = 10
 for network, kind in [(101, p4rt.Update.INSERT), (1, p4rt.Update.INSERT), (2, p4rt.Update.DELETE)]:
@@ -183,7 +183,7 @@ assert told.arbitration.status.code == code_pb2.NOT_FOUND, told
 lower.tear_down()
 sh.teardown()
 
-# ---- again ----
+# ---- reconnect ----
 sh.setup(device_id=DEVICE, grpc_addr=address, election_id=(1, 1), verbose=False)
 assert len(rules()) == 102, "the program and its entries are there still"
 sh.TableEntry("c.rules").read(function=lambda entry: entry.delete())

@@ -1,4 +1,4 @@
-//! A tenant's process by itself: `kaido` has the same as a hidden command.
+//! Standalone binary of the sandbox process. `kaido` has the same entry point as a hidden command.
 
 fn main() -> std::process::ExitCode {
     sandbox::process::run_child()

@@ -19,7 +19,7 @@ impl Translator<'_, '_> {
         self.set(one.destination, number);
     }
 
-    /// Both operands in the width of the operation; numbers have their sign extended.
+    /// Loads both operands in the width of the operation; immediates are sign-extended.
     fn operands(&mut self, one: Instruction, of: Type) -> (Value, Value) {
         let left = self.get(one.destination);
         let left = self.narrow(left, of);
@@ -28,7 +28,7 @@ impl Translator<'_, '_> {
             self.narrow(right, of)
         } else {
             let number = i64::from(one.immediate);
-            // A 32-bit number is its lower half.
+            // A 32-bit operation uses the lower half of the immediate.
             let number = if of == types::I32 { number & 0xffff_ffff } else { number };
             self.builder.ins().iconst(of, number)
         };
@@ -73,7 +73,7 @@ impl Translator<'_, '_> {
             alu::MUL => ins.imul(left, right),
             alu::OR => ins.bor(left, right),
             alu::AND => ins.band(left, right),
-            // Shifts take as many bits of the distance as the width has.
+            // Cranelift masks the shift distance to the operand width, as RFC 9669 requires.
             alu::LSH => ins.ishl(left, right),
             alu::RSH => ins.ushr(left, right),
             alu::NEG => ins.ineg(left),
@@ -82,7 +82,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// By zero, a quotient is 0 and a remainder what was to be divided.
+    /// Unsigned division and modulo. Division by zero gives 0; modulo by zero gives the dividend.
     fn division(&mut self, quotient: bool, left: Value, right: Value, of: Type) -> Value {
         let ins = &mut self.builder;
         let by_zero = ins.ins().icmp_imm_s(IntCC::Equal, right, 0);
@@ -98,7 +98,8 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The order of bytes. This machine's is the little one, as all that there is a compiler for.
+    /// Byte swaps (`alu::END`). The host is little-endian, as are all hosts that the compiler
+    /// supports.
     fn byte_order(&mut self, one: Instruction) -> Value {
         let value = self.get(one.destination);
         let of = match one.immediate {

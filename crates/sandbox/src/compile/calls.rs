@@ -1,4 +1,4 @@
-//! Calls: to a program's own functions, and to helpers.
+//! Calls to the program's own functions and to helpers.
 
 use std::mem::offset_of;
 use std::ptr::NonNull;
@@ -19,27 +19,28 @@ use crate::maps::value_shift;
 use crate::outcome::FaultKind;
 use crate::state::State;
 
-/// Where a function is.
+/// Address of a function, as an immediate.
 pub(super) fn address(function: usize) -> i64 {
     function as i64
 }
 
 #[cfg(test)]
 thread_local! {
-    /// How often addresses were not where they were expected.
+    /// Number of accesses that missed the predicted region.
     pub(crate) static UNEXPECTED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Looks a program's address up; null if it is nowhere.
+/// Translates a program address to a pointer; null if it is outside all regions.
 pub(super) unsafe extern "C" fn resolve(state: *mut State, address: u64, size: u64) -> *mut u8 {
     #[cfg(test)]
     UNEXPECTED.set(UNEXPECTED.get() + 1);
-    // SAFETY: native code hands its state in, which nothing else uses meanwhile.
+    // SAFETY: native code passes its own state, to which there is no other reference during the
+    // call.
     let state = unsafe { &mut *state };
     state.resolve(address, size).map_or(std::ptr::null_mut(), NonNull::as_ptr)
 }
 
-/// Calls the helper `N`; a fault is left in the state.
+/// Calls the helper `N`; a fault is recorded in the state.
 unsafe extern "C" fn helper<const N: i32>(
     state: *mut State,
     first: u64,
@@ -61,7 +62,7 @@ unsafe extern "C" fn helper<const N: i32>(
 
 type Helper = unsafe extern "C" fn(*mut State, u64, u64, u64, u64, u64) -> u64;
 
-/// The helper of a number that was verified.
+/// Returns the entry point of a helper, by its verified number.
 fn helper_of(which: i32) -> Helper {
     match which {
         number::MAP_LOOKUP => helper::<{ number::MAP_LOOKUP }>,
@@ -75,7 +76,7 @@ fn helper_of(which: i32) -> Helper {
         number::GET_VM_INFO => helper::<{ number::GET_VM_INFO }>,
         number::METER => helper::<{ number::METER }>,
         number::DIGEST => helper::<{ number::DIGEST }>,
-        // What is not known is a fault.
+        // An unknown helper faults.
         _ => helper::<0>,
     }
 }
@@ -112,7 +113,7 @@ impl Translator<'_, '_> {
         arguments.push(self.builder.use_var(self.meter));
         let call = self.builder.ins().call(callee, &arguments);
         let [answer, meter] = [0, 1].map(|result| self.builder.inst_results(call)[result]);
-        // A fault goes on to the caller; where it was stays.
+        // A fault propagates to the caller; its recorded location does not change.
         let (failed, next) = (self.builder.create_block(), self.builder.create_block());
         self.builder.set_cold_block(failed);
         let has_failed = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, meter, 0);
@@ -153,7 +154,7 @@ impl Translator<'_, '_> {
         answer
     }
 
-    /// The array that r1 is: only if its value was loaded just before, which is no guess.
+    /// Index of the array in r1, if r1 holds a constant handle at this point. Exact, not predicted.
     fn known_array(&mut self) -> Option<usize> {
         let handle = self.get(1);
         let handle = self.builder.func.dfg.resolve_aliases(handle);

@@ -1,7 +1,7 @@
-//! Loads and stores: each within the bounds of a region.
+//! Loads and stores, each checked against the bounds of a region.
 //!
-//! The region that an address is probably in is tried first, in line; any other address is looked up out
-//! of line, in all of them.
+//! The region that the pointer probably refers to is checked in line. Any other address is looked
+//! up in all regions, out of line.
 
 use std::mem::offset_of;
 
@@ -18,7 +18,7 @@ use crate::maps::value_shift;
 use crate::outcome::FaultKind;
 use crate::state::{State, View};
 
-/// An access.
+/// A memory access.
 #[derive(Clone, Copy)]
 enum Access {
     Load(Type),
@@ -41,11 +41,11 @@ impl Translator<'_, '_> {
         self.access(one, one.destination, Access::Store(of(one), value));
     }
 
-    /// An access relative to a register: what is loaded, or None.
+    /// Translates an access relative to a register. Returns the loaded value; `None` for a store.
     fn access(&mut self, one: Instruction, base: u8, access: Access) -> Option<Value> {
         let (offset, size) = (i64::from(one.offset), u64::from(one.bytes()));
         if base == FRAME && -(FRAME_SIZE as i64) <= offset && offset + size as i64 <= 0 {
-            // r10 is always the end of a frame.
+            // r10 always points to the end of the frame.
             return self.perform(access, self.frame_place, i32::from(one.offset));
         }
         let kind = if base == FRAME { Kind::Stack } else { self.kinds[usize::from(base)] };
@@ -97,7 +97,8 @@ impl Translator<'_, '_> {
         };
     }
 
-    /// Whether an access is within the region that a pointer of this kind means, and where in it.
+    /// Bounds check against the region of this pointer kind: the condition and the offset in the
+    /// region.
     fn within(&mut self, kind: Kind, address: Value, size: u64) -> Option<(Value, Value)> {
         let mut from = |begin: u64| self.builder.ins().iadd_imm_s(address, -(begin as i64));
         let (is_within, offset) = match kind {
@@ -137,7 +138,7 @@ impl Translator<'_, '_> {
         Some((is_within, offset))
     }
 
-    /// Where a region begins in memory.
+    /// Base address of a region in memory.
     fn begin(&mut self, region: Kind) -> Value {
         let state = self.state;
         let inside = |place: usize| place as i64;
@@ -145,7 +146,7 @@ impl Translator<'_, '_> {
             Kind::Packet => self.field(offset_of!(State, packet)),
             Kind::Stack => self.builder.ins().iadd_imm_s(state, inside(offset_of!(State, stack))),
             Kind::Value(map) => {
-                // The views stay as they are while a program runs.
+                // The views do not change while a program runs.
                 let fixed = shared().with_readonly().with_can_move();
                 let place = offset_of!(State, views) as i32;
                 let views = self.builder.ins().load(types::I64, fixed, state, place);
@@ -175,7 +176,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Four bytes at a program's address, for what is done in line.
+    /// Loads four bytes from a program address, for operations that are expanded in line.
     pub(super) fn load_word(&mut self, kind: Kind, address: Value) -> Value {
         match self.checked(kind, address, 4, Access::Load(types::I32)) {
             Some(value) => value,

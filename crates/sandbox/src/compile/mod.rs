@@ -1,8 +1,8 @@
-//! Makes native code of programs.
+//! Compiles programs to native code.
 //!
-//! Each eBPF function becomes one of the machine's, `(state, frame, r1..r5, meter) -> (r0, meter)`; a
-//! negative meter says that a fault is in the state. Registers are variables, so they are in machine
-//! registers; basic blocks are basic blocks.
+//! Each eBPF function becomes one native function, `(state, frame, r1..r5, meter) -> (r0, meter)`.
+//! A negative meter on return means that a fault is recorded in the state. eBPF registers are
+//! Cranelift variables, so they are allocated to machine registers; basic blocks map one to one.
 
 mod arithmetic;
 pub(crate) mod calls;
@@ -29,10 +29,10 @@ use crate::kinds::Kinds;
 use crate::state::State;
 use translate::Translator;
 
-/// A function that was compiled.
+/// Signature of a compiled function.
 type Entry = unsafe extern "C" fn(*mut State, u64, u64, u64, u64, u64, u64, i64) -> Returned;
 
-/// What it returns, in two registers.
+/// Return value of a compiled function, in two registers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Returned {
@@ -40,10 +40,10 @@ struct Returned {
     meter: i64,
 }
 
-/// Native code.
+/// Native code of a program.
 pub(crate) struct Native {
     entry: Entry,
-    /// What owns the code. Nothing locks it but the end.
+    /// Owner of the code. The mutex is used only on drop.
     module: Mutex<Option<JITModule>>,
 }
 
@@ -53,13 +53,13 @@ impl fmt::Debug for Native {
     }
 }
 
-/// What all functions of a program have in common.
+/// State shared by the translation of all functions of a program.
 struct Unit<'p> {
     flow: &'p Flow,
     maps: &'p [Map],
     module: JITModule,
     functions: BTreeMap<usize, FuncId>,
-    /// Looks a program's address up, and leaves all registers as they are.
+    /// Out-of-line address lookup that preserves all registers.
     resolve: FuncId,
 }
 
@@ -94,21 +94,21 @@ impl Native {
         let Unit { mut module, functions, .. } = unit;
         module.finalize_definitions().map_err(failed)?;
         let entry = module.get_finalized_function(functions[&flow.entry]);
-        // SAFETY: the function was compiled with this signature and the machine's calling convention.
+        // SAFETY: the function was compiled with this signature and the host's calling convention.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(entry) };
         Ok(Self { entry, module: Mutex::new(Some(module)) })
     }
 
-    /// Runs the program. A fault is in the state.
+    /// Runs the program. A fault is recorded in the state.
     ///
     /// # Safety
     ///
-    /// The state is prepared for a packet, with the maps that the program was compiled for.
+    /// The state has been prepared for a packet, with the maps that the program was compiled for.
     pub(crate) unsafe fn run(&self, state: &mut State, frame: u64, arguments: [u64; 2]) -> u64 {
         let [context, metadata] = arguments;
         let meter = state.meter;
-        // SAFETY: the code reaches nothing but the state, and through it the packet and the maps'
-        // values, within the bounds that the state says.
+        // SAFETY: the code accesses only the state and, through it, the packet and the map values,
+        // within the bounds recorded in the state.
         let Returned { answer, meter } =
             unsafe { (self.entry)(state, frame, context, metadata, 0, 0, 0, meter) };
         if state.fault == 0 {
@@ -122,7 +122,8 @@ impl Drop for Native {
     fn drop(&mut self) {
         let module = self.module.get_mut().map(Option::take);
         if let Ok(Some(module)) = module {
-            // SAFETY: whoever runs the code has a reference to `self`.
+            // SAFETY: a caller that runs the code holds a reference to `self`, so no code is
+            // running now.
             unsafe { module.free_memory() };
         }
     }
@@ -135,8 +136,8 @@ impl Unit<'_> {
         Ok(())
     }
 
-    /// What looks addresses up that are not where they were expected: it is called from cold code, which
-    /// must not cost the rest its registers.
+    /// Defines the lookup of addresses outside of the predicted region. It is called from cold code
+    /// and preserves all registers, so that the hot path does not spill for it.
     fn resolver(
         &mut self,
         context: &mut Context,
@@ -166,7 +167,7 @@ impl Unit<'_> {
     }
 }
 
-/// This machine, looked at once.
+/// ISA of the host, detected once.
 static MACHINE: OnceLock<Result<OwnedTargetIsa, String>> = OnceLock::new();
 
 fn machine() -> Result<OwnedTargetIsa, String> {
@@ -176,7 +177,7 @@ fn machine() -> Result<OwnedTargetIsa, String> {
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("unwind_info", "false"),
-        // Frames of more than a page touch each of their pages, so that none jumps over a guard.
+        // Probe each page of a frame larger than a page, so that no frame skips the guard page.
         ("probestack_strategy", "inline"),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
     ] {

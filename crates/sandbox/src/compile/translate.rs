@@ -1,4 +1,4 @@
-//! One function, block by block.
+//! Translates one function, block by block.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -22,7 +22,7 @@ pub(super) struct Translator<'t, 'p> {
     pub(super) unit: &'t mut Unit<'p>,
     pub(super) builder: FunctionBuilder<'t>,
     pub(super) function: &'t Function,
-    /// Where each block's code begins.
+    /// Cranelift block of each basic block, by its first instruction.
     blocks: BTreeMap<usize, Block>,
     /// r0 to r9.
     registers: [Variable; 10],
@@ -30,14 +30,14 @@ pub(super) struct Translator<'t, 'p> {
     pub(super) state: Value,
     /// r10.
     pub(super) frame: Value,
-    /// The frame's end in memory.
+    /// Host address of the frame's end.
     pub(super) frame_place: Value,
-    /// Where faults go: with their kind, their instruction, and the meter.
+    /// Block that handles faults; its parameters are the kind, the instruction and the meter.
     fault: Block,
     pub(super) resolve: FuncRef,
-    /// What registers probably point to, at the moment.
+    /// Pointer kinds of the registers at this point, as predicted.
     pub(super) kinds: [Kind; 10],
-    /// The instruction that is being translated.
+    /// Index of the instruction being translated.
     pub(super) at: usize,
 }
 
@@ -56,7 +56,7 @@ impl<'t, 'p> Translator<'t, 'p> {
         let is_called =
             unit.flow.functions.iter().any(|other| other.calls.contains(&function.start));
         if !is_called {
-            // Only the first function is called by nobody, and it has the highest frame.
+            // The entry function has no callers, so its frame is always the topmost one.
             frame = builder.ins().iconst(types::I64, top as i64);
         }
         let below = builder.ins().iadd_imm_s(frame, -(STACK as i64));
@@ -161,22 +161,22 @@ impl<'t, 'p> Translator<'t, 'p> {
         self.builder.ins().iconst(types::I64, number)
     }
 
-    /// A field of the state.
+    /// Loads a field of the state.
     pub(super) fn field(&mut self, offset: usize) -> Value {
         self.builder.ins().load(types::I64, shared(), self.state, offset as i32)
     }
 
-    /// Takes a block's length off the meter.
+    /// Deducts the length of a block from the meter.
     fn pay(&mut self, length: u32) {
         let before = self.builder.use_var(self.meter);
         let left = self.builder.ins().iadd_imm_s(before, -i64::from(length));
         let is_over = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
-        // What cannot be paid has not been used.
+        // On failure the meter keeps its value: the block has not run.
         self.fault_if(is_over, FaultKind::Meter);
         self.builder.def_var(self.meter, left);
     }
 
-    /// Goes on in a new block unless the condition holds.
+    /// Faults if the condition holds; otherwise continues in a new block.
     pub(super) fn fault_if(&mut self, condition: Value, kind: FaultKind) {
         let (failed, next) = (self.builder.create_block(), self.builder.create_block());
         self.builder.set_cold_block(failed);
@@ -187,14 +187,14 @@ impl<'t, 'p> Translator<'t, 'p> {
         self.builder.switch_to_block(next);
     }
 
-    /// Ends with a fault.
+    /// Jumps to the fault block.
     pub(super) fn fail(&mut self, kind: Value) {
         let at = self.number(self.at as i64);
         let meter = self.builder.use_var(self.meter);
         self.builder.ins().jump(self.fault, &[kind.into(), at.into(), meter.into()]);
     }
 
-    /// The place where faults go.
+    /// Defines the fault block.
     fn faults(&mut self) {
         self.builder.switch_to_block(self.fault);
         let parameters = self.builder.block_params(self.fault).to_vec();

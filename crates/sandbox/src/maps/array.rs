@@ -1,4 +1,5 @@
-//! An array: a key is a place, lowest byte first, as objects have it (`p4::object::Key::index`).
+//! Array map. A key is an index in little-endian byte order, as in objects
+//! (`p4::object::Key::index`).
 
 #[derive(Debug)]
 pub(crate) struct Array {

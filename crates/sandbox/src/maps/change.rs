@@ -1,4 +1,4 @@
-//! Changes that can be taken back.
+//! Reversible changes to maps.
 
 use p4::object::{Entry, Key};
 
@@ -6,26 +6,26 @@ use super::control::{MapRef, rule};
 use super::{Entries, MapError, Ternary, TernaryKey};
 use crate::control::{Operation, Piece};
 
-/// What takes a change back.
+/// Inverse of a change.
 #[derive(Debug)]
 pub(crate) enum Undo {
-    /// The entry was not there.
+    /// Delete an inserted entry.
     Delete(Key),
-    /// The entry had this value.
+    /// Restore a value, or a deleted entry.
     Put(Key, Vec<u8>),
-    /// The entries of a ternary map came then.
+    /// Restore entries of a ternary map at their insertion times.
     PutBack(Vec<(u64, TernaryKey, Vec<u8>)>),
-    /// All that there was.
+    /// Restore all entries of a cleared map.
     Fill(Vec<Entry>),
 }
 
-/// A ternary key as an object has it.
+/// Converts a ternary key to the format of objects.
 fn words(key: TernaryKey) -> Key {
     Key::Words(key.words, key.priority)
 }
 
 impl MapRef<'_> {
-    /// Makes a change, and says how to take it back.
+    /// Applies a change and returns its inverse.
     pub(crate) fn change(&mut self, operation: &Operation) -> Result<Undo, MapError> {
         match operation {
             Operation::Put(entry) => {
@@ -67,7 +67,7 @@ impl MapRef<'_> {
         }
     }
 
-    /// Takes a change back. There is room for what was there before.
+    /// Reverts a change. There is room for every entry that existed before it.
     pub(crate) fn undo(&mut self, step: Undo) {
         let done = match step {
             Undo::Delete(key) => self.take(&key),
@@ -83,11 +83,11 @@ impl MapRef<'_> {
         debug_assert_eq!(done, Ok(()), "what was there has room");
     }
 
-    /// The value of the entry with this very key.
+    /// Returns the value of the entry with exactly this key.
     ///
     /// # Errors
     ///
-    /// The map's keys are others.
+    /// Fails if the key does not have the map's format.
     pub fn value(&mut self, key: &Key) -> Result<Option<&[u8]>, MapError> {
         let store = &mut *self.0;
         let entry = match (key, &mut store.entries) {
@@ -113,7 +113,8 @@ impl MapRef<'_> {
         Ok(entry.map(|entry| store.values.get(entry)))
     }
 
-    /// At most `most` entries from the place `from` on, as those of map `map`, and the place of the next.
+    /// Returns up to `most` entries, starting at slot `from`, as entries of map `map`, and the next
+    /// slot.
     pub(crate) fn piece(&self, map: u32, from: u32, most: usize) -> Piece {
         let values = &self.0.values;
         let bytes = |key: &[u8]| Key::Bytes(key.to_vec());
@@ -150,7 +151,7 @@ impl MapRef<'_> {
         }
     }
 
-    /// When an entry of a ternary map came.
+    /// Insertion time of an entry of a ternary map.
     fn came(&self, key: &Key) -> Option<u64> {
         match (key, &self.0.entries) {
             (Key::Words(words, priority), Entries::Ternary(ternary)) => {
@@ -160,7 +161,7 @@ impl MapRef<'_> {
         }
     }
 
-    /// All entries of a ternary map, and when they came.
+    /// All entries of a ternary map with their insertion times.
     fn all(&self, ternary: &Ternary) -> Vec<(u64, TernaryKey, Vec<u8>)> {
         let value = |entry| self.0.values.get(entry).to_vec();
         let all = ternary.entries();

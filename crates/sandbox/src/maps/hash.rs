@@ -1,5 +1,5 @@
-//! Keys that are values: a table of fixed size with open addressing. Its hash has a key of its own, so
-//! that nobody can choose packets that all fall into one place.
+//! Hash map for exact keys: fixed size, open addressing. The hash function is keyed, so that
+//! crafted packets cannot cause collisions.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -8,12 +8,12 @@ use foldhash::fast::RandomState;
 use super::MapError;
 use super::slots::Slots;
 
-/// Keys of one size.
+/// Hash table of keys of one size.
 #[derive(Debug)]
 pub(crate) struct Hash {
     seed: RandomState,
-    /// 0 for nothing; otherwise the hash's upper bits, and below the entry plus one. Twice as many as
-    /// there are entries, at least.
+    /// 0 if empty; otherwise the upper bits of the hash, and the entry plus one below. At least
+    /// twice as long as the number of entries.
     table: Box<[u64]>,
     keys: Box<[u8]>,
     key_size: usize,
@@ -27,7 +27,7 @@ impl Hash {
         (most as usize * 2).next_power_of_two()
     }
 
-    /// Bytes beside the keys.
+    /// Memory in bytes, without the keys.
     pub(crate) fn overhead(most: u32) -> u64 {
         Self::table_size(most) as u64 * 8 + u64::from(most) * 5
     }
@@ -48,13 +48,13 @@ impl Hash {
         hasher.finish()
     }
 
-    /// The key of an entry that is there.
+    /// Key of an existing entry.
     pub(super) fn key(&self, entry: u32) -> &[u8] {
         &self.keys[entry as usize * self.key_size..][..self.key_size]
     }
 
-    /// The place in the table of this key, or the free one where it would be. There is always a free
-    /// one: the table is never more than half full.
+    /// Table position of a key, or the free position where it would be inserted. There is always a
+    /// free one, because the table is at most half full.
     fn place(&self, key: &[u8]) -> (usize, u64) {
         let hash = self.hash(key);
         let mask = self.table.len() - 1;
@@ -89,7 +89,7 @@ impl Hash {
         let (mut hole, _) = self.place(key);
         let entry = ((self.table[hole] & ENTRY) as u32).checked_sub(1).ok_or(MapError::Absent)?;
         self.slots.give(entry);
-        // What follows and would have stood in the hole, or before it, moves there.
+        // Backward-shift deletion: move later entries of the probe sequence into the hole.
         let mask = self.table.len() - 1;
         let mut at = hole;
         loop {
@@ -116,7 +116,7 @@ impl Hash {
         self.entries_from(0)
     }
 
-    /// Those whose places are this one or behind it.
+    /// Entries in slots at or after `first`.
     pub(crate) fn entries_from(&self, first: u32) -> impl Iterator<Item = (&[u8], u32)> + '_ {
         self.slots.from(first).map(|entry| (self.key(entry), entry))
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is a map: whatever comes and goes.
+        /// Insertions and deletions behave like those of a `BTreeMap`.
         #[test]
         fn behaves_as_a_map(steps in prop::collection::vec((any::<bool>(), 0_u16..40), 0..300)) {
             let mut hash = Hash::new(2, 16);

@@ -1,28 +1,29 @@
-//! Longest prefixes: one hash table of prefixes, asked once for each length that there is, the longest
-//! first. Tables have few lengths, so this is fewer steps than a walk from bit to bit.
+//! Longest-prefix match: one hash table of prefixes, probed once for each prefix length in use,
+//! longest first. Tables use few lengths, so this takes fewer steps than a walk of a binary trie.
 
 use std::cell::RefCell;
 
 use super::MapError;
 use super::hash::Hash;
 
-/// Prefixes of keys of one size. A key is a 32-bit number, the prefix's length in bits, and its bytes.
+/// Prefixes of keys of one size. A key is the prefix length in bits (32 bits), followed by the
+/// bytes.
 #[derive(Debug)]
 pub(crate) struct Lpm {
     table: Hash,
-    /// Prefixes of each length.
+    /// Number of prefixes of each length.
     counts: Box<[u32]>,
-    /// The lengths that there are, the longest first. Room for all of them.
+    /// Lengths in use, longest first. Capacity for all of them.
     lengths: Vec<u32>,
-    /// A key that is being cut to a length: programs run one after the other.
+    /// Scratch buffer for masked keys. Programs run one at a time.
     scratch: RefCell<Box<[u8]>>,
     bits: u32,
 }
 
-/// Bytes of the prefix's length.
+/// Size of the prefix length in bytes.
 const LENGTH: usize = 4;
 
-/// Writes the prefix of `length` bits of `key` to `to`, in the table's form.
+/// Writes the first `length` bits of `key` to `to`, in the format of the table.
 fn cut(key: &[u8], length: u32, to: &mut [u8]) {
     let (whole, rest) = (length as usize / 8, length % 8);
     let (head, bytes) = to.split_at_mut(LENGTH);
@@ -34,8 +35,7 @@ fn cut(key: &[u8], length: u32, to: &mut [u8]) {
     }
 }
 
-/// A prefix with zeros behind it: the one form of several that means the same. What is no prefix stays as
-/// it is.
+/// Canonical form of a prefix, with zero host bits. Returns an invalid prefix unchanged.
 pub(crate) fn canonical_prefix(key: &[u8]) -> Vec<u8> {
     let mut canonical = key.to_vec();
     if let Some((length, bytes)) = key.split_first_chunk::<LENGTH>() {
@@ -63,7 +63,8 @@ impl Lpm {
         self.lengths.len()
     }
 
-    /// The longest prefix of a key; all of its bits count, whatever length it names.
+    /// Longest match of a key. All bits of the key are significant, independent of its length
+    /// field.
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
         let mut scratch = self.scratch.borrow_mut();
         self.lengths.iter().find_map(|length| {
@@ -72,7 +73,7 @@ impl Lpm {
         })
     }
 
-    /// The length that a prefix names; the prefix itself is in `scratch`.
+    /// Prefix length of a key; leaves the canonical prefix in `scratch`.
     fn prefix(&mut self, key: &[u8]) -> Result<u32, MapError> {
         let mut length = [0; LENGTH];
         length.copy_from_slice(&key[..LENGTH]);
@@ -84,12 +85,12 @@ impl Lpm {
         Ok(given)
     }
 
-    /// Whether there is an entry of this very prefix.
+    /// Returns true if exactly this prefix exists.
     pub(crate) fn has(&mut self, key: &[u8]) -> bool {
         self.exact(key).is_some()
     }
 
-    /// The entry of this very prefix.
+    /// Entry of exactly this prefix.
     pub(crate) fn exact(&mut self, key: &[u8]) -> Option<u32> {
         self.prefix(key).ok()?;
         self.table.find(self.scratch.get_mut())
@@ -125,7 +126,7 @@ impl Lpm {
         self.entries_from(0)
     }
 
-    /// Those whose places are this one or behind it.
+    /// Entries in slots at or after `first`.
     pub(crate) fn entries_from(&self, first: u32) -> impl Iterator<Item = (&[u8], u32)> + '_ {
         self.table.entries_from(first)
     }
@@ -156,7 +157,7 @@ mod tests {
         let all = lpm.make(&key(0, [9, 9])).unwrap();
         let ten = lpm.make(&key(8, [10, 77])).unwrap();
         let odd = lpm.make(&key(11, [10, 0b0101_1111])).unwrap();
-        // What is behind the prefix does not count.
+        // Host bits are ignored.
         assert_eq!(lpm.make(&key(8, [10, 1])), Ok(ten));
         assert_eq!(lpm.find(&key(16, [10, 0b0100_0000])), Some(odd));
         assert_eq!(lpm.find(&key(3, [10, 0b0110_0000])), Some(ten));
@@ -168,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same as looking at each prefix.
+        /// Lookups return the same as a linear search of all prefixes.
         #[test]
         fn finds_what_a_search_finds(
             steps in prop::collection::vec((any::<bool>(), 0_u32..=16, any::<[u8; 2]>()), 0..60),

@@ -1,7 +1,7 @@
-//! Maps: what a program keeps between packets, and what the control plane tells it.
+//! Maps: the state of a program between packets, and its tables.
 //!
-//! All memory is taken when a map is made: nothing is allocated while programs run. Values stay where
-//! they are as long as their entry is there.
+//! All memory is allocated when a map is created; nothing is allocated while programs run. A value
+//! does not move as long as its entry exists.
 
 mod array;
 mod change;
@@ -28,58 +28,58 @@ pub use control::MapRef;
 pub(crate) use lpm::canonical_prefix;
 pub(crate) use ternary::TernaryKey;
 
-/// Why a map cannot do something.
+/// Errors of map operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
-    /// There is no room for another entry.
+    /// The map is full.
     #[error("the map is full: it has {0} entries")]
     Full(u32),
-    /// There is no such entry.
+    /// The entry does not exist.
     #[error("there is no such entry")]
     Absent,
-    /// A key of the wrong size.
+    /// The key size is wrong.
     #[error("a key of {given} bytes, where {wanted} are wanted")]
     KeySize {
-        /// What there is.
+        /// Actual size.
         given: usize,
-        /// What is wanted.
+        /// Expected size.
         wanted: usize,
     },
-    /// A value of the wrong size.
+    /// The value size is wrong.
     #[error("a value of {given} bytes, where {wanted} are wanted")]
     ValueSize {
-        /// What there is.
+        /// Actual size.
         given: usize,
-        /// What is wanted.
+        /// Expected size.
         wanted: usize,
     },
-    /// A prefix that is longer than its key.
+    /// The prefix is longer than the key.
     #[error("a prefix of {given} bits, where {most} are the most")]
     Prefix {
-        /// What there is.
+        /// Actual length.
         given: u32,
-        /// The most there may be.
+        /// Maximum length.
         most: u32,
     },
-    /// An entry whose range has nothing in it.
+    /// The range of an entry is empty.
     #[error("an entry that nothing fits: from {from:#x} to {to:#x} under mask {mask:#x}")]
     Empty {
-        /// The range's begin.
+        /// First value of the range.
         from: u64,
-        /// The range's end.
+        /// Last value of the range.
         to: u64,
-        /// The mask.
+        /// Mask of the word.
         mask: u64,
     },
-    /// Something that this kind of map does not do.
+    /// The kind of map does not support the operation.
     #[error("this kind of map does not do that")]
     Kind,
-    /// There is no map of this name.
+    /// The map does not exist.
     #[error("there is no such map")]
     NoMap,
 }
 
-/// The power of two that a map's values have as their distance.
+/// Stride of a map's values, as a power of two.
 pub(crate) fn value_shift(map: &Map) -> u32 {
     Values::shift(map.value_size)
 }
@@ -92,7 +92,7 @@ pub(crate) struct Store {
     pub(crate) key_size: usize,
 }
 
-/// How entries are found.
+/// Lookup structure of a map.
 #[derive(Debug)]
 pub(crate) enum Entries {
     Array(Array),
@@ -102,7 +102,7 @@ pub(crate) enum Entries {
 }
 
 impl Store {
-    /// Bytes that a map takes, about.
+    /// Approximate memory of a map in bytes.
     pub(crate) fn needed(map: &Map) -> u64 {
         let entries = u64::from(map.max_entries);
         let key = u64::from(map.key_size);
@@ -127,12 +127,12 @@ impl Store {
         Ok(Self { entries, values, key_size })
     }
 
-    /// Where bytes of values are in memory.
+    /// Address of bytes of a value.
     pub(crate) fn place(&mut self, offset: u64, size: u64) -> Option<NonNull<u8>> {
         self.values.place(offset, size)
     }
 
-    /// What the next look for a key costs beyond a helper's call, in instructions.
+    /// Cost of the next lookup beyond the helper call, in instructions.
     pub(crate) fn cost(&self) -> u64 {
         let key = self.key_size as u64 / 8;
         match &self.entries {
@@ -143,7 +143,7 @@ impl Store {
         }
     }
 
-    /// The entry that a key of the right size finds.
+    /// Looks up a key of the correct size.
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
         match &self.entries {
             Entries::Array(array) => array.find(key),
@@ -153,7 +153,7 @@ impl Store {
         }
     }
 
-    /// The entry of this very key, which is made if it is not there.
+    /// Entry of exactly this key; inserted if it does not exist.
     pub(crate) fn make(&mut self, key: &[u8]) -> Result<u32, MapError> {
         match &mut self.entries {
             Entries::Array(array) => array.find(key).ok_or(MapError::Absent),
@@ -163,7 +163,7 @@ impl Store {
         }
     }
 
-    /// Takes the entry of this very key away. An array's entries are always there.
+    /// Deletes the entry of exactly this key. Array entries cannot be deleted.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<(), MapError> {
         match &mut self.entries {
             Entries::Array(_) | Entries::Ternary(_) => Err(MapError::Kind),
@@ -172,7 +172,7 @@ impl Store {
         }
     }
 
-    /// Puts in order what the control plane has changed.
+    /// Rebuilds the index after changes by the control plane.
     pub(crate) fn settle(&mut self) {
         if let Entries::Ternary(ternary) = &mut self.entries {
             ternary.settle();

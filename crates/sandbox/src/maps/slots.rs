@@ -1,13 +1,13 @@
-//! Places for a number of entries that is fixed.
+//! Allocator for a fixed number of slots.
 
-/// Which places are taken.
+/// Allocation state of the slots.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Places that were given back; the last one is taken first.
+    /// Freed slots, reused last in, first out.
     free: Vec<u32>,
-    /// One bit for each place.
+    /// Allocation bitmap.
     taken: Vec<u64>,
-    /// Places from here on were never taken.
+    /// Lowest slot that has never been allocated.
     untouched: u32,
     len: u32,
     most: u32,
@@ -39,7 +39,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// Gives a place back that was taken.
+    /// Frees an allocated slot.
     pub(crate) fn give(&mut self, slot: u32) {
         self.taken[slot as usize / 64] &= !(1 << (slot % 64));
         self.free.push(slot);
@@ -54,7 +54,7 @@ impl Slots {
         self.most
     }
 
-    /// Places that are taken, from one on.
+    /// Allocated slots at or after `first`.
     pub(crate) fn from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
         (first..self.untouched)
             .filter(|slot| self.taken[*slot as usize / 64] >> (slot % 64) & 1 == 1)

@@ -1,6 +1,6 @@
-//! Ternary keys and ranges: entries that fit many keys, the first of which wins. The control plane finds an
-//! entry by its key in a hash table, and their order in a tree; packets are looked up in an index, which is
-//! made anew when something has changed.
+//! Ternary and range match: several entries can match a key, and the first one in match order wins.
+//! The control plane finds an entry by key in a hash table, and the match order in a tree. Packets
+//! use a separate index, which is rebuilt after changes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,45 +11,45 @@ use super::MapError;
 use super::hash::Hash;
 use super::tuples::Tuples;
 
-/// The key of an entry of a ternary map.
+/// Key of an entry of a ternary map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TernaryKey {
-    /// One for each 64-bit word of a key, which is in this machine's byte order.
+    /// One range for each 64-bit word of the key, in native byte order.
     pub(crate) words: Vec<WordRange>,
-    /// Of the entries that fit, the one with the highest wins; of equal ones, the one put in first.
+    /// The matching entry with the highest priority wins; among equal priorities, the oldest one.
     pub(crate) priority: u32,
 }
 
-/// Entries of keys of one size.
+/// Entries with keys of one size.
 #[derive(Debug)]
 pub(crate) struct Ternary {
-    /// The entries that there are, and where their values are: by their words and priority, as bytes.
+    /// Entry numbers, keyed by words and priority as bytes.
     known: Hash,
-    /// When each of them came.
+    /// Insertion time of each entry.
     came: Vec<u64>,
-    /// When the next one comes.
+    /// Insertion time of the next entry.
     now: u64,
-    /// The order in which they are tried: by priority, then as they came.
+    /// Match order: by descending priority, then by insertion time.
     order: BTreeMap<(Reverse<u32>, u64), u32>,
-    /// Words of a key.
+    /// Number of words of a key.
     words: usize,
-    /// Entries that were put in or taken away make it void.
+    /// Index for packets; discarded when entries are inserted or deleted.
     list: Option<List>,
 }
 
-/// What packets are looked up in.
+/// Index used for packets.
 #[derive(Debug)]
 struct List {
-    /// Where each entry's value is, in the order in which entries are tried.
+    /// Entry numbers in match order.
     entries: Vec<u32>,
     index: Tuples,
 }
 
-/// Bytes of an entry in the tree, at most: a node has room for 11 in 240 bytes, and five of them at least; one
-/// with others below it takes 96 bytes more, and has six of them at least.
+/// Maximum memory of an entry in the tree, in bytes. A leaf node of 240 bytes has room for 11
+/// entries and holds at least five. An inner node takes 96 bytes more and holds at least six.
 const TREE: u64 = 52;
 
-/// Whether a key is one of those that an entry means.
+/// Returns true if an entry matches a key.
 pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
     rule.iter().zip(key.as_chunks::<8>().0).all(|(rule, word)| {
         let word = u64::from_ne_bytes(*word) & rule.mask;
@@ -57,19 +57,19 @@ pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
     })
 }
 
-/// A key as bytes: its words, and its priority behind them.
+/// Key as bytes: its words, followed by its priority.
 fn bytes_of(key: &TernaryKey) -> Vec<u8> {
     let words = key.words.iter().flat_map(|word| [word.mask, word.from, word.to]);
     words.flat_map(u64::to_ne_bytes).chain(key.priority.to_ne_bytes()).collect()
 }
 
-/// The same, back again.
+/// Inverse of `bytes_of`.
 fn key_of(bytes: &[u8]) -> TernaryKey {
     let priority = bytes.last_chunk().map_or(0, |priority| u32::from_ne_bytes(*priority));
     TernaryKey { words: words_of(bytes).collect(), priority }
 }
 
-/// The same without the priority.
+/// Words of a key in byte form, without the priority.
 fn words_of(bytes: &[u8]) -> impl Iterator<Item = WordRange> + '_ {
     bytes.as_chunks::<8>().0.as_chunks::<3>().0.iter().map(|word| {
         let [mask, from, to] = word.map(u64::from_ne_bytes);
@@ -80,8 +80,8 @@ fn words_of(bytes: &[u8]) -> impl Iterator<Item = WordRange> + '_ {
 impl Ternary {
     pub(crate) fn needed(key_size: u32, most: u32) -> u64 {
         let word = size_of::<WordRange>() as u64;
-        // All words and the priority are in the hash table. Then when it came, and its places in the tree
-        // and in the list.
+        // The hash table holds the words and the priority. In addition, each entry has its
+        // insertion time and its positions in the tree and in the list.
         let known = u64::from(key_size / 8) * word + 4;
         let entry = known + 8 + TREE + 4 + Tuples::needed(key_size);
         u64::from(most) * entry + Hash::overhead(most)
@@ -97,7 +97,7 @@ impl Ternary {
     pub(crate) fn cost(&self) -> u64 {
         match &self.list {
             Some(list) => list.index.cost(),
-            // A word that does not fit is about three instructions.
+            // Comparing one word costs about three instructions.
             None => self.order.len() as u64 * 3,
         }
     }
@@ -110,7 +110,7 @@ impl Ternary {
         list.index.find(key).map(|at| list.entries[at])
     }
 
-    /// Makes what packets are looked up in anew if it is void.
+    /// Rebuilds the index if it has been discarded.
     pub(crate) fn settle(&mut self) {
         if self.list.is_none() {
             let entries: Vec<u32> = self.order.values().copied().collect();
@@ -131,12 +131,12 @@ impl Ternary {
         }
     }
 
-    /// The entry of this very key and priority.
+    /// Entry of exactly this key and priority.
     pub(crate) fn entry(&self, key: &TernaryKey) -> Option<u32> {
         self.known.find(&bytes_of(key))
     }
 
-    /// When the entry of this very key and priority came.
+    /// Insertion time of the entry with exactly this key and priority.
     pub(super) fn came(&self, key: &TernaryKey) -> Option<u64> {
         self.entry(key).map(|entry| self.came[entry as usize])
     }
@@ -151,7 +151,7 @@ impl Ternary {
         Ok(entry)
     }
 
-    /// Puts an entry that is not there among the others as if it had come then.
+    /// Inserts a missing entry with an earlier insertion time.
     pub(super) fn put_back(&mut self, came: u64, key: &TernaryKey) -> Result<u32, MapError> {
         let entry = self.known.make(&bytes_of(key))?;
         self.list = None;
@@ -173,7 +173,7 @@ impl Ternary {
         self.entries_from(0)
     }
 
-    /// Those from a place in their order on: found at once if nothing has changed since they were settled.
+    /// Entries from a position in match order on. Constant time if the index is current.
     pub(crate) fn entries_from(
         &self,
         first: usize,
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(map.insert(&key(&[exact(2)], 0)), Err(MapError::Full(1)));
     }
 
-    /// Entries that differ in their keys alone, or in their priorities alone: neither takes longer the
-    /// more there are.
+    /// Neither entries that differ only in their keys nor entries that differ only in their
+    /// priorities slow down with their number.
     #[test]
     fn many_entries_come_and_go() {
         const MANY: u32 = 50_000;
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(map.order.len(), MANY as usize);
     }
 
-    /// What everybody may have is enough for a million entries of two words each.
+    /// The default memory limit has room for a million entries of two words.
     #[test]
     fn a_large_one_has_room() {
         let map = |value_size| p4::object::Map {
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// However small the pieces are in which entries are read, each is looked at once.
+    /// A scan in pieces visits each entry once, for any piece size.
     #[test]
     fn pieces_are_read_in_time_that_grows_with_the_entries() {
         const MANY: u32 = 60_000;
@@ -302,7 +302,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    /// A word of few masks and values, so that entries have masks in common, and packets fit some.
+    /// A word with few distinct masks and values, so that entries share masks and match some
+    /// packets.
     fn word() -> impl Strategy<Value = WordRange> {
         let masked = (prop::sample::select(vec![ALL, 0xff, 0xf0f, 0]), 0_u64..20)
             .prop_map(|(mask, value)| WordRange { mask, from: value & mask, to: value & mask });
@@ -317,7 +318,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-        /// The index finds what the list finds, also when entries are gone.
+        /// The index returns the same as the list, also after deletions.
         #[test]
         fn the_index_changes_nothing(
             entries in prop::collection::vec((word(), word(), 0_u32..4), 1..400),

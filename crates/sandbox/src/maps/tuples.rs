@@ -1,6 +1,6 @@
-//! An index for many ternary entries: those with the same masks are in one hash table (tuple space
-//! search; Srinivasan, Suri and Varghese, 1999). Entries with ranges, and masks that few entries have,
-//! stay in a list. Made anew when the control plane has changed something.
+//! Index for large ternary tables: entries with the same masks share a hash table (tuple space
+//! search; Srinivasan, Suri and Varghese, 1999). Entries with ranges, or with masks that few
+//! entries use, stay in a list. The index is rebuilt after changes by the control plane.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,21 +10,21 @@ use p4::object::WordRange;
 
 use super::ternary::fits;
 
-/// Fewer entries are all in the list, which is as fast: 16 ns for 32 of them.
+/// Smaller tables use only the list, which is as fast: 16 ns for 32 entries.
 const LEAST: usize = 32;
-/// A look into a table takes as long as this many entries of a list.
+/// Cost of a hash table lookup, in list entries.
 const LEAST_IN_TABLE: usize = 16;
 
-/// The index. Entries are known by their places in the order in which they are to be tried.
+/// The index. It identifies entries by their position in match order.
 #[derive(Debug)]
 pub(super) struct Tuples {
-    /// Sorted by their first entries.
+    /// Hash tables, sorted by their first entries.
     tables: Vec<Table>,
-    /// The places of the others, in order, and their words.
+    /// Positions of the remaining entries, in match order, and their words.
     listed: Vec<u32>,
     list: Vec<WordRange>,
     words: usize,
-    /// A key under a mask: programs run one after the other.
+    /// Scratch buffer for masked keys. Programs run one at a time.
     scratch: RefCell<Box<[u8]>>,
 }
 
@@ -32,20 +32,22 @@ pub(super) struct Tuples {
 struct Table {
     masks: Vec<u64>,
     keys: Hash,
-    /// The place of each key's first entry.
+    /// Position of the first entry of each key.
     places: Vec<u32>,
     first: u32,
 }
 
 impl Tuples {
-    /// Bytes that each entry takes at most: its words and its place in the list, or its values and its place
-    /// in a table. Tables take most where each has few entries, one more than a power of two.
+    /// Maximum memory per entry, in bytes: words and position in the list, or values and position
+    /// in a hash table. Hash tables are largest in relation if each has few entries, one more than
+    /// a power of two.
     pub(super) fn needed(key_size: u32) -> u64 {
         let listed = size_of::<WordRange>() as u64 * u64::from(key_size / 8) + 4;
         listed.max(u64::from(key_size) + 60)
     }
 
-    /// An index of entries of so many words. `rule` has an entry's words, by its place.
+    /// Builds an index of entries with `words` words each. `rule` returns an entry's words, by
+    /// position.
     pub(super) fn new<Rule: Iterator<Item = WordRange>>(
         entries: usize,
         words: usize,
@@ -79,12 +81,12 @@ impl Tuples {
         Self { tables, listed, list, words, scratch }
     }
 
-    /// What a look costs at most, in instructions.
+    /// Maximum cost of a lookup, in instructions.
     pub(super) fn cost(&self) -> u64 {
         (self.tables.len() * (16 + self.words) + self.listed.len() * 3) as u64
     }
 
-    /// The place of the first entry that a key fits.
+    /// Position of the first entry that matches a key.
     pub(super) fn find(&self, key: &[u8]) -> Option<usize> {
         let mut scratch = self.scratch.borrow_mut();
         let mut best = u32::MAX;
@@ -117,7 +119,7 @@ impl Table {
         let mut first_of = vec![u32::MAX; places.len()];
         for place in places {
             let key: Vec<u8> = rule(*place).flat_map(|word| word.from.to_ne_bytes()).collect();
-            // There is room for all, and the first of equal ones stays.
+            // All keys fit. Of equal keys, the first entry wins.
             if let Ok(slot) = keys.make(&key) {
                 let known = &mut first_of[slot as usize];
                 *known = (*place).min(*known);

@@ -1,4 +1,4 @@
-//! Values, in memory that does not move.
+//! Storage for map values, at stable addresses.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -7,14 +7,14 @@ use p4::object::Map;
 
 use crate::error::LoadError;
 
-/// Bytes on both sides that nothing may touch, and tests look at.
+/// Guard bytes on both sides, verified by tests.
 const MARGIN: usize = if cfg!(test) { 64 } else { 0 };
 const UNTOUCHED: u8 = 0xa5;
 
-/// A map's values, each at a place that is a multiple of a power of two, and of 8.
+/// Values of a map. The stride is a power of two and at least 8 bytes.
 #[derive(Debug)]
 pub(crate) struct Values {
-    /// Programs write here: nothing but the pointer is kept.
+    /// Raw pointer without a slice or reference, because programs write here.
     memory: NonNull<u8>,
     layout: Layout,
     size: u32,
@@ -22,11 +22,11 @@ pub(crate) struct Values {
     entries: u32,
 }
 
-// SAFETY: the memory is the map's own.
+// SAFETY: the map owns the memory.
 unsafe impl Send for Values {}
 
 impl Values {
-    /// The power of two that values of this size have as their distance.
+    /// Stride for values of this size, as a power of two.
     pub(crate) fn shift(value_size: u32) -> u32 {
         value_size.max(8).next_power_of_two().trailing_zeros()
     }
@@ -40,7 +40,7 @@ impl Values {
         let layout = layout.ok_or_else(none)?;
         // SAFETY: the layout has at least 8 bytes.
         let begin = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(none)?;
-        // SAFETY: both margins are within the layout.
+        // SAFETY: both guards are within the layout.
         let memory = unsafe {
             begin.write_bytes(UNTOUCHED, MARGIN);
             begin.add(layout.size() - MARGIN).write_bytes(UNTOUCHED, MARGIN);
@@ -49,16 +49,16 @@ impl Values {
         Ok(Self { memory, layout, size, shift, entries })
     }
 
-    /// Where the layout begins.
+    /// Start of the allocation.
     fn begin(&self) -> *mut u8 {
-        // SAFETY: the margin is before the memory.
+        // SAFETY: the guard precedes the memory.
         unsafe { self.memory.as_ptr().sub(MARGIN) }
     }
 
-    /// Whether nothing wrote beside the values.
+    /// True if the guard bytes are unchanged.
     #[cfg(test)]
     pub(crate) fn is_intact(&self) -> bool {
-        // SAFETY: all of the layout is ours, and initialised.
+        // SAFETY: the allocation is owned and initialised as a whole.
         let all = unsafe { std::slice::from_raw_parts(self.begin(), self.layout.size()) };
         let (front, rest) = all.split_at(MARGIN);
         let (_, back) = rest.split_at(rest.len() - MARGIN);
@@ -73,12 +73,12 @@ impl Values {
         self.size as usize
     }
 
-    /// How far an entry's value is from the first one.
+    /// Offset of an entry's value from the first value.
     pub(crate) fn offset(&self, entry: u32) -> u64 {
         u64::from(entry) << self.shift
     }
 
-    /// Where bytes are in memory, if they are within one value.
+    /// Address of bytes that lie within one value.
     pub(crate) fn place(&self, offset: u64, size: u64) -> Option<NonNull<u8>> {
         let inside = offset & ((1 << self.shift) - 1);
         let fits = offset >> self.shift < u64::from(self.entries)
@@ -95,36 +95,36 @@ impl Values {
     }
 
     pub(crate) fn get(&self, entry: u32) -> &[u8] {
-        // SAFETY: a value's bytes, which nothing writes while the map is borrowed: programs run when
-        // all of the instance is borrowed mutably.
+        // SAFETY: the bytes of a value. Nothing writes them while the map is borrowed: programs run
+        // only with a mutable borrow of the instance.
         unsafe { std::slice::from_raw_parts(self.at(entry), self.size as usize) }
     }
 
     pub(crate) fn set(&mut self, entry: u32, value: &[u8]) {
         assert_eq!(value.len(), self.size(), "the value's size is checked by callers");
-        // SAFETY: the value's size is checked; a borrow of its bytes cannot be of this memory.
+        // SAFETY: the size is checked, and a slice cannot overlap this memory.
         unsafe { self.copy(entry, value.as_ptr()) };
     }
 
-    /// Writes a value; it may be bytes of this or another value.
+    /// Writes a value. The source may overlap this or another value.
     ///
     /// # Safety
     ///
-    /// `from` can be read for a value's size.
+    /// `from` is readable for the size of a value.
     pub(crate) unsafe fn copy(&mut self, entry: u32, from: *const u8) {
-        // SAFETY: `at` is checked; the two may overlap.
+        // SAFETY: `at` checks the entry; `copy` allows overlap.
         unsafe { std::ptr::copy(from, self.at(entry), self.size as usize) };
     }
 
     pub(crate) fn clear(&mut self) {
-        // SAFETY: all of the memory is ours.
+        // SAFETY: the map owns all of the memory.
         unsafe { self.memory.write_bytes(0, self.layout.size() - 2 * MARGIN) };
     }
 }
 
 impl Drop for Values {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and nothing else frees it.
+        // SAFETY: the memory was allocated with this layout and is freed only here.
         unsafe { dealloc(self.begin(), self.layout) };
     }
 }

@@ -1,4 +1,4 @@
-//! The packets' memory: frames of one size.
+//! Shared memory arena for packets: frames of one size.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -10,11 +10,11 @@ use nix::errno::Errno;
 use super::memory::{Mapping, sealed};
 use crate::packet::MAX_MEMORY;
 
-/// The packets' memory: frames of one size, which a tenant's process may read and write at any time. What
-/// has to stay as it is has to be copied.
+/// Shared memory arena for packets: frames of one size. The sandbox process may read and write it
+/// at any time, so data that must not change has to be copied.
 ///
-/// It is one tenant's: [`Sandbox::start`](super::Sandbox::start) refuses memory that another sandbox has,
-/// whose process would see this one's packets.
+/// An arena belongs to one tenant: [`Sandbox::start`](super::Sandbox::start) rejects an arena that
+/// another sandbox owns, because its process would see the other tenant's packets.
 #[derive(Debug)]
 pub struct Arena {
     file: OwnedFd,
@@ -24,12 +24,12 @@ pub struct Arena {
     has_owner: AtomicBool,
 }
 
-/// The packets' memory as its one sandbox has it.
+/// An arena owned by a sandbox.
 #[derive(Debug)]
 pub(super) struct Owned(Arc<Arena>);
 
 impl Owned {
-    /// Takes the memory; nothing if another sandbox has it.
+    /// Takes ownership; `None` if another sandbox owns the arena.
     pub(super) fn take(arena: Arc<Arena>) -> Option<Self> {
         let is_free = !arena.has_owner.swap(true, Ordering::AcqRel);
         is_free.then(|| Self(arena))
@@ -51,21 +51,22 @@ impl Drop for Owned {
 }
 
 impl Arena {
-    /// Memory for `frames` frames of `frame_size` bytes, all zero.
+    /// Allocates `frames` frames of `frame_size` bytes, zeroed.
     ///
     /// # Errors
     ///
-    /// There is no such memory; `EINVAL`: a frame has no bytes, or more than 16 MiB, or there is none.
+    /// Fails if the memory cannot be allocated. Returns `EINVAL` if there are no frames, or if the
+    /// frame size is zero or exceeds 16 MiB.
     pub fn new(frames: u32, frame_size: u32) -> Result<Self, Errno> {
         let size = Self::bytes(frames, frame_size)?;
         Self::of(sealed("kaido-packets", size)?, frames, frame_size)
     }
 
-    /// Frames in memory that is there: a file in memory that is sealed against being cut.
+    /// Creates an arena in an existing memfd that is sealed against shrinking.
     ///
     /// # Errors
     ///
-    /// As of [`Arena::new`]; `EINVAL` too if it is too small, or not sealed.
+    /// As [`Arena::new`]; also returns `EINVAL` if the memfd is too small or not sealed.
     pub fn of(file: OwnedFd, frames: u32, frame_size: u32) -> Result<Self, Errno> {
         let mapping = Mapping::new(&file, Self::bytes(frames, frame_size)?)?;
         Ok(Self { file, mapping, frames, frame_size, has_owner: AtomicBool::new(false) })
@@ -77,26 +78,26 @@ impl Arena {
         size.filter(|size| *size > 0 && is_sane).ok_or(Errno::EINVAL)
     }
 
-    /// The file, to map it elsewhere.
+    /// File descriptor of the arena, for mapping it elsewhere.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// The number of frames.
+    /// Number of frames.
     pub fn frames(&self) -> u32 {
         self.frames
     }
 
-    /// Bytes of a frame.
+    /// Size of a frame in bytes.
     pub fn frame_size(&self) -> u32 {
         self.frame_size
     }
 
-    /// Where a frame is. Whoever reads or writes there does so while others may.
+    /// Address of a frame. Accesses race with those of the sandbox process.
     ///
     /// # Panics
     ///
-    /// If there is no such frame.
+    /// If the frame does not exist.
     pub fn frame(&self, slot: u32) -> NonNull<u8> {
         assert!(slot < self.frames, "frame {slot} of {}", self.frames);
         let size = self.frame_size as usize;
@@ -107,10 +108,11 @@ impl Arena {
     ///
     /// # Panics
     ///
-    /// If they do not lie in a frame.
+    /// If they do not fit into the frame.
     pub fn write(&self, slot: u32, start: u32, bytes: &[u8]) {
         self.check(start, bytes.len());
-        // SAFETY: within the frame; a slice is no part of a mapping to which there are no references.
+        // SAFETY: the range is in the frame, and a slice cannot overlap a mapping without
+        // references.
         unsafe {
             let to = self.frame(slot).add(start as usize);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len());
@@ -121,7 +123,7 @@ impl Arena {
     ///
     /// # Panics
     ///
-    /// If they do not lie in a frame.
+    /// If they are not all in the frame.
     pub fn read(&self, slot: u32, start: u32, bytes: &mut [u8]) {
         self.check(start, bytes.len());
         // SAFETY: as above.

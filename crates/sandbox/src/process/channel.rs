@@ -1,4 +1,4 @@
-//! The control socket: messages, each behind its length in 32 bits.
+//! Control socket: messages with a 32-bit length prefix.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 
-/// The most bytes of a message: a large object, or many entries.
+/// Maximum message size in bytes; limits the size of objects and batches.
 pub(super) const MOST: usize = 64 << 20;
 
 /// One end of the control socket.
 #[derive(Debug)]
 pub(super) struct Channel {
     stream: UnixStream,
-    /// When what is being done has to be done: the other end may send a byte now and then.
+    /// Deadline of the current exchange, so that a peer that sends byte by byte cannot extend it.
     until: Option<Instant>,
 }
 
@@ -45,7 +45,7 @@ impl Channel {
         Self { stream, until: None }
     }
 
-    /// From now on, and until this is called again, nothing waits beyond this time.
+    /// Sets the deadline for all following reads and writes, until the next call.
     pub(super) fn until(&mut self, until: Instant) {
         self.until = Some(until);
     }
@@ -64,7 +64,7 @@ impl Channel {
         self.write_all(message)
     }
 
-    /// Sends a message, and files beside it.
+    /// Sends a message with file descriptors.
     pub(super) fn send_with(&mut self, message: &[u8], files: &[RawFd]) -> io::Result<()> {
         let head = head(message)?;
         let rights = [ControlMessage::ScmRights(files)];
@@ -77,14 +77,14 @@ impl Channel {
         self.write_all(message)
     }
 
-    /// The next message. An error if it does not come in time, or the other end is gone.
+    /// Receives a message. Fails on timeout, or if the peer has closed the socket.
     pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
         let mut head = [0; 4];
         self.read_exact(&mut head)?;
         self.rest(head)
     }
 
-    /// The next message, and the two files that come with it.
+    /// Receives a message with two file descriptors.
     pub(super) fn receive_with(&mut self) -> io::Result<(Vec<u8>, [OwnedFd; 2])> {
         let mut head = [0; 4];
         let mut room = nix::cmsg_space!([RawFd; 2]);
@@ -95,7 +95,7 @@ impl Channel {
         let mut files = Vec::new();
         for message in got.cmsgs()? {
             if let ControlMessageOwned::ScmRights(all) = message {
-                // SAFETY: they have just been received, and nothing else has them.
+                // SAFETY: the descriptors have just been received and have no other owner.
                 files.extend(all.into_iter().map(|file| unsafe { OwnedFd::from_raw_fd(file) }));
             }
         }
@@ -111,7 +111,7 @@ impl Channel {
         if length > MOST {
             return Err(ErrorKind::InvalidData.into());
         }
-        // As it comes: who says that much is to come has to send it.
+        // Grow the buffer as data arrives, so that a false length does not allocate memory.
         let mut message = Vec::new();
         self.take(length as u64).read_to_end(&mut message)?;
         if message.len() < length {

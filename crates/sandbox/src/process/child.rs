@@ -1,4 +1,4 @@
-//! A tenant's process: runs its program on packets in shared memory.
+//! Main loop of the sandbox process: runs the program on packets in shared memory.
 
 use std::io;
 use std::os::fd::FromRawFd;
@@ -20,34 +20,36 @@ use crate::outcome::Outcome;
 use crate::packet::PacketBuffer;
 use crate::program::{Limits, Program};
 
-/// Packets whose verdicts are shown together.
+/// Number of verdicts that are published together.
 const BATCH: u32 = 32;
-/// How often it is looked whether there is a switch still, without packets.
+/// Interval of the check for the switch when there are no packets.
 const LOOK: Duration = Duration::from_secs(1);
-/// Looks for packets between two looks at the clock.
+/// Ring polls between two reads of the clock.
 const LOOKS: u32 = 64;
-/// The control socket, and the bell that wakes the switch.
+/// Descriptors of the control socket and of the doorbell that wakes the switch.
 const CONTROL: i32 = 0;
 const BELL: i32 = 1;
 
-/// Bytes of a packet's memory in a test.
+/// Size of a packet's memory in a self-test.
 const TEST_MEMORY: usize = 64 << 10;
 const TEST_HEADROOM: usize = 512;
 
-/// A tenant's process: started by [`Sandbox`](super::Sandbox), with a control socket as its standard
-/// input and an `eventfd` as its standard output. Returns when the switch is gone.
+/// Entry point of the sandbox process. [`Sandbox`](super::Sandbox) starts it with the control
+/// socket as standard input and an `eventfd` as standard output. Returns when the switch closes the
+/// socket.
 ///
-/// It isolates itself before it is told of a program, so it has to be called first of all, when there is
-/// one thread.
+/// The process isolates itself before it receives a program. Call this first in `main`, while the
+/// process is single-threaded.
 pub fn run_child() -> ExitCode {
-    // What is wrong is said on the control socket; there is nobody else to tell.
+    // Errors are reported on the control socket; standard error is not available.
     std::panic::set_hook(Box::new(|_| {}));
-    // SAFETY: the parent has put the socket there, and nothing else uses it: this process has no input.
+    // SAFETY: the parent has opened the socket as descriptor 0, and it has no other user: the
+    // process does not read standard input.
     let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(CONTROL) });
     match serve(&mut channel) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            // The switch may be gone.
+            // The switch may have exited.
             let _ = channel.send(&Answer::Failed(why.to_string()).encode());
             ExitCode::FAILURE
         }
@@ -74,7 +76,8 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
     let size =
         (count as usize).checked_mul(frame_size as usize).ok_or_else(|| other("too much"))?;
     let frames = Frames { memory: Mapping::new(&frames_file, size)?, count, size: frame_size };
-    // What is mapped stays; and no file has an owner who would close it later, when that is forbidden.
+    // Close the descriptors now; the mappings stay. Once close(2) is filtered, dropping them would
+    // kill the process.
     drop((rings_file, frames_file));
     let isolation = isolate(hello.memory).map_err(other)?;
     channel.send(&Answer::Isolated(isolation).encode())?;
@@ -118,7 +121,7 @@ struct Server<'c> {
     clock: Clock,
     frames: Frames,
     instance: Instance,
-    /// Digests that the instance had no room for, as they were told.
+    /// Number of lost digests of the instance already reported.
     lost_digests: u64,
     spin: Duration,
 }
@@ -137,7 +140,7 @@ impl Server<'_> {
         }
     }
 
-    /// Until something is new: looks for a while, then sleeps.
+    /// Waits for a packet or a message: spins, then sleeps.
     fn wait(&mut self) -> io::Result<()> {
         let begin = Instant::now();
         loop {
@@ -166,7 +169,7 @@ impl Server<'_> {
             let reply = self.packet(packet);
             self.rings.put(reply);
         }
-        // What one packet has said too much of.
+        // Digests dropped because a single packet emitted too many.
         let lost = self.instance.lost_digests();
         let new = lost.wrapping_sub(self.lost_digests);
         if new > 0 {
@@ -184,7 +187,7 @@ impl Server<'_> {
         let size = self.frames.size as usize;
         assert!(slot < self.frames.count, "the switch names frames that there are");
         let memory = self.frames.memory.at(slot as usize * size, size);
-        // SAFETY: the frame is in the mapping, to which nothing in this process has references.
+        // SAFETY: the frame is in the mapping, to which this process has no references.
         let buffer =
             unsafe { PacketBuffer::from_raw(memory, size, start as usize, length as usize) };
         let mut buffer = buffer.expect("the switch's packets lie in their frames");
@@ -194,7 +197,7 @@ impl Server<'_> {
         Reply {
             slot,
             generation,
-            // No more than a frame.
+            // The cast does not truncate: offsets are below the frame size.
             start: buffer.start() as u32,
             length: buffer.len() as u32,
             verdict,
@@ -215,7 +218,8 @@ impl Server<'_> {
                 Err(why) => refusal(why),
             },
             Some(Request::Read { map, from, most }) => {
-                // A piece begins where the last one ended: not found by counting.
+                // Keep match order current, so that a piece does not search for its start by
+                // counting.
                 self.instance.settle();
                 self.instance.read(map, from, most).map_or_else(refusal, Answer::Piece)
             }
@@ -228,7 +232,7 @@ impl Server<'_> {
         self.channel.send(&answer.encode())
     }
 
-    /// Runs a packet on maps as the program has them at first, with some changes.
+    /// Runs a self-test packet on a fresh instance with the given changes applied.
     fn test(&mut self, setup: &[crate::Operation], port: u32, packet: &[u8]) -> Answer {
         let mut fresh = match Instance::new(self.instance.program()) {
             Ok(fresh) => fresh,
@@ -263,19 +267,20 @@ fn refusal(why: ControlError) -> Answer {
     }
 }
 
-/// Whether the other end of the control socket is gone.
+/// True if the switch has closed the control socket.
 fn is_gone() -> bool {
     let mut byte = 0_u8;
     let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-    // SAFETY: one byte, which is there.
+    // SAFETY: the buffer is one byte, which is writable.
     let got = unsafe { libc::recv(CONTROL, (&raw mut byte).cast(), 1, flags) };
     got == 0
 }
 
-/// Wakes the switch.
+/// Rings the doorbell of the switch.
 fn ring() {
     let one = 1_u64.to_ne_bytes();
-    // It cannot be full but by ourselves; and then it is rung already.
-    // SAFETY: eight bytes, which are there.
+    // The counter overflows only if this process rings without end; the doorbell is pending then
+    // anyway.
+    // SAFETY: the buffer is eight bytes, which are readable.
     unsafe { libc::write(BELL, one.as_ptr().cast(), one.len()) };
 }

@@ -1,5 +1,5 @@
-//! Numbers and bytes in messages, lowest byte first. Nothing that is read is believed: what is cut
-//! short or too long is none.
+//! Little-endian encoding of messages. Input is not trusted: a message that is truncated or has
+//! trailing bytes is invalid.
 
 use p4::object::{Digest, Entry, Key, Map, MapKind, WordRange};
 
@@ -22,7 +22,7 @@ impl Writer {
         self.0.extend(number.to_le_bytes());
     }
 
-    /// A number of things; messages are shorter than 4 GiB.
+    /// Length of a sequence. Messages are shorter than 4 GiB.
     pub(super) fn count(&mut self, count: usize) {
         self.u32(u32::try_from(count).unwrap_or(u32::MAX));
     }
@@ -137,7 +137,7 @@ impl<'b> Reader<'b> {
         Some(head)
     }
 
-    /// So many things as the message says; each takes a byte at least.
+    /// Reads a sequence. Each item takes at least one byte, which bounds the length.
     pub(super) fn all<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.u32()? as usize;
         if count > self.0.len() {
@@ -184,7 +184,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// A map that there can be.
+    /// Reads a map; `None` if its parameters are invalid.
     pub(super) fn map(&mut self) -> Option<Map> {
         let name = self.text()?;
         let kind = MapKind::from_number(self.u32()?)?;
@@ -193,7 +193,7 @@ impl<'b> Reader<'b> {
         map.check().is_ok().then_some(map)
     }
 
-    /// A digest that there can be.
+    /// Reads a digest; `None` if its parameters are invalid.
     pub(super) fn digest(&mut self) -> Option<Digest> {
         let digest = Digest { name: self.text()?, size: self.u32()? };
         digest.check().is_ok().then_some(digest)

@@ -1,23 +1,23 @@
-//! For callers whose own memory is not shared: packets are copied into frames, and back.
+//! Copying front end for callers with packets outside of shared memory.
 
 use super::sandbox::{Answer, Busy, Packet, Reason, Sandbox};
 
-/// A sandbox whose packets are copied into frames and back: what the caller has is out of the process's
-/// reach, and stays as it was unless the program has decided.
+/// A sandbox that copies packets into frames and back. The sandbox process cannot access the
+/// caller's packets, which stay unmodified unless the program returns a verdict.
 #[derive(Debug)]
 pub struct CopyBack {
     sandbox: Sandbox,
     headroom: u32,
     free: Vec<u32>,
-    /// What the caller knows each frame's packet by.
+    /// Caller's token for the packet in each frame.
     tokens: Box<[u64]>,
     answers: Vec<Answer>,
     bytes: Vec<u8>,
 }
 
 impl CopyBack {
-    /// All frames of a sandbox's arena, with so many bytes in front of each packet. Nothing may be on
-    /// its way, and nobody else may use them.
+    /// Uses all frames of the sandbox's arena, with `headroom` bytes before each packet. No packet
+    /// may be in flight, and the frames may not have other users.
     pub fn new(sandbox: Sandbox, headroom: u32) -> Self {
         let (frames, size) = (sandbox.arena().frames(), sandbox.arena().frame_size());
         Self {
@@ -30,16 +30,16 @@ impl CopyBack {
         }
     }
 
-    /// The sandbox: for its tables, its counters and its versions.
+    /// The sandbox, for access to its tables, counters and versions.
     pub fn sandbox(&mut self) -> &mut Sandbox {
         &mut self.sandbox
     }
 
-    /// Gives a packet to the program; `token` comes back with the answer.
+    /// Submits a packet; its answer carries `token`.
     ///
     /// # Errors
     ///
-    /// There is no frame, or the packet does not fit into one.
+    /// Fails if no frame is free, or if the packet does not fit into a frame.
     pub fn submit(&mut self, token: u64, packet: &[u8], port: u32) -> Result<(), Busy> {
         let room = self.sandbox.arena().frame_size() - self.headroom;
         let length = u32::try_from(packet.len()).ok().filter(|length| *length <= room);
@@ -53,19 +53,19 @@ impl CopyBack {
         Ok(())
     }
 
-    /// Shows the process what has been submitted.
+    /// Publishes submitted packets to the sandbox process.
     pub fn flush(&mut self) {
         self.sandbox.flush();
     }
 
-    /// Fetches the answers that there are: each with its token, and the packet's bytes as the program
-    /// left them. Where the policy has decided there are none: the packet is what was submitted.
+    /// Takes available answers, each with its token and the packet as modified by the program. The
+    /// packet is `None` if the policy decided: it is the submitted one.
     pub fn poll(&mut self, mut take: impl FnMut(u64, Answer, Option<&[u8]>)) {
         self.sandbox.poll(&mut self.answers);
         for answer in self.answers.drain(..) {
             let slot = answer.slot;
             let bytes = (answer.reason == Reason::Program).then(|| {
-                // Copied before anybody looks: the process may still write to its frames.
+                // Copy before use, because the process may still write to its frames.
                 let bytes = &mut self.bytes[..answer.length as usize];
                 self.sandbox.arena().read(slot, answer.start, bytes);
                 &*bytes

@@ -1,57 +1,57 @@
-//! What is counted of a tenant.
+//! Counters of a tenant.
 
 use crate::outcome::FaultKind;
 
-/// What is counted of a tenant, in packets where nothing else is said. Each packet is one of `passed`,
-/// `dropped`, `redirected` and `policy`.
+/// Counters of a tenant, in packets unless stated otherwise. Each packet is counted in exactly one
+/// of `passed`, `dropped`, `redirected` and `policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Given to the sandbox.
+    /// Submitted to the sandbox.
     pub submitted: u64,
-    /// The program let them pass.
+    /// Passed by the program.
     pub passed: u64,
-    /// The program dropped them.
+    /// Dropped by the program.
     pub dropped: u64,
-    /// The program sent them to a port.
+    /// Redirected to a port by the program.
     pub redirected: u64,
-    /// A copy went to a port, whatever came of the packet.
+    /// Cloned to a port, independent of the verdict.
     pub cloned: u64,
-    /// The policy's answer, for one of the reasons that follow.
+    /// Decided by the policy, for one of the following reasons.
     pub policy: u64,
-    /// The program said itself that it could not go on.
+    /// The program aborted.
     pub aborted: u64,
-    /// The program broke a limit, in the order of [`FaultKind`]'s numbers.
+    /// The program exceeded a limit, by [`FaultKind`] number.
     pub faults: [u64; 5],
-    /// No verdict within the deadline, or on their way with such a packet.
+    /// Deadline exceeded, by this packet or by another one in flight at the same time.
     pub deadline: u64,
-    /// On their way when the process ended.
+    /// In flight when the process crashed.
     pub crashed: u64,
-    /// On their way when the process lied.
+    /// In flight when the process violated the protocol.
     pub lied: u64,
-    /// There was no process: it was being started.
+    /// Submitted while the process was being restarted.
     pub restarting: u64,
-    /// The tenant had been evicted.
+    /// Submitted after the tenant was evicted.
     pub evicted: u64,
-    /// Processes that were too slow.
+    /// Processes killed because of the deadline.
     pub slow_processes: u64,
-    /// Processes that ended by themselves, or by somebody else.
+    /// Processes that exited by themselves or were killed by another process.
     pub crashed_processes: u64,
-    /// Processes that lied.
+    /// Processes killed because of a protocol violation.
     pub lies: u64,
-    /// Processes started again.
+    /// Process restarts.
     pub restarts: u64,
-    /// Versions that took over.
+    /// Program versions that took over.
     pub swaps: u64,
-    /// Digests, each of which was fetched or waits to be, unless it is one of those that follow.
+    /// Digests received. Each one has been fetched or is pending, except for excess digests.
     pub digests: u64,
-    /// Digests beyond the rate that a program may have, and those that nobody fetched in time.
+    /// Digests that exceeded the rate limit or the queue.
     pub excess_digests: u64,
-    /// Digests that the process did not get rid of, as it says.
+    /// Digests that the process reports as lost.
     pub lost_digests: u64,
 }
 
 impl Counters {
-    /// Packets of a kind of fault.
+    /// Packets with a fault of this kind.
     pub fn fault(&self, kind: FaultKind) -> u64 {
         self.faults[kind as usize - 1]
     }

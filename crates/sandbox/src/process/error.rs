@@ -1,4 +1,4 @@
-//! Why a program's process does not start.
+//! Errors of starting a sandbox process.
 
 use std::io;
 use std::process::ExitStatus;
@@ -8,52 +8,52 @@ use nix::errno::Errno;
 use super::isolation::Isolation;
 use crate::control::ControlError;
 
-/// Why a program's process does not start, or does not take over.
+/// Reason that a sandbox process does not start or cannot take over.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No process can be started.
+    /// The process could not be spawned.
     #[error("no process can be started for the program: {0}")]
     Spawn(#[source] io::Error),
-    /// There is no memory to share.
+    /// Shared memory could not be allocated.
     #[error("there is no memory to share with the program's process: {0}")]
     Memory(#[source] Errno),
-    /// It ended before it was ready.
+    /// The process exited before it was ready.
     #[error("the program's process ended before it was ready: {0}")]
     Ended(ExitStatus),
-    /// It is not ready in time, or says something else.
+    /// The process was not ready in time, or the socket failed.
     #[error("the program's process is not ready: {0}")]
     NotReady(#[source] io::Error),
-    /// It says why it cannot run the program.
+    /// The process rejected the program.
     #[error("{0}")]
     Refused(String),
-    /// It is not kept from all that it has to be kept from.
+    /// The process lacks required isolation.
     #[error(
         "the program is not loaded: its process cannot be isolated, this machine or this user denies \
          it: {missing}. Run it as root, outside of a container, with namespaces enabled \
          (CONFIG_NET_NS, CONFIG_USER_NS); or accept less"
     )]
     Isolation {
-        /// The parts that are required and not there.
+        /// Required parts that are missing.
         missing: Isolation,
     },
-    /// The packets' memory is another sandbox's, whose process could see this one's packets.
+    /// Another sandbox owns the arena; its process could see this sandbox's packets.
     #[error("the packets' memory belongs to another sandbox: give each its own")]
     ArenaTaken,
-    /// It says what makes no sense.
+    /// The process sent an invalid answer.
     #[error("the program's process says what makes no sense")]
     Nonsense,
-    /// Another outcome than the self-test wants.
+    /// A self-test packet had an unexpected outcome.
     #[error("self-test, packet {at}: {why}")]
     SelfTest {
-        /// The packet, from 0.
+        /// Index of the packet, from 0.
         at: usize,
-        /// What is different.
+        /// Description of the difference.
         why: String,
     },
-    /// The tables of the last version do not come over.
+    /// Tables could not be carried over from the previous version.
     #[error("the tables cannot be carried over: {0}")]
     Carry(#[source] ControlError),
-    /// The tenant has been evicted.
+    /// The tenant is evicted.
     #[error("the tenant was evicted")]
     Evicted,
 }

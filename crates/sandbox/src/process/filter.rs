@@ -1,5 +1,5 @@
-//! The system calls of a tenant's process (seccomp(2)): those without which it could not run. Any other
-//! one kills it.
+//! Seccomp filter of the sandbox process (seccomp(2)): an allowlist of the system calls that it
+//! needs. Any other call kills the process.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use seccompiler::{
     SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule,
 };
 
-/// How far a process is.
+/// Stage of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It reads a program and compiles it: memory may become code.
+    /// Reading and compiling a program: memory may become executable.
     Load,
-    /// It runs the program: no memory becomes code any more, and no filter goes.
+    /// Running the program: memory can no longer become executable, and no filter can be installed.
     Run,
 }
 
-/// The control socket and the bell.
+/// The control socket and the doorbell.
 const FILES: [u64; 2] = [0, 1];
 
-/// Calls that need no look at what they are given.
+/// Calls allowed with any arguments.
 const PLAIN: &[i64] = &[
     libc::SYS_futex,
     libc::SYS_munmap,
@@ -37,11 +37,12 @@ const PLAIN: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// What is read and written, of files that are there.
+/// Calls allowed on the open descriptors.
 const FILE_CALLS: &[i64] = &[libc::SYS_read, libc::SYS_write, libc::SYS_recvfrom, libc::SYS_sendto];
 
-/// Only before a program runs, with this as the first argument: code for other cores on some machines,
-/// and the next filter.
+/// Calls allowed only while loading, with this first argument: they install the next filter.
+/// (`membarrier`, which some machines need to publish code to other cores, is allowed in
+/// [`compile`] with any arguments.)
 const LOADING: &[(i64, u64)] = &[
     (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER as u64),
     (libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS as u64),
@@ -77,21 +78,21 @@ fn compile(stage: Stage) -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, machine)?.try_into()
 }
 
-/// Filters this thread's calls from now on. A filter that is there stays: both have to allow a call.
+/// Installs a filter for this thread. Installed filters stack: all of them have to allow a call.
 ///
 /// # Errors
 ///
-/// The kernel has none, or not for this machine.
+/// Fails if the kernel does not support seccomp filters, or not on this architecture.
 pub(super) fn install(stage: Stage) -> Result<(), String> {
     let filter = compile(stage).map_err(|why| format!("a filter of system calls: {why}"))?;
     seccompiler::apply_filter(&filter).map_err(|why| format!("a filter of system calls: {why}"))
 }
 
-/// Filters this thread's calls as those of a process that runs a program.
+/// Installs the filter of a process that runs a program.
 ///
 /// # Errors
 ///
-/// The kernel has no such filter.
+/// Fails if the kernel does not support seccomp filters.
 #[doc(hidden)]
 pub fn filtered() -> Result<(), String> {
     install(Stage::Run)

@@ -1,26 +1,26 @@
-//! The packets on their way to a program, and back.
+//! Packets in flight.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::rings::Descriptor;
 
-/// A frame, as far as the sandbox is concerned.
+/// State of a frame.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// How often a packet in it has been on its way.
+    /// Number of packets submitted in this frame, modulo 2^32.
     generation: u32,
     is_flying: bool,
 }
 
-/// The packets on their way, the oldest first: verdicts come in their order.
+/// Packets in flight, oldest first. Verdicts arrive in the same order.
 #[derive(Debug)]
 pub(super) struct Flights {
     slots: Box<[Slot]>,
     queue: VecDeque<Descriptor>,
-    /// Up to which packet those go that were shown to the process together, and since when.
+    /// Batches published to the process: number of the last packet, and time of publication.
     shown: VecDeque<(u64, Instant)>,
-    /// Packets that have come, and gone.
+    /// Number of packets pushed and popped.
     came: u64,
     went: u64,
 }
@@ -40,12 +40,12 @@ impl Flights {
         self.queue.len()
     }
 
-    /// Whether a packet can come in this slot.
+    /// Returns true if the frame exists and its packet is not in flight.
     pub(super) fn is_free(&self, slot: u32) -> bool {
         self.slots.get(slot as usize).is_some_and(|slot| !slot.is_flying)
     }
 
-    /// A packet comes, in a free slot; its generation is given.
+    /// Adds a packet in a free frame; returns it with its generation.
     pub(super) fn push(&mut self, mut packet: Descriptor) -> Descriptor {
         let slot = &mut self.slots[packet.slot as usize];
         slot.generation = slot.generation.wrapping_add(1);
@@ -56,24 +56,24 @@ impl Flights {
         packet
     }
 
-    /// All that came has been shown to the process.
+    /// Records that all packets so far have been published to the process.
     pub(super) fn show(&mut self, now: Instant) {
         if self.shown.back().is_none_or(|(to, _)| *to < self.came) {
             self.shown.push_back((self.came, now));
         }
     }
 
-    /// The oldest.
+    /// Oldest packet.
     pub(super) fn front(&self) -> Option<&Descriptor> {
         self.queue.front()
     }
 
-    /// Since when the oldest is waiting.
+    /// Publication time of the oldest packet.
     pub(super) fn since(&self) -> Option<Instant> {
         self.shown.front().map(|(_, since)| *since)
     }
 
-    /// The oldest goes.
+    /// Removes the oldest packet.
     pub(super) fn pop(&mut self) -> Option<Descriptor> {
         let packet = self.queue.pop_front()?;
         self.slots[packet.slot as usize].is_flying = false;

@@ -1,5 +1,5 @@
-//! Control groups (cgroups(7)): what a tenant's process may take of memory and of processors, where this
-//! machine has them and lets this user make some.
+//! Control groups (cgroups(7)) that limit memory and CPU time of a sandbox process, where the host
+//! has them and permits creating them.
 
 use std::fs;
 use std::io;
@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Groups are named by who made them, so that those of the dead are found.
+/// Prefix of group names. The creator's pid follows, so that stale groups can be found.
 const PREFIX: &str = "kaido-";
-/// What a share of a processor is counted in, in microseconds.
+/// Period of the CPU quota in microseconds.
 const PERIOD: u64 = 10_000;
 
-/// How long a process that has ended may be counted.
+/// Time to wait for an exited process to leave its group.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// What a process may take.
+/// Resource limits of a process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub memory: u64,
-    /// Hundredths of one processor; None is all that there is.
+    /// CPU time in percent of one CPU; `None` for no limit.
     pub cpu: Option<u32>,
 }
 
-/// A process's group, in as many hierarchies as its limits need. Removed when it is dropped, once the
-/// process is gone.
+/// Control group of a process, in as many hierarchies as its limits need. Removed on drop, after
+/// the process has exited.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     folders: Vec<PathBuf>,
@@ -33,25 +33,25 @@ pub(super) struct Group {
     pub(super) cpu: bool,
 }
 
-/// A hierarchy of groups.
+/// A cgroup hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hierarchy {
-    /// Where groups are made.
+    /// Directory in which groups are created.
     root: PathBuf,
     kind: Kind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Version 2, which has all.
+    /// Version 2, with all controllers.
     Unified,
-    /// Version 1: a hierarchy for each.
+    /// Version 1: one hierarchy per controller.
     Memory,
     Cpu,
 }
 
 impl Group {
-    /// A group with these limits: those of them that can be had.
+    /// Creates a group with as many of these limits as the host permits.
     pub(super) fn new(share: Share) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -63,7 +63,7 @@ impl Group {
         group
     }
 
-    /// Makes a group in a hierarchy, for what there is no limit yet.
+    /// Creates a group in a hierarchy for the limits that are not yet set.
     fn join(&mut self, hierarchy: &Hierarchy, name: &str, share: Share) {
         let wants_memory = !self.memory && hierarchy.kind != Kind::Cpu;
         let wants_cpu = !self.cpu && hierarchy.kind != Kind::Memory && share.cpu.is_some();
@@ -72,7 +72,8 @@ impl Group {
         }
         remove_dead(&hierarchy.root);
         if hierarchy.kind == Kind::Unified {
-            // They may be passed on already; if they cannot be, the limits cannot be written.
+            // The controllers may already be enabled. If they cannot be enabled, setting the limits
+            // fails.
             let _ = fs::write(hierarchy.root.join("cgroup.subtree_control"), "+memory +cpu");
         }
         let folder = hierarchy.root.join(format!("{PREFIX}{name}"));
@@ -86,7 +87,7 @@ impl Group {
             Kind::Unified => {
                 if wants_memory && set("memory.max", memory) {
                     self.memory = true;
-                    // A machine without swap has no such file.
+                    // The file does not exist on hosts without swap accounting.
                     set("memory.swap.max", "0".to_owned());
                 }
                 self.cpu |= wants_cpu && set("cpu.max", format!("{quota} {PERIOD}"));
@@ -100,11 +101,11 @@ impl Group {
         self.folders.push(folder);
     }
 
-    /// Has a process live in it.
+    /// Moves a process into the group.
     ///
     /// # Errors
     ///
-    /// It cannot.
+    /// Fails if the kernel rejects the move.
     pub(super) fn take(&self, process: u32) -> io::Result<()> {
         let mut each = self.folders.iter();
         each.try_for_each(|folder| fs::write(folder.join("cgroup.procs"), process.to_string()))
@@ -114,8 +115,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for folder in &self.folders {
-            // A process that has ended is counted for a moment longer. What stays all the same, the next
-            // group to be made removes.
+            // An exited process stays in its group for a moment. If the removal times out, a later
+            // `Group::new` removes the group.
             let begin = Instant::now();
             while fs::remove_dir(folder).is_err_and(|why| why.kind() == io::ErrorKind::ResourceBusy)
                 && begin.elapsed() < LEAVING
@@ -126,8 +127,9 @@ impl Drop for Group {
     }
 }
 
-/// The hierarchies that have limits, from `/proc/self/mounts` and `/proc/self/cgroup`; in version 1
-/// below this process's own group, whose limits hold as well.
+/// Finds the hierarchies with suitable controllers in `/proc/self/mounts` and `/proc/self/cgroup`.
+/// In version 1, groups are created below this process's own group, so that its limits apply as
+/// well.
 fn hierarchies(mounts: &str, own: &str) -> Vec<Hierarchy> {
     let mut all = Vec::new();
     for line in mounts.lines() {
@@ -144,7 +146,8 @@ fn hierarchies(mounts: &str, own: &str) -> Vec<Hierarchy> {
             mount.join(path.unwrap_or("/").trim_start_matches('/'))
         };
         match of {
-            // Groups with processes have none below them that limit anything: those are made at the top.
+            // Version 2 does not allow controllers below a group with processes, so groups are
+            // created at the root.
             "cgroup2" => all.push(Hierarchy { root: mount.to_owned(), kind: Kind::Unified }),
             "cgroup" if controls("memory") => {
                 all.push(Hierarchy { root: below("memory"), kind: Kind::Memory });
@@ -158,7 +161,7 @@ fn hierarchies(mounts: &str, own: &str) -> Vec<Hierarchy> {
     all
 }
 
-/// Removes groups whose makers are gone.
+/// Removes groups of creators that have exited.
 fn remove_dead(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -166,7 +169,7 @@ fn remove_dead(root: &Path) {
         if let Some(maker) = maker.and_then(|maker| maker.parse::<u32>().ok())
             && !Path::new("/proc").join(maker.to_string()).exists()
         {
-            // One with a process in it stays.
+            // Fails if a process is still in the group.
             let _ = fs::remove_dir(entry.path());
         }
     }

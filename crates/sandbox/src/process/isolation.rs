@@ -1,4 +1,4 @@
-//! What keeps a tenant's process from everything but its packets.
+//! Isolation of the sandbox process.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use nix::unistd::{Gid, Uid, chdir, geteuid, pivot_root, setgroups, setresgid, se
 
 use super::filter;
 
-/// What keeps a process from everything but its packets: those parts that this machine's kernel has,
-/// and lets this user have.
+/// Isolation of a sandbox process: a set of parts. The kernel and the user's privileges determine
+/// which are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Isolation(u32);
 
-/// The parts of it.
+/// Names of the parts.
 const PARTS: [(Isolation, &str); 13] = [
     (Isolation::USER, "user namespace"),
     (Isolation::NETWORK, "network namespace"),
@@ -33,35 +33,35 @@ const PARTS: [(Isolation, &str); 13] = [
 ];
 
 impl Isolation {
-    /// A user namespace of its own.
+    /// User namespace.
     pub const USER: Self = Self(1);
-    /// A network namespace of its own: no interface.
+    /// Network namespace without interfaces.
     pub const NETWORK: Self = Self(1 << 1);
-    /// A mount namespace of its own.
+    /// Mount namespace.
     pub const MOUNT: Self = Self(1 << 2);
-    /// An IPC namespace of its own.
+    /// IPC namespace.
     pub const IPC: Self = Self(1 << 3);
-    /// A UTS namespace of its own.
+    /// UTS namespace.
     pub const HOSTNAME: Self = Self(1 << 4);
-    /// A PID namespace for children; it cannot have any.
+    /// PID namespace for children, although the process cannot fork.
     pub const PROCESSES: Self = Self(1 << 5);
-    /// Its root folder is empty.
+    /// Empty root directory.
     pub const NO_FILES: Self = Self(1 << 6);
-    /// It is not root outside of its namespaces either.
+    /// Not root outside of its namespaces.
     pub const NOBODY: Self = Self(1 << 7);
-    /// No capabilities, and none to be had (`no_new_privs`). Always there.
+    /// No capabilities, and no way to gain any (`no_new_privs`). Always present.
     pub const NO_RIGHTS: Self = Self(1 << 8);
-    /// System calls are filtered. Always there.
+    /// Seccomp filter. Always present.
     pub const CALLS: Self = Self(1 << 9);
-    /// A control group limits its memory.
+    /// Memory limit of a control group.
     pub const MEMORY: Self = Self(1 << 10);
-    /// A control group limits its share of the processors.
+    /// CPU limit of a control group.
     pub const CPU: Self = Self(1 << 11);
 
-    /// Its user id is no other process's that it or this process could see.
+    /// User id that no other visible process has.
     pub const OWN_USER: Self = Self(1 << 12);
 
-    /// The parts without which no program is loaded, unless the operator chooses otherwise.
+    /// Parts required by default to load a program; the operator can choose others.
     pub const REQUIRED: Self = Self(
         Self::NETWORK.0
             | Self::MOUNT.0
@@ -70,7 +70,7 @@ impl Isolation {
             | Self::NOBODY.0
             | Self::LEAST.0,
     );
-    /// The parts without which there is no sandbox at all.
+    /// Parts without which there is no sandbox.
     pub const LEAST: Self = Self(Self::NO_RIGHTS.0 | Self::CALLS.0);
 
     pub(super) fn bits(self) -> u32 {
@@ -81,28 +81,28 @@ impl Isolation {
         Self(bits)
     }
 
-    /// Whether all of these are there.
+    /// Returns true if all of these parts are present.
     pub fn has(self, parts: Self) -> bool {
         self.0 & parts.0 == parts.0
     }
 
-    /// The parts of these that are not there.
+    /// Parts of `parts` that are missing.
     #[must_use]
     pub fn lacks(self, parts: Self) -> Self {
         Self(parts.0 & !self.0)
     }
 
-    /// Whether there is no part.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The names of its parts.
+    /// Names of the parts.
     pub fn names(self) -> Vec<&'static str> {
         PARTS.iter().filter(|(part, _)| self.has(*part)).map(|(_, name)| *name).collect()
     }
 
-    /// With what its process cannot know of itself.
+    /// Adds the control group limits, which the process itself cannot observe.
     pub(super) fn in_group(self, memory: bool, cpu: bool) -> Self {
         let part = |part: Self, is: bool| if is { part.0 } else { 0 };
         let own = self.0 & !(Self::MEMORY.0 | Self::CPU.0);
@@ -122,19 +122,20 @@ impl fmt::Display for Isolation {
     }
 }
 
-/// The user and group of a process where no user of its own can be had: another user namespace's
-/// overflow id.
+/// User and group id if no dedicated user is possible: the overflow id, which is that of unmapped
+/// ids in other user namespaces.
 const NOBODY: u32 = 65_534;
 
-/// Where users of sandboxes begin, to which their process's number is added (2^22 at most, proc(5)):
-/// above what systemd (`UIDS-GIDS.md`) and Debian give to users, services, containers and `subuid`.
+/// First user id of sandboxes, to which the pid is added (at most 2^22, proc(5)). The range is
+/// above those that systemd (`UIDS-GIDS.md`) and Debian assign to users, services, containers and
+/// `subuid`.
 const FIRST_USER: u32 = 0x7f00_0000;
 
-/// Gives up everything but the two files that are open already, and `memory` bytes of memory.
+/// Drops all privileges except for the two open descriptors and `memory` bytes of memory.
 ///
 /// # Errors
 ///
-/// What has to work does not: rights cannot be given up, or calls not be filtered.
+/// Fails if a mandatory part is not possible: capabilities, limits, or the seccomp filter.
 pub(super) fn isolate(memory: u64) -> Result<Isolation, String> {
     let mut done = Isolation::default();
     let failed = |what: &'static str| move |why: Errno| format!("{what}: {why}");
@@ -147,7 +148,7 @@ pub(super) fn isolate(memory: u64) -> Result<Isolation, String> {
     }
     drop_rights().map_err(failed("capabilities"))?;
     done.0 |= Isolation::NO_RIGHTS.0;
-    // Credentials have changed: this is forgotten when they do.
+    // The kernel resets this when credentials change, so set it after that.
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
         .map_err(failed("PR_SET_PDEATHSIG"))?;
     nix::sys::prctl::set_dumpable(false).map_err(failed("PR_SET_DUMPABLE"))?;
@@ -158,7 +159,7 @@ pub(super) fn isolate(memory: u64) -> Result<Isolation, String> {
     Ok(done)
 }
 
-/// As root, root's namespaces are left first: a user namespace would forbid to become nobody.
+/// Root does not unshare its user namespace: inside a new one, it could not change its user id.
 fn namespaces(done: &mut Isolation) {
     if !geteuid().is_root() {
         done.note(Isolation::USER, unshare(CloneFlags::CLONE_NEWUSER));
@@ -175,7 +176,7 @@ fn namespaces(done: &mut Isolation) {
     }
 }
 
-/// A file system without a file in place of all that there are.
+/// Replaces the root with an empty file system.
 fn empty_root() -> Result<(), Errno> {
     let none = None::<&str>;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -183,7 +184,7 @@ fn empty_root() -> Result<(), Errno> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("none"), "/tmp", Some("tmpfs"), flags, Some("size=4k,nr_inodes=2,mode=555"))?;
     chdir("/tmp")?;
-    // The old root goes where the new one is, and away from there (pivot_root(2), "NOTES").
+    // Stacks the old root on the new one and detaches it (pivot_root(2), "NOTES").
     pivot_root(".", ".")?;
     umount2(".", MntFlags::MNT_DETACH)?;
     chdir("/")?;
@@ -195,7 +196,7 @@ fn nobody(done: &mut Isolation) {
     if geteuid().is_root() {
         let own = become_user(FIRST_USER | std::process::id());
         done.note(Isolation::OWN_USER, own);
-        // A user namespace may have no such number.
+        // The id may not be mapped in a user namespace.
         done.note(Isolation::NOBODY, own.or_else(|_| become_user(NOBODY)));
     } else {
         done.0 |= Isolation::NOBODY.0;
@@ -209,7 +210,7 @@ fn become_user(id: u32) -> Result<(), Errno> {
         .and_then(|()| setresuid(user, user, user))
 }
 
-/// Gives all capabilities up (capabilities(7)).
+/// Drops all capabilities (capabilities(7)).
 fn drop_rights() -> Result<(), Errno> {
     const VERSION_3: u32 = 0x2008_0522;
     #[repr(C)]
@@ -225,23 +226,23 @@ fn drop_rights() -> Result<(), Errno> {
         inheritable: u32,
     }
     for capability in 0..64 {
-        // Fails for those that there are not, and without the right to; without rights and with
-        // no_new_privs the bounding set means nothing.
-        // SAFETY: numbers only.
+        // Fails for capabilities that do not exist, and without CAP_SETPCAP. Without capabilities
+        // and with no_new_privs, the bounding set has no effect.
+        // SAFETY: all arguments are integers.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
-    // SAFETY: numbers only.
+    // SAFETY: all arguments are integers.
     unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) };
     let head = Head { version: VERSION_3, pid: 0 };
     let none = [Data::default(), Data::default()];
-    // SAFETY: both are as the call has them, and there as long as it.
+    // SAFETY: both structures have the layout of capset(2) and outlive the call.
     let done = unsafe { libc::syscall(libc::SYS_capset, &raw const head, none.as_ptr()) };
     Errno::result(done).map(drop)
 }
 
-/// Closes everything but the control socket and the bell.
+/// Closes all descriptors except for the control socket and the doorbell.
 fn close_files() {
-    // SAFETY: nothing in this process uses another file: memory stays mapped.
+    // SAFETY: this process has no other descriptors in use; mappings persist.
     unsafe { libc::syscall(libc::SYS_close_range, 2, u32::MAX, 0) };
 }
 

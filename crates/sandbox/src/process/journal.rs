@@ -1,4 +1,4 @@
-//! What the control plane has done to a program's maps: a process that is started anew is told again.
+//! Journal of control-plane changes to a program's maps, replayed to a restarted process.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,37 +7,38 @@ use p4::object::{Entry, Key, Map, MapKind};
 use crate::control::Operation;
 use crate::maps::canonical_prefix;
 
-/// An entry: its map, and its key in one form of several.
+/// Identity of an entry: its map and its canonical key.
 type Name = (u32, Key);
 
-/// The last word on each entry, in the order in which entries came: entries of a ternary map with one
-/// priority are tried in it. Of an entry that came and went there is no word, but one of each entry that
-/// the program has from the beginning and that went: it stays where it is, as it made room for others.
+/// The net effect of all changes, one operation per entry, in insertion order. The order matters
+/// for ternary entries of equal priority. An entry that was inserted and deleted leaves no
+/// operation. A deleted initial entry keeps its delete operation at its position, because the
+/// deletion made room for later entries.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     operations: BTreeMap<u64, Operation>,
     places: HashMap<Name, u64>,
-    /// Parts of entries that the program has by itself, which stay as they are beside them.
+    /// Writes to parts of initial entries; their other bytes keep the initial value.
     parts: HashMap<Name, Vec<u64>>,
     next: u64,
-    /// The maps whose keys are prefixes.
+    /// Maps with prefixes as keys.
     prefixes: HashSet<u32>,
     arrays: HashSet<u32>,
-    /// What the program has from the beginning, but for what has been deleted since.
+    /// Initial entries of the program that have not been deleted.
     own: HashSet<Name>,
-    /// All that the program has from the beginning, in its order.
+    /// All initial entries of the program, in order.
     entries: Vec<Entry>,
 }
 
 impl Journal {
-    /// Nothing has been done yet to the maps of a program.
+    /// Creates an empty journal for a program.
     pub(super) fn new(maps: &[Map], object: &[u8]) -> Self {
         let of = |kind| {
             (0..).zip(maps).filter_map(move |(at, map)| (map.kind == kind).then_some(at)).collect()
         };
         let (prefixes, arrays) = (of(MapKind::LpmTrie), of(MapKind::Array));
         let mut journal = Self { prefixes, arrays, ..Self::default() };
-        // A process has read it already.
+        // The object is valid: a process has already loaded it.
         journal.entries = p4::object::read(object).map(|object| object.entries).unwrap_or_default();
         let names = journal.entries.iter().map(|entry| journal.name(entry.map, &entry.key));
         journal.own = names.collect();
@@ -53,7 +54,7 @@ impl Journal {
         }
     }
 
-    /// What has been done.
+    /// Records an operation that has been applied.
     pub(super) fn note(&mut self, operation: Operation) {
         match &operation {
             Operation::Put(entry) => self.put(self.name(entry.map, &entry.key), operation),
@@ -66,7 +67,7 @@ impl Journal {
     fn put(&mut self, name: Name, operation: Operation) {
         let before = self.places.get(&name).and_then(|place| self.operations.get_mut(place));
         if let Some(before @ Operation::Put(_)) = before {
-            // Another value; the entry stays where it is.
+            // Replace the value and keep the position.
             *before = operation;
             return;
         }
@@ -82,7 +83,7 @@ impl Journal {
         }
     }
 
-    /// Whatever has been said of an entry.
+    /// Removes all operations on an entry.
     fn forget(&mut self, name: &Name) {
         let parts = self.parts.remove(name).unwrap_or_default();
         for place in parts.into_iter().chain(self.places.remove(name)) {
@@ -90,21 +91,21 @@ impl Journal {
         }
     }
 
-    /// Says something behind all else, and where.
+    /// Appends an operation and returns its position.
     fn last(&mut self, operation: Operation) -> u64 {
         self.next += 1;
         self.operations.insert(self.next, operation);
         self.next
     }
 
-    /// A part of a value: of one that was said here, or of one that the program has by itself.
+    /// Records a partial write, merged into a recorded entry if there is one.
     fn write(&mut self, operation: Operation) {
         let Operation::Write { map, key, at, bytes } = &operation else { return };
         let (name, from) = (self.name(*map, key), *at as usize);
         if let Some(place) = self.places.get(&name)
             && let Some(Operation::Put(entry)) = self.operations.get_mut(place)
         {
-            // It was done: so it fits.
+            // The write has succeeded, so it is in range.
             if let Some(part) = entry.value.get_mut(from..from + bytes.len()) {
                 part.copy_from_slice(bytes);
             }
@@ -135,12 +136,13 @@ impl Journal {
         self.last(Operation::Clear { map });
     }
 
-    /// The map `new` becomes what the map `old` of another program would be, were it told again.
+    /// Makes the map `new` equal to the map `old` of another journal after a replay.
     pub(super) fn take_over(&mut self, new: u32, other: &Self, old: u32) {
         self.clear(new);
         let mut known = HashSet::new();
         for entry in other.entries.iter().filter(|entry| entry.map == old) {
-            // Of what a program gives, the first counts; but an array's entries are there already.
+            // Of initial entries with the same key, the first wins; array entries already exist, so
+            // there the last wins.
             if known.insert(other.name(old, &entry.key)) || other.arrays.contains(&old) {
                 self.note(Operation::Put(entry.clone()).on(new));
             }
@@ -149,7 +151,7 @@ impl Journal {
         told.for_each(|operation| self.note(operation.clone().on(new)));
     }
 
-    /// All of it, in its order. An entry to be deleted may not be there.
+    /// All operations, in replay order. An entry to delete may not exist.
     pub(super) fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.operations.values()
     }
@@ -166,7 +168,7 @@ mod tests {
         };
         let delete = |map, key: u8| Operation::Delete { map, key: Key::Bytes(vec![key]) };
         let mut journal = Journal::default();
-        // The program has it from the beginning.
+        // An initial entry of the program.
         journal.own.insert((0, Key::Bytes(vec![2])));
         let all = [put(0, 1, 1), put(0, 2, 2), put(0, 1, 3), put(1, 1, 1), delete(0, 2)];
         all.into_iter().for_each(|operation| journal.note(operation));
@@ -180,7 +182,7 @@ mod tests {
         assert_eq!(left, [put(1, 1, 1), Operation::Clear { map: 0 }, put(0, 5, 5)]);
     }
 
-    /// A program with a table of prefixes and one of exact keys, each of which has an entry.
+    /// A program with an LPM table and an exact-match table, with one entry each.
     fn program() -> (Vec<Map>, Vec<u8>) {
         let map = |name: &str, kind| Map {
             name: name.to_owned(),
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!((journal.places.len(), journal.parts.len()), (0, 0));
     }
 
-    /// What made room for another entry is told before it.
+    /// A deletion is replayed before the insertion that it made room for.
     #[test]
     fn what_went_and_came_again_is_told_in_its_order() {
         let (maps, object) = program();
@@ -294,7 +296,7 @@ mod tests {
         let all = [
             put(1, [1, 2, 3]),
             write(1, 1, &[7, 8]),
-            // The program's own: each part is a line, and its last word counts.
+            // Initial entry: one operation per range, and the last write wins.
             write(2, 0, &[1]),
             write(2, 1, &[5]),
             write(2, 0, &[2]),

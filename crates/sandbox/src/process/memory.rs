@@ -1,8 +1,9 @@
-//! Memory that a process shares with another one, and that neither can resize.
+//! Shared memory that neither process can resize.
 //!
-//! Bytes of packets are copied out of it and into it by pointers, while the other process may write them:
-//! Rust's model calls that a race, as it does not know of other processes. What the machine gives is some
-//! bytes, old or new, and nothing here believes more of them; what is believed, the rings', is atomic.
+//! Packet bytes are copied through raw pointers while the other process may write them. Rust's
+//! memory model calls this a data race, but it does not model other processes. The hardware returns
+//! old or new bytes, and this code does not assume more. The ring indexes, on which correctness
+//! depends, are atomic.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
@@ -12,19 +13,20 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-/// A mapping, shared and writable, of all of a file in memory.
+/// Shared, writable mapping of a whole memfd.
 #[derive(Debug)]
 pub(super) struct Mapping {
     address: NonNull<u8>,
     size: usize,
 }
 
-// SAFETY: whoever has it reaches the memory by atomics and by pointers, never by references to bytes.
+// SAFETY: the memory is accessed through atomics and raw pointers, never through references to
+// bytes.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// A file in memory of a size that stays: were it cut, those who have it mapped would be killed.
+/// Creates a memfd of fixed size. If it could shrink, processes that map it would get SIGBUS.
 pub(super) fn sealed(name: &str, size: usize) -> Result<OwnedFd, Errno> {
     let file = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
     nix::unistd::ftruncate(&file, i64::try_from(size).map_err(|_| Errno::EFBIG)?)?;
@@ -33,7 +35,7 @@ pub(super) fn sealed(name: &str, size: usize) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// Whether a file has that size at least, and cannot be cut.
+/// True if a file has at least this size and cannot shrink.
 pub(super) fn is_sealed(file: impl AsFd, size: usize) -> bool {
     let seals = fcntl(file.as_fd(), FcntlArg::F_GET_SEALS).map(SealFlag::from_bits_truncate);
     let holds = seals.is_ok_and(|seals| seals.contains(SealFlag::F_SEAL_SHRINK));
@@ -48,7 +50,7 @@ impl Mapping {
         }
         let length = size.try_into().map_err(|_| Errno::EINVAL)?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: the kernel chooses a place where nothing is.
+        // SAFETY: the kernel chooses an unused address.
         let at = unsafe { mmap(None, length, access, MapFlags::MAP_SHARED, file, 0)? };
         Ok(Self { address: at.cast(), size })
     }
@@ -58,11 +60,11 @@ impl Mapping {
         self.size
     }
 
-    /// Where bytes are.
+    /// Address of a range.
     ///
     /// # Panics
     ///
-    /// If they are not in the memory.
+    /// If the range is not in the mapping.
     pub(super) fn at(&self, offset: usize, size: usize) -> NonNull<u8> {
         let fits = offset.checked_add(size).is_some_and(|end| end <= self.size);
         assert!(fits, "{size} bytes at {offset} of {}", self.size);
@@ -73,7 +75,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, with this size; whoever has a pointer borrows this.
+        // SAFETY: `new` created the mapping with this size, and pointers to it borrow `self`.
         let unmapped = unsafe { munmap(self.address.cast(), self.size) };
         debug_assert_eq!(unmapped, Ok(()));
     }
@@ -93,7 +95,7 @@ mod tests {
         nix::unistd::ftruncate(&open, 8192).unwrap();
         assert_eq!(Mapping::new(&open, 8192).err(), Some(Errno::EINVAL));
         let (one, other) = (Mapping::new(&file, 8192).unwrap(), Mapping::new(&file, 8192).unwrap());
-        // SAFETY: within both.
+        // SAFETY: the offset is within both mappings.
         unsafe {
             one.at(8191, 1).write(7);
             assert_eq!(other.at(8191, 1).read(), 7);

@@ -1,4 +1,4 @@
-//! What is said on the control socket: the switch asks, the process answers, one after the other.
+//! Messages of the control socket. The switch sends a request, and the process answers it.
 
 use p4::object::{Digest, Entry, Key, Map};
 use p4::vm::{MAX_KEYS, is_name};
@@ -9,25 +9,25 @@ use crate::control::{Operation, Piece};
 use crate::maps::MapError;
 use crate::program::{Engine, Limits};
 
-/// The version of what is said on the socket and in the shared memory.
+/// Version of the socket protocol and of the shared memory layout.
 pub(super) const VERSION: u32 = 2;
 
-/// What the first message says; the memory of the rings and of the frames comes with it.
+/// First message. The file descriptors of the rings and of the arena accompany it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// The switch's [`VERSION`].
+    /// Protocol [`VERSION`] of the switch.
     pub(super) version: u32,
-    /// Places of each ring.
+    /// Capacity of each ring.
     pub(super) places: u32,
     pub(super) frames: u32,
     pub(super) frame_size: u32,
-    /// How long to look for packets before it sleeps.
+    /// Time to poll for packets before sleeping, in microseconds.
     pub(super) spin_us: u32,
-    /// The most bytes of memory, with all that it shares.
+    /// Memory limit in bytes, including shared memory.
     pub(super) memory: u64,
 }
 
-/// What the switch asks.
+/// Request of the switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Request {
     Hello(Hello),
@@ -42,7 +42,7 @@ pub(super) enum Request {
         map: u32,
         key: Key,
     },
-    /// A packet that a fresh instance is to run on, behind these changes.
+    /// Runs a self-test packet on a fresh instance, after these changes.
     Test {
         setup: Vec<Operation>,
         port: u32,
@@ -50,18 +50,18 @@ pub(super) enum Request {
     },
 }
 
-/// What the process answers.
+/// Answer of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Isolated(Isolation),
     Ready {
         maps: Vec<Map>,
-        /// What the program reads of its tenant's VM.
+        /// Keys of VM values that the program reads.
         keys: Vec<String>,
         digests: Vec<Digest>,
         engine: Engine,
     },
-    /// It cannot be done, in words.
+    /// The request failed, with the reason as text.
     Failed(String),
     Done,
     Refused {
@@ -247,7 +247,7 @@ fn optional(to: &mut Writer, number: Option<u32>) {
     to.u32(number.unwrap_or_default());
 }
 
-/// None: it is cut short. None within: there is no number.
+/// Reads an optional number. The outer `None` means that the message is truncated.
 fn maybe(from: &mut Reader<'_>) -> Option<Option<u32>> {
     let is_there = from.u8()? == 1;
     let number = from.u32()?;

@@ -1,25 +1,26 @@
-//! Tenants' programs in processes of their own, on packets in shared memory.
+//! Sandbox processes: tenants' programs run in separate processes, on packets in shared memory.
 //!
-//! A [`Sandbox`] is what a switch has of a tenant's program. It starts a process, which shares two
-//! pieces of memory with it: an [`Arena`] of frames, and one of rings (descriptors go out, verdicts and
-//! digests come back) and of what the tenant's VM says. No packet is copied, unless the caller does so ([`CopyBack`]). All
-//! else goes by a socket.
+//! A [`Sandbox`] is the switch's handle of a tenant's program. It starts a process and shares two
+//! pieces of memory with it: an [`Arena`] of frames, and the rings. The rings carry descriptors to
+//! the process, verdicts and digests back, and the readings of the tenant's VM. Packets are not
+//! copied, unless the caller asks for it ([`CopyBack`]). Everything else uses a control socket.
 //!
-//! **The switch believes nothing.** Verdicts are taken in the order of the packets; of each, slot and
-//! generation have to be those of the packet, the verdict one that there is, and the packet within its
-//! frame. Whatever else comes is counted, and the tenant is evicted ([`Lie`]). A frame may be written by
-//! the process at any time: what is checked after a verdict has to be copied first.
+//! **The switch does not trust the process.** Verdicts are accepted only in packet order. Slot and
+//! generation of a verdict have to be those of the packet, the verdict has to be valid, and the
+//! packet has to be within its frame. Anything else is counted as a protocol violation, and the
+//! tenant is evicted ([`Lie`]). The process may write to frames at any time, so data that is
+//! checked after a verdict has to be copied first.
 //!
-//! **Exactly one answer for each packet.** What is on its way is a queue of the switch's own; an answer
-//! takes its packet out. When the process is too slow, ends or lies, it is killed, and once it is gone the
-//! tenant's [`Policy`] answers for what was on its way.
+//! **Each packet gets exactly one answer.** The switch keeps its own queue of packets in flight; an
+//! answer removes its packet. If the process misses the deadline, exits or violates the protocol,
+//! it is killed. After it has exited, the tenant's [`Policy`] answers for the packets in flight.
 //!
-//! **What a program reads of its tenant's VM** is memory that the tenant writes: a [`VmFeed`] copies it, looks
-//! at it, and gives the process what the program reads ([`readings`]).
+//! **Values of the tenant's VM** come from memory that the tenant writes. A [`VmFeed`] copies and
+//! validates it, and passes the values that the program reads to the process ([`readings`]).
 //!
-//! **The process** gives up rights, namespaces, files and system calls before it is told of a program
-//! ([`Isolation`]), and for good before the program runs. A new version of a program is a new process
-//! ([`Sandbox::swap`]).
+//! **The process** drops its privileges, leaves the host's namespaces, closes its files and filters
+//! its system calls before it receives a program ([`Isolation`]). The filter becomes stricter
+//! before the program runs. A new version of a program is a new process ([`Sandbox::swap`]).
 
 mod arena;
 mod channel;

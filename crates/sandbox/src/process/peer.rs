@@ -1,4 +1,4 @@
-//! A tenant's process, as the switch sees it.
+//! The switch's handle of a sandbox process.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -25,12 +25,12 @@ use super::vm_feed::{Follower, VmFeed};
 use crate::control::ControlError;
 use crate::program::Engine;
 
-/// How long a process takes to end, at most, once its sockets are closed.
+/// Maximum time between a process closing its sockets and its exit.
 const ENDING: Duration = Duration::from_millis(100);
 
-/// Memory beside a program's: code, stack, what compiling takes.
+/// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
-/// Packets for which a program may not come to an end before others go first.
+/// Number of packets that may exhaust the meter before the process loses its scheduling priority.
 const PATIENCE: u32 = 4;
 
 /// A process that has loaded a program.
@@ -39,37 +39,37 @@ pub(super) struct Peer {
     process: Process,
     channel: Channel,
     pub(super) rings: SwitchEnd,
-    /// Rung by the process when the switch asked to be woken.
+    /// Doorbell that the process rings when the switch has asked to be woken.
     bell: EventFd,
     pub(super) maps: Vec<Map>,
-    /// What the program reads of its tenant's VM.
+    /// Keys of VM values that the program reads.
     pub(super) keys: Vec<String>,
-    /// Keeps that up to date.
+    /// Updates the readings while the process exists.
     _follower: Option<Arc<Follower>>,
     pub(super) digests: Vec<Digest>,
     pub(super) engine: Engine,
     pub(super) isolation: Isolation,
-    /// Packets for which the program did not come to an end.
+    /// Number of packets that exhausted the meter.
     endless: u32,
 }
 
-/// What a process says of the program that it has loaded.
+/// Program properties reported by the process.
 struct Loaded {
     maps: Vec<Map>,
     keys: Vec<String>,
     digests: Vec<Digest>,
 }
 
-/// A process that is killed and waited for when it is dropped.
+/// A child process that is killed and reaped on drop.
 #[derive(Debug)]
 struct Process {
     child: Child,
-    /// Removed behind it.
+    /// Dropped after the process has been reaped.
     _group: Group,
 }
 
 impl Process {
-    /// How it ended: its sockets are closed a moment before that can be known.
+    /// Waits for the exit status: sockets close slightly before the process can be reaped.
     fn ending(&mut self) -> Option<ExitStatus> {
         let begin = Instant::now();
         loop {
@@ -84,14 +84,14 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended; a process that is killed ends, stopped or not.
+        // The process may have exited. SIGKILL also ends a stopped process.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Peer {
-    /// Starts a process and has it load a program. Takes as long as compiling does.
+    /// Starts a process and loads a program. Blocks until it is compiled.
     pub(super) fn start(
         launcher: &Launcher,
         config: &Config,
@@ -129,20 +129,21 @@ impl Peer {
         })
     }
 
-    /// The program did not come to an end for a packet. One that does so again and again has its
-    /// processor when nobody else wants it: others are not to wait for it.
+    /// Records that a packet exhausted the meter. A process that does so repeatedly runs with
+    /// SCHED_IDLE from then on, so that it does not delay other processes.
     pub(super) fn was_endless(&mut self) {
         self.endless = self.endless.saturating_add(1);
         if self.endless == PATIENCE {
             let process = self.process.child.id().cast_signed();
             let none = libc::sched_param { sched_priority: 0 };
-            // SAFETY: it reads a number, which is there. If it fails, the process stays as it was.
+            // SAFETY: the parameter is a local variable. On failure, the scheduling policy is
+            // unchanged.
             unsafe { libc::sched_setscheduler(process, libc::SCHED_IDLE, &raw const none) };
         }
     }
 
-    /// Asks, and waits for the answer. The process is told that there is something to read first: it may
-    /// be more than a socket holds.
+    /// Sends a request and waits for the answer. The request is announced in the rings before it is
+    /// sent, because it may exceed the socket buffer.
     pub(super) fn ask(
         &mut self,
         request: &Request,
@@ -157,7 +158,7 @@ impl Peer {
         let gone = |_: io::Error| ControlError::Gone;
         self.channel.send(&message).map_err(gone)?;
         let answer = self.channel.receive().map_err(gone)?;
-        // No request is answered by this one: who asked takes it for nonsense.
+        // A malformed answer: the caller rejects it as invalid.
         let none = || Answer::Failed("an answer that there is not".to_owned());
         match Answer::decode(&answer).unwrap_or_else(none) {
             Answer::Refused { at, why } => match request {
@@ -170,12 +171,12 @@ impl Peer {
         }
     }
 
-    /// How it ended, if it is just about to.
+    /// Waits briefly for the exit status.
     pub(super) fn ending(&mut self) -> Option<ExitStatus> {
         self.process.ending()
     }
 
-    /// How it ended, if it did.
+    /// Exit status, if the process has exited.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.process.child.try_wait().ok().flatten()
     }
@@ -188,22 +189,22 @@ impl Peer {
         self.bell.as_fd()
     }
 
-    /// Takes what has been rung.
+    /// Clears the doorbell.
     pub(super) fn quiet(&self) {
-        // Nothing rung is an error here.
+        // Fails if the doorbell has not been rung, which is fine.
         let _ = self.bell.read();
     }
 }
 
-/// A process that has been started, and has said nothing yet.
+/// A spawned process that has not yet answered.
 struct Launched {
     process: Process,
     channel: Channel,
-    /// Of the rings.
+    /// Memory of the rings.
     memory: OwnedFd,
     rings: Rings,
     bell: EventFd,
-    /// Whether a group limits its memory, and its processors.
+    /// Presence of memory and CPU limits by a control group.
     in_group: (bool, bool),
 }
 
@@ -219,7 +220,7 @@ impl Launched {
         let child = launcher.start(OwnedFd::from(its), its_bell).map_err(StartError::Spawn)?;
         let room = memory_of(config, arena);
         let group = Group::new(Share { memory: room, cpu: config.cpu });
-        // What cannot be limited by a group has its own limits.
+        // Resources without a group limit are bounded by rlimits.
         let is_in = group.take(child.id()).is_ok();
         let in_group = (is_in && group.memory, is_in && group.cpu);
         let process = Process { child, _group: group };
@@ -240,7 +241,8 @@ impl Launched {
         Ok(launched)
     }
 
-    /// How the process is isolated: before it has seen the program, by our own code's word.
+    /// Receives the isolation of the process. It comes from trusted code, before the program is
+    /// loaded.
     fn isolated(&mut self, config: &Config) -> Result<Isolation, StartError> {
         let Answer::Isolated(isolation) = answer(&mut self.channel)? else {
             return Err(StartError::Nonsense);
@@ -261,7 +263,7 @@ impl Launched {
         }
     }
 
-    /// The same, or how it ended: then that says more.
+    /// Replaces a socket error by the exit status, which is more precise.
     fn ending(&mut self, why: StartError) -> StartError {
         match why {
             StartError::NotReady(why) => {
@@ -272,11 +274,11 @@ impl Launched {
     }
 }
 
-/// The isolation that this machine lets a process have: one is started, and ends.
+/// Starts a process to determine the isolation that this host can provide.
 ///
 /// # Errors
 ///
-/// It does not start.
+/// Fails if the process does not start.
 pub fn probe(launcher: &Launcher) -> Result<Isolation, StartError> {
     let arena = Arena::new(1, 4096).map_err(StartError::Memory)?;
     let config = Config { requires: Isolation::LEAST, ..Config::default() };
@@ -284,7 +286,7 @@ pub fn probe(launcher: &Launcher) -> Result<Isolation, StartError> {
     launched.isolated(&config).map_err(|why| launched.ending(why))
 }
 
-/// Bytes of memory that a process may have: maps, packets, and what it takes beside a program's.
+/// Memory limit of a process in bytes: maps, packets, and an allowance.
 fn memory_of(config: &Config, arena: &Arena) -> u64 {
     let packets = u64::from(arena.frames()) * u64::from(arena.frame_size());
     config.limits.memory.saturating_add(packets).saturating_add(OWN_MEMORY)

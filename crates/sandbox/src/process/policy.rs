@@ -1,30 +1,30 @@
-//! What is done when a program does not do its work.
+//! Policy for programs that fail.
 
 use std::time::Duration;
 
 use super::isolation::Isolation;
 use crate::program::Limits;
 
-/// What comes of packets for which a program has no verdict.
+/// Policy for packets without a verdict of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// They are dropped.
+    /// Fail closed: drop them.
     #[default]
     Closed,
-    /// They go on where they were going.
+    /// Fail open: let them continue to their original destination.
     Open,
 }
 
-/// When a process is started again.
+/// Back-off of process restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackOff {
-    /// The wait behind the first failure; doubled with each other one.
+    /// Delay after the first failure. Doubled with each further failure.
     pub first: Duration,
-    /// The longest wait.
+    /// Maximum delay.
     pub most: Duration,
-    /// With so many failures within [`BackOff::window`] the tenant is evicted.
+    /// Number of failures within [`BackOff::window`] that evicts the tenant.
     pub failures: usize,
-    /// How long a failure counts.
+    /// Time window in which failures are counted.
     pub window: Duration,
 }
 
@@ -40,47 +40,47 @@ impl Default for BackOff {
 }
 
 impl BackOff {
-    /// The wait behind so many failures.
+    /// Delay after this number of failures.
     pub(super) fn wait(&self, failures: usize) -> Duration {
         let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(31);
         self.first.saturating_mul(1 << doublings).min(self.most)
     }
 }
 
-/// How many digests a program may send.
+/// Rate limit for digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DigestRate {
-    /// So many a second.
+    /// Digests per second.
     pub rate: u32,
-    /// So many at once.
+    /// Burst size.
     pub burst: u32,
 }
 
-/// How a tenant's program is run.
+/// Configuration of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// What comes of packets without a verdict.
+    /// Policy for packets without a verdict.
     pub policy: Policy,
-    /// How long a packet may wait for its verdict.
+    /// Deadline of a packet's verdict.
     pub deadline: Duration,
-    /// The most packets on their way; the next power of two is taken.
+    /// Maximum number of packets in flight; rounded up to a power of two.
     pub places: u32,
-    /// How long the process looks for packets before it sleeps.
+    /// Time for which the process polls for packets before it sleeps.
     pub spin: Duration,
-    /// What the program may take.
+    /// Resource limits of the program.
     pub limits: Limits,
-    /// When a process is started again.
+    /// Back-off of process restarts.
     pub back_off: BackOff,
-    /// Digests that a program may send.
+    /// Rate limit for digests.
     pub digests: DigestRate,
-    /// Hundredths of a processor that the process may take, where there are control groups; None is all
-    /// that nobody else wants.
+    /// CPU limit of the process, in percent of one CPU, where control groups are available; `None`
+    /// for no limit.
     pub cpu: Option<u32>,
-    /// What the process has to be kept from before it is given a program.
+    /// Isolation required before the program is loaded.
     pub requires: Isolation,
-    /// How long it may take to load a program.
+    /// Time limit for loading a program.
     pub load_time: Duration,
-    /// How long an answer on the control socket may take.
+    /// Time limit for an answer on the control socket.
     pub answer_time: Duration,
 }
 

@@ -1,15 +1,14 @@
-//! What the switch has read of a tenant's VM, in memory that the tenant's process reads: values by the
-//! numbers of the program's keys, behind a sequence lock. It lies in front of the rings, where there is
-//! room.
+//! Readings of a tenant's VM in shared memory, from the switch to the sandbox process: values by
+//! key index, protected by a sequence lock. They are located before the rings, in unused space.
 //!
 //! ```text
 //! 1024  sequence number (u64): odd while the switch writes
-//! 1088  for each key: whether there is a value, the value, when it was counted, until when it is
-//!       fresh (u64 each)
+//! 1088  for each key: presence of a value, the value, its timestamp, and the time until which
+//!       it is fresh (u64 each)
 //! ```
 //!
-//! The process does not see the VM's memory: what it sees has been looked at. The switch reads nothing
-//! back, and waits for nobody.
+//! The process does not see the VM's memory, only validated values. The switch does not read the
+//! memory back and never waits.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -25,31 +24,31 @@ const SLOT: usize = 32;
 const END: usize = SLOTS + MAX_KEYS * SLOT;
 const _: () = assert!(END <= super::rings::ENTRIES);
 
-/// The memory of the readings.
+/// Shared memory of the readings.
 #[derive(Debug)]
 pub(super) struct Readings {
     mapping: Mapping,
-    /// The last sequence number: as the switch has written it, or as the process has read it.
+    /// Last sequence number written by the switch, or read by the process.
     sequence: u64,
 }
 
 impl Readings {
-    /// The readings in the rings' memory.
+    /// Maps the readings in the rings' memory.
     pub(super) fn new(rings: impl AsFd) -> Result<Self, Errno> {
         Ok(Self { mapping: Mapping::new(rings, END)?, sequence: 0 })
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: within the mapping and aligned, for as long as it is there; nothing reaches these
-        // words but by atomics.
+        // SAFETY: the word is aligned and in the mapping, which outlives the reference. These words
+        // are accessed only as atomics.
         unsafe { self.mapping.at(at, 8).cast::<AtomicU64>().as_ref() }
     }
 
-    /// The switch: puts all of them in place.
+    /// Writer (switch): publishes all readings.
     pub(super) fn write(&mut self, all: &[Option<Reading>]) {
         self.sequence = self.sequence.wrapping_add(2);
         self.word(SEQUENCE).store(self.sequence.wrapping_sub(1), Ordering::Relaxed);
-        // Nobody sees a new word with an even number from before.
+        // The odd number becomes visible before the new words.
         fence(Ordering::Release);
         for (place, reading) in all.iter().take(MAX_KEYS).enumerate() {
             let words = match reading {
@@ -63,8 +62,8 @@ impl Readings {
         self.word(SEQUENCE).store(self.sequence, Ordering::Release);
     }
 
-    /// The process: takes what is new. While the switch writes, the last ones stay: they know themselves
-    /// until when they are fresh.
+    /// Reader (process): takes new readings. During a write, the previous readings stay: each
+    /// carries the end of its freshness.
     pub(super) fn read(&mut self, all: &mut [Option<Reading>]) {
         let before = self.word(SEQUENCE).load(Ordering::Acquire);
         if before == self.sequence || !before.is_multiple_of(2) {

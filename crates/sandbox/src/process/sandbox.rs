@@ -1,4 +1,4 @@
-//! A tenant's program in a process of its own.
+//! The switch's handle of a tenant's program in a sandbox process.
 
 mod control;
 mod digests;
@@ -35,35 +35,36 @@ pub use types::{Answer, Busy, Decision, Packet, Reason, Status};
 use failure::Failure;
 pub(super) use failure::told_again;
 
-/// Looks without a verdict between two looks whether the process has ended.
+/// Polls without a verdict between two checks if the process has exited.
 const LOOKS: u32 = 256;
 
-/// Whether there is a process.
+/// State of the process.
 #[derive(Debug)]
 pub(super) enum State {
     Running(Box<Peer>),
-    /// There will be one.
+    /// A restart is scheduled for this time.
     Waiting(Instant),
-    /// One is being started, by another thread.
+    /// Another thread is starting a process.
     Starting(Receiver<Result<Peer, StartError>>),
-    /// There will be none.
+    /// The tenant is evicted and gets no further process.
     Evicted,
 }
 
-/// A tenant's program in a process of its own. It is driven by its owner: nothing happens but in its
+/// A tenant's program in a sandbox process. It is driven by its owner: all work is done inside its
 /// methods.
 #[derive(Debug)]
 pub struct Sandbox {
     pub(super) launcher: Launcher,
     pub(super) config: Config,
-    /// What the tenant's VM publishes.
+    /// Values published by the tenant's VM.
     pub(super) vm: Option<VmFeed>,
     pub(super) object: Arc<[u8]>,
     pub(super) state: State,
-    /// After the process: nothing maps it when it is another's.
+    /// Dropped after `state`, so that the process no longer maps the arena when another sandbox
+    /// takes it.
     pub(super) arena: Owned,
     pub(super) flights: Flights,
-    /// Answers that nobody has fetched yet.
+    /// Answers that have not been fetched.
     ready: VecDeque<Answer>,
     pub(super) counters: Counters,
     failures: VecDeque<Instant>,
@@ -71,7 +72,7 @@ pub struct Sandbox {
     pub(super) maps: Vec<Map>,
     digests: Digests,
     pub(super) version: u64,
-    /// Before this time, the process had something else to do: no packet was late.
+    /// The process handled a control request until this time, so deadlines start no earlier.
     pub(super) busy_until: Instant,
     looks: u32,
     last_failure: Option<String>,
@@ -80,14 +81,14 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts a process that runs a program (an object as `p4::object::read` has it). Takes as long as it
-    /// takes to compile it.
+    /// Starts a process that runs a program, given as an object for `p4::object::read`. Blocks
+    /// until it is compiled.
     ///
     /// # Errors
     ///
-    /// It does not start, is not isolated as [`Config::requires`] says, or cannot run this program; the
-    /// arena is another sandbox's; a program that reads what the tenant's VM publishes
-    /// cannot be run.
+    /// Fails if the process does not start, lacks isolation required by [`Config::requires`], or
+    /// rejects the program; if another sandbox owns the arena; or if the program reads values of
+    /// the tenant's VM.
     pub fn start(
         launcher: Launcher,
         config: Config,
@@ -97,11 +98,12 @@ impl Sandbox {
         Self::start_with(launcher, config, arena, object, None)
     }
 
-    /// The same for a tenant whose VM may publish something.
+    /// Like [`Sandbox::start`], for a tenant with a VM that may publish values.
     ///
     /// # Errors
     ///
-    /// As above; and the program reads what the VM, which publishes, does not.
+    /// As [`Sandbox::start`]; also fails if the VM is publishing, but not all of the keys that the
+    /// program reads.
     pub fn start_with(
         launcher: Launcher,
         config: Config,
@@ -137,17 +139,17 @@ impl Sandbox {
         })
     }
 
-    /// The packets' memory.
+    /// The packet arena.
     pub fn arena(&self) -> &Arc<Arena> {
         &self.arena
     }
 
-    /// What has been counted.
+    /// Current counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How it is.
+    /// Current status.
     pub fn status(&self) -> Status {
         Status {
             process: match &self.state {
@@ -162,17 +164,18 @@ impl Sandbox {
         }
     }
 
-    /// The number of packets on their way, those with answers that nobody has fetched not counted.
+    /// Number of packets in flight, without answers that have not been fetched.
     pub fn flying(&self) -> usize {
         self.flights.len()
     }
 
-    /// Gives a packet to the program, which may write to its frame until there is an answer. The process
+    /// Submits a packet. The program may write to its frame until there is an answer. The process
     /// does not see it before [`Sandbox::flush`].
     ///
     /// # Errors
     ///
-    /// There is no such packet, its frame is on its way already, or too many are.
+    /// Fails if the frame does not exist or does not contain the packet, if the frame is in flight,
+    /// or if too many packets are in flight.
     pub fn submit(&mut self, packet: Packet) -> Result<(), Busy> {
         let Packet { slot, start, length, port, at } = packet;
         if start.checked_add(length).is_none_or(|end| end > self.arena.frame_size()) {
@@ -181,7 +184,7 @@ impl Sandbox {
         if !self.flights.is_free(slot) {
             return Err(if slot < self.arena.frames() { Busy::Flying } else { Busy::NoPacket });
         }
-        // Answers that are not fetched have a place as well: nobody's memory grows without end.
+        // Unfetched answers count as well, which bounds the memory of the queue.
         if self.flights.len() + self.ready.len() >= self.config.places as usize {
             return Err(Busy::Full);
         }
@@ -197,7 +200,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Shows the process what has been submitted, and wakes it if it sleeps.
+    /// Publishes submitted packets and wakes the process if it sleeps.
     pub fn flush(&mut self) {
         if let State::Running(peer) = &mut self.state
             && self.flights.len() > 0
@@ -207,8 +210,8 @@ impl Sandbox {
         }
     }
 
-    /// Fetches the answers that there are; each packet has exactly one. To be called often: it is here
-    /// that deadlines are kept, and processes started again.
+    /// Takes available answers; each packet has exactly one. Call this often: it also enforces
+    /// deadlines and restarts processes.
     pub fn poll(&mut self, answers: &mut Vec<Answer>) {
         match &self.state {
             State::Running(_) => self.collect(),
@@ -218,8 +221,8 @@ impl Sandbox {
         answers.extend(self.ready.drain(..));
     }
 
-    /// The same, but waits for an answer: looks for a while, then sleeps. Returns without one when the
-    /// time is over, or there is nothing to wait for.
+    /// Like [`Sandbox::poll`], but waits for an answer: spins, then sleeps. Returns without one on
+    /// timeout, or if no packets are in flight.
     pub fn wait(&mut self, answers: &mut Vec<Answer>, most: Duration) {
         let begin = Instant::now();
         loop {
@@ -236,21 +239,21 @@ impl Sandbox {
             if peer.rings.ask() {
                 let time = (most - past).min(self.config.deadline).min(Duration::from_millis(10));
                 let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
-                // A signal, or the time is over: the next look says what there is.
+                // A signal or a timeout: the next poll finds out.
                 let _ = poll(&mut [PollFd::new(peer.bell(), PollFlags::POLLIN)], time);
                 peer.quiet();
             }
         }
     }
 
-    /// Looks whether the process is still there, and starts another when it is time. `poll` does as much
-    /// now and then; this is for who has no packets to poll for.
+    /// Checks if the process has exited, and restarts it when its back-off has elapsed. `poll` does
+    /// this as well; call this if there are no packets to poll for.
     pub fn look_after(&mut self) {
         self.check_end();
         self.revive();
     }
 
-    /// Takes the verdicts that there are.
+    /// Processes pending verdicts.
     pub(super) fn collect(&mut self) {
         let State::Running(peer) = &mut self.state else { return };
         let Some(new) = peer.rings.answered() else {
@@ -281,7 +284,7 @@ impl Sandbox {
         }
     }
 
-    /// Another process takes the place of the one that there is, which ends.
+    /// Replaces the current process, which is killed.
     pub(super) fn take_over(&mut self, peer: Box<Peer>) {
         self.adopt(peer);
         self.digests.clear();
@@ -289,7 +292,7 @@ impl Sandbox {
         self.counters.swaps += 1;
     }
 
-    /// From now on packets go to this process.
+    /// Makes this the current process for packets.
     fn adopt(&mut self, peer: Box<Peer>) {
         (self.engine, self.isolation) = (peer.engine, peer.isolation);
         self.maps.clone_from(&peer.maps);
@@ -305,7 +308,7 @@ impl Sandbox {
         }
     }
 
-    /// Takes a verdict for the oldest packet, or says what is wrong with it.
+    /// Validates and processes a verdict for the oldest packet.
     fn judge(&mut self, reply: Reply) -> Result<(), Lie> {
         let packet = *self.flights.front().ok_or(Lie::Index)?;
         if reply.slot != packet.slot {

@@ -1,4 +1,4 @@
-//! Starts processes.
+//! Spawns processes.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,12 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
-/// The program of tenants' processes, which has to call [`run_child`](super::run_child): an open file, so
-/// that every process is the same program, whatever becomes of the file's name.
+/// Executable of sandbox processes, which has to call [`run_child`](super::run_child). It is kept
+/// open, so that every process runs the same file even if its path is replaced.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     file: Arc<File>,
-    /// The name that the process sees as its own.
+    /// Value of `argv[0]`.
     name: OsString,
     arguments: Vec<OsString>,
 }
@@ -23,11 +23,11 @@ pub struct Launcher {
 type Order = (Command, Sender<io::Result<Child>>);
 
 impl Launcher {
-    /// The program in a file.
+    /// Uses the executable in a file.
     ///
     /// # Errors
     ///
-    /// The file cannot be opened.
+    /// Fails if the file cannot be opened.
     pub fn of<A: Into<OsString>>(
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
@@ -37,26 +37,27 @@ impl Launcher {
         Ok(Self { file, name: program.into(), arguments })
     }
 
-    /// The program of this process, as it was started: an upgrade in place changes nothing.
+    /// Uses the executable of this process, unaffected by an upgrade in place.
     ///
     /// # Errors
     ///
-    /// Procfs is not there.
+    /// Fails if procfs is not mounted.
     pub fn myself<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> io::Result<Self> {
         Self::of(Path::new("/proc/self/exe"), arguments)
     }
 
-    /// Starts a process with these files as its input and output, nothing else, and no environment.
+    /// Starts a process with these descriptors as standard input and output, and without an
+    /// environment.
     ///
-    /// All processes are started by one thread that never ends: they are killed when the thread ends that
-    /// has started them (`PR_SET_PDEATHSIG`).
+    /// All processes are spawned by one thread that never exits, because `PR_SET_PDEATHSIG` kills a
+    /// process when its parent thread exits.
     pub(super) fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<Child> {
         static STARTER: OnceLock<Sender<Order>> = OnceLock::new();
         let starter = STARTER.get_or_init(|| {
             let (give, orders) = channel::<Order>();
             std::thread::spawn(move || {
                 for (mut command, done) in orders {
-                    // Who asked may be gone.
+                    // The requester may be gone.
                     if let Err(gone) = done.send(command.spawn())
                         && let Ok(mut child) = gone.0
                     {
@@ -67,7 +68,7 @@ impl Launcher {
             });
             give
         });
-        // By the descriptor (fexecve(3)), which the child has until it executes.
+        // Execute through the descriptor (fexecve(3)), which the child has until exec.
         let mut command = Command::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
         command
             .arg0(&self.name)

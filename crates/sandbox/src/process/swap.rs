@@ -1,4 +1,4 @@
-//! A new version of a program takes over.
+//! Hitless replacement of a program by a new version.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,44 +17,44 @@ use super::verdicts::{self, Said};
 use super::vm_feed::{self, VmFeed};
 use crate::control::{ControlError, Maps, Operation};
 
-/// What is to come of a packet in a self-test.
+/// Expected outcome of a self-test packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
-    /// What is done with it.
+    /// Expected decision.
     pub decision: Decision,
-    /// Where a copy goes.
+    /// Expected egress port of a clone.
     pub clone: Option<u32>,
-    /// Its bytes then; none: they are not looked at.
+    /// Expected packet; `None` to ignore its bytes.
     pub packet: Option<Vec<u8>>,
 }
 
-/// Packets, and what has to come of them before a program takes over. Each runs on maps as the program
-/// has them at first, with the changes made.
+/// Self-test of a program before it takes over. Each packet runs on fresh maps with the setup
+/// applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SelfTest {
-    /// Changes.
+    /// Changes to the maps before each packet.
     pub setup: Vec<Operation>,
-    /// Port and bytes of each packet, and what has to come of it.
+    /// Ingress port, bytes and expected outcome of each packet.
     pub packets: Vec<(u32, Vec<u8>, Expected)>,
 }
 
-/// A program that is ready to take over, in a process of its own.
+/// A program that is ready to take over, in its own process.
 #[derive(Debug)]
 pub struct Prepared {
     peer: Box<Peer>,
     object: Arc<[u8]>,
-    /// Nothing has been done yet.
+    /// Journal of the new program, initially empty.
     journal: Journal,
 }
 
 impl Prepared {
-    /// The new program's maps.
+    /// Maps of the new program.
     pub fn maps(&self) -> &[Map] {
         &self.peer.maps
     }
 }
 
-/// Prepares programs, in any thread: packets are not kept waiting meanwhile.
+/// Prepares programs, in any thread, without delaying packets.
 #[derive(Debug, Clone)]
 pub struct Preparer {
     launcher: Launcher,
@@ -64,11 +64,11 @@ pub struct Preparer {
 }
 
 impl Preparer {
-    /// Starts a process with a program, and tests it.
+    /// Starts a process with a program and runs the self-test.
     ///
     /// # Errors
     ///
-    /// It does not start, or fails its test.
+    /// Fails if the process does not start, or if the self-test fails.
     pub fn prepare(&self, object: &[u8], test: &SelfTest) -> Result<Prepared, StartError> {
         let vm = self.vm.as_ref();
         let mut peer = Peer::start(&self.launcher, &self.config, &self.arena, object, vm)?;
@@ -87,7 +87,7 @@ impl Preparer {
                 _ => return Err(StartError::Nonsense),
             }
         }
-        // The program's entries are read here, where no packet waits.
+        // Parse the initial entries here, where no packet is waiting.
         let journal = Journal::new(&peer.maps, object);
         Ok(Prepared { peer: Box::new(peer), object: object.into(), journal })
     }
@@ -118,7 +118,7 @@ fn check(
 }
 
 impl Sandbox {
-    /// What prepares programs for this sandbox.
+    /// Returns a preparer for this sandbox.
     pub fn preparer(&self) -> Preparer {
         Preparer {
             launcher: self.launcher.clone(),
@@ -128,13 +128,14 @@ impl Sandbox {
         }
     }
 
-    /// Lets a new version take over, between two packets: what is on its way is waited for. Maps that
-    /// both versions have (name, kind, sizes of keys and values), and that `carries` says, come over with
-    /// all that is in them; then the changes are made. Returns the version's number.
+    /// Replaces the running program between two packets, after packets in flight have been
+    /// answered. Maps that both versions have (same name, kind, key and value size) and that
+    /// `carries` selects keep their contents. Then `changes` are applied. Returns the new version
+    /// number.
     ///
     /// # Errors
     ///
-    /// What does not work; then the old version runs on as it was.
+    /// Returns the first failure; the old version then continues unchanged.
     pub fn swap(
         &mut self,
         prepared: Prepared,
@@ -142,7 +143,7 @@ impl Sandbox {
         carries: impl Fn(&Map) -> bool,
     ) -> Result<u64, StartError> {
         let Prepared { mut peer, object, mut journal } = prepared;
-        // Deadlines see to it that this ends.
+        // The deadline bounds this loop.
         self.flush();
         while self.flying() > 0 && matches!(self.state, State::Running(_)) {
             self.collect();
@@ -154,7 +155,8 @@ impl Sandbox {
                     let Some(old) = self.same(&map).filter(|_| carries(&map)) else { continue };
                     match self.state {
                         State::Running(_) => self.carry(old, &mut peer, new, &mut journal)?,
-                        // Its tables went with the last process, but not what the next would have.
+                        // The tables are lost with the process; rebuild them from the journal as a
+                        // restart would.
                         _ => self.tell_again(old, &mut peer, new, &mut journal)?,
                     }
                 }
@@ -170,7 +172,7 @@ impl Sandbox {
         Ok(self.version)
     }
 
-    /// The place of a map like this one.
+    /// Index of the corresponding map in the current program.
     fn same(&self, map: &Map) -> Option<u32> {
         let is_same = |other: &Map| {
             (&other.name, other.kind, other.key_size, other.value_size)

@@ -1,4 +1,4 @@
-//! Verdicts as numbers.
+//! Numeric encoding of verdicts.
 
 use crate::outcome::{FaultKind, Verdict};
 
@@ -6,14 +6,14 @@ const ABORT: u32 = 0;
 const DROP: u32 = 1;
 const PASS: u32 = 2;
 const REDIRECT: u32 = 3;
-/// A fault's number is behind this.
+/// Base of the numbers of faults.
 const FAULT: u32 = 16;
 
-/// The kinds of faults, each at the place that is its number less one.
+/// Kinds of faults, each at the index of its number minus one.
 pub(super) const FAULTS: [FaultKind; 5] =
     [FaultKind::Bounds, FaultKind::Meter, FaultKind::Stack, FaultKind::Map, FaultKind::Room];
 
-/// What a process says.
+/// Decoded verdict of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
     Abort,
@@ -23,7 +23,7 @@ pub(super) enum Said {
     Fault(FaultKind),
 }
 
-/// A verdict as a number, and a port.
+/// Encodes a verdict as a number and a port.
 pub(super) fn number(verdict: Verdict) -> (u32, u32) {
     match verdict {
         Verdict::Abort => (ABORT, 0),
@@ -34,7 +34,7 @@ pub(super) fn number(verdict: Verdict) -> (u32, u32) {
     }
 }
 
-/// What numbers mean; none if nothing.
+/// Decodes a verdict; `None` if it is invalid.
 pub(super) fn said(number: u32, port: u32) -> Option<Said> {
     match number {
         ABORT => Some(Said::Abort),

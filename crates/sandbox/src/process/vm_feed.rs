@@ -1,4 +1,4 @@
-//! Reads what a tenant's VM publishes, for the tenant's processes.
+//! Reads the values published by a tenant's VM, for the tenant's processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -11,8 +11,8 @@ use vminfo::{Aged, Ages, Bad, Publication, ReadError, Reader};
 use super::error::StartError;
 use super::readings::Readings;
 
-/// What a tenant's VM publishes in a file, read again and again by a thread of its own: so often and no
-/// more, whatever the VM does. Clones are the same one; the thread ends with the last.
+/// File in which a tenant's VM publishes values, read periodically by a dedicated thread. The VM
+/// cannot influence the rate. Clones share the feed; the thread exits with the last one.
 #[derive(Debug, Clone)]
 pub struct VmFeed(Arc<Shared>);
 
@@ -20,13 +20,13 @@ pub struct VmFeed(Arc<Shared>);
 struct Shared {
     path: PathBuf,
     state: Mutex<State>,
-    /// Something was read, or was not there to be read.
+    /// Signalled after each read, successful or not.
     looked: Condvar,
     thread: OnceLock<Thread>,
 }
 
 impl Drop for Shared {
-    /// The thread ends now, and not when it looks the next time.
+    /// Wakes the thread, so that it exits now instead of after its next read.
     fn drop(&mut self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
@@ -36,30 +36,30 @@ impl Drop for Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last one that could be read.
+    /// Last valid publication.
     said: Option<Publication>,
     ages: Ages,
     status: VmStatus,
-    /// Whether what is there now is nothing that could be read, and will not be.
+    /// True if the current content is invalid and not merely incomplete.
     is_nonsense: bool,
     followers: Vec<Weak<Follower>>,
 }
 
-/// How it stands with what a VM publishes.
+/// Status of a VM's publication.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VmStatus {
-    /// Looks so far.
+    /// Number of reads.
     pub looks: u64,
-    /// Looks at which it was just being written, or at what a writer left that died while it wrote.
+    /// Number of reads during a write, or after a writer died during a write.
     pub torn: u64,
-    /// Looks at which there was something that is no publication. A file that cannot be opened, or in
-    /// which nothing has been written yet, is not counted: it may come.
+    /// Number of reads with invalid content. A missing or empty file is not counted, because it may
+    /// still be filled.
     pub failed: u64,
-    /// Why the last look has read nothing, whatever the reason.
+    /// Error of the last read, of any kind.
     pub why: Option<String>,
-    /// Whether the writer has ended, and said so.
+    /// True if the writer has announced its end.
     pub ended: bool,
-    /// How long ago its last heartbeat was heard. None: nobody has heard one.
+    /// Time since the last heartbeat; `None` if there has been none.
     pub silent: Option<Duration>,
 }
 
@@ -71,8 +71,8 @@ pub(super) struct Follower {
 }
 
 impl VmFeed {
-    /// Reads a file, which need not be there yet, every so often. The first look is on its way when this
-    /// returns.
+    /// Starts to read a file periodically; it need not exist yet. The first read may not have
+    /// finished on return.
     pub fn watch(path: &Path, every: Duration) -> Self {
         let shared = Arc::new(Shared {
             path: path.to_owned(),
@@ -84,7 +84,7 @@ impl VmFeed {
         let mut reader = Reader::new(path);
         let thread = std::thread::spawn(move || {
             while weak.strong_count() > 0 {
-                // Whatever a file system does here, nobody who holds the lock waits for it.
+                // The file system may block here, so do not hold the lock.
                 let read = reader.read();
                 let Some(shared) = weak.upgrade() else { return };
                 shared.heard(read, vminfo::now_ns());
@@ -96,30 +96,30 @@ impl VmFeed {
         Self(shared)
     }
 
-    /// The file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// How it stands.
+    /// Current status.
     pub fn status(&self) -> VmStatus {
         let state = self.0.lock();
         let silent = state.ages.silent_ns(vminfo::now_ns()).map(Duration::from_nanos);
         VmStatus { silent, ..state.status.clone() }
     }
 
-    /// Waits until a heartbeat has been heard, or there is none for so long. Nothing is fresh before the
-    /// first one.
+    /// Waits for a heartbeat for at most `most`. Returns false on timeout. No value is fresh before
+    /// the first heartbeat.
     pub fn listen(&self, most: Duration) -> bool {
         self.0.wait(most, |state| state.ages.is_heard())
     }
 
-    /// The values of some keys now, on the clock of the machine. None: there is no value.
+    /// Current values of some keys, on the host clock; `None` for a key without a value.
     pub fn readings(&self, keys: &[String]) -> Vec<Option<Reading>> {
         self.0.lock().readings(keys)
     }
 
-    /// The same on another clock, on which it is this time now: those that are fresh stay so.
+    /// Current values on another clock, with the current time `now`. Fresh values stay fresh.
     pub fn readings_at(&self, keys: &[String], now: Duration) -> Vec<Option<Reading>> {
         let machine = vminfo::now_ns();
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
@@ -130,12 +130,12 @@ impl VmFeed {
         self.readings(keys).into_iter().map(|reading| reading.map(moved)).collect()
     }
 
-    /// Whether a program can be loaded that reads these keys. Where the VM does not publish yet, or
-    /// publishes no more, they may come.
+    /// Checks if a program that reads these keys can be loaded. Keys may still appear if the VM has
+    /// not yet published or has stopped publishing.
     ///
     /// # Errors
     ///
-    /// Which keys the VM does not publish, and which it does; or that what it publishes cannot be read.
+    /// Returns the missing and the published keys, or the error of reading the publication.
     pub fn check(&self, keys: &[String]) -> Result<(), String> {
         const FIRST: Duration = Duration::from_secs(1);
         self.0.wait(FIRST, |state| state.status.looks > 0);
@@ -161,7 +161,7 @@ impl VmFeed {
         Err(format!("the program reads `{key}`, which the VM does not publish in {path}: {help}"))
     }
 
-    /// Keeps a process's readings up to date, as long as the caller has what is returned.
+    /// Keeps a process's readings up to date while the returned value exists.
     pub(super) fn follow(&self, keys: Vec<String>, readings: Readings) -> Arc<Follower> {
         let follower = Arc::new(Follower { keys, readings: Mutex::new(readings) });
         let mut state = self.0.lock();
@@ -171,11 +171,11 @@ impl VmFeed {
     }
 }
 
-/// Whether there is what a program reads of its tenant's VM.
+/// Checks if the values that a program reads are available.
 ///
 /// # Errors
 ///
-/// There is not.
+/// Fails if they are not.
 pub(super) fn check(feed: Option<&VmFeed>, keys: &[String]) -> Result<(), StartError> {
     match feed {
         _ if keys.is_empty() => Ok(()),
@@ -184,7 +184,7 @@ pub(super) fn check(feed: Option<&VmFeed>, keys: &[String]) -> Result<(), StartE
     }
 }
 
-/// What is said where nobody publishes for a program that reads these keys.
+/// Error message for a program that reads these keys while no publication is configured.
 pub fn no_feed(keys: &[String]) -> String {
     let keys = keys.join(", ");
     format!("the program reads {keys} of its tenant's VM, and nothing says where that publishes")
@@ -209,7 +209,7 @@ impl State {
 }
 
 impl Shared {
-    /// Nothing is left half done by who panics with the lock.
+    /// The state is consistent even after a panic with the lock held.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,12 +228,12 @@ impl Shared {
         true
     }
 
-    /// What cannot be read changes nothing: values know until when they are fresh.
+    /// A failed read leaves the values unchanged; each carries the end of its freshness.
     fn heard(&self, read: Result<Publication, ReadError>, now_ns: u64) {
         let mut state = self.lock();
         state.status.looks += 1;
         state.status.why = None;
-        // What is just being written says nothing of that.
+        // A torn read does not clear the flag.
         state.is_nonsense &= matches!(read, Err(ReadError::Torn));
         match read {
             Ok(said) => {
@@ -244,7 +244,7 @@ impl Shared {
             Err(why) => {
                 match why {
                     ReadError::Torn => state.status.torn += 1,
-                    // It may come.
+                    // The file may still appear or be filled.
                     ReadError::File(_) | ReadError::Bad(Bad::Nothing) => {}
                     ReadError::Bad(_) => {
                         state.status.failed += 1;
@@ -265,7 +265,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    /// A program may ask for every key that a VM can publish, and for no other.
+    /// The compiler accepts the same key names as the publisher.
     #[test]
     fn programs_and_publishers_have_the_same_names() {
         let long = "k".repeat(64);

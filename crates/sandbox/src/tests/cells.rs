@@ -1,4 +1,4 @@
-//! Meters and digests.
+//! Tests of meters and digests.
 
 use p4::cells::{MeterCell, Rates};
 use p4::object::{Digest, helper as number};
@@ -13,7 +13,7 @@ fn fault(code: &[Instruction], maps: &[Map]) -> FaultKind {
     }
 }
 
-/// Asks a meter in the first value of an array for the packet's colour, which is the port.
+/// Executes a meter in the first value of an array; the resulting colour becomes the egress port.
 fn metered(offset: i32, units: i32, colour: i32) -> Vec<Instruction> {
     let mut code = vec![copy(6, 2), one(0x62, 10, 0, -4, 0), copy(2, 10), one(0x07, 2, 0, 0, -4)];
     code.extend(load_map(1, 0));
@@ -55,17 +55,17 @@ fn meters_are_asked() {
         instance.set_time(std::time::Duration::from_secs(10));
     }
     assert!(matches!(run(&mut instances, &[7; 64]).0.verdict, Verdict::Redirect(1)));
-    // A cell is 64 bytes, all within one value.
+    // A cell is 64 bytes and has to be within one value.
     assert_eq!(fault(&metered(9, 10, 1), std::slice::from_ref(&array)), FaultKind::Bounds);
     assert_eq!(fault(&metered(-1, 10, 1), std::slice::from_ref(&array)), FaultKind::Bounds);
     let nowhere = [set(1, 0), set(2, 1), set(3, 1), helper(number::METER), EXIT];
     assert_eq!(fault(&nowhere, &[]), FaultKind::Bounds);
-    // The packet's bytes are no secret, and neither is what this makes of them.
+    // A cell in the packet is allowed: the program may read and write those bytes anyway.
     let packet = [helper(9), copy(1, 0), set(2, 1), set(3, 1), helper(number::METER), EXIT];
     assert!(!matches!(verdict(&packet, &[]), Verdict::Fault(_)));
 }
 
-/// Hands over bytes of the packet.
+/// Emits packet bytes as a digest.
 fn telling(id: i32, length: i32) -> Vec<Instruction> {
     vec![helper(9), copy(2, 0), set(1, id), set(3, length), helper(number::DIGEST), set(0, 1), EXIT]
 }
@@ -91,7 +91,7 @@ fn digests_are_handed_over() {
     }
     run(&mut instances, &[9; 64]);
     assert!(instances.each_mut().iter_mut().all(|instance| instance.digests().len() == 1));
-    // None of this id, of another length, and beyond the packet.
+    // Unknown id, wrong length, and beyond the packet.
     for code in [telling(2, 3), telling(-1, 3), telling(0, 4), telling(0, -1), telling(1, 256)] {
         let mut instances = both(&with_digests(&code));
         let Verdict::Fault(fault) = run(&mut instances, &[7; 64]).0.verdict else { panic!() };

@@ -1,18 +1,18 @@
-//! Memory for packets, with pages on both sides that nobody can touch.
+//! Packet memory between inaccessible guard pages.
 
 use std::ptr::NonNull;
 
 const PAGE: usize = 4096;
-/// What is in the page beside the packet's memory.
+/// Fill byte of the page around the packet's memory.
 const UNTOUCHED: u8 = 0x5c;
 
-/// One page.
+/// One page between two guard pages.
 pub(super) struct Guarded(NonNull<u8>);
 
 impl Guarded {
     pub(super) fn new() -> Self {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: new pages, of which the middle one can be written.
+        // SAFETY: a new mapping, of which the middle page is made writable.
         let begin = unsafe {
             let begin = libc::mmap(std::ptr::null_mut(), 3 * PAGE, libc::PROT_NONE, flags, -1, 0);
             assert_ne!(begin, libc::MAP_FAILED);
@@ -24,13 +24,13 @@ impl Guarded {
         Self(NonNull::new(begin).unwrap())
     }
 
-    /// The page, whose last or first `memory.len()` bytes become `memory`.
+    /// The whole page. `lend` uses its first or last `memory.len()` bytes.
     fn page(&mut self) -> &mut [u8] {
-        // SAFETY: the page is ours.
+        // SAFETY: the page is owned and writable.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr(), PAGE) }
     }
 
-    /// Lends memory with these bytes, at an edge of the page, and says what they are then.
+    /// Passes a copy of `memory` at an edge of the page to a closure, then copies it back.
     pub(super) fn lend<T>(
         &mut self,
         memory: &mut [u8],
@@ -52,7 +52,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the pages that `new` made.
+        // SAFETY: `new` mapped these pages.
         unsafe { libc::munmap(self.0.as_ptr().sub(PAGE).cast(), 3 * PAGE) };
     }
 }

@@ -1,4 +1,5 @@
-//! A whole program that clang compiled (`tests/objects/labels.c`): parser, tables, deparser.
+//! Tests of a complete program compiled by clang (`tests/objects/labels.c`): parser, tables,
+//! deparser.
 
 use p4::object;
 
@@ -6,7 +7,7 @@ use super::*;
 
 const LABELS: &[u8] = include_bytes!("../../tests/objects/labels.o");
 
-/// A packet to an address, behind what is between it and the addresses of Ethernet.
+/// A packet to an address; `between` follows the Ethernet addresses.
 fn packet(between: &[u8], to: [u8; 4]) -> Vec<u8> {
     let mut ipv4 = [0; 28];
     ipv4[0] = 0x45;
@@ -17,7 +18,7 @@ fn packet(between: &[u8], to: [u8; 4]) -> Vec<u8> {
 
 const LABELLED: [u8; 4] = [0x88, 0xb5, 1, 7];
 
-/// An action's number, then a label and a port, or a port.
+/// Value of a table: action number, followed by label and port, or by a port.
 fn action(action: u32, first: u32, second: u32) -> Vec<u8> {
     [action, first, second].iter().flat_map(|number| number.to_ne_bytes()).collect()
 }
@@ -26,7 +27,7 @@ fn route(length: u32, address: [u8; 4]) -> Vec<u8> {
     [length.to_ne_bytes(), address].concat()
 }
 
-/// The program with its tables filled.
+/// The program with filled tables.
 fn filled() -> [Instance; 2] {
     let mut instances = both(&object::read(LABELS).unwrap());
     for instance in &mut instances {
@@ -61,7 +62,7 @@ fn the_longest_route_and_the_default_action_count() {
         default.update(&[0; 4], &action(3, 0, 0)).unwrap();
     }
     assert_eq!(verdict(&mut instances, [10, 0, 0, 1]), Verdict::Drop);
-    // Three packets with one hash, and one with another, or all with one.
+    // Three packets share a hash and one may differ.
     for instance in &mut instances {
         let counters = instance.map("counters").unwrap();
         let number = |value: &[u8]| u64::from_ne_bytes(value.try_into().unwrap());
@@ -97,7 +98,7 @@ fn a_packet_without_headroom_is_moved() {
         let mut buffer = PacketBuffer::new(&mut memory, 0, plain.len()).unwrap();
         assert_eq!(instance.run(&mut buffer, 0).verdict, Verdict::Redirect(5));
         assert_eq!((buffer.start(), buffer.bytes()), (0, packet(&LABELLED, [192, 9, 9, 9])));
-        // And one that has room on neither side is a fault.
+        // A packet without headroom and tailroom is a fault.
         let mut memory = plain.clone();
         let mut buffer = PacketBuffer::new(&mut memory, 0, plain.len()).unwrap();
         assert!(matches!(instance.run(&mut buffer, 0).verdict, Verdict::Fault(_)));

@@ -1,4 +1,4 @@
-//! Programs on packets, with both engines.
+//! Tests that run programs on packets with both engines.
 
 mod cells;
 mod guarded;
@@ -65,7 +65,7 @@ pub(super) fn object(code: &[Instruction], maps: &[Map]) -> Object {
     Object { code: code.to_vec(), functions, maps: maps.to_vec(), keys, ..Object::default() }
 }
 
-/// Instances of a program for both engines.
+/// Creates an instance of a program for each engine.
 pub(super) fn both(object: &Object) -> [Instance; 2] {
     [Engine::Native, Engine::Interpreter].map(|engine| {
         let program = Program::with_engine(object, &Limits::default(), engine).unwrap();
@@ -73,8 +73,8 @@ pub(super) fn both(object: &Object) -> [Instance; 2] {
     })
 }
 
-/// What comes of a packet that has 16 bytes of room on both sides, and what it is then. Both engines
-/// agree.
+/// Runs a packet with 16 bytes of headroom and tailroom; returns the outcome and the resulting
+/// packet. Asserts that both engines agree.
 pub(super) fn run(instances: &mut [Instance; 2], packet: &[u8]) -> (Outcome, Vec<u8>) {
     let results = instances.each_mut().map(|instance| {
         let mut memory = vec![0xee; packet.len() + 32];
@@ -89,7 +89,7 @@ pub(super) fn run(instances: &mut [Instance; 2], packet: &[u8]) -> (Outcome, Vec
     native
 }
 
-/// The verdict on a packet of 64 bytes.
+/// The verdict for a packet of 64 bytes.
 pub(super) fn verdict(code: &[Instruction], maps: &[Map]) -> Verdict {
     run(&mut both(&object(code, maps)), &[7; 64]).0.verdict
 }

@@ -1,4 +1,4 @@
-//! Each instruction (RFC 9669), with values that show where its edges are.
+//! Tests of each instruction (RFC 9669), with boundary values.
 
 use super::*;
 
@@ -14,13 +14,13 @@ const VALUES: [u64; 9] = [
     u64::MAX,
 ];
 
-/// What r0 is behind an instruction that finds `left` in r0 and `right` in r1. Both come from the packet,
-/// where the compiler does not see them, and r0 goes there.
+/// Runs one instruction with `left` in r0 and `right` in r1, and returns r0. Operands and result
+/// are in the packet, so that the compiler cannot fold them.
 fn run_one(instruction: Instruction, left: u64, right: u64) -> u64 {
     let mut code = vec![helper(9), copy(6, 0), one(0x79, 1, 6, 8, 0), one(0x79, 0, 6, 0, 0)];
     code.push(instruction);
     if instruction.jump().is_some() {
-        // 1 if it jumps.
+        // 1 if the jump is taken.
         code.extend([set(0, 0), one(opcode::JUMP, 0, 0, 1, 0), set(0, 1)]);
     }
     code.extend([one(0x7b, 6, 0, 0, 0), EXIT]);
@@ -29,7 +29,7 @@ fn run_one(instruction: Instruction, left: u64, right: u64) -> u64 {
     u64::from_le_bytes(packet[..8].try_into().unwrap())
 }
 
-/// Holds an operation with a register and with a number against what it should be.
+/// Compares an operation, in register and immediate form, with its expected result.
 fn hold(code: u8, wanted: impl Fn(u64, u64) -> u64) {
     for left in VALUES {
         for right in VALUES {
@@ -132,7 +132,7 @@ fn loads_and_stores() {
     let value = 0xf1f2_f3f4_f5f6_f7f8_u64;
     for (size, bits) in [(0x10, 8), (0x08, 16), (0, 32), (0x18, 64)] {
         let low = if bits == 64 { value } else { value & ((1 << bits) - 1) };
-        // In the frame, and in the packet, which has the same bytes.
+        // In the frame, and in the packet with the same bytes.
         for (base, offset) in [(10, -16_i16), (7, 0)] {
             let mut code = vec![helper(9), copy(7, 0)];
             code.extend(load_wide(1, value));
@@ -141,7 +141,7 @@ fn loads_and_stores() {
             code.extend([one(0x7b, 7, 2, 0, 0), EXIT]);
             let (_, packet) = run(&mut both(&object(&code, &[])), &[0xaa; 8]);
             assert_eq!(u64::from_le_bytes(packet.try_into().unwrap()), low);
-            // Registers and numbers are stored; what is beside them stays.
+            // Store registers and immediates; adjacent bytes stay unmodified.
             for (store, stored) in [
                 (one(0x63 | size, base, 1, offset, 0), value),
                 (one(0x62 | size, base, 0, offset, -2), -2_i64 as u64),

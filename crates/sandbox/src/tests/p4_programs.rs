@@ -1,5 +1,5 @@
-//! The programs of `crates/p4`, compiled: their tests pass, and their accesses are where the compiler of
-//! native code expects them.
+//! Tests of the programs in `crates/p4`: their STF tests pass when compiled, and all accesses hit
+//! the region that the compiler predicts.
 
 use super::*;
 use crate::Tested;
@@ -17,7 +17,7 @@ fn no_access_is_looked_up_out_of_line() {
         let [program, test] =
             [path.with_extension("p4"), path.clone()].map(std::fs::read_to_string);
         let checked = p4::check("program.p4", &program.unwrap(), &p4::NoIncludes);
-        // What is too large is the compiler's affair.
+        // Programs that exceed the compiler's limits are tested there.
         let Ok(compiled) = p4::ebpf::compile(&checked.program, &checked.sources) else { continue };
         let program = Program::load(&compiled.object, &Limits::default()).unwrap();
         let made = p4::ebpf::made(&checked.program).unwrap();

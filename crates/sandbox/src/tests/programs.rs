@@ -1,4 +1,4 @@
-//! Programs as people and clang write them.
+//! Tests of programs as written by hand or by clang.
 
 use p4::object::{self, MapKind};
 
@@ -15,12 +15,12 @@ fn fault(code: &[Instruction], maps: &[Map]) -> Fault {
     }
 }
 
-/// Ends with a verdict that says what r0 is: a redirection to that port.
+/// Redirects the packet to the port given by r0, to report r0.
 fn tell_r0() -> [Instruction; 5] {
     [one(0x63, 6, 0, 12, 0), one(0x62, 6, 0, 8, 3), set(0, 1), EXIT, EXIT]
 }
 
-/// What r0 is behind code that finds the metadata in r6.
+/// Runs code that finds the metadata in r6, and returns r0.
 fn answer(code: &[Instruction], maps: &[Map]) -> u32 {
     let all: Vec<_> = [&[copy(6, 2)], code, &tell_r0()].concat();
     match verdict(&all, maps) {
@@ -59,12 +59,12 @@ fn what_clang_writes_runs() {
     let object = object::read(BY_CLANG).unwrap();
     let mut instances = both(&object);
     let packet = [0, 0, 0, 7];
-    // `exact_defaultAction` has no index 3: the others are asked.
+    // `exact_defaultAction` has no index 3, so the other tables are searched.
     assert_eq!(run(&mut instances, &packet).0.verdict, Verdict::Pass);
     for instance in &mut instances {
         instance.map("exact").unwrap().update(&3_u32.to_ne_bytes(), &[0xff; 8]).unwrap();
     }
-    // 0xffffffff + 7 * 3, of which the lower half is not zero.
+    // 0xffffffff + 7 * 3; its lower half is not zero.
     assert_eq!(run(&mut instances, &packet).0.verdict, Verdict::Pass);
     for instance in &mut instances {
         let value = (-21_i64 as u64).to_ne_bytes();
@@ -144,7 +144,7 @@ fn an_endless_loop_ends_at_the_limit() {
 
 #[test]
 fn calls_nest_eight_deep() {
-    // A function that calls itself r1 times, and returns how often.
+    // A function that calls itself r1 times and returns the number of calls.
     let code = |times| {
         let mut object = object(
             &[
@@ -185,14 +185,14 @@ fn heads_grow_and_shrink() {
     let run = |by, packet: &[u8]| run(&mut both(&object(&adjust(by), &[])), packet);
     assert_eq!(run(2, b"abcd"), (run(2, b"abcd").0, b"\x5a\0abcd".to_vec()));
     assert_eq!(run(-2, b"abcd").1, b"\x5ad");
-    // 16 bytes of headroom, and as many of tailroom.
+    // 16 bytes of headroom and 16 bytes of tailroom.
     assert_eq!(run(32, b"abcd").1, [b"\x5a", &[0; 31][..], b"abcd"].concat());
     for by in [33, -5, i32::MIN] {
         let (outcome, packet) = run(by, b"abcd");
         let room = Fault { kind: FaultKind::Room, instruction: 1 };
         assert_eq!((outcome.verdict, &packet[..]), (Verdict::Fault(room), &b"abcd"[..]));
     }
-    // What is cut off cannot be read; how much it was is told.
+    // Truncated bytes are inaccessible; the helper returns their number.
     let cut = [set(2, 10), helper(11)];
     assert_eq!(answer(&cut, &[]), 54);
     let cut = [set(2, 10), helper(11), helper(9), one(0x71, 0, 0, 10, 0)];
@@ -257,7 +257,7 @@ fn helpers_answer() {
 #[test]
 fn maps_are_written_and_read_from_both_sides() {
     let table = map("table", MapKind::Hash, [4, 4, 2]);
-    // The packet's first word is the key, its second the value; the answer is the port.
+    // The first word of the packet is the key, the second the value. The return code is the port.
     let mut code = vec![copy(6, 2), helper(9), copy(7, 0), copy(2, 7), copy(3, 7)];
     code.extend([one(0x07, 3, 0, 0, 4)]);
     code.extend(load_map(1, 0));
@@ -290,7 +290,7 @@ fn maps_of_the_oddest_sizes_work() {
         (MapKind::LpmTrie, [5, 1, 1], vec![0; 5]),
         (MapKind::LpmTrie, [4096, 7, 2], vec![0; 4096]),
     ] {
-        // The key is the packet, and the value is looked at where it begins and beyond its end.
+        // The packet is the key. Reads the last byte of the value, and the byte after it.
         let size = sizes[1] as i16;
         let mut code = vec![helper(9), copy(2, 0), copy(3, 0)];
         code.extend(load_map(1, 0));
@@ -358,7 +358,7 @@ fn what_cannot_be_loaded_is_told() {
     }
     let long = object(&[&vec![set(0, 0); 20_000][..], &[EXIT]].concat(), &[]);
     assert!(load(&long).contains("more than 16384 instructions"), "{}", load(&long));
-    // Functions whose code is all of the others' code.
+    // Functions that share all of their code.
     let mut shared = object(&[EXIT], &[]);
     shared.code.clear();
     for at in 0..2000 {

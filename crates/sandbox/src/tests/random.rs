@@ -1,5 +1,5 @@
-//! Random programs: native code does what the interpreter does, with registers, packets, maps and
-//! faults, and touches nothing else.
+//! Random programs: native code and interpreter agree on registers, packets, maps and faults, and
+//! write nothing else.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::maps::TernaryKey;
 
 const LIMITS: Limits = Limits { instructions: 2000, memory: 1 << 20, code: 1 << 10 };
 
-/// A packet: its memory, where it begins, and its length.
+/// Packets: memory size, offset and length.
 const PACKETS: [(usize, usize, usize); 4] = [(64, 0, 64), (100, 20, 60), (8, 8, 0), (40, 7, 9)];
 
 /// All entries of all maps.
@@ -63,7 +63,7 @@ fn compare(object: &Object, page: &mut Guarded) -> bool {
     true
 }
 
-/// Numbers that follow from a number (xorshift64*).
+/// Pseudo-random numbers (xorshift64*).
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -75,7 +75,7 @@ impl Numbers {
     }
 }
 
-/// As many programs as `KAIDO_PROGRAMS` says; the seed is `KAIDO_SEED`.
+/// Runs `KAIDO_PROGRAMS` random programs with the seed `KAIDO_SEED`.
 fn many(default: u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let programs = number("KAIDO_PROGRAMS").unwrap_or(default);
@@ -109,7 +109,7 @@ fn random_programs_do_the_same_and_no_more() {
     many(100_000);
 }
 
-/// Objects of clang of which some bytes are others: refused, or programs like any others.
+/// Corrupted clang objects are rejected, or run like any other program.
 #[test]
 fn damaged_objects_do_the_same_and_no_more() {
     let mut page = Guarded::new();
@@ -117,7 +117,7 @@ fn damaged_objects_do_the_same_and_no_more() {
     let (mut read, mut run) = (0, 0);
     for _ in 0..3000 {
         let mut bytes = include_bytes!("../../tests/objects/labels.o").to_vec();
-        // Three quarters of the file are its code.
+        // Three quarters of the file are code.
         for _ in 0..1 + numbers.next() % 6 {
             let at = numbers.next() as usize % bytes.len();
             bytes[at] = numbers.next() as u8;
@@ -142,7 +142,7 @@ fn all_shapes_are_programs() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Few programs, but one that fails becomes as short as it can be.
+    /// Few programs, but a failing one is shrunk to a minimal one.
     #[test]
     fn programs_do_the_same_with_both_engines(words in prop::collection::vec(any::<u64>(), 2..40)) {
         prop_assert!(compare(&shaped(&words), &mut Guarded::new()));

@@ -1,14 +1,14 @@
-//! Programs made of random numbers.
+//! Generators of random programs.
 
 use p4::object::Digest;
 use p4::object::helper::{DIGEST, METER};
 
 use super::*;
 
-/// Numbers at which things change.
+/// Boundary values for immediates.
 const NUMBERS: [i32; 20] =
     [0, 1, -1, 2, 3, 7, 8, 15, 16, 24, 31, 63, 64, 255, 512, -8, -512, 4096, i32::MIN, i32::MAX];
-/// Places at the edges of what there is.
+/// Offsets at region boundaries.
 const OFFSETS: [i16; 24] =
     [0, 1, 2, 4, 8, 12, 16, 20, 21, 23, 24, 30, 31, 32, 56, 57, 60, 63, 64, -1, -4, -8, -512, 512];
 
@@ -17,7 +17,7 @@ fn digests() -> Vec<Digest> {
     vec![digest(8), digest(256)]
 }
 
-/// A number taken apart.
+/// A number that is consumed in parts.
 struct Bits(u64);
 
 impl Bits {
@@ -55,7 +55,7 @@ pub(super) fn maps() -> Vec<Map> {
     ]
 }
 
-/// Gives arithmetic an operand that it can have.
+/// Gives an arithmetic instruction a valid operand.
 fn sensible(one: &mut Instruction) {
     one.offset = 0;
     let width = if one.class() == 7 { 64 } else { 32 };
@@ -71,7 +71,7 @@ fn sensible(one: &mut Instruction) {
     }
 }
 
-/// One or more instructions. Jumps lead as far as they say in pieces, not in instructions.
+/// One or more instructions. Jump distances count pieces, not instructions.
 fn piece(word: u64) -> Vec<Instruction> {
     let mut bits = Bits(word);
     let kind = bits.take(16);
@@ -106,7 +106,7 @@ fn piece(word: u64) -> Vec<Instruction> {
             let way = bits.take(12) as i16 - 4;
             vec![one(code | class | from_register, destination, source, way, bits.number())]
         }
-        // A map's helper, with keys and values in the frame.
+        // A map helper, with key and value in the frame.
         10 | 11 => {
             let mut all = load_map(1, bits.take(4) as i32).to_vec();
             let key = -(8 * bits.take(8) as i32) - 8;
@@ -120,7 +120,7 @@ fn piece(word: u64) -> Vec<Instruction> {
             }
             all
         }
-        // The key where an array's index is, so that something is found.
+        // Store a valid array index at a key's location, so that some lookups hit.
         12 => vec![one(0x62, 10, 0, -8 - 8 * bits.take(8) as i16, bits.take(4) as i32)],
         13 => match bits.take(9) {
             0 => vec![set(2, bits.take(40) as i32 - 20), helper(8), copy(6, 0)],
@@ -129,11 +129,11 @@ fn piece(word: u64) -> Vec<Instruction> {
                 vec![copy(1, 10), one(0x07, 1, 0, 0, -16), set(2, bits.take(18) as i32), helper(6)]
             }
             3 => vec![helper([5, 7][bits.take(2) as usize])],
-            // Keys and parts that there are, and others.
+            // Valid and invalid keys and parts.
             4 => vec![set(1, bits.take(4) as i32), set(2, bits.take(4) as i32), helper(20)],
-            // With whatever registers hold.
+            // A helper with arbitrary register contents.
             5 => vec![helper([1, 2, 3, 4, 6, 8, 11, 20, METER, DIGEST][bits.take(10) as usize])],
-            // A meter in the frame, in a value or at the end of either.
+            // A meter in the frame, in a value, or at the end of either.
             6 => {
                 let (base, at) = [(10, -64), (10, -63), (8, 0), (6, 0)][bits.take(4) as usize];
                 let units = set(2, bits.take(100) as i32 - 2);
@@ -148,7 +148,7 @@ fn piece(word: u64) -> Vec<Instruction> {
             }
             _ => vec![helper(9), copy(6, 0)],
         },
-        // Pointers here and there.
+        // Spill and move pointers.
         14 => match bits.take(4) {
             0 => vec![copy(destination, [6, 7, 8, 10][bits.take(4) as usize])],
             1 => vec![one(
@@ -175,8 +175,8 @@ fn piece(word: u64) -> Vec<Instruction> {
     }
 }
 
-/// A program whose instructions make sense, most of them: its first half is the first function, the
-/// other one that it can call. All registers are in the frame at the end.
+/// A mostly well-formed program: the first half is the main function, the second half is a function
+/// that it calls. Stores all registers in the frame at the end.
 pub(super) fn shaped(words: &[u64]) -> Object {
     let mut code = vec![copy(7, 2), helper(9), copy(6, 0)];
     code.extend([one(0x62, 10, 0, -4, 1), copy(2, 10), one(0x07, 2, 0, 0, -4)]);
@@ -192,7 +192,7 @@ pub(super) fn shaped(words: &[u64]) -> Object {
     let mut calls = Vec::new();
     body(&mut code, called, &mut calls);
     code.push(EXIT);
-    // Calls of the second function go to itself.
+    // Calls in the second function are recursive.
     for (at, one) in code.iter_mut().enumerate() {
         if one.opcode == opcode::CALL && one.source == callee::LOCAL {
             one.immediate = start as i32 - at as i32 - 1;
@@ -221,7 +221,7 @@ fn body(code: &mut Vec<Instruction>, words: &[u64], jumps: &mut Vec<(usize, usiz
     }
 }
 
-/// Any instructions, of opcodes that there are, most of them.
+/// Mostly valid opcodes with arbitrary operands.
 pub(super) fn wild(words: &[u64]) -> Object {
     let mut code: Vec<Instruction> = Vec::new();
     let mut starts = Vec::new();
@@ -238,7 +238,7 @@ pub(super) fn wild(words: &[u64]) -> Object {
         };
         let (destination, source) = (bits.take(11) as u8, bits.take(11) as u8);
         let mut new = one(opcode, destination, source, bits.offset(), bits.number());
-        // Some are left as they are: most of them are refused.
+        // A few stay unmodified; most of those are rejected.
         if bits.take(64) > 0 {
             match new.class() {
                 _ if new.is_wide() => {
@@ -267,7 +267,7 @@ pub(super) fn wild(words: &[u64]) -> Object {
     }
     starts.push(code.len());
     code.push(EXIT);
-    // Jumps and calls lead to instructions.
+    // Make jumps and calls land on instructions.
     for at in &starts {
         let one = &mut code[*at];
         let to = starts[one.offset.unsigned_abs() as usize % starts.len()] as i64 - *at as i64 - 1;

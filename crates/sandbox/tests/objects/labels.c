@@ -1,5 +1,5 @@
-// A label switch, written as p4c's uBPF back end writes programs: headers are bytes on the stack, tables
-// have an action as a tagged union and an array with their default action, the deparser moves the head.
+// A label switch in the style of p4c's uBPF back end: headers are bytes on the stack, tables have a
+// tagged union of actions and an array for the default action, and the deparser moves the head.
 // clang -O2 -target bpf -c labels.c -o labels.o
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -44,7 +44,7 @@ static u32 (*hash)(const void *bytes, u64 length) = (void *)6;
 static u8 *(*adjust_head)(void *context, int by) = (void *)8;
 static u8 *(*packet_data)(void *context) = (void *)9;
 
-// A header of 14 bytes, and what may follow it: type 0x88b5 has a label and the type behind it.
+// Ethernet header of 14 bytes and optional headers: type 0x88b5 has a label and the next type.
 struct headers {
     u8 ethernet[14];
     u16 label, type;

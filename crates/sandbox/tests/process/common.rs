@@ -1,4 +1,4 @@
-//! Programs, sandboxes, and traffic through them.
+//! Test programs, sandboxes, and traffic through them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,17 +26,17 @@ fn object(code: Vec<Instruction>, maps: Vec<Map>) -> Vec<u8> {
     p4::object::write(&Object { code, maps, functions, ..Object::default() }).expect("an object")
 }
 
-/// Lets everything pass.
+/// Passes all packets.
 pub(crate) fn pass() -> Vec<u8> {
     object(vec![one(0xb7, 0, 0, 0, 1), EXIT], vec![])
 }
 
-/// Drops everything.
+/// Drops all packets.
 pub(crate) fn drop_all() -> Vec<u8> {
     object(vec![one(0xb7, 0, 0, 0, 0), EXIT], vec![])
 }
 
-/// Sends everything to a port, and a copy to the next.
+/// Redirects all packets to a port, and clones them to the next port.
 pub(crate) fn redirect(port: i32) -> Vec<u8> {
     let code = vec![
         one(0x62, 2, 0, 12, port),
@@ -49,22 +49,22 @@ pub(crate) fn redirect(port: i32) -> Vec<u8> {
     object(code, vec![])
 }
 
-/// Runs without end.
+/// Never terminates.
 pub(crate) fn endless() -> Vec<u8> {
     object(vec![one(opcode::JUMP, 0, 0, -1, 0), EXIT], vec![])
 }
 
-/// Says that it cannot go on.
+/// Aborts.
 pub(crate) fn abort() -> Vec<u8> {
     object(vec![one(0x62, 2, 0, 8, 0), one(0xb7, 0, 0, 0, 1), EXIT], vec![])
 }
 
-/// Reads at address 0.
+/// Reads address 0.
 pub(crate) fn wild() -> Vec<u8> {
     object(vec![one(0xb7, 1, 0, 0, 0), one(0x61, 0, 1, 0, 0), EXIT], vec![])
 }
 
-/// Counts in an array of one number, and passes; a hash and a ternary map beside it.
+/// Counts packets in an array of one value and passes them; also has a hash map and a ternary map.
 pub(crate) fn counting(version: i32) -> Vec<u8> {
     let map = |name: &str, kind, key_size| Map {
         name: name.to_owned(),
@@ -96,7 +96,7 @@ pub(crate) fn counting(version: i32) -> Vec<u8> {
     object(code, maps)
 }
 
-/// Lets everything pass, and has a map of two places and a ternary one of eight, with entries.
+/// Passes all packets; has a map of two entries and a ternary map of eight, with initial entries.
 pub(crate) fn filled(entries: Vec<Entry>) -> Vec<u8> {
     let map = |name: &str, kind, key_size, max_entries| Map {
         name: name.to_owned(),
@@ -111,24 +111,24 @@ pub(crate) fn filled(entries: Vec<Entry>) -> Vec<u8> {
     p4::object::write(&object).expect("an object")
 }
 
-/// An entry of the first of these maps.
+/// An entry of the map of two.
 pub(crate) fn of_two(key: u8, value: u8) -> Entry {
     Entry { map: 0, key: Key::Bytes(vec![key]), value: vec![value; 8] }
 }
 
-/// An entry of the second, for this word alone, and of one priority with all others.
+/// An entry of the ternary map, for exactly this word; all entries have the same priority.
 pub(crate) fn of_rules(word: u64, value: u8) -> Entry {
     let word = p4::object::WordRange { mask: u64::MAX, from: word, to: word };
     Entry { map: 1, key: Key::Words(vec![word], 5), value: vec![value; 8] }
 }
 
-/// An entry goes.
+/// Operation that deletes an entry.
 pub(crate) fn delete(entry: &Entry) -> Operation {
     Operation::Delete { map: entry.map, key: entry.key.clone() }
 }
 
-/// Sends packets to the port that is the value of a key of the VM's, if that is fresh, and drops them if
-/// it is not.
+/// Redirects packets to the port that the VM publishes under a key. Drops them if the value is
+/// stale or missing.
 pub(crate) fn by_vm(key: &str) -> Vec<u8> {
     let get = |part| [one(0xb7, 1, 0, 0, 0), one(0xb7, 2, 0, 0, part)];
     let mut code = vec![one(0xbf, 6, 2, 0, 0)];
@@ -141,12 +141,12 @@ pub(crate) fn by_vm(key: &str) -> Vec<u8> {
     p4::object::write(&object).expect("an object")
 }
 
-/// The program that tenants' processes are.
+/// Launcher for the `kaido-sandbox` binary.
 pub(crate) fn launcher() -> Launcher {
     Launcher::of(env!("CARGO_BIN_EXE_kaido-sandbox").as_ref(), [""; 0]).expect("it is built")
 }
 
-/// A sandbox with a program. Patient: other tests run beside it.
+/// Starts a sandbox with a program. Its timeouts are generous, because other tests run in parallel.
 pub(crate) fn sandbox(object: &[u8], config: Config) -> Sandbox {
     let arena = Arc::new(Arena::new(FRAMES, FRAME).expect("memory"));
     Sandbox::start(launcher(), config, arena, object).expect("it starts")
@@ -160,7 +160,7 @@ pub(crate) fn packet(slot: u32) -> Packet {
     Packet { slot, start: 256, length: 64, port: 3, at: None }
 }
 
-/// Gives packets to a sandbox without a pause, and looks that each gets one answer.
+/// Traffic generator that keeps all frames in flight and checks that each packet gets one answer.
 pub(crate) struct Traffic {
     flying: Vec<bool>,
     pub(crate) answered: u64,
@@ -172,7 +172,7 @@ impl Traffic {
         Self { flying: vec![false; FRAMES as usize], answered: 0, answers: Vec::new() }
     }
 
-    /// Submits what can be, and takes the answers that there are.
+    /// Submits a packet in every free frame, and takes available answers.
     pub(crate) fn step(&mut self, sandbox: &mut Sandbox) -> &[Answer] {
         for slot in 0..FRAMES {
             if !self.flying[slot as usize] {
@@ -195,7 +195,7 @@ impl Traffic {
         &self.answers
     }
 
-    /// Takes all answers that are still to come.
+    /// Waits for all outstanding answers.
     pub(crate) fn drain(&mut self, sandbox: &mut Sandbox) {
         sandbox.flush();
         until("all answers", || {
@@ -210,7 +210,7 @@ impl Traffic {
     }
 }
 
-/// Waits for something, ten seconds at most.
+/// Waits for a condition, for at most ten seconds.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! Tables of a program in a process of its own.
+//! Tests of control-plane access to the tables of a sandboxed program.
 
 use p4::object::{Entry, Key};
 use sandbox::{ControlError, MapError, Maps, Operation};
@@ -40,7 +40,8 @@ fn batches_are_made_as_a_whole_and_read_in_pieces() {
     assert!(sandbox.status().process.is_some(), "it still runs");
 }
 
-/// What the program has counted is what went through; and tables change between packets.
+/// The program's counter equals the number of packets, and table changes take effect between
+/// packets.
 #[test]
 fn counters_are_read_while_packets_fly() {
     let mut sandbox = sandbox(&counting(1), patient());

@@ -1,4 +1,4 @@
-//! Counters, meters and digests of a program in a process of its own.
+//! Tests of counters, meters and digests of a sandboxed program.
 
 use p4::cells::{Count, MeterCell, Rates};
 use p4::ebpf::Compiled;
@@ -8,7 +8,8 @@ use sandbox::{Digest, Maps, Operation};
 
 use super::common::*;
 
-/// A program that counts by port and by entry, meters, and tells of each packet `times` over.
+/// A program with counters by port and by entry and a meter, which emits `times` digests per
+/// packet.
 fn compiled(version: u32, times: usize) -> Compiled {
     let text = format!(
         "#include <kaido.p4>
@@ -61,8 +62,7 @@ fn count(sandbox: &mut sandbox::process::Sandbox, index: u32) -> Count {
     Count::from_bytes(&value.expect("a cell")).expect("a count")
 }
 
-/// What counters have counted stays when another version takes over, and so do meters: those of
-/// arrays, and those of entries.
+/// A new version inherits the state of counters and meters, both indexed and direct ones.
 #[test]
 fn cells_are_carried_over() {
     let (first, second) = (compiled(1, 1), compiled(2, 1));
@@ -121,8 +121,8 @@ fn digests_come_in_their_order() {
     assert_eq!((counters.digests, counters.excess_digests, counters.lost_digests), (200, 0, 0));
 }
 
-/// A program that says more than anybody listens to loses what is too much; its packets have their
-/// verdicts all the same.
+/// A program that exceeds its digest rate loses the excess digests, but its packets still get their
+/// verdicts.
 #[test]
 fn a_flood_of_digests_is_dropped_and_counted() {
     let digests = sandbox::process::DigestRate { rate: 1, burst: 500 };
@@ -142,7 +142,7 @@ fn a_flood_of_digests_is_dropped_and_counted() {
     });
     let counters = sandbox.counters();
     let fetched = sandbox.digests().len() as u64;
-    // So many at once, and one a second.
+    // The burst size, and one more per second.
     assert!((500..600).contains(&fetched), "{fetched}");
     assert_eq!(counters.digests, fetched + counters.excess_digests, "{counters:?}");
     assert_eq!(counters.digests + counters.lost_digests, counters.passed * 100, "{counters:?}");

@@ -1,4 +1,4 @@
-//! Programs that break their limits, and objects that are none.
+//! Tests of programs that exceed limits, and of invalid objects.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn what_is_no_program_is_refused_in_words() {
     assert!(matches!(started, Err(StartError::Ended(_) | StartError::NotReady(_))), "{started:?}");
 }
 
-/// How a process is scheduled (`SCHED_OTHER`, `SCHED_IDLE`), as proc(5) has it.
+/// Scheduling policy of a process (`SCHED_OTHER`, `SCHED_IDLE`), from proc(5).
 fn scheduled(process: u32) -> i32 {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it is there");
     let (_, behind) = text.rsplit_once(") ").expect("a name in brackets");

@@ -1,4 +1,4 @@
-//! What a tenant's process cannot do.
+//! Tests of the isolation of a sandbox process.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -31,7 +31,7 @@ fn the_process_has_no_rights_and_filtered_calls() {
     assert!(!user.split_whitespace().any(|id| id == "0"), "{user}");
 }
 
-/// As root the process can be looked into.
+/// Only root may inspect the process.
 #[test]
 fn root_the_process_has_two_files_and_its_own_namespaces() {
     let sandbox = sandbox(&pass(), patient());
@@ -54,7 +54,7 @@ fn root_the_process_has_two_files_and_its_own_namespaces() {
     assert_eq!(root, 0);
 }
 
-/// What a file of the process's groups holds, if there is one.
+/// Contents of a file in the process's control groups, if it exists.
 fn of_group(process: u32, file: &str) -> Option<String> {
     let read = |file: &str| std::fs::read_to_string(file).expect("procfs");
     let (groups, mounts) = (read(&format!("/proc/{process}/cgroup")), read("/proc/self/mounts"));
@@ -111,7 +111,7 @@ fn packets_of_one_sandbox_are_not_shown_to_another() {
     Sandbox::start(launcher(), patient(), arena, &pass()).expect("it is free");
 }
 
-/// What lies under the program's name when a process is started again is not what is started.
+/// A restart uses the original executable, not the one that now has its path.
 #[test]
 fn an_upgrade_in_place_changes_no_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,14 +125,14 @@ fn an_upgrade_in_place_changes_no_process() {
     assert!(sandbox.status().process.is_some());
 }
 
-/// Not a test: what `no_other_call_gets_through` runs in a process of its own.
+/// Not a test: `no_other_call_gets_through` runs this in a child process.
 #[test]
 #[ignore = "ends its process"]
 fn jailed() {
     let Ok(what) = std::env::var("KAIDO_JAILED") else { return };
     sandbox::process::filtered().expect("a filter");
     let path = c"/etc/passwd".as_ptr();
-    // SAFETY: these calls touch no memory of this process but a path and an address that are there.
+    // SAFETY: these calls access only a path and an address that outlive them.
     unsafe {
         match what.as_str() {
             "nothing" => {}

@@ -1,4 +1,4 @@
-//! Processes that end, or stand still.
+//! Tests of processes that exit or are stopped.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn signal(sandbox: &Sandbox, signal: Signal) {
     kill(Pid::from_raw(process as i32), signal).expect("it is there");
 }
 
-/// A process is killed in the midst of its traffic, again and again, at other moments each time.
+/// Kills the process during traffic, repeatedly and at random times.
 #[test]
 fn every_packet_has_one_answer_whenever_the_process_is_killed() {
     let mut sandbox = sandbox(&pass(), hardy());
@@ -71,7 +71,7 @@ fn a_process_that_stands_still_is_replaced() {
     traffic.drain(&mut sandbox);
 }
 
-/// Who fails too often is evicted: then every packet is answered at once.
+/// A program that fails too often is evicted; every packet then gets an immediate answer.
 #[test]
 fn who_fails_too_often_is_evicted() {
     let mut config = hardy();
@@ -98,7 +98,7 @@ fn who_fails_too_often_is_evicted() {
     assert_eq!((answers[0].reason, sandbox.counters().evicted), (Reason::Evicted, before + 1));
 }
 
-/// What the control plane did is done again in the next process.
+/// Table changes are replayed to the next process.
 #[test]
 fn tables_are_told_again() {
     use p4::object::{Entry, Key};
@@ -110,7 +110,7 @@ fn tables_are_told_again() {
     };
     let batch: Vec<_> = (0..3000).map(put).collect();
     sandbox.apply(&batch).unwrap();
-    // A part of an entry that was put in, and one of an array, which the program has by itself.
+    // A part of an inserted entry, and a part of an array's initial entry.
     let part =
         |map, number| Operation::Write { map, key: key(number), at: 6, bytes: vec![0xaa, 0xbb] };
     sandbox.apply(&[Operation::Delete { map: 1, key: key(7) }, part(1, 8), part(0, 0)]).unwrap();
@@ -125,7 +125,8 @@ fn tables_are_told_again() {
     assert_eq!(sandbox.get(0, &key(0)).unwrap(), Some(vec![0, 0, 0, 0, 0, 0, 0xaa, 0xbb]));
 }
 
-/// So is what went to make room for others, in its order: also what the program has by itself.
+/// Deletions that made room for other entries, including those of initial entries, are replayed in
+/// order.
 #[test]
 fn a_full_table_is_told_again() {
     use sandbox::{Maps, Operation};

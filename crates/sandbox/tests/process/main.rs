@@ -1,4 +1,4 @@
-//! Programs in processes of their own.
+//! Integration tests of sandbox processes.
 
 mod common;
 mod control;

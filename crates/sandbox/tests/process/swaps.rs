@@ -1,4 +1,4 @@
-//! New versions take over.
+//! Tests of program swaps.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ fn count(sandbox: &mut sandbox::process::Sandbox) -> u64 {
     u64::from_ne_bytes(value.try_into().expect("eight bytes"))
 }
 
-/// A hundred versions, traffic all the while: no packet without a verdict, none uncounted, and the
-/// tables stay.
+/// A hundred swaps during traffic: each packet has a verdict and is counted, and table contents
+/// persist.
 #[test]
 fn no_packet_is_lost_in_a_hundred_swaps() {
     let mut sandbox = sandbox(&counting(0), patient());
@@ -83,7 +83,7 @@ fn what_fails_leaves_the_old_version() {
     assert!(sandbox.maps().is_empty());
 }
 
-/// What is not carried begins anew, and what has another shape.
+/// Maps that are not carried, or have a different shape, start empty.
 #[test]
 fn maps_are_carried_by_choice() {
     let mut sandbox = sandbox(&counting(0), patient());
@@ -97,7 +97,7 @@ fn maps_are_carried_by_choice() {
     assert_eq!(count(&mut sandbox), 0);
 }
 
-/// A new version takes over also where there is no process at the moment, with what the last was told.
+/// A swap also succeeds without a running process, with the journal of the last one.
 #[test]
 fn what_was_told_outlives_a_process_that_is_gone() {
     let back_off = BackOff { first: Duration::from_secs(3600), ..BackOff::default() };
@@ -120,8 +120,8 @@ fn what_was_told_outlives_a_process_that_is_gone() {
     traffic.drain(&mut sandbox);
 }
 
-/// Tables are the same after a swap, whether there was a process or not: both versions have entries by
-/// themselves.
+/// Table contents after a swap do not depend on a running process. Both versions have initial
+/// entries.
 #[test]
 fn what_is_carried_does_not_depend_on_a_process() {
     let back_off = BackOff { first: Duration::from_secs(3600), ..BackOff::default() };
@@ -129,7 +129,7 @@ fn what_is_carried_does_not_depend_on_a_process() {
     let second = [of_two(4, 2), of_two(5, 2), of_rules(7, 2), of_rules(2, 2)];
     let carried = |is_gone: bool| {
         let mut sandbox = sandbox(&filled(first.to_vec()), Config { back_off, ..patient() });
-        // The old version has neither of the last two by itself: of them there is nothing to be told.
+        // The last two are not initial entries of the old version, so they leave no operation.
         let came = [of_two(4, 1), of_rules(7, 1)];
         let mut batch = vec![delete(&first[0])];
         for entry in came {

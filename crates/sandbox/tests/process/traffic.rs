@@ -1,4 +1,4 @@
-//! Packets and verdicts.
+//! Tests of packets and verdicts.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn packets_come_back_with_verdicts() {
     }
 }
 
-/// Both sides sleep and wake each other.
+/// With a spin time of zero, both sides sleep and wake each other.
 #[test]
 fn who_sleeps_is_woken() {
     let spin = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! What a tenant's VM publishes, read by the tenant's program in its process.
+//! Tests of VM values read by a sandboxed program.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use vminfo::{Key, Unit, Writer};
 use super::common::*;
 
 const EVERY: Duration = Duration::from_millis(1);
-/// How long values are fresh: longer than any pause of a busy machine, where they are to stay so.
+/// Freshness limit longer than any pause of a busy machine, for values that have to stay fresh.
 const LONG: Duration = Duration::from_secs(600);
 
 struct Bed {
@@ -42,7 +42,7 @@ impl Bed {
     }
 }
 
-/// What comes of a packet now.
+/// Decision for a packet now.
 fn decision(sandbox: &mut Sandbox) -> Decision {
     sandbox.submit(packet(0)).expect("a free frame");
     sandbox.flush();
@@ -58,7 +58,7 @@ fn becomes(sandbox: &mut Sandbox, wanted: Decision) {
     until(&format!("{wanted:?}"), || decision(sandbox) == wanted);
 }
 
-/// The same while the VM gives signs of life.
+/// Waits for a decision while the VM sends heartbeats.
 fn becomes_with(writer: &mut Writer, value: u64, sandbox: &mut Sandbox) {
     let wanted = Decision::Redirect(value as u32);
     until(&format!("{wanted:?}"), || {
@@ -71,17 +71,17 @@ fn becomes_with(writer: &mut Writer, value: u64, sandbox: &mut Sandbox) {
 #[test]
 fn a_program_sees_what_its_vm_publishes_and_is_told_when_it_is_stale() {
     let bed = bed();
-    // The VM has not begun: there is nothing, and the program is told.
+    // The VM has not started: there is no value, and the program sees it as missing.
     let mut sandbox = bed.start(&by_vm("port")).unwrap();
     assert_eq!(decision(&mut sandbox), Decision::Drop);
     let mut writer = bed.writer("port", LONG);
     becomes_with(&mut writer, 7, &mut sandbox);
     becomes_with(&mut writer, 4_000_000_000, &mut sandbox);
-    // It ends.
+    // The VM stops.
     drop(writer);
     becomes(&mut sandbox, Decision::Drop);
     assert!(bed.feed.status().ended);
-    // It begins again, and has the key elsewhere.
+    // The VM restarts with the key at a different index.
     let mut writer = Writer::create(&bed.path).unwrap();
     for name in ["first", "port"] {
         writer.add(Key::new(name, Unit::Number, LONG).unwrap()).unwrap();
@@ -92,7 +92,7 @@ fn a_program_sees_what_its_vm_publishes_and_is_told_when_it_is_stale() {
         decision(&mut sandbox) == Decision::Redirect(5)
     });
     drop(writer);
-    // It begins without the key.
+    // The VM restarts without the key.
     let mut writer = bed.writer("other", LONG);
     until("the key is gone", || {
         writer.beat().unwrap();
@@ -101,7 +101,7 @@ fn a_program_sees_what_its_vm_publishes_and_is_told_when_it_is_stale() {
     assert_eq!((sandbox.counters().policy, sandbox.counters().lies), (0, 0));
 }
 
-/// The writer is there and says nothing more, as one that was killed; its memory stays as it was.
+/// The writer is silent, as after a kill; its memory is unchanged.
 #[test]
 fn values_of_a_vm_that_is_silent_become_stale() {
     let bed = bed();
@@ -109,7 +109,7 @@ fn values_of_a_vm_that_is_silent_become_stale() {
     let mut sandbox = bed.start(&by_vm("port")).unwrap();
     becomes_with(&mut writer, 9, &mut sandbox);
     becomes(&mut sandbox, Decision::Drop);
-    // Heartbeats alone make no value young.
+    // Heartbeats alone do not refresh a value.
     (0..50).for_each(|_| {
         writer.beat().unwrap();
         assert_eq!(decision(&mut sandbox), Decision::Drop);
@@ -124,7 +124,7 @@ fn whatever_a_vm_writes_harms_nobody() {
     let mut sandbox = bed.start(&by_vm("port")).unwrap();
     becomes_with(&mut writer, 3, &mut sandbox);
     drop(writer);
-    // Until then the last value is fresh.
+    // The last value stays fresh until then.
     until("its end is heard", || bed.feed.status().ended);
     let good = std::fs::read(&bed.path).unwrap();
     let mut odd = good.clone();
@@ -167,7 +167,7 @@ fn processes_that_come_later_read_as_well() {
         sandbox.counters().restarts == 1
     });
     assert_eq!(decision(&mut sandbox), Decision::Redirect(4));
-    // A new version reads something else, and has it from its first packet on.
+    // A new version reads other keys, and has their values from its first packet on.
     writer.add(Key::new("new", Unit::Number, LONG).unwrap()).unwrap();
     writer.set_value(1, 6);
     until("it is published", || {
@@ -202,7 +202,7 @@ fn what_the_vm_does_not_publish_is_told_at_load() {
         }
         other => panic!("{other:?}"),
     }
-    // Of another version: nobody knows what it publishes.
+    // An unknown version: its keys cannot be determined.
     drop(writer);
     let mut bytes = std::fs::read(&bed.path).unwrap();
     bytes[vminfo::layout::header::VERSION] = 2;

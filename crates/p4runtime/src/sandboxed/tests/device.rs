@@ -1,4 +1,4 @@
-//! What else a program has: default actions, value sets, registers of structs, packets with metadata.
+//! Tests of default actions, value sets, struct registers, and packet metadata.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +104,7 @@ impl Bench {
         Change::Insert(Entry { table, key: Arc::new(key), call, direct })
     }
 
-    /// What becomes of a packet.
+    /// The resulting packet.
     fn gives(&self, a: u8, b: u8) -> Vec<u8> {
         let left = self.plane.packet(1, &[a, b, 0, 0], Some(Duration::ZERO)).unwrap();
         let [(1, packet)] = &left[..] else { panic!("{left:?}") };
@@ -200,7 +200,7 @@ fn registers_are_written_read_and_carried_over() {
     assert_eq!(bench.device.registers(pairs, 0..3).unwrap(), vec![zero; 3]);
 }
 
-/// p4info may say that there are headers in a register, and nothing in the program is like that.
+/// p4info may describe a register of headers that the program does not have.
 #[test]
 fn a_register_without_a_map_has_none_of_another() {
     const HEADERS: u32 = 0x1600_00ff;
@@ -241,11 +241,11 @@ async fn packets_come_and_go_with_their_ports() {
     let there = bench.insert(1, port(255));
     assert_eq!(bench.device.apply(&[there], false), [Ok(())]);
     let said = |by: [u8; 2]| vec![(4, values::Bits::from(by))];
-    // By the port that it says, to the control plane by an entry.
+    // Sent out of the port in the metadata; a table entry redirects it to the CPU port.
     let out = Packet { payload: vec![1, 1, 0, 0], metadata: said([0, 3]) };
     bench.device.send(out.clone()).unwrap();
     assert_eq!(events.try_recv(), Ok(Event::Packet(out)));
-    // By the control plane's own, and back since it passes.
+    // Sent out of the CPU port; it returns because the program passes it.
     let out = Packet { payload: vec![1, 2, 0, 0], metadata: said([0, 255]) };
     bench.device.send(out).unwrap();
     let back = Packet { payload: vec![1, 2, 0, 5], metadata: said([0, 255]) };

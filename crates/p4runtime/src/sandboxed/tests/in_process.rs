@@ -1,4 +1,4 @@
-//! Programs without a process of their own: their exact faults, and no wait.
+//! Runs programs in this process, which gives exact faults and no delays.
 
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use crate::device::Refused;
 use crate::sandboxed::plane::ROOM;
 use crate::sandboxed::{Health, Ran, Runner, Running, Verdict};
 
-/// Runs programs in this process, which tests alone may: what a program is made of is trusted here.
+/// Runs programs in this process; only for tests, because it trusts the programs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InProcess {
-    /// What a program may take.
+    /// Resource limits of a program.
     pub(super) limits: Limits,
-    /// What the tenant's VM publishes. It is read when a program is loaded, and then stays: the times of
-    /// packets may be others than the machine's. Values that are fresh then are, whenever packets come.
+    /// Values published by the tenant's VM. They are read when a program is loaded and do not
+    /// change, because packet times may differ from the host time. Values that are fresh then stay
+    /// fresh.
     pub(super) vm: Option<VmFeed>,
 }
 
@@ -63,7 +64,7 @@ impl Running for Instance {
         Self::digests(self)
     }
 
-    /// It has no process of its own, and cannot fail.
+    /// There is no separate process that could fail.
     fn health(&mut self) -> Health {
         Health::default()
     }

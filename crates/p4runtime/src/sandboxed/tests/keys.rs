@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! Tests that written entries are read back unchanged.
 
 use p4::ir::MatchKind;
 use p4::layout::{Direct, KeyPart, Leaf, TableMaps};
@@ -8,7 +8,7 @@ use crate::device::{Call, Key, Match};
 use crate::sandboxed::layouts::TableAt;
 use crate::values::{self, Bits};
 
-/// A value of this width, of any bytes.
+/// A value of this width from arbitrary bytes.
 fn value(width: u32, bytes: &[u8]) -> Bits {
     let mut all = bytes.to_vec();
     all.resize(width.div_ceil(8) as usize, 0);
@@ -98,7 +98,7 @@ proptest! {
         prop_assert_eq!((default.map, &default.value), (2, &entry.value));
     }
 
-    /// Bytes of others are an entry or none, and no panic.
+    /// Arbitrary map bytes decode to an entry or to nothing, without a panic.
     #[test]
     fn any_bytes_are_read(
         kinds in kinds(),

@@ -1,4 +1,4 @@
-//! Entries are the same here, in maps, and for the interpreter.
+//! Tests that entries have the same effect through P4Runtime, in maps, and in the interpreter.
 
 mod device;
 mod in_process;

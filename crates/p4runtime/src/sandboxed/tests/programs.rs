@@ -1,5 +1,5 @@
-//! The programs of `crates/p4`: with entries put in as P4Runtime does, packets meet what they meet in
-//! the interpreter.
+//! Tests of the programs in `crates/p4`: with entries written through P4Runtime, packets have the
+//! same outcome as in the interpreter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::sandboxed::{Plane, Running, Sandboxed};
 use crate::types::Type;
 use crate::values::{self, Bits};
 
-/// A device under a test of packets.
+/// A device driven by an STF test.
 struct Driven {
     made: Elaborated,
     pipeline: Pipeline,
@@ -85,9 +85,9 @@ impl Driven {
     fn new(program: &p4::Checked) -> Option<Self> {
         let compiled = p4::ebpf::compile(&program.program, &program.sources).ok()?;
         let info = p4info::info(&program.program).unwrap();
-        // What has parts is no parameter of P4Runtime's.
+        // P4Runtime does not support composite action parameters.
         let pipeline = Pipeline::new(&info).ok()?;
-        // The VM publishes nothing by itself: tests say what.
+        // The VM publishes nothing by itself; tests set its values.
         let vm = Some(VmFeed::watch(Path::new("/dev/null/vm"), Duration::from_secs(3600)));
         let (mut device, plane) = Sandboxed::new(InProcess { vm, ..Default::default() }, 1 << 20);
         let object = p4::object::write(&compiled.object).unwrap();
@@ -126,7 +126,7 @@ impl Driven {
         Key { matches, priority }
     }
 
-    /// The table and the entry that a cell belongs to, if it belongs to one.
+    /// Table and entry of a direct cell.
     fn target(&self, at: usize, cell: Cell<'_>) -> Option<(u32, Target)> {
         let table = self.table(self.made.objects[at].table?);
         Some((
@@ -149,7 +149,7 @@ impl Driven {
     }
 }
 
-/// A value as on the wire, behind a number.
+/// Appends a value to a number, as on the wire.
 fn wire(data: &Data, of: &Type, number: &mut BigInt, width: &mut u32) {
     let (bits, more) = match (data, of) {
         (Data::Members(all), Type::Struct(types) | Type::Tuple(types)) => {

@@ -1,5 +1,6 @@
-//! Processes that lie by chance: whatever they say, each packet has one answer, which lies in its frame.
-//! `KAIDO_LIARS` says how many there are, `KAIDO_SEED` repeats one.
+//! Randomised protocol violations: for any behaviour of the process, each packet gets exactly one
+//! answer, which is within its frame. `KAIDO_LIARS` sets the number of processes, `KAIDO_SEED`
+//! reproduces one.
 
 use p4::object::{Entry, Key, WordRange};
 
@@ -8,12 +9,12 @@ use crate::control::{ControlError, Operation, Piece};
 use crate::maps::MapError;
 use crate::tests::random::Numbers;
 
-/// What decides, the same for the same seed.
+/// Deterministic random number generator.
 pub(super) struct Chance(Numbers);
 
 impl Chance {
     pub(super) fn new(seed: u64) -> Self {
-        // Of 0 nothing would follow.
+        // A xorshift state of 0 would stay 0.
         Self(Numbers(seed << 8 | 1))
     }
 
@@ -30,7 +31,7 @@ impl Chance {
         self.below(bound) == 0
     }
 
-    /// A number that is one off, at an end, or any.
+    /// A number that is off by one, at a boundary, or random.
     fn near(&mut self, number: u32) -> u32 {
         match self.below(6) {
             0 => number.wrapping_add(1),
@@ -42,9 +43,9 @@ impl Chance {
         }
     }
 
-    /// Answers packets and questions until it is killed.
+    /// Answers packets and requests until it is killed.
     pub(super) fn lie(&mut self, rings: &mut ProcessEnd, channel: &mut Channel) {
-        // Some hardly ever lie, others always do.
+        // Some processes rarely violate the protocol, others always do.
         let honesty = 1 << self.below(12);
         loop {
             if rings.has_message() {
@@ -104,7 +105,7 @@ impl Chance {
         }
     }
 
-    /// An answer to whatever was asked, with a byte or two that are others, or not as long.
+    /// A response to the request, sometimes with modified bytes or length.
     fn answer(&mut self, request: &[u8]) -> Vec<u8> {
         let word = WordRange { mask: 7, from: 1, to: 2 };
         let entry = Entry { map: 0, key: Key::Words(vec![word], 9), value: vec![1; 4] };
@@ -139,7 +140,7 @@ impl Chance {
     }
 }
 
-/// Asks about tables, as control planes do.
+/// Sends table requests like a control plane.
 fn ask(sandbox: &mut Sandbox, chance: &mut Chance) -> Result<(), ControlError> {
     let key = Key::index(0);
     match chance.below(3) {

@@ -1,4 +1,4 @@
-//! Processes that lie: tests.
+//! Tests of processes that violate the protocol.
 
 mod chance;
 
@@ -18,12 +18,12 @@ use chance::Chance;
 
 const FRAMES: u32 = 64;
 
-/// The process that these tests start. It says that it has loaded the program, and then lies.
+/// Child process of these tests: claims to have loaded the program, then violates the protocol.
 #[test]
 #[ignore = "what other tests start"]
 fn liar() {
     let Ok(lie) = std::env::var("KAIDO_LIE") else { return };
-    // SAFETY: the control socket, which nothing else here uses.
+    // SAFETY: the control socket, which has no other user here.
     let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(0) });
     let (hello, [memory, _frames]) = channel.receive_with().unwrap();
     let Some(Request::Hello(hello)) = Request::decode(&hello) else { panic!("no greeting") };
@@ -54,7 +54,7 @@ fn liar() {
         }
         lie => answer(lie, ProcessEnd::new(Rings::new(&memory, hello.places).unwrap())),
     }
-    // Until it is killed.
+    // Wait to be killed.
     loop {
         std::thread::park();
     }
@@ -102,7 +102,7 @@ fn answer(lie: &str, mut rings: ProcessEnd) {
     }
 }
 
-/// Writes all over the memory, as fast as it can.
+/// Overwrites the shared memory continuously.
 fn garbage(memory: &Mapping) {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     loop {
@@ -111,7 +111,7 @@ fn garbage(memory: &Mapping) {
         random ^= random << 17;
         let at = (random >> 32) as usize % (memory.size() / 8) * 8;
         let at = if random & 1 == 0 { 64 } else { at };
-        // SAFETY: aligned, within the memory; the other side uses atomics.
+        // SAFETY: the word is aligned and in the mapping; the other side uses atomics.
         let word: &std::sync::atomic::AtomicU64 = unsafe { memory.at(at, 8).cast().as_ref() };
         let number = if random & 6 == 0 { random & 0xff } else { random };
         word.store(number, std::sync::atomic::Ordering::Relaxed);
@@ -120,7 +120,7 @@ fn garbage(memory: &Mapping) {
 
 fn sandbox(lie: &str, seed: u64, deadline: Duration) -> Sandbox {
     let this = std::env::current_exe().unwrap();
-    // What libtest prints must not go to the bell.
+    // Keep libtest's output away from the doorbell.
     let script = format!(
         "KAIDO_LIE='{lie}' KAIDO_SEED={seed} exec '{}' --exact process::liars::liar --ignored >/dev/null",
         this.display()
@@ -132,7 +132,7 @@ fn sandbox(lie: &str, seed: u64, deadline: Duration) -> Sandbox {
     Sandbox::start(launcher, config, arena, b"any").unwrap()
 }
 
-/// Submits a packet in each frame, and waits until each has its one answer.
+/// Submits a packet in each frame, and waits for one answer each.
 fn round(sandbox: &mut Sandbox) -> Vec<Answer> {
     for slot in 0..FRAMES {
         sandbox.submit(Packet { slot, start: 128, length: 64, port: 1, at: None }).unwrap();
@@ -174,7 +174,7 @@ fn liars_are_evicted_and_packets_answered_once() {
     }
 }
 
-/// What a process lies about digests ends it as well; packets whose verdicts it gave have them.
+/// Digest violations end the process as well; verdicts received before stay valid.
 #[test]
 fn lies_about_digests_evict() {
     for lie in ["digest", "digest length", "digests"] {
@@ -188,7 +188,7 @@ fn lies_about_digests_evict() {
         assert!(digests.len() <= FRAMES as usize, "{lie}: {digests:?}");
         assert!(digests.iter().all(|one| (one.id, &*one.data) == (0, &[1; 4][..])), "{lie}");
     }
-    // Who tells the truth goes on.
+    // A well-behaved process continues.
     let mut honest = sandbox("nothing", 0, Duration::from_secs(10));
     round(&mut honest);
     assert_eq!((honest.digests().len(), honest.counters().lies), (FRAMES as usize, 0));
@@ -206,7 +206,7 @@ fn too_many_verdicts_are_a_lie() {
 fn garbage_in_the_rings_evicts() {
     for _ in 0..5 {
         let mut sandbox = sandbox("garbage", 0, Duration::from_secs(1));
-        // By chance a first look may find no verdicts at all.
+        // The first polls may see no verdicts.
         for _ in 0..9 {
             round(&mut sandbox);
         }

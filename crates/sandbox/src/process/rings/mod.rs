@@ -1,18 +1,19 @@
-//! The two rings between a switch and a tenant's process, in memory that both can write.
+//! The descriptor rings between a switch and a sandbox process, in memory that both can write.
 //!
 //! ```text
-//!    0  the switch's line: descriptors put (u32), messages sent (u32), bell (u32), "wake me" (u32),
-//!       digests taken (u32)
-//!   64  the process's line: verdicts put (u32), "wake me" (u32), digests put (u32), digests lost (u32)
-//! 4096  descriptors, 32 bytes each, then as many verdicts, then 256 digests: id (u32), bytes (u32), and
-//!       256 bytes
+//!    0  the switch's cache line: descriptors put (u32), messages sent (u32), doorbell (u32),
+//!       "wake me" (u32), digests taken (u32)
+//!   64  the process's cache line: verdicts put (u32), "wake me" (u32), digests put (u32),
+//!       digests lost (u32)
+//! 4096  descriptors, 32 bytes each, then as many verdicts, then 256 digests: id (u32),
+//!       length (u32), and 256 bytes
 //! ```
 //!
-//! There are no more packets on their way than a ring has places, and each verdict is of one of them. So
-//! neither side has to be told how far the other one has read, and there is less to lie about. The switch
-//! keeps for itself what it has put and taken: of the process's line it reads the number of verdicts,
-//! once for each look. Of digests there may be more than anybody takes: the process is told how many were
-//! taken, and keeps to itself what has no room.
+//! At most as many packets are in flight as a ring has entries, and each verdict belongs to one of
+//! them. So neither side has to publish its consumer index, which leaves fewer shared fields to
+//! validate. The switch keeps its own indexes private; of the process's cache line, it reads the
+//! number of verdicts, once per poll. There can be more digests than the switch takes, so their
+//! consumer index is published, and the process drops the excess.
 
 mod futex;
 mod process;
@@ -30,33 +31,33 @@ use super::memory::Mapping;
 pub(super) use process::ProcessEnd;
 pub(super) use switch::SwitchEnd;
 
-/// Descriptors put: free-running.
+/// Producer index of descriptors; free-running.
 const PUT: usize = 0;
-/// Messages sent on the control socket: the process looks there when it changes.
+/// Number of messages sent on the control socket. The process reads the socket when it changes.
 const MESSAGES: usize = 4;
-/// What the process sleeps on.
+/// Futex word on which the process sleeps.
 const BELL: usize = 8;
-/// Whether the switch sleeps.
+/// Nonzero while the switch sleeps.
 const SWITCH_SLEEPS: usize = 12;
-/// Digests taken: free-running.
+/// Consumer index of digests; free-running.
 const DIGESTS_TAKEN: usize = 16;
-/// Verdicts put: free-running.
+/// Producer index of verdicts; free-running.
 const ANSWERED: usize = 64;
-/// Whether the process sleeps.
+/// Nonzero while the process sleeps.
 const PROCESS_SLEEPS: usize = 68;
-/// Digests put: free-running.
+/// Producer index of digests; free-running.
 const DIGESTS_PUT: usize = 72;
-/// Digests that had no room, since the beginning.
+/// Number of digests dropped since the start of the process.
 const DIGESTS_LOST: usize = 76;
-/// Where the descriptors begin. In front of them there is room ([`super::readings`]).
+/// Offset of the descriptors. The space before it also holds [`super::readings`].
 pub(super) const ENTRIES: usize = 4096;
 const ENTRY: usize = 32;
-/// Digests that there is room for: a power of two.
+/// Capacity of the digest ring; a power of two.
 pub(super) const DIGESTS: u32 = 256;
-/// A digest's head, and its bytes, in words.
+/// Size of a digest entry in words: header and payload.
 const DIGEST_WORDS: usize = 1 + MAX_DIGEST as usize / 8;
 
-/// A packet on its way to a program.
+/// Descriptor of a packet in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Descriptor {
     pub(super) slot: u32,
@@ -64,11 +65,11 @@ pub(super) struct Descriptor {
     pub(super) start: u32,
     pub(super) length: u32,
     pub(super) port: u32,
-    /// The packet's own time in nanoseconds, where it is not the machine's.
+    /// Time of the packet in nanoseconds, if it differs from the host time.
     pub(super) at_ns: Option<u64>,
 }
 
-/// What a process says of a packet. Any numbers at all.
+/// Verdict as written by the process. Untrusted: any field may have any value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) slot: u32,
@@ -89,21 +90,21 @@ fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
-/// The memory of both rings.
+/// Shared memory of the rings.
 #[derive(Debug)]
 pub(super) struct Rings {
     mapping: Mapping,
-    /// A power of two.
+    /// Capacity; a power of two.
     places: u32,
 }
 
 impl Rings {
-    /// Bytes of rings with so many places each.
+    /// Memory in bytes of rings with this capacity.
     pub(super) fn bytes(places: u32) -> usize {
         Self::digests(places) + DIGESTS as usize * DIGEST_WORDS * 8
     }
 
-    /// Where digests begin.
+    /// Offset of the digests.
     fn digests(places: u32) -> usize {
         ENTRIES + 2 * ENTRY * places as usize
     }
@@ -116,7 +117,8 @@ impl Rings {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: aligned, since mappings begin with pages; both sides use atomics alone.
+        // SAFETY: the word is aligned, since mappings are page-aligned; both sides use only
+        // atomics.
         unsafe { self.mapping.at(offset, 4).cast().as_ref() }
     }
 

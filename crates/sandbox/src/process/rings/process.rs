@@ -1,4 +1,4 @@
-//! The process's end.
+//! Ring end of the process.
 
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{
     PROCESS_SLEEPS, PUT, Reply, Rings, SWITCH_SLEEPS, halves, join,
 };
 
-/// The process's end, which believes the switch.
+/// Ring end of the process, which trusts the switch.
 #[derive(Debug)]
 pub(in crate::process) struct ProcessEnd {
     pub(super) rings: Rings,
@@ -25,12 +25,12 @@ impl ProcessEnd {
         Self { rings, taken: 0, answered: 0, messages: 0, digests: 0, lost: 0 }
     }
 
-    /// The number of descriptors that there are.
+    /// Number of pending descriptors.
     pub(in crate::process) fn waiting(&self) -> u32 {
         self.rings.word(PUT).load(Ordering::Acquire).wrapping_sub(self.taken)
     }
 
-    /// The next one, which is known to be there.
+    /// Takes the next descriptor, which must be pending.
     pub(in crate::process) fn take(&mut self) -> Descriptor {
         let [packet, place, port, time] = self.rings.read(self.taken, false);
         let [packet, place, port] = [packet, place, port].map(halves);
@@ -45,7 +45,7 @@ impl ProcessEnd {
         }
     }
 
-    /// Puts a verdict into the ring; the switch does not see it yet.
+    /// Puts a verdict into the ring, not yet published.
     pub(in crate::process) fn put(&mut self, reply: Reply) {
         let words = [
             join(reply.slot, reply.generation),
@@ -57,8 +57,8 @@ impl ProcessEnd {
         self.answered = self.answered.wrapping_add(1);
     }
 
-    /// Puts a digest of at most 256 bytes into the ring, or counts it if there is no room. The switch
-    /// does not see it yet.
+    /// Puts a digest of at most 256 bytes into the ring, not yet published. Counts it as lost if
+    /// the ring is full.
     pub(in crate::process) fn put_digest(&mut self, id: u32, data: &[u8]) {
         let taken = self.rings.word(DIGESTS_TAKEN).load(Ordering::Acquire);
         if self.digests.wrapping_sub(taken) >= DIGESTS {
@@ -74,19 +74,19 @@ impl ProcessEnd {
         self.digests = self.digests.wrapping_add(1);
     }
 
-    /// Says that there are digests which there are not.
+    /// Announces digests that do not exist.
     #[cfg(test)]
     pub(in crate::process) fn claim_digests(&mut self, count: u32) {
         self.digests = self.digests.wrapping_add(count);
     }
 
-    /// Counts digests that had no room.
+    /// Counts digests as lost.
     pub(in crate::process) fn lose_digests(&mut self, count: u32) {
         self.lost = self.lost.wrapping_add(count);
         self.rings.word(DIGESTS_LOST).store(self.lost, Ordering::Relaxed);
     }
 
-    /// Shows what has been put. True if the switch sleeps, and is to be woken.
+    /// Publishes all entries put so far. Returns true if the switch sleeps and has to be woken.
     pub(in crate::process) fn show(&self) -> bool {
         self.rings.word(DIGESTS_PUT).store(self.digests, Ordering::Release);
         self.rings.word(ANSWERED).store(self.answered, Ordering::Release);
@@ -99,17 +99,17 @@ impl ProcessEnd {
         is_asked
     }
 
-    /// Whether a message has been sent that has not been taken.
+    /// True if a message has been announced and not yet taken.
     pub(in crate::process) fn has_message(&self) -> bool {
         self.rings.word(MESSAGES).load(Ordering::Acquire) != self.messages
     }
 
-    /// One message is taken.
+    /// Marks one message as taken.
     pub(in crate::process) fn took_message(&mut self) {
         self.messages = self.messages.wrapping_add(1);
     }
 
-    /// Sleeps until something is new, or the time is over.
+    /// Sleeps until there is work, or until the timeout.
     pub(in crate::process) fn sleep(&self, most: Duration) {
         let bell = self.rings.word(BELL);
         let before = bell.load(Ordering::Acquire);

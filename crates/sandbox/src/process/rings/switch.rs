@@ -1,4 +1,4 @@
-//! The switch's end, which believes nothing.
+//! Ring end of the switch, which does not trust the process.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -10,7 +10,7 @@ use super::{
     PROCESS_SLEEPS, PUT, Reply, Rings, SWITCH_SLEEPS, halves, join,
 };
 
-/// The switch's end.
+/// Ring end of the switch.
 #[derive(Debug)]
 pub(in crate::process) struct SwitchEnd {
     rings: Rings,
@@ -25,7 +25,7 @@ impl SwitchEnd {
         Self { rings, put: 0, shown: 0, taken: 0, digests: 0 }
     }
 
-    /// Puts a descriptor into the ring; the process does not see it yet.
+    /// Puts a descriptor into the ring, not yet published.
     pub(in crate::process) fn put(&mut self, packet: Descriptor) {
         let Descriptor { slot, generation, start, length, port, at_ns } = packet;
         let has_time = u32::from(at_ns.is_some());
@@ -35,7 +35,7 @@ impl SwitchEnd {
         self.put = self.put.wrapping_add(1);
     }
 
-    /// Shows what has been put, and wakes the process if it sleeps.
+    /// Publishes all descriptors put so far, and wakes the process if it sleeps.
     pub(in crate::process) fn show(&mut self) {
         if self.shown != self.put {
             self.shown = self.put;
@@ -44,14 +44,15 @@ impl SwitchEnd {
         }
     }
 
-    /// Says that there is a message on the control socket.
+    /// Announces a message on the control socket.
     pub(in crate::process) fn announce(&self) {
         self.rings.word(MESSAGES).fetch_add(1, Ordering::Release);
         self.wake();
     }
 
     fn wake(&self) {
-        // Together with the one in `sleep`: either the process sees what is new, or we that it sleeps.
+        // Pairs with the fence in `sleep`: either the process sees the new entries, or we see that
+        // it sleeps.
         fence(Ordering::SeqCst);
         let sleeps = self.rings.word(PROCESS_SLEEPS);
         if sleeps.load(Ordering::Relaxed) != 0 {
@@ -62,14 +63,14 @@ impl SwitchEnd {
         }
     }
 
-    /// The number of verdicts that there are; none if there cannot be so many.
+    /// Number of pending verdicts; `None` if the index is invalid.
     pub(in crate::process) fn answered(&self) -> Option<u32> {
         let all = self.rings.word(ANSWERED).load(Ordering::Acquire);
         let new = all.wrapping_sub(self.taken);
         (new <= self.shown.wrapping_sub(self.taken)).then_some(new)
     }
 
-    /// The next verdict, which is known to be there.
+    /// Takes the next verdict, which must be pending.
     pub(in crate::process) fn take(&mut self) -> Reply {
         let [packet, place, act, clone] = self.rings.read(self.taken, true).map(halves);
         self.taken = self.taken.wrapping_add(1);
@@ -85,15 +86,15 @@ impl SwitchEnd {
         }
     }
 
-    /// The number of digests that there are; none if there cannot be so many.
+    /// Number of pending digests; `None` if the index is invalid.
     pub(in crate::process) fn digests(&self) -> Option<u32> {
         let all = self.rings.word(DIGESTS_PUT).load(Ordering::Acquire);
         let new = all.wrapping_sub(self.digests);
         (new <= DIGESTS).then_some(new)
     }
 
-    /// The next digest, which is known to be there: its id, how many of its bytes count, and all of them.
-    /// Any numbers at all.
+    /// Takes the next digest, which must be pending: its id, its length, and the whole buffer.
+    /// Untrusted: id and length may have any value.
     pub(in crate::process) fn take_digest(&mut self) -> (u32, u32, [u8; MAX_DIGEST as usize]) {
         let [head, words @ ..] = self.rings.digest(self.digests);
         let (id, length) = halves(head.load(Ordering::Relaxed));
@@ -105,17 +106,17 @@ impl SwitchEnd {
         (id, length, bytes)
     }
 
-    /// Tells the process which digests were taken.
+    /// Publishes the consumer index of digests.
     pub(in crate::process) fn took_digests(&self) {
         self.rings.word(DIGESTS_TAKEN).store(self.digests, Ordering::Release);
     }
 
-    /// The number of digests that had no room, as the process says.
+    /// Number of lost digests as reported by the process.
     pub(in crate::process) fn lost_digests(&self) -> u32 {
         self.rings.word(DIGESTS_LOST).load(Ordering::Relaxed)
     }
 
-    /// Asks the process to wake us; false if there is a verdict already, and no need to sleep.
+    /// Asks the process for a wake-up. Returns false if a verdict is already pending.
     pub(in crate::process) fn ask(&self) -> bool {
         self.rings.word(SWITCH_SLEEPS).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -11,7 +11,7 @@ fn ends(places: u32) -> (SwitchEnd, ProcessEnd) {
 }
 
 fn descriptor(slot: u32) -> Descriptor {
-    // Every other one has a time of its own, the first that of its beginning.
+    // Every second descriptor has a packet time; the first one's is 0.
     let at_ns = slot.is_multiple_of(2).then_some(u64::from(slot) << 40);
     Descriptor { slot, generation: 2, start: 3, length: 4, port: 5, at_ns }
 }

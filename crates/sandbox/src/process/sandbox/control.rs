@@ -1,4 +1,4 @@
-//! The control plane's way to a program's maps.
+//! Control-plane access to a program's maps.
 
 use std::time::Instant;
 
@@ -9,11 +9,11 @@ use super::{Sandbox, State};
 use crate::control::{ControlError, Maps, Operation, Piece};
 use crate::process::message::{Answer, Request};
 
-/// The most entries that are read at once: packets wait meanwhile.
+/// Maximum number of entries per read. Packets wait during a read.
 pub(in crate::process) const MOST: u32 = 1024;
 
 impl Sandbox {
-    /// Asks the process. One that does not answer has to go.
+    /// Sends a request. A process that does not answer is killed.
     fn ask(&mut self, request: &Request) -> Result<Answer, ControlError> {
         let peer = match &mut self.state {
             State::Running(peer) => peer,
@@ -35,7 +35,7 @@ impl Sandbox {
     }
 }
 
-/// Whether an entry can be one of this map.
+/// Returns true if an entry is valid for this map.
 pub(in crate::process) fn fits(map: &Map, at: u32, entry: &Entry) -> bool {
     let key = match &entry.key {
         Key::Bytes(key) => key.len(),

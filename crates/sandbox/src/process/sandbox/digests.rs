@@ -1,4 +1,4 @@
-//! What programs have for the control plane.
+//! Digests of a program for the control plane.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -9,21 +9,21 @@ use super::{Lie, Sandbox, State};
 use crate::digests::Digest;
 use crate::process::policy::Config;
 
-/// Digests that wait to be fetched, at most.
+/// Maximum number of digests that have not been fetched.
 const WAITING: usize = 1024;
-/// Digests that are taken at one look, at most: verdicts are not to wait for them.
+/// Maximum number of digests taken per poll, which bounds the delay of verdicts.
 const AT_ONCE: u32 = 64;
 
-/// What is known of a program's digests.
+/// Digest state of a program.
 #[derive(Debug)]
 pub(super) struct Digests {
-    /// The bytes of each, by its id.
+    /// Size of each digest in bytes, by id.
     sizes: Vec<u32>,
     waiting: VecDeque<Digest>,
-    /// How many the program may send.
+    /// Rate limit.
     rate: MeterCell,
     since: Instant,
-    /// What the process says of those that it lost, when it was looked at last.
+    /// Lost digests as last reported by the process.
     lost: u32,
 }
 
@@ -42,31 +42,31 @@ impl Digests {
         all
     }
 
-    /// Another process begins.
+    /// Resets the state for a new process.
     pub(super) fn begin(&mut self, digests: &[p4::object::Digest]) {
         self.sizes = digests.iter().map(|digest| digest.size).collect();
         self.lost = 0;
     }
 
-    /// Another program: the ids of what waits mean something else.
+    /// Discards pending digests, because their ids may differ in another program.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
     }
 }
 
 impl Sandbox {
-    /// Fetches what the program has for the control plane, oldest first. Another version of it begins
-    /// anew: what nobody has fetched before it took over is gone.
+    /// Takes pending digests, oldest first. Digests that have not been fetched before a new version
+    /// takes over are discarded.
     pub fn digests(&mut self) -> Vec<Digest> {
         self.digests.waiting.drain(..).collect()
     }
 
-    /// Takes the digests that there are, or says what is wrong with them. What is too much is counted.
+    /// Takes digests from the ring and validates them. Excess digests are counted and dropped.
     pub(super) fn collect_digests(&mut self) -> Result<(), Lie> {
         let State::Running(peer) = &mut self.state else { return Ok(()) };
         let new = peer.rings.digests().ok_or(Lie::Digest)?.min(AT_ONCE);
         let (digests, counters) = (&mut self.digests, &mut self.counters);
-        // A number that goes back has gone around, or is a lie that nobody minds.
+        // The counter wraps. A false value only affects the tenant's own statistics.
         let lost = peer.rings.lost_digests();
         let more = u64::from(lost.wrapping_sub(digests.lost));
         counters.lost_digests = counters.lost_digests.saturating_add(more);

@@ -1,4 +1,4 @@
-//! Processes that are slow, end or lie.
+//! Process failures: deadline exceeded, exit, protocol violation.
 
 use std::fmt;
 use std::process::ExitStatus;
@@ -15,26 +15,26 @@ use crate::process::peer::Peer;
 use crate::process::policy::{Config, Policy};
 use crate::process::rings::Descriptor;
 
-/// What a process said that cannot be.
+/// A protocol violation by a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// A number of verdicts that there cannot be.
+    /// An impossible number of verdicts.
     Index,
-    /// A verdict of another packet than the next one.
+    /// A verdict for a frame other than the next packet's.
     Slot,
-    /// A verdict of an older packet in the same frame.
+    /// A verdict for an older packet in the same frame.
     Generation,
     /// A packet that is not within its frame.
     Length,
-    /// A verdict that there is not.
+    /// An unknown verdict.
     Verdict,
-    /// More digests than there is room for, or one that the program does not have.
+    /// More digests than the ring can hold, or an undeclared digest.
     Digest,
-    /// An answer on the control socket that makes no sense.
+    /// An invalid answer on the control socket.
     Answer,
 }
 
-/// Why a process has to go.
+/// Reason to kill a process.
 #[derive(Debug)]
 pub(in crate::process) enum Failure {
     Slow,
@@ -54,11 +54,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Operations that a new process is told at once.
+/// Number of operations replayed per batch.
 const TOLD: usize = 1024;
 
 impl Sandbox {
-    /// The process has to go. What was on its way is answered once nothing can write to it any more.
+    /// Kills the process. Packets in flight are answered after that, when it can no longer write to
+    /// them.
     pub(in crate::process) fn fail(&mut self, failure: Failure) {
         self.last_failure = Some(failure.to_string());
         let counters = &mut self.counters;
@@ -84,7 +85,7 @@ impl Sandbox {
             self.failures.pop_front();
         }
         let is_over = self.failures.len() >= back_off.failures;
-        // The old process is killed and gone with this.
+        // The assignment drops the old process, which kills and reaps it.
         self.state = if is_over || matches!(failure, Failure::Lied(_)) {
             State::Evicted
         } else {
@@ -116,19 +117,20 @@ impl Sandbox {
         self.ready.push_back(Answer { slot, start, length, decision, clone: None, reason });
     }
 
-    /// Starts a process when it is time, and takes it when it is ready.
+    /// Starts a process when the back-off has elapsed, and adopts it when it is ready.
     pub(super) fn revive(&mut self) {
         match &self.state {
             State::Waiting(until) if Instant::now() >= *until => {
                 let (done, result) = channel();
                 let (launcher, config) = (self.launcher.clone(), self.config);
                 let (arena, object) = (Arc::clone(&self.arena), self.object.clone());
-                // What the VM publishes by now is no reason not to start again: it was checked once.
+                // The VM's keys were checked on the first start; a change does not prevent a
+                // restart.
                 let vm = self.vm.clone();
                 let told: Vec<Operation> = self.journal.operations().cloned().collect();
                 std::thread::spawn(move || {
                     let peer = Peer::start(&launcher, &config, &arena, &object, vm.as_ref());
-                    // Who asked may be gone: then the process goes as well.
+                    // The receiver may be dropped; then the process is dropped, too.
                     let ready = peer.and_then(|mut peer| {
                         told_again(&mut peer, &told, &config)?;
                         Ok(peer)
@@ -151,7 +153,7 @@ impl Sandbox {
     }
 }
 
-/// Tells a process what others before it were told.
+/// Replays the journal to a new process.
 pub(in crate::process) fn told_again(
     peer: &mut Peer,
     told: &[Operation],
@@ -166,7 +168,7 @@ pub(in crate::process) fn told_again(
                 Ok(_) => return Err(StartError::Nonsense),
                 Err(why) => why,
             };
-            // What came and went meanwhile, the new process has never had.
+            // An entry inserted and deleted before the restart does not exist in the new process.
             match why {
                 ControlError::Operation { at, why: MapError::Absent }
                     if matches!(

@@ -1,4 +1,4 @@
-//! What goes into a sandbox, and what comes out.
+//! Input and output types of a sandbox.
 
 use std::time::Duration;
 
@@ -9,94 +9,95 @@ use crate::program::Engine;
 /// A packet in a frame of the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// The frame.
+    /// Frame number.
     pub slot: u32,
-    /// Where in its frame it begins.
+    /// Offset of the packet in its frame.
     pub start: u32,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u32,
-    /// The port that it came by.
+    /// Ingress port.
     pub port: u32,
-    /// The time that the program sees; none: the machine's, as for a packet that has just come.
+    /// Time that the program sees; `None` for the host time, as for a packet that has just arrived.
     pub at: Option<Duration>,
 }
 
-/// Why a packet is not taken.
+/// Reason that a packet is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
-    /// There are as many on their way as there may be.
+    /// The maximum number of packets is in flight.
     #[error("too many packets are on their way")]
     Full,
-    /// The packet in this frame has no answer yet.
+    /// The packet in this frame is in flight.
     #[error("the frame is on its way already")]
     Flying,
-    /// There is no such frame, or the packet does not lie in it.
+    /// The frame does not exist, or the packet exceeds it.
     #[error("there is no such packet")]
     NoPacket,
 }
 
-/// What is to be done with a packet.
+/// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It is dropped.
+    /// Drop the packet.
     Drop,
-    /// It goes on where it was going.
+    /// Let the packet continue to its original destination.
     Pass,
-    /// It leaves by a port, which the program names: whether the tenant has it is the caller's to see.
+    /// Send the packet out of this port. The program chooses it; the caller checks that the tenant
+    /// owns it.
     Redirect(u32),
 }
 
-/// Who decided, and why.
+/// Origin of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The program.
+    /// The program decided.
     Program,
-    /// The policy: the program said that it could not go on.
+    /// Policy: the program aborted.
     Aborted,
-    /// The policy: the program broke a limit.
+    /// Policy: the program exceeded a limit.
     Fault(FaultKind),
-    /// The policy: no verdict in time.
+    /// Policy: the deadline was exceeded.
     Deadline,
-    /// The policy: the process ended.
+    /// Policy: the process exited.
     Crashed,
-    /// The policy: the process lied.
+    /// Policy: the process violated the protocol.
     Lied,
-    /// The policy: the process is being started.
+    /// Policy: the process is being restarted.
     Restarting,
-    /// The policy: the tenant has been evicted.
+    /// Policy: the tenant is evicted.
     Evicted,
 }
 
-/// What comes of a packet.
+/// The answer for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// Its frame, which is the caller's again.
+    /// Frame of the packet, which belongs to the caller again.
     pub slot: u32,
-    /// Where it begins now.
+    /// New offset of the packet in its frame.
     pub start: u32,
-    /// Its length now.
+    /// New length.
     pub length: u32,
-    /// What is to be done.
+    /// Decision about the packet.
     pub decision: Decision,
-    /// A port to which a copy is to go as well.
+    /// Egress port of a clone of the packet.
     pub clone: Option<u32>,
-    /// Who decided.
+    /// Origin of the decision.
     pub reason: Reason,
 }
 
-/// How a sandbox is.
+/// Status of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// The process, if there is one.
+    /// Process id, if a process is running.
     pub process: Option<u32>,
-    /// Whether there will be none any more.
+    /// True if the tenant is evicted and gets no further process.
     pub is_evicted: bool,
-    /// The version of the program: 1, and one more with each that took over.
+    /// Version of the program: 1 at first, incremented by each swap.
     pub version: u64,
-    /// What runs the program.
+    /// Execution engine of the program.
     pub engine: Engine,
-    /// What the process was kept from.
+    /// Isolation of the process.
     pub isolation: Isolation,
-    /// Why the last process had to go.
+    /// Reason that the last process was killed.
     pub last_failure: Option<String>,
 }
