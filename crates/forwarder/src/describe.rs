@@ -1,11 +1,11 @@
-//! A frame's headers in words.
+//! One-line text form of a frame's headers.
 
 use std::fmt::Write as _;
 
 use wire::{Headers, IpLayer, WireError, protocol};
 
-/// The headers, outermost first: `02:00:00:00:00:0a > 02:00:00:00:00:01, IPv4 10.1.0.1 > 10.2.0.1
-/// ttl 64, UDP 1111 > 2222`.
+/// Formats the headers, outermost first: `02:00:00:00:00:0a > 02:00:00:00:00:01, IPv4 10.1.0.1 >
+/// 10.2.0.1 ttl 64, UDP 1111 > 2222`.
 pub(crate) fn describe(frame: &[u8]) -> String {
     let headers = match Headers::dissect(frame) {
         Ok(headers) => headers,

@@ -1,8 +1,9 @@
-//! One data plane at work: what its file and the kernel say, kept in what forwards.
+//! The engine of a running data plane: keeps the forwarding state in line with the file and the
+//! kernel.
 //!
-//! The engine runs on a thread of its own. It hears of every change in the kernel. Each begins a new
-//! generation of adjacencies at once; those that concern SRv6 routes, links or addresses are
-//! followed by a look at the kernel's tables as a whole, once the changes have settled.
+//! The engine runs on its own thread and receives every change event of the kernel. Each event
+//! starts a new generation of adjacencies at once. Events that concern SRv6 routes, links or
+//! addresses also trigger a full read of the kernel's tables, once the changes have settled.
 
 mod follow;
 #[cfg(test)]
@@ -29,52 +30,53 @@ use crate::host::{Host, Seen};
 use crate::trace::Trace;
 use crate::{Error, tenants};
 
-/// How long the engine waits for events at a time: orders are answered as fast, and the program's
-/// watch (LIMIT_TICK_NS) hears of the engine several times.
+/// Maximum wait for events. It bounds the latency of an order, and the engine refreshes the
+/// program's watchdog (LIMIT_TICK_NS) several times per period.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
-/// A data plane.
+/// A data plane and the state that it is computed from.
 pub(crate) struct Engine {
     plane: Box<dyn Dataplane>,
     which: Which,
     host: Box<dyn Host>,
-    /// What the kernel said before the last change.
+    /// Kernel state before the last change.
     seen: Option<Kernel>,
-    /// What the kernel would not take since the last file was applied.
+    /// Entries that the kernel has refused since the last file was applied.
     refused: Refused,
     file: Option<File>,
     tenants: Tenants,
     table_tenants: TableTenants,
     imported: Imported,
-    /// Since when the data plane may differ from what the file and the kernel say.
+    /// Time since which the data plane may be out of date with the file or the kernel.
     changed_since: Option<Instant>,
-    /// When the next look at the kernel's tables may begin.
+    /// Earliest time of the next read of the kernel's tables.
     rested_at: Instant,
     neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
     trace: Option<Trace>,
     checks: Checks,
-    /// What the last file that was planned or applied leaves open.
+    /// Warnings about the file that was planned or applied last.
     warnings: Vec<String>,
-    /// When the kernel was last asked for that of which it sends no events.
+    /// Last time the engine polled the kernel state that has no events.
     looked_for_silent: Instant,
 }
 
-/// Which of a file's ports have to be there.
+/// The ports of a file that must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ports {
-    /// All, by the names that the file gives.
+    /// All, under the names given in the file.
     All,
-    /// Those that are: one that has gone may come back, one that was renamed is still the same.
+    /// Only existing ports. A port that was removed may come back, and a renamed port is still the
+    /// same port.
     Present,
 }
 
-/// What is to be installed, and whose numbers it uses.
+/// The state to install, with the tenant numbers that it uses.
 struct Wanted {
     forwarding: Forwarding,
     imported: Imported,
     tenants: Tenants,
     table_tenants: TableTenants,
-    /// What the kernel is to have.
+    /// The routes to install in the kernel.
     routes: SlowPath,
     /// Service functions that are down.
     down: BTreeSet<Ipv6Net>,
@@ -90,7 +92,7 @@ fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
 }
 
 impl Engine {
-    /// An engine that forwards nothing yet.
+    /// Creates an engine that forwards nothing yet.
     pub(crate) fn new(mut host: Box<dyn Host>, which: Which) -> Result<Self, Error> {
         Ok(Self {
             plane: host.load(which)?,
@@ -112,7 +114,7 @@ impl Engine {
         })
     }
 
-    /// What `file` would change, the first `most` of it listed.
+    /// Returns the changes that `file` would make; lists at most `most` of them.
     pub(crate) fn plan(&mut self, file: &File, most: usize) -> Result<Difference, Error> {
         let next = self.other(file)?;
         let seen = self.look(next.as_deref())?;
@@ -121,14 +123,14 @@ impl Engine {
         Ok(self.difference(&wanted, file, most))
     }
 
-    /// Makes the data plane what `file` says. On an error nothing has changed.
+    /// Makes the data plane match `file`. On an error nothing has changed.
     pub(crate) fn apply(
         &mut self,
         file: File,
         ports: Ports,
         most: usize,
     ) -> Result<Difference, Error> {
-        // A new file may have what was refused before.
+        // Retry the refused entries: a new file may succeed with them.
         self.refused = Refused::default();
         let next = self.other(&file)?;
         let seen = self.look(next.as_deref())?;
@@ -141,7 +143,7 @@ impl Engine {
         Ok(difference)
     }
 
-    /// Remembers what is open in that state.
+    /// Stores the warnings about that state.
     fn warn(&mut self, wanted: &Wanted) {
         self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel);
         if wanted.forwarding.sids.values().any(|endpoint| endpoint.netfilter) {
@@ -149,13 +151,13 @@ impl Engine {
         }
     }
 
-    /// What is to forward in this one's place, if `file` asks for another.
+    /// Loads the data plane that is to replace this one, if `file` asks for another kind.
     fn other(&mut self, file: &File) -> Result<Option<Box<dyn Dataplane>>, Error> {
         let is_other = file.dataplane != self.which;
         is_other.then(|| self.host.load(file.dataplane)).transpose()
     }
 
-    /// Looks at the kernel for the one that forwards, or for the one that is to.
+    /// Reads the kernel state for the current data plane, or for `next` if there is one.
     fn look(&mut self, next: Option<&dyn Dataplane>) -> Result<Seen, Error> {
         self.host.look(next.unwrap_or(&*self.plane).finds_tables())
     }
@@ -169,9 +171,9 @@ impl Engine {
         found.handed_over(self.which.name(), file.dataplane.name())
     }
 
-    /// What `file` and the kernel's routes ask for.
+    /// Computes the state that `file` and the kernel's routes ask for.
     fn wanted(&mut self, file: &File, seen: Seen, ports: Ports) -> Result<Wanted, Error> {
-        // Numbers that a refused file took are free again.
+        // Work on copies: if the file is refused, the tenant numbers that it took stay free.
         let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
         tenants.spare(seen.present.tenants());
         let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables)
@@ -197,12 +199,13 @@ impl Engine {
             check_tables(file, &seen.kernel)?;
         }
         let mut imported = Imported::default();
-        // The kernel's own routes are the kernel's own as long as nothing stands in front of them.
+        // Import only if a program runs in front of the kernel: otherwise the kernel forwards by
+        // its own routes anyway.
         let alone = file.dataplane == Which::Kernel;
         if file.import && !alone {
             imported = import(&mut forwarding, &seen.kernel, &mut table_tenants);
         }
-        // Without a route to a segment any interface does: the kernel looks the packet up again.
+        // If a segment has no route, any interface will do: the kernel repeats the lookup.
         let mut interface = |segment| self.host.interface_to(segment);
         let mut routes = if alone {
             let name = |tenant| name(&tenants, &table_tenants, tenant);
@@ -213,14 +216,14 @@ impl Engine {
         };
         routes.leave_out(&self.refused);
         routes.mark(&mut forwarding);
-        // One that nobody has heard of waits for its first check.
+        // A function that was never announced stays withdrawn until its first check.
         let down = self.checks.down(file, |sid| seen.present.announces(sid));
         routes.withdraw(&down);
         Ok(Wanted { forwarding, imported, tenants, table_tenants, routes, down, seen })
     }
 
-    /// Changes what forwards, and the routes that the kernel has beside it. On an error all is as it
-    /// was.
+    /// Changes the forwarding state and the kernel routes that accompany it. On an error the
+    /// previous state is restored.
     fn install(
         &mut self,
         mut wanted: Wanted,
@@ -235,9 +238,9 @@ impl Engine {
         self.table_tenants = wanted.table_tenants;
         self.plane.set_exact(wanted.seen.exact);
         self.seen = Some(wanted.seen.kernel);
-        // Only now no packet is handed to it any more.
+        // Remove routes only now, when the data plane no longer hands packets to them.
         if let Err(error) = self.host.shrink(wanted.routes) {
-            // What is too much there goes with the next look.
+            // The next read of the kernel's tables removes the surplus.
             tracing::warn!("routes are left over: {}", api::in_one_line(&error));
         }
         self.tenants.keep_only(file);
@@ -245,7 +248,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What may fail of [`Engine::install`].
+    /// The fallible part of [`Engine::install`].
     fn install_first(
         &mut self,
         wanted: &mut Wanted,
@@ -258,7 +261,7 @@ impl Engine {
             let name = |tenant| name(tenants, table_tenants, tenant);
             refused.check(Names { of: forwarding, tenant: &name })?;
         }
-        // The kernel does not have it, then.
+        // The kernel does not have the refused routes, so do not refer to them.
         refused.unmark(forwarding);
         routes.leave_out(&refused);
         self.refused.add(&refused);
@@ -269,7 +272,8 @@ impl Engine {
         }
     }
 
-    /// Lets another one forward, and only then this one leave. On an error this one goes on.
+    /// Lets `next` forward, and only then makes this data plane leave. On an error this one
+    /// continues.
     fn hand_over(
         &mut self,
         mut next: Box<dyn Dataplane>,
@@ -280,7 +284,8 @@ impl Engine {
         next.change_to(forwarding, file)?;
         let now = self.plane.now().clone();
         if let Err(error) = self.plane.leave() {
-            // The first error is the one to report; what was there a moment ago fits.
+            // Report the first error. Restoring cannot fail for lack of space: this state was
+            // installed a moment ago.
             let _ = next.leave();
             let _ = self.plane.change_to(now, self.file.as_ref().unwrap_or(file));
             return Err(error.into());
@@ -289,12 +294,12 @@ impl Engine {
         Ok(())
     }
 
-    /// How a tenant is called.
+    /// Returns the name of a tenant.
     pub(crate) fn tenant(&self, number: TenantId) -> String {
         name(&self.tenants, &self.table_tenants, number)
     }
 
-    /// What was counted by tenant; nothing where nobody counts.
+    /// Returns the counts by tenant; empty if the kernel forwards, which does not count by tenant.
     pub(crate) fn tenant_counts(&self) -> Vec<v1::DataplaneTenant> {
         if self.which == Which::Kernel {
             return Vec::new();
@@ -316,7 +321,7 @@ impl Engine {
         tenants::counts(&*self.plane, &|tenant| self.tenant(tenant), &owners)
     }
 
-    /// The index of a port.
+    /// Returns the ifindex of a port.
     pub(crate) fn port(&self, name: &str) -> Option<u32> {
         let ports = &self.plane.now().ports;
         ports.iter().find(|(_, port)| port.name == name).map(|(index, _)| *index)
@@ -331,38 +336,38 @@ impl Engine {
         self.host.shrink(SlowPath::default())
     }
 
-    /// Ends. Ports that are attached stay so; without one, nothing is left behind.
+    /// Ends the engine. Attached ports stay attached; if there are none, nothing is left over.
     pub(crate) fn end(mut self) -> Result<(), Error> {
         self.end_trace();
         Ok(self.plane.end()?)
     }
 
-    /// Which one forwards.
+    /// Returns the kind of the data plane that forwards.
     pub(crate) fn which(&self) -> Which {
         self.which
     }
 
-    /// What forwards.
+    /// Returns the data plane that forwards.
     pub(crate) fn plane(&self) -> &dyn Dataplane {
         &*self.plane
     }
 
-    /// What checks have said of a service function; none without a check.
+    /// Returns the check results of a service function; `None` if it has no check.
     pub(crate) fn health(&self, sid: Ipv6Net) -> Option<Record> {
         self.checks.record(sid)
     }
 
-    /// What the file that was planned or applied last leaves open.
+    /// Returns the warnings about the file that was planned or applied last.
     pub(crate) fn warned(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What is open now.
+    /// Returns the warnings about the current state.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.seen.as_ref().map_or_else(Vec::new, |seen| warnings(self.plane.now(), seen))
     }
 
-    /// What was taken over from the kernel, and what was not.
+    /// Returns the routes that were imported from the kernel, and those that were not.
     pub(crate) fn imported(&self) -> &Imported {
         &self.imported
     }

@@ -1,5 +1,5 @@
-//! The base chains of this network namespace's netfilter at the hook forward: whether what no rule names
-//! passes a service function.
+//! The base chains at the forward hook in this network namespace: detects whether packets that
+//! match no rule pass a service function.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long `nft` may take: it waits for others who change rules.
+/// Timeout for `nft`, which waits for other processes that change rules.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The most that is read of its answer.
+/// Maximum number of bytes read of its output.
 const MOST: u64 = 16 << 20;
 
-/// Says of which families no chain drops what no rule names; nothing where `nft` says nothing.
+/// Returns a warning that names the address families without a base chain with `policy drop`;
+/// `None` if there are none, or if `nft` gives no answer.
 pub(crate) fn warning() -> Option<String> {
     let open = open_families(&chains()?);
     if open.is_empty() {
@@ -26,27 +27,27 @@ pub(crate) fn warning() -> Option<String> {
     ))
 }
 
-/// What `nft` lists.
+/// Returns the chains that `nft` lists.
 fn chains() -> Option<Value> {
     let mut nft = Command::new("nft");
     nft.args(["-j", "list", "chains"]).stdin(Stdio::null()).stderr(Stdio::null());
     let mut child = nft.stdout(Stdio::piped()).spawn().ok()?;
     let output = child.stdout.take()?;
     let (sender, answer) = channel();
-    // It ends with the child, whose output it reads.
+    // The thread ends with the child, because it reads the child's output.
     let reader = std::thread::Builder::new().name("nft".into()).spawn(move || {
         let mut text = String::new();
         let read = output.take(MOST).read_to_string(&mut text);
         let _ = sender.send(read.map(|_| text));
     });
     let text = reader.ok().and_then(|_| answer.recv_timeout(PATIENCE).ok()?.ok());
-    // One that has ended already is no error.
+    // Ignore the error of a child that has already exited.
     let _ = child.kill();
     let _ = child.wait();
     serde_json::from_str(&text?).ok()
 }
 
-/// The families of which no base chain at forward drops by its policy.
+/// Returns the address families without a base chain at the forward hook with `policy drop`.
 fn open_families(listed: &Value) -> Vec<&'static str> {
     let chains = listed["nftables"].as_array().into_iter().flatten().map(|entry| &entry["chain"]);
     let drops = |chain: &&Value| chain["hook"] == "forward" && chain["policy"] == "drop";

@@ -1,4 +1,4 @@
-//! Single SIDs of service functions: changes to the file that is applied.
+//! Adding and removing single SIDs of service functions in the applied file.
 
 use std::io::ErrorKind;
 use std::net::Ipv6Addr;
@@ -13,10 +13,10 @@ use crate::engine::{Engine, Ports};
 use crate::service::response;
 use crate::{Config, Error};
 
-/// How many changes are listed.
+/// Maximum number of changes listed in a response.
 const MOST: usize = 50;
 
-/// Adds one.
+/// Adds a service function.
 pub(crate) fn add(
     engine: &mut Engine,
     request: &v1::AddFunctionRequest,
@@ -31,12 +31,13 @@ pub(crate) fn add(
         }
     }
     let text = with_sid(&text, sid, behaviour(request)?).map_err(Error::File)?;
-    // What was applied is right: what is wrong now was just asked for, and is in no file of the user's.
+    // The applied file was valid, so any problem is in this request, and has no line in a file of
+    // the user.
     model::dataplane::parse("the applied file", &text).map_err(|found| asked_for(&found))?;
     apply(engine, &text, state)
 }
 
-/// What is wrong with a function, without a place.
+/// Turns problems with a requested function into an error without a file position.
 fn asked_for(found: &Problems) -> Error {
     let say = |problem: &Problem| match &problem.help {
         Some(help) => format!("{}: {help}", problem.message),
@@ -46,7 +47,7 @@ fn asked_for(found: &Problems) -> Error {
     Error::Function(all.join("; "))
 }
 
-/// Removes one.
+/// Removes a service function.
 pub(crate) fn remove(
     engine: &mut Engine,
     request: &v1::RemoveFunctionRequest,
@@ -62,7 +63,7 @@ pub(crate) fn remove(
     apply(engine, &text, state)
 }
 
-/// What a SID of the applied file does, if it is there.
+/// Returns the action of a SID in the applied file, if the SID exists.
 fn action(text: &str, sid: Ipv6Net) -> Result<Option<Action>, Error> {
     let file = model::dataplane::parse("the applied file", text).map_err(Error::File)?;
     let found = file.sids.into_iter().find(|(other, _)| *other == sid);
@@ -91,7 +92,7 @@ fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
             map.insert(key.into(), json!(value));
         }
     }
-    // What the behaviour does not take, the file's reader says.
+    // The file parser reports the arguments that the behaviour does not take.
     Ok(if map.is_empty() {
         json!(name)
     } else {
@@ -111,7 +112,7 @@ fn prefix(text: &str) -> Result<Ipv6Net, Error> {
     Ok(net)
 }
 
-/// The text of the file that is applied.
+/// Returns the text of the applied file.
 fn applied(state: &Path) -> Result<String, Error> {
     let path = Config::applied(state);
     std::fs::read_to_string(&path).map_err(|source| match source.kind() {

@@ -1,4 +1,4 @@
-//! What an engine stands on.
+//! The interface between the engine and the system below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,50 +12,51 @@ use netlink::Event;
 
 use crate::Error;
 
-/// What the kernel said.
+/// A snapshot of the kernel state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
     pub(crate) kernel: Kernel,
-    /// What it has of the data plane's routes.
+    /// The data plane's routes that the kernel has.
     pub(crate) present: Present,
-    /// The outer source address that it was given for them.
+    /// The outer source address that was set in the kernel for these routes.
     pub(crate) source: Option<Ipv6Addr>,
-    /// Whether a packet's way depends on more than its destination.
+    /// True if a route lookup depends on more than the destination.
     pub(crate) exact: bool,
-    /// The interfaces that pass packets: what changes by itself is not in `kernel`.
+    /// The interfaces that are up and have a carrier. Such volatile state is not in `kernel`.
     pub(crate) passing: BTreeSet<u32>,
 }
 
-/// The kernel of the data plane's namespace: what it says, and the routes that it keeps for the data
+/// The kernel of the data plane's namespace: its state, and the routes that it keeps for the data
 /// plane.
 pub(crate) trait Host {
-    /// A data plane that forwards nothing yet.
+    /// Creates a data plane that forwards nothing yet.
     fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error>;
 
-    /// Lists everything. `finds_tables`: whether the data plane finds a table by its number alone.
+    /// Reads the whole state. `finds_tables` is true if the data plane finds a table by its number
+    /// alone.
     fn look(&mut self, finds_tables: bool) -> Result<Seen, Error>;
 
-    /// Whether something is not as it was seen of which the kernel sends no event: the outer source
-    /// address, and the HMAC that it requires on these interfaces.
+    /// Returns true if state without kernel events has changed: the outer source address, or the
+    /// HMAC requirement on these interfaces.
     fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error>;
 
-    /// Where packets of service functions pass netfilter that no rule names; nothing if they do not.
+    /// Returns a warning if netfilter lets packets of service functions pass that match no rule.
     fn open_firewall(&mut self) -> Option<String>;
 
-    /// The next change; none if none comes within `wait`.
+    /// Returns the next change event; `None` if none arrives within `wait`.
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error>;
 
-    /// The interface that packets to a segment leave by.
+    /// Returns the egress interface for packets to a segment.
     fn interface_to(&mut self, segment: Ipv6Addr) -> Option<u32>;
 
-    /// Asks for a neighbour, or whether it is still there.
+    /// Resolves a neighbour, or probes its reachability.
     fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), Error>;
 
-    /// Whether it has the routes that it was told to keep, and no more.
+    /// Returns true if the kernel has exactly the routes that it is to keep.
     fn keeps(&self, seen: &Seen) -> bool;
 
-    /// Gives it what it lacks of `routes`, and `source` as the outer source address if they need one
-    /// and nobody has set it. Returns what it refused.
+    /// Adds the missing ones of `routes` to the kernel. Sets `source` as the outer source address
+    /// if the routes need one and none is set. Returns the routes that the kernel refused.
     fn extend(
         &mut self,
         routes: &SlowPath,
@@ -63,13 +64,13 @@ pub(crate) trait Host {
         seen: &Seen,
     ) -> Result<Refused, Error>;
 
-    /// Lets others be told of the service functions that are up, and of none that is not; those of
-    /// which this says nothing stay as they are.
+    /// Announces the functions that are up, and withdraws those that are down. Functions that are
+    /// not in the map keep their state.
     fn announce(&mut self, functions: &BTreeMap<Ipv6Net, bool>) -> Result<(), Error>;
 
-    /// Lets it keep `routes` and no more.
+    /// Removes all routes that are not in `routes`.
     fn shrink(&mut self, routes: SlowPath) -> Result<(), Error>;
 
-    /// Undoes what [`Host::extend`] did.
+    /// Reverts [`Host::extend`].
     fn restore(&mut self, seen: &Seen);
 }

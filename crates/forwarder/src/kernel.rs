@@ -20,21 +20,21 @@ pub(crate) struct KernelSide {
     handle: Handle,
     seg6: GenericHandle,
     monitor: Monitor,
-    /// What it was told to keep for the data plane.
+    /// The routes that it is to keep for the data plane.
     kept: SlowPath,
-    /// The outer source address, where it was set for the data plane; kept in a file, so that
-    /// whoever comes after a daemon that was killed knows.
+    /// The outer source address, if it was set for the data plane. It is also stored in a file, so
+    /// that the successor of a killed daemon knows it.
     source: Option<Ipv6Addr>,
     source_file: PathBuf,
-    /// The folder of what keeps ports at work in XDP.
+    /// The folder of the pins that keep ports attached to XDP.
     pins: PathBuf,
 }
 
 impl KernelSide {
-    /// That of the calling thread's namespace. `state` is the folder of what a later daemon is to
-    /// know.
+    /// Opens the kernel of the calling thread's namespace. `state` is the folder of the data that a
+    /// later daemon needs.
     pub(crate) fn new(state: &Path) -> Result<Self, Error> {
-        // Before the first listing: no change between the two is missed.
+        // Subscribe before the first listing, so that no change between the two is missed.
         let monitor = Monitor::new()?;
         let source_file = state.join("tunsrc");
         let source = std::fs::read_to_string(&source_file).ok();
@@ -49,7 +49,7 @@ impl KernelSide {
         })
     }
 
-    /// Sets the outer source address, or gives it up.
+    /// Sets the outer source address, or resets it.
     fn set_source(&mut self, source: Option<Ipv6Addr>) -> Result<(), Error> {
         if source == self.source {
             return Ok(());
@@ -58,7 +58,7 @@ impl KernelSide {
         if let Some(source) = source {
             private::replace(&self.source_file, source.to_string().as_bytes()).map_err(failed)?;
         }
-        // One that somebody has set since is his.
+        // Do not reset an address that the administrator has set since.
         if source.is_some() || Some(self.seg6.tunnel_source()?) == self.source {
             self.seg6.set_tunnel_source(source.unwrap_or(Ipv6Addr::UNSPECIFIED))?;
         }
@@ -104,7 +104,7 @@ impl Host for KernelSide {
             links: links.into_iter().map(settled).collect(),
             addresses: addresses.iter().map(|a| a.net.addr()).collect(),
             addresses_of: addresses.iter().map(|a| (a.interface, a.net.addr())).collect(),
-            // Ours says nothing of what the kernel's own routes are to have.
+            // Our source address is not part of the configuration of the kernel's own routes.
             source: Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source),
             has_rules: rules.others,
             finds_tables,
@@ -171,7 +171,7 @@ impl Host for KernelSide {
     }
 
     fn restore(&mut self, seen: &Seen) {
-        // The error that led here is the one to report; what is left over goes with the next change.
+        // Report the error that led here. The next change removes the remaining routes.
         let restored = seen.present.restore(&mut self.handle).map_err(Error::from);
         if let Err(error) = restored.and_then(|()| self.set_source(seen.source)) {
             tracing::warn!("the kernel's routes differ: {}", api::in_one_line(&error));
@@ -179,21 +179,23 @@ impl Host for KernelSide {
     }
 }
 
-/// Whether the machine's first process sees a file system mounted at `pins`: then it outlives this one.
+/// Returns true if the mount namespace of PID 1 has a file system mounted at `pins`: that mount
+/// outlives this process.
 fn is_mounted_outside(pins: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/1/mounts").unwrap_or_default();
     let at = |line: &str| line.split(' ').nth(1).is_some_and(|path| Path::new(path) == pins);
     mounts.lines().any(at)
 }
 
-/// Whether the kernel drops what comes in there with an SRH without an HMAC. None where it does not say:
-/// a kernel that knows no HMAC, and an interface that is gone or has no IPv6, have no such parameter.
+/// Returns true if the kernel drops packets on this interface if their SRH has no HMAC. `None` if
+/// the parameter does not exist: the kernel lacks HMAC support, or the interface is gone or has no
+/// IPv6.
 fn requires_hmac(interface: &str) -> Option<bool> {
     let value = netlink::sysctl::read(&format!("ipv6/conf/{interface}/seg6_require_hmac"));
     value.ok()?.parse::<i32>().ok().map(|value| value > 0)
 }
 
-/// A link without what changes by itself.
+/// Returns the link without its volatile state.
 fn settled(link: Link) -> Link {
     Link {
         xdp: Vec::new(),

@@ -1,8 +1,8 @@
-//! The daemon of an SRv6 data plane: keeps what forwards, XDP or the kernel alone, as its file and
-//! the kernel say, and answers `kaido dataplane`.
+//! The daemon of an SRv6 data plane. It keeps the forwarding state of XDP, or of the kernel alone,
+//! in line with its file and the kernel, and serves `kaido dataplane`.
 //!
-//! What is at work outlives the daemon: ports are pinned, and the next daemon fills tables of its
-//! own before it puts its program in place of the old one. Routes of the kernel's stay anyway.
+//! The forwarding state outlives the daemon: ports are pinned, and the next daemon fills its own
+//! tables before it replaces the old program. Kernel routes persist anyway.
 #![forbid(unsafe_code)]
 
 mod describe;
@@ -34,45 +34,45 @@ use crate::kernel::KernelSide;
 use crate::service::{Order, Orders, Service};
 use crate::state::State;
 
-/// Commands, and those that watch.
+/// Limit on connections of all clients: single commands and watchers.
 const CONNECTIONS: Limits = Limits::of(256);
 
-/// What a daemon needs to know before it starts.
+/// The configuration of a daemon.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The folder of its socket, its pins and the file that it applied last.
+    /// The folder of the socket, the pins and the file that was applied last.
     pub state: PathBuf,
-    /// What it begins with; without one, what it applied last.
+    /// The file to start with; if absent, the file that was applied last.
     pub file: Option<String>,
-    /// Where it answers Prometheus, over HTTP; nowhere when absent.
+    /// The address that serves Prometheus metrics over HTTP; none if absent.
     pub metrics: Option<std::net::SocketAddr>,
 }
 
 impl Config {
-    /// The socket of the daemon whose folder is `state`.
+    /// Returns the socket path of the daemon with the folder `state`.
     pub fn socket(state: &Path) -> PathBuf {
         state.join(model::dataplane::SOCKET)
     }
 
-    /// The file that was applied last.
+    /// Returns the path of the file that was applied last.
     fn applied(state: &Path) -> PathBuf {
         state.join("applied.yaml")
     }
 }
 
-/// Why a daemon ends, or an order fails.
+/// An error that ends the daemon or fails an order.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel's tables cannot be read.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// What forwards cannot be made what was asked for.
+    /// The data plane cannot be changed as requested.
     #[error(transparent)]
     Dataplane(#[from] dataplane::Error),
     /// The file has mistakes.
     #[error("{0}")]
     File(model::dataplane::Problems),
-    /// The file names what this machine does not have.
+    /// The file names objects that this machine does not have.
     #[error("{}", in_lines(.0))]
     Resolve(Vec<dataplane::xdp::Unresolved>),
     /// The folder of the daemon's state cannot be used.
@@ -80,54 +80,54 @@ pub enum Error {
     State {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// There is nothing to change.
+    /// No file is applied that could be changed.
     #[error("no file is applied: `kaido dataplane apply FILE` says which ports there are")]
     NoFile,
-    /// What is to be added or removed is not right.
+    /// The service function to add or remove is not valid.
     #[error("{0}")]
     Function(String),
-    /// Another daemon has the folder.
+    /// Another daemon uses the folder.
     #[error("another data plane has {}: give this one a folder of its own (--state)", .0.display())]
     Taken(PathBuf),
-    /// Ports of another network namespace are at work with the folder.
+    /// Ports of another network namespace are attached with the pins in this folder.
     #[error(
         "{path} is the folder of another network namespace's data plane, which has ports at work: \
          give this one a folder of its own (--state); if that namespace is gone, `umount {path}/bpf`",
         path = .0.display()
     )]
     Elsewhere(PathBuf),
-    /// Somebody has unmounted what keeps ports at work.
+    /// The file system with the pins that keep ports attached was unmounted.
     #[error(
         "{}/bpf, which keeps the ports at work, was unmounted: end the daemon and start it again; \
          the kernel has the ports in between", .0.display()
     )]
     Unmounted(PathBuf),
-    /// A trace is under way.
+    /// A trace is already running.
     #[error(
         "somebody traces this data plane already: wait for the end, or end it with Ctrl-C there"
     )]
     Traced,
-    /// No program, no trace.
+    /// The kernel forwards, so no program can be traced.
     #[error("the kernel forwards here (`dataplane: kernel`), and only XDP can be traced")]
     NothingToTrace,
-    /// What is to be traced makes no sense.
+    /// The filter of the trace is not valid.
     #[error("{0}")]
     Match(String),
-    /// Another daemon has this network namespace.
+    /// Another daemon runs in this network namespace.
     #[error(
         "another data plane{} runs in this network namespace, with a folder of its own: \
          `pgrep -af 'dataplane run'` finds it",
         .0.map_or_else(String::new, |process| format!(" (process {process})"))
     )]
     TwoInNamespace(Option<u32>),
-    /// A defect: the engine has panicked, and the log says where.
+    /// A defect: the engine has panicked. The log has the location.
     #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
     Panicked,
-    /// The address for metrics cannot be had.
+    /// The address for metrics cannot be bound.
     #[error(transparent)]
     Metrics(#[from] telemetry::prometheus::NoListener),
     /// The server failed.
@@ -136,7 +136,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether what the user wrote is wrong.
+    /// Returns true if the error is a mistake in the user's input.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Dataplane(error) => error.is_usage(),
@@ -153,7 +153,7 @@ impl Error {
 }
 
 /// Runs the data plane of the calling process's network namespace until `stop` completes. Its ports
-/// go on forwarding then. A start that fails leaves nothing behind.
+/// continue to forward after that. A failed start leaves nothing behind.
 pub async fn run(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -161,9 +161,9 @@ pub async fn run(
     let state = config.state.clone();
     let is_new = !state.exists();
     let done = run_in(config, stop).await;
-    // Another daemon's folder it may have become meanwhile.
+    // Another daemon may have taken the folder meanwhile.
     if is_new && done.as_ref().is_err_and(|error| !matches!(error, Error::Taken(_))) {
-        // Empty, or somebody's.
+        // This fails if the folder is not empty, and must: the files are another process's.
         let _ = std::fs::remove_dir(state);
     }
     done
@@ -175,9 +175,11 @@ async fn run_in(
 ) -> Result<(), Error> {
     let state = config.state.clone();
     let failed = |source| Error::State { path: state.clone(), source };
-    // The file that was applied last, whose health commands run as root, is read from here.
+    // Check the owner and mode: the applied file in this folder contains health commands that run
+    // as root.
     private::check(&state).and_then(|()| private::make(&state)).map_err(failed)?;
-    // Held as long as this lives, whatever ends it: of two that start at once, one gets it.
+    // Hold the lock for the lifetime of the process, however it ends. If two start at once, one
+    // gets it.
     let Some(_lock) = Lock::existing(&state).map_err(failed)? else {
         return Err(Error::Taken(state));
     };
@@ -197,7 +199,7 @@ async fn run_in(
         let _at_work = at_work;
         work(&config, &inbox, ready)
     });
-    // An error of the start is the thread's result.
+    // An error during the start is the result of the thread.
     let served = match started.await {
         Ok(()) => {
             tracing::info!("the data plane is at work");
@@ -214,7 +216,8 @@ async fn run_in(
             let stop = async move {
                 tokio::select! {
                     () = stop => {}
-                    // Nobody sends: it ends with the engine, whatever ends that.
+                    // Carries no message: the sender is dropped when the engine ends, for whatever
+                    // reason.
                     _ = ended => {}
                 }
                 ending.end_trace().await;
@@ -228,14 +231,14 @@ async fn run_in(
                 .serve_with_incoming_shutdown(incoming, stop)
                 .await;
             if let Some(metrics) = metrics {
-                // With it goes its way to the engine, which waits for that.
+                // Drop its sender of orders: the engine runs until all senders are gone.
                 metrics.abort();
             }
             served
         }
         Err(_) => Ok(()),
     };
-    // Without orders to come the thread ends.
+    // The thread ends once no sender of orders is left.
     let worked = tokio::task::spawn_blocking(move || thread.join());
     let worked = worked.await.map_err(|_| Error::Panicked)?.map_err(|_| Error::Panicked)?;
     let _ = std::fs::remove_file(Config::socket(&state));
@@ -243,7 +246,7 @@ async fn run_in(
     Ok(served?)
 }
 
-/// The engine's thread.
+/// The body of the engine's thread.
 fn work(
     config: &Config,
     inbox: &mpsc::Receiver<Order>,
@@ -255,7 +258,7 @@ fn work(
     done
 }
 
-/// An engine that does what the file says.
+/// Creates an engine and applies the file.
 fn begin(config: &Config) -> Result<Engine, Error> {
     let applied = Config::applied(&config.state);
     let text = match &config.file {
@@ -271,14 +274,14 @@ fn begin(config: &Config) -> Result<Engine, Error> {
     let which = file.as_ref().map_or(Which::Xdp, |file| file.dataplane);
     let mut engine = Engine::new(Box::new(host), which)?;
     if let (Some(file), Some(text)) = (file, &text) {
-        // What was applied last may name a port that has gone meanwhile.
+        // The file that was applied last may name a port that no longer exists.
         let ports = if config.file.is_some() { Ports::All } else { Ports::Present };
         apply_and_keep(&mut engine, file, ports, text, 0, &applied)?;
     }
     Ok(engine)
 }
 
-/// Follows the kernel and orders, until no more orders can come.
+/// Follows the kernel and the orders until all senders of orders are gone.
 fn follow(
     mut engine: Engine,
     config: &Config,
@@ -306,8 +309,8 @@ fn follow(
     }
 }
 
-/// Applies a file, and keeps its text for the next start. Where there is no room for the text,
-/// nothing is applied.
+/// Applies a file and stores its text for the next start. If the text cannot be stored, nothing is
+/// applied.
 fn apply_and_keep(
     engine: &mut Engine,
     file: model::dataplane::File,
@@ -318,28 +321,28 @@ fn apply_and_keep(
 ) -> Result<dataplane::xdp::Difference, Error> {
     let failed = |source| Error::State { path: applied.into(), source };
     let new = applied.with_extension("new");
-    // Left by a daemon that was killed.
+    // Left over from a daemon that was killed.
     let _ = std::fs::remove_file(&new);
     private::create(&new, text.as_bytes()).map_err(failed)?;
     let done = engine.apply(file, ports, most);
     match &done {
         Ok(_) => {
             if let Err(error) = std::fs::rename(&new, applied).map_err(failed) {
-                // It is at work all the same.
+                // The file is applied all the same.
                 tracing::warn!(
                     "the next start is with the file before: {}",
                     api::in_one_line(&error)
                 );
             }
         }
-        // The next one writes it anew.
+        // The next call writes it again.
         Err(_) => drop(std::fs::remove_file(&new)),
     }
     done
 }
 
 fn bind(path: &Path) -> Result<Incoming<UnixStream>, Error> {
-    // Left by a daemon that was killed: the folder's lock is ours.
+    // Left over from a daemon that was killed: this process holds the lock of the folder.
     let _ = std::fs::remove_file(path);
     Incoming::unix(path, CONNECTIONS).map_err(|source| Error::State { path: path.into(), source })
 }

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::service::Orders;
 
-/// Serves what the engine behind `orders` counts.
+/// Serves the counters of the engine that receives `orders`.
 pub(crate) async fn serve(listener: TcpListener, orders: Orders) -> std::io::Result<()> {
     let counted = move || {
         let orders = orders.clone();
@@ -31,7 +31,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Hook {
     name: String,
-    /// `prerouting`, `forward`, `postrouting`, or `no_hook`: the kernel did.
+    /// `prerouting`, `forward`, `postrouting`, or `no_hook` if the kernel dropped it.
     hook: &'static str,
 }
 
@@ -61,7 +61,7 @@ struct Info {
     dataplane: String,
 }
 
-/// What has counted something, in OpenMetrics' text.
+/// Formats the counters as OpenMetrics text.
 fn text(found: &v1::GetDataplaneResponse) -> String {
     let mut registry = Registry::with_prefix("kaido_dataplane");
     for (of, entries) in [("sid", &found.sids), ("policy", &found.policies)] {
@@ -120,7 +120,7 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
     text
 }
 
-/// What was dropped of service functions' packets, and where.
+/// Adds the drops of service functions' packets by netfilter hook.
 fn drops(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
     let family = Family::<Hook, Counter>::default();
     let help = "Packets that a service function's rules dropped, by SID and hook";
@@ -139,7 +139,7 @@ fn drops(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
     }
 }
 
-/// What checks have said of service functions.
+/// Adds the check results of service functions.
 fn health(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
     let up = Family::<Entry, Gauge>::default();
     let help = "Whether a service function is up, and others are told of its SID, by its check";
@@ -162,7 +162,7 @@ fn health(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
     }
 }
 
-/// Families for packets and bytes of something.
+/// Registers counter families for packets and bytes.
 fn pair<L>(registry: &mut Registry, of: &str) -> (Family<L, Counter>, Family<L, Counter>)
 where
     L: Clone + std::hash::Hash + Eq + EncodeLabelSet + std::fmt::Debug + Send + Sync + 'static,

@@ -1,15 +1,15 @@
-//! What a service function needs of this machine, found by looking.
+//! Probes for the kernel settings that service functions need.
 
-/// A setting of the kernel's.
+/// A kernel setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// As `sysctl` takes it: `net.ipv4.ip_early_demux=0`.
+    /// The required value in the syntax of `sysctl`: `net.ipv4.ip_early_demux=0`.
     pub wanted: String,
-    /// Whether it is so.
+    /// True if the setting has this value.
     pub ok: bool,
 }
 
-/// The settings of the calling process's network namespace.
+/// Returns the settings of the calling process's network namespace.
 pub fn function_settings() -> Vec<Setting> {
     let settings = dataplane::xdp::function_settings().iter();
     let look = |(key, wanted): &(&str, &str)| Setting {
@@ -19,8 +19,9 @@ pub fn function_settings() -> Vec<Setting> {
     settings.map(look).collect()
 }
 
-/// The interfaces of the calling process's network namespace on which the kernel drops segment routing
-/// headers without an HMAC, and whether `all` alone asks for it, which has no effect.
+/// Returns the interfaces of the calling process's network namespace on which the kernel drops
+/// segment routing headers without an HMAC, and true if only `all` requires one, which has no
+/// effect.
 pub fn hmac() -> (Vec<String>, bool) {
     let links = netlink::Handle::new().and_then(|mut handle| handle.links()).unwrap_or_default();
     let required: Vec<String> =

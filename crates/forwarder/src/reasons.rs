@@ -1,8 +1,8 @@
-//! What the program's reasons mean, in words.
+//! Names and descriptions of the program's reason codes.
 
 use bpf::srv6::types::reason;
 
-/// A reason's name, for scripts, and its meaning, for people.
+/// The reason codes, each with a name for scripts and a description for people.
 pub(crate) const REASONS: [(reason, &str, &str); 25] = [
     (reason::REASON_NO_ENTRY, "no-entry", "nothing here concerns the packet"),
     (reason::REASON_OTHER_STATION, "other-station", "the frame is for another address"),

@@ -1,4 +1,4 @@
-//! The data plane's gRPC face: each call is an order for the engine.
+//! The data plane's gRPC service: each call is an order for the engine.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -23,12 +23,12 @@ use crate::{Config, Error, functions, state};
 
 type Sent = fn(v1::TracedPacket) -> Result<v1::TracedPacket, Status>;
 
-/// Of an error, in characters.
+/// Maximum length of an error message, in characters.
 const LONGEST_MESSAGE: usize = 4096;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// What the engine is told to do.
+/// An order for the engine.
 pub(crate) enum Order {
     Apply { request: v1::ApplyDataplaneRequest, reply: Reply<v1::ApplyDataplaneResponse> },
     AddFunction { request: v1::AddFunctionRequest, reply: Reply<v1::ApplyDataplaneResponse> },
@@ -40,9 +40,10 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// Does it, and answers whoever still listens. `state`: the daemon's folder.
+    /// Executes the order, and sends the reply if the client still waits. `state` is the daemon's
+    /// folder.
     pub(crate) fn carry_out(self, engine: &mut Engine, state: &Path) {
-        // What pins, or removes pins, cannot be half done.
+        // Orders that create or remove pins must not fail halfway.
         let pinned = |engine: &Engine| state::check(state, engine.which());
         match self {
             Self::Apply { request, reply } => {
@@ -70,7 +71,7 @@ impl Order {
             Self::Detach { reply } => {
                 let done = pinned(engine).and_then(|()| {
                     engine.detach()?;
-                    // Gone, so that the next start begins with nothing.
+                    // Remove it, so that the next start begins with nothing.
                     let _ = std::fs::remove_file(Config::applied(state));
                     Ok(())
                 });
@@ -97,7 +98,7 @@ fn apply(
     Ok(response(&difference, engine))
 }
 
-/// What has changed.
+/// Builds the response that lists the changes.
 pub(crate) fn response(difference: &Difference, engine: &Engine) -> v1::ApplyDataplaneResponse {
     let changes = difference.changes.iter().map(ToString::to_string).collect();
     let (more, summary) = (difference.more() as u64, difference.summary());
@@ -145,7 +146,7 @@ fn trace(
     engine.trace(filter, request.most.max(1), sink)
 }
 
-/// What is installed; `counted`: of SIDs and policies only those that have counted something.
+/// Returns the installed state; with `counted`, only SIDs and policies that have counted packets.
 fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
     let plane = engine.plane();
     let now = plane.now();
@@ -161,7 +162,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
     };
     let has_counted = |count: Option<Count>| !counted || count.is_some_and(|c| c.packets > 0);
     let sids = now.sids.iter().map(|(sid, what)| (sid, what, plane.count(Counter::Sid(sid))));
-    // A function that is down counts nothing.
+    // Include functions with a check: a function that is down counts nothing.
     let mut sids: Vec<_> =
         sids.filter(|(_, what, count)| has_counted(*count) || what.health.is_some()).collect();
     sids.sort_by_key(|(sid, ..)| **sid);
@@ -237,7 +238,7 @@ fn dropped(drops: Drops) -> v1::FunctionDrops {
     v1::FunctionDrops { prerouting, forward, postrouting, no_hook }
 }
 
-/// The way to the engine.
+/// A handle for sending orders to the engine.
 #[derive(Clone)]
 pub(crate) struct Orders(mpsc::Sender<Order>);
 
@@ -251,7 +252,7 @@ impl Orders {
         let gone = || Status::unavailable("the data plane's engine has ended: see its log");
         self.0.send(order(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?.map_err(|error| {
-            // What does not fit into a frame of HTTP is not told at all.
+            // A message that does not fit into an HTTP header frame would be lost.
             let text: String = api::in_one_line(&error).chars().take(LONGEST_MESSAGE).collect();
             if error.is_usage() {
                 Status::invalid_argument(text)
@@ -261,19 +262,19 @@ impl Orders {
         })
     }
 
-    /// What has counted something.
+    /// Returns the entries with a count above 0.
     pub(crate) async fn counted(&self) -> Result<v1::GetDataplaneResponse, Status> {
         self.give(|reply| Order::Get { counted: true, reply }).await
     }
 
-    /// Ends the trace, if there is one: its stream would keep the server from ending.
+    /// Ends the trace, if there is one: its open stream would keep the server from shutting down.
     pub(crate) async fn end_trace(&self) {
-        // Without an engine there is none.
+        // Without an engine nothing is traced.
         let _ = self.give(|reply| Order::EndTrace { reply }).await;
     }
 }
 
-/// Hands calls on to the engine.
+/// Forwards calls to the engine.
 pub(crate) struct Service {
     orders: Orders,
 }

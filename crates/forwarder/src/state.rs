@@ -1,4 +1,4 @@
-//! The folder of a data plane's state: whose it is, and what a start that failed leaves of it.
+//! The state folder of a data plane: its ownership, and the cleanup after a failed start.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -11,12 +11,13 @@ use crate::Error;
 /// A folder that a daemon is about to use.
 pub(crate) struct State {
     path: PathBuf,
-    /// Whether somebody has mounted the file system for pins beforehand.
+    /// True if the file system for pins was already mounted.
     was_mounted: bool,
 }
 
 impl State {
-    /// Makes `path` this network namespace's, unless ports of another one are at work there.
+    /// Claims `path` for this network namespace, unless ports of another namespace are pinned
+    /// there.
     pub(crate) fn claim(path: &Path) -> Result<Self, Error> {
         let state = Self { path: path.into(), was_mounted: is_mounted(path) };
         let mine = netlink::Namespace::current()?.inode()?.to_string();
@@ -34,21 +35,20 @@ impl State {
         Ok(state)
     }
 
-    /// The identity of the namespace whose ports are pinned.
+    /// Returns the path of the file that identifies the namespace of the pinned ports.
     fn namespace(&self) -> PathBuf {
         self.path.join("namespace")
     }
 
-    /// Whether anything is kept at work.
+    /// Returns true if there are pins.
     fn has_pins(&self) -> bool {
         let entries = std::fs::read_dir(pins(&self.path)).into_iter().flatten().flatten();
-        // What has a dot is the file system's own.
+        // Names with a dot are the file system's own.
         let mut names = entries.map(|entry| entry.file_name());
         names.any(|name| !name.to_string_lossy().contains('.'))
     }
 
-    /// Leaves nothing behind that keeps nothing at work. What cannot be removed is no use to
-    /// anybody, and in nobody's way.
+    /// Cleans up, unless there are pins. Ignores errors: a leftover file is useless but harmless.
     pub(crate) fn leave(self) {
         if self.has_pins() {
             return;
@@ -56,18 +56,18 @@ impl State {
         if !self.was_mounted {
             let _ = bpf::attach::unmount_pins(&pins(&self.path));
         }
-        // Where it is still mounted this does nothing.
+        // If it is still mounted, this has no effect.
         let _ = std::fs::remove_dir(pins(&self.path));
         let _ = std::fs::remove_file(self.namespace());
     }
 }
 
-/// Where ports are pinned.
+/// Returns the path of the pins.
 fn pins(state: &Path) -> PathBuf {
     state.join("bpf")
 }
 
-/// Refuses where what keeps the program's ports at work is not there any more.
+/// Fails if the file system with the pins of the program's ports was unmounted.
 pub(crate) fn check(state: &Path, which: Which) -> Result<(), Error> {
     if which == Which::Xdp && !is_mounted(state) {
         return Err(Error::Unmounted(state.into()));
@@ -75,7 +75,7 @@ pub(crate) fn check(state: &Path, which: Which) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the file system for pins is there.
+/// Returns true if the file system for pins is mounted.
 fn is_mounted(state: &Path) -> bool {
     let device = |path: &Path| std::fs::metadata(path).map(|found| found.dev()).ok();
     device(&pins(state)).is_some_and(|pins| Some(pins) != device(state))

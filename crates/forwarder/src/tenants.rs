@@ -1,5 +1,5 @@
-//! What was counted of each tenant's packets: the sum over its policies, and over the SIDs whose
-//! packets come out in its table.
+//! Packet counts by tenant: the sum over its policies, and over the SIDs that decapsulate into its
+//! table.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,8 @@ use dataplane::xdp::{PolicyId, TABLE_TENANTS, TenantId};
 use dataplane::{Counter, Dataplane};
 use netlink::Behavior;
 
-/// The counts by tenant. `name` says how one is called, `owners` whose each routing table is.
+/// Returns the counts by tenant. `name` gives the name of a tenant, `owners` the tenant of a
+/// routing table.
 pub(crate) fn counts(
     plane: &dyn Dataplane,
     name: &dyn Fn(TenantId) -> String,
@@ -24,7 +25,7 @@ pub(crate) fn counts(
     let now = plane.now();
     for id in now.policies.keys() {
         let (PolicyId::Named(tenant, _) | PolicyId::Of(tenant, _)) = id;
-        // Tenant 0's are those of SIDs.
+        // Policies of tenant 0 belong to SIDs.
         if *tenant > 0 {
             add(&mut sums.entry(*tenant).or_default()[0], plane.count(Counter::Policy(id)));
         }
@@ -49,7 +50,7 @@ pub(crate) fn counts(
             decapsulated_packets: decapsulated.packets,
             decapsulated_bytes: decapsulated.bytes,
         };
-    // A file's first, then the kernel's tables.
+    // Tenants of the file first, then the kernel's tables.
     let (files, kernels): (Vec<_>, Vec<_>) =
         sums.into_iter().partition(|(tenant, _)| *tenant > TABLE_TENANTS);
     files.into_iter().chain(kernels).map(row).collect()

@@ -1,4 +1,4 @@
-//! What a trace has caught, and what became of it, in words.
+//! The packets that a trace has captured, with the verdict of each, as text.
 
 use std::collections::VecDeque;
 
@@ -15,15 +15,15 @@ use crate::Error;
 use crate::describe::describe;
 use crate::reasons::REASONS;
 
-/// Where traced packets go.
+/// The channel to the client for traced packets.
 pub(crate) type Sink = mpsc::Sender<v1::TracedPacket>;
 
-/// How many may wait there: what does not fit waits in the kernel, which has room for 510.
+/// Capacity of the channel. Further packets wait in the kernel, which has room for 510.
 pub(crate) const WAITING: usize = 64;
-/// How many are looked at before the engine does something else.
+/// Maximum number of packets replayed before the engine continues with other work.
 const AT_ONCE: usize = 8;
 
-/// A trace that is under way.
+/// A running trace.
 pub(crate) struct Trace {
     sink: Sink,
     left: u32,
@@ -31,17 +31,17 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// A trace of so many packets.
+    /// Creates a trace of `most` packets.
     pub(crate) fn new(most: u32, sink: Sink) -> Self {
         Self { sink, left: most, waiting: VecDeque::new() }
     }
 
-    /// Whether nobody waits for its packets any more.
+    /// Returns true if the client has gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.sink.is_closed()
     }
 
-    /// Hands on some of what was caught. False when nothing is to come any more.
+    /// Sends some of the captured packets. Returns false if no more are to come.
     pub(crate) fn go_on(
         &mut self,
         xdp: &Xdp,
@@ -55,14 +55,14 @@ impl Trace {
         for packet in self.waiting.drain(..room.min(self.waiting.len())) {
             self.left -= 1;
             let Some(replayed) = xdp.replay(&packet)? else { return Ok(false) };
-            // There is room; and whoever has gone away is noticed below.
+            // There is room in the channel. A client that has gone is detected below.
             let _ = self.sink.try_send(told(xdp.tables(), tenant, &packet, replayed));
         }
         Ok(self.left > 0 && !self.sink.is_closed())
     }
 }
 
-/// The entry that a packet is for, by its destination.
+/// Returns the entry that matches a packet's destination.
 fn meant<'a>(now: &'a Forwarding, packet: &Traced) -> Option<Counted<'a>> {
     let headers = Headers::dissect(&packet.head).ok()?;
     let to = headers.layers.first()?.dst;
@@ -82,7 +82,7 @@ fn meant<'a>(now: &'a Forwarding, packet: &Traced) -> Option<Counted<'a>> {
     longest.map(|(_, id)| Counted::Policy(id))
 }
 
-/// A packet, and what became of it, in words.
+/// Formats a packet and its verdict.
 fn told(
     tables: &Tables,
     tenant: &dyn Fn(TenantId) -> String,
@@ -93,7 +93,7 @@ fn told(
     let names = Names { of: now, tenant };
     let port = now.ports.get(&packet.interface);
     let entry = replayed.counted.iter().find_map(|counter| tables.counted(*counter));
-    // What is not sent is counted with its reason alone.
+    // A packet that is not sent is counted only under its reason.
     let entry = entry.or_else(|| meant(now, packet)).map(|entry| match entry {
         Counted::Sid(sid) => {
             let action = now.sids.get(sid).map(|endpoint| names.endpoint(endpoint));

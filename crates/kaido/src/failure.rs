@@ -1,4 +1,4 @@
-//! How a command ends when it does not succeed: 2 for what the user wrote, 1 for the rest.
+//! Failures of commands and their exit codes: 2 for mistakes in the user's input, 1 for the rest.
 
 use std::process::ExitCode;
 
@@ -9,25 +9,25 @@ use crate::output::Output;
 pub(crate) struct Failure {
     error: anyhow::Error,
     code: u8,
-    /// What scripts get beside the text.
+    /// Additional JSON members for scripts.
     details: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What a command returns.
+/// The result of a command.
 pub(crate) type Done = Result<ExitCode, Failure>;
 
 impl Failure {
-    /// The user's input is wrong.
+    /// Creates a failure for a mistake in the user's input.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), code: 2, details: Default::default() }
     }
 
-    /// The input is right, and it did not work.
+    /// Creates a failure for valid input.
     pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), code: 1, details: Default::default() }
     }
 
-    /// The same, with members of a JSON object for scripts.
+    /// Adds members of a JSON object for scripts.
     pub(crate) fn with_details(mut self, details: serde_json::Value) -> Self {
         if let serde_json::Value::Object(details) = details {
             self.details.extend(details);
@@ -35,18 +35,18 @@ impl Failure {
         self
     }
 
-    /// It did not work, and others have a code for how.
+    /// Creates a failure with the exit code that other programs use for it.
     pub(crate) fn with_code(error: impl Into<anyhow::Error>, code: u8) -> Self {
         Self { code, ..Self::failed(error) }
     }
 
-    /// Says what went wrong, once, with its causes.
+    /// Reports the error once, with its causes.
     pub(crate) fn report(&self, output: &Output) -> ExitCode {
         output.error(&self.text(), &self.details);
         ExitCode::from(self.code)
     }
 
-    /// What went wrong, with its causes.
+    /// Returns the text of the error, with its causes.
     pub(crate) fn text(&self) -> String {
         let mut text = self.error.to_string();
         for cause in self.error.chain().skip(1) {
@@ -74,7 +74,7 @@ impl From<tonic::Status> for Failure {
 }
 
 impl Failure {
-    /// What a lab's emulator answers, or that it does not.
+    /// Converts the error of a lab's emulator, or of the connection to it.
     pub(crate) fn of_emulator(status: tonic::Status) -> Self {
         Self::of("the emulator", status)
     }
@@ -82,7 +82,7 @@ impl Failure {
     fn of(peer: &str, status: tonic::Status) -> Self {
         use tonic::Code;
         let error = if std::error::Error::source(&status).is_some() {
-            // The connection's own error, not an answer.
+            // The connection failed before an answer.
             let says = if is_late(&status) {
                 "does not answer in time: it is stopped, or has too much to do"
             } else {
@@ -99,7 +99,7 @@ impl Failure {
     }
 }
 
-/// Whether the time was over, and not the connection.
+/// Returns true if the error is a timeout rather than a lost connection.
 fn is_late(status: &tonic::Status) -> bool {
     matches!(status.code(), tonic::Code::Cancelled | tonic::Code::DeadlineExceeded)
 }

@@ -1,4 +1,4 @@
-//! Reading what the user names: files, and pipes, up to a size.
+//! Reads files and pipes that the user names, up to a size.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -9,7 +9,8 @@ use anyhow::{Context, anyhow};
 
 use crate::failure::Failure;
 
-/// The text of a file that is `what`, and has `largest` bytes at most: something else may be endless.
+/// Reads a text file of at most `largest` bytes; `what` names its kind in errors. Rejects other
+/// file types, which may be endless.
 pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Failure> {
     let bytes = read_bytes(path, what, largest)?;
     let cannot = || format!("cannot read {}", path.display());
@@ -19,7 +20,7 @@ pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Fail
     String::from_utf8(bytes).map_err(no_text).with_context(cannot).map_err(Failure::usage)
 }
 
-/// The same, of a file that need not be text.
+/// Does the same for a file that need not be text.
 pub(crate) fn read_bytes(path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let cannot = || format!("cannot read {name}");

@@ -47,11 +47,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and versions, or what is wrong with the command line.
+/// Prints help, the version, or an error of the command line.
 fn say(asked: &clap::Error) -> ExitCode {
     let printed = asked.print().and_then(|()| std::io::stdout().flush());
     if asked.use_stderr() {
-        // Where even this cannot be written, the exit code says the rest.
+        // If this cannot be written, the exit code is the only report.
         return ExitCode::from(2);
     }
     match output::written(printed) {

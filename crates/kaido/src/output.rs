@@ -1,4 +1,4 @@
-//! What a command prints: text and tables for people, JSON for scripts.
+//! Output of commands: text and tables for people, JSON for scripts.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// Cursor home and clear: what every terminal since the VT100 understands.
+/// Cursor home and clear screen, supported by every terminal since the VT100.
 pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// Text for a terminal. Line breaks, tabs and colours (SGR, which diagnostics are rendered with) stay;
-/// other control characters, and those that change the direction of writing, become `\u{..}`. Text of
-/// objects, of programs' processes and of daemons may have any.
+/// Escapes text for a terminal. Keeps line breaks, tabs and colours (SGR, which diagnostics use).
+/// Other control characters, and those that change the writing direction, become `\u{..}`. Text of
+/// objects, of programs' processes and of daemons may contain any of them.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_control) {
         return Cow::Borrowed(text);
@@ -44,19 +44,20 @@ fn is_control(c: char) -> bool {
     }
 }
 
-/// The length of a colour's sequence that text begins with: `ESC [ 1;31 m` (ECMA-48 section 8.3.117).
+/// Returns the length of the colour sequence at the start of the text: `ESC [ 1;31 m` (ECMA-48
+/// section 8.3.117).
 fn colour(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\x1b[") else { return 0 };
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(rest.len());
     if rest[end..].starts_with('m') { "\x1b[".len() + end + 1 } else { 0 }
 }
 
-/// Says something to people on standard error. Where that cannot be written, the exit code says the rest.
+/// Prints a message for people on standard error. If that fails, the exit code is the only report.
 pub(crate) fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", plain(text));
 }
 
-/// Where and how to print.
+/// The output format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
@@ -67,17 +68,17 @@ impl Output {
         Self { json }
     }
 
-    /// Whether scripts are reading.
+    /// Returns true if the output is JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether a person watches the progress.
+    /// Returns true if a person watches the progress.
     pub(crate) fn is_watched(&self) -> bool {
         !self.json && std::io::stderr().is_terminal()
     }
 
-    /// Prints a value as JSON, or what `text` makes of it.
+    /// Prints a value as JSON, or the text that `text` makes of it.
     pub(crate) fn print<T: Serialize>(
         &self,
         value: &T,
@@ -88,7 +89,7 @@ impl Output {
                 "output has no map with odd keys, and its paths come from JSON or are texts",
             )
         } else {
-            // The one sequence that is the command's own.
+            // `CLEAR` is the only control sequence that the command itself may print.
             let text = text(value);
             let (clear, rest) = match text.strip_prefix(CLEAR) {
                 Some(rest) => (CLEAR, rest),
@@ -99,10 +100,10 @@ impl Output {
         write(format!("{}\n", text.trim_end()).as_bytes())
     }
 
-    /// Says what went wrong, on standard error.
+    /// Prints an error on standard error.
     pub(crate) fn error(&self, text: &str, details: &Map<String, Value>) {
         let mut errors = std::io::stderr();
-        // Where even this cannot be written, the exit code says the rest.
+        // If this cannot be written, the exit code is the only report.
         let _ = if self.json {
             let mut object = details.clone();
             object.insert("error".into(), text.into());
@@ -113,16 +114,16 @@ impl Output {
     }
 }
 
-/// Writes to standard output, to the last byte.
+/// Writes all bytes to standard output and flushes it.
 pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = std::io::stdout();
     written(output.write_all(bytes).and_then(|()| output.flush()))
 }
 
-/// What became of writing to standard output.
+/// Converts the result of a write to standard output.
 pub(crate) fn written(done: std::io::Result<()>) -> Result<(), Failure> {
     match done {
-        // A reader that has gone away (`| head`) is no error of the command's.
+        // A reader that has gone away (`| head`) is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::failed(anyhow::Error::new(error).context("cannot write the output")))
         }
@@ -130,13 +131,13 @@ pub(crate) fn written(done: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// `1 node`, `2 nodes`.
+/// Formats a count with its noun: `1 node`, `2 nodes`.
 pub(crate) fn counted(number: usize, what: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{number} {what}{s}")
 }
 
-/// A table without frames: the columns line up, and `cut` and `awk` can read it.
+/// Formats a table without borders: columns are aligned, and `cut` and `awk` can parse it.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -144,7 +145,7 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     for row in rows {
         table.add_row(row);
     }
-    // Every cell is padded with a blank; the first column needs none.
+    // comfy_table pads every cell with a blank, which the first column does not need.
     let bare = |line: &str| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned();
     let lines: Vec<String> = table.to_string().lines().map(bare).collect();
     lines.join("\n")

@@ -1,4 +1,4 @@
-//! Tokio, signals, and blocking work that can be stopped.
+//! Tokio, signals, and blocking work that can be cancelled.
 
 use std::future::Future;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// Runs a future on a runtime of one thread.
+/// Runs a future on a single-threaded runtime.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -18,13 +18,13 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure>
     Ok(runtime.block_on(future))
 }
 
-/// Completes when the process is asked to end: Ctrl-C, SIGTERM, or its terminal has gone.
+/// Completes when the process is asked to end: by Ctrl-C, SIGTERM or SIGHUP.
 pub(crate) async fn asked_to_end() {
     listen().await;
 }
 
-/// Completes when nobody reads what is printed any more (`| head`), or the process is asked to
-/// end: the end of what goes on for ever.
+/// Completes when the reader of standard output has gone (`| head`), or the process is asked to
+/// end. Ends commands that otherwise run forever.
 pub(crate) async fn nobody_watches() {
     const LOOK: Duration = Duration::from_millis(200);
     let reader_gone = async {
@@ -38,7 +38,7 @@ pub(crate) async fn nobody_watches() {
     }
 }
 
-/// Whether this is a pipe or a socket whose other end is closed.
+/// Returns true if this is a pipe or a socket with a closed peer.
 fn is_closed(output: std::os::fd::BorrowedFd<'_>) -> bool {
     let mut looked_at = [PollFd::new(output, PollFlags::empty())];
     let closed = PollFlags::POLLERR | PollFlags::POLLHUP;
@@ -46,13 +46,13 @@ fn is_closed(output: std::os::fd::BorrowedFd<'_>) -> bool {
         && looked_at[0].revents().is_some_and(|seen| seen.intersects(closed))
 }
 
-/// Takes the signals over at once, within a runtime; the future completes with the first one.
+/// Installs signal handlers at once; needs a runtime. The future completes with the first signal.
 pub(crate) fn listen() -> impl Future<Output = ()> + Send {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let signals = kinds.map(signal);
     async move {
         let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
-            // Without handlers the signals end the process by themselves.
+            // Without handlers the signals terminate the process anyway.
             return std::future::pending().await;
         };
         tokio::select! {
@@ -63,8 +63,8 @@ pub(crate) fn listen() -> impl Future<Output = ()> + Send {
     }
 }
 
-/// Runs blocking work that looks at `cancel`, which is set when the process is asked to end. The
-/// work then ends by itself, having cleaned up.
+/// Runs blocking work that polls `cancel`, which is set when the process is asked to end. The work
+/// then cleans up and returns.
 pub(crate) fn cancellable<T: Send>(
     cancel: &lab::Cancel,
     work: impl FnOnce() -> T + Send,

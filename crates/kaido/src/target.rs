@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all.
+//! Files that are written as a whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 
-/// Refuses to write over what was read, whatever it is called there.
+/// Fails if the output file is one of the input files, under any name.
 pub(crate) fn is_none_of<'p>(
     to: &Path,
     read: impl IntoIterator<Item = &'p Path>,
@@ -26,18 +26,18 @@ pub(crate) fn is_none_of<'p>(
     }
 }
 
-/// A file that will be written.
+/// A file to be written.
 pub(crate) enum Target {
-    /// A pipe or a device is written to as it is.
+    /// A pipe or a device, written in place.
     Open(File),
-    /// A file is made beside it, and takes its place.
+    /// A regular file, replaced by a new file in the same folder.
     Replaced { path: PathBuf, permissions: fs::Permissions },
 }
 
 impl Target {
-    /// Where a path leads; an error if nothing can be written there.
+    /// Prepares a path for writing; fails if it cannot be written.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        // The file that a link leads to is replaced, and not the link.
+        // Replace the file that a symbolic link points to, not the link.
         let (path, permissions) = match fs::canonicalize(path) {
             Ok(path) => {
                 let file = File::options().append(true).open(&path)?;
@@ -52,12 +52,12 @@ impl Target {
             }
             Err(error) => return Err(error),
         };
-        // Whether there can be one beside it; it goes again at once.
+        // Check that a new file can be created there; it is removed at once.
         beside(&path, &permissions)?;
         Ok(Self::Replaced { path, permissions })
     }
 
-    /// Writes it.
+    /// Writes the contents.
     pub(crate) fn write(self, text: &[u8]) -> io::Result<()> {
         match self {
             Self::Open(mut file) => file.write_all(text),
@@ -71,7 +71,7 @@ impl Target {
     }
 }
 
-/// A new file in the folder of another one. Permissions are as umask leaves them.
+/// Creates a temporary file in the folder of `path`. The umask applies to the permissions.
 fn beside(path: &Path, permissions: &fs::Permissions) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
@@ -83,7 +83,7 @@ fn beside(path: &Path, permissions: &fs::Permissions) -> io::Result<NamedTempFil
     builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(plain)
 }
 
-/// The error alone: nobody knows the file by the name that it has meanwhile.
+/// Strips the temporary file's path from an error: the user does not know that name.
 fn plain(error: io::Error) -> io::Error {
     let source = error.get_ref().and_then(std::error::Error::source);
     match source.and_then(|source| source.downcast_ref::<io::Error>()?.raw_os_error()) {
@@ -106,10 +106,10 @@ mod tests {
         let nowhere = here.path().join("none/x");
         let folder = format!("there is no folder {}", here.path().join("none").display());
         assert_eq!(said(&nowhere), folder);
-        // A file is no folder.
+        // A file instead of a folder.
         fs::write(here.path().join("none"), "").unwrap();
         assert!(!said(&nowhere).contains(".kaido-"), "{}", said(&nowhere));
-        // Nobody makes files there, root neither.
+        // In /proc even root cannot create files.
         let process = said(Path::new("/proc/none"));
         assert!(!process.is_empty() && !process.contains(".kaido-"), "{process}");
         assert_eq!(said(&here.path().join("new")), "");

@@ -1,5 +1,5 @@
-//! Following the kernel: its changes are heard as they come, and its tables looked at as a whole once
-//! they have settled.
+//! Follows the kernel: handles its change events as they arrive, and reads its tables in full once
+//! the changes have settled.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,17 @@ use netlink::{Encap, Event, Neighbour, NeighbourState};
 use super::{Engine, Ports, TICK};
 use crate::Error;
 
-/// How long changes of the kernel's tables are waited for to settle.
+/// Time that the kernel's tables must be unchanged for before they are read.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
-/// A look at large tables takes long: the next comes after this many times as long.
+/// Pause after a read of the tables, as a multiple of the duration of the read: large tables take
+/// long.
 const REST: u32 = 4;
-/// How often the kernel is asked for that of which it sends no events: its outer source address
-/// (`ip sr tunsrc`), and where it requires an HMAC.
+/// Poll interval for kernel state without events: the outer source address (`ip sr tunsrc`), and
+/// the interfaces that require an HMAC.
 const SILENT_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Waits for events for a tick, and follows them.
+    /// Waits one tick for events and handles them.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.go_on_tracing();
         for (interface, address) in self.plane.beat() {
@@ -33,7 +34,8 @@ impl Engine {
                 "routes of functions are not as they should: {}",
                 api::in_one_line(&error)
             );
-            // The next look makes them so: it begins with all that it does at first.
+            // Force a full pass, which restores the routes: without a previous state nothing counts
+            // as unchanged.
             self.seen = None;
             self.changed_since.get_or_insert_with(Instant::now);
         }
@@ -43,7 +45,7 @@ impl Engine {
             let change = self.heed(&one);
             generation |= change.routes;
             if change.exact {
-                // Until the next look at the tables says otherwise.
+                // Until the next read of the tables clears it.
                 self.plane.set_exact(true);
             }
             if change.tables && self.changed_since.is_none() {
@@ -70,17 +72,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings the tables in line with the kernel's.
+    /// Brings the data plane in line with the kernel's tables.
     fn look_again(&mut self) -> Result<(), Error> {
         let started = Instant::now();
         self.changed_since = None;
-        // Large, and not changed.
+        // Move the file out instead of cloning it: it is large and does not change here.
         if let Some(file) = self.file.take() {
             let done = self.follow_kernel(&file);
             self.file = Some(file);
             if let Err(error) = done {
-                // Such as a port that is gone, or a route too many: what is there stays, and the
-                // next change brings another look.
+                // For example a missing port, or too many routes. The current state stays, and the
+                // next change triggers another read.
                 tracing::warn!("the data plane stays as it is: {}", api::in_one_line(&error));
             }
         }
@@ -88,7 +90,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Does what the file asks for in the kernel's new state; nothing if that is no other one.
+    /// Applies the file to the kernel's new state; does nothing if that state is unchanged.
     fn follow_kernel(&mut self, file: &File) -> Result<(), Error> {
         let seen = self.look(None)?;
         let is_same = self.seen.as_ref() == Some(&seen.kernel);
@@ -101,7 +103,7 @@ impl Engine {
         self.install(wanted, None, file)
     }
 
-    /// What an event means.
+    /// Handles an event, and returns the state that it affects.
     fn heed(&mut self, event: &Event) -> Change {
         let routes = Change { routes: true, ..Change::default() };
         match event {
@@ -116,7 +118,7 @@ impl Engine {
                 let srv6 =
                     matches!(route.encap, Some(Encap::Seg6 { .. } | Encap::Seg6Local { .. }));
                 let exact = route.next_hops.len() > 1;
-                // A plain route may cut into a steered prefix.
+                // A plain route may be more specific than a steered prefix.
                 Change { tables: srv6 || exact || self.has_imported(), exact, ..routes }
             }
             Event::Link(_) | Event::LinkGone(_) => Change { tables: true, ..routes },
@@ -126,21 +128,21 @@ impl Engine {
         }
     }
 
-    /// Whether routes of the kernel's were taken over, or would have been but for another.
+    /// Returns true if kernel routes were imported, or would have been but for a conflicting entry.
     fn has_imported(&self) -> bool {
         self.imported.taken > 0 || !self.imported.left.is_empty()
     }
 
-    /// Whether packets leave by this interface, or by a port below it.
+    /// Returns true if packets leave by this interface, or by a port below it.
     fn is_ours(&self, interface: u32) -> bool {
         let now = self.plane.now();
         now.ports.contains_key(&interface) || now.uppers.contains_key(&interface)
     }
 
-    /// Remembers a neighbour. True if an adjacency with it may be wrong now.
+    /// Records a neighbour. Returns true if an adjacency with it may be wrong now.
     fn know(&mut self, neighbour: &Neighbour) -> bool {
         let key = (neighbour.interface, neighbour.address);
-        // The kernel asks again only for packets that it sends itself.
+        // The kernel probes a stale neighbour only for packets that it sends itself.
         if self.which == Which::Xdp
             && neighbour.state == NeighbourState::Stale
             && self.is_ours(neighbour.interface)
@@ -150,18 +152,18 @@ impl Engine {
         }
         let mac = neighbour.mac.filter(|_| neighbour.state.is_valid());
         let before = self.neighbours.insert(key, mac);
-        // One that is not known yet may have been there before this engine was.
+        // A neighbour without a record may have existed before this engine started.
         before.is_none_or(|before| before.is_some() && before != mac)
     }
 }
 
-/// What an event changes.
+/// The state that an event affects.
 #[derive(Clone, Copy, Default)]
 struct Change {
-    /// Where packets go.
+    /// The forwarding path of packets.
     routes: bool,
     /// Possibly the program's tables.
     tables: bool,
-    /// Possibly what a packet's way depends on.
+    /// Possibly the inputs of a route lookup besides the destination.
     exact: bool,
 }

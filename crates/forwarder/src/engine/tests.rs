@@ -1,4 +1,4 @@
-//! The engine's decisions, on a data plane and a kernel that only remember.
+//! The engine's decisions, tested on a fake data plane and a fake kernel that only record calls.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,24 +16,25 @@ use super::{Engine, Ports};
 use crate::Error;
 use crate::host::{Host, Seen};
 
-/// What the kernel is and was asked.
+/// The state of the fake kernel, and the calls that it received.
 #[derive(Default)]
 struct State {
     kernel: Kernel,
     events: VecDeque<Event>,
     /// The routes that it keeps.
     kept: SlowPath,
-    /// What it refuses.
+    /// The destination that it refuses.
     refuses: Option<IpNet>,
     looks: u32,
-    /// Which functions others were told of last.
+    /// The functions that were announced last, each with its state.
     told: BTreeMap<Ipv6Net, bool>,
     probed: Vec<IpAddr>,
-    /// In order: what was done, and how many SIDs XDP and the kernel alone forwarded then.
+    /// The calls in order, each with the number of SIDs that XDP and the kernel-only data plane
+    /// forwarded at that time.
     done: Vec<(&'static str, [usize; 2])>,
 }
 
-/// A kernel in memory, what stands for XDP in front of it, and what stands for the kernel alone.
+/// A kernel in memory, a fake for XDP in front of it, and a fake for the kernel-only data plane.
 #[derive(Clone, Default)]
 struct FakeHost {
     state: Rc<RefCell<State>>,
@@ -61,7 +62,7 @@ impl FakeHost {
         self.state.borrow_mut().done.push((what, sids));
     }
 
-    /// What was done since the last call.
+    /// Returns the calls since the last call of this function.
     fn done(&self) -> Vec<(&'static str, [usize; 2])> {
         std::mem::take(&mut self.state.borrow_mut().done)
     }
@@ -70,7 +71,7 @@ impl FakeHost {
         self.state.borrow_mut().events.push_back(event);
     }
 
-    /// Somebody adds an End to the kernel, or takes it away again.
+    /// Adds an End SID to the kernel from outside the daemon, or removes it.
     fn change_sid(&self, is_there: bool) {
         let encap = Encap::local(Behavior::End);
         let hops = vec![NextHop { via: None, interface: 2 }];
@@ -147,7 +148,7 @@ fn link(index: u32, name: &str) -> Link {
     Link { index, name: name.into(), mac, up: true, ..Link::default() }
 }
 
-/// Both ports, and so many SIDs.
+/// Both ports, and this number of SIDs.
 fn file(sids: u32) -> File {
     let sids: String = (1..=sids).map(|n| format!("  \"fd00:1::{n}\": End\n")).collect();
     parse(&format!("locators: [\"fd00:1::/32\"]\nports: {{ l: {{}}, r: {{}} }}\nsids:\n{sids}"))
@@ -162,7 +163,7 @@ fn tick() {
     std::thread::sleep(Duration::from_millis(1));
 }
 
-/// Lets the engine follow the kernel until `is` is true.
+/// Runs the engine until `is` is true.
 #[track_caller]
 fn follow_until(engine: &mut Engine, is: impl Fn() -> bool) {
     let started = Instant::now();
@@ -173,7 +174,7 @@ fn follow_until(engine: &mut Engine, is: impl Fn() -> bool) {
     }
 }
 
-/// Longer than changes of the kernel's are left to settle.
+/// Runs the engine for longer than SETTLE.
 fn follow_for_a_while(engine: &mut Engine) {
     let started = Instant::now();
     while started.elapsed() < 3 * super::follow::SETTLE {
@@ -209,7 +210,7 @@ fn a_change_that_fails_leaves_everything() {
     assert!(matches!(error, Error::Dataplane(dataplane::Error::Told)), "{error}");
     assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
     assert_eq!((host.plane.forwards(), &host.state.borrow().kept), (before, &kept));
-    // It is the file before that the engine goes on with.
+    // The engine continues with the previous file.
     host.change_sid(true);
     follow_until(&mut engine, || host.sids() == 3);
     assert!(engine.plan(&file(3), 10).unwrap().summary().contains("1 added"));
@@ -238,7 +239,7 @@ fn what_the_kernel_refuses_is_not_said_to_be_there() {
         ["fd00:1::1/128", "fd00:1::2/128"].map(|sid| sids[&sid.parse().unwrap()].in_kernel)
     };
     assert_eq!(in_kernel(), [false, true]);
-    // It is not asked for again, until there is another file.
+    // The engine does not retry a refused entry until another file is applied.
     host.change_sid(true);
     follow_until(&mut engine, || host.sids() == 3);
     assert_eq!(in_kernel(), [false, true]);
@@ -304,7 +305,7 @@ fn neighbours_make_routes_void_and_nothing_else() {
         Event::Neighbour(Neighbour { interface: 2, address, mac, state })
     };
     for (event, forgotten) in [
-        // Nobody knows what was there before.
+        // The previous entry of this neighbour is unknown.
         (neighbour(0xb, NeighbourState::Reachable), 1),
         (neighbour(0xb, NeighbourState::Stale), 1),
         (neighbour(0xc, NeighbourState::Reachable), 2),
@@ -329,11 +330,11 @@ fn a_rule_makes_every_packets_way_its_own_at_once() {
     host.tell(Event::Rules);
     engine.follow().unwrap();
     assert!(host.plane.is_exact());
-    // The kernel says that there is none any more.
+    // The kernel reports that there are none any more.
     follow_until(&mut engine, || !host.plane.is_exact());
 }
 
-/// The same for the kernel alone.
+/// The same file for the kernel-only data plane.
 fn alone(sids: u32) -> File {
     File { dataplane: Which::Kernel, ..file(sids) }
 }
@@ -385,20 +386,20 @@ fn the_kernel_alone_does_everything_or_nothing() {
     assert!(error.to_string().contains("\n  sid fd00:1::d4: the kernel puts no tags"), "{error}");
     assert!(error.is_usage());
     assert_eq!(host.done(), []);
-    // What only the kernel itself knows that it cannot do.
+    // A refusal that only the kernel itself can detect.
     let sid: Ipv6Addr = "fd00:1::2".parse().unwrap();
     host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
     let error = engine.apply(alone(2), Ports::All, 0).unwrap_err();
     assert!(error.to_string().contains("\n  sid fd00:1::2: this kernel refuses it"), "{error}");
     assert_eq!(host.done(), [("extend", [0, 1]), ("restore", [0, 1])]);
-    // Its own routes are its own.
+    // The kernel's own routes are not imported.
     host.change_sid(true);
     follow_for_a_while(&mut engine);
     assert_eq!(host.alone.forwards().sids.len(), 1);
     assert!(engine.tenant_counts().is_empty());
 }
 
-/// A service function whose check succeeds as long as `path` is there.
+/// A service function with a check that succeeds while `path` exists.
 fn function(path: &std::path::Path) -> File {
     let path = path.display();
     let health =
@@ -417,7 +418,7 @@ fn others_are_told_of_a_function_while_its_check_succeeds() {
     let host = FakeHost::new();
     let mut engine = host.engine();
     let told = || host.state.borrow().told.get(&sid).copied();
-    // In the main table, of which others are told.
+    // True if the route is in the main table, which routing daemons announce.
     let keeps = || {
         let state = host.state.borrow();
         state.kept.routes().any(|route| route.table == 254 && route.destination == IpNet::V6(sid))
@@ -426,7 +427,7 @@ fn others_are_told_of_a_function_while_its_check_succeeds() {
     assert!(!keeps(), "nobody knows yet whether it works");
     std::fs::write(&path, "").unwrap();
     follow_until(&mut engine, || told() == Some(true));
-    // A change of something else leaves it as it is.
+    // An unrelated change leaves the state unchanged.
     host.change_sid(true);
     follow_until(&mut engine, || host.sids() == 2);
     assert!(keeps());
@@ -440,7 +441,7 @@ fn others_are_told_of_a_function_while_its_check_succeeds() {
     assert_eq!(record.failure.as_deref(), Some("exit status 1"));
     std::fs::write(&path, "").unwrap();
     follow_until(&mut engine, || told() == Some(true));
-    // Without the function there is no check.
+    // The check ends with the function.
     engine.apply(file(1), Ports::All, 0).unwrap();
     assert_eq!(engine.health(sid), None);
 }
@@ -452,9 +453,9 @@ fn a_trace_takes_the_place_of_one_that_nobody_waits_for() {
     engine.trace = Some(crate::trace::Trace::new(1, sink));
     let mut again = || engine.trace(bpf::Filter::default(), 1, other.clone());
     assert!(matches!(again(), Err(Error::Traced)));
-    // Its command was killed.
+    // The command that read the trace was killed.
     drop(packets);
-    // What stands for XDP here has nothing to trace.
+    // The fake for XDP has nothing to trace.
     assert!(matches!(again(), Err(Error::NothingToTrace)));
 }
 

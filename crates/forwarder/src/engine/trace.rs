@@ -1,4 +1,4 @@
-//! Tracing, as long as somebody waits for packets.
+//! Tracing: runs while a client reads the packets.
 
 use bpf::Filter;
 
@@ -9,7 +9,7 @@ use crate::trace::{Sink, Trace};
 impl Engine {
     /// Traces the first `most` packets that match.
     pub(crate) fn trace(&mut self, filter: Filter, most: u32, sink: Sink) -> Result<(), Error> {
-        // One whose user was killed may not have been looked at since.
+        // The trace of a killed client may not have been ended yet.
         if self.trace.as_ref().is_some_and(Trace::is_abandoned) {
             self.end_trace();
         }
@@ -21,7 +21,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Hands on what was traced, and ends the trace when nobody waits for more.
+    /// Forwards traced packets to the client, and ends the trace when the client expects no more.
     pub(super) fn go_on_tracing(&mut self) {
         let (Some(trace), Some(xdp)) = (&mut self.trace, self.plane.xdp()) else { return };
         let name = |tenant| name(&self.tenants, &self.table_tenants, tenant);

@@ -1,4 +1,4 @@
-//! A check's command: run in a process group of its own, of which nothing is left afterwards.
+//! The command of a check. It runs in its own process group, which is killed as a whole at the end.
 
 use std::io::{ErrorKind, PipeReader, Read as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,41 +12,41 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-/// How much of the end of what a command prints is kept.
+/// Number of bytes kept of the end of a command's output.
 const KEPT: usize = 400;
-/// How long a command that was killed may take to go: one in the kernel's hands may never.
+/// Time for a killed command to exit. A process blocked in the kernel may never exit.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often a command is looked after, at first and then.
+/// Poll interval for the end of a command: the first one, and the longest one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Its status was 0.
+    /// The exit status was 0.
     Succeeded,
-    /// It was another one, or there was none in time.
+    /// The exit status was not 0, or the command did not end in time.
     Failed(String),
-    /// It could not be started, since this process or the machine lacks what that takes: nothing is known
-    /// of the function.
+    /// The command could not be started because this process or the machine lacks a resource. This
+    /// does not say anything about the function.
     NotStarted(String),
-    /// Nobody wants to know any more.
+    /// The run was cancelled.
     Stopped,
 }
 
-/// A command that is run again and again.
+/// A command that runs repeatedly.
 pub(super) struct Command<'a> {
     words: &'a [String],
-    /// One that was killed and did not go.
+    /// A child that was killed but did not exit.
     left: Option<Child>,
 }
 
 impl<'a> Command<'a> {
-    /// The program, looked for in PATH if it is a name alone, and its arguments.
+    /// Takes the program, which is searched in PATH if it is a bare name, and its arguments.
     pub(super) fn new(words: &'a [String]) -> Self {
         Self { words, left: None }
     }
 
-    /// Runs it once, until `timeout` has passed or `stop` has no other end any more.
+    /// Runs the command once, until `timeout` has passed or the sender of `stop` is dropped.
     pub(super) fn run(&mut self, timeout: Duration, stop: &Receiver<()>) -> Outcome {
         if self.left.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
             return Outcome::Failed("an earlier run does not end, not even when killed".into());
@@ -90,10 +90,10 @@ impl<'a> Command<'a> {
         Ok((child, Output { reader, end: Vec::new() }))
     }
 
-    /// Kills the whole group, and takes the status.
+    /// Kills the whole process group, and reaps the child.
     fn clear(&self, child: &mut Child, output: &mut Output) -> Option<ExitStatus> {
-        // The child is still there, if only as what is to be waited for: the number is nobody else's.
-        // A group that is gone is what is wanted.
+        // The child has not been reaped, so its process ID cannot have been reused. Ignore the
+        // error for a group without processes.
         let _ = killpg(pid(child), Signal::SIGKILL);
         let deadline = Instant::now() + GRACE;
         let (_nobody, never) = std::sync::mpsc::channel::<()>();
@@ -102,13 +102,13 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Whether descriptors, processes or memory are used up: that says nothing of what was to be run.
+/// Returns true if descriptors, processes or memory are exhausted: the error is not the command's.
 fn is_lack(error: &std::io::Error) -> bool {
     let lacks = [Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM];
     error.raw_os_error().is_some_and(|code| lacks.contains(&Errno::from_raw(code)))
 }
 
-/// What a look after a command ended with.
+/// The event that ended the wait for a command.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Ended,
@@ -116,8 +116,8 @@ enum Found {
     Stopped,
 }
 
-/// Waits for the end of a command, and leaves its status where it is. Its output is taken, so that it
-/// does not wait for that.
+/// Waits for a command to end, without reaping it. Reads its output meanwhile, so that the command
+/// does not block on a full pipe.
 fn watch(child: &Child, output: &mut Output, deadline: Instant, stop: &Receiver<()>) -> Found {
     let [mut pause, longest] = PAUSES;
     loop {
@@ -125,7 +125,7 @@ fn watch(child: &Child, output: &mut Output, deadline: Instant, stop: &Receiver<
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(pid(child)), flags) {
             Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => {}
-            // Nobody else waits for it, so that there is no other error.
+            // This thread alone waits for the child, so no other error can occur.
             Ok(_) | Err(_) => {
                 output.take();
                 return Found::Ended;
@@ -154,17 +154,18 @@ fn said(status: ExitStatus) -> String {
     }
 }
 
-/// The end of what a command prints.
+/// The end of a command's output.
 struct Output {
     reader: PipeReader,
     end: Vec<u8>,
 }
 
 impl Output {
-    /// Takes what there is. Another process may have the other end still, and never close it.
+    /// Reads the available output. Another process may still hold the write end, and never close
+    /// it.
     fn take(&mut self) {
         let mut buffer = [0; 4096];
-        // So that one that prints without end is not listened to for ever.
+        // Bounded, so that a command with endless output does not keep the loop from ending.
         for _ in 0..64 {
             match self.reader.read(&mut buffer) {
                 Ok(0) => return,
@@ -177,7 +178,7 @@ impl Output {
         }
     }
 
-    /// It in one line, without what moves a terminal's cursor.
+    /// Returns the output in one line, without control characters.
     fn text(&self) -> String {
         let text = String::from_utf8_lossy(&self.end);
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(run(&["sh", "-c", "kill -9 $$"]), failed("ended by signal 9"));
         let Outcome::Failed(why) = run(&["/nowhere/at-all"]) else { panic!("it ran") };
         assert!(why.starts_with("it cannot be run: No such file"), "{why}");
-        // Neither its input nor its folder is the daemon's.
+        // Its input and its working directory are not the daemon's.
         assert_eq!(run(&["cat"]), Outcome::Succeeded);
         assert_eq!(run(&["sh", "-c", "test \"$(pwd)\" = /"]), Outcome::Succeeded);
     }
@@ -242,13 +243,13 @@ mod tests {
         assert!(why.ends_with("99999; 100000") && why.len() < 1000, "{why}");
     }
 
-    /// Whether there is a process with this number that is more than a status.
+    /// Returns true if a process with this ID exists and is not a zombie.
     fn lives(pid: &str) -> bool {
         std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
             .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
     }
 
-    /// The number of a process that a command has started and leaves behind.
+    /// Returns the ID of a process that a command has started and left running.
     fn left_behind(file: &std::path::Path) -> String {
         let pid = std::fs::read_to_string(file).unwrap();
         assert!(!pid.trim().is_empty());
@@ -272,7 +273,7 @@ mod tests {
     fn nothing_that_a_command_leaves_behind_stays() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
-        // It has the output's other end as well.
+        // The background process also holds the write end of the output pipe.
         let script = format!("sleep 1000 & echo $! > {}", file.display());
         assert_eq!(run(&["sh", "-c", &script]), Outcome::Succeeded);
         let pid = left_behind(&file);

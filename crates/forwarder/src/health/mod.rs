@@ -1,5 +1,5 @@
-//! Whether service functions work: each one's check runs on a thread of its own, so that none waits
-//! for another, and the engine for none.
+//! Health checks of service functions. Each check runs on its own thread, so that checks do not
+//! wait for each other, and the engine does not wait for them.
 
 mod command;
 mod record;
@@ -17,7 +17,7 @@ use model::dataplane::{File, Health};
 use command::{Command, Outcome};
 pub(crate) use record::Record;
 
-/// Plenty for a thread that waits.
+/// Stack size in bytes: ample for a thread that mostly waits.
 const STACK: usize = 256 << 10;
 
 /// The checks of a file's service functions.
@@ -28,23 +28,23 @@ pub(crate) struct Checks {
     changed: Arc<AtomicBool>,
 }
 
-/// A check at work; it ends with the value, and kills what it runs.
+/// A running check. Dropping it ends the thread and kills the command that it runs.
 struct Check {
     health: Health,
     record: Arc<Mutex<Record>>,
-    /// Nothing is sent: the thread ends when this is gone.
+    /// Carries no message: the thread ends when the sender is dropped.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The file's service functions with a check.
+/// Returns the file's service functions that have a check.
 fn checked(file: &File) -> impl Iterator<Item = (Ipv6Net, &Health)> {
     file.sids.iter().filter_map(|(sid, endpoint)| Some((*sid, endpoint.health.as_ref()?)))
 }
 
 impl Checks {
-    /// The file's functions that are down. `announced`: whether a function was told of before, which
-    /// decides until a check has said something.
+    /// Returns the functions of the file that are down. Until a check has a result, `announced`
+    /// decides: it returns true if the function was announced before.
     pub(crate) fn down(
         &self,
         file: &File,
@@ -54,11 +54,11 @@ impl Checks {
         checked(file).map(|(sid, _)| sid).filter(|sid| !up(*sid)).collect()
     }
 
-    /// Runs the checks of `file` and no others. What has not changed goes on; `down` says how the
-    /// others begin.
+    /// Runs the checks of `file` and stops all others. Unchanged checks continue; `down` gives the
+    /// initial state of the new ones.
     pub(crate) fn follow(&mut self, file: &File, down: &BTreeSet<Ipv6Net>) {
         let wanted: BTreeMap<Ipv6Net, &Health> = checked(file).collect();
-        // One without a thread is started again.
+        // Restart a check without a thread.
         let goes_on = |check: &Check| check.thread.is_some();
         self.running.retain(|sid, check| wanted.get(sid) == Some(&&check.health) && goes_on(check));
         for (sid, health) in wanted {
@@ -70,29 +70,29 @@ impl Checks {
         }
     }
 
-    /// Whether a function has gone up or down since the last call.
+    /// Returns true if a function has gone up or down since the last call.
     pub(crate) fn changed(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Which functions with a check are up.
+    /// Returns the functions that have a check, each with true if it is up.
     pub(crate) fn up(&self) -> BTreeMap<Ipv6Net, bool> {
         self.running.iter().map(|(sid, check)| (*sid, check.record().up)).collect()
     }
 
-    /// What is known of a function.
+    /// Returns the check results of a function.
     pub(crate) fn record(&self, sid: Ipv6Net) -> Option<Record> {
         self.running.get(&sid).map(|check| check.record().clone())
     }
 
-    /// Ends all, and waits until nothing that they ran is left.
+    /// Ends all checks, and waits until every process that they started is gone.
     fn end(&mut self) {
         let mut ending = std::mem::take(&mut self.running);
         for check in ending.values_mut() {
             check.stop = None;
         }
         for check in ending.values_mut() {
-            // One that has panicked has said so.
+            // A thread that panicked has already reported it.
             let _ = check.thread.take().map(JoinHandle::join);
         }
     }
@@ -114,7 +114,8 @@ impl Check {
         let named = std::thread::Builder::new().name("health".into()).stack_size(STACK);
         let thread = named.spawn(work);
         if let Err(error) = &thread {
-            // The machine lacks what a thread takes, which says nothing of the function.
+            // The machine lacks the resources for a thread. This does not say anything about the
+            // function.
             tracing::error!(
                 "the function {sid} cannot be checked, and stays {}: {error}",
                 if up { "up" } else { "down" }
@@ -129,7 +130,7 @@ impl Check {
     }
 }
 
-/// Runs a check until it is to end.
+/// Runs a check until it is stopped.
 fn run(
     sid: Ipv6Net,
     health: &Health,
@@ -138,7 +139,7 @@ fn run(
     stop: &Receiver<()>,
 ) {
     let mut command = Command::new(&health.run);
-    // Said once, until a run is started again.
+    // Report a lack of resources once, until a run can be started again.
     let mut lacks = false;
     loop {
         let started = Instant::now();
@@ -169,7 +170,7 @@ fn run(
             (Some(why), false) if turned => {
                 tracing::warn!("the function {sid} is down, and its route withdrawn: {why}");
             }
-            // Once: its words may be others each time.
+            // Log this once: the text of the failure may differ each time.
             (Some(why), _) if said.is_none() => {
                 tracing::warn!("the check of the function {sid} fails: {why}");
             }
@@ -186,7 +187,7 @@ fn run(
     }
 }
 
-/// Waits until the next run is to start. False if there is to be none.
+/// Waits until the next run is due. Returns false if there is to be none.
 fn wait(health: &Health, started: Instant, stop: &Receiver<()>) -> bool {
     let wait = health.every.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
     stop.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)

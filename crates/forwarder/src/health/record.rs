@@ -1,36 +1,38 @@
-//! What checks have said of a service function, and what follows from it.
+//! The check results of a service function, and the state derived from them.
 
 use std::time::Instant;
 
 use model::dataplane::Health;
 
-/// What is known of a service function.
+/// The state of a service function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Whether others may be told of it.
+    /// True if the function is up and may be announced.
     pub(crate) up: bool,
-    /// Since when, as far as this daemon knows.
+    /// Time of the last change of `up`, as far as this daemon knows.
     pub(crate) since: Instant,
-    /// How many runs in a row had the last one's result.
+    /// Number of consecutive runs with the result of the last run.
     pub(crate) in_a_row: u32,
-    /// How many runs there were, and how many of them failed.
+    /// Number of runs; `failures` of them failed.
     pub(crate) runs: u64,
     pub(crate) failures: u64,
-    /// How many could not be started, which says nothing of the function; they are not among the runs.
+    /// Number of runs that could not be started. They do not say anything about the function, and
+    /// are not counted in `runs`.
     pub(crate) not_started: u64,
-    /// Why the last one failed; none if it did not.
+    /// Reason of the last run's failure; `None` if the run succeeded.
     pub(crate) failure: Option<String>,
 }
 
 impl Record {
-    /// Nothing but what was so before.
+    /// Creates a record without results, with the previous state.
     pub(crate) fn new(up: bool) -> Self {
         let since = Instant::now();
         Self { up, since, in_a_row: 0, runs: 0, failures: 0, not_started: 0, failure: None }
     }
 
-    /// Notes a run's result, none for success. True if the function has gone up or down by it. What
-    /// was not up before is up with the first success, if that is the first result.
+    /// Records the result of a run; `None` is success. Returns true if the function has gone up or
+    /// down because of it. If the first result is a success, a function that was down is up at
+    /// once.
     pub(crate) fn note(&mut self, failure: Option<String>, health: &Health, now: Instant) -> bool {
         let is_first = self.runs == 0;
         let is_same = !is_first && failure.is_some() == self.failure.is_some();
@@ -63,7 +65,7 @@ mod tests {
         Health { run: vec!["true".into()], every, timeout, fall, rise }
     }
 
-    /// Whether the function is up after each of these runs: `.` succeeds, `x` fails.
+    /// Returns the state of the function after each of these runs: `.` succeeds, `x` fails.
     fn after(mut record: Record, runs: &str, health: &Health) -> String {
         let mut note = |run| {
             let failure = (run == 'x').then(|| "no".to_owned());

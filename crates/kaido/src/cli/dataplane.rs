@@ -1,4 +1,4 @@
-//! `kaido dataplane` and `kaido function`.
+//! Command lines of `kaido dataplane` and `kaido function`.
 
 use std::path::PathBuf;
 
@@ -8,27 +8,27 @@ use model::dataplane::{END_AN_NF, FUNCTIONS};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataplaneCommand {
-    /// Run the daemon in the foreground; what it has put to work stays when it ends
+    /// Run the daemon in the foreground; ports keep forwarding after it ends
     Run {
         #[command(flatten)]
         state: State,
-        /// Begin with this file, not with the one that was applied last
+        /// File to start with, instead of the one that was applied last
         #[arg(long)]
         file: Option<PathBuf>,
-        /// Answer Prometheus over HTTP there, such as 127.0.0.1:9464
+        /// Address and port for Prometheus metrics over HTTP, such as 127.0.0.1:9464
         #[arg(long, value_name = "ADDRESS:PORT")]
         metrics: Option<std::net::SocketAddr>,
     },
-    /// Check a file, and touch nothing
+    /// Check a file without changing anything
     Check {
-        /// The file (docs/dataplane.md)
+        /// Data plane file (docs/dataplane.md)
         file: PathBuf,
     },
-    /// Show what applying a file would change
+    /// Show the changes that applying a file would make
     Plan(DataplaneFile),
-    /// Make the data plane what a file says; on an error nothing has changed
+    /// Make the data plane match a file; on an error nothing has changed
     Apply(DataplaneFile),
-    /// Show what is installed, and what was counted
+    /// Show the installed entries and their counters
     Show {
         #[command(flatten)]
         which: WhichDataplane,
@@ -38,16 +38,17 @@ pub(crate) enum DataplaneCommand {
         #[command(flatten)]
         which: WhichDataplane,
     },
-    /// Show what becomes of single packets, as they come
+    /// Show the path of single packets through the program, live
     ///
-    /// What matches is copied, and goes on its way; the copy is run through the program once more.
-    /// Where the kernel alone forwards (`dataplane: kernel`) there is no program, and no trace.
+    /// Matching packets are copied and forwarded as usual; the copy is run through the program once
+    /// more. If the kernel alone forwards (`dataplane: kernel`), no program runs, and tracing is
+    /// not available.
     Trace {
-        /// Which packets: any of `port NAME`, `vlan ID`, `src PREFIX`, `dst PREFIX`; addresses are
+        /// Packet filter: any of `port NAME`, `vlan ID`, `src PREFIX`, `dst PREFIX`; addresses are
         /// those of the outermost IP header
         #[arg(long = "match", value_name = "WHAT", default_value = "")]
         what: String,
-        /// How many packets
+        /// Number of packets
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         count: u32,
         #[command(flatten)]
@@ -62,56 +63,57 @@ pub(crate) enum DataplaneCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FunctionCommand {
-    /// Add a SID to what is applied, or change the one that is there
+    /// Add a SID to the applied file, or change an existing one
     ///
-    /// It stays until the next file is applied, which is the whole truth again.
+    /// The change lasts until the next file is applied, which replaces it.
     Add {
-        /// The SID: an address, or a prefix behind which is the argument
+        /// SID: an address, or a prefix that is followed by the argument
         sid: String,
-        /// How many bits of the SID are its argument, which becomes the mark; 0 for a whole address
+        /// Length of the SID's argument in bits, which becomes the mark; 0 for a full address
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=32))]
         arg_bits: Option<u8>,
-        /// What is done with packets to it
+        /// Endpoint behaviour of the SID
         #[arg(long, default_value = END_AN_NF, value_parser = PossibleValuesParser::new(FUNCTIONS))]
         behaviour: String,
-        /// The segments by which this node's own answers go (`reject`, ICMP errors); without, they
-        /// are dropped
+        /// Segments of the path for this node's own answers (`reject`, ICMP errors); if omitted,
+        /// they are dropped
         #[arg(long, value_name = "SEGMENT,...", value_delimiter = ',')]
         answers: Vec<std::net::Ipv6Addr>,
-        /// The interface that End.AS, End.AD and End.AM send to their function by
+        /// Interface that End.AS, End.AD and End.AM use to send to their function
         #[arg(long, value_name = "INTERFACE")]
         to: Option<String>,
-        /// The interface that the function's packets come back by; `--to` when absent
+        /// Interface on which the function's packets return; defaults to `--to`
         #[arg(long, value_name = "INTERFACE")]
         back: Option<String>,
-        /// The function's address, where it routes; without, frames are to anybody
+        /// Address of the function if it routes; if omitted, frames have no particular destination
         #[arg(long, value_name = "ADDRESS")]
         via: Option<std::net::IpAddr>,
-        /// The segments that End.AS puts in front of what comes back
+        /// Segments of the outer header that End.AS adds to returning packets
         #[arg(long, value_name = "SEGMENT,...", value_delimiter = ',')]
         segments: Vec<std::net::Ipv6Addr>,
         #[command(flatten)]
         which: WhichDataplane,
     },
-    /// Take a SID out of what is applied
+    /// Remove a SID from the applied file
     Rm {
-        /// The SID, as `ls` shows it
+        /// SID, as shown by `ls`
         sid: String,
         #[command(flatten)]
         which: WhichDataplane,
     },
-    /// List the functions, and what went into them and came back
+    /// List the functions with the counts of packets sent to them and returned
     Ls {
         #[command(flatten)]
         which: WhichDataplane,
     },
-    /// Show single packets to a SID, and what becomes of them on the way to the function
+    /// Show the path of single packets to a SID, up to the function
     ///
-    /// What rules do with them nft shows: `nft monitor trace`, with a rule that sets `meta nftrace`.
+    /// To see the effect of the rules, use `nft monitor trace` with a rule that sets `meta
+    /// nftrace`.
     Trace {
-        /// The SID, as `ls` shows it
+        /// SID, as shown by `ls`
         sid: String,
-        /// How many packets
+        /// Number of packets
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         count: u32,
         #[command(flatten)]
@@ -122,9 +124,9 @@ pub(crate) enum FunctionCommand {
 /// A file, and the data plane that it is for.
 #[derive(Debug, Args)]
 pub(crate) struct DataplaneFile {
-    /// The file (docs/dataplane.md)
+    /// Data plane file (docs/dataplane.md)
     pub(crate) file: PathBuf,
-    /// How many changes to list
+    /// Maximum number of changes to list
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) most: u32,
     #[command(flatten)]
@@ -134,20 +136,20 @@ pub(crate) struct DataplaneFile {
 /// The folder of a data plane's daemon.
 #[derive(Debug, Args)]
 pub(crate) struct State {
-    /// The folder of the daemon's state; `dataplane` under $KAIDO_RUN or /run/kaido when absent
+    /// Folder of the daemon's state; defaults to `dataplane` under $KAIDO_RUN or /run/kaido
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
 }
 
-/// Which data plane is meant.
+/// The selection of a data plane.
 #[derive(Debug, Args)]
 pub(crate) struct WhichDataplane {
     #[command(flatten)]
     pub(crate) state: State,
-    /// The node of a lab whose data plane is meant
+    /// Node of a lab that runs the data plane
     #[arg(long, conflicts_with = "state")]
     pub(crate) node: Option<String>,
-    /// The node's lab; not needed when there is only one
+    /// Lab of the node; optional if there is only one lab
     #[arg(long, value_name = "NAME", requires = "node")]
     pub(crate) lab: Option<String>,
 }

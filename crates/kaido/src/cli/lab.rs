@@ -1,41 +1,41 @@
-//! `kaido lab`.
+//! Command line of `kaido lab`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Which lab is meant.
+/// The selection of a lab.
 #[derive(Debug, Args)]
 pub(crate) struct WhichLab {
-    /// The lab; not needed when there is only one
+    /// Lab name; optional if there is only one lab
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) lab: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Check a topology file, and touch nothing
+    /// Check a topology file without changing anything
     Check {
-        /// The topology file
+        /// Topology file
         file: PathBuf,
     },
-    /// Bring a lab up; it returns when routing has converged
+    /// Bring up a lab and wait until routing has converged
     Up {
-        /// The topology file
+        /// Topology file
         file: PathBuf,
-        /// Call the lab this, not what the file calls it
+        /// Lab name, instead of the name in the file
         #[arg(long)]
         name: Option<String>,
-        /// How long routing may take to converge, in seconds
+        /// Time limit for routing to converge, in seconds
         #[arg(long, default_value_t = 120, value_name = "SECONDS")]
         limit: u64,
         /// Attach an interface even if it is this machine's only way out
         #[arg(long)]
         yes: bool,
     },
-    /// Take a lab down
+    /// Take down a lab
     Down {
-        /// The lab, or the topology file that it came from
+        /// Lab name, or the topology file that the lab was created from
         #[arg(value_name = "LAB or FILE")]
         name: String,
     },
@@ -43,17 +43,17 @@ pub(crate) enum LabCommand {
     Ls,
     /// Run the tests of a lab's file; the exit code is 1 if one fails
     ///
-    /// Each is repeated until it holds, for as long as its `within` says. AFTER is how long after the test's own
-    /// beginning it began to hold.
+    /// A test is repeated until it holds, for at most the time in its `within`. AFTER is the time
+    /// from the start of the test until it began to hold.
     Test {
-        /// A lab that is up, or a topology file, whose lab is brought up and taken down again if it
-        /// is not up; not needed when there is only one lab
+        /// Lab that is up, or topology file; if the file's lab is not up, it is brought up for the
+        /// tests and taken down again; optional if there is only one lab
         #[arg(value_name = "LAB or FILE")]
         what: Option<String>,
-        /// Write the results as JUnit XML, too
+        /// File for the results as JUnit XML, in addition to the normal output
         #[arg(long, value_name = "FILE")]
         junit: Option<PathBuf>,
-        /// How long routing may take to converge if the lab is brought up, in seconds
+        /// Time limit for routing to converge if the lab is brought up, in seconds
         #[arg(long, default_value_t = 120, value_name = "SECONDS")]
         limit: u64,
     },
@@ -61,9 +61,9 @@ pub(crate) enum LabCommand {
     Exec {
         #[command(flatten)]
         which: WhichLab,
-        /// The node
+        /// Node name
         node: String,
-        /// The command, behind --
+        /// Command, after --
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
@@ -71,163 +71,168 @@ pub(crate) enum LabCommand {
     Shell {
         #[command(flatten)]
         which: WhichLab,
-        /// The node
+        /// Node name
         node: String,
     },
-    /// Make a topology file of another program's lab: containerlab, Kathará, MiniEdit
+    /// Convert a lab of another program to a topology file: containerlab, Kathará, MiniEdit
     ///
-    /// What has no place in a topology file is listed on standard error, and at the file's top.
+    /// Items that a topology file cannot express are listed on standard error and at the top of the
+    /// file.
     Import {
         /// A containerlab file, a Kathará folder or its lab.conf, or a MiniEdit file
         file: PathBuf,
-        /// Where the topology file goes; standard output when absent
+        /// Output topology file; defaults to standard output
         #[arg(short, long = "out", value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Whose file it is; when absent, its name and what is in it say so
+        /// Program that the file belongs to; by default detected from the file's name and contents
         #[arg(long, value_enum, value_name = "PROGRAM")]
         from: Option<ImportFormat>,
     },
-    /// Draw a topology as text, or as SVG
+    /// Draw a topology as text or as SVG
     ///
-    /// Links are as the file says, also those of a lab that is up: `kaido lab links` and `kaido lab top` show what they
-    /// do now.
+    /// Links are drawn as the file defines them, even for a lab that is up: `kaido lab links` and
+    /// `kaido lab top` show their current state.
     Graph {
         #[command(flatten)]
         which: WhichLab,
         /// Print an SVG file
         #[arg(long)]
         svg: bool,
-        /// A topology file, in place of a lab that is up
+        /// Topology file, instead of a lab that is up
         #[arg(conflicts_with = "lab")]
         file: Option<String>,
     },
-    /// Cut, mend or change a link
+    /// Cut, restore or change a link
     Link {
         #[command(flatten)]
         which: WhichLab,
-        /// The link, such as r1-r2
+        /// Link name, such as r1-r2
         link: String,
         #[command(subcommand)]
         change: LinkChange,
     },
-    /// Show the emulated links: what they do, and what they have done
+    /// Show the emulated links with their settings and counters
     Links {
         #[command(flatten)]
         which: WhichLab,
     },
-    /// Show what every link does now, beside what it was told to do
+    /// Show the measured behaviour of every link next to its settings
     ///
-    /// On a terminal until `q` or Ctrl-C, and elsewhere once. Of the kernel's own links only what the kernel counts is
-    /// shown.
+    /// Runs on a terminal until `q` or Ctrl-C, and elsewhere once. For links of the kernel, only
+    /// the kernel's counters are shown.
     Top {
         #[command(flatten)]
         which: WhichLab,
-        /// How long to measure, each time
+        /// Length of a measurement interval, in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
         interval: f64,
-        /// Measure once, and print a table
+        /// Measure once and print a table
         #[arg(long)]
         once: bool,
     },
-    /// Print what links have counted, for Prometheus
+    /// Print the counters of the links for Prometheus
     Metrics {
         #[command(flatten)]
         which: WhichLab,
-        /// Answer Prometheus over HTTP there until Ctrl-C instead, such as 127.0.0.1:9465
+        /// Address and port to serve Prometheus over HTTP until Ctrl-C instead of printing once,
+        /// such as 127.0.0.1:9465
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<std::net::SocketAddr>,
     },
-    /// Let an emulated link carry packets of others as well
+    /// Add cross traffic to an emulated link
     Traffic {
         #[command(flatten)]
         which: WhichLab,
-        /// The link, such as r1-r2
+        /// Link name, such as r1-r2
         link: String,
-        /// The node that sends
+        /// Sending node
         #[arg(long, value_name = "NODE")]
         from: String,
-        /// End all that this node sends over the link instead
+        /// Stop all cross traffic that this node sends over the link, instead of adding some
         #[arg(long, conflicts_with = "settings")]
         stop: bool,
-        /// Such as rate=10mbit for=10s pattern=poisson size=1000b family=ipv6; `on-off` needs on= and off=
+        /// Traffic settings, such as rate=10mbit for=10s pattern=poisson size=1000b family=ipv6;
+        /// `on-off` needs on= and off=
         #[arg(required_unless_present = "stop", value_name = "KEY=VALUE")]
         settings: Vec<String>,
     },
-    /// Show a lab's events: what has happened, and what is to come
+    /// Show the past and future events of a lab
     Events {
         #[command(flatten)]
         which: WhichLab,
     },
-    /// Capture on a node's interface with tcpdump, or what enters and leaves an emulated link
+    /// Capture on a node's interface with tcpdump, or the packets that enter and leave an emulated
+    /// link
     Capture {
         #[command(flatten)]
         which: WhichLab,
-        /// The node and its interface, such as r1:r2
+        /// Node and interface, such as r1:r2
         #[arg(value_name = "NODE:INTERFACE", required_unless_present = "link")]
         place: Option<String>,
-        /// The emulated link instead, with the emulator's own times; the file can be replayed
+        /// Emulated link to capture on instead, with the emulator's timestamps; the file can be
+        /// replayed
         #[arg(long, value_name = "LINK", conflicts_with_all = ["place", "arguments"], requires = "write")]
         link: Option<String>,
-        /// The node whose sending is meant; by default the one that is named first
+        /// Sending node of the direction to capture; defaults to the node that is named first
         #[arg(long, value_name = "NODE", requires = "link")]
         from: Option<String>,
-        /// The pcapng file that is written, with an interface for what enters and one for what leaves
+        /// Output pcapng file, with one interface for entering and one for leaving packets
         #[arg(short, long, value_name = "FILE", requires = "link")]
         write: Option<PathBuf>,
-        /// End when so many packets have entered
+        /// Number of entering packets after which to stop
         #[arg(long, value_name = "PACKETS", requires = "link", value_parser = clap::value_parser!(u64).range(1..))]
         count: Option<u64>,
-        /// End after so many seconds
+        /// Time after which to stop, in seconds
         #[arg(long, value_name = "SECONDS", requires = "link", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
         seconds: Option<u64>,
-        /// More arguments for tcpdump, behind --
+        /// More arguments for tcpdump, after --
         #[arg(last = true, value_name = "ARGUMENTS")]
         arguments: Vec<String>,
     },
-    /// Let the packets of a captured link come again, without waiting, and compare what leaves
+    /// Replay the packets of a captured link without waiting, and compare the packets that leave
     Replay {
-        /// The topology file
+        /// Topology file
         file: PathBuf,
-        /// What `lab capture --link` has written
+        /// Capture file written by `lab capture --link`
         capture: PathBuf,
     },
-    /// Start daemons of a lab again that have ended
+    /// Restart daemons of a lab that have ended
     Start {
         #[command(flatten)]
         which: WhichLab,
-        /// `controller`, `emulator`, `supervisor`, or the node whose daemons are meant
+        /// `controller`, `emulator`, `supervisor`, or a node name for the daemons of that node
         daemon: String,
     },
-    /// Remove what commands that were killed have left behind
+    /// Remove the leftovers of commands that were killed
     Gc,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum ImportFormat {
-    /// YAML with `topology:`
+    /// YAML file with `topology:`
     Containerlab,
-    /// A lab.conf
+    /// lab.conf file
     Kathara,
-    /// JSON, .mn
+    /// JSON file, .mn
     Miniedit,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinkChange {
-    /// Cut it
+    /// Cut the link
     Down {
-        /// So that neither end sees it: packets are lost, and carriers stay
+        /// Lose packets without a carrier change, so that neither end notices
         #[arg(long)]
         silent: bool,
     },
-    /// Mend it
+    /// Restore the link
     Up,
-    /// Change what is named, and nothing else
+    /// Change the named settings only
     Set {
-        /// Only what this node sends
+        /// Sending node of the direction to change; defaults to all directions
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
-        /// Such as rate=100mbit or delay=20ms, or rate=none to take it back
+        /// Settings, such as rate=100mbit or delay=20ms; rate=none removes the setting
         #[arg(value_name = "KEY=VALUE", required = true, value_parser = change)]
         settings: Vec<model::topology::LinkChange>,
     },

@@ -34,72 +34,73 @@ pub(crate) enum Command {
     /// Run networks from topology files
     #[command(subcommand)]
     Lab(LabCommand),
-    /// Paths for applications
+    /// Manage applications and their paths
     #[command(subcommand)]
     App(AppCommand),
-    /// Show the nodes, and how full their links are
+    /// Show the nodes and the utilisation of their links
     Network(NetworkCommand),
-    /// SRv6 on this machine's own ports, in XDP or by the kernel alone
+    /// Run SRv6 on this machine's own ports, in XDP or by the kernel alone
     #[command(subcommand)]
     Dataplane(DataplaneCommand),
-    /// Service functions: inner packets through this machine's netfilter, or behind an interface
+    /// Manage service functions: inner packets pass this machine's netfilter, or a function behind
+    /// an interface
     #[command(subcommand)]
     Function(FunctionCommand),
-    /// Tenants' P4 programs
+    /// Compile, test and run tenants' P4 programs
     #[command(subcommand)]
     P4(P4Command),
-    /// Check what this machine has of what Kaido needs
+    /// Check that this machine has everything that Kaido needs
     Doctor,
     /// Reproduce the path-control experiment and show the result
     Demo(DemoOptions),
-    /// Measure
+    /// Run benchmarks
     Bench(BenchOptions),
-    /// Be a tenant's process: `kaido` starts it for itself, with its two files
+    /// Run as a tenant's process; `kaido` starts it itself, with two descriptors
     #[command(hide = true)]
     Sandbox,
     /// Run a node's daemon in the foreground
     Node {
-        /// Its configuration (JSON)
+        /// Configuration file (JSON)
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
     /// Run a controller in the foreground
     Controller {
-        /// Its configuration (JSON)
+        /// Configuration file (JSON)
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
     /// Run a lab's emulator in the foreground
     Emulator {
-        /// Its configuration (JSON)
+        /// Configuration file (JSON)
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Run a lab's supervisor in the foreground: it carries out events, and sees when the emulator ends
+    /// Run a lab's supervisor in the foreground: it executes events and detects the emulator's end
     Supervisor {
-        /// Its configuration (JSON)
+        /// Configuration file (JSON)
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Print completions for a shell
+    /// Print the completions for a shell
     Completions {
-        /// Which shell
+        /// Shell
         shell: clap_complete::Shell,
     },
     /// Write the man pages into a folder
     Man {
-        /// The folder
+        /// Output folder
         folder: PathBuf,
     },
 }
 
-/// Which controller is meant.
+/// The selection of a controller.
 #[derive(Debug, Args)]
 pub(crate) struct WhichController {
-    /// The lab whose controller is meant; not needed when there is only one
+    /// Lab of the controller; optional if there is only one lab
     #[arg(long, value_name = "NAME")]
     pub(crate) lab: Option<String>,
-    /// The controller's socket, when it is not a lab's
+    /// Socket of a controller that does not belong to a lab
     #[arg(long, value_name = "SOCKET", conflicts_with = "lab")]
     pub(crate) controller: Option<PathBuf>,
 }
@@ -117,21 +118,21 @@ pub(crate) enum AppCommand {
     Show {
         #[command(flatten)]
         which: WhichController,
-        /// The application
+        /// Application name
         name: String,
     },
-    /// Say why an application is where it is
+    /// Explain the current path of an application
     Why {
         #[command(flatten)]
         which: WhichController,
-        /// The application
+        /// Application name
         name: String,
     },
     /// Remove an application
     Rm {
         #[command(flatten)]
         which: WhichController,
-        /// The application
+        /// Application name
         name: String,
     },
     /// Print decisions as they are made
@@ -145,36 +146,36 @@ pub(crate) enum AppCommand {
 pub(crate) struct AddOptions {
     #[command(flatten)]
     pub(crate) which: WhichController,
-    /// The application's name
+    /// Application name
     pub(crate) name: String,
-    /// The node that sends
+    /// Sending node
     #[arg(long, value_name = "NODE")]
     pub(crate) from: String,
-    /// The node or the prefix that receives
+    /// Receiving node or prefix
     #[arg(long, value_name = "NODE|PREFIX")]
     pub(crate) to: Destination,
-    /// tcp, udp, sctp or icmp; every protocol when absent
+    /// Protocol: tcp, udp, sctp or icmp; defaults to every protocol
     #[arg(long)]
     pub(crate) protocol: Option<Protocol>,
-    /// A port or a range that it sends to, such as 5201 or 5201-5210
+    /// Destination port or range, such as 5201 or 5201-5210
     #[arg(long)]
     pub(crate) ports: Option<PortRange>,
-    /// A port or a range that it sends from
+    /// Source port or range
     #[arg(long)]
     pub(crate) source_ports: Option<PortRange>,
-    /// Its packets' code point: 0 to 63, or a name such as ef
+    /// DSCP of the packets: 0 to 63, or a name such as ef
     #[arg(long)]
     pub(crate) dscp: Option<Dscp>,
-    /// The bandwidth that it asks for, such as 50mbit
+    /// Requested bandwidth, such as 50mbit
     #[arg(long)]
     pub(crate) demand: Option<Bandwidth>,
-    /// What it asks of its path
+    /// Requirement on the path
     #[arg(long, value_parser = class, default_value = "bandwidth", value_name = "bandwidth|low-latency")]
     pub(crate) class: Class,
-    /// The service functions that its packets pass, in this order, such as fw,ids
+    /// Service functions that the packets pass, in this order, such as fw,ids
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) functions: Vec<String>,
-    /// Only say where it would go
+    /// Only show the path that the application would get
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -191,23 +192,23 @@ fn class(text: &str) -> Result<Class, String> {
 pub(crate) struct NetworkCommand {
     #[command(flatten)]
     pub(crate) which: WhichController,
-    /// Keep showing it, until Ctrl-C
+    /// Update the output until Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoOptions {
-    /// The published rates (5 and 1 Gbit/s), not a tenth of them
+    /// Use the published rates (5 and 1 Gbit/s) instead of a tenth of them
     #[arg(long)]
     pub(crate) full: bool,
-    /// Where the report goes
+    /// Output folder for the report
     #[arg(long, default_value = "out", value_name = "FOLDER")]
     pub(crate) out: PathBuf,
-    /// What runs the routers' SRv6
+    /// SRv6 data plane of the routers
     #[arg(long, value_enum, default_value = "kernel")]
     pub(crate) dataplane: DataplaneName,
-    /// How long each run is measured, in seconds
+    /// Duration of each measurement, in seconds
     #[arg(long, default_value_t = 15, value_name = "SECONDS")]
     pub(crate) seconds: u64,
 }
@@ -222,16 +223,16 @@ pub(crate) enum DataplaneName {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchOptions {
-    /// What to measure; everything when absent
+    /// Benchmark to run; defaults to all
     #[arg(value_enum)]
     pub(crate) name: Option<BenchName>,
-    /// Less than 50 s, with fewer runs
+    /// Take less than 50 s, with fewer runs
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Of `emulator`, these parts alone
+    /// Parts of `emulator` to run; the others are skipped
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',', requires = "name")]
     pub(crate) only: Vec<EmulatorPart>,
-    /// Of `vm-filter`, draw the figure there (SVG)
+    /// File for the figure of `vm-filter` (SVG)
     #[arg(long, value_name = "FILE", requires = "name")]
     pub(crate) figure: Option<PathBuf>,
 }
@@ -244,32 +245,33 @@ pub(crate) enum EmulatorPart {
     Packets,
     /// Delays, losses and rates
     Exact,
-    /// What others' traffic leaves
+    /// TCP's share next to cross traffic
     Cross,
-    /// How late packets are
+    /// Lateness of packets
     Late,
-    /// How soon routing goes around a cut link; not with `--quick`
+    /// Convergence time of routing after a link failure; not with `--quick`
     Reroute,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum BenchName {
-    /// How fast a lab comes up
+    /// Time to bring up a lab
     Lab,
-    /// How fast and how cleanly an application moves
+    /// Speed and packet loss of an application's move
     Path,
-    /// How fast SRv6 is in XDP, beside the kernel's
+    /// Speed of SRv6 in XDP, compared with the kernel's
     Dataplane,
     /// A million SIDs and a million prefixes in XDP
     Scale,
-    /// What netfilter on inner packets (End.AN.NF) takes, beside what the kernel has
+    /// Cost of netfilter on inner packets (End.AN.NF), compared with the kernel's alternatives
     Function,
-    /// How fast and how exact emulated networks are
+    /// Speed and accuracy of emulated networks
     Emulator,
-    /// What tenants' P4 programs take, beside the same in C
+    /// Cost of tenants' P4 programs, compared with the same programs in C
     P4,
-    /// The published experiment with a filter by what a VM says of itself; never run by itself
+    /// Published experiment with a filter that depends on data published by a VM; runs only if
+    /// named
     VmFilter,
-    /// What SRv6 takes of a guest's instructions: see `make bench-guest`; never run by itself
+    /// Guest instructions per packet for SRv6: see `make bench-guest`; runs only if named
     Instructions,
 }

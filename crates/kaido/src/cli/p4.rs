@@ -1,4 +1,4 @@
-//! `kaido p4`.
+//! Command line of `kaido p4`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum P4Command {
-    /// Say what is wrong with a program: all that `kaido p4 compile` would, and nothing is written
+    /// Report the errors that `kaido p4 compile` would report, without writing a file
     Check {
         #[command(flatten)]
         program: P4Program,
@@ -16,63 +16,64 @@ pub(crate) enum P4Command {
     Test {
         #[command(flatten)]
         program: P4Program,
-        /// The tests
+        /// Test files
         #[arg(required = true, value_name = "TEST")]
         tests: Vec<PathBuf>,
     },
-    /// Print what a control plane knows of a program (P4Runtime's p4info)
+    /// Print the P4Info of a program, the description that P4Runtime controllers use
     Info {
         #[command(flatten)]
         program: P4Program,
-        /// Write protobuf's bytes, in place of its text
+        /// Write protobuf's binary format instead of its text format
         #[arg(long, conflicts_with = "json")]
         binary: bool,
     },
-    /// Compile a program to an object: eBPF in an ELF file, with the conventions of p4c's uBPF back end
+    /// Compile a program to an object: eBPF in an ELF file, with the conventions of p4c's uBPF back
+    /// end
     Compile {
         #[command(flatten)]
         program: P4Program,
-        /// The object; the program's name with `.o` if none is given
+        /// Output object; defaults to the program's name with `.o`
         #[arg(short, long, value_name = "OBJECT")]
         output: Option<PathBuf>,
     },
-    /// Show what a program is made of: maps, functions, and its code beside the lines it comes from
+    /// Show the contents of a program: maps, functions, and its code next to the source lines
     ///
-    /// Takes an object as well: as `kaido p4 compile`, p4c's uBPF back end and clang make it.
+    /// Accepts objects as well: those of `kaido p4 compile`, p4c's uBPF back end and clang.
     Explain {
         #[command(flatten)]
         program: P4Program,
     },
-    /// Run a program, and let control planes program it by P4Runtime
+    /// Run a program and serve P4Runtime to its controllers
     ///
-    /// Takes an object as well. Packets come from a capture (`--pcap`) and from the control plane: its
-    /// packets have the port `--cpu-port`, and what leaves by that one is the control plane's. A packet
-    /// that the program passes leaves by the port by which it came. Ends with Ctrl-C.
+    /// Accepts objects as well. Packets come from a capture (`--pcap`) and from the control plane:
+    /// packet-outs have the ingress port `--cpu-port`, and packets sent to that port are
+    /// packet-ins. A packet that the program passes leaves by its ingress port. Ends with Ctrl-C.
     Run(P4Run),
-    /// Look at the tables of a running program, and write them, by P4Runtime
+    /// List and write the tables of a running program by P4Runtime
     #[command(subcommand)]
     Table(P4TableCommand),
-    /// Look at what a running program counts, and set it, by P4Runtime
+    /// List and set the counters of a running program by P4Runtime
     #[command(subcommand)]
     Counter(P4CounterCommand),
-    /// Look at the rates of a running program's meters, and set them, by P4Runtime
+    /// List and set the meter rates of a running program by P4Runtime
     #[command(subcommand)]
     Meter(P4MeterCommand),
-    /// Show what a running program tells its control plane, as it comes, by P4Runtime
+    /// Print the digests of a running program as they arrive, by P4Runtime
     ///
-    /// Takes the role of the primary meanwhile. Ends with Ctrl-C.
+    /// Takes the primary role for that time. Ends with Ctrl-C.
     Digest(P4DigestOptions),
-    /// In a VM: publish what it knows of itself to the P4 programs of its tenant
+    /// Publish a VM's state to the P4 programs of its tenant; runs in the VM
     ///
-    /// Figures of its network, processors, memory and processes, and any key of the tenant's, in the
-    /// memory of an ivshmem device or in a file, until Ctrl-C. `kaido-publish` is this alone, small and
-    /// static, for VMs.
+    /// Publishes statistics of the network, processors, memory and processes, and any key of the
+    /// tenant, in the memory of an ivshmem device or in a file, until Ctrl-C. `kaido-publish` is
+    /// this command alone, as a small static binary for VMs.
     Publish(publisher::Options),
-    /// Show what a VM publishes: keys, values, units and ages
+    /// Show the data that a VM publishes: keys, values, units and ages
     Published {
-        /// The file, on the host: what the ivshmem device's memory is, or what `--to` said
+        /// File on the host: the memory of the ivshmem device, or the file named by `--to`
         file: PathBuf,
-        /// Go on, once a second
+        /// Update the output once a second
         #[arg(long)]
         live: bool,
     },
@@ -82,78 +83,82 @@ pub(crate) enum P4Command {
 pub(crate) struct P4Run {
     #[command(flatten)]
     pub(crate) program: P4Program,
-    /// What control planes know of the program (`kaido p4 info` prints it), in text or binary
+    /// P4Info of the program, as `kaido p4 info` prints it, in text or binary format
     ///
-    /// A program has it itself, and so has an object of `kaido p4 compile`. What is given has to name all
+    /// Programs and objects of `kaido p4 compile` contain their own. A given P4Info must name all
     /// tables, actions, registers, counters, meters and digests of the program.
     #[arg(long, value_name = "FILE")]
     pub(crate) p4info: Option<PathBuf>,
-    /// Serve P4Runtime at this Unix socket (`unix:PATH`) or address, or nowhere: `none`
+    /// Unix socket (`unix:PATH`) or TCP address to serve P4Runtime on, or `none`
     ///
-    /// At a socket of the device's own in the run folder if nothing is said, to which this user and root
-    /// connect: `kaido p4 table` and the others find it there. An address (127.0.0.1:9559) needs
-    /// `--tls-cert`, `--tls-key` and `--tls-ca`, or `--insecure-tcp`. With `--pcap`, it is served only
-    /// where it is said: else the command ends with the capture.
+    /// The default is the device's own socket in the run folder, which accepts connections of this
+    /// user and root: `kaido p4 table` and the other commands find it there. An address
+    /// (127.0.0.1:9559) needs `--tls-cert`, `--tls-key` and `--tls-ca`, or `--insecure-tcp`. With
+    /// `--pcap`, P4Runtime is served only if this option is given; otherwise the command ends with
+    /// the capture.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) p4runtime: Option<Served>,
-    /// Serve P4Runtime over TCP on a loopback address without TLS: any user of this machine may then
-    /// program the device
+    /// Serve P4Runtime over TCP on a loopback address without TLS: any user of this machine may
+    /// then program the device
     #[arg(long, conflicts_with = "tls_cert")]
     pub(crate) insecure_tcp: bool,
     #[command(flatten)]
     pub(crate) tls: P4Tls,
-    /// The device's id
+    /// Device id
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) device_id: u64,
-    /// The port of the control plane
+    /// Port of the control plane
     #[arg(long, value_name = "NUMBER", default_value_t = p4runtime::CPU_PORT)]
     pub(crate) cpu_port: u32,
-    /// Entries that tables have from the start: lines as arguments of `kaido p4 table add` (`default`
-    /// in front sets what a table does where no entry is found)
+    /// File with the initial table entries: each line has the arguments of `kaido p4 table add`, or
+    /// starts with `default` to set a default action
     #[arg(long, value_name = "FILE")]
     pub(crate) entries: Option<PathBuf>,
-    /// Let the program's process take so many hundredths of a processor, and no more
+    /// CPU limit of the program's process, in percent of one processor
     ///
-    /// By a control group (cgroups(7)), where there are some and this user may make one.
+    /// Enforced with a control group (cgroups(7)), if the system has them and this user may create
+    /// one.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) cpu: Option<u32>,
-    /// Isolation of the program's process without which it is not run: `full` or `reduced`
+    /// Isolation that the program's process must have, or it is not run: `full` or `reduced`
     ///
-    /// Full: a network, mount and IPC namespace of its own, an empty root, another user than root, no
-    /// capabilities, system calls filtered. Reduced: the last two are enough; the command says which of
-    /// the others are missing. `kaido doctor` says what this machine lets it have.
+    /// Full: separate network, mount and IPC namespaces, an empty root, a user other than root, no
+    /// capabilities, filtered system calls. Reduced: the last two suffice; the command reports
+    /// which of the others are missing. `kaido doctor` reports the isolation that is possible on
+    /// this machine.
     #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
     pub(crate) isolation: IsolationLevel,
-    /// Run the packets of a capture (pcap, pcapng) through the program
+    /// Capture of packets to run through the program (pcap, pcapng)
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
-    /// What the tenant's VM publishes (`kaido p4 publish`): the file that it shares with this machine
+    /// File in which the tenant's VM publishes its data (`kaido p4 publish`), shared with this
+    /// machine
     ///
-    /// The program's keys have to be among what the VM publishes. Where it has not begun yet, nothing is
-    /// fresh until it does. A capture's packets have their own time; a value is as old and as fresh as it
-    /// is on this machine's clock when the packet runs.
+    /// The VM must publish the program's keys. Until it begins to publish, no value is fresh.
+    /// Packets of a capture have their own timestamps, but age and freshness of a value follow this
+    /// machine's clock at the time when the packet runs.
     #[arg(long, value_name = "FILE")]
     pub(crate) vm_info: Option<PathBuf>,
-    /// The port by which they come
+    /// Ingress port of the capture's packets
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "pcap")]
     pub(crate) port: u32,
-    /// Write what leaves to this file (pcapng), with an interface for each port
+    /// Output capture of the packets that leave (pcapng), with an interface for each port
     #[arg(long, value_name = "FILE", requires = "pcap")]
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Isolation without which a program is not run.
+/// The isolation without which a program is not run.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum IsolationLevel {
-    /// All parts that a program's process is usually kept from the machine by.
+    /// All parts of the usual isolation of a program's process.
     #[default]
     Full,
-    /// System calls filtered and no capabilities; the rest where it can be had.
+    /// Filtered system calls and no capabilities; the other parts if possible.
     Reduced,
 }
 
 impl IsolationLevel {
-    /// The parts of it.
+    /// Returns the parts of this level.
     pub(crate) fn requires(self) -> sandbox::process::Isolation {
         match self {
             Self::Full => sandbox::process::Isolation::REQUIRED,
@@ -162,7 +167,7 @@ impl IsolationLevel {
     }
 }
 
-/// Where P4Runtime is served.
+/// The place at which P4Runtime is served.
 #[derive(Debug, Clone)]
 pub(crate) enum Served {
     Nowhere,
@@ -173,13 +178,13 @@ pub(crate) enum Served {
 /// TLS 1.3, with certificates of both sides.
 #[derive(Debug, Args)]
 pub(crate) struct P4Tls {
-    /// This side's certificate, in PEM: P4Runtime over TCP uses TLS 1.3 then
+    /// Certificate of this side, in PEM; makes P4Runtime over TCP use TLS 1.3
     #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM; refused if users other than its owner can read it
+    /// Private key of the certificate, in PEM; rejected if users other than its owner can read it
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// The authority's certificate, in PEM: the other side's has to be signed by it
+    /// Certificate of the authority that must have signed the peer's certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_ca: Option<PathBuf>,
 }
@@ -202,50 +207,50 @@ impl std::str::FromStr for Served {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum P4TableCommand {
-    /// List entries, of all tables or of one
+    /// List the entries of all tables or of one
     Ls {
         #[command(flatten)]
         device: P4Device,
-        /// The table; the end of its name is enough
+        /// Table name; an unambiguous suffix is enough
         table: Option<String>,
     },
     /// Add an entry
     Add(P4Entry),
-    /// Give an entry another action
+    /// Change the action of an entry
     Modify(P4Entry),
     /// Delete an entry
     Delete(P4Entry),
-    /// Set what a table does where no entry is found, or reset it to what the program says
+    /// Set the default action of a table, or reset it to that of the program
     Default {
         #[command(flatten)]
         device: P4Writer,
-        /// The table
+        /// Table name; an unambiguous suffix is enough
         table: String,
-        /// The action, as `set(port=3)`; what the program says if none is given
+        /// Action, such as `set(port=3)`; defaults to that of the program
         action: Option<String>,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum P4CounterCommand {
-    /// List cells that have counted: by index, and of tables' entries
+    /// List the cells with a count, by index and by table entry
     Ls {
         #[command(flatten)]
         device: P4Device,
-        /// The counter, or a table whose entries have one; the end of its name is enough
+        /// Counter, or table with a counter per entry; an unambiguous suffix of the name is enough
         name: Option<String>,
-        /// List cells that have counted nothing as well
+        /// Include cells with zero counts
         #[arg(long)]
         all: bool,
     },
-    /// Set what a cell has counted, or all cells: to zero if nothing else is said
+    /// Set the count of a cell or of all cells, by default to zero
     Set {
         #[command(flatten)]
         cell: P4Cell,
-        /// To so many packets
+        /// New packet count
         #[arg(long, value_name = "PACKETS", default_value_t = 0)]
         packets: u64,
-        /// To so many bytes
+        /// New byte count
         #[arg(long, value_name = "BYTES", default_value_t = 0)]
         bytes: u64,
     },
@@ -253,24 +258,24 @@ pub(crate) enum P4CounterCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum P4MeterCommand {
-    /// List cells that have rates: by index, and of tables' entries
+    /// List the cells with rates, by index and by table entry
     Ls {
         #[command(flatten)]
         device: P4Device,
-        /// The meter, or a table whose entries have one; the end of its name is enough
+        /// Meter, or table with a meter per entry; an unambiguous suffix of the name is enough
         name: Option<String>,
-        /// List cells without rates as well
+        /// Include cells without rates
         #[arg(long)]
         all: bool,
     },
-    /// Set the rates of a cell, or of all cells
+    /// Set the rates of a cell or of all cells
     Set {
         #[command(flatten)]
         cell: P4Cell,
         #[command(flatten)]
         rates: P4Rates,
     },
-    /// Take a cell's rates away, or those of all cells: nothing is too much then
+    /// Remove the rates of a cell or of all cells, so that every packet is green
     Reset {
         #[command(flatten)]
         cell: P4Cell,
@@ -282,29 +287,30 @@ pub(crate) enum P4MeterCommand {
 pub(crate) struct P4Cell {
     #[command(flatten)]
     pub(crate) device: P4Writer,
-    /// The counter or meter, or a table whose entries have one; the end of its name is enough
+    /// Counter or meter, or table that has one per entry; an unambiguous suffix of the name is
+    /// enough
     pub(crate) name: String,
-    /// Its index (all cells without one); of a table, what an entry is compared with, or `default`
+    /// Index (default: all cells); for a table, the match fields of an entry, or `default`
     #[arg(value_name = "INDEX | FIELD=VALUE")]
     pub(crate) words: Vec<String>,
-    /// The entry's priority
+    /// Priority of the entry
     #[arg(long, value_name = "NUMBER")]
     pub(crate) priority: Option<i32>,
 }
 
-/// Two rates (RFC 2698): in packets or in bytes, as the program says of the meter.
+/// Two rates (RFC 2698) in packets or in bytes, depending on the meter's declaration.
 #[derive(Debug, Args)]
 pub(crate) struct P4Rates {
-    /// The committed rate: bytes a second, or packets a second, as the program says of the meter
+    /// Committed information rate, in bytes or packets per second, depending on the meter
     #[arg(long, value_name = "PER_SECOND")]
     pub(crate) cir: u64,
-    /// The committed burst: so many bytes, or packets, at once
+    /// Committed burst size, in bytes or packets
     #[arg(long, value_name = "BYTES|PACKETS")]
     pub(crate) cburst: u64,
-    /// The peak rate, in the same units, no lower than the committed one; that one if none is given
+    /// Peak information rate, in the same unit, at least the committed rate; defaults to that rate
     #[arg(long, value_name = "PER_SECOND")]
     pub(crate) pir: Option<u64>,
-    /// The peak burst, in the same units; the committed one if none is given
+    /// Peak burst size, in the same unit; defaults to the committed burst size
     #[arg(long, value_name = "BYTES|PACKETS")]
     pub(crate) pburst: Option<u64>,
 }
@@ -313,9 +319,9 @@ pub(crate) struct P4Rates {
 pub(crate) struct P4DigestOptions {
     #[command(flatten)]
     pub(crate) device: P4Writer,
-    /// The digest, all of them if none is given; the end of its name is enough
+    /// Digest, an unambiguous suffix of the name is enough; defaults to all digests
     pub(crate) digest: Option<String>,
-    /// End with so many values
+    /// Number of values after which to end
     #[arg(long, value_name = "NUMBER")]
     pub(crate) count: Option<u64>,
 }
@@ -323,8 +329,8 @@ pub(crate) struct P4DigestOptions {
 /// A device on which a program runs.
 #[derive(Debug, Args)]
 pub(crate) struct P4Device {
-    /// Where P4Runtime is served: a Unix socket (`unix:PATH`), or a host and port by TCP; at the device's
-    /// own socket if nothing is said
+    /// Address of P4Runtime: a Unix socket (`unix:PATH`), or a TCP host and port; defaults to the
+    /// device's own socket
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: Option<String>,
     /// Use TCP without TLS, on a loopback address
@@ -332,22 +338,22 @@ pub(crate) struct P4Device {
     pub(crate) insecure_tcp: bool,
     #[command(flatten)]
     pub(crate) tls: P4Tls,
-    /// Name in the server's certificate, if it is not the host's
+    /// Name in the server's certificate, if it differs from the host
     #[arg(long, value_name = "NAME", requires = "tls_cert")]
     pub(crate) tls_name: Option<String>,
-    /// The device's id
+    /// Device id
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) device_id: u64,
 }
 
-/// A device that is written to.
+/// A device that the command writes to.
 #[derive(Debug, Args)]
 pub(crate) struct P4Writer {
     #[command(flatten)]
     pub(crate) device: P4Device,
-    /// The election id: who has the highest one may write
+    /// Election id; the client with the highest id is primary
     ///
-    /// 1 is the lowest. A controller that has a higher one stays primary, and then nothing is written.
+    /// The lowest id is 1. If a controller with a higher id is primary, nothing is written.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = election)]
     pub(crate) election_id: u128,
 }
@@ -356,15 +362,15 @@ pub(crate) struct P4Writer {
 pub(crate) struct P4Entry {
     #[command(flatten)]
     pub(crate) device: P4Writer,
-    /// The table; the end of its name is enough
+    /// Table name; an unambiguous suffix is enough
     pub(crate) table: String,
-    /// What packets are compared with, and the action, as `dst=10.0.0.0/8 proto=6 'set(port=3)'`
+    /// Match fields and action of the entry, such as `dst=10.0.0.0/8 proto=6 'set(port=3)'`
     ///
-    /// Values are numbers (decimal, 0x, 0b), addresses of IPv4, IPv6 and Ethernet; masks are written
-    /// `value&&&mask`, prefixes `value/length`, ranges `low..high`.
+    /// Values are numbers (decimal, 0x, 0b), or IPv4, IPv6 and Ethernet addresses. Masks have the
+    /// form `value&&&mask`, prefixes `value/length`, ranges `low..high`.
     #[arg(value_name = "FIELD=VALUE | ACTION")]
     pub(crate) words: Vec<String>,
-    /// The highest one is taken where several entries fit
+    /// Priority of the entry; if several entries match, the highest priority wins
     #[arg(long, value_name = "NUMBER")]
     pub(crate) priority: Option<i32>,
 }
@@ -372,24 +378,24 @@ pub(crate) struct P4Entry {
 /// A tenant's program.
 #[derive(Debug, Args)]
 pub(crate) struct P4Program {
-    /// The program (P4_16)
+    /// Program (P4_16)
     #[arg(value_name = "PROGRAM")]
     pub(crate) file: PathBuf,
-    /// Look for included files there as well
+    /// Additional folder to search for included files
     #[arg(short = 'I', long = "include", value_name = "FOLDER")]
     pub(crate) include: Vec<PathBuf>,
-    /// Define a macro, as 1 if it has no value
+    /// Macro to define, as 1 if it has no value
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]", value_parser = define)]
     pub(crate) defines: Vec<(String, String)>,
 }
 
-/// An election id: 0 is none.
+/// Parses an election id; 0 is invalid.
 fn election(text: &str) -> Result<u128, String> {
     let id: u128 = text.parse().map_err(|_| "it is no number".to_owned())?;
     if id > 0 { Ok(id) } else { Err("0 is nobody's: 1 is the lowest".to_owned()) }
 }
 
-/// A macro and what stands for it.
+/// Parses a macro definition into name and value.
 fn define(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').unwrap_or((text, "1"));
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';

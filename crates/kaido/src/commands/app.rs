@@ -1,4 +1,4 @@
-//! `kaido app`: users' side of the controller's interface.
+//! `kaido app`: the user's side of the controller's interface.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(crate) fn run(command: AppCommand, output: &Output) -> Done {
     }
 }
 
-/// The socket of the controller that is meant.
+/// Returns the socket of the selected controller.
 pub(crate) fn socket(which: &WhichController) -> Result<PathBuf, Failure> {
     match &which.controller {
         Some(socket) => Ok(socket.clone()),
@@ -47,7 +47,7 @@ pub(crate) fn socket(which: &WhichController) -> Result<PathBuf, Failure> {
                 )));
             }
             let socket = lab.controller_socket();
-            // What else is wrong is said by whoever asks.
+            // Other errors are reported by the caller's connection attempt.
             if lab::is_deaf(&socket) {
                 return Err(Failure::failed(anyhow::anyhow!(
                     "no controller answers in the lab {}: it has ended, and `kaido lab start controller` \
@@ -233,7 +233,7 @@ fn verdict(alternative: &v1::Alternative, demand: u64) -> String {
     }
 }
 
-/// The time of each stage, counted from the one before.
+/// Formats the duration of each stage, counted from the previous one.
 fn stages(decision: &v1::Decision) -> String {
     let mut text = String::new();
     let mut before = 0;
@@ -286,7 +286,7 @@ fn watch(which: &WhichController, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A rate for people; a dash for none.
+/// Formats a rate for people; a dash if it is 0.
 pub(crate) fn rate(bps: u64) -> String {
     if bps == 0 { "-".into() } else { Bandwidth::from_bps(bps).to_string() }
 }
@@ -314,7 +314,8 @@ fn state_name(state: State) -> &'static str {
     }
 }
 
-/// The nodes of its path, with the functions that its packets pass there: `h1 r1 r2[fw] r3 h2`.
+/// Formats the nodes of the path, with the functions that the packets pass there: `h1 r1 r2[fw] r3
+/// h2`.
 fn path(status: &v1::ApplicationStatus) -> String {
     let functions = status.application.iter().flat_map(|application| &application.functions);
     let at: HashMap<u32, &String> = status.functions_at.iter().copied().zip(functions).collect();
@@ -340,7 +341,7 @@ fn state_in_words(status: &v1::ApplicationStatus) -> String {
             let functions = status.application.iter().flat_map(|app| &app.functions);
             match functions.map(String::as_str).collect::<Vec<_>>().join(", ") {
                 none if none.is_empty() => "unreachable: there is no path".into(),
-                // `kaido network` says which of them are up.
+                // `kaido network` lists the functions that are up.
                 functions => format!("unreachable: no path passes {functions}; dropped"),
             }
         }

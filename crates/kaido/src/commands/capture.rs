@@ -1,4 +1,4 @@
-//! `kaido lab capture --link`: what enters and what leaves an emulated link.
+//! `kaido lab capture --link`: captures the packets that enter and leave an emulated link.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -19,30 +19,30 @@ use crate::failure::{Done, Failure};
 use crate::output::Output;
 use crate::runtime::{asked_to_end, block_on};
 
-/// What is said of a packet, beside its bytes.
+/// Packet comments in the file.
 pub(super) const CROSS: &str = "cross traffic";
 pub(super) const REFUSED: &str = "no room in the emulator";
 pub(super) const CHANGED: &str = "the link was changed before";
 pub(super) const MISSED: &str = "packets are missing before";
-/// The numbers of the file's interfaces.
+/// Interface numbers in the file.
 pub(super) const IN: u32 = 0;
 pub(super) const OUT: u32 = 1;
 
-/// When it is over, unless it is asked to end before.
+/// The limits of a capture, unless it is ended earlier.
 pub(super) struct Ends {
-    /// So many packets have entered.
+    /// Number of packets that have entered.
     pub(super) count: Option<u64>,
-    /// So long after its beginning.
+    /// Time since the start.
     pub(super) after: Option<Duration>,
 }
 
-/// What a replay has to know: the comment of the first interface, as JSON.
+/// The state that a replay needs: the comment of the first interface, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Origin {
     pub(super) link: String,
     pub(super) from: String,
     pub(super) does: String,
-    /// What has been added to the emulator's clock.
+    /// Seconds added to the emulator's clock.
     pub(super) clock_offset_s: i64,
     pub(super) number: u64,
     pub(super) cross_number: u64,
@@ -61,11 +61,11 @@ struct Counts {
     missed: u64,
 }
 
-/// A file that is being written.
+/// An output file in progress.
 struct Recording<'a> {
     link: &'a str,
     from: &'a str,
-    /// Until it is known where the link is, and so what the file begins with.
+    /// The file before its header is written, which needs the position of the link.
     waiting: Option<BufWriter<File>>,
     writer: Option<Writer<BufWriter<File>>>,
     counts: Counts,
@@ -101,7 +101,8 @@ pub(super) fn run(
         let mut client = api::connect_emulator(&socket).await?;
         let mut stream =
             client.capture_emulated_link(request).await.map_err(Failure::of_emulator)?.into_inner();
-        // Not before: what is there may be what another capture of this link is writing.
+        // Create the file only now: until the emulator has accepted the request, the existing file
+        // may be the output of another capture of this link.
         let file = File::create(path).with_context(cannot).map_err(Failure::failed)?;
         recording.waiting = Some(BufWriter::new(file));
         let time = async {
@@ -126,7 +127,7 @@ pub(super) fn run(
             }
         }
     })
-    // What there is until then is in the file, whatever has ended it.
+    // However the capture ends, the file has all packets received until then.
     .and_then(|done| {
         recording.finish().with_context(cannot).map_err(Failure::failed)?;
         done
@@ -145,7 +146,7 @@ pub(super) fn run(
 }
 
 impl Recording<'_> {
-    /// Returns whether there is room for more.
+    /// Writes the frames of a message. Returns false once the packet limit is reached.
     fn take(&mut self, message: v1::CapturedFrames) -> std::io::Result<bool> {
         self.counts.missed = message.missed;
         if let Some(position) = message.position {
@@ -208,7 +209,8 @@ impl Recording<'_> {
     }
 }
 
-/// Seconds from the emulator's clock to the time of day: whole ones, so that its nanoseconds stay.
+/// Returns the offset from the emulator's clock to the time of day, in whole seconds, which keeps
+/// the nanoseconds unchanged.
 fn clock_offset() -> i64 {
     let read = |clock| clock_gettime(clock).map_or(0, |time| time.tv_sec());
     read(ClockId::CLOCK_REALTIME) - read(ClockId::CLOCK_MONOTONIC)

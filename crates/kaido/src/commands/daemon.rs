@@ -1,4 +1,4 @@
-//! Labs' daemons, in the foreground: read the configuration, start tracing, run.
+//! Daemons of labs, in the foreground: read the configuration, start tracing, run.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::failure::{Done, Failure};
 use crate::runtime::{asked_to_end, block_on};
 
-/// A configuration is small.
+/// Maximum size of a configuration, in bytes; real ones are far smaller.
 const LARGEST_FILE: u64 = 64 << 20;
 
 pub(crate) fn node(config: &Path) -> Done {
@@ -55,11 +55,12 @@ pub(crate) fn supervisor(config: &Path) -> Done {
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let text = crate::input::read(path, "configuration", LARGEST_FILE)?;
-    // serde_json says the line and the column.
+    // serde_json reports the line and the column.
     serde_json::from_str(&text).with_context(|| path.display().to_string()).map_err(Failure::usage)
 }
 
-/// One daemon a configuration: two would take each other's place again and again.
+/// Takes the lock of a configuration: two daemons with the same one would replace each other
+/// repeatedly.
 fn lock(config: &Path) -> Result<Lock, Failure> {
     let cannot = || format!("cannot lock {}", config.display());
     let lock = Lock::existing(config).with_context(cannot).map_err(Failure::usage)?;
@@ -68,8 +69,8 @@ fn lock(config: &Path) -> Result<Lock, Failure> {
     })
 }
 
-/// One node a network namespace, whatever its configuration: two would remove each other's meter from
-/// the links.
+/// Takes the lock of the network namespace for a node, whatever its configuration: two nodes would
+/// remove each other's meter from the links.
 fn only_one_here() -> Result<NamespaceLock, Failure> {
     NamespaceLock::take("node").map_err(|error| {
         Failure::failed(match error {
@@ -85,7 +86,8 @@ fn only_one_here() -> Result<NamespaceLock, Failure> {
     })
 }
 
-/// Prepares a daemon: its files are root's alone, and connections cannot use up its descriptors.
+/// Prepares a daemon: its files are accessible to root only, and connections cannot exhaust its
+/// descriptors.
 pub(crate) fn start() {
     private::set_umask();
     start_tracing();
@@ -95,7 +97,7 @@ pub(crate) fn start() {
 fn start_tracing() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("KAIDO_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    // The log is a file more often than a terminal.
+    // No colours: the log is more often a file than a terminal.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)

@@ -70,8 +70,8 @@ fn check(path: &Path, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The daemon reads the file, and says what is wrong with it: a file of a million entries is read
-/// once.
+/// Sends the file to the daemon, which parses it and reports its mistakes: a file of a million
+/// entries is parsed only once.
 fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
     let socket = socket(&file.which)?;
     let request = v1::ApplyDataplaneRequest {
@@ -87,7 +87,7 @@ fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
     print_changes(answer, output)
 }
 
-/// What a change of the data plane has changed.
+/// Prints the changes of the data plane.
 pub(super) fn print_changes(answer: v1::ApplyDataplaneResponse, output: &Output) -> Done {
     let v1::ApplyDataplaneResponse { mut changes, more, summary, warnings } = answer;
     let found = json!({
@@ -107,7 +107,7 @@ pub(super) fn print_changes(answer: v1::ApplyDataplaneResponse, output: &Output)
     Ok(ExitCode::SUCCESS)
 }
 
-/// `port eth1 dst 10.9.0.0/24` as a request.
+/// Parses a filter such as `port eth1 dst 10.9.0.0/24` into a request.
 fn to_trace(what: &str, most: u32) -> Result<v1::TraceDataplaneRequest, Failure> {
     let mut request = v1::TraceDataplaneRequest { most, ..Default::default() };
     let usage = |text: String| Failure::usage(anyhow!(text));
@@ -145,7 +145,7 @@ pub(super) fn trace(what: &str, count: u32, which: &WhichDataplane, output: &Out
             }
             Ok::<_, Failure>(())
         };
-        // Whoever ends the command ends the trace: the call goes with it.
+        // The trace ends with the command, because dropping the call ends it.
         tokio::select! {
             ended = tracing => ended,
             () = asked_to_end() => Ok(()),
@@ -203,7 +203,8 @@ pub(super) async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failu
     Ok(client.get_dataplane(v1::GetDataplaneRequest {}).await?.into_inner())
 }
 
-/// Where the data plane of this machine leaves the SR domain open; nothing without one.
+/// Returns the places where the data plane of this machine leaves the SR domain open; empty without
+/// a data plane.
 pub(super) fn warnings() -> Vec<String> {
     let socket = folder(&State { state: None }).map(|state| forwarder::Config::socket(&state));
     let Some(socket) = socket.ok().filter(|socket| socket.exists()) else { return Vec::new() };
@@ -239,7 +240,7 @@ fn top(which: &WhichDataplane, output: &Output) -> Done {
     .map(|()| ExitCode::SUCCESS)
 }
 
-/// The same with what was counted in between, per second.
+/// Returns the same response with the counts since `before`, per second.
 fn per_second(
     before: &v1::GetDataplaneResponse,
     now: &v1::GetDataplaneResponse,
@@ -290,10 +291,10 @@ fn per_second(
     result
 }
 
-/// Entries that a terminal shows: the busiest.
+/// Maximum number of entries shown on a terminal: the busiest ones.
 pub(super) const MOST: usize = 40;
 
-/// `per`: what the headings of counters end with.
+/// Formats the data plane. `per` is the suffix of the counter headings.
 fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     let counter = |heading: &str| format!("{heading}{per}");
     let (packets, bytes) = (counter("PACKETS"), counter("BYTES"));
@@ -375,7 +376,8 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     parts.join("\n\n")
 }
 
-/// `up for 12 s`, `down for 3 s, 15 failures in a row: exit status 1: no table`.
+/// Formats a health state: `up for 12 s`, `down for 3 s, 15 failures in a row: exit status 1: no
+/// table`.
 pub(super) fn health(health: Option<&v1::DataplaneHealth>) -> String {
     let Some(health) = health else { return "-".into() };
     let state = if health.up { "up" } else { "down" };

@@ -1,4 +1,4 @@
-//! `kaido doctor`: what this machine has of what Kaido needs, found by trying it.
+//! `kaido doctor`: tests this machine for everything that Kaido needs.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -9,15 +9,15 @@ use serde::Serialize;
 use crate::failure::Done;
 use crate::output::{Output, table};
 
-/// One thing that was looked at.
+/// The result of one test.
 #[derive(Debug, Serialize)]
 struct Finding {
     what: Cow<'static, str>,
     ok: bool,
-    /// Without it nothing works; otherwise only what `needed_for` says does not.
+    /// True if nothing works without it; otherwise only `needed_for` does not work.
     required: bool,
     needed_for: &'static str,
-    /// What to do, when it is missing.
+    /// The remedy if it is missing.
     fix: String,
 }
 
@@ -89,7 +89,8 @@ fn finding(what: &'static str, ok: bool, needed_for: &'static str, fix: &str) ->
     Finding { what: what.into(), ok, required: true, needed_for, fix: fix.into() }
 }
 
-/// Where the kernel requires an HMAC: XDP leaves what has an SRH to it there.
+/// Lists the interfaces on which the kernel requires an HMAC: XDP leaves packets with an SRH to it
+/// there.
 fn hmac() -> Option<Finding> {
     let (interfaces, all_alone) = forwarder::probe::hmac();
     let line = |what: String, ok, fix: &str| {
@@ -112,7 +113,7 @@ fn hmac() -> Option<Finding> {
     line(format!("HMAC required on {}", interfaces.join(", ")), true, "")
 }
 
-/// Where the data plane that runs here, if one does, leaves the SR domain open.
+/// Lists the places where the running data plane, if there is one, leaves the SR domain open.
 fn edges() -> Vec<Finding> {
     let found = super::dataplane::warnings();
     let line = |warning: String| Finding {
@@ -125,7 +126,7 @@ fn edges() -> Vec<Finding> {
     found.into_iter().map(line).collect()
 }
 
-/// The isolation of tenants' programs, as one process gets it.
+/// Tests the isolation of tenants' programs with one process.
 fn isolation() -> Finding {
     use sandbox::process::{Isolation, Launcher, probe};
     let got = Launcher::myself(["sandbox"]).map_err(|why| why.to_string());

@@ -36,14 +36,14 @@ fn as_json(history: &History) -> Value {
     })
 }
 
-/// By how much something came later than it was due, if that is worth a word.
+/// Returns the delay of an event in seconds, if it is worth mentioning.
 fn late(at: f64, done_at: f64) -> Option<f64> {
     Some(done_at - at).filter(|late| *late >= 0.1)
 }
 
 fn as_text(history: &History) -> String {
     let seconds = |at: f64| format!("{at:.3} s");
-    // By when it happened, or is to.
+    // Each row with its past or future time, for sorting.
     let mut rows: Vec<(f64, Vec<String>)> = history
         .steps
         .iter()
@@ -78,7 +78,7 @@ fn as_text(history: &History) -> String {
                 place = [link.clone(), from.clone()];
                 "its cross traffic was ended by a command".into()
             }
-            // What is expected is not worth a line.
+            // Expected entries do not get a line.
             Happening::Watching | Happening::Step { .. } => continue,
         };
         let at = entry.at.unwrap_or(0.0);

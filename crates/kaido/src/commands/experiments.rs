@@ -56,7 +56,7 @@ fn demo_text(outcome: &Outcome) -> String {
     text + &format!("\n{verdict}\nThe report: {}", outcome.report)
 }
 
-/// The parts of the emulator's experiments that are asked for; all where none is named.
+/// Returns the selected parts of the emulator benchmark; all if none is named.
 fn parts(options: &BenchOptions) -> Result<Vec<Part>, Failure> {
     if options.only.is_empty() {
         return Ok(Part::ALL.to_vec());
@@ -145,7 +145,7 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs an experiment that stops, cleaning up, when the process is asked to end.
+/// Runs an experiment that stops and cleans up when the process is asked to end.
 fn with_context<T: Send>(
     output: &Output,
     bar: &ProgressBar,
@@ -165,12 +165,12 @@ fn with_context<T: Send>(
     })
 }
 
-/// Says what is being done: on the bar where somebody watches, as lines where it is logged.
+/// Reports progress: on the bar if stderr is a terminal, otherwise as lines for a log.
 fn tell(output: &Output, bar: &ProgressBar, what: &str) {
     if output.is_watched() {
         bar.set_message(what.to_owned());
     } else if !output.is_json() {
-        // A reader that has gone away is no error of the experiment's.
+        // Ignore a closed reader: it must not fail the experiment.
         let _ = writeln!(std::io::stderr(), "{what}");
     }
 }

@@ -1,5 +1,5 @@
-//! `kaido function`: inner packets through this machine's netfilter, or a function behind an
-//! interface.
+//! `kaido function`: passes inner packets through this machine's netfilter, or through a function
+//! behind an interface.
 
 use std::net::Ipv6Addr;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ pub(crate) fn run(command: FunctionCommand, output: &Output) -> Done {
     }
 }
 
-/// The prefix of a SID with so many bits of argument.
+/// Returns the prefix of a SID with an argument of `bits` bits.
 fn with_argument(sid: String, bits: Option<u8>) -> Result<String, Failure> {
     let Some(bits) = bits else { return Ok(sid) };
     match sid.split_once('/') {
@@ -64,7 +64,7 @@ fn with_argument(sid: String, bits: Option<u8>) -> Result<String, Failure> {
     }
 }
 
-/// What to trace of a function: its whole prefix, or packets with one argument of it.
+/// Returns the trace filter for a function: its whole prefix, or packets with one argument.
 fn traced(sid: &str, which: &WhichDataplane) -> Result<String, Failure> {
     let address: Ipv6Addr = match sid.parse::<Ipv6Net>() {
         Ok(prefix) => prefix.addr(),
@@ -132,8 +132,8 @@ const INTO: &str = "INTO FUNCTION";
 const BACK: &str = "AND BACK";
 const DROPPED: &str = "DROPPED AT";
 
-/// The functions that a terminal shows beside other things, if there are any. `per`: what the headings of
-/// counters end with.
+/// Formats the functions for a terminal that also shows other entries; `None` if there are none.
+/// `per` is the suffix of the counter headings.
 pub(super) fn text(found: &v1::GetDataplaneResponse, per: &str) -> Option<String> {
     let row = |e: &v1::DataplaneEntry| [vec![e.name.clone()], counts(e)].concat();
     let rows: Vec<_> = functions(found).take(MOST).map(row).collect();
@@ -147,14 +147,14 @@ pub(super) fn text(found: &v1::GetDataplaneResponse, per: &str) -> Option<String
     Some(if more > 0 { shown + &note } else { shown })
 }
 
-/// What was counted of a function, and its health.
+/// Formats the counts of a function, and its health.
 fn counts(e: &v1::DataplaneEntry) -> Vec<String> {
     let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
     let dropped = e.dropped.as_ref().map_or("-".into(), drops);
     vec![count(e.packets), count(e.returned), dropped, health(e.health.as_ref())]
 }
 
-/// `forward 12, postrouting 3`.
+/// Formats drops by hook: `forward 12, postrouting 3`.
 fn drops(found: &v1::FunctionDrops) -> String {
     let v1::FunctionDrops { prerouting, forward, postrouting, no_hook } = *found;
     let all = [

@@ -14,9 +14,9 @@ use crate::failure::{Done, Failure};
 use crate::input;
 use crate::output::Output;
 
-/// A startup file is a few commands.
+/// Maximum size of a startup file, in bytes; real ones have a few commands.
 const LARGEST_STARTUP: u64 = 1 << 20;
-/// A lab with more devices is too large anyway.
+/// Maximum number of startup files; a lab with more devices is too large anyway.
 const MOST_STARTUPS: usize = 2000;
 
 pub(crate) fn run(
@@ -27,7 +27,7 @@ pub(crate) fn run(
 ) -> Done {
     let file = if path.is_dir() { path.join("lab.conf") } else { path.to_owned() };
     let text = input::read(&file, "lab", LARGEST_FILE)?;
-    // A folder's own name is the lab's, even if it was called `.`.
+    // The lab is named after the folder, even if the given path is `.`.
     let full = std::fs::canonicalize(&file).unwrap_or_else(|_| file.clone());
     let full = full.display().to_string();
     let format = from.map(Format::from).or_else(|| Format::recognise(&full, &text));
@@ -57,7 +57,7 @@ pub(crate) fn run(
         let mut errors = std::io::stderr();
         for note in &imported.notes {
             let place = note.line.map(|line| format!(":{line}")).unwrap_or_default();
-            // The notes are in the topology file as well.
+            // Ignore write errors: the notes are in the topology file as well.
             let _ = writeln!(errors, "{shown}{place}: {}", note.text);
         }
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The startup files beside a lab.conf, by name.
+/// Reads the startup files next to a lab.conf, sorted by name.
 fn startups(file: &Path) -> Result<Vec<Beside>, Failure> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -94,7 +94,7 @@ fn startups(file: &Path) -> Result<Vec<Beside>, Failure> {
     paths.into_iter().map(read).collect()
 }
 
-/// What is there may have been edited: it stays.
+/// Writes a new file. Keeps an existing one, which may have been edited.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     use std::io::ErrorKind;
     let written =

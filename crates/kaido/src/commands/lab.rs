@@ -18,7 +18,7 @@ use crate::failure::{Done, Failure};
 use crate::output::{Output, counted, table};
 use crate::runtime::cancellable;
 
-/// A topology file is small.
+/// Maximum size of a topology file, in bytes; real ones are far smaller.
 pub(super) const LARGEST_FILE: u64 = 5 << 20;
 
 pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
@@ -62,7 +62,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             process.env("KAIDO_LAB", lab.name()).env("KAIDO_NODE", &node);
             Err(become_command(process))
         }
-        // A lab's name may stand without --lab, too.
+        // The name of a lab is also accepted without --lab.
         LabCommand::Graph { which, svg, file } => {
             graph(&labs, file.or(which.lab).as_deref(), svg, output)
         }
@@ -94,7 +94,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         }
         LabCommand::Capture { which, link: Some(link), from, write, count, seconds, .. } => {
             let lab = labs.choose(which.lab.as_deref())?;
-            // clap has seen to it.
+            // clap requires it with --link.
             let file = write.unwrap_or_default();
             let ends = super::capture::Ends { count, after: seconds.map(Duration::from_secs) };
             super::capture::run(&lab, &link, from, &file, ends, output)
@@ -122,7 +122,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                 "supervisor" => lab.start_supervisor(&program)?,
                 node => lab.start_node(node, &program)?,
             }
-            // What it is still without.
+            // Daemons that are still missing.
             let troubles = lab.troubles();
             output.print(&json!({ "started": daemon, "troubles": troubles }), |_| {
                 let started = format!("{daemon} is started");
@@ -152,7 +152,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
     }
 }
 
-/// Reads and checks a topology file; returns its text as well.
+/// Reads and checks a topology file; also returns its text.
 pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Topology), Failure> {
     let name = file.display().to_string();
     let text = crate::input::read(file, "topology file", LARGEST_FILE)?;
@@ -162,7 +162,7 @@ pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Top
     }
 }
 
-/// The same with all files that it names, read and checked as well.
+/// Does the same, and reads and checks all files that it names.
 pub(super) fn read_all(
     file: &Path,
     output: &Output,
@@ -177,7 +177,7 @@ pub(super) fn read_all(
     Ok((text, topology, recordings))
 }
 
-/// The same with the files that its links name, but not its functions.
+/// Does the same with the files that its links name, but not with those of its functions.
 pub(super) fn read_recorded(
     file: &Path,
     output: &Output,
@@ -230,7 +230,8 @@ fn check(file: &Path, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line for something that a lab runs. The text is the file's: nothing in it reaches the terminal unescaped.
+/// Formats a command that a lab runs. The text is part of the file, so it is escaped for the
+/// terminal.
 fn run_in_words(run: &lab::Run) -> String {
     let mut lines = run.text.trim().lines().map(|line| line.trim().escape_debug().to_string());
     let first = lines.next().unwrap_or_default();
@@ -262,7 +263,8 @@ fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lab of this name; or of this topology file, which may be gone, if one came from there.
+/// Returns the lab with this name, or the lab created from this topology file, which may no longer
+/// exist.
 fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
     let all = labs.names()?;
     if all.contains(&what) {
@@ -329,17 +331,17 @@ fn graph(labs: &Labs, what: Option<&str>, svg: bool, output: &Output) -> Done {
 fn become_command(mut process: Command) -> Failure {
     let program = process.get_program().to_string_lossy().into_owned();
     let error = process.exec();
-    // As shells have it.
+    // The exit codes of shells.
     let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
     Failure::with_code(anyhow::Error::new(error).context(format!("cannot run {program}")), code)
 }
 
-/// This program, to be run as the lab's daemons.
+/// Returns the path of this program, which also runs the lab's daemons.
 pub(crate) fn program() -> Result<std::path::PathBuf, Failure> {
     std::env::current_exe().context("cannot find this program's own file").map_err(Failure::failed)
 }
 
-/// Shows on a bar how far a lab is that is brought up.
+/// Returns a callback that shows the progress of bringing up a lab.
 pub(super) fn shows(bar: &ProgressBar) -> impl FnMut(Stage, usize, usize) {
     move |stage, done, total| {
         bar.set_message(stage.words());

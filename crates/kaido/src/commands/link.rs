@@ -1,4 +1,4 @@
-//! `kaido lab link`: cutting, mending and changing a link of a running lab.
+//! `kaido lab link`: cuts, restores and changes a link of a running lab.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ pub(super) fn change(lab: &Lab, link: &str, change: LinkChange, output: &Output)
     match change {
         LinkChange::Down { silent: false } => {
             if !lab.has_cable(link)? {
-                // An end without a namespace has no carrier to lose.
+                // Ends without a namespace do not have a carrier to switch off.
                 let (socket, link) = lab.emulator(link)?;
                 let down = Some(true);
                 ask(&socket, v1::ChangeEmulatedLinkRequest { link, down, ..Default::default() })?;
@@ -51,7 +51,7 @@ pub(super) fn change(lab: &Lab, link: &str, change: LinkChange, output: &Output)
     }
 }
 
-/// Lets a link carry packets of others as well.
+/// Adds cross traffic to a link.
 pub(super) fn traffic(
     lab: &Lab,
     link: &str,
@@ -79,7 +79,7 @@ pub(super) fn traffic(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends what a link carries of others' packets.
+/// Stops the cross traffic of a link.
 pub(super) fn stop_traffic(lab: &Lab, link: &str, from: String, output: &Output) -> Done {
     let (socket, link) = lab.emulator(link)?;
     lab.node(&from)?;
@@ -96,7 +96,7 @@ pub(super) fn stop_traffic(lab: &Lab, link: &str, from: String, output: &Output)
         )
     })??;
     if stopped > 0 {
-        // A new emulator does not begin it again.
+        // Record it, so that a restarted emulator does not start this traffic again.
         lab.record(Happening::TrafficStopped { link: link.clone(), from: from.clone() })?;
     }
     output.print(
@@ -109,7 +109,7 @@ pub(super) fn stop_traffic(lab: &Lab, link: &str, from: String, output: &Output)
     Ok(ExitCode::SUCCESS)
 }
 
-/// Changes the devices at a link's ends.
+/// Changes the devices at both ends of a link.
 fn cable(lab: &Lab, link: &str, change: Change, what: &str, output: &Output) -> Done {
     let ends = lab.change_link(link, change)?;
     output.print(&json!({ "link": link, "changed": ends }), |_| match ends.len() {
@@ -119,7 +119,7 @@ fn cable(lab: &Lab, link: &str, change: Change, what: &str, output: &Output) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A link of the kernel's own has a rate, in both directions, and nothing else.
+/// Sets the rate of a kernel link, in both directions; a kernel link has no other setting.
 fn rate(
     lab: &Lab,
     link: &str,
@@ -131,7 +131,7 @@ fn rate(
     for setting in settings {
         match setting {
             topology::LinkChange::Rate(given) => rate = Some(*given),
-            // Says what it needs.
+            // Fails with an error that names the requirement of this setting.
             _ => drop(lab.emulator(link)?),
         }
     }

@@ -1,4 +1,4 @@
-//! `kaido lab links`: what emulated links do, and what became of every packet.
+//! `kaido lab links`: shows the settings of emulated links, and the outcome of every packet.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::block_on;
 
-/// What the emulator behind a socket says of its links.
+/// Queries the links of the emulator that listens on a socket.
 pub(super) fn get(socket: &Path) -> Result<v1::GetEmulatedLinksResponse, Failure> {
     block_on(async {
         let mut client = api::connect_emulator(socket).await?;
@@ -22,14 +22,14 @@ pub(super) fn get(socket: &Path) -> Result<v1::GetEmulatedLinksResponse, Failure
     })?
 }
 
-/// What the emulated links do, and what they have done.
+/// Prints the settings and counters of the emulated links.
 pub(super) fn list(lab: &Lab, output: &Output) -> Done {
     let answer = get(&lab.emulator_socket()?)?;
     output.print(&as_json(&answer), |_| text(&answer))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The edge of this number, if a direction has one there.
+/// Returns the edge with this number, if the direction has one.
 pub(super) fn edge(
     answer: &v1::GetEmulatedLinksResponse,
     number: Option<u32>,
@@ -37,7 +37,8 @@ pub(super) fn edge(
     answer.edges.get(number? as usize)
 }
 
-/// What became of packets that did not arrive, beside those on the link itself: before it, and behind it.
+/// Returns the losses of a direction outside of the link itself: those before it, and those after
+/// it.
 pub(super) fn lost_at_ends(
     answer: &v1::GetEmulatedLinksResponse,
     one: &v1::EmulatedDirection,
@@ -81,7 +82,7 @@ fn text(answer: &v1::GetEmulatedLinksResponse) -> String {
     text
 }
 
-/// A virtual router or switch where packets went no further that were not for it.
+/// Formats a virtual router or switch that stopped packets which were not addressed to it.
 fn stops(node: &v1::EmulatedNode) -> Option<Vec<String>> {
     let others = node.stopped.iter().filter(|one| one.packets > 0 && one.cause != "taken");
     let stopped: Vec<_> = others.map(|one| format!("{} {}", one.cause, one.packets)).collect();

@@ -1,4 +1,4 @@
-//! `kaido network`: the nodes, and how full their links are.
+//! `kaido network`: shows the nodes and the utilisation of their links.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -90,7 +90,7 @@ fn row(node: &str, state: &str, found: &v1::NetworkInterface) -> Vec<String> {
     ]
 }
 
-/// How full an interface is, in ten steps; nothing where nothing limits it.
+/// Formats the utilisation of an interface in ten steps; empty if its rate is not limited.
 fn gauge(rate: u64, capacity: u64) -> String {
     const WIDTH: usize = 10;
     if capacity == 0 {

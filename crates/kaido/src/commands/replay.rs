@@ -1,4 +1,4 @@
-//! `kaido lab replay`: the packets of a captured link come again.
+//! `kaido lab replay`: replays the packets of a captured link.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use super::capture::{CHANGED, CROSS, IN, MISSED, Origin, REFUSED};
 use crate::failure::{Done, Failure};
 use crate::output::Output;
 
-/// It is held in memory, and its packets beside it.
+/// Maximum size of a capture, in bytes: it is held in memory together with its packets.
 const LARGEST_CAPTURE: u64 = 1 << 30;
 
 pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
@@ -58,7 +58,8 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
     Ok(if is_same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What was seen, up to where it no longer follows from what was before; and why it ends there.
+/// Returns the events up to the first gap, after which they no longer follow from earlier ones, and
+/// the reason of the gap.
 fn events(
     packets: Vec<Captured>,
     origin: &Origin,
@@ -129,7 +130,7 @@ fn seconds(at: Nanos, start: Nanos) -> f64 {
     (i128::from(at) - i128::from(start)) as f64 / 1e9
 }
 
-/// `packet 3, which entered at 0.003000000 s, leaves at 0.023000000 s`.
+/// Formats an outcome: `packet 3, which entered at 0.003000000 s, leaves at 0.023000000 s`.
 fn leaves(outcome: Outcome, start: Nanos) -> String {
     let Outcome { at, number, came, is_wrong } = outcome;
     let (came, at) = (seconds(came, start), seconds(at, start));

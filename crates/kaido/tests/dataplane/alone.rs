@@ -1,4 +1,5 @@
-//! `dataplane: kernel`: the same file forwarded by the kernel alone, and handed over under load.
+//! `dataplane: kernel`: the kernel alone forwards the same file, and takes over and hands over
+//! under load.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -8,13 +9,13 @@ use testkit::{Datagrams, pause, until};
 
 use crate::net::{Net, ip, show, slower};
 
-/// In Mbit/s, of datagrams of 1000 bytes: one every 0.2 ms.
+/// Load in Mbit/s, of datagrams of 1000 bytes: one every 0.2 ms.
 const LOAD: f64 = 40.0;
-/// How often one hands over to the other and back.
+/// Number of handovers there and back.
 const TIMES: u32 = 8;
 
-/// What both can do: left's packets to fd00:9::/64 pass the End, and come out of the End.DT6 as those
-/// to fd00:99::/64.
+/// A file that both data planes support: left's packets to fd00:9::/64 pass the End, and leave the
+/// End.DT6 like those to fd00:99::/64.
 const FILE: &str = "\
 source: \"fd00:1::\"
 locators: [\"fd00:1::/48\", \"fd00:7::/48\"]
@@ -25,7 +26,7 @@ sids:
   fd00:7::d6: {behaviour: End.DT6, table: 254}
 ";
 
-/// Left is a tenant, whose packets the node encapsulates.
+/// Left is a tenant, and the node encapsulates its packets.
 const TENANT: &str = "\
 source: \"fd00:1::\"
 locators: [\"fd00:1::/48\"]
@@ -38,7 +39,7 @@ fn by(dataplane: &str, file: &str) -> String {
     format!("dataplane: {dataplane}\n{file}")
 }
 
-/// A net whose left host encapsulates towards the file's own SIDs.
+/// Creates a net with a left host that encapsulates towards the file's own SIDs.
 fn net() -> Net {
     let net = Net::new();
     ip(
@@ -54,7 +55,7 @@ fn net() -> Net {
     net
 }
 
-/// Numbered datagrams from left to right.
+/// Sends numbered datagrams from left to right.
 fn datagrams(net: &Net, to: &str) -> Datagrams {
     let receiving = net.right.run(|| UdpSocket::bind(to).unwrap()).unwrap();
     let connect = || {
@@ -70,8 +71,8 @@ fn has_xdp(net: &Net) -> bool {
     ["l", "r"].iter().any(|port| show(&net.node, &format!("link show dev {port}")).contains("xdp"))
 }
 
-/// Hands over again and again under load; `check` is told after each time what is shown, and which
-/// one forwards.
+/// Hands over repeatedly under load. After each handover calls `check` with the output of `show`,
+/// and with true if XDP forwards.
 fn hand_over(net: &mut Net, file: &str, to: &[&str], check: fn(&serde_json::Value, bool)) {
     net.start(&[]);
     net.apply(&by("kernel", file));
@@ -94,13 +95,13 @@ fn hand_over(net: &mut Net, file: &str, to: &[&str], check: fn(&serde_json::Valu
     for load in loads {
         let count = load.finish();
         eprintln!("{count:?}");
-        // Where one was lost, if one was.
+        // Interface counters, to locate a loss.
         let links = [(&net.left, "port"), (&net.node, "l"), (&net.node, "r"), (&net.right, "port")];
         let links = links.map(|(on, name)| show(on, &format!("-s -s link show dev {name}")));
         let shown = || format!("{count:?} {}\n{}", net.show(), links.join("\n"));
         assert!(count.sent > 500 && count.sent == count.received, "{}", shown());
     }
-    // What XDP held is given back.
+    // XDP has released its descriptors.
     assert_eq!(files.first(), files.last(), "{files:?}");
 }
 
@@ -115,14 +116,14 @@ fn root_endpoints_are_handed_over_without_loss() {
         }
     };
     hand_over(&mut net, FILE, &["[fd00:9::1]:7000", "[fd00:99::1]:7000"], check);
-    // What was handed over outlives the daemon.
+    // The forwarding state outlives the daemon.
     net.apply(FILE);
     net.kill();
     assert!(has_xdp(&net) && net.ping(3));
     net.start(&[]);
     assert!(has_xdp(&net));
     net.apply(&by("kernel", FILE));
-    // The daemon's end changes nothing, and the next one goes on with the kernel.
+    // The end of the daemon changes nothing, and the next one continues with the kernel.
     net.end();
     assert!(net.ping(5) && !has_xdp(&net));
     net.start(&[]);
@@ -139,7 +140,7 @@ fn root_endpoints_are_handed_over_without_loss() {
 fn root_a_headend_is_handed_over_without_loss() {
     let mut net = net();
     ip(&net.left, &["-6 route del fd00:99::/64"]);
-    // Not by the node's own route: the policy's other end has the address as well.
+    // Remove the node's own route too: the policy's far end has the address as well.
     ip(&net.node, &["-6 route del fd00:99::/64"]);
     let check = |shown: &serde_json::Value, xdp: bool| {
         let mut policies = shown["policies"].as_array().unwrap().iter();
@@ -165,7 +166,7 @@ fn root_a_daemon_that_was_killed_in_xdp_is_followed_by_the_kernel() {
     assert!(!has_xdp(&net));
     net.kill();
     pause(Duration::from_millis(100));
-    // And the other way round.
+    // And in the opposite direction.
     let file = net.kaido.file("xdp.yaml", FILE);
     net.start(&["--file", &file]);
     assert!(has_xdp(&net));
@@ -174,8 +175,8 @@ fn root_a_daemon_that_was_killed_in_xdp_is_followed_by_the_kernel() {
     assert!(count.sent > 500 && count.sent == count.received, "{count:?} {}", net.show());
 }
 
-/// The next daemon numbers tenants anew: none may be led to what was another's, not even while it
-/// changes from the ones to the others.
+/// The next daemon assigns new tenant numbers. No tenant may be sent to another one's old table,
+/// not even during the change.
 #[test]
 fn root_a_daemons_tables_are_none_of_the_last_ones() {
     let mut net = net();
@@ -239,11 +240,11 @@ fn root_what_the_kernel_alone_cannot_do_is_refused_by_name() {
             "route blue ::/0: SIDs or segments are in it",
         ],
     );
-    // A SID for which somebody else has a route; in XDP the file's wins.
+    // A SID for which another route exists; in XDP the file's entry wins.
     ip(&net.node, &["-6 route add fd00:7::a/128 dev r"]);
     let text = format!("{FILE}  fd00:7::a: End\n");
     refused(&by("kernel", &text), &["sid fd00:7::a: somebody else has a route for it"]);
-    // Nothing is counted, and there is nothing to trace; both say so.
+    // There are no counters and there is nothing to trace, and both commands say so.
     net.kaido
         .run(&["dataplane", "trace", "--match", "port l", "--count", "1"])
         .failed(1, &["the kernel forwards here", "only XDP can be traced"]);
@@ -252,7 +253,7 @@ fn root_what_the_kernel_alone_cannot_do_is_refused_by_name() {
     let sid = text.lines().find(|line| line.starts_with("fd00:7::e")).unwrap();
     assert!(sid.split_whitespace().filter(|word| *word == "-").count() == 2, "{text}");
 
-    // What XDP does for it is not lost where the kernel cannot follow.
+    // XDP's entry is kept if the kernel cannot take over.
     net.apply(&format!("{FILE}  fd00:7::a: End\n"));
     assert!(has_xdp(&net));
     let file = net.kaido.file("refused.yaml", &by("kernel", &format!("{FILE}  fd00:7::a: End\n")));
@@ -270,7 +271,8 @@ fn root_the_kernel_alone_has_what_somebody_takes_away_again() {
     assert!(net.ping(3));
     ip(&net.node, &["-6 route flush table main proto 76"]);
     until(Duration::from_secs(5), || net.ping(1).then_some(()), || net.log());
-    // A SID's route is on another port while the first is down; behind it packets go nowhere.
+    // While its port is down, the route of a SID is on another port, through which packets go
+    // nowhere.
     let is_on = |port: &str| {
         let routes = show(&net.node, "-6 route show proto 76");
         let mut sids = routes.lines().filter(|line| line.starts_with("fd00:7::e "));

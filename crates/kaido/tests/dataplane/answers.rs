@@ -1,4 +1,4 @@
-//! What the node itself says to the inner packets of a service function.
+//! Answers that the node itself sends to inner packets of a service function.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ table inet firewall {
     }
 }";
 
-/// Answers go to left's SIDs, by family.
+/// Answers are sent to left's SIDs, by family.
 fn with_ways_back() -> String {
     let way = |sid| format!("{{ behaviour: End.AN.NF, answers: [\"{sid}\"] }}");
     let ipv4 = FILE.replace("End.AN.NF", &way("fd00:3::d4"));
@@ -40,7 +40,7 @@ fn net() -> Net {
     net
 }
 
-/// Whether left is told that a rule forbids what it sends.
+/// Returns true if left receives an ICMP error that a rule forbids its packets.
 fn is_told(net: &Net, to: &str) -> bool {
     let run = || Command::new("ping").args(["-c", "1", "-W", "1", to]).output().unwrap();
     let said = String::from_utf8(net.left.run(run).unwrap().stdout).unwrap();
@@ -76,14 +76,14 @@ fn root_answers_of_the_node_do_not_leave_in_the_clear() {
         assert_eq!(connect(&net, to), ErrorKind::TimedOut, "{to}");
         assert!(dropped_answers(&net) > before, "{to}");
     }
-    // Nor in an outer header that a route puts around it.
+    // Nor in an outer header that a route adds.
     let route = "10.1.0.2/32 encap seg6 mode encap segs fd00:3::bad via inet6 fd00:a::2 dev l";
     ip(&net.node, &[&format!("route add {route}")]);
     let before = dropped_answers(&net);
     assert!(!is_told(&net, "10.9.0.1"));
     assert_eq!(dropped_answers(&net), before + 1);
     ip(&net.node, &[&format!("route del {route}")]);
-    // What is no answer to a function's packet leaves as ever.
+    // Packets that do not answer a function's packet leave as before.
     assert_eq!(connect(&net, "10.1.0.1:9"), ErrorKind::ConnectionRefused);
     assert_eq!(connect(&net, "[fd00:a::1]:9"), ErrorKind::ConnectionRefused);
     ip(&net.left, &["route add 10.77.0.0/16 via 10.1.0.1"]);
@@ -110,7 +110,7 @@ fn root_answers_of_the_node_go_back_by_their_own_way() {
     for to in ["10.9.0.1:7009", "[fd00:9::1]:7009"] {
         assert_eq!(connect(&net, to), ErrorKind::ConnectionRefused, "{to}");
     }
-    // Also where nothing leads the node to the tenant's address.
+    // Also if the node has no route to the tenant's address.
     ip(&net.node, &["addr del 10.1.0.1/24 dev l"]);
     assert!(is_told(&net, "10.9.0.1"));
     ip(&net.node, &["route add 10.0.0.0/8 via inet6 fe80::1 dev kaido-out"]);
@@ -124,7 +124,7 @@ fn root_guards_come_with_interfaces_and_go_with_the_function() {
     nft(&net, REJECT);
     net.start(&[]);
     net.apply(FILE);
-    // By another interface, which comes later.
+    // By another interface, which is added later.
     ip(
         &net.node,
         &[
@@ -142,7 +142,7 @@ fn root_guards_come_with_interfaces_and_go_with_the_function() {
     };
     until(Duration::from_secs(10), guarded, || "no guard".into());
     ip(&net.node, &["route del 10.1.0.2/32 dev later", "link del later"]);
-    // Guards outlive the daemon, and the next one takes them over.
+    // Guards outlive the daemon, and the next daemon takes them over.
     net.kill();
     assert!(!is_told(&net, "10.9.0.1"));
     net.start(&[]);

@@ -1,4 +1,5 @@
-//! What attaching to a port and leaving it lose, under load: the kernel forwards before and after.
+//! Packet loss of attaching to a port and detaching, under load: the kernel forwards before and
+//! after.
 
 use std::time::Duration;
 
@@ -6,12 +7,12 @@ use testkit::pause;
 
 use crate::net::{Net, slower};
 
-/// How often the program comes and goes.
+/// Number of times that the program is attached and detached.
 const TIMES: u32 = 20;
-/// In Mbit/s, of datagrams of 1000 bytes: one every 0.16 ms.
+/// Load in Mbit/s, of datagrams of 1000 bytes: one every 0.16 ms.
 const LOAD: f64 = 50.0;
 
-/// Attaches and detaches both ports again and again; returns what was sent and what was lost.
+/// Attaches and detaches both ports repeatedly; returns the numbers of sent and lost packets.
 fn lost(mode: &str) -> (u64, u64) {
     let mut net = Net::new();
     net.start(&[]);
@@ -32,8 +33,8 @@ fn lost(mode: &str) -> (u64, u64) {
     (count.sent, count.sent - count.received)
 }
 
-/// On a veth neither end's queue is reset: what is on its way when the program comes or goes takes
-/// the old way or the new one.
+/// On a veth neither end's queue is reset: packets in flight during the change take the old path or
+/// the new one.
 #[test]
 fn root_attaching_and_detaching_lose_next_to_nothing_on_a_veth() {
     for mode in ["native", "generic"] {

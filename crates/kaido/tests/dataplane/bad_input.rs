@@ -1,4 +1,4 @@
-//! What cannot be: refused with a clear message, and nothing changes.
+//! Invalid requests: each is rejected with a clear message, and changes nothing.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn root_another_program_on_a_port_is_left_alone() {
     let mut net = Net::new();
     net.start(&[]);
     net.apply(FILE);
-    // Somebody else's program, on a port that a new file asks for.
+    // A foreign program on a port that a new file asks for.
     ip(&net.node, &["link add dev t type veth peer name tp", "link set dev t up"]);
     let index = net.node.run(|| nix::net::if_::if_nametoindex("t").unwrap()).unwrap();
     let measure = net.node.run(|| bpf::Measure::load("fd00::".parse().unwrap()).unwrap()).unwrap();
@@ -76,7 +76,7 @@ fn root_one_namespace_has_one_data_plane_and_one_folder_too() {
     assert!(net.ping(3));
 }
 
-/// Linux 6.1 renames no interface that is up.
+/// Linux 6.1 cannot rename an interface that is up.
 fn rename(net: &Net, from: &str, to: &str) {
     ip(&net.node, &[&format!("link set dev {from} down")]);
     ip(&net.node, &[&format!("link set dev {from} name {to}")]);
@@ -87,13 +87,13 @@ fn rename(net: &Net, from: &str, to: &str) {
 fn root_a_port_that_goes_or_is_renamed_takes_nothing_else_along() {
     let mut net = Net::new();
     net.start(&[]);
-    // A third port, which nothing needs.
+    // A third port, which nothing uses.
     ip(&net.node, &["link add dev t type veth peer name tp", "link set dev t up"]);
     let file = "ports: { l: {}, r: {}, t: {} }\n";
     net.apply(file);
     assert!(net.ping(3));
 
-    // Renamed it is still the same port.
+    // A renamed port is still the same port.
     rename(&net, "t", "t9");
     let limit = Duration::from_secs(5);
     let has_xdp = |name: &str| show(&net.node, &format!("link show dev {name}")).contains("xdp");
@@ -101,7 +101,7 @@ fn root_a_port_that_goes_or_is_renamed_takes_nothing_else_along() {
     until(limit, || net.packets("fd00:1::2/128"), || net.show().to_string());
     assert!(has_xdp("t9"));
 
-    // Gone, and the others follow the kernel all the same.
+    // If it is removed, the other ports still follow the kernel.
     ip(&net.node, &["link del dev t9", "-6 route del fd00:1::2/128"]);
     let gone = || net.packets("fd00:1::2/128").is_none().then_some(());
     until(limit, gone, || net.show().to_string());
@@ -110,7 +110,7 @@ fn root_a_port_that_goes_or_is_renamed_takes_nothing_else_along() {
     net.start(&[]);
     assert!(net.packets("fd00:1::1/128").is_some(), "it starts without the port");
 
-    // It comes back, and is a port again, whatever happened to its pin.
+    // If it is added again, it becomes a port again, whatever happened to its pin.
     ip(&net.node, &["link add dev t type veth peer name tp", "link set dev t up"]);
     let back = || show(&net.node, "link show dev t").contains("xdp").then_some(());
     until(limit, back, || net.log());

@@ -1,4 +1,4 @@
-//! A function's SID by BGP: FRR's bgpd on the node redistributes it, and left's bgpd learns it.
+//! A function's SID in BGP: FRR's bgpd on the node redistributes it, and left's bgpd learns it.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use crate::functions::{nft, ping};
 use crate::health::{Function, SID};
 use crate::net::{ip, show};
 
-/// zebra and bgpd of one namespace; they end with the value.
+/// zebra and bgpd of one namespace; both are killed on drop.
 struct Frr {
     folder: TempDir,
     daemons: Vec<Child>,
@@ -21,7 +21,7 @@ struct Frr {
 
 impl Frr {
     fn start(namespace: &Namespace, config: &str) -> Self {
-        // Its daemons are root for as long as they read their arguments.
+        // The daemons run as root while they read their arguments.
         let folder = tempfile::tempdir().unwrap();
         let user = User::from_name("frr").unwrap().unwrap();
         std::fs::write(folder.path().join("frr.conf"), config).unwrap();
@@ -31,7 +31,7 @@ impl Frr {
         for daemon in ["zebra", "bgpd"] {
             let child = namespace.run(|| frr.command(daemon).spawn().unwrap()).unwrap();
             frr.daemons.push(child);
-            // bgpd asks zebra for what it redistributes once it is there.
+            // bgpd requests the redistributed routes from zebra, which must be running by then.
             let socket = frr.folder.path().join(format!("{daemon}.vty"));
             until(Duration::from_secs(20), || socket.exists().then_some(()), || frr.log());
         }
@@ -70,10 +70,10 @@ impl Drop for Frr {
     }
 }
 
-/// Without nexthop objects: a seg6 route remembers its way, and Linux does not make it void when a
-/// route that has one goes.
+/// Disables nexthop objects: a seg6 route caches its output route, and Linux does not invalidate
+/// the cache when a route with such an object is removed.
 ///
-/// `neighbour` is in AS `other`; `more` are lines of the family IPv6.
+/// `neighbour` is in AS `other`; `more` has further lines of the IPv6 address family.
 fn config(own: u32, other: u32, neighbour: &str, more: &str) -> String {
     format!(
         "log stdout
@@ -96,7 +96,7 @@ router bgp {own}
 fn root_a_second_router_learns_a_function_uses_it_and_loses_it_when_it_fails() {
     let function = Function::new();
     let net = &function.net;
-    // Left knows no other way to the SID, and the node one that must not be taken.
+    // Left has no other route to the SID, and the node has one that must not be used.
     ip(&net.left, &["-6 route del default", "-6 route add fd00:b::/64 via fd00:a::1"]);
     ip(&net.node, &["-6 route add default via fd00:b::2"]);
     nft(
@@ -105,7 +105,7 @@ fn root_a_second_router_learns_a_function_uses_it_and_loses_it_when_it_fails() {
     );
     net.apply(&function.file(&function.check()));
     let node = config(64512, 64513, "fd00:a::2", "  redistribute kernel route-map functions\n");
-    // Of the kernel's routes those that are functions'.
+    // Only those routes of the kernel that belong to functions.
     let list = format!(
         "ipv6 prefix-list functions permit {SID}\nroute-map functions permit 10\n match ipv6 \
          address prefix-list functions\n"

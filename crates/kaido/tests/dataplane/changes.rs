@@ -1,4 +1,4 @@
-//! Reload, the daemon's death and its return, under load.
+//! Reload, and death and restart of the daemon, under load.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use testkit::pause;
 
 use crate::net::{FILE, Net, ip, show};
 
-/// Asking for 30 Mbit/s of 1000 bytes: a packet every 0.3 ms.
+/// Load in Mbit/s, of datagrams of 1000 bytes: one every 0.3 ms.
 const LOAD: f64 = 30.0;
 
 #[test]
@@ -28,7 +28,7 @@ fn root_reload_death_and_return_lose_no_packet() {
     pause(Duration::from_millis(500));
     let died_with = load.sent();
     assert!(show(&net.node, "link show dev l").contains("xdp"), "it goes on without its daemon");
-    // The next one takes over what it finds, with what was applied last.
+    // The next daemon takes over the existing state, with the file that was applied last.
     net.start(&[]);
     assert_eq!(net.packets("fd00:1::5/128"), Some(0));
     pause(Duration::from_millis(500));
@@ -46,7 +46,7 @@ fn root_without_a_daemon_routes_are_followed_all_the_same() {
     assert!(net.ping(5));
     net.kill();
     ip(&net.node, &["-6 route del fd00:2::/48"]);
-    // A generation that nobody watches ends after a tenth of a second.
+    // Without a daemon a generation ends after a tenth of a second.
     pause(Duration::from_millis(300));
     assert!(!net.ping(1));
     ip(&net.node, &["-6 route add fd00:2::/48 via fd00:b::2"]);
@@ -62,7 +62,7 @@ fn root_tables_grow_under_load() {
     assert!(net.ping(5));
     let load = net.datagrams(LOAD);
     pause(Duration::from_millis(200));
-    // More than the daemon began with.
+    // More entries than the daemon started with.
     let sids: String = (1..5000).map(|n| format!("  \"fd00:1::8:{n:x}\": End\n")).collect();
     net.apply(&format!("{FILE}locators: [\"fd00:1::/32\"]\nsids:\n{sids}"));
     assert_eq!(net.packets("fd00:1::8:1386/128"), Some(0));

@@ -9,7 +9,8 @@ use wire::{EthernetPacket, Ipv4, Ipv4Packet, Ipv6Packet, SrhPacket, Udp, protoco
 use crate::functions::{FILE, expect, function_net, nft};
 use crate::numbered::{Numbered, datagram, outer_source, receive};
 
-/// A tenant's packet is no part of another one's flow, though all its addresses and ports are.
+/// A packet of one tenant is not part of another one's flow, even if all addresses and ports are
+/// equal.
 #[test]
 fn root_tenants_with_the_same_addresses_keep_apart_by_zones() {
     let mut net = function_net();
@@ -31,16 +32,16 @@ fn root_tenants_with_the_same_addresses_keep_apart_by_zones() {
     let [left, right] = [Ipv4Addr::new(10, 1, 0, 2), Ipv4Addr::new(10, 9, 0, 1)];
     let answer = Udp::new(2222, 1111).around(&1_u32.to_be_bytes()).unwrap();
     let answer = Ipv4::new(right, left, protocol::UDP).around(&answer).unwrap();
-    // With its answer a flow is established: the first zone's.
+    // The answer establishes the flow, in the first zone.
     send(0x1111, 0, &datagram(0, 1111));
     send(0x1111, 1, &answer);
-    // In the second zone there is none; this number is one too many for `receive`.
+    // The second zone has no such flow. The number 3 is out of range for `receive`.
     send(0x2222, 3, &datagram(3, 1111));
     send(0x3333, 2, &datagram(2, 1111));
     receive(&received, 3);
 }
 
-/// One fragment's header that was received.
+/// The headers of a received fragment.
 struct Fragment {
     outer: Ipv6Addr,
     identification: u16,
@@ -62,8 +63,8 @@ fn fragment_of(frame: &[u8]) -> Option<Fragment> {
     })
 }
 
-/// Conntrack puts fragments together, and the way out cuts them again: no larger than they came,
-/// behind a header of their own datagram.
+/// Conntrack reassembles fragments, and they are fragmented again on the way out: no larger than
+/// they arrived, and each with the outer header of its own datagram.
 #[test]
 fn root_fragments_out_of_order_leave_behind_their_own_datagrams_header() {
     const LARGEST: usize = 1000;
@@ -98,7 +99,7 @@ fn root_fragments_out_of_order_leave_behind_their_own_datagrams_header() {
         }
         sent.insert(identification, datagram);
     }
-    // The last comes first, and between those of one datagram come two others'.
+    // The last fragment arrives first, and fragments of two other datagrams arrive in between.
     frames.reverse();
     for first in 0..3 {
         frames.iter().skip(first).step_by(3).for_each(|frame| numbered.tap.send(frame));

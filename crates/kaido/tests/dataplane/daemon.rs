@@ -7,7 +7,7 @@ use netlink::Namespace;
 use serde_json::Value;
 use testkit::{Kaido, until};
 
-/// A data plane's daemon; it ends with the value.
+/// A data plane's daemon; it is killed on drop.
 pub(crate) struct Daemon {
     pub(crate) kaido: Kaido,
     pub(crate) node: Namespace,
@@ -15,12 +15,12 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Of this node; not started yet.
+    /// Creates the daemon of a node without starting it.
     pub(crate) fn new(kaido: Kaido, node: Namespace) -> Self {
         Self { kaido, node, child: None }
     }
 
-    /// Its folder.
+    /// Returns the state folder.
     pub(crate) fn state(&self) -> String {
         self.kaido.run_folder().join("dataplane").to_str().unwrap().into()
     }
@@ -31,7 +31,7 @@ impl Daemon {
         self.start_as(command);
     }
 
-    /// Starts it by this command.
+    /// Starts the daemon with this command.
     pub(crate) fn start_as(&mut self, mut command: Command) {
         let path = self.kaido.folder().join("log");
         let log = std::fs::File::options().create(true).append(true).open(path).unwrap();
@@ -45,7 +45,7 @@ impl Daemon {
         );
     }
 
-    /// The process.
+    /// Returns the process ID.
     pub(crate) fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
@@ -54,14 +54,14 @@ impl Daemon {
         std::fs::read_to_string(self.kaido.folder().join("log")).unwrap_or_default()
     }
 
-    /// Ends the daemon as nothing can prevent.
+    /// Kills the daemon with SIGKILL.
     pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Asks the daemon to end, and waits.
+    /// Asks the daemon to end, and waits for it.
     pub(crate) fn end(&mut self) {
         let mut child = self.child.take().unwrap();
         let pid = nix::unistd::Pid::from_raw(child.id() as i32);
@@ -78,7 +78,7 @@ impl Daemon {
         self.kaido.json(&["dataplane", "show"])
     }
 
-    /// How many packets a SID has had; none if there is no such SID.
+    /// Returns the packet count of a SID; `None` if the SID does not exist.
     pub(crate) fn packets(&self, sid: &str) -> Option<u64> {
         let shown = self.show();
         let sids = shown["sids"].as_array().unwrap();

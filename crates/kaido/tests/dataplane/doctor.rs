@@ -1,4 +1,5 @@
-//! `kaido doctor` says what SRv6 in XDP and service functions need and finds it here.
+//! `kaido doctor` lists the requirements of SRv6 in XDP and of service functions, and finds them
+//! here.
 
 use netlink::Namespace;
 use testkit::Kaido;
@@ -6,7 +7,7 @@ use testkit::Kaido;
 #[test]
 fn root_the_doctor_finds_what_xdp_needs() {
     let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
-    // FRR may be missing: what is at stake are the lines.
+    // Ignore the exit code, because FRR may be missing: this test checks the lines.
     let said = kaido.run(&["--json", "doctor"]);
     let findings: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
     for what in ["SRv6 in XDP", "XDP on veth", "tables in XDP", "BPF file system"] {

@@ -1,5 +1,6 @@
-//! The edge of the SR domain (RFC 8754 section 5.1): who reaches a SID of the node, from where, and with
-//! which source. The attacker is left; a packet that reaches the node's End comes out at right.
+//! The edge of the SR domain (RFC 8754 section 5.1): checks the ports and sources from which a SID
+//! of the node can be reached. The attacker is left; a packet that reaches the node's End leaves at
+//! right.
 
 use testkit::Tap;
 use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
@@ -7,7 +8,7 @@ use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
 use crate::net::{Net, ip};
 
 const SOURCE: &str = "fd00:a::2";
-/// In front of what marks a packet.
+/// Prefix of the mark in a packet.
 const MARK: &str = "kaido-edge-";
 
 struct Bed {
@@ -18,12 +19,12 @@ struct Bed {
     sent: u32,
 }
 
-/// A datagram that is found again by its payload.
+/// Returns a datagram that can be recognised by its payload.
 fn datagram(mark: &str) -> Vec<u8> {
     Udp::new(1000, 2000).around(mark.as_bytes()).unwrap()
 }
 
-/// A packet to the node's End and on to right.
+/// Returns a packet to the node's End and on to right.
 fn to_sid(source: &str, mark: &str) -> Vec<u8> {
     let path = ["fd00:1::1", "fd00:2::9"].map(|sid| sid.parse().unwrap());
     let ends = ["10.7.0.1", "10.9.0.1"].map(|address| address.parse().unwrap());
@@ -43,7 +44,7 @@ fn ipv4(source: &str, mark: &str) -> Vec<u8> {
 }
 
 impl Bed {
-    /// The SID is the file's alone.
+    /// Only the file defines the SID.
     fn new() -> Self {
         let net = Net::new();
         ip(&net.node, &["-6 route del fd00:1::1/128"]);
@@ -59,7 +60,7 @@ impl Bed {
         bed
     }
 
-    /// Applies the file with these ports; `more` are further keys.
+    /// Applies the file with these ports; `more` has further keys.
     fn apply(&self, ports: &str, more: &str) -> serde_json::Value {
         let head = "locators: [\"fd00:1::/48\"]\nsids: {\"fd00:1::1\": End}\n";
         self.net.apply(&format!("{head}ports: {ports}\n{more}"))
@@ -73,7 +74,8 @@ impl Bed {
         frame
     }
 
-    /// Whether what `packet` makes of a mark comes out at right, sent as it is and wrapped by `dress`.
+    /// Returns true if the packet that `packet` builds for a mark, in a frame modified by `dress`,
+    /// leaves at right.
     fn passes_as(
         &mut self,
         packet: impl Fn(&str) -> Vec<u8>,
@@ -85,7 +87,7 @@ impl Bed {
         let mut frame = self.frame(&packet(&asked));
         dress(&mut frame);
         self.tap.send(&frame);
-        // One that any router forwards, behind it.
+        // Followed by a packet that any router forwards.
         self.tap.send(&self.frame(&plain(SOURCE, "fd00:b::2", &behind)));
         let has = |frame: &[u8], mark: &str| {
             frame.windows(mark.len()).any(|window| window == mark.as_bytes())
@@ -116,7 +118,7 @@ impl Bed {
     }
 }
 
-/// A frame with a priority and no VLAN: to the kernel it has no tag.
+/// Adds a priority tag (VLAN 0): to the kernel the frame is untagged.
 fn with_priority(frame: &mut Vec<u8>) {
     frame.splice(12..12, [0x81, 0x00, 0x20, 0x00]);
 }
@@ -139,7 +141,7 @@ fn root_no_sid_is_reached_from_an_edge_port() {
         assert!(!bed.reaches_sid(), "{dataplane}");
         let grown = bed.dropped("edge") - before;
         assert_eq!(grown, u64::from(dataplane == "xdp"), "only XDP counts");
-        // What the program does not look at is the kernel's, which has the same SID.
+        // The kernel, which has the same SID, gets the frames that the program does not process.
         assert!(!bed.passes_as(sid, with_priority), "{dataplane}");
         assert!(!bed.passes_as(sid, to_everybody), "{dataplane}");
         assert!(bed.passes(|mark| plain(SOURCE, "fd00:b::2", mark)), "it stays a router");
@@ -150,7 +152,7 @@ fn root_no_sid_is_reached_from_an_edge_port() {
         port.unwrap()["edge"].as_bool().unwrap()
     };
     assert_eq!([edge("l"), edge("r")], [true, false]);
-    // The kernel keeps none of it.
+    // The kernel's rules are removed.
     bed.net.kaido.ok(&["dataplane", "detach"]);
     assert!(!crate::net::show(&bed.net.node, "-6 rule").contains("blackhole"));
 }
@@ -212,10 +214,10 @@ fn root_a_tenant_sends_from_its_own_addresses_alone() {
     let before = bed.dropped("tenant-source");
     assert!(bed.passes(ours) && bed.passes(ours6));
     assert!(!bed.passes(others) && !bed.passes(others6));
-    // One without a policy is the kernel's, and has to be the tenant's all the same.
+    // A packet without a policy is the kernel's, but its source must still be the tenant's.
     assert!(!bed.passes(|mark| plain("fd00:7::7", "fd00:b::2", mark)));
     assert_eq!(bed.dropped("tenant-source") - before, 3);
-    // A family of which nothing is said has no source.
+    // A family that is not listed has no valid source.
     bed.apply(ports, &tenant("[10.1.0.0/24, \"fd00:a::2/128\"]"));
     assert!(!bed.passes(ours6));
 
@@ -242,7 +244,7 @@ fn root_a_domain_without_an_edge_is_told_by_apply_plan_show_and_doctor() {
     assert!(doctor().contains(open), "{}", doctor());
     let closed = bed.apply("{ l: { sids: false }, r: {} }", "");
     assert!(!closed["warnings"].to_string().contains(open), "{closed}");
-    // What the kernel does by itself is not the file's.
+    // The kernel's own behaviour does not depend on the file.
     let kernel = "the kernel takes SRHs to its own addresses from the edge `l`";
     assert!(closed["warnings"].to_string().contains(kernel), "{closed}");
     assert!(!doctor().contains(open) && doctor().contains(kernel), "{}", doctor());

@@ -1,4 +1,4 @@
-//! The page docs/firewall.md, done word for word:
+//! Executes the commands of docs/firewall.md literally:
 //!
 //! ```text
 //!  client eth0 --- eth0 | firewall | eth1 --- eth0 server
@@ -13,7 +13,7 @@ fn root_the_page_for_firewalls_works_as_it_is_written() {
     let links =
         [(("client", "eth0"), ("firewall", "eth0")), (("firewall", "eth1"), ("server", "eth0"))];
     let mut machines = Machines::new(&["firewall"], &["client", "server"], &links);
-    // All but the last two commands: then the rules are at work.
+    // All but the last two commands: at that point the rules are active.
     let (page, end) = PAGE.split_once("## And off again").unwrap();
     assert!(perform(page, &mut machines) > 35);
     let firewall = &machines.servers["firewall"];

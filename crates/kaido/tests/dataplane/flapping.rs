@@ -1,18 +1,18 @@
-//! Adjacencies are remembered, and forgotten when anything changes that they depend on. The stream's
-//! judges know of each frame by which way and to which neighbour it may leave: once the daemon has
-//! heard of a change, none leaves as before.
+//! Adjacencies are cached, and invalidated when anything changes that they depend on. For each
+//! frame the judges of the stream know the valid paths and neighbours: once the daemon has received
+//! a change, no frame leaves by the old state.
 
 use crate::net::slower;
 use crate::stream::Stream;
 use crate::stream::frames::Kind;
 use crate::stream::state::{State, Way};
 
-/// How often each thing goes back and forth.
+/// Returns the number of times that each change is made and undone.
 fn rounds() -> usize {
     (10.0 / slower()).max(1.0) as usize
 }
 
-/// A stream that goes on until the test ends.
+/// Starts a stream that runs until the test ends.
 fn stream() -> Stream {
     let mut stream = Stream::new();
     stream.go_on(u64::MAX / 2);
@@ -20,7 +20,7 @@ fn stream() -> Stream {
     stream
 }
 
-/// Goes through the changes again and again; after each, all goes the new way and nothing the old.
+/// Makes the changes repeatedly. After each one, all frames take the new path and none the old one.
 fn flap(changes: &[fn(&mut State)]) {
     let mut stream = stream();
     for _ in 0..rounds() {
@@ -37,9 +37,9 @@ fn flap(changes: &[fn(&mut State)]) {
 #[test]
 fn root_flapping_neighbours() {
     flap(&[
-        // Another card.
+        // Another MAC address.
         |state| state.macs[0] = Some(0xe),
-        // Gone, and back with the old one.
+        // Removed, and restored with the old address.
         |state| state.macs[0] = None,
         |state| state.macs[0] = Some(0xb),
     ]);
@@ -60,12 +60,13 @@ fn root_flapping_equal_paths() {
         let mut ways = [0, 0];
         for ((expected, then), (_, now)) in before.iter().zip(stream.arrived()) {
             let way = Way::BOTH.iter().position(|way| way.judges()[0] == expected.interface);
-            // Of the kinds that have the choice.
+            // Count only kinds that are spread over both paths.
             if let Some(way) = way.filter(|_| Kind::ALL[expected.kind].is_spread()) {
                 ways[way] += now - then;
             }
         }
-        // The kernel halves its hash; a thousand flows of each kind come close.
+        // The kernel splits its hash space in half; a thousand flows of each kind come close to an
+        // even split.
         let share = ways[0] as f64 / (ways[0] + ways[1]) as f64;
         assert!((0.4..0.6).contains(&share), "{ways:?}");
         stream.change(|state| state.routes = vec![Way::Side]);
@@ -80,7 +81,7 @@ fn root_flapping_rules() {
     flap(&[|state| state.rule = true, |state| state.rule = false]);
 }
 
-/// What comes too fast to be told apart ends with the last.
+/// If changes are too fast to be seen one by one, the last state wins.
 #[test]
 fn root_flapping_faster_than_anyone_follows() {
     let mut stream = stream();
@@ -101,12 +102,12 @@ fn root_flapping_faster_than_anyone_follows() {
     stream.assert_right();
 }
 
-/// XDP and the kernel alone hand over to each other, with changes in between: every frame is the same
-/// by both, and none is missing.
+/// XDP and the kernel alone hand over to each other, with changes in between: both produce the same
+/// frames, and none is missing.
 #[test]
 fn root_flapping_between_xdp_and_the_kernel_alone() {
     let mut stream = Stream::of(State { plain: true, ..State::first() });
-    // A veth takes the generator's frames only while it polls: without XDP that is GRO's.
+    // A veth takes the generator's frames only while it polls: without XDP, GRO makes it poll.
     let polls = || netlink::set_offload("l", netlink::Offload::Gro, true).unwrap();
     stream.daemon.node.run(polls).unwrap();
     stream.go_on(u64::MAX / 2);

@@ -1,4 +1,4 @@
-//! The folder of the daemon's state: whose it is, and what is left of it.
+//! The folder of the daemon's state: its ownership and its cleanup.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use testkit::Said;
 
 use crate::net::{FILE, Net, ip, show};
 
-/// `kaido dataplane run` in a namespace, to its end.
+/// Runs `kaido dataplane run` in a namespace until it ends.
 pub(crate) fn run(net: &Net, namespace: &Namespace, arguments: &[&str]) -> Said {
     let mut command = net.kaido.command(&[&["dataplane", "run"], arguments].concat());
     namespace.run(|| Said::of(&mut command)).unwrap()
@@ -99,7 +99,7 @@ fn root_a_folder_is_one_namespaces() {
     net.start(&[]);
     net.kaido.ok(&["dataplane", "detach"]);
     net.end();
-    // Where nothing is at work it is anybody's.
+    // Without attached ports any daemon may use the folder.
     let file = net.kaido.file("missing.yaml", "ports: {nowhere: {}}\n");
     run(&net, &net.left, &["--file", &file]).failed(2, &["nowhere"]);
 }

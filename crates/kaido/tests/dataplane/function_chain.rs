@@ -1,5 +1,5 @@
-//! A chain of three service functions, both ways: a stateful filter, NAT, and a firewall in user
-//! space.
+//! A chain of three service functions, in both directions: a stateful filter, NAT, and a firewall
+//! in user space.
 //!
 //! ```text
 //!  left --- filter --- nat --- queue --- right
@@ -19,9 +19,9 @@ use crate::held::Consumer;
 use crate::net::{become_router, ip, join, slower};
 use crate::stream::refused;
 
-/// What the outer header of four segments takes.
+/// Size of the outer headers with four segments.
 const AROUND: u32 = 40 + 8 + 4 * 16;
-/// Of all streams, in bytes; more with KAIDO_BYTES.
+/// Total size of all streams in bytes; KAIDO_BYTES overrides it.
 const ALL: f64 = 2e8;
 const CHUNK: usize = 1 << 16;
 const LIMIT: Duration = Duration::from_secs(10);
@@ -65,7 +65,8 @@ impl Chain {
             end(&pair[0], "b", 1);
             end(&pair[1], "a", 2);
         }
-        // Whose SIDs are where: left's are fd00:10::/48, and each further node's are one more.
+        // Location of the SIDs: left's are in fd00:10::/48, those of each further node in the next
+        // prefix.
         for (at, namespace) in all.iter().enumerate() {
             for other in (0..all.len()).filter(|other| *other != at) {
                 let via = if other < at { format!("f{}::1", at - 1) } else { format!("f{at}::2") };
@@ -116,8 +117,8 @@ impl Chain {
         Self { left, right, all, nodes, _queue: queue }
     }
 
-    /// Makes all links take inner packets of `mtu` bytes; `gso`: whether the hosts' ports cut what
-    /// TCP sends.
+    /// Makes all links accept inner packets of `mtu` bytes; `gso` enables segmentation offload on
+    /// the hosts' ports.
     fn set(&self, mtu: u32, gso: bool) {
         for (at, namespace) in self.all.iter().enumerate() {
             for port in
@@ -183,14 +184,14 @@ impl Chain {
         self.nodes.iter().map(counted).collect::<Vec<_>>().join("\n")
     }
 
-    /// A stream of `length` bytes from left to right, and what it was back.
+    /// Sends `length` bytes from left to right, and checks that they are echoed unchanged.
     fn stream(&self, to: &str, length: usize, bytes: &Bytes) {
         let address = format!("{to}:7001");
         let listener = self.right.run(|| TcpListener::bind(&address).unwrap()).unwrap();
         let mut back = self.left.run(|| TcpStream::connect(&address).unwrap()).unwrap();
         let (mut echoing, _) = listener.accept().unwrap();
         for socket in [&back, &echoing] {
-            // No stall may last as long.
+            // No stall may last that long.
             socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
             socket.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
         }
@@ -217,14 +218,14 @@ impl Chain {
 }
 
 impl Chain {
-    /// Each function has had packets and gave them back, and each did its own.
+    /// Checks that each function received packets, returned them, and did its work.
     fn all_has_passed(&self) {
         for node in &self.nodes {
             let is_accounted = || {
                 let function = &node.kaido.json(&["function", "ls"])[0];
                 let number = |name: &str| function[name].as_u64().unwrap();
                 assert!(number("in") > 1000, "{function}");
-                // What the veth's ring had no room for; TCP has sent it again.
+                // Packets lost for lack of room in the veth's ring; TCP has retransmitted them.
                 let dropped = function["dropped"].as_object().unwrap();
                 let dropped: u64 = dropped.values().map(|hook| hook.as_u64().unwrap()).sum();
                 let refused = refused(&node.node, "kaido-out");
@@ -235,12 +236,12 @@ impl Chain {
                 format!("{}\n{}", node.kaido.json(&["function", "ls"]), self.reasons())
             });
         }
-        // The filter knows no such port.
+        // The filter does not allow this port.
         let address = "10.9.0.9:7003".parse().unwrap();
         let patience = Duration::from_millis(500);
         let connect = || TcpStream::connect_timeout(&address, patience).unwrap_err().kind();
         assert_eq!(self.left.run(connect).unwrap(), std::io::ErrorKind::TimedOut);
-        // The last column but one: how many packets the queue has numbered.
+        // The eighth column is the number of packets that the queue has numbered.
         let file = "/proc/thread-self/net/netfilter/nfnetlink_queue";
         let queues = self.all[3].run(|| std::fs::read_to_string(file).unwrap()).unwrap();
         let first: Vec<&str> = queues.lines().next().unwrap().split_whitespace().collect();
@@ -248,11 +249,11 @@ impl Chain {
     }
 }
 
-/// Random bytes without an end, which are the same at the same place.
+/// Endless random bytes, a function of the position.
 struct Bytes(Vec<u8>);
 
 impl Bytes {
-    /// A prime, so that no chunk begins as another one near it.
+    /// A prime, so that no chunk begins like a neighbouring one.
     const PERIOD: usize = 1_000_003;
 
     fn new(random: &mut Random) -> Self {
@@ -265,7 +266,7 @@ impl Bytes {
     }
 }
 
-/// A program that ends with the value.
+/// A program that is killed on drop.
 struct Server(Child);
 
 impl Drop for Server {
@@ -291,7 +292,7 @@ fn root_streams_pass_a_filter_nat_and_a_queue_both_ways() {
     let families = ["10.9.0.9", "[fd00:9::9]"];
     let least = std::env::var("KAIDO_SECONDS").map_or(0, |seconds| seconds.parse().unwrap());
     let least = Duration::from_secs(least);
-    // Where time counts too, each kind has its turn often.
+    // With a time limit, use short turns, so that each kind gets many.
     let turn = if least.is_zero() { all } else { all / 20.0 };
     let each = (turn / (kinds.len() * families.len()) as f64) as usize;
     let (begun, mut sent) = (Instant::now(), 0.0);

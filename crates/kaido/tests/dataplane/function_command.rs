@@ -22,12 +22,12 @@ fn root_a_function_is_added_listed_and_removed() {
     assert_eq!(list(&net).as_array().unwrap().len(), 0);
     let said = net.kaido.json(&add);
     assert!(said["summary"].as_str().unwrap().contains("1 added"), "{said}");
-    // It begins with packets that it lets pass.
+    // The first packets pass.
     expect(&net, "10.9.0.1", true);
     let function = &list(&net)[0];
     assert_eq!((&function["sid"], &function["action"]), (&SID.into(), &"End.AN.NF".into()));
     assert_eq!((&function["in"], &function["out"]), (&3.into(), &3.into()));
-    // The same again changes nothing; a way back for answers does.
+    // Repeating the command changes nothing; a return path for answers is a change.
     assert_eq!(net.kaido.json(&add)["changes"].as_array().unwrap().len(), 0);
     let answers = ["function", "add", SID, "--answers", "fd00:3::d4"];
     assert_eq!(net.kaido.json(&answers)["changes"].as_array().unwrap().len(), 1);
@@ -48,14 +48,14 @@ fn root_a_function_is_added_listed_and_removed() {
         net.kaido.run(&[&["function"], arguments].concat()).failed(2, words);
     }
     assert_eq!(list(&net).as_array().unwrap().len(), 1);
-    // It outlives the daemon, as what was applied does.
+    // Like any applied state, the function outlives the daemon.
     net.kill();
     net.start(&[]);
     expect(&net, "10.9.0.1", true);
     net.kaido.ok(&["function", "rm", SID]);
     assert_eq!(list(&net).as_array().unwrap().len(), 0);
     expect(&net, "10.9.0.1", false);
-    // A file is the whole truth.
+    // Applying a file replaces everything.
     net.kaido.ok(&add);
     net.apply(FILE);
     assert_eq!(list(&net).as_array().unwrap().len(), 0);

@@ -1,11 +1,11 @@
-//! Which hook drops a service function's packets is counted.
+//! Drops of a service function's packets are counted by netfilter hook.
 
 use serde_json::{Value, json};
 
 use crate::functions::{FILE, expect, function_net, nft};
 use crate::net::{Net, ip};
 
-/// What the function's packets were dropped by.
+/// Returns the drop counts of the function's packets.
 pub(crate) fn drops(net: &Net) -> Value {
     let shown = net.show();
     let sids = shown["sids"].as_array().unwrap();
@@ -17,7 +17,7 @@ fn root_drops_are_counted_by_hook() {
     let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);
-    // By length, so that each ping meets one rule; three packets each.
+    // Rules select packets by length, so that each ping matches one rule; three packets each.
     nft(
         &net,
         "table inet drops {
@@ -40,7 +40,7 @@ fn root_drops_are_counted_by_hook() {
     assert_eq!(drops(&net), by_rules);
     expect(&net, "-s 1010 10.9.0.1", false);
     assert_eq!(drops(&net)["forward"], 9);
-    // What the kernel drops itself is no rule's.
+    // Drops by the kernel itself are not counted for a hook.
     let functions = 77 << 24;
     ip(&net.node, &[&format!("route add unreachable 10.9.0.0/24 table {functions}")]);
     expect(&net, "10.9.0.1", false);

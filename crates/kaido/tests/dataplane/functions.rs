@@ -1,4 +1,4 @@
-//! End.AN.NF: the node's netfilter sees the inner packets of a chain.
+//! End.AN.NF: the node's netfilter processes the inner packets of a chain.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use testkit::until;
 
 use crate::net::{Net, ip, show};
 
-/// What is behind the first 112 bits is the mark.
+/// The bits after the first 112 are the mark.
 pub(crate) const FILE: &str = "\
 source: \"fd00:1::\"
 locators: [\"fd00:1::/48\"]
@@ -19,7 +19,7 @@ sids:
   fd00:1::f:0:0/112: End.AN.NF
 ";
 
-/// The paper's rules: a mark chooses a chain.
+/// The paper's rules: a mark selects a chain.
 const RULES: &str = "
 table inet firewall {
     counter in-pre {}
@@ -49,7 +49,7 @@ table inet firewall {
     }
 }";
 
-/// Left's packets to 10.9.0.1 and to fd00:9::1 go by the node's function.
+/// Creates a net in which left's packets to 10.9.0.1 and to fd00:9::1 pass the node's function.
 pub(crate) fn function_net() -> Net {
     let net = Net::new();
     let sysctls = || {
@@ -94,7 +94,7 @@ pub(crate) fn nft_in(node: &Namespace, rules: &str) {
     node.run(run).unwrap();
 }
 
-/// What a counter of the table has counted, in packets.
+/// Returns the packet count of a counter in the table.
 fn counted(net: &Net, name: &str) -> u64 {
     let list = ["list", "counter", "inet", "firewall", name];
     let run = || Command::new("nft").args(list).output().unwrap();
@@ -103,7 +103,7 @@ fn counted(net: &Net, name: &str) -> u64 {
     packets.unwrap().parse().unwrap()
 }
 
-/// Whether `ping` from left gets an answer to all it sends.
+/// Returns true if `ping` from left receives an answer to every request.
 pub(crate) fn ping(net: &Net, arguments: &str) -> bool {
     let all = format!("-q -c 3 -i 0.05 -W 1 {arguments}");
     let run = || Command::new("ping").args(all.split_whitespace()).output().unwrap();
@@ -198,7 +198,7 @@ fn root_inner_packets_leave_as_they_came() {
     let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);
-    // Left gives its IPv6 packets' hop limit to the outer header, which passes a router.
+    // Left copies the hop limit of its IPv6 packets to the outer header, which passes a router.
     for (least, address) in [(1, "10.9.0.1"), (2, "fd00:9::1")] {
         for ttl in [least, 2, 64, 254, 255] {
             expect(&net, &format!("-t {ttl} {address}"), true);
@@ -224,7 +224,7 @@ fn root_masquerade_and_its_way_back() {
 fn root_a_tenants_address_may_be_the_nodes_own() {
     let mut net = function_net();
     ip(&net.node, &["addr add 10.9.0.1/32 dev lo"]);
-    // For right's answers, which have it as their source.
+    // For the answers of right, which have this address as their source.
     let accept = || netlink::sysctl::write("ipv4/conf/r/accept_local", "1").unwrap();
     net.node.run(accept).unwrap();
     net.start(&[]);
@@ -243,7 +243,7 @@ fn root_what_is_lost_is_dropped() {
     net.start(&[]);
     net.apply(FILE);
     expect(&net, "10.9.0.1", true);
-    // The rules go on when the daemon does not.
+    // The rules stay active without the daemon.
     nft(
         &net,
         "table ip f { chain f { type filter hook forward priority filter; ip ttl 9 drop; }; }",
@@ -251,7 +251,7 @@ fn root_what_is_lost_is_dropped() {
     net.kill();
     assert!(ping(&net, "-t 8 10.9.0.1"));
     assert!(!ping(&net, "-t 9 10.9.0.1"));
-    // Without its programs nothing passes.
+    // Without the programs nothing passes.
     net.start(&[]);
     net.kaido.ok(&["dataplane", "detach"]);
     assert!(!ping(&net, "10.9.0.1"));
@@ -261,7 +261,7 @@ fn root_what_is_lost_is_dropped() {
     assert!(!show(&net.node, "link").contains("kaido-in"));
 }
 
-/// How much of a stream from left reaches right as it was sent, in bytes.
+/// Returns the number of bytes of a stream from left that reach right unchanged.
 pub(crate) fn stream(net: &Net, to: &str, bytes: usize) -> usize {
     let listening = net.right.run(|| TcpListener::bind(to).unwrap()).unwrap();
     let mut sending = net.left.run(|| TcpStream::connect(to).unwrap()).unwrap();
@@ -356,7 +356,7 @@ fn root_a_function_that_the_kernel_has_another_way_for_is_refused() {
     expect(&net, "10.9.0.1", true);
 }
 
-/// Neither the way's loss nor an earlier daemon's lets a packet past the rules.
+/// Neither the loss of the path nor a predecessor's leftover path lets a packet bypass the rules.
 #[test]
 fn root_a_way_that_is_lost_is_closed_and_comes_back() {
     let mut net = function_net();
@@ -366,7 +366,7 @@ fn root_a_way_that_is_lost_is_closed_and_comes_back() {
     expect(&net, "10.9.0.1", true);
     for line in ["link set kaido-out down", "rule del pref 0 iif kaido-in"] {
         ip(&net.node, &[line]);
-        // Nothing answers by the main table meanwhile.
+        // Meanwhile no answer comes through the main table.
         let answers = || {
             let answers = ping(&net, "10.9.0.1");
             assert!(!answers || show(&net.node, "-4 rule").contains("iif kaido-in"));
@@ -376,9 +376,9 @@ fn root_a_way_that_is_lost_is_closed_and_comes_back() {
     }
     net.kill();
     ip(&net.node, &["link set kaido-out down", "link set kaido-out up"]);
-    // By the main table there would be a way.
+    // The main table has a route.
     assert!(!ping(&net, "10.9.0.1"));
-    // A daemon whose first change fails leaves what is there.
+    // If the first change of a daemon fails, the existing state stays.
     ip(&net.node, &["link set kaido-out down"]);
     let early_demux = |net: &Net, on| {
         let write = || netlink::sysctl::write("ipv4/ip_early_demux", on).unwrap();

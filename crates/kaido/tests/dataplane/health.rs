@@ -1,4 +1,5 @@
-//! A function's check: while it fails nobody is told of the SID, and nothing gets past the rules.
+//! The check of a function: while it fails, the SID is not announced, and no packet bypasses the
+//! rules.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const SID: &str = "fd00:1::f:0:0/112";
 
-/// The node's function, whose check succeeds as long as a file is there.
+/// The node's function, with a check that succeeds while a file exists.
 pub(crate) struct Function {
     pub(crate) net: Net,
     works: PathBuf,
@@ -29,13 +30,13 @@ impl Function {
         Self { net, works }
     }
 
-    /// The data plane's file with this check of the function.
+    /// Returns the data plane's file with this check of the function.
     pub(crate) fn file(&self, check: &str) -> String {
         let health = format!("{{behaviour: End.AN.NF, health: {check}}}");
         crate::functions::FILE.replace("End.AN.NF", &health)
     }
 
-    /// A check of the file, and what it says.
+    /// Returns a check that reads the file and prints its contents.
     pub(crate) fn check(&self) -> String {
         let works = self.works.display();
         let slower = crate::net::slower();
@@ -68,7 +69,7 @@ impl Function {
         show(&self.net.node, "-6 route show proto 76").contains(SID)
     }
 
-    /// Whether the node's kernel keeps packets to the SID from going on.
+    /// Asserts that the node's kernel does not forward packets to the SID.
     #[track_caller]
     fn assert_guarded(&self) {
         let got = self.net.node.run(|| {
@@ -78,12 +79,12 @@ impl Function {
         let got = got.unwrap();
         let said = [got.stdout, got.stderr].concat();
         let said = String::from_utf8(said).unwrap();
-        // EHOSTUNREACH, as such a route says; where there is none it is ENETUNREACH.
+        // EHOSTUNREACH, the error of an unreachable route; without a route it is ENETUNREACH.
         assert!(said.contains("No route to host"), "{said}");
     }
 }
 
-/// Whether a process runs a command with this word in it.
+/// Returns true if a process runs a command with this argument.
 fn runs(word: &str) -> bool {
     let runs = |folder: &Path| {
         std::fs::read(folder.join("cmdline")).is_ok_and(|line| {
@@ -98,7 +99,7 @@ fn runs(word: &str) -> bool {
 fn root_a_function_that_fails_is_withdrawn_and_comes_back() {
     let function = Function::new();
     let net = &function.net;
-    // The shorter route that must not be taken.
+    // A less specific route, which must not be used.
     ip(&net.node, &["-6 route add default via fd00:b::2"]);
     nft(
         net,
@@ -122,11 +123,11 @@ fn root_a_function_that_fails_is_withdrawn_and_comes_back() {
     assert!(text.contains("HEALTH") && text.contains("failed in a row: exit status 7"), "{text}");
     let listed = net.kaido.json(&["function", "ls"]);
     assert_eq!(listed[0]["health"]["up"], false, "{listed}");
-    // What comes all the same passes the rules.
+    // Packets that still arrive pass the rules.
     assert!(ping(net, "-t 8 10.9.0.1"));
     assert!(!ping(net, "-t 9 10.9.0.1"));
 
-    // A change of something else leaves it down, and so does the daemon's end, and its next start.
+    // After an unrelated change, the end of the daemon or its restart, the function is still down.
     let other = function.file(&function.check()).replace("r: {}", "r: {mode: native}");
     net.apply(&other);
     assert!(!function.is_announced());
@@ -134,14 +135,14 @@ fn root_a_function_that_fails_is_withdrawn_and_comes_back() {
     function.wait(true);
     assert!(function.shown()["failure"].is_null());
 
-    // Another check begins where this one was, and says so.
+    // A new check starts with the state of the old one, and the plan shows the change.
     let succeeds = "{run: \"true\", timeout: 10s}";
     let file = plan(succeeds);
     let said = net.kaido.ok(&["dataplane", "plan", &file]);
     assert!(said.contains(SID) && said.contains("`true` every 200ms"), "{said}");
     net.apply(&function.file(succeeds));
     assert!(function.is_announced());
-    // Without one it is there.
+    // Without a check the function is announced.
     net.apply(crate::functions::FILE);
     assert!(function.is_announced() && function.shown().is_null());
 }
@@ -151,12 +152,12 @@ fn root_a_check_ends_with_its_function() {
     let function = Function::new();
     let net = &function.net;
     let started = std::time::Instant::now();
-    // One that never ends, as long as nobody ends it; what it has started as well.
+    // A check that never ends by itself; nor does its child process.
     let hangs = "{run: [sh, -c, \"sleep 98765 & sleep 98765\"], timeout: 1h}";
     net.apply(&function.file(hangs));
     let run = || runs("98765").then_some(());
     until(Duration::from_secs(20), run, || net.log());
-    // Nobody waits for it.
+    // The daemon does not wait for the check.
     assert!(started.elapsed() < Duration::from_secs(15).mul_f64(crate::net::slower()));
     assert!(!function.is_announced());
     let gone = || (!runs("98765")).then_some(());
@@ -167,7 +168,7 @@ fn root_a_check_ends_with_its_function() {
     until(Duration::from_secs(20), run, || net.log());
     net.kaido.ok(&["dataplane", "detach"]);
     assert!(!runs("98765"));
-    // A daemon that ends leaves none.
+    // A daemon that ends leaves no check behind.
     net.apply(&function.file(hangs));
     until(Duration::from_secs(20), run, || net.log());
     let mut function = function;
@@ -183,7 +184,7 @@ fn root_a_daemon_begins_with_what_the_last_one_told() {
     function.wait(true);
     function.net.kill();
     assert!(function.is_announced());
-    // It is told of until the new daemon's checks say otherwise.
+    // The SID stays announced until the new daemon's check fails.
     function.fails();
     function.net.start(&[]);
     function.wait(false);
@@ -198,7 +199,7 @@ fn root_a_daemon_begins_with_what_the_last_one_told() {
     assert!(why.contains("it cannot be run: No such file"), "{why}");
 }
 
-/// Sets how many descriptors the daemon may have.
+/// Sets the descriptor limit of the daemon.
 fn allow_descriptors(function: &Function, limit: &str) {
     let pid = function.net.pid().to_string();
     let limit = format!("--nofile={limit}:");
@@ -210,11 +211,11 @@ fn allow_descriptors(function: &Function, limit: &str) {
 fn root_a_function_whose_check_cannot_be_started_stays_as_it_is() {
     let mut function = Function::new();
     nft(&function.net, "table inet none {}");
-    // One failure would be enough.
+    // A single failure would suffice.
     let check = function.check().replace("timeout", "fall: 1, timeout");
     function.net.apply(&function.file(&check));
     function.wait(true);
-    // As after a flood of connections: no descriptor is left for the command's output.
+    // Like after a flood of connections: no descriptor is left for the command's output.
     allow_descriptors(&function, "3");
     let told = || function.net.log().contains("cannot be started").then_some(());
     until(PATIENCE, told, || function.net.log());

@@ -1,4 +1,4 @@
-//! Packets that are with a service function for long: each gets its own outer header back.
+//! Packets that stay with a service function for long: each gets its own outer header back.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -11,19 +11,20 @@ use crate::numbered::{Numbered, receive};
 use netlink::Namespace;
 use testkit::Tap;
 
-/// A consumer of two queues in the node, which is compiled from `hold.c`.
+/// A consumer of two queues in the node, compiled from `hold.c`.
 pub(crate) struct Consumer {
     child: Child,
     says: BufReader<ChildStdout>,
 }
 
 impl Consumer {
-    /// One that holds packets until there are `count`; 0 for one that lets them go at once.
+    /// Starts a consumer that holds packets until there are `count`; with 0 it accepts each one at
+    /// once.
     pub(crate) fn start(net: &Net, count: u32) -> Self {
         Self::start_in(&net.node, net.kaido.folder(), count)
     }
 
-    /// The same, compiled into a folder.
+    /// Does the same, and compiles into a folder.
     pub(crate) fn start_in(node: &Namespace, folder: &Path, count: u32) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dataplane/hold.c");
         let program = folder.join("hold");
@@ -46,7 +47,7 @@ impl Consumer {
         consumer
     }
 
-    /// Waits for what it says.
+    /// Waits for this line of the consumer's output.
     fn expect(&mut self, word: &str) {
         let mut line = String::new();
         self.says.read_line(&mut line).unwrap();
@@ -99,7 +100,7 @@ fn root_what_a_queue_holds_outlives_the_daemon() {
     net.start(&[]);
     numbered.send(count / 2..count);
     consumer.expect("held");
-    // The next one's program has taken over.
+    // The program of the next daemon has taken over.
     net.end();
     net.start(&[]);
     consumer.let_go();
@@ -107,7 +108,7 @@ fn root_what_a_queue_holds_outlives_the_daemon() {
     consumer.expect("gone");
 }
 
-/// A queue that nobody reads is one that drops.
+/// A queue without a reader drops its packets.
 #[test]
 fn root_what_a_queue_drops_is_counted_where_it_was_queued() {
     let mut net = function_net();

@@ -1,5 +1,5 @@
-//! Where the kernel requires an HMAC of each segment routing header (RFC 8754 section 2.1.2), a packet
-//! without one passes neither the kernel nor XDP.
+//! If the kernel requires an HMAC in each segment routing header (RFC 8754 section 2.1.2), neither
+//! the kernel nor XDP forwards a packet without one.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use testkit::until;
 use crate::functions;
 use crate::net::{FILE, Net, ip};
 
-/// How many of four packets get through the node's SID, which have the SRH that left writes.
+/// Returns the number of packets, of four, that pass the node's SID with the SRH that left writes.
 fn of_four(net: &Net, to: &str) -> u32 {
     let run = || {
         let mut ping = Command::new("ping");
@@ -27,7 +27,7 @@ fn require(net: &Net, interface: &str, value: &str) {
     net.node.run(|| netlink::sysctl::write(&path, value).unwrap()).unwrap();
 }
 
-/// Packets to the kernel and dropped ones, for the reason.
+/// Returns the counts of packets left to the kernel and of dropped packets for this reason.
 fn counted(net: &Net) -> [u64; 2] {
     let shown = net.show();
     let reasons = shown["reasons"].as_array().unwrap();
@@ -35,7 +35,7 @@ fn counted(net: &Net) -> [u64; 2] {
     ["passed", "dropped"].map(|outcome| reason[outcome].as_u64().unwrap())
 }
 
-/// Waits until the daemon has seen what the kernel requires of `l`.
+/// Waits until the daemon has seen the kernel's requirement on `l`.
 fn until_shown(net: &Net, required: bool) {
     let is = || {
         let shown = net.show();
@@ -45,7 +45,7 @@ fn until_shown(net: &Net, required: bool) {
     until(Duration::from_secs(20), is, || net.log());
 }
 
-/// The same key everywhere: whoever finds an HMAC verifies it.
+/// Sets the same key everywhere: each node that finds an HMAC verifies it.
 fn set_key(namespace: &Namespace) {
     let run = || {
         let mut ip = Command::new("ip");
@@ -62,7 +62,7 @@ fn set_key(namespace: &Namespace) {
 fn root_an_srh_without_the_hmac_that_the_kernel_requires_does_not_pass_xdp() {
     let mut net = Net::new();
     let to = "fd00:9::1";
-    // The oracle: the kernel asks for the port's own value alone.
+    // The oracle: the kernel evaluates only the port's own value.
     require(&net, "all", "1");
     assert_eq!(of_four(&net, to), 4);
     require(&net, "l", "1");
@@ -75,7 +75,7 @@ fn root_an_srh_without_the_hmac_that_the_kernel_requires_does_not_pass_xdp() {
     let said = net.kaido.ok(&["dataplane", "show"]);
     assert!(said.contains("l (native, requires HMAC)"), "{said}");
 
-    // Those with one are the kernel's, which verifies it.
+    // Packets with an HMAC are left to the kernel, which verifies it.
     for namespace in [&net.left, &net.node, &net.right] {
         set_key(namespace);
     }
@@ -91,7 +91,7 @@ fn root_an_srh_without_the_hmac_that_the_kernel_requires_does_not_pass_xdp() {
     ip(&net.left, &[&way("")]);
     assert_eq!(of_four(&net, to), 0);
 
-    // A change while it runs, both ways.
+    // A change at run time, in both directions.
     require(&net, "l", "0");
     until_shown(&net, false);
     let before = net.redirected();
@@ -122,7 +122,7 @@ fn root_the_doctor_says_where_an_hmac_is_required() {
     assert!(!say().contains("HMAC"), "{}", say());
     require(&net, "l", "1");
     assert!(say().contains("HMAC required on l"), "{}", say());
-    // It looks like a setting, and has no effect.
+    // This setting has no effect, despite its name.
     require(&net, "l", "0");
     require(&net, "all", "1");
     assert!(

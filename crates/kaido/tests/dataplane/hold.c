@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Consumes the netfilter queues 1 and 2 as a firewall does (libnetfilter_queue): holds packets until
- * so many are there, then lets them go, the last first. Usage: hold COUNT. Says "held" and waits for
- * a line before it lets go. With a COUNT of 0 each packet goes at once.
+ * Consumes the netfilter queues 1 and 2 like a firewall (libnetfilter_queue): holds packets until
+ * there are COUNT, then accepts them, the last first. Usage: hold COUNT. Prints "held" and waits
+ * for a line before it accepts them. With a COUNT of 0 it accepts each packet at once.
  */
 #include <arpa/inet.h>
 #include <linux/netfilter.h>
@@ -12,7 +12,7 @@
 #include <libnetfilter_queue/libnetfilter_queue.h>
 #include <sys/socket.h>
 
-/* The kernel puts 65,536 packets into a queue at most. */
+/* The kernel limits a queue to 65,536 packets. */
 enum { BUFFER = 256 << 20, QUEUE = 1 << 16, MOST = 2 * QUEUE };
 
 static struct {

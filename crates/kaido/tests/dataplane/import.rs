@@ -1,4 +1,4 @@
-//! What the kernel's routes say is taken over, and given back.
+//! The kernel's routes are imported, and handed back.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn root_the_kernels_sids_are_taken_over_and_given_back() {
     assert!(net.ping(5));
     assert!(net.packets("fd00:1::1/128").unwrap() >= 5, "{}", net.show());
 
-    // A SID that comes, and one that goes, without another word.
+    // A SID is added, and one is removed, without a command.
     ip(&net.node, &["-6 route add fd00:1::2/128 encap seg6local action End.DT6 table 254 dev r"]);
     let limit = Duration::from_secs(5);
     until(limit, || net.packets("fd00:1::2/128"), || net.show().to_string());
@@ -39,7 +39,7 @@ fn root_adjacencies_follow_routes_and_neighbours() {
     net.start(&[]);
     net.apply(FILE);
     assert!(net.ping(5));
-    // The next hop gets another address: the old one is nobody's.
+    // The next hop gets another MAC address, so the old one becomes invalid.
     ip(
         &net.right,
         &[
@@ -58,7 +58,7 @@ fn root_adjacencies_follow_routes_and_neighbours() {
     );
     ip(&net.node, &["neigh flush dev r"]);
     until(Duration::from_secs(10), || net.ping(1).then_some(()), || net.show().to_string());
-    // Without a route nothing is sent by the one that is remembered.
+    // Without a route the cached one must not be used.
     ip(&net.node, &["-6 route del fd00:2::/48"]);
     assert!(!net.ping(1));
     ip(&net.node, &["-6 route add fd00:2::/48 via fd00:b::2"]);

@@ -3,7 +3,7 @@
 //! ```text
 //!  left --- n1: H.Encaps.Red --- n2: End --- n3: End.DX4, End.DT6 --- right
 //! ```
-//! The way back is the kernels'.
+//! The kernels forward in the opposite direction.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -16,7 +16,7 @@ use testkit::{Kaido, Random, until};
 use crate::daemon::Daemon;
 use crate::net::{Resident, become_router, ip, slower};
 
-/// Of one datagram, and of one write.
+/// Size of a datagram, and of a write, in bytes.
 const PAYLOAD: usize = 8900;
 const QUEUES: u32 = 4;
 
@@ -53,7 +53,7 @@ impl Chain {
         let new = || Namespace::unnamed().unwrap();
         let all: Vec<Namespace> = (0..5).map(|_| new()).collect();
         for (n, pair) in all.windows(2).enumerate() {
-            // The core takes an outer header of two segments more than the hosts send.
+            // The core's MTU exceeds the hosts' by an outer header of two segments.
             let mtu = if n == 0 || n == 3 { 9000 } else { 9100 };
             join(&pair[0], "b", &pair[1], "a", mtu);
         }
@@ -114,7 +114,7 @@ impl Chain {
         chain
     }
 
-    /// How many packets the nodes' entries for a destination have had, in the packets' order.
+    /// Returns the packet counts of the nodes' entries for a destination, in the order of the path.
     fn counts(&self, sid: &str, prefix: &str) -> [u64; 3] {
         let count = |node: usize, what: &str, name: &str| {
             let shown = self.nodes[node].show();
@@ -139,7 +139,7 @@ impl Chain {
         self.nodes.iter().map(counted).collect::<Vec<_>>().join("\n")
     }
 
-    /// Datagrams one by one, each as it was sent.
+    /// Sends datagrams one by one; each must arrive unchanged.
     fn datagrams(&self, to: &str, random: &mut Random) {
         let receiving = self.right.run(|| UdpSocket::bind(format!("{to}:7000")).unwrap()).unwrap();
         receiving.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -159,7 +159,7 @@ impl Chain {
         }
     }
 
-    /// A stream in segments as large as fit.
+    /// Sends a stream in segments of the maximum size.
     fn stream(&self, to: &str, random: &mut Random) {
         let listener = self.right.run(|| TcpListener::bind(format!("{to}:7001")).unwrap()).unwrap();
         let sent = bytes(random, (400.0 / slower()) as usize * PAYLOAD);
@@ -208,7 +208,7 @@ fn configure(namespace: &Namespace) {
             if netlink::Handle::new().unwrap().link(name).is_ok() {
                 ip_here(&format!("link set dev {name} up"));
                 set_offload(name, Offload::TxChecksum, false).unwrap();
-                // A veth that is down does not tell its other end that it polls.
+                // A veth that is down does not notify its peer that it polls.
                 set_offload(name, Offload::Gro, true).unwrap();
             }
         }
@@ -232,7 +232,7 @@ fn check(mode: &str) {
         chain.datagrams(to, &mut random);
         chain.stream(to, &mut random);
         let after = chain.counts(sid, prefix);
-        // By the program, each of them.
+        // The program forwarded each of them.
         for (before, after) in before.iter().zip(after) {
             assert!(after >= before + 60 + (300.0 / slower()) as u64, "{before} {after}");
         }

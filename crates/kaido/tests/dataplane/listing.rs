@@ -1,5 +1,5 @@
-//! The firewall that docs/functions.md shows, attacked: the sender chooses the argument, the family and
-//! what is inside.
+//! Attacks on the firewall that docs/functions.md shows: the sender chooses the argument, the
+//! family and the inner packet.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -14,13 +14,13 @@ use crate::numbered::{Numbered, datagram};
 
 const PAGE: &str = include_str!("../../../../docs/functions.md");
 
-/// The rules of the page.
+/// Returns the rules of the page.
 fn listing() -> &'static str {
     let (_, rest) = PAGE.split_once("# nft -f - <<EOF\n").unwrap();
     rest.split_once("EOF\n").unwrap().0
 }
 
-/// Left's packets go by the function with this argument.
+/// Sends left's packets through the function with this argument.
 fn choose(net: &Net, argument: &str) {
     let sid = format!("fd00:1::f:0:{argument}");
     ip(
@@ -37,7 +37,7 @@ fn choose(net: &Net, argument: &str) {
     );
 }
 
-/// How the end of a connection is: refused where it gets through, since nothing listens.
+/// Returns the error of a connection: refused if it gets through, because nothing listens.
 fn connect(net: &Net, to: &str) -> ErrorKind {
     let to: SocketAddr = to.parse().unwrap();
     let patience = Duration::from_secs(1);
@@ -65,7 +65,7 @@ fn root_the_documented_firewall_is_closed_to_other_families_arguments_and_tunnel
             expect(&net, to, false);
         }
     }
-    // What the node forwards for others is none of the function's.
+    // The function does not affect packets that the node forwards for others.
     expect(&net, "fd00:b::2", true);
 }
 
@@ -78,7 +78,7 @@ fn root_no_tunnel_hides_a_packet_from_the_documented_firewall() {
     let numbered = Numbered::new(&net);
     let out = net.right.run(|| Tap::open("port")).unwrap();
     let ends = ["10.1.0.2", "10.9.0.1"].map(|address| address.parse().unwrap());
-    // To SSH, in a tunnel of the sender's.
+    // A packet to the SSH port, inside a tunnel of the sender.
     let hidden =
         Ipv4::new(ends[0], ends[1], protocol::TCP).around(&[0, 9, 0, 22, 0, 0, 0, 0]).unwrap();
     let tunnel = Ipv4::new(ends[0], ends[1], protocol::IPV4).around(&hidden).unwrap();

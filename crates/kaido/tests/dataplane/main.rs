@@ -1,4 +1,4 @@
-//! The data plane's daemon end to end, with the real binary, on ports of its own. All need root.
+//! The data plane's daemon end to end, with the real binary, on its own ports. All tests need root.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 

@@ -1,4 +1,4 @@
-//! What Prometheus is told.
+//! The metrics for Prometheus.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -47,7 +47,7 @@ fn root_prometheus_gets_the_counters() {
     assert_eq!(shown["tenants"][0]["name"], "blue", "{shown}");
     net.end();
 
-    // A port that is taken.
+    // A port that is already in use.
     let taken = net.node.run(|| TcpListener::bind("127.0.0.1:9464").unwrap()).unwrap();
     let run = ["dataplane", "run", "--metrics", "127.0.0.1:9464"];
     let mut command = net.kaido.command(&run);

@@ -1,4 +1,4 @@
-//! Where the program of a port runs: as the file says, and as `show` says.
+//! The XDP mode of a port: as the file says, and as `show` prints.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::net::{FILE, Net, ip, show};
 
 const GENERIC: &str = "ports: { l: {mode: generic}, r: {} }\n";
 
-/// The ports of `show`, by name.
+/// Returns the mode of a port in `show`.
 fn mode(net: &Net, port: &str) -> String {
     let shown = net.show();
     let ports = shown["ports"].as_array().unwrap();
     let found = ports.iter().find(|entry| entry["name"] == port);
     let found = found.unwrap_or_else(|| panic!("no port {port}: {shown}"));
     let mode = found["mode"].as_str().unwrap().to_owned();
-    // The kernel's own word for it.
+    // The kernel's name for the mode.
     let link = show(&net.node, &format!("link show dev {port}"));
     let expected = if mode == "generic" { " xdpgeneric " } else { " xdp " };
     assert!(link.contains(expected), "{mode}: {link}");
@@ -28,7 +28,7 @@ fn root_a_ports_mode_changes_with_the_file() {
     net.start(&[]);
     net.apply(FILE);
     assert_eq!((mode(&net, "l"), mode(&net, "r")), ("native".into(), "native".into()));
-    // What the kernel has too it forwards in between: the load is there before and after.
+    // In between the kernel forwards by its own routes: the load runs before and after.
     let load = net.datagrams(10.0);
     pause(Duration::from_millis(100));
     for (file, expected) in [
@@ -47,7 +47,7 @@ fn root_a_ports_mode_changes_with_the_file() {
     eprintln!("{count:?}");
     assert!(count.received > count.sent / 2, "{count:?}");
 
-    // A daemon that finds a port at work in another mode than its file's.
+    // A daemon that finds a port attached in another mode than its file's.
     net.apply(GENERIC);
     net.kill();
     let file = net.kaido.file("native.yaml", "ports: { l: {mode: native}, r: {} }\n");
@@ -59,7 +59,7 @@ fn root_a_ports_mode_changes_with_the_file() {
 #[test]
 fn root_a_driver_without_native_xdp() {
     let mut net = Net::new();
-    // A bridge's driver has none.
+    // A bridge's driver has no native XDP.
     ip(&net.node, &["link add name b type bridge", "link set dev b up"]);
     net.start(&[]);
     net.apply(FILE);
@@ -72,10 +72,10 @@ fn root_a_driver_without_native_xdp() {
     assert!(!show(&net.node, "link show dev b").contains("xdp"));
     assert!(net.ping(3));
 
-    // Left to itself it is slower, and says so.
+    // Without a given mode the port falls back to the slower one, and says so.
     net.apply("ports: { l: {}, r: {}, b: {} }\n");
     assert_eq!((mode(&net, "l"), mode(&net, "b")), ("native".into(), "generic".into()));
-    // A mode that cannot be leaves what was.
+    // If a mode is not possible, the previous one stays.
     let text = "ports: { l: {mode: generic}, r: {}, b: {mode: native} }\n";
     let native = net.kaido.file("n.yaml", text);
     net.kaido.run(&["dataplane", "apply", &native]).failed(1, &["has no native XDP"]);

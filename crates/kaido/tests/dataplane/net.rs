@@ -3,8 +3,8 @@
 //! ```text
 //!  left (fd00:a::2) --- l | node | r --- right (fd00:b::2)
 //! ```
-//! What left sends to fd00:9::/64 it encapsulates itself, to the node's End and then to right's
-//! End.DT6; what comes back is plain.
+//! Left encapsulates its packets to fd00:9::/64 itself, to the node's End and then to right's
+//! End.DT6; the answers are plain.
 
 use std::net::UdpSocket;
 use std::ops::{Deref, DerefMut};
@@ -22,15 +22,15 @@ pub(crate) struct Net {
     pub(crate) right: Namespace,
 }
 
-/// Both ports, and what the kernel says.
+/// Both ports; the rest is imported from the kernel.
 pub(crate) const FILE: &str = "ports: { l: {}, r: {} }\n";
 
-/// How many times slower than others this machine is: the guest is.
+/// Factor by which this machine is slower than others: the guest is.
 pub(crate) fn slower() -> f64 {
     std::env::var("KAIDO_SLOWER").map_or(1.0, |times| times.parse().unwrap())
 }
 
-/// Makes the namespace of the calling thread one that forwards packets and knows SRv6.
+/// Makes the namespace of the calling thread a router with SRv6.
 pub(crate) fn become_router() {
     for key in [
         "ipv4/ip_forward",
@@ -53,7 +53,7 @@ pub(crate) fn ip(namespace: &Namespace, lines: &[&str]) {
     namespace.run(run).unwrap();
 }
 
-/// What `ip` prints.
+/// Returns the output of `ip`.
 pub(crate) fn show(namespace: &Namespace, line: &str) -> String {
     let run = || Command::new("ip").args(line.split_whitespace()).output().unwrap();
     String::from_utf8(namespace.run(run).unwrap().stdout).unwrap()
@@ -103,8 +103,8 @@ impl Net {
         ] {
             ip(namespace, lines);
         }
-        // What XDP cannot carry over: checksums that are still to be made; and a veth takes
-        // frames from XDP only while it polls.
+        // XDP cannot forward frames with an unfinished checksum, and a veth takes frames from XDP
+        // only while it polls.
         let offloads = || {
             set_offload("port", Offload::TxChecksum, false).unwrap();
             set_offload("port", Offload::Gro, true).unwrap();
@@ -113,12 +113,12 @@ impl Net {
         right.run(offloads).unwrap();
         let daemon = Daemon::new(Kaido::new(env!("CARGO_BIN_EXE_kaido")), node);
         let net = Self { daemon, left, right };
-        // A link takes a moment to pass its first packet.
+        // A new link takes a moment to pass its first packet.
         until(Duration::from_secs(10), || net.ping(1).then_some(()), || "no way".into());
         net
     }
 
-    /// How many packets left's port got into XDP's hands and out by another port.
+    /// Returns the number of packets that XDP has redirected from left's port to another port.
     pub(crate) fn redirected(&self) -> u64 {
         let run = || Command::new("ethtool").args(["-S", "l"]).output().unwrap();
         let text = String::from_utf8(self.node.run(run).unwrap().stdout).unwrap();
@@ -126,12 +126,12 @@ impl Net {
         line.split(':').nth(1).unwrap().trim().parse().unwrap()
     }
 
-    /// Whether the daemon's folder has this.
+    /// Returns true if the daemon's folder has this entry.
     pub(crate) fn state_has(&self, name: &str) -> bool {
         std::path::Path::new(&self.state()).join(name).exists()
     }
 
-    /// Whether left reaches right through the node's SID.
+    /// Returns true if left reaches right through the node's SID.
     pub(crate) fn ping(&self, count: u32) -> bool {
         let count = count.to_string();
         let run = || {
@@ -143,9 +143,9 @@ impl Net {
         self.left.run(run).unwrap().status.success()
     }
 
-    /// Numbered datagrams from left to right through the node's SID.
+    /// Sends numbered datagrams from left to right through the node's SID.
     pub(crate) fn datagrams(&self, mbit: f64) -> Datagrams {
-        // A machine that is slow, and not the data plane, would lose the rest.
+        // On a slow machine the machine, and not the data plane, would lose the rest.
         let mbit = mbit / slower();
         let receiving = self.right.run(|| UdpSocket::bind("[fd00:9::1]:7000").unwrap()).unwrap();
         let connect = || {
@@ -158,7 +158,7 @@ impl Net {
     }
 }
 
-/// A test of the network is mostly one of its daemon.
+/// A test of the network is mostly a test of its daemon.
 impl Deref for Net {
     type Target = Daemon;
 
@@ -173,7 +173,7 @@ impl DerefMut for Net {
     }
 }
 
-/// A veth pair between two namespaces.
+/// Creates a veth pair between two namespaces.
 pub(crate) fn join(a: &Namespace, a_name: &str, b: &Namespace, b_name: &str) {
     let end =
         |name, namespace| netlink::VethEnd { name, namespace, mtu: 1700, mac: None, index: None };
@@ -182,7 +182,7 @@ pub(crate) fn join(a: &Namespace, a_name: &str, b: &Namespace, b_name: &str) {
     netlink::Handle::new().unwrap().commit(batch).unwrap();
 }
 
-/// A process in a namespace, by which `ip` finds it.
+/// A process in a namespace, through which `ip` finds the namespace.
 pub(crate) struct Resident(Child);
 
 impl Resident {
@@ -192,7 +192,7 @@ impl Resident {
         Self(namespace.run(|| sleep.spawn().unwrap()).unwrap())
     }
 
-    /// What `netns` in a command of `ip` takes.
+    /// Returns the argument for `netns` in a command of `ip`.
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }

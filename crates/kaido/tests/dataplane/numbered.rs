@@ -1,4 +1,4 @@
-//! Frames to a service function that prove which is whose.
+//! Numbered frames for a service function, which prove that headers are not mixed up.
 
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use wire::{
 
 use crate::net::Net;
 
-/// How many frames are sent at a time: the veth behind XDP takes 256.
+/// Number of frames in a burst: the veth after XDP takes 256.
 const BURST: u32 = 64;
 
-/// Frames from left to the function, each with its number in every header of its own: the outer
-/// source, the SRH's tag, and what the inner packet carries.
+/// Frames from left to the function. Each frame has its number in the outer source, in the SRH's
+/// tag and in the inner payload.
 pub(crate) struct Numbered {
     pub(crate) tap: Tap,
     from: Mac,
@@ -36,7 +36,7 @@ impl Numbered {
         Self { tap, from: mac(&net.left, "port"), to: mac(&net.node, "l") }
     }
 
-    /// A frame to the function with this mark.
+    /// Returns a frame to the function with this mark.
     pub(crate) fn frame(&self, mark: u16, number: u32, inner: &[u8]) -> Vec<u8> {
         let function = format!("fd00:1::f:0:{mark:x}");
         let path = [function.as_str(), "fd00:2::d4"].map(|sid| sid.parse().unwrap());
@@ -49,7 +49,7 @@ impl Numbered {
         frame
     }
 
-    /// Sends these, no faster than the node takes them.
+    /// Sends these numbers, no faster than the node can process them.
     pub(crate) fn send(&self, numbers: std::ops::Range<u32>) {
         for number in numbers {
             let inner = datagram(number, 1111 + (number % 2) as u16);
@@ -61,7 +61,8 @@ impl Numbered {
     }
 }
 
-/// The number that a frame carries, once each of its headers has been found to be that one's.
+/// Returns the number that a frame carries, after a check that all its headers have the same
+/// number.
 fn number_of(frame: &[u8]) -> Option<u32> {
     let ethernet = EthernetPacket::new_checked(frame).ok()?;
     let outer = Ipv6Packet::new_checked(ethernet.payload()).ok()?;
@@ -92,7 +93,7 @@ pub(crate) fn receive(tap: &Tap, count: u32) {
     }
 }
 
-/// An inner packet of UDP that carries the number.
+/// Returns an inner UDP packet that carries the number.
 pub(crate) fn datagram(number: u32, port: u16) -> Vec<u8> {
     let ends = ["10.1.0.2", "10.9.0.1"].map(|address| address.parse().unwrap());
     let udp = Udp::new(port, 2222).around(&number.to_be_bytes()).unwrap();

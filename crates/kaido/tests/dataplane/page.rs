@@ -1,4 +1,4 @@
-//! A page of the manual, done word for word.
+//! Executes the commands of a page of the manual literally.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -14,7 +14,7 @@ pub(crate) const UNIT: &str = include_str!("../../../../contrib/systemd/kaido-da
 pub(crate) const PROGRAM: &str = "/usr/local/bin/kaido";
 const FILE: &str = "/etc/kaido/dataplane.yaml";
 
-/// Does all that the page says, on machines that it names; returns how many commands that were.
+/// Executes all commands of the page on the machines that it names; returns their number.
 pub(crate) fn perform(page: &str, machines: &mut Machines) -> usize {
     let mut commands = 0;
     for (language, text) in blocks(page) {
@@ -36,19 +36,19 @@ pub(crate) fn perform(page: &str, machines: &mut Machines) -> usize {
     commands
 }
 
-/// The page's blocks, each with its language.
+/// Returns the code blocks of the page, each with its language.
 fn blocks(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.split("```").skip(1).step_by(2).map(|block| block.split_once('\n').unwrap())
 }
 
-/// What the unit says under a key, after the command's own words.
+/// Returns the arguments in the unit under a key, after the command's own words.
 fn unit<'a>(key: &str, words: &str) -> Vec<&'a str> {
     let command = format!("{key}={PROGRAM} {words} ");
     let rest = UNIT.lines().find_map(|line| line.strip_prefix(&command)).unwrap();
     rest.split(' ').collect()
 }
 
-/// A machine's name and its interface's.
+/// The name of a machine and of its interface.
 type Port<'a> = (&'a str, &'a str);
 
 pub(crate) struct Machines {
@@ -57,7 +57,8 @@ pub(crate) struct Machines {
 }
 
 impl Machines {
-    /// Servers, which may run Kaido; hosts, which do not; and what joins their interfaces.
+    /// Creates servers, which may run Kaido; hosts, which do not; and the links between their
+    /// interfaces.
     pub(crate) fn new(servers: &[&str], hosts: &[&str], links: &[(Port<'_>, Port<'_>)]) -> Self {
         let new = |name: &&str| ((*name).to_owned(), Namespace::unnamed().unwrap());
         let hosts: BTreeMap<String, Namespace> = hosts.iter().map(new).collect();
@@ -67,7 +68,7 @@ impl Machines {
             join(of(one.0), one.1, of(other.0), other.1);
         }
         for host in hosts.values() {
-            // What XDP on veth asks of the other end: docs/dataplane.md.
+            // XDP on veth requires this of the peer: docs/dataplane.md.
             host.run(|| set_offload("eth0", Offload::TxChecksum, false)).unwrap().unwrap();
         }
         let daemon =
@@ -75,13 +76,13 @@ impl Machines {
         Self { servers: servers.into_iter().map(daemon).collect(), hosts }
     }
 
-    /// A block that says in its first line whose file it is.
+    /// Writes a block that names the owner of its file in the first line.
     fn write(&self, text: &str) {
         let name = text.strip_prefix("# ").and_then(|text| text.split_once(": ")).unwrap().0;
         self.servers[name].kaido.file("dataplane.yaml", text);
     }
 
-    /// Whoever types takes longer than the kernel, which looks for duplicates of an address first.
+    /// Waits for duplicate address detection, which is faster than a person who types.
     fn wait_for_addresses(&self) {
         for server in self.servers.values() {
             let is_ready = || show(&server.node, "-6 addr show tentative").is_empty().then_some(());
@@ -89,13 +90,13 @@ impl Machines {
         }
     }
 
-    /// Runs a command on a machine, which must succeed; returns what it says.
+    /// Runs a command on a machine, and asserts that it succeeds; returns its output.
     pub(crate) fn run(&mut self, machine: &str, command: &str) -> String {
         if let Some(host) = self.hosts.get(machine) {
             let run = || Said::of(Command::new("sh").args(["-c", command])).ok();
             let said = host.run(run).unwrap();
             if command.starts_with("ip link set eth0 up") {
-                // Only now the kernel takes it to heart.
+                // The kernel applies this setting only once the interface is up.
                 host.run(|| set_offload("eth0", Offload::Gro, true)).unwrap().unwrap();
             }
             return said;

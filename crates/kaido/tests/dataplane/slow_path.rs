@@ -1,4 +1,4 @@
-//! What XDP leaves to the kernel of a file's own SIDs and policies, the kernel does.
+//! The kernel processes packets of a file's own SIDs and policies that XDP leaves to it.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use testkit::until;
 
 use crate::net::{Net, ip, show};
 
-/// Left is a tenant of the node, right is behind a policy.
+/// Left is a tenant of the node; a policy leads to right.
 const FILE: &str = "\
 source: \"fd00:1::\"
 locators: [\"fd00:1::/48\"]
@@ -53,7 +53,7 @@ fn net() -> Net {
     net
 }
 
-/// What `ping` from left says.
+/// Returns the output of `ping` from left.
 fn ping(net: &Net, arguments: &str) -> String {
     let run = || Command::new("ping").args(arguments.split_whitespace()).output().unwrap();
     let output = net.left.run(run).unwrap();
@@ -84,8 +84,8 @@ fn root_the_kernel_does_what_xdp_leaves_to_it() {
     expect(&net, "-c 3 -i 0.05 -W 2 10.9.0.1", " 0% packet loss");
     expect(&net, "-c 3 -i 0.05 -W 2 fd00:99::1", " 0% packet loss");
 
-    // Path MTU discovery: 1500 less an outer header without an SRH. That is not the kernel's: it
-    // would tell the outer source.
+    // Path MTU discovery: 1500 less an outer header without an SRH. The kernel does not send this
+    // error: it would send it to the outer source.
     let sized = |size| format!("-M do -s {size} -c 1 -W 2");
     expect(&net, &format!("{} 10.9.0.1", sized(1472)), "mtu = 1460");
     expect(&net, &format!("{} 10.9.0.1", sized(1460 - 28)), " 0% packet loss");
@@ -113,17 +113,17 @@ fn root_nobody_else_meets_a_tenants_policies() {
     net.start(&[]);
     let plan = net.apply(FILE);
     assert_eq!(plan["more"], 0, "{plan}");
-    // The node's own packets, and those that come in by another port.
+    // The node's own packets, and packets from another port.
     for from in ["", " iif r from 10.7.0.1"] {
         let found = show(&net.node, &format!("route get 10.9.0.1{from}"));
         assert!(!found.contains("seg6"), "{found}");
     }
-    // No SID is within a tenant's reach, for the kernel either.
+    // A tenant cannot reach a SID, in the kernel either.
     let get = "-6 route get fd00:1::e from fd00:a::2";
     assert!(show(&net.node, &format!("{get} iif r")).contains("seg6local"));
     let found = show(&net.node, &format!("{get} iif l"));
     assert!(!found.contains("seg6local"), "{found}");
-    // Nor one that somebody else has put into the kernel, outside the locators.
+    // Nor a SID that was added to the kernel from elsewhere, outside the locators.
     ip(&net.node, &["-6 route add fd00:5::d6/128 encap seg6local action End.DT6 table 254 dev r"]);
     let get = "-6 route get fd00:5::d6 from fd00:a::2";
     until(
@@ -134,16 +134,16 @@ fn root_nobody_else_meets_a_tenants_policies() {
     assert!(show(&net.node, &format!("{get} iif r")).contains("seg6local"));
     let found = show(&net.node, "route get 10.9.0.1 iif l from 10.1.0.2");
     assert!(found.contains("fd00:2::d4"), "{found}");
-    // A default route of the tenant's would catch the outer packets: XDP alone has it.
+    // A tenant's default route would match the outer packets, so only XDP has it.
     let text = FILE.replace("fd00:99::/64", "::/0");
     net.apply(&text);
     assert!(!show(&net.node, "-6 route show table all proto 76").contains("default"));
     expect(&net, "-c 3 -i 0.05 -W 2 fd00:99::1", " 0% packet loss");
-    // Without the SID the kernel's goes as well.
+    // The kernel's route is removed with the SID.
     assert!(show(&net.node, "-6 route").contains("fd00:1::e"));
     net.apply(&text.replace("  fd00:1::e: End\n", "  fd00:1::f: End\n"));
     assert!(!show(&net.node, "-6 route").contains("fd00:1::e"));
-    // What somebody takes away comes back.
+    // A route that is removed from outside is restored.
     ip(&net.node, &["-6 route flush table main proto 76"]);
     until(
         Duration::from_secs(5),
@@ -154,8 +154,8 @@ fn root_nobody_else_meets_a_tenants_policies() {
     net.end();
 }
 
-/// The kernel looks a table up for End.DT4 only with its VRF: it has no such SID here, and asks for no
-/// neighbour.
+/// For End.DT4 the kernel looks up a table only through its VRF: it has no such SID here, and does
+/// not resolve the neighbour.
 #[test]
 fn root_a_neighbour_that_only_xdp_needs_is_asked_for() {
     let mut net = net();
@@ -173,7 +173,7 @@ fn root_a_neighbour_that_only_xdp_needs_is_asked_for() {
          sids: { fd00:1::d4: {behaviour: End.DT4, table: 100} }\n",
     );
     assert!(show(&net.node, "neigh show 10.7.0.2").is_empty());
-    // The first packets are dropped; the daemon asks for the neighbour meanwhile.
+    // The first packets are dropped while the daemon resolves the neighbour.
     expect(&net, "-c 20 -i 0.1 -W 1 10.7.0.2", "bytes from 10.7.0.2");
     net.kaido.ok(&["dataplane", "detach"]);
     net.end();

@@ -1,5 +1,5 @@
-//! A stream through the program while everything that it depends on changes: no wrong frame, none
-//! that is not accounted for, nothing that is taken and not given back.
+//! A stream through the program while everything that it depends on changes: there are no wrong
+//! frames, every frame is accounted for, and no resource leaks.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use crate::net::{show, slower};
 use crate::stream::Stream;
 use crate::stream::state::{State, Way};
 
-/// How many frames a run of the tests has time for. `make soak` asks for more.
+/// Number of frames for a normal test run. `make soak` asks for more.
 const FRAMES: u64 = 3_000_000;
 
-/// What the daemon and its node hold.
+/// Resources that the daemon and its node hold.
 #[derive(Debug, PartialEq, Eq)]
 struct Held {
-    /// Open files.
+    /// Number of open files.
     files: usize,
-    /// The sizes of its maps.
+    /// Memory of its maps in bytes, by id.
     maps: BTreeMap<u64, u64>,
-    /// What the kernel keeps for it: routes of both families, and rules.
+    /// Routes and rules that the kernel keeps for it, of both families.
     kernel: [String; 4],
 }
 
@@ -31,7 +31,7 @@ const CYCLE: [fn(&mut State); 15] = [
     |state| state.sids = false,
     |state| state.kernel_sid = false,
     |state| state.macs[1] = None,
-    // Back before anything else changes: the kernel sends what has waited.
+    // Restore it before anything else changes: the kernel sends the packets that have waited.
     |state| state.macs[1] = Some(0xc),
     |state| (state.lists, state.prefix, state.sids) = (3, true, true),
     |state| state.macs[0] = Some(0xe),
@@ -64,7 +64,7 @@ fn held(stream: &Stream) -> Held {
     }
 }
 
-/// The memory of the daemon's process, in KiB.
+/// Returns the resident memory of the daemon's process in KiB.
 fn memory(stream: &Stream) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/status", stream.daemon.pid())).unwrap();
     number(&text, "VmRSS:").unwrap()
@@ -82,7 +82,7 @@ fn root_a_stream_through_changes_is_right_and_leaves_nothing() {
     let frames = given.map_or(some, |given| given.parse().expect("KAIDO_FRAMES is a number"));
     let mut stream = Stream::new();
     stream.go_on(frames);
-    // Two cycles until everything has its size.
+    // After two cycles everything has its final size.
     let (mut cycles, mut before) = (0, None);
     while cycles < 3 || !stream.is_over() {
         for change in CYCLE {
@@ -102,8 +102,8 @@ fn root_a_stream_through_changes_is_right_and_leaves_nothing() {
     let changes = cycles * CYCLE.len();
     eprintln!("{changes} changes, {account:?}, the daemon's memory {before} KiB, then {after} KiB");
     assert!(account.tally.sent >= frames, "{account:?}");
-    // Most of the stream was the program's work, and not the kernel's.
+    // The program, and not the kernel, forwarded most of the stream.
     assert!(account.tally.delivered > account.tally.sent / 2, "{account:?}");
-    // What an allocator keeps back varies; a leak grows with the changes.
+    // The allocator's reserve varies; a leak grows with the number of changes.
     assert!(after < before + 4096, "{before} KiB, then {after} KiB in {changes} changes");
 }

@@ -4,7 +4,7 @@
 //!  far: red, blue (VRFs)  port --- l | node: red, blue | r --- port.10 red's host
 //!  10.9.0.1 in each                                        \-- port.20 blue's host, both 10.1.0.2
 //! ```
-//! The kernel has it all as routes; the daemon takes it over.
+//! The kernel has all of it as routes; the daemon imports them.
 
 use std::process::Command;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::net::{FILE, Net, Resident, ip};
 
 const TENANTS: [(&str, u32, u16, &str); 2] = [("red", 100, 10, "a"), ("blue", 200, 20, "b")];
 
-/// What the kernel lacks for it is said, and nothing is made.
+/// Reports the kernel features that are missing; creates nothing.
 fn has_what_it_takes(namespace: &Namespace) -> bool {
     let tried = |line: &str| {
         let run = || Command::new("ip").args(line.split(' ')).output().unwrap();
@@ -40,7 +40,7 @@ fn lines(namespace: &Namespace, lines: &[String]) {
     ip(namespace, &lines.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-/// The tenants' part of the node, of the far end and of the hosts; returns the hosts.
+/// Configures the tenants on the node, the far end and the hosts; returns the hosts.
 fn add_tenants(net: &Net) -> [Namespace; 2] {
     for namespace in [&net.node, &net.left] {
         let set = || {
@@ -50,7 +50,7 @@ fn add_tenants(net: &Net) -> [Namespace; 2] {
         namespace.run(set).unwrap();
         ip(namespace, &["sr tunsrc set fd00:1::1"]);
     }
-    // A veth keeps tags beside the frame, where XDP does not see them.
+    // A veth keeps VLAN tags outside the frame, where XDP does not see them.
     let tags = || {
         let off = Command::new("ethtool").args(["-K", "port", "txvlan", "off"]).status();
         assert!(off.unwrap().success());
@@ -139,7 +139,8 @@ fn root_tenants_with_the_same_addresses_cannot_reach_each_other() {
     net.apply(FILE);
     let shown = net.show();
     assert_eq!(shown["left"].as_array().unwrap().len(), 0, "{shown}");
-    // SIDs are IPv6, of which red's table has no end: a tenant of the file there is refused.
+    // SIDs are IPv6, for which red's table has no default entry: a tenant of the file with this VRF
+    // is refused.
     let file = net.kaido.file("vrf.yaml", &format!("{FILE}tenants: {{ red: {{ vrf: red }} }}\n"));
     let said = net.kaido.run(&["dataplane", "plan", &file]);
     said.failed(2, &["falls through its VRF's table 100", "`falls_through: true`"]);
@@ -154,7 +155,7 @@ fn root_tenants_with_the_same_addresses_cannot_reach_each_other() {
         let sid = |sid: &str| net.packets(&format!("fd00:1::{sid}/128")).unwrap();
         [policy(100), sid("a"), policy(200), sid("b")]
     };
-    // Both ways by XDP: each packet counts for its own tenant, and for no other.
+    // Both directions by XDP: each packet counts for its own tenant only.
     for (host, expected) in [(&red, [5, 5, 0, 0]), (&blue, [0, 0, 5, 5])] {
         until(
             Duration::from_secs(10),
@@ -169,11 +170,11 @@ fn root_tenants_with_the_same_addresses_cannot_reach_each_other() {
         );
     }
 
-    // What only blue has, red does not reach.
+    // Red does not reach an address that only blue has.
     assert!(reaches(&blue, "10.9.0.9", 3));
     assert!(!reaches(&red, "10.9.0.9", 3));
 
-    // Nor by writing blue's SID on a packet of its own.
+    // Nor with blue's SID in a packet of its own.
     let before = counts();
     for (namespace, line) in [
         (&net.node, "-6 route add unreachable default metric 4278198272 table 100"),

@@ -1,4 +1,4 @@
-//! `kaido dataplane trace` shows what becomes of a packet, and gets in nobody's way.
+//! `kaido dataplane trace` shows the verdict of packets without affecting them.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,7 +16,7 @@ tenants: { blue: { routes: { fd00:99::/64: [fd00:2::d6] } } }
 sids: { fd00:1::e: End }
 ";
 
-/// The program on a port.
+/// Returns the name of the program on a port.
 fn program(net: &Net) -> String {
     let shown = show(&net.node, "-d link show dev l");
     let line = shown.lines().find(|line| line.contains("prog/xdp")).unwrap_or_default();
@@ -74,11 +74,11 @@ fn root_a_trace_shows_entry_verdict_and_what_was_sent() {
     let away = || (program(&net) == "srv6").then_some(());
     until(Duration::from_secs(5), away, || program(&net));
 
-    // Why something is not sent, in words for people.
+    // The reason why a packet is not sent, as text.
     let mut command = net.kaido.command(&["dataplane", "trace", "--match", "dst fd00:1::e"]);
     let child = command.args(["--count", "1"]).stdout(Stdio::piped()).spawn().unwrap();
     until(Duration::from_secs(60), in_front, || program(&net));
-    // From the SRv6 network: a tenant reaches no SID.
+    // From the SRv6 network: a tenant does not reach a SID.
     let line = "ping -6 -c 1 -W 1 fd00:1::e".split(' ').collect::<Vec<_>>();
     let run = || std::process::Command::new(line[0]).args(&line[1..]).output().unwrap();
     net.right.run(run).unwrap();
@@ -99,7 +99,7 @@ fn root_a_trace_that_is_killed_ends_and_nothing_is_lost() {
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let in_front = || (program(&net) == "trace").then_some(());
         until(Duration::from_secs(60), in_front, || program(&net));
-        // One at a time.
+        // Only one trace at a time.
         let other = net.kaido.run(&["dataplane", "trace"]);
         other.failed(1, &["somebody traces this data plane already"]);
         pause(Duration::from_millis(100));
@@ -150,7 +150,7 @@ fn root_a_daemon_that_is_killed_while_it_traces_goes_on_forwarding() {
     assert_eq!(count.sent, count.received, "{count:?}");
     assert!(!net.state_has("bpf/watch:trace"));
 
-    // And one that is asked to end does not wait for packets that never come.
+    // A daemon that is asked to end does not wait for packets that never arrive.
     let mut child = command.spawn().unwrap();
     wait_for(&net, "trace");
     net.end();

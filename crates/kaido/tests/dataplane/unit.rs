@@ -1,8 +1,9 @@
-//! The unit for systemd: what it takes from the daemon, and that the daemon does its work without that.
+//! The unit for systemd: the rights that it removes from the daemon, and that the daemon works
+//! without them.
 //!
-//! No test runs systemd itself, which has to be a machine's first process: what the unit says is done to
-//! the daemon by other means (capabilities, no new rights, a view of the file systems of its own that is
-//! read-only), and the system calls that it makes are compared with the unit's filter.
+//! No test runs systemd itself, which must be PID 1 of a machine. Other means apply the unit's
+//! settings to the daemon (capabilities, no new privileges, a private read-only view of the file
+//! systems), and the daemon's system calls are compared with the unit's filter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -22,14 +23,14 @@ fn root_systemd_has_nothing_against_the_unit() {
     match Command::new("systemd-analyze").args(["verify", &file]).output() {
         Ok(said) => {
             let text = String::from_utf8_lossy(&said.stderr);
-            // What it says of others is not asked.
+            // Ignore messages about other units.
             assert!(said.status.success() && !text.contains("kaido"), "{text}");
         }
         Err(error) => eprintln!("SKIPPED: no systemd-analyze: {error}"),
     }
 }
 
-/// The exposure that systemd finds, times ten.
+/// The maximum exposure level of systemd-analyze, times ten.
 const MOST_EXPOSED: &str = "--threshold=39";
 
 #[test]
@@ -43,13 +44,13 @@ fn root_the_unit_leaves_the_daemon_little() {
     }
 }
 
-/// A value of the unit.
+/// Returns a value of the unit.
 fn value(key: &str) -> &'static str {
     let line = UNIT.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     line.unwrap_or_else(|| panic!("no {key}= in the unit"))
 }
 
-/// `setpriv`'s words for the unit's capabilities.
+/// Returns the unit's capabilities in the syntax of `setpriv`.
 fn capabilities() -> String {
     let names = value("CapabilityBoundingSet").split(' ');
     let names =
@@ -57,7 +58,8 @@ fn capabilities() -> String {
     format!("--bounding-set=-all{}", names.collect::<String>())
 }
 
-/// The daemon as the unit starts it, and before that its first command; its system calls are in `calls`.
+/// Returns the daemon's command as the unit starts it, after its first command; system calls are
+/// logged in `calls`.
 fn confined(function: &Function, calls: &str) -> Command {
     let run = function.net.kaido.run_folder();
     let run = run.to_str().unwrap();
@@ -79,7 +81,7 @@ fn confined(function: &Function, calls: &str) -> Command {
     command
 }
 
-/// The names of the calls that the unit's filter lets pass.
+/// Returns the names of the system calls that the unit's filter allows.
 fn allowed() -> BTreeSet<String> {
     let listed = Command::new("systemd-analyze").args(["--no-pager", "syscall-filter"]).output();
     let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
@@ -103,7 +105,7 @@ fn allowed() -> BTreeSet<String> {
     names
 }
 
-/// The calls that were made: `1234 openat(…`.
+/// Returns the system calls that were made: `1234 openat(…`.
 fn made(calls: &std::path::Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(calls).unwrap();
     let name = |line: &str| {
@@ -128,7 +130,7 @@ fn root_the_daemon_does_its_work_with_what_the_unit_leaves_it() {
     let confine = |function: &Function| confined(function, calls.to_str().unwrap());
     let command = confine(&function);
     function.net.start_as(command);
-    // A check that asks the kernel for more than its own process.
+    // A check that needs more from the kernel than its own process.
     let timeout = Duration::from_secs(5).mul_f64(crate::net::slower()).as_millis();
     let check = format!("{{run: nft list chain inet f f, timeout: {timeout}ms, every: 200ms}}");
     function.net.apply(&function.file(&check));
@@ -140,7 +142,8 @@ fn root_the_daemon_does_its_work_with_what_the_unit_leaves_it() {
     };
     until(Duration::from_secs(60), || up(&function), || function.net.log());
     expect(&function.net, "10.9.0.1", true);
-    // Packets pass without it, and the next one takes over what is with the function.
+    // Packets pass without the daemon, and the next one takes over the packets that are with the
+    // function.
     function.net.kill();
     assert!(ping(&function.net, "10.9.0.1"));
     let mut all = made(&calls.join("calls"));

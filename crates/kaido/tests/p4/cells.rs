@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::running::{CUSTOMERS, Running};
 use super::{folder, kaido, says};
 
-/// An IPv4 packet of 34 bytes, without anything in it.
+/// Returns an IPv4 packet of 34 bytes without a payload.
 fn packet(source: [u8; 4]) -> Vec<u8> {
     let mut packet = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat();
     packet.extend([8, 0, 0x45, 0, 0, 20, 0, 1, 0, 0, 64, 17, 0, 0]);
@@ -23,7 +23,7 @@ fn packet(source: [u8; 4]) -> Vec<u8> {
     packet
 }
 
-/// A capture of three packets of one customer, one of another, and one of nobody's.
+/// Returns a capture with three packets of one customer, one of another, and one of no customer.
 fn capture() -> Vec<u8> {
     let mut writer = Writer::begin(Vec::new(), &[Interface::default()], 0).expect("memory");
     let sources = [[10, 0, 0, 1], [10, 0, 0, 2], [20, 0, 0, 1], [10, 0, 0, 3], [30, 0, 0, 1]];
@@ -131,7 +131,7 @@ fn digests_are_explained() {
     says(&explained, 0, &["DIGEST       BYTES\nc_strangers  8\n", "; meter", "; digest"]);
 }
 
-/// Each program in a process of its own, as `kaido p4 run` has it.
+/// Runs each program in its own process, as `kaido p4 run` does.
 fn processes() -> Processes {
     let launcher =
         Launcher::of(env!("CARGO_BIN_EXE_kaido").as_ref(), ["sandbox"]).expect("it is built");
@@ -139,7 +139,7 @@ fn processes() -> Processes {
     Processes { launcher, config, vm: None }
 }
 
-/// Packets come as long as nobody has seen what they make the program tell.
+/// Packets are sent until the digests that they cause have been seen.
 #[tokio::test(flavor = "multi_thread")]
 async fn people_see_digests() {
     let checked = p4::check("customers.p4", CUSTOMERS, &p4::NoIncludes);
@@ -187,7 +187,7 @@ async fn people_see_digests() {
     assert_eq!((&all[0]["digest"], &all[0]["data"]["port"]), (&json!("c.strangers"), &json!("3")));
     over.store(true, Ordering::Relaxed);
     traffic.join().expect("packets went through");
-    // Nobody else is primary, but somebody who goes on asking.
+    // No other client is primary; without a server the command fails.
     serving.abort();
     let gone = digest(&[]).await.expect("it ends");
     says(&gone, 1, &["nobody answers at"]);

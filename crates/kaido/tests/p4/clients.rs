@@ -1,4 +1,4 @@
-//! Who reaches P4Runtime: this user by a Unix socket, and holders of certificates by TLS.
+//! Access to P4Runtime: this user through a Unix socket, and owners of certificates through TLS.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -9,7 +9,7 @@ use serde_json::{Deserializer, Value};
 
 use super::{PROGRAM, folder, says};
 
-/// The page's commands that make certificates.
+/// The page with the commands that create certificates.
 const PAGE: &str = include_str!("../../../../docs/p4runtime.md");
 
 fn kaido(arguments: &[&str], folder: &Path) -> Command {
@@ -22,7 +22,7 @@ fn done(arguments: &[&str], folder: &Path) -> Output {
     kaido(arguments, folder).output().expect("it runs")
 }
 
-/// `kaido p4 run` until this is dropped.
+/// `kaido p4 run`, killed on drop.
 struct Served {
     child: Child,
     address: String,
@@ -56,12 +56,12 @@ fn a_device_is_found_at_its_own_socket() {
     let mode = |path: &Path| std::fs::metadata(path).expect("it is there").mode() & 0o777;
     assert_eq!((mode(&socket), mode(socket.parent().expect("a folder"))), (0o600, 0o700));
     says(&done(&["table", "ls"], here.path()), 0, &["c.t"]);
-    // Each device has a socket of its own.
+    // Each device has its own socket.
     let again = done(&["run", "p.p4"], here.path());
     says(&again, 1, &["another program is served there", "`--device-id`"]);
     let _other = Served::start(&["--device-id", "2"], here.path());
     says(&done(&["table", "ls", "--device-id", "2"], here.path()), 0, &["c.t"]);
-    // One that was killed leaves a dead socket.
+    // A killed command leaves a stale socket.
     drop(served);
     assert!(socket.exists());
     let _again = Served::start(&[], here.path());
@@ -72,7 +72,7 @@ fn a_device_is_found_at_its_own_socket() {
     );
 }
 
-/// Connects to a Unix socket as user `nobody`, and prints the bytes that come before the end: none.
+/// Connects to a Unix socket as user `nobody`, and prints the number of bytes before the end: none.
 const STRANGER: &str = "import socket, sys; s = socket.socket(socket.AF_UNIX); \
     s.connect(sys.argv[1]); s.settimeout(20); print(len(s.recv(1)))";
 
@@ -89,7 +89,7 @@ fn root_other_users_do_not_reach_a_device() {
     };
     let refused = stranger();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("PermissionError"), "{refused:?}");
-    // Were all modes open, its user would still be asked.
+    // Even with open modes, the peer's user is checked.
     for path in [here.path(), &here.path().join("run"), &here.path().join("run/p4"), &socket] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
     }
@@ -114,7 +114,7 @@ fn tcp_without_certificates_is_asked_for_and_local() {
     let ls = |more: &[&str]| done(&[&["table", "ls", "--address"], more].concat(), here.path());
     says(&ls(&["127.0.0.1:1"]), 2, &["TCP does not say who"]);
     says(&ls(&["192.0.2.1:1", "--insecure-tcp"]), 2, &["is for loopback addresses"]);
-    // The command warns of it.
+    // The command warns about it.
     let mut command =
         kaido(&["run", "p.p4", "--p4runtime", "127.0.0.1:0", "--insecure-tcp"], here.path());
     let mut child =
@@ -126,7 +126,7 @@ fn tcp_without_certificates_is_asked_for_and_local() {
     child.wait().expect("it ends");
 }
 
-/// The page's block that makes an authority and certificates.
+/// Runs the page's block that creates an authority and certificates.
 fn certificates(folder: &Path) {
     let (_, rest) = PAGE.split_once("```console\n$ openssl req").expect("the page has it");
     let (block, _) = rest.split_once("```\n").expect("it ends");
@@ -137,7 +137,7 @@ fn certificates(folder: &Path) {
     assert!(made.status.success(), "{script}\n{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// Connects by TLS: without a certificate, or with one and by TLS 1.2.
+/// Connects by TLS: without a certificate, or with a certificate and TLS 1.2.
 const BARE: &str = "
 import socket, ssl, sys
 context = ssl.create_default_context(cafile='ca.pem')
@@ -162,10 +162,10 @@ fn tls_takes_holders_of_certificates_alone() {
     };
     let own = ["--tls-cert", "operator.pem", "--tls-key", "operator.key", "--tls-ca", "ca.pem"];
     says(&with(&own), 0, &["c.t"]);
-    // In the clear.
+    // Without TLS.
     let ls = ["table", "ls", "--address", &served.address, "--insecure-tcp"];
     says(&done(&ls, here.path()), 1, &["the connection to what runs there has ended"]);
-    // Another authority's certificate, on either side.
+    // A certificate of another authority, on either side.
     let other = tempfile::tempdir().expect("a folder");
     certificates(other.path());
     let of = |name: &str| other.path().join(name).display().to_string();
@@ -175,7 +175,7 @@ fn tls_takes_holders_of_certificates_alone() {
     let deceived =
         ["--tls-cert", "operator.pem", "--tls-key", "operator.key", "--tls-ca", &authority];
     says(&with(&deceived), 1, &["nobody answers at"]);
-    // Without any, and an older TLS.
+    // Without a certificate, and with an older TLS.
     for (version, alert) in [("", "CERTIFICATE_REQUIRED"), ("1.2", "PROTOCOL_VERSION")] {
         let mut client = Command::new("python3");
         client.args(["-c", BARE, &served.address, version]).current_dir(here.path());
@@ -192,7 +192,7 @@ fn tls_takes_holders_of_certificates_alone() {
     says(&with(&swapped), 2, &["p.p4: no certificate in PEM"]);
 }
 
-/// A client by others, with the files as the page says.
+/// A third-party client, with the files of the page.
 #[test]
 fn p4runtime_shell_connects_by_tls() {
     let here = folder(&[("p.p4", PROGRAM)]);

@@ -76,13 +76,13 @@ def directly():
 
 sh.setup(device_id=DEVICE, grpc_addr=address, election_id=(0, 10), verbose=False)
 
-# ---- entries are counted, each for itself ----
+# ---- counters of entries ----
 assert colour([10, 0, 0, 1]) == "red", "nobody's customer"
 customer("10.0.0.0/8", 1).insert()
 customer("20.0.0.0/8", 2).insert()
 assert [colour([10, 0, 0, 1]), colour([10, 0, 0, 2]), colour([20, 0, 0, 1])] == ["green"] * 3
 assert directly() == {10: (2, 2 * SIZE), 20: (1, SIZE)}, directly()
-# A client may set a count, which goes on from there; another action leaves it.
+# A client may set a count, which continues from there; another action keeps it.
 cell = sh.DirectCounterEntry("c.all")
 cell.table_entry.match["src"] = "10.0.0.0/8"
 cell.packet_count, cell.byte_count = 100, 5000
@@ -90,7 +90,7 @@ cell.modify()
 assert colour([10, 0, 0, 1]) == "green"
 customer("10.0.0.0/8", 3).modify()
 assert directly()[10] == (101, 5000 + SIZE), directly()
-# And entries can be read with what they have counted.
+# A read of entries can include their counts.
 request = p4rt.ReadRequest(device_id=DEVICE)
 entry = request.entities.add().table_entry
 entry.CopyFrom(customer("10.0.0.0/8", 3).msg())
@@ -102,7 +102,7 @@ answer = list(sh.client.stub.Read(request))
 assert entry.counter_data.packet_count == 101 and not entry.HasField("meter_config"), entry
 
 # ---- rates of entries ----
-# A byte a second: time that passes meanwhile brings no packet back.
+# One byte per second: the time of the test adds no packet to the burst.
 customer("10.0.0.0/8", 3, (1, 2 * SIZE, 1, 3 * SIZE)).modify()
 said = [colour([10, 0, 0, 1]) for _ in range(5)]
 assert said == ["green", "green", "yellow", "red", "red"], said
@@ -116,7 +116,7 @@ rate.modify()
 assert [(one.cburst, one.pburst) for one in sh.DirectMeterEntry("c.rate").read() if one.cburst] == [
     (SIZE, 2 * SIZE)
 ]
-# What comes marked keeps its colour, and takes of the peak burst.
+# A marked packet keeps its colour, and consumes the peak burst.
 said = [colour([10, 0, 0, 1], dscp=8), colour([10, 0, 0, 1]), colour([10, 0, 0, 1])]
 assert said == ["yellow", "green", "red"], said
 
@@ -172,14 +172,14 @@ assert colour([30, 0, 0, 1]) == "red"
 first = list_of_digests()
 assert first.digest_id == digest.preamble.id
 assert strangers(first) == [(b"\xff", b"\x1e\0\0\x01")], first
-# The same again is not told before the first is acknowledged; another one is.
+# The same value is not sent again before the first list is acknowledged; another value is.
 assert colour([30, 0, 0, 1]) == "red" and colour([30, 0, 0, 2]) == "red"
 assert strangers(list_of_digests()) == [(b"\xff", b"\x1e\0\0\x02")]
 acknowledge(first)
 assert colour([30, 0, 0, 1]) == "red"
 again = list_of_digests()
 assert strangers(again) == [(b"\xff", b"\x1e\0\0\x01")] and again.list_id > first.list_id
-# Lists of three, or what there is after a while.
+# Lists of three values, or a shorter one after a timeout.
 wanted.max_timeout_ns = 60_000_000_000
 wanted.max_list_size = 3
 wanted.modify()

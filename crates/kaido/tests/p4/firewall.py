@@ -142,7 +142,7 @@ assert len(rules()) == 256 and passes([20, 0, 254, 1], 1)
 refused(rule("30.0.0.0&&&255.0.0.0").insert, "RESOURCE_EXHAUSTED")
 assert len(rules()) == 256 and not passes([30, 1, 1, 1], 1) and passes([10, 1, 1, 1], 80)
 
-# ---- keys of a wrong width ----
+# ---- keys of the wrong width ----
 wide = rule("20.0.0.0&&&255.255.255.0").msg()
 for field in wide.match:
     if field.ternary.value:
@@ -152,7 +152,7 @@ update.entity.table_entry.CopyFrom(wide)
 message = refused(lambda: sh.client.write_update(update), "OUT_OF_RANGE")
 assert "src" in message and "32" in message, message
 
-# ---- programs that are none ----
+# ---- invalid programs ----
 request = p4rt.GetForwardingPipelineConfigRequest(device_id=DEVICE)
 config = sh.client.stub.GetForwardingPipelineConfig(request).config
 good = config.p4_device_config

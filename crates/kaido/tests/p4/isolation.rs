@@ -1,4 +1,4 @@
-//! What a foreign program's process cannot do, and that no program runs anywhere else.
+//! The restrictions on a foreign program's process, and that no program runs outside of it.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -13,7 +13,7 @@ use super::{PROGRAM, folder, says};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A capture of this many packets.
+/// Writes a capture of this number of packets.
 fn capture(folder: &Path, packets: u64) {
     let mut writer = Writer::begin(Vec::new(), &[Interface::default()], 0).expect("memory");
     for at in 0..packets {
@@ -29,7 +29,7 @@ fn status(process: u32, field: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Code that was made, not read from a file: a program's.
+/// Returns true if the process has code that was generated, not mapped from a file: a program's.
 fn has_made_code(process: u32) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).expect("it runs");
     maps.lines().any(|line| {
@@ -39,7 +39,8 @@ fn has_made_code(process: u32) -> bool {
     })
 }
 
-/// The process that runs the program of a command, and that nothing runs in the command's own.
+/// Returns the process that runs the program of a command, and asserts that no program runs in the
+/// command itself.
 #[track_caller]
 fn runs_apart(command: u32) -> u32 {
     let filtered = |process: &u32| status(*process, "Seccomp").as_deref() == Some("2");
@@ -52,7 +53,7 @@ fn runs_apart(command: u32) -> u32 {
     child
 }
 
-/// Clients may bring programs of their own then.
+/// With P4Runtime, clients may set their own programs.
 #[test]
 fn a_capture_beside_p4runtime_has_its_program_in_the_sandbox() {
     let here = folder(&[("p.p4", PROGRAM)]);
@@ -65,7 +66,7 @@ fn a_capture_beside_p4runtime_has_its_program_in_the_sandbox() {
 #[test]
 fn a_capture_alone_has_its_program_in_the_sandbox() {
     let here = folder(&[("p.p4", PROGRAM)]);
-    // So many that they take a while; it is killed before they ran.
+    // Enough packets to take a while; the command is killed before they are processed.
     capture(here.path(), 2_000_000);
     let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
     command.args(["p4", "run", "p.p4", "--pcap", "in.pcapng"]).current_dir(here.path());
@@ -76,7 +77,7 @@ fn a_capture_alone_has_its_program_in_the_sandbox() {
     child.expect("a process");
 }
 
-/// The user is neither root nor one that other services have.
+/// The user is neither root nor one of other services.
 #[test]
 fn root_each_program_has_a_user_of_its_own() {
     let here = folder(&[("p.p4", PROGRAM)]);
@@ -91,7 +92,8 @@ fn root_each_program_has_a_user_of_its_own() {
     assert_ne!(users[0], users[1]);
 }
 
-/// Root without the rights to make namespaces and to become another user, as in many containers.
+/// Runs the command as root without the rights to create namespaces and to change the user, like in
+/// many containers.
 fn without_rights(arguments: &[&str], folder: &Path) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-sys_admin,-setuid,-setgid", env!("CARGO_BIN_EXE_kaido")]);

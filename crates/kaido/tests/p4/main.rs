@@ -22,7 +22,7 @@ fn kaido(arguments: &[&str], folder: &Path) -> Output {
     command.output().expect("the command runs")
 }
 
-/// A folder of these files.
+/// Creates a folder with these files.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -53,7 +53,7 @@ fn programs_are_checked() {
     says(&kaido(&["check", "bad.p4"], here.path()), 2, &both);
     std::fs::write(here.path().join("mark.p4"), format!("\u{feff}{PROGRAM}")).expect("a file");
     says(&kaido(&["check", "mark.p4"], here.path()), 0, &["mark.p4: no errors"]);
-    // A name need not be UTF-8.
+    // A file name may be invalid UTF-8.
     let odd = OsStr::from_bytes(b"na\xffme.p4");
     std::fs::write(here.path().join(odd), PROGRAM).expect("a file");
     for command in ["check", "compile"] {
@@ -61,7 +61,7 @@ fn programs_are_checked() {
         let said = myself.args(["p4", command]).arg(odd).current_dir(here.path()).output();
         says(&said.expect("it runs"), 0, &["na\u{fffd}me"]);
     }
-    // What is wrong cannot be written, but it is.
+    // The errors cannot be printed, but the exit code reports them.
     let full = std::fs::File::options().write(true).open("/dev/full").expect("it is there");
     let said = Command::new(env!("CARGO_BIN_EXE_kaido"))
         .args(["p4", "check", "bad.p4"])
@@ -70,7 +70,7 @@ fn programs_are_checked() {
         .status()
         .expect("it runs");
     assert_eq!(said.code(), Some(2));
-    // What has no code is wrong, too.
+    // A program that cannot be compiled is an error, too.
     let half = PROGRAM.replace("bit<8> b;", "bit<4> b;").replace("bit<8> to", "bit<4> to");
     std::fs::write(here.path().join("half.p4"), half).expect("a file");
     let why = ["half.p4:", "are no whole bytes", "help: "];
@@ -101,7 +101,7 @@ fn macros_are_defined_beside_the_program() {
     let here = folder(&[("p.p4", &program)]);
     says(&kaido(&["check", "p.p4", "-D", "WIDTH=8"], here.path()), 0, &["no errors"]);
     says(&kaido(&["check", "p.p4"], here.path()), 2, &["`WIDTH` is not declared"]);
-    // Without a value it is 1: 9 bits with what is in front.
+    // Without a value the macro is 1: 9 bits with the preceding expression.
     let odd = ["-DWIDTH=8 +", "--define=WIDTH", "-D2=3", "-DW\n=1", "-D==1"];
     let said = [
         "`+` was not expected here",
@@ -144,7 +144,7 @@ fn what_a_test_cannot_mean_is_told() {
     says(&kaido(&["test", "vm.p4", "vm.stf"], here.path()), 1, &unread);
 }
 
-/// The program of docs/p4.md passes the test beside it, and the mistake there is told as it says.
+/// The program in docs/p4.md passes the test next to it, and its mistake is reported as documented.
 #[test]
 fn the_documented_program_does_what_its_test_says() {
     const PAGE: &str = include_str!("../../../../docs/p4.md");
@@ -197,7 +197,7 @@ fn objects_are_explained() {
     let json = kaido(&["explain", "object.o", "--json"], here.path());
     let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(said["maps"][2]["kind"], "LPM trie");
-    // A helper that nobody has.
+    // A helper that does not exist.
     let mut other = object.to_vec();
     let call = [0x85, 0, 0, 0, 9, 0, 0, 0];
     let at = other.windows(8).position(|window| window == call).expect("it calls helper 9");
@@ -240,7 +240,7 @@ fn what_is_no_program_is_refused() {
 fn programs_are_compiled() {
     let here = folder(&[("p.p4", PROGRAM)]);
     says(&kaido(&["compile", "p.p4"], here.path()), 0, &["p.o: ", " instructions, 2 maps"]);
-    // The object tells where its code comes from, and what a control plane is told.
+    // The object contains its source positions and its P4Info.
     let lines = ["c_t_defaultAction", "entry:\n", "; p.p4:", "p.extract(", "; map_lookup"];
     says(&kaido(&["explain", "p.o"], here.path()), 0, &lines);
     says(&kaido(&["explain", "p.p4"], here.path()), 0, &lines);

@@ -1,4 +1,4 @@
-//! `kaido p4 run` and `kaido p4 table`: a program at work, and who programs it.
+//! `kaido p4 run` and `kaido p4 table`: a running program and its controllers.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -28,15 +28,15 @@ const FIREWALL: &str = include_str!("../../../p4/tests/programs/firewall.p4");
 pub(super) const CUSTOMERS: &str = include_str!("../../../p4/tests/programs/police_customers.p4");
 const ROUTER: &str = include_str!("../../../p4/tests/programs/table_lpm.p4");
 
-/// Where `scripts/deps.sh --lint` puts it.
+/// Installed there by `scripts/deps.sh --lint`.
 pub(super) const PYTHON: &str =
     concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/");
 
-/// How long something is waited for that comes at once.
+/// Timeout for events that normally occur at once.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A program that runs until this is dropped.
+/// A running program, killed on drop.
 pub(super) struct Running {
     child: Child,
     said: StreamDeserializer<'static, IoRead<ChildStdout>, Value>,
@@ -68,12 +68,12 @@ impl Running {
         Self { child, said, errors: read, address }
     }
 
-    /// The command's process.
+    /// Returns the process ID of the command.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next line on standard error with this in it.
+    /// Returns the next line on standard error that contains this text.
     pub(super) fn told(&self, part: &str) -> String {
         loop {
             let line = self.errors.recv_timeout(LIMIT).expect(part);
@@ -87,14 +87,14 @@ impl Running {
         self.command(&[&["table"], arguments].concat())
     }
 
-    /// A command that speaks with it.
+    /// Runs a command that connects to it.
     pub(super) fn command(&self, arguments: &[&str]) -> Output {
         let mut all = arguments.to_vec();
         all.extend(["--address", &self.address, "--insecure-tcp"]);
         kaido(&all, Path::new("."))
     }
 
-    /// Ends it, and gives what it says of packets.
+    /// Ends it, and returns its packet counts.
     pub(super) fn end(mut self) -> Value {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).expect("it runs");
         let counts = self.said.next().expect("it says more").expect("JSON");
@@ -111,7 +111,7 @@ impl Drop for Running {
     }
 }
 
-/// What somebody does with p4runtime-shell.
+/// Runs a session of p4runtime-shell.
 fn session(name: &str, arguments: &[&str], folder: &Path) -> Output {
     assert!(
         Path::new(PYTHON).exists(),
@@ -121,7 +121,7 @@ fn session(name: &str, arguments: &[&str], folder: &Path) -> Output {
     Command::new("timeout")
         .args(["120", PYTHON, &script])
         .args(arguments)
-        // Its generated code is older than what protobuf's faster implementations take.
+        // Its generated code is too old for protobuf's faster implementations.
         .env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
         .env_remove("PYTHONPATH")
         .current_dir(folder)
@@ -152,7 +152,7 @@ fn p4runtime_shell_polices_customers() {
     assert_eq!(packets["faults"], 0, "{packets}");
 }
 
-/// The processes that a process has started.
+/// Returns the child processes of a process.
 pub(super) fn children(process: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
     let children = tasks.map(|task| task.expect("a thread").path().join("children"));
@@ -160,12 +160,12 @@ pub(super) fn children(process: u32) -> Vec<u32> {
     texts.split_whitespace().map(|number| number.parse().expect("a number")).collect()
 }
 
-/// The process of the program that runs.
+/// Returns the process of the running program.
 fn process_of(run: &Running) -> Pid {
     Pid::from_raw(children(run.id())[0] as i32)
 }
 
-/// Another process comes in the place of one that is killed, and knows the tables.
+/// If the process is killed, another one replaces it, with the same tables.
 #[test]
 fn who_asks_has_an_answer_also_when_the_process_is_gone() {
     let folder = folder(&[("customers.p4", CUSTOMERS)]);
@@ -180,7 +180,7 @@ fn who_asks_has_an_answer_also_when_the_process_is_gone() {
     run.end();
 }
 
-/// Who runs a program is told of its process without asking, until it has ended too often.
+/// The command reports the end of the process unasked, until it has ended too often.
 #[tokio::test]
 async fn the_end_of_a_process_is_told() {
     let here = folder(&[("router.p4", ROUTER)]);
@@ -205,11 +205,11 @@ async fn the_end_of_a_process_is_told() {
 /// The election id of a controller that is primary.
 const ELECTION: Uint128 = Uint128 { high: 0, low: 7 };
 
-/// A controller that wants to be primary, as long as it is there.
+/// A controller that tries to be primary until it is dropped.
 struct Controller {
     client: P4RuntimeClient<Channel>,
     stream: Streaming<StreamMessageResponse>,
-    /// The stream ends with it.
+    /// Dropping it ends the stream.
     _out: tokio::sync::mpsc::Sender<StreamMessageRequest>,
 }
 
@@ -227,7 +227,7 @@ impl Controller {
     }
 }
 
-/// What a controller does that sees that a device does not work: it gives it its program again.
+/// Acts like a controller that finds a device without a working program: sets the program again.
 async fn reconcile(address: &str) {
     let mut controller = Controller::primary(address).await;
     let Controller { client, stream, .. } = &mut controller;
@@ -248,7 +248,7 @@ async fn reconcile(address: &str) {
 fn people_write_tables() {
     let here = folder(&[("firewall.p4", FIREWALL)]);
     says(&kaido(&["compile", "firewall.p4"], here.path()), 0, &["firewall.o"]);
-    // An object brings its p4info along.
+    // An object contains its P4Info.
     let running = Running::start(&["firewall.o", "--device-id", "3"], here.path());
     let table = |arguments: &[&str]| {
         let mut all = arguments.to_vec();
@@ -325,7 +325,7 @@ async fn a_controller_stays_primary() {
     let here = folder(&[("firewall.p4", FIREWALL)]);
     let running = Running::start(&["firewall.p4"], here.path());
     let add = ["add", "rules", "src=1.2.3.4", "allow", "--priority", "1"];
-    // Nobody is there: the lowest id will do, and is gone with the command.
+    // Without another controller the lowest id suffices; it is released when the command ends.
     says(&running.table(&add), 0, &["added"]);
     let mut controller = Controller::primary(&running.address).await;
     let stream = &mut controller.stream;
@@ -351,7 +351,7 @@ async fn a_controller_stays_primary() {
     running.end();
 }
 
-/// UDP from an address to a port.
+/// Returns a UDP packet from an address to a port.
 fn udp(source: [u8; 4], port: u16) -> Vec<u8> {
     let mut packet = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat();
     packet.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
@@ -441,7 +441,7 @@ fn what_is_no_program_does_not_run() {
     ] {
         says(&kaido(&["run", program, "--p4runtime", "none"], here.path()), 2, &[why]);
     }
-    // p4info names all that a program has.
+    // P4Info must name all objects of a program.
     says(&kaido(&["compile", "other.p4"], here.path()), 0, &[]);
     let info = kaido(&["info", "other.p4"], here.path()).stdout;
     std::fs::write(here.path().join("other.txt"), info).expect("a file");

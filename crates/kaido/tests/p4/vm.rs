@@ -1,4 +1,4 @@
-//! What a VM publishes, from the VM to the tenant's program.
+//! Data that a VM publishes, from the VM to the tenant's program.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ const FILTER: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
 const FIGURE: &str = include_str!("../../../../docs/images/vm-filter.svg");
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// `kaido p4 publish` until this is dropped.
+/// `kaido p4 publish`, killed on drop.
 struct Vm(Child);
 
 impl Vm {
@@ -37,13 +37,13 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What `kaido p4 published` says, once something is published.
+/// Returns the output of `kaido p4 published`, once there is a publication.
 fn published(folder: &Path) -> Value {
     let said = || {
         let output = kaido(&["published", "vm", "--json"], folder);
@@ -77,7 +77,7 @@ fn what_a_vm_publishes_is_shown() {
     says(&other, 2, &["other: it is nothing that `kaido p4 publish` has written"]);
 }
 
-/// A packet to each of both ports, in a capture.
+/// Writes a capture with a packet to each of both ports.
 fn capture(folder: &Path) {
     let interface = Interface { name: "in".into(), comment: String::new() };
     let mut writer = Writer::begin(Vec::new(), &[interface], 0).expect("a capture");
@@ -103,7 +103,7 @@ fn a_program_is_run_with_what_its_vm_publishes() {
     let explained = kaido(&["explain", "filter.p4"], here.path());
     let reads = "reads of its tenant's VM: net.utilisation, filter.on, filter.off";
     says(&explained, 0, &[reads, "call helper 20  ; get_vm_info"]);
-    // The VM has not begun: the filter stays as it is, off.
+    // The VM has not published yet: the filter stays off.
     let early = ["vm: cannot read it: No such file", "nothing is fresh until there is", "2 passed"];
     says(&run(&["--vm-info", "vm"]), 0, &early);
     let limits = ["filter.on=300", "filter.off=100"];
@@ -120,7 +120,7 @@ fn a_program_is_run_with_what_its_vm_publishes() {
     let why = "the program reads `net.utilisation`, which the VM does not publish in vm: it publishes \
                `net.utilization`";
     says(&run(&["--vm-info", "vm"]), 2, &[why]);
-    // In a process of its own as well.
+    // Also for a program in its own process.
     let alone = ["run", "filter.p4", "--p4runtime", "none", "--vm-info", "vm"];
     says(&kaido(&alone, here.path()), 2, &[why]);
     drop(vm);
@@ -134,7 +134,7 @@ fn a_program_is_run_with_what_its_vm_publishes() {
     );
 }
 
-/// Who runs a program is told what its VM does not publish, also when that begins or ends later.
+/// The command reports the values that the VM does not publish, also if that changes later.
 #[test]
 fn what_a_vm_does_not_publish_is_told() {
     let here = folder(&[("filter.p4", FILTER)]);
@@ -151,8 +151,9 @@ fn what_a_vm_does_not_publish_is_told() {
     run.end();
 }
 
-/// The filter goes on above 30 % and off below 10 %, and not between: `kaido bench vm-filter` looks at each
-/// step itself. Nothing in it is left to chance, so that the figure is the same each time.
+/// The filter is switched on above 30 % and off below 10 %, and not in between: `kaido bench
+/// vm-filter` checks each step itself. The experiment is deterministic, so the figure is always the
+/// same.
 #[test]
 fn the_published_experiment_is_as_it_was_drawn() {
     let here = folder(&[]);

@@ -1,4 +1,5 @@
-//! A routing daemon that was taken over, as user `frr`, in the machine's file system and on its router.
+//! Attacks by a compromised routing daemon, as user `frr`, on the machine's file system and on its
+//! router.
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -12,8 +13,8 @@ use crate::{kaido, open};
 const LAB: &str = "name: frr\nrouting: [ospf]\nnodes:\n  r1: {router: frr}\n  r2: {router: frr}\n  \
                    r3: {router: frr}\n  r4: {router: frr}\nlinks: [r1-r2, r2-r3, r3-r4]\n";
 
-/// Puts links to the first argument in the place of every file that root might write below the second, for as long as
-/// there is the third.
+/// Creates symbolic links to the first argument in the place of every file below the second one
+/// that root might write, while the third one exists.
 const PLANT: &str = "import glob, os, sys
 victim, run, going = sys.argv[1:]
 while os.path.exists(going):
@@ -24,7 +25,7 @@ while os.path.exists(going):
             except OSError: pass
 ";
 
-/// The same from a router, where FRR's folders are its own.
+/// Does the same from inside a router, where it owns FRR's folders.
 const PLANT_INSIDE: &str = "import os, sys
 victim = sys.argv[1]
 for folder in ['/etc/frr', '/run/frr', sys.argv[2]]:
@@ -93,7 +94,7 @@ fn root_frrs_user_reaches_no_file_of_roots() {
     untouched("on the router");
 }
 
-/// Calls `see` with every path below a folder that is no mount, its owner and its mode.
+/// Calls `see` with every path below a folder that is not a mount point, its owner and its mode.
 fn each(folder: &Path, see: &mut impl FnMut(&Path, u32, u32)) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let found = entry.metadata().unwrap();

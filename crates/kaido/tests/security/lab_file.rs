@@ -1,4 +1,4 @@
-//! Topology files of others: a lab runs their commands as root, and `check` shows which.
+//! Topology files of other people: a lab runs their commands as root, and `check` lists them.
 
 use crate::kaido;
 

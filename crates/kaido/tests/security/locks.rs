@@ -9,7 +9,8 @@ use testkit::{Kaido, Said, until};
 
 use crate::{Ended, FILE, kaido, node, open, python};
 
-/// Binds abstract names and locks what it can of the folders given, says how many of each, and waits for its end.
+/// Binds abstract socket names, locks the given folders where possible, prints the number of each,
+/// and waits until it is killed.
 const SQUAT: &str = "import fcntl, os, socket, sys
 names, locks = [], []
 for name in ['kaido/dataplane', 'kaido-node', 'kaido-attaching'] + \
@@ -28,10 +29,10 @@ print(len(names), len(locks), flush=True)
 sys.stdin.read()
 ";
 
-/// A squatter, who ends with the value.
+/// A squatter, killed on drop.
 struct Squatter {
     _process: Ended,
-    /// The locks that he got.
+    /// The number of locks that it got.
     locks: usize,
 }
 
@@ -63,14 +64,14 @@ fn root_a_squatter_keeps_no_data_plane_from_starting() {
     let daemon = Ended(node.run(|| command.spawn().unwrap()).unwrap());
     let shown = || kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0);
     until(Duration::from_secs(20), shown, || "the data plane does not answer".into());
-    // Its folder is there now, and no lock in it is to be had.
+    // Now its folder exists, and none of its locks can be taken.
     assert_eq!(
         Squatter::of(&kaido, &Namespace::unnamed().unwrap()).locks,
         0,
         "with the run folder open"
     );
 
-    // A second one knows the first by its process.
+    // A second daemon names the process of the first.
     let state = kaido.folder().join("second");
     let mut second = kaido.command(&["dataplane", "run", "--state", state.to_str().unwrap()]);
     let said = node.run(|| Said::of(&mut second)).unwrap();

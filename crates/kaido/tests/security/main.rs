@@ -1,5 +1,5 @@
-//! Attacks on the boundaries of docs/security.md, with the real binary, by users without rights. All need root, to
-//! become them.
+//! Attacks on the boundaries of docs/security.md, with the real binary, by users without rights.
+//! All tests need root, to switch to these users.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
@@ -20,12 +20,12 @@ use testkit::{Kaido, Said};
 /// The user without rights.
 const NOBODY: u32 = 65534;
 
-/// The binary under test, with a folder of its own.
+/// Returns the binary under test, with its own folder.
 fn kaido() -> Kaido {
     Kaido::new(env!("CARGO_BIN_EXE_kaido"))
 }
 
-/// A Python program of user `nobody`.
+/// Returns a Python program that runs as user `nobody`.
 fn python(program: &str, arguments: &[&Path]) -> Command {
     let mut command = Command::new("/usr/bin/python3");
     command.args(["-c", program]).args(arguments).uid(NOBODY).gid(NOBODY);
@@ -39,7 +39,7 @@ fn open(kaido: &Kaido) {
     std::fs::set_permissions(kaido.folder(), open).unwrap();
 }
 
-/// A namespace with a veth pair, l and r, that are up.
+/// Creates a namespace with a veth pair, l and r, that are up.
 fn node() -> Namespace {
     let node = Namespace::unnamed().unwrap();
     let lines = [
@@ -59,7 +59,7 @@ fn node() -> Namespace {
 /// The data plane's file for [`node`].
 const FILE: &str = "ports: { l: {}, r: {} }\n";
 
-/// A process that is killed with the value.
+/// A process that is killed on drop.
 struct Ended(Child);
 
 impl Drop for Ended {

@@ -1,4 +1,4 @@
-//! Clients of `/metrics`, who need no password, and say nothing.
+//! Clients of `/metrics`, which need no password, and send nothing.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use testkit::until;
 
 use crate::{Ended, FILE, kaido, node, python};
 
-/// Opens 1,000 connections, says so, and keeps them until its end.
+/// Opens 1,000 connections, reports it, and keeps them until it is killed.
 const SILENT: &str = "import resource, socket, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (1100, 1100))
 kept = []
@@ -43,7 +43,8 @@ fn root_silent_connections_use_up_no_descriptors() {
     let mut line = String::new();
     BufReader::new(silent.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "1000\n");
-    // 16 connections are taken; the command above may have had one when its descriptors were counted.
+    // 16 connections are accepted; the command above may have held one when the descriptors were
+    // counted.
     let taken = || (descriptors() >= before + 12).then_some(());
     until(Duration::from_secs(5), taken, || "no connection is taken".into());
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! A local user where root's umask lets everybody write.
+//! A local user, if root's umask makes files writable for everyone.
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -10,7 +10,7 @@ use testkit::{Kaido, Said, until};
 
 use crate::{Ended, FILE, NOBODY, kaido, node, open};
 
-/// Runs a command of Kaido with umask 000.
+/// Returns a command of Kaido with umask 000.
 fn open_handed(kaido: &Kaido, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 000; exec \"$K\" \"$@\"", "sh"]).args(arguments);
@@ -18,7 +18,7 @@ fn open_handed(kaido: &Kaido, arguments: &[&str]) -> Command {
     command
 }
 
-/// Asserts that no other user reads or writes any of a folder.
+/// Asserts that no other user can read or write anything in a folder.
 fn assert_private(path: &Path) {
     let found = std::fs::symlink_metadata(path).unwrap();
     // A bound namespace has the kernel's own mode; the folder around it is closed.

@@ -1,9 +1,9 @@
-//! docs/security.md names tests that exist.
+//! Checks that the tests named in docs/security.md exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The names of all functions and modules of the workspace.
+/// Collects the names of all functions and modules of the workspace.
 fn names(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();

@@ -1,4 +1,4 @@
-//! `kaido lab metrics`: what links have counted, for Prometheus.
+//! `kaido lab metrics`: prints the counters of links for Prometheus.
 
 mod text;
 
@@ -31,7 +31,7 @@ pub(super) fn run(
     block_on(async {
         let listener =
             telemetry::prometheus::listen(address).await.map_err(Failure::failed)?;
-        // Port 0 is whichever is free.
+        // Port 0 selects a free port, so ask for the real one.
         let address = listener.local_addr().map_err(Failure::failed)?;
         output.print(&json!({ "listening": address.to_string() }), |_| {
             format!("http://{address}/metrics answers for the lab {name}")
@@ -52,7 +52,8 @@ pub(super) fn run(
     .map(|()| ExitCode::SUCCESS)
 }
 
-/// The same of a lab that may be down, or be another one of its name by now.
+/// Returns the same text for a lab that may be down, or may have been replaced by another lab of
+/// that name.
 fn now(labs: &Labs, name: &str) -> Result<String, Failure> {
     match labs.open(name) {
         Ok(lab) => counted(&lab),
@@ -61,7 +62,8 @@ fn now(labs: &Labs, name: &str) -> Result<String, Failure> {
     }
 }
 
-/// What has been counted until now, in OpenMetrics' text. An emulator that does not answer is one of its values.
+/// Returns the current counters as OpenMetrics text. If the emulator does not answer, a metric says
+/// so.
 fn counted(lab: &Lab) -> Result<String, Failure> {
     let emulated = match lab.topology().has_emulated() {
         true => Some(links::get(&lab.emulator_socket()?).ok()),

@@ -1,4 +1,4 @@
-//! Links' counters in OpenMetrics' text.
+//! Counters of links in OpenMetrics text.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ struct Stopped {
     cause: String,
 }
 
-/// What every link has.
+/// Metrics that every link has.
 struct Common {
     packets: Family<Direction, Counter>,
     bytes: Family<Direction, Counter>,
@@ -58,7 +58,8 @@ struct Common {
     loss: Value,
 }
 
-/// What has counted something. `emulated`: nothing if no link is, and nothing in it if the emulator does not answer.
+/// Formats the counters. `emulated` is `None` if the lab has no emulated links, and `Some(None)` if
+/// the emulator does not answer.
 pub(super) fn text(
     lab: &str,
     emulated: Option<Option<&v1::GetEmulatedLinksResponse>>,
@@ -75,7 +76,7 @@ pub(super) fn text(
     written(&registry)
 }
 
-/// What there is to say of a lab that is not up.
+/// Formats the metrics of a lab that is not up.
 pub(super) fn down(lab: &str) -> String {
     written(&registry(lab, false))
 }
@@ -94,9 +95,10 @@ fn written(registry: &Registry) -> String {
     in_order(&text)
 }
 
-/// The same with each family's values in the order of their labels, which is that of links. The registry has none.
+/// Sorts each family by its labels, and so by link: the registry has no order.
 fn in_order(text: &str) -> String {
-    /// A histogram's steps stay together, in their own order: sorting is stable.
+    /// Returns the sort key. It ignores the bound of a bucket: the sort is stable, so the buckets
+    /// of a histogram stay in order.
     fn labels(line: &str) -> (&str, &str) {
         let labels = line.split_once('{').map_or("", |(_, labels)| labels);
         let (labels, _) = labels.rsplit_once('}').unwrap_or((labels, ""));
@@ -228,7 +230,7 @@ fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmul
     count_nodes(registry, &answer.nodes);
 }
 
-/// Virtual routers, and switches by their LANs' names.
+/// Counts virtual routers, and switches under the names of their LANs.
 fn count_nodes(registry: &mut Registry, nodes: &[v1::EmulatedNode]) {
     type Count = Family<Node, Counter>;
     let received: Count =
@@ -254,7 +256,7 @@ fn count_nodes(registry: &mut Registry, nodes: &[v1::EmulatedNode]) {
     }
 }
 
-/// How late packets were put out, by the last link of theirs.
+/// Lateness of packets at their output, by the last link that they passed.
 #[derive(Debug)]
 struct Lateness(Vec<(Direction, v1::Lateness)>);
 
@@ -284,8 +286,8 @@ mod tests {
 
     use super::*;
 
-    /// Its lines, after a look at what OpenMetrics 1.0 asks of them: every value's family has been told of, none
-    /// comes twice, counters end in `_total`, and buckets add up.
+    /// Parses the metrics, after checks that OpenMetrics 1.0 requires: every value has a declared
+    /// family, no series is duplicated, counters end in `_total`, and buckets are cumulative.
     fn read(text: &str) -> HashMap<String, f64> {
         let (mut kinds, mut values) = (HashMap::new(), HashMap::new());
         let mut lines: Vec<&str> = text.lines().collect();

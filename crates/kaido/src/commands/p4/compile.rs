@@ -1,4 +1,4 @@
-//! `kaido p4 compile`: programs as objects.
+//! `kaido p4 compile`: compiles programs to objects.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

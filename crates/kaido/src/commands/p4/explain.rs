@@ -1,4 +1,4 @@
-//! `kaido p4 explain`: code beside the lines that it comes from.
+//! `kaido p4 explain`: shows code next to its source lines.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::output::{Output, table};
 pub(super) fn run(program: &P4Program, output: &Output) -> Done {
     let file = &program.file;
     let bytes = crate::input::read_bytes(file, "program", super::LARGEST)?;
-    // What is no program is told as an object, unless it is called one.
+    // Any file without the extension `.p4` is read as an object.
     let is_program = file.extension().is_some_and(|extension| extension == "p4");
     let object =
         if is_program { super::compiled(program, output)?.1.object } else { read(file, &bytes)? };
@@ -81,19 +81,19 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Object, Failure> {
     Ok(object)
 }
 
-/// As many files are read: an object may name thousands.
+/// Maximum number of source files read: an object may name thousands.
 const MAX_FILES: usize = 64;
 
-/// The lines of the files that code comes from, as far as they are there to be read.
+/// The lines of the source files, if they can be read.
 struct Source {
     files: Vec<Option<Vec<String>>>,
-    /// The last line that was shown.
+    /// The last line shown.
     shown: Option<(usize, u32)>,
 }
 
 impl Source {
     fn of(object: &Object) -> Self {
-        // An object names what it likes, also what waits for somebody to write.
+        // An object may name any path, even a pipe that would block, so read regular files only.
         let lines = |name: &String| {
             let path = Path::new(name);
             let text =
@@ -104,7 +104,7 @@ impl Source {
         Self { files, shown: None }
     }
 
-    /// The line that an instruction comes from, unless it was the last one that was shown.
+    /// Returns the source line of an instruction, unless it is the last line shown.
     fn line(&mut self, object: &Object, at: usize) -> Option<String> {
         let row = object.lines.of(at)?;
         if self.shown.replace((row.file, row.line)) == Some((row.file, row.line)) {
@@ -116,7 +116,7 @@ impl Source {
     }
 }
 
-/// The instructions, with the lines that they come from, functions, and what jumps lead to.
+/// Formats the instructions with source lines, functions and jump targets.
 fn listing(object: &Object) -> String {
     let mut text = String::new();
     let mut source = Source::of(object);

@@ -27,7 +27,7 @@ use crate::cli::{P4Command, P4Program};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted};
 
-/// The largest object, and the largest p4info and file of entries.
+/// Maximum size of an object, a P4Info and a file of entries, in bytes.
 const LARGEST: u64 = 64 << 20;
 
 pub(crate) fn run(command: P4Command, output: &Output) -> Done {
@@ -48,7 +48,7 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
 }
 
 fn check(program: &P4Program, output: &Output) -> Done {
-    // What the language has and eBPF has not is wrong as well, and ids that contradict each other.
+    // Also report features of the language that eBPF lacks, and conflicting ids.
     let (checked, _) = compiled(program, output)?;
     control_plane(&checked, program)?;
     let made = checked.program.elaborate().map_err(Failure::usage)?;
@@ -64,7 +64,7 @@ fn check(program: &P4Program, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A program without errors. Warnings are told to people at once.
+/// Parses and checks a program. Prints warnings at once, unless the output is JSON.
 fn checked(program: &P4Program, output: &Output) -> Result<Checked, Failure> {
     let file = &program.file;
     let text = crate::input::read(file, "program", MAX_BYTES as u64)?;
@@ -74,7 +74,7 @@ fn checked(program: &P4Program, output: &Output) -> Result<Checked, Failure> {
     Ok(checked)
 }
 
-/// Tells people what is said of a program; a failure if it has errors.
+/// Prints the diagnostics of a program; fails if there are errors.
 fn tell(
     file: &Path,
     diagnostics: &Diagnostics,
@@ -96,7 +96,7 @@ fn tell(
     Err(failure.with_details(json!({ "diagnostics": all_as_json(diagnostics, sources) })))
 }
 
-/// A program without errors, and its code.
+/// Checks and compiles a program.
 fn compiled(program: &P4Program, output: &Output) -> Result<(Checked, Compiled), Failure> {
     let checked = checked(program, output)?;
     match p4::ebpf::compile(&checked.program, &checked.sources) {
@@ -139,7 +139,7 @@ fn as_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
     })
 }
 
-/// Included files: beside the file that includes them, then in the folders of `--include`.
+/// Included files: searched next to the including file, then in the folders of `--include`.
 struct Folders<'f> {
     folders: &'f [PathBuf],
     defines: &'f [(String, String)],
@@ -173,11 +173,11 @@ fn info(program: &P4Program, binary: bool, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a control plane knows of a program.
+/// Returns the P4Info of a program.
 fn control_plane(checked: &Checked, program: &P4Program) -> Result<p4info::v1::P4Info, Failure> {
     let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", program.file.display()));
     let info = p4info::info(&checked.program).map_err(|why| wrong(why.to_string()))?;
-    // What P4Runtime would refuse of it is said before it is asked.
+    // Report at once the errors for which P4Runtime would reject it later.
     p4runtime::Pipeline::new(&info).map_err(|why| wrong(why.to_string()))?;
     Ok(info)
 }

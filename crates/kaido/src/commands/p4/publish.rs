@@ -1,4 +1,4 @@
-//! `kaido p4 publish`: what a VM says of itself.
+//! `kaido p4 publish`: publishes the state of a VM.
 
 use std::process::ExitCode;
 

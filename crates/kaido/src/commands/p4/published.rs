@@ -1,4 +1,4 @@
-//! `kaido p4 published`: what a VM says of itself, as the host sees it.
+//! `kaido p4 published`: shows the published state of a VM, as the host sees it.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,11 +12,11 @@ use crate::failure::{Done, Failure};
 use crate::output::{CLEAR, Output, table};
 use crate::runtime::{block_on, nobody_watches};
 
-/// How long a heartbeat is waited for: without one nobody knows how old values are.
+/// Timeout for a heartbeat: without one, the age of the values is unknown.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The time between two looks.
+/// Interval between two reads.
 const LOOK: Duration = Duration::from_millis(20);
-/// The time between two tables of `--live`.
+/// Interval between two tables of `--live`.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(file: &Path, live: bool, output: &Output) -> Done {
@@ -58,7 +58,7 @@ fn told(file: &Path, why: &ReadError) -> Failure {
     Failure::usage(anyhow!("{}: {why}", file.display()))
 }
 
-/// A publication that is looked at again and again.
+/// A publication that is read repeatedly.
 struct Watched {
     reader: Reader,
     ages: Ages,
@@ -66,7 +66,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Looks; what is just being written is left as it was.
+    /// Reads the publication. Keeps the previous one if the writer is in the middle of an update.
     fn look(&mut self) -> Result<(), ReadError> {
         match self.reader.read() {
             Ok(said) => {
@@ -99,7 +99,7 @@ impl Watched {
             .iter()
             .map(|entry| {
                 let aged = self.ages.of(said, &entry.name);
-                // Of a writer that nobody has heard, ages mean nothing.
+                // Without a heartbeat of the writer, ages are meaningless.
                 let age = aged.filter(|_| self.is_alive()).map(|one| one.age_ns(now));
                 json!({
                     "key": entry.name,

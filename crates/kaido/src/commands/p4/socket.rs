@@ -1,4 +1,5 @@
-//! Where P4Runtime is served and found: a Unix socket of this user's, or TCP whose clients are known.
+//! Addresses of P4Runtime, for the server and the client: a Unix socket of this user, or TCP with
+//! known clients.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use tokio::net::TcpListener;
 use crate::cli::{P4Device, P4Run, P4Tls, Served};
 use crate::failure::Failure;
 
-/// A socket that is served on, by the name that clients give.
+/// A listening socket, with the address that clients use.
 pub(super) struct Serving {
     pub(super) listener: Listener,
     pub(super) address: String,
@@ -21,17 +22,17 @@ pub(super) struct Serving {
     pub(super) _socket: Option<Socket>,
 }
 
-/// A Unix socket's file, removed when this is dropped.
+/// The file of a Unix socket, removed on drop.
 pub(super) struct Socket(PathBuf);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // One that stays is replaced by the next command.
+        // The next command replaces a leftover file.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// The socket of a device, where nothing else is said: in the run folder, or in this user's own.
+/// Returns the default socket of a device: in the run folder, or in this user's own.
 fn of_device(device: u64) -> Result<PathBuf, Failure> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let is_root = nix::unistd::geteuid().is_root();
@@ -42,13 +43,13 @@ fn of_device(device: u64) -> Result<PathBuf, Failure> {
     Ok(folder.join("p4").join(format!("device-{device}.sock")))
 }
 
-/// This side's files, if TLS is asked for.
+/// Returns the TLS files of this side, if TLS is requested.
 fn files(tls: &P4Tls) -> Option<Files> {
     let (certificate, key) = (tls.tls_cert.clone()?, tls.tls_key.clone()?);
     Some(Files { certificate, key, authority: tls.tls_ca.clone()? })
 }
 
-/// Fails for TCP whose other side is not known, unless it is asked for on a loopback address.
+/// Fails for TCP without an authenticated peer, unless it is requested on a loopback address.
 fn insecure(address: SocketAddr, is_allowed: bool) -> Result<(), Failure> {
     if !is_allowed {
         return Err(Failure::usage(anyhow!(
@@ -66,7 +67,8 @@ fn insecure(address: SocketAddr, is_allowed: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Listens for control planes, unless nothing is to be served. Call it in a tokio runtime.
+/// Listens for control planes, unless P4Runtime is not to be served. Must be called in a tokio
+/// runtime.
 pub(super) async fn listen(options: &P4Run) -> Result<Option<Serving>, Failure> {
     let tls = files(&options.tls);
     let address = match &options.p4runtime {
@@ -115,7 +117,7 @@ fn unix(path: &Path) -> Result<Serving, Failure> {
     Ok(Serving { listener, address, _socket: Some(Socket(path.to_owned())) })
 }
 
-/// Removes a socket on which nothing listens any more.
+/// Removes a socket without a listener.
 fn remove_dead(path: &Path) -> anyhow::Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
@@ -130,7 +132,7 @@ fn remove_dead(path: &Path) -> anyhow::Result<()> {
     Ok(fs::remove_file(path)?)
 }
 
-/// The address of a device, and its name in messages.
+/// Returns the address of a device, and its name for messages.
 pub(super) fn find(to: &P4Device) -> Result<(Address, String), Failure> {
     let unix = |path: PathBuf| {
         let shown = format!("unix:{}", path.display());
@@ -161,7 +163,7 @@ pub(super) fn find(to: &P4Device) -> Result<(Address, String), Failure> {
     Ok((Address::Insecure(address), shown))
 }
 
-/// The path of a Unix socket, of text that names one: `unix:PATH`, or a path with a slash.
+/// Returns the path if the text names a Unix socket: `unix:PATH`, or a path with a slash.
 pub(crate) fn socket(text: &str) -> Option<PathBuf> {
     match text.strip_prefix("unix:") {
         Some(path) => Some(path.into()),

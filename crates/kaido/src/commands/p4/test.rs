@@ -1,4 +1,4 @@
-//! `kaido p4 test`: a program's code, on packets of a test.
+//! `kaido p4 test`: runs a program's code on the packets of a test.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,15 +13,15 @@ use crate::cli::P4Program;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted};
 
-/// The largest file of tests.
+/// Maximum size of a test file, in bytes.
 const LARGEST_TEST: u64 = 64 << 20;
 
-/// A test, and what became of it.
+/// A test and its result.
 struct Tried<'t> {
     file: &'t Path,
     lines: usize,
     failures: Vec<Failed>,
-    /// Lines whose packets the program never has done with.
+    /// Lines with packets that the program processes endlessly.
     endless: Vec<usize>,
 }
 
@@ -40,8 +40,8 @@ fn no_end() -> String {
     )
 }
 
-/// Why a program and its code differ, if they do. Behind a packet which the program never has done with,
-/// they need not have the same state: nothing is compared there.
+/// Returns the difference between a program and its code, if there is one. After a packet that the
+/// program processes endlessly, their states may differ, so later lines are not compared.
 fn difference(code: &[Failed], program: &[Failed], endless: &[usize]) -> Option<Failed> {
     let is_before = |line: usize| endless.iter().all(|one| (1..*one).contains(&line));
     let before = |all: &[Failed]| -> Vec<Failed> {
@@ -69,7 +69,7 @@ pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Do
         let text = crate::input::read(file, "test", LARGEST_TEST)?;
         let lines = p4::stf::parse(&text)
             .map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?;
-        // Each test has a program that has seen nothing yet.
+        // Each test starts with a program without state.
         let made = p4::ebpf::made(&checked.program).map_err(Failure::usage)?;
         let mut tested = Tested::new(&compiled, made, &loaded).map_err(Failure::failed)?;
         let mut failures = p4::stf::run(&checked.program, &mut tested, &lines);

@@ -1,4 +1,4 @@
-//! The file of results that continuous integration reads.
+//! The result file for continuous integration.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,14 +12,14 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use crate::failure::Failure;
 use crate::target::Target;
 
-/// Where the results go. What is there stays until there are new ones, whole.
+/// The output file. An existing file is kept until the new results replace it as a whole.
 pub(super) struct Junit {
     path: PathBuf,
     target: Target,
 }
 
 impl Junit {
-    /// Refuses what cannot be written, and changes nothing.
+    /// Fails if the file cannot be written, without changing anything.
     pub(super) fn to(path: &Path) -> Result<Self, Failure> {
         let target = Target::of(path).with_context(|| cannot(path)).map_err(Failure::failed)?;
         Ok(Self { path: path.into(), target })
@@ -59,7 +59,7 @@ fn report(lab: &str, outcomes: &[Outcome]) -> Report {
     report
 }
 
-/// A name that no other test has: readers take two of one name for the same one.
+/// Returns a unique name: readers merge tests with the same name.
 fn name(outcome: &Outcome, names: &mut HashMap<String, usize>) -> String {
     let name = format!("{}: {}", outcome.test, outcome.expected);
     let count = names.entry(name.clone()).or_default();

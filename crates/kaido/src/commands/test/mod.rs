@@ -17,7 +17,7 @@ use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
 
-/// Runs the tests of a lab that is up, or of a file, whose lab is brought up if it is not.
+/// Runs the tests of a lab that is up, or of a file; brings up the lab of the file if necessary.
 pub(crate) fn run(
     labs: &Labs,
     what: Option<&str>,
@@ -26,7 +26,7 @@ pub(crate) fn run(
     output: &Output,
 ) -> Done {
     let cancel = Cancel::default();
-    // What cannot be written is told before anything is done.
+    // Report an unwritable file before anything else is done.
     let junit = junit.map(Junit::to).transpose()?;
     let (name, outcomes) = match what {
         Some(file) if Path::new(file).is_file() => {
@@ -72,7 +72,7 @@ fn of_file(
     }
     check(&tests, &file.display().to_string())?;
     let files = recordings.into_texts();
-    // A killed one leaves no lab that `gc` takes for a user's.
+    // `owned` lets `gc` remove the lab if this command is killed.
     let program = Some(program()?);
     let options = Options { program, limit, files, owned: true, ..Options::default() };
     let path: PathBuf = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
@@ -89,7 +89,7 @@ fn of_file(
     Ok((name, done?))
 }
 
-/// Whether there is something to test, and to test with.
+/// Checks that there are tests, and that the tools for them are installed.
 fn check(tests: &[Test], whose: &str) -> Result<(), Failure> {
     if tests.is_empty() {
         return Err(Failure::usage(anyhow!("{whose} has no `tests:`")));

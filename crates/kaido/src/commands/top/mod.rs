@@ -1,4 +1,4 @@
-//! `kaido lab top`: what links do now, beside what they were told to do.
+//! `kaido lab top`: shows the measured behaviour of links next to their settings.
 
 mod reading;
 mod row;
@@ -16,7 +16,7 @@ use crate::runtime::cancellable;
 use reading::Reading;
 use row::{HEADER, Row};
 
-/// How often somebody looks whether it is to end.
+/// Interval for checking for cancellation.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) -> Done {
@@ -30,7 +30,7 @@ pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) ->
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// What the links do in an interval.
+/// Prints the behaviour of the links in an interval.
 #[allow(clippy::disallowed_methods, reason = "an interval is what is measured")]
 fn print(lab: &Lab, interval: Duration, cancel: &Cancel, output: &Output) -> Result<(), Failure> {
     let before = Reading::of(lab)?;

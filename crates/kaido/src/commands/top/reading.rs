@@ -1,4 +1,4 @@
-//! What has been counted of every link, at one moment.
+//! A snapshot of the counters of every link.
 
 use api::{Presence, v1};
 use lab::Lab;
@@ -8,7 +8,7 @@ use crate::commands::links;
 use crate::failure::Failure;
 use crate::runtime::block_on;
 
-/// Which direction of which link.
+/// The name of a direction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Name {
     pub(super) link: String,
@@ -17,7 +17,7 @@ pub(super) struct Name {
     pub(super) to: String,
 }
 
-/// A direction at one moment.
+/// A snapshot of a direction.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Count {
     pub(super) name: Name,
@@ -27,16 +27,16 @@ pub(super) struct Count {
     pub(super) arrived: u64,
     pub(super) arrived_bytes: u64,
     pub(super) waiting_bytes: u64,
-    /// By cause.
+    /// Packets by cause.
     pub(super) dropped: Vec<(String, u64)>,
     pub(super) emulated: Option<Emulated>,
-    /// What was told to netem, which counts nothing of it.
+    /// The settings given to netem, which does not count their effects.
     pub(super) netem: Option<lab::Told>,
-    /// Why nothing of it is known.
+    /// The reason if nothing is known about the direction.
     pub(super) unknown: Option<&'static str>,
 }
 
-/// What only the emulator knows.
+/// Values that only the emulator knows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Emulated {
     pub(super) received: u64,
@@ -44,11 +44,11 @@ pub(super) struct Emulated {
     pub(super) loss: f64,
     pub(super) delayed_s: f64,
     pub(super) waiting: u64,
-    /// Where its packets go out, and nobody else's.
+    /// Lateness at the output, if only this direction's packets leave there.
     pub(super) lateness: Option<v1::Lateness>,
 }
 
-/// Everything, in the file's order: emulated links first.
+/// All directions in the file's order, emulated links first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reading(pub(super) Vec<Count>);
 
@@ -71,7 +71,7 @@ impl Reading {
     }
 }
 
-/// The emulated links without their emulator.
+/// Returns the emulated links without the data of their emulator.
 fn unknown(topology: &Topology, why: &'static str) -> Vec<Count> {
     let mut counts = Vec::new();
     for segment in topology.segments.iter().filter(|segment| topology.is_emulated(segment)) {

@@ -1,4 +1,4 @@
-//! What a direction does, between two readings.
+//! The behaviour of a direction between two snapshots.
 
 use api::v1;
 use model::Bandwidth;
@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::reading::{Count, Emulated, Name, Reading};
 
-/// The columns: what it was told, and what was measured behind that.
+/// Column names: each setting, followed by the measured value.
 pub(super) const HEADER: [&str; 13] = [
     "LINK", "FROM", "DELAY", "(IS)", "LATE", "WORST", "LOSS", "(IS)", "RATE", "(IS)", "PKT/S",
     "QUEUE", "DROPPED",
 ];
-/// Columns of text; the others are numbers.
+/// Text columns; the others are numbers.
 pub(super) const TEXT: [usize; 3] = [0, 1, 12];
 
 /// A direction.
@@ -31,16 +31,16 @@ pub(super) struct Row {
     packets_per_s: Option<f64>,
     waiting: Option<u64>,
     waiting_bytes: Option<u64>,
-    /// Since the reading before.
+    /// Drops since the previous snapshot.
     dropped: Vec<(String, u64)>,
-    /// Why nothing of it is known.
+    /// The reason if nothing is known about the direction.
     unknown: Option<&'static str>,
 }
 
 impl Row {
-    /// Those of the second reading that are in the first, too.
+    /// Returns the directions that are in both snapshots.
     pub(super) fn between(before: &Reading, now: &Reading) -> Vec<Self> {
-        // The same lab has the same links at the same places, unless an interface is gone.
+        // Directions keep their positions within a lab, unless an interface has been removed.
         let found = |at: usize, now: &Count| {
             let at = before.0.get(at).filter(|before| before.name == now.name);
             at.or_else(|| before.0.iter().find(|before| before.name == now.name))
@@ -50,7 +50,7 @@ impl Row {
     }
 
     fn of(before: &Count, now: &Count) -> Self {
-        // An emulator that was started again has counted nothing before.
+        // The counters of a restarted emulator begin at 0.
         let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         let seconds = now.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -65,7 +65,7 @@ impl Row {
             .collect();
         let lost = dropped.iter().find(|(cause, _)| cause == "loss").map_or(0, |(_, lost)| *lost);
         let is_known = now.unknown.is_none();
-        // Since when, nobody knows.
+        // Without a previous value, the interval of the counts is unknown.
         let is_measured = is_known && before.unknown.is_none();
         let dropped = if is_measured { dropped } else { Vec::new() };
         let rate_measured_bps = per_second(since(now.arrived_bytes, before.arrived_bytes)) * 8.0;
@@ -137,7 +137,7 @@ impl Row {
         })
     }
 
-    /// As [`HEADER`] calls them.
+    /// Formats the cells in the order of [`HEADER`].
     pub(super) fn cells(&self) -> [String; HEADER.len()] {
         let time = |nanos: Option<f64>| nanos.map_or("-".into(), time);
         let part = |part: Option<f64>| part.map_or("-".into(), percent);
@@ -165,12 +165,12 @@ impl Row {
         ]
     }
 
-    /// `down, loss 3`; empty if there are none.
+    /// Formats the problems: `down, loss 3`; empty if there are none.
     fn troubles(&self) -> String {
         if let Some(why) = self.unknown {
             return why.into();
         }
-        // What is lost since the link is down has that as its cause; the word alone says that it is.
+        // Packets lost while the link is down have the cause `down`, which already shows the state.
         let is_down =
             self.is_down && self.dropped.iter().all(|(cause, n)| cause != "down" || *n == 0);
         let down = is_down.then(|| "down".to_owned());
@@ -179,7 +179,7 @@ impl Row {
         down.into_iter().chain(dropped).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether somebody should look.
+    /// Returns true if the direction needs attention.
     pub(super) fn is_in_trouble(&self) -> bool {
         self.is_down
             || self.unknown.is_some()
@@ -187,7 +187,7 @@ impl Row {
     }
 }
 
-/// The mean, and no less than the worst, of what was put out in between.
+/// Returns the mean lateness in the interval, and an upper bound of the worst.
 fn lateness(before: &v1::Lateness, now: &v1::Lateness) -> (Option<f64>, Option<u64>) {
     let old = |step: usize| before.steps.get(step).copied().unwrap_or(0);
     let new = now.steps.iter().enumerate().map(|(step, count)| count.saturating_sub(old(step)));
@@ -195,13 +195,13 @@ fn lateness(before: &v1::Lateness, now: &v1::Lateness) -> (Option<f64>, Option<u
     let count: u64 = steps.iter().sum();
     let Some(worst) = steps.iter().rposition(|count| *count > 0) else { return (None, None) };
     let mean = (now.sum_s - before.sum_s).max(0.0) / count as f64 * 1e9;
-    // The last step has no end but the worst of all.
+    // The last bucket has no upper bound except the overall maximum.
     let is_last = worst + 1 == steps.len();
     let step = if is_last { u64::MAX } else { 1000 << worst };
     (Some(mean), Some(now.max_ns.min(step)))
 }
 
-/// `20.05ms`: what is read at a glance.
+/// Formats a time with a unit for easy reading: `20.05ms`.
 fn time(nanos: f64) -> String {
     let (scaled, unit) = match nanos {
         n if n >= 1e9 => (n / 1e9, "s"),
@@ -217,7 +217,7 @@ fn percent(part: f64) -> String {
     format!("{}%", short(part * 100.0))
 }
 
-/// Two digits behind the point at most, and no zeros there.
+/// Formats a number with up to two decimals, without trailing zeros.
 fn short(number: f64) -> String {
     let text = format!("{number:.2}");
     text.trim_end_matches('0').trim_end_matches('.').into()
@@ -304,7 +304,7 @@ mod tests {
         assert!((mean.unwrap() - 4000.0).abs() < 1.0);
         assert_eq!(max, Some(8000));
         assert_eq!(lateness(&now, &now), (None, None));
-        // None of the steps' ends is worse than the worst.
+        // The bound of a bucket never exceeds the overall maximum.
         let first = v1::Lateness { steps: steps(&[(0, 1)]), sum_s: 3e-7, max_ns: 300 };
         assert_eq!(lateness(&v1::Lateness::default(), &first).1, Some(300));
         let last = v1::Lateness { steps: steps(&[(21, 1)]), sum_s: 3.0, max_ns: 3_000_000_000 };

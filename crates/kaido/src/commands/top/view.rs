@@ -1,4 +1,4 @@
-//! The rows on a terminal, until somebody has seen enough.
+//! The terminal view of the rows, until the user quits.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ use super::reading::Reading;
 use super::row::{HEADER, Row, TEXT};
 use crate::failure::Failure;
 
-/// Less than that shows nothing that is of use.
+/// Minimum terminal size: a smaller one shows nothing useful.
 const SMALLEST: (u16, u16) = (60, 4);
 
 pub(super) fn run(lab: &Lab, interval: Duration, cancel: &Cancel) -> Result<(), Failure> {
     let before = Reading::of(lab)?;
-    // From here on a panic restores the terminal, too.
+    // From here on a panic also restores the terminal.
     let mut terminal = ratatui::try_init().map_err(Failure::failed)?;
     let done = watch(lab, before, interval, cancel, |view| {
         terminal.draw(|frame| view.draw(frame)).map(drop)
@@ -62,20 +62,20 @@ fn watch(
     Ok(())
 }
 
-/// What is on the terminal.
+/// The state of the view.
 struct View {
     title: String,
     interval: Duration,
     rows: Vec<Row>,
-    /// The first row that is shown, and how many there is room for.
+    /// Index of the first visible row; `page` is the number of rows that fit.
     first: usize,
     page: usize,
-    /// How wide columns have been: they do not move with each number.
+    /// Largest width of each column so far, so that columns do not move with each number.
     widths: [u16; HEADER.len()],
 }
 
 impl View {
-    /// Returns whether it is to end.
+    /// Handles an event. Returns true if the user quits.
     fn hears(&mut self, event: &Event) -> bool {
         let Event::Key(KeyEvent { code, modifiers, kind, .. }) = event else { return false };
         if *kind == KeyEventKind::Release {
@@ -84,7 +84,7 @@ impl View {
         let page = self.page.max(1);
         self.first = match code {
             KeyCode::Char('q') | KeyCode::Esc => return true,
-            // On a terminal that hands over every key it is no signal.
+            // In raw mode Ctrl-C is a key, not a signal.
             KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return true,
             KeyCode::Down | KeyCode::Char('j') => self.first + 1,
             KeyCode::Up | KeyCode::Char('k') => self.first.saturating_sub(1),
@@ -107,7 +107,7 @@ impl View {
         let [top, middle, bottom] =
             Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
                 .areas(area);
-        // The table has a header of its own.
+        // Minus the header line of the table.
         self.page = usize::from(middle.height).saturating_sub(1);
         self.first = self.first.min(self.rows.len().saturating_sub(self.page));
         let title = format!("{}, every {} s", self.title, self.interval.as_secs_f64());
@@ -141,7 +141,7 @@ impl View {
             *width = (*width).max(widest as u16);
         }
         let widths = self.widths.iter().enumerate().map(|(column, width)| match column + 1 {
-            // The rest of the line.
+            // The last column takes the rest of the line.
             last if last == HEADER.len() => Constraint::Fill(1),
             _ => Constraint::Length(*width),
         });
@@ -222,7 +222,7 @@ mod tests {
         assert!(last[2].starts_with("a7-b") && last[4].starts_with("a9-b"), "{last:?}");
         press(&mut view, KeyCode::PageUp, KeyModifiers::NONE);
         assert!(screen(&mut view, 120, 6)[2].starts_with("a4-b"));
-        // Where all have room, all are there.
+        // With enough room all rows are visible.
         let all = screen(&mut view, 120, 20);
         assert!(all[2].starts_with("a0-b"), "{all:?}");
         assert_eq!(all[19], "10 directions; q ends it");
@@ -234,7 +234,7 @@ mod tests {
             let said = screen(&mut view(3), width, height);
             assert!(said[0].starts_with("the terminal is too small: 60 x 4 at least"), "{said:?}");
         }
-        // Nothing is too small to be drawn on.
+        // Drawing works at any size.
         screen(&mut view(3), 1, 1);
     }
 

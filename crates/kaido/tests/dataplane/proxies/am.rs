@@ -1,4 +1,4 @@
-//! End.AM: the packet goes with its SRH, and as if to its last segment.
+//! End.AM: the packet keeps its SRH, and has its last segment as its destination.
 
 use std::net::Ipv6Addr;
 
@@ -14,7 +14,7 @@ fn sid(text: &str) -> Ipv6Addr {
     text.parse().unwrap()
 }
 
-/// A packet to the function, then to right, then to an address of right's.
+/// Returns a packet to the function, then to right, then to an address of right.
 fn packet(number: u32) -> Vec<u8> {
     let path = [THERE, NEXT, LAST].map(sid);
     let srh = Srh { tag: number as u16, ..Srh::of_path(protocol::UDP, &path) };
@@ -23,7 +23,7 @@ fn packet(number: u32) -> Vec<u8> {
     outer.around(&srh.around(&udp).unwrap()).unwrap()
 }
 
-/// What right gets of such a packet is as it was, and to its next segment.
+/// Checks that right receives such packets unchanged, at their next segment.
 fn check(bed: &Bed, hops: u8) {
     let count = 500;
     let inside = bed.function.run(|| Tap::open("a")).unwrap();
@@ -57,7 +57,7 @@ fn root_a_packet_is_to_its_last_segment_for_a_bump() {
     let mut bed = Bed::bridged();
     bed.start("  fd00:1::f:0:1111: { behaviour: End.AM, to: f0, back: f1 }\n");
     check(&bed, 0);
-    // Without an SRH there is nothing to give back.
+    // Without an SRH the destination cannot be restored.
     let own = bed.function.run(|| Tap::open("b")).unwrap();
     let received = bed.net.right.run(|| Tap::open("port")).unwrap();
     let ends = ["fd00:a::2", LAST].map(sid);
@@ -83,7 +83,7 @@ fn root_a_packet_is_to_its_last_segment_for_a_router() {
     let mut bed = Bed::routed();
     bed.start("  fd00:1::f:0:1111: { behaviour: End.AM, to: f0, back: f1, via: \"fd00:5::2\" }\n");
     let tap = bed.net.left.run(|| Tap::open("port")).unwrap();
-    // So that no neighbour is asked for meanwhile.
+    // Resolve the neighbour before the test.
     tap.send(&frame(&bed.net, &packet(0)));
     bed.expect_counts(THERE, [1, 1]);
     check(&bed, 1);

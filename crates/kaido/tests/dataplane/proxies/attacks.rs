@@ -1,4 +1,4 @@
-//! What is no packet of the SID's, or does not come back as one, goes nowhere.
+//! Packets that do not belong to the SID, or do not return as its packets, are dropped.
 
 use bpf::srv6::types::limit;
 use testkit::{Random, Tap};
@@ -9,7 +9,7 @@ use super::*;
 use crate::functions::expect;
 use crate::numbered::{Numbered, datagram, receive};
 
-/// Longer than a slot is good for.
+/// Longer than the lifetime of a slot.
 const LATE: Duration = Duration::from_secs(5);
 
 #[test]
@@ -35,7 +35,7 @@ fn root_what_is_no_packet_of_the_sid_is_dropped_and_counted() {
     );
     bed.expect_dropped("last-segment", 1);
     let mut tlv = srh(protocol::IPV4).around(&inner).unwrap();
-    // One of padding, behind the list.
+    // A padding TLV after the list.
     tlv[1] += 1;
     tlv.splice(8 + 2 * 16..8 + 2 * 16, [4, 6, 0, 0, 0, 0, 0, 0]);
     send(protocol::ROUTING, &tlv);
@@ -54,7 +54,7 @@ fn root_what_is_no_packet_of_the_sid_is_dropped_and_counted() {
     let outer = Ipv6::new(source, path[0], protocol::ROUTING);
     packet(Ipv6 { hop_limit: 1, ..outer }, srh(protocol::IPV4), &inner);
     bed.expect_dropped("hop-limit", 1);
-    // To a group, and of another length than its header says.
+    // To a multicast group, and with a length that differs from the header's.
     let ends = ["10.1.0.2", "224.0.0.5"].map(|address| address.parse().unwrap());
     let group = Ipv4::new(ends[0], ends[1], protocol::UDP).around(&udp).unwrap();
     packet(outer, srh(protocol::IPV4), &group);
@@ -65,7 +65,7 @@ fn root_what_is_no_packet_of_the_sid_is_dropped_and_counted() {
     packet(outer, Srh::of_path(protocol::IPV4, &long), &inner);
     bed.expect_dropped("no-headroom", 1);
     assert_eq!(bed.counts(THERE), [0, 0]);
-    // A byte more than the function's interface takes; and all that it takes.
+    // One byte more than the MTU of the function's interface; then exactly the MTU.
     ip(&bed.net.node, &["link set dev f0 mtu 1400"]);
     let sized = |length: usize| {
         let ends = ["10.1.0.2", "10.9.0.1"].map(|address| address.parse().unwrap());
@@ -80,7 +80,7 @@ fn root_what_is_no_packet_of_the_sid_is_dropped_and_counted() {
     assert_eq!(bed.dropped("too-big"), 1);
 }
 
-/// A slot is good until the ring comes round to it again.
+/// A slot is valid until the ring reuses it.
 #[test]
 fn root_a_tag_is_lost_where_a_ring_of_later_ones_has_come() {
     const RING: u32 = limit::LIMIT_PROXIED.0;
@@ -100,13 +100,13 @@ fn root_a_tag_is_lost_where_a_ring_of_later_ones_has_come() {
     bed.expect_counts(THERE, [(RING + 1).into(), 1]);
     b.send(&sent[0]);
     bed.expect_dropped("state-lost", 1);
-    // It is not for its age: the next one's is good.
+    // Age is not the reason: the tag of the next packet is valid.
     b.send(&sent[1]);
     receive(&received, 2);
     assert!(bed.is_quiet(&received));
 }
 
-/// The function is the test: it has what the node sent, and sends what it likes.
+/// The test acts as the function: it has the packets that the node sent, and sends any packet.
 #[test]
 fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
     let mut bed = Bed::new();
@@ -118,10 +118,10 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
     let is_inner = |frame: &Vec<u8>| frame[12..14] == [8, 0];
     let sent = std::iter::from_fn(|| a.next()).find(is_inner).unwrap();
     assert_eq!(sent[14..], datagram(0, 1111));
-    // The wrong way.
+    // In the wrong direction.
     a.send(&sent);
     bed.expect_dropped("state-lost", 1);
-    // Other tags: with one other bit in each byte, and any.
+    // Forged tags: one bit flipped in each byte, and random ones.
     let mut random = Random::seeded();
     let mut lost = 1;
     for byte in 0..6 {
@@ -137,7 +137,7 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
         b.send(&forged);
         lost += 1;
     }
-    // Another family than the packet had; and what has no tag at all.
+    // Another family than that of the packet; and a frame without a tag.
     let ends = ["fd00:a::2", "fd00:9::1"].map(|address| address.parse().unwrap());
     let udp = Udp::new(1, 1).around(&[]).unwrap();
     let mut other = sent[..12].to_vec();
@@ -145,17 +145,17 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
     other.extend(Ipv6::new(ends[0], ends[1], protocol::UDP).around(&udp).unwrap());
     b.send(&other);
     bed.expect_dropped("state-lost", lost + 1);
-    // With a tag that says no more than a priority, it is no other interface's.
+    // A priority tag (VLAN 0) does not make it another interface's frame.
     let mut tagged = other.clone();
     tagged.splice(12..12, [0x81, 0, 0xa0, 0]);
     b.send(&tagged);
     bed.expect_dropped("state-lost", lost + 2);
-    // Its length is not its header's.
+    // Its length differs from that in its header.
     let mut short = sent.clone();
     short.truncate(sent.len() - 1);
     b.send(&short);
     bed.expect_dropped("truncated", 1);
-    // From outside a tag is nobody's, on any port.
+    // A tag that arrives from outside is not valid on any port.
     let outside = bed.net.left.run(|| Tap::open("port")).unwrap();
     let from_right = bed.net.right.run(|| Tap::open("port")).unwrap();
     let before = bed.passed("other-station");
@@ -167,11 +167,11 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
         || format!("{:#}", bed.reasons()),
     );
     assert!(bed.is_quiet(&received));
-    // It is good, all the while; what Ethernet pads it with is not the packet's.
+    // Meanwhile the tag is still valid; the padding of Ethernet is not part of the packet.
     b.send(&[&sent[..], &[0; 9]].concat());
     receive(&received, 1);
     assert_eq!(bed.counts(THERE), [1, 1]);
-    // But not for ever.
+    // But not forever.
     pause(LATE);
     b.send(&sent);
     bed.expect_dropped("state-lost", lost + 3);
@@ -196,7 +196,7 @@ fn root_what_a_routing_function_makes_itself_does_not_get_out() {
     bed.function.run(udp).unwrap();
     bed.expect_dropped("state-lost", 300);
     assert!(bed.is_quiet(&received));
-    // Nor to the node itself, and its neighbours are known all the same.
+    // They do not reach the node itself either; neighbour discovery still works.
     assert!(!bed.reaches_node());
     expect(&bed.net, "10.9.0.1", true);
 }

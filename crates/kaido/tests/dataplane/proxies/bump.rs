@@ -1,4 +1,4 @@
-//! End.AD in front of a bump in the wire: each packet gets its own outer header back.
+//! End.AD with a bump in the wire: each packet gets its own outer header back.
 
 use testkit::{Tap, feature};
 
@@ -26,7 +26,7 @@ fn root_each_packet_gets_its_own_header_back_from_a_bump() {
     }
     let [there, back] = bed.counts(BACK);
     assert!(there == back && back >= 9, "{there} {back}");
-    // No bridge has learnt a station for each packet.
+    // The bridge has not learnt a MAC address for each packet.
     let run = || Command::new("bridge").args(["fdb", "show"]).output().unwrap();
     let output = bed.function.run(run).unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -41,7 +41,7 @@ fn root_streams_pass_a_bump_both_ways() {
     bed.expect_streams();
 }
 
-/// One interface with a VLAN for each direction, as an appliance has it that is elsewhere.
+/// One interface with a VLAN for each direction, as for a remote appliance.
 #[test]
 fn root_vlans_lead_to_a_bump() {
     let mut bed = Bed::new();

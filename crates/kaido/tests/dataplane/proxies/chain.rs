@@ -1,9 +1,9 @@
-//! Segment lists that come to this node more than once.
+//! Segment lists that pass this node more than once.
 
 use super::*;
 use crate::functions::expect;
 
-/// Left's packets to 10.9.0.1 go by these segments.
+/// Sends left's packets to 10.9.0.1 by these segments.
 fn go_by(bed: &Bed, segments: &str) {
     let route = format!(
         "route replace 10.9.0.0/24 encap seg6 mode encap segs {segments} dev port mtu 1500"
@@ -11,13 +11,14 @@ fn go_by(bed: &Bed, segments: &str) {
     ip(&bed.net.left, &[&route]);
 }
 
-/// What the proxies have had and given back, since `before`.
+/// Returns the packets sent to and returned by the proxies since `before`.
 fn counted(bed: &Bed, before: [[u64; 2]; 2]) -> [[u64; 2]; 2] {
     let now = [bed.counts(THERE), bed.counts(BACK)];
     [0, 1].map(|sid| [0, 1].map(|way| now[sid][way] - before[sid][way]))
 }
 
-/// There by both proxies, and back by the second. (A file's lists, such as End.AS's, begin elsewhere.)
+/// Both proxies in one direction, and the second in the other. (The lists of a file, such as those
+/// of End.AS, start elsewhere.)
 #[test]
 fn root_the_next_segment_of_a_proxy_may_be_this_nodes_own() {
     let mut bed = Bed::bridged();

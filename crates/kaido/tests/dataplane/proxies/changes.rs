@@ -1,4 +1,4 @@
-//! Interfaces that come and go, the daemon that does, and the command.
+//! Interfaces that are removed and added, restarts of the daemon, and the command.
 
 use testkit::until;
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::functions::{expect, ping};
 use crate::net::show;
 
-/// The SID's unreachable route, as a routing daemon finds it.
+/// Returns true if the SID has its unreachable route, as a routing daemon sees it.
 fn has_route(bed: &Bed) -> bool {
     show(&bed.net.node, "-6 route show fd00:1::f:0:1111").starts_with("unreachable")
 }
@@ -28,7 +28,7 @@ fn until_action(bed: &Bed, wanted: &str) {
 #[test]
 fn root_an_interface_that_is_gone_drops_and_says_so() {
     let mut bed = Bed::bridged();
-    // By the main table there would be a way.
+    // The main table has a route.
     ip(&bed.net.node, &["route add 10.9.0.0/24 via inet6 fd00:b::2 dev r"]);
     bed.start(BUMP);
     expect(&bed.net, "10.9.0.1", true);
@@ -58,7 +58,7 @@ fn root_an_interface_that_is_gone_drops_and_says_so() {
         || ping(&bed.net, "10.9.0.1").then_some(()),
         || format!("{:#}", bed.reasons()),
     );
-    // Nobody is there to see it: nothing passes all the same.
+    // Without a daemon to notice it, nothing passes either.
     bed.net.kill();
     ip(&bed.net.node, &["link del f1"]);
     assert!(!ping(&bed.net, "10.9.0.1"));

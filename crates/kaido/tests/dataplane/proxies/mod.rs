@@ -1,4 +1,4 @@
-//! Service functions that are no netfilter (End.AS, End.AD, End.AM): a namespace beside the node.
+//! Service functions other than netfilter (End.AS, End.AD, End.AM): a namespace next to the node.
 //!
 //! ```text
 //!             function
@@ -7,7 +7,7 @@
 //!              f0  f1
 //!  left --- l | node | r --- right
 //! ```
-//! What left sends to 10.9.0.1 and to fd00:9::1 goes by fd00:1::f:0:1111, and the answers by
+//! Left's packets to 10.9.0.1 and to fd00:9::1 pass fd00:1::f:0:1111, and the answers pass
 //! fd00:1::f:0:2222.
 
 mod am;
@@ -44,7 +44,7 @@ const BACK: &str = "fd00:1::f:0:2222";
 /// Longer than a packet takes through the kernel.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// What a function does that routes: other sources.
+/// A routing function's rules: it changes the sources.
 const NAT: &str = "table inet nat { chain post { type nat hook postrouting priority srcnat; \
      oifname b ip saddr 10.1.0.2 snat ip to 10.7.0.2; \
      oifname b ip6 saddr fd00:a::2 snat ip6 to fd00:7::2; }; }";
@@ -55,7 +55,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// With a function that is not there yet.
+    /// Creates a bed with a function that is not configured yet.
     fn new() -> Self {
         let net = function_net();
         let function = Namespace::unnamed().unwrap();
@@ -66,7 +66,7 @@ impl Bed {
             }
         };
         function.run(configure).unwrap();
-        // Neighbours are asked for from the first moment.
+        // Skip duplicate address detection, so that neighbours can be resolved at once.
         let at_once = || netlink::sysctl::write("ipv6/conf/default/accept_dad", "0").unwrap();
         function.run(at_once).unwrap();
         net.node.run(at_once).unwrap();
@@ -77,7 +77,7 @@ impl Bed {
                 ip(namespace, &[&format!("link set dev {name} mtu 1700 up")]);
             }
         }
-        // Both ways by the node's SIDs.
+        // Both directions pass the node's SIDs.
         let there = |end| format!("encap seg6 mode encap segs {THERE},{end}");
         let back = |end| format!("encap seg6 mode encap segs {BACK},{end}");
         let (four, six) = (there("fd00:2::d4"), there("fd00:2::d6"));
@@ -100,22 +100,23 @@ impl Bed {
             let to = format!("-6 route replace {to} {six} via fd00:b::1 src fd00:9::1 mtu 1500");
             ip(&net.right, &[&to]);
         }
-        // The outer packets' own way.
+        // The return path of the outer packets.
         ip(&net.right, &["-6 route add fd00:1::/48 via fd00:b::1"]);
-        // What is to nobody there does not come again.
+        // Drop packets to unused addresses there, so that they do not come back.
         ip(&net.right, &["-6 route add blackhole fd00:2::/48"]);
         ip(&net.left, &["-6 route add fd00:1::/48 via fd00:a::1"]);
         Self { net, function }
     }
 
-    /// The function is a bump in the wire: what comes in by one end leaves by the other.
+    /// Creates a bed with a bump in the wire as its function: packets enter at one end and leave at
+    /// the other.
     fn bridged() -> Self {
         let bed = Self::new();
         bed.bridge(["a", "b"]);
         bed
     }
 
-    /// Joins two interfaces of the function.
+    /// Bridges two interfaces of the function.
     fn bridge(&self, ends: [&str; 2]) {
         ip(&self.function, &["link add bridge type bridge", "link set dev bridge up"]);
         for end in ends {
@@ -123,7 +124,7 @@ impl Bed {
         }
     }
 
-    /// The function routes, and changes sources.
+    /// Creates a bed with a function that routes and changes sources.
     fn routed() -> Self {
         let bed = Self::new();
         ip(
@@ -159,7 +160,7 @@ impl Bed {
     }
 
     fn apply(&self, sids: &str) {
-        // One is always there.
+        // One SID always exists.
         self.net.apply(&format!("{HEAD}  fd00:1::e: End\n{sids}"));
     }
 
@@ -167,7 +168,7 @@ impl Bed {
         self.net.show()
     }
 
-    /// What a SID has had and what came back.
+    /// Returns the numbers of packets sent to a SID and returned.
     fn counts(&self, sid: &str) -> [u64; 2] {
         let shown = self.json();
         let sids = shown["sids"].as_array().unwrap();
@@ -176,7 +177,7 @@ impl Bed {
         [&sid["packets"], &sid["returned"]].map(|count| count.as_u64().unwrap())
     }
 
-    /// Waits until a SID has had so many, and so many came back.
+    /// Waits until a SID has these counts of sent and returned packets.
     #[track_caller]
     fn expect_counts(&self, sid: &str, counts: [u64; 2]) {
         until(
@@ -186,12 +187,12 @@ impl Bed {
         );
     }
 
-    /// How many packets were dropped for a reason.
+    /// Returns the number of packets dropped for a reason.
     fn dropped(&self, reason: &str) -> u64 {
         self.counted(reason, "dropped")
     }
 
-    /// How many packets were left to the kernel for a reason.
+    /// Returns the number of packets left to the kernel for a reason.
     fn passed(&self, reason: &str) -> u64 {
         self.counted(reason, "passed")
     }
@@ -203,7 +204,7 @@ impl Bed {
         reason[how].as_u64().unwrap()
     }
 
-    /// Waits until so many have been dropped for a reason.
+    /// Waits until this number of packets has been dropped for a reason.
     #[track_caller]
     fn expect_dropped(&self, reason: &str, count: u64) {
         until(
@@ -219,7 +220,7 @@ impl Bed {
         all.filter(|one| one["passed"] != 0 || one["dropped"] != 0).cloned().collect()
     }
 
-    /// Lets the hosts' ports cut what TCP sends, or not.
+    /// Switches segmentation offload of the hosts' ports on or off.
     fn set_gso(&self, on: bool) {
         for host in [&self.net.left, &self.net.right] {
             host.run(|| {
@@ -232,13 +233,14 @@ impl Bed {
         }
     }
 
-    /// Whether the function reaches the node itself, by the interface back.
+    /// Returns true if the function reaches the node itself, through the return interface.
     fn reaches_node(&self) -> bool {
         let ping = || Command::new("ping").args(["-c1", "-W1", "10.6.0.1"]).output();
         self.function.run(ping).unwrap().unwrap().status.success()
     }
 
-    /// Sends streams from left to right, with and without GSO, which have to arrive as they are.
+    /// Sends streams from left to right, with and without GSO, and checks that they arrive
+    /// unchanged.
     #[track_caller]
     fn expect_streams(&self) {
         let bytes = ((64 << 20) as f64 / slower() / slower()) as usize >> 16 << 16;
@@ -253,10 +255,11 @@ impl Bed {
         }
     }
 
-    /// Whether right has had no datagram, in whatever headers; `tap` has its frames. To be asked once
-    /// all that was sent is counted.
+    /// Returns true if right has received no datagram, in any headers; `tap` has its frames. Must
+    /// be called after all sent packets have been counted.
     fn is_quiet(&self, tap: &Tap) -> bool {
-        // What leaves by the kernel may still be in a veth, where the marker would overtake it.
+        // Packets that leave through the kernel may still be in a veth, where the marker would
+        // overtake them.
         pause(MOMENT.mul_f64(slower()));
         let marker = Marker::new(&self.net);
         marker.send();
@@ -272,7 +275,7 @@ impl Bed {
     }
 }
 
-/// Whether a frame has a datagram of UDP in it, of either family, in whatever headers.
+/// Returns true if a frame contains a UDP datagram of either family, in any headers.
 fn has_datagram(frame: &[u8]) -> bool {
     EthernetPacket::new_checked(frame).is_ok_and(|ethernet| match ethernet.ethertype() {
         ethertype::IPV4 => is_datagram(protocol::IPV4, ethernet.payload()),
@@ -281,7 +284,7 @@ fn has_datagram(frame: &[u8]) -> bool {
     })
 }
 
-/// Whether a header of this protocol is a datagram's, or has one behind it.
+/// Returns true if a header of this protocol is UDP, or is followed by UDP.
 fn is_datagram(header: u8, bytes: &[u8]) -> bool {
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
     let (next, length) = match header {
@@ -324,7 +327,7 @@ fn datagrams_are_seen_in_whatever_headers() {
     assert!(!has((ethertype::IPV4, Vec::new())));
 }
 
-/// The inner or only datagram of a frame of IPv6, with the outer headers.
+/// Returns the inner or only datagram of an IPv6 frame, with the outer headers.
 fn datagram_of(frame: &[u8]) -> Option<(Ipv6, Option<Srh>, Vec<u8>)> {
     let ethernet = EthernetPacket::new_checked(frame).ok()?;
     let outer = Ipv6Packet::new_checked(ethernet.payload()).ok()?;
@@ -344,7 +347,7 @@ fn datagram_of(frame: &[u8]) -> Option<(Ipv6, Option<Srh>, Vec<u8>)> {
     is_data.then_some((header, srh, rest))
 }
 
-/// The link-layer addresses of left's port and the node's.
+/// Returns the MAC addresses of left's port and the node's.
 fn stations(net: &Net) -> [Mac; 2] {
     let mac = |namespace: &Namespace, name: &str| {
         let link = || netlink::Handle::new().unwrap().link(name).unwrap();
@@ -353,7 +356,7 @@ fn stations(net: &Net) -> [Mac; 2] {
     [mac(&net.left, "port"), mac(&net.node, "l")]
 }
 
-/// A frame of IPv6 from left to the node.
+/// Returns an IPv6 frame from left to the node.
 fn frame(net: &Net, packet: &[u8]) -> Vec<u8> {
     let [src, dst] = stations(net);
     let mut frame = Vec::new();
@@ -362,7 +365,7 @@ fn frame(net: &Net, packet: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A datagram that the node forwards as any router.
+/// A datagram that the node forwards like any router.
 struct Marker {
     tap: Tap,
     frame: Vec<u8>,

@@ -1,4 +1,4 @@
-//! End.AD in front of a function that routes and changes addresses.
+//! End.AD with a function that routes and changes addresses.
 
 use testkit::Tap;
 
@@ -13,7 +13,7 @@ pub(super) const ROUTED: &str = "  fd00:1::f:0:1111: { behaviour: End.AD, to: f0
 fn root_each_packet_gets_its_own_header_back_from_nat() {
     let mut bed = Bed::routed();
     bed.start(ROUTED);
-    // So that no neighbour is asked for meanwhile.
+    // Resolve the neighbours before the test.
     expect(&bed.net, "10.9.0.1", true);
     let before = bed.counts(THERE)[0];
     let count = (20_000.0 / slower()) as u32;
@@ -24,7 +24,7 @@ fn root_each_packet_gets_its_own_header_back_from_nat() {
         numbered.send(0..count);
     });
     assert_eq!(bed.counts(THERE), [before + u64::from(count); 2], "{:#}", bed.reasons());
-    // Other addresses, and back.
+    // The addresses are changed, and restored.
     let source = bed.net.right.run(|| Tap::open("port")).unwrap();
     expect(&bed.net, "10.9.0.1", true);
     let is_changed = |frame: Vec<u8>| frame.windows(4).any(|bytes| bytes == [10, 7, 0, 2]);
@@ -40,7 +40,7 @@ fn root_streams_pass_nat_both_ways() {
     bed.expect_streams();
 }
 
-/// The function has one interface, and only a link-local address is known of it.
+/// The function has one interface, of which only a link-local address is known.
 #[test]
 fn root_one_interface_leads_there_and_back() {
     let mut bed = Bed::new();

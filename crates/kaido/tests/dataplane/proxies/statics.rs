@@ -1,4 +1,4 @@
-//! End.AS: what comes back gets the outer header that the file says.
+//! End.AS: returning packets get the outer header that the file gives.
 
 use std::net::Ipv6Addr;
 
@@ -8,7 +8,8 @@ use super::*;
 use crate::functions::expect;
 use crate::numbered::{Numbered, datagram};
 
-/// Both ways by static proxies; `ends` are the last segments, `via` the function's addresses.
+/// Returns static proxies for both directions; `ends` are the last segments, `via` the function's
+/// addresses.
 fn sids(ends: [&str; 2], via: [&str; 2]) -> String {
     let via =
         via.map(|via| if via.is_empty() { String::new() } else { format!(", via: \"{via}\"") });
@@ -32,7 +33,7 @@ fn root_a_bump_and_nat_may_be_behind_a_static_proxy() {
             (["fd00:2::d6", "fd00:4::d6"], "fd00:9::1"),
         ] {
             bed.apply(&sids(ends, via));
-            // The kernel looks for no IPv4 neighbour of a packet of IPv6.
+            // The kernel cannot resolve an IPv4 neighbour for an IPv6 packet.
             let passes = via[0] != "10.5.0.2" || address == "10.9.0.1";
             expect(&bed.net, address, passes);
             if passes {
@@ -69,7 +70,8 @@ fn root_every_packet_leaves_in_the_header_that_the_file_says() {
         assert_eq!(usize::from(outer.payload_len), frame.len() - 14 - 40);
         next += 1;
     }
-    // What the function makes itself leaves likewise: nobody can tell.
+    // Packets that the function itself sends leave in the same way: the node cannot tell them
+    // apart.
     let own = bed.function.run(|| Tap::open("b")).unwrap();
     let ends = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().unwrap());
     let udp = Udp::new(5, 5).around(b"own").unwrap();
@@ -82,7 +84,7 @@ fn root_every_packet_leaves_in_the_header_that_the_file_says() {
     let came = std::iter::from_fn(|| received.next()).find_map(|frame| datagram_of(&frame));
     let (outer, _, inner) = came.unwrap();
     assert_eq!((outer.dst, inner), (path[0], packet));
-    // But for what may pass no further router, and what is no whole header.
+    // Except for packets with an expired hop limit, and for truncated headers.
     let six = |hop_limit| {
         let ends = ["2001:db8::1", "2001:db8::2"].map(|address| address.parse().unwrap());
         let packet = Ipv6 { hop_limit, ..Ipv6::new(ends[0], ends[1], protocol::UDP) };

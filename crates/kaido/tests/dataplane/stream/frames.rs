@@ -1,4 +1,4 @@
-//! What the stream sends, and what each frame may look like when it comes out.
+//! The frames of the stream, and the valid results for each frame.
 
 use std::net::Ipv6Addr;
 
@@ -9,13 +9,13 @@ use super::state::{State, Way};
 
 pub(crate) const NODE_LEFT: Mac = Mac([2, 0, 0, 0, 0, 1]);
 pub(crate) const WORLD_LEFT: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
-/// The outer source of what the node encapsulates.
+/// The outer source of packets that the node encapsulates.
 const SOURCE: &str = "fd00:1::";
-/// Where the world's packets to SIDs come from.
+/// The source of the world's packets to SIDs.
 const WORLD: &str = "fd00:77::1";
 const ETHERNET: usize = 14;
 
-/// What the node does with a kind of frames. The order is the samples'.
+/// The node's processing of a kind of frames, in the order of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// IPv4 of tenant blue, which has one tag.
@@ -46,13 +46,13 @@ impl Kind {
         Self::Imported,
     ];
 
-    /// Those of a state. What is in it does not change: their numbers are in the frames.
+    /// Returns the kinds of a state. The slice must not change: its indexes are in the frames.
     pub(crate) fn of(state: &State) -> &'static [Self] {
-        // Behind those of tenants.
+        // Skip the tenants' kinds.
         if state.plain { &Self::ALL[3..] } else { &Self::ALL }
     }
 
-    /// The SID that such a frame is sent to; none for a tenant's.
+    /// Returns the SID that such a frame is sent to; `None` for a tenant's frame.
     fn sid(self) -> Option<&'static str> {
         Some(match self {
             Self::Blue4 | Self::Green4 | Self::Blue6 => return None,
@@ -65,7 +65,7 @@ impl Kind {
         })
     }
 
-    /// The frame, as it comes in.
+    /// Returns the frame as it is sent.
     pub(crate) fn sample(self) -> Sample {
         let (tags, packet): (&[u16], Vec<u8>) = match self {
             Self::Blue4 => (&[10], inner4(64)),
@@ -87,7 +87,7 @@ impl Kind {
         Sample { frame, flow_at }
     }
 
-    /// A packet on its way through this SID, `left` segments before its end.
+    /// Returns a packet on its path through this SID, with `left` segments left.
     fn outer(self, hop_limit: u8, dst: &str, left: u8) -> Vec<u8> {
         let path = [addr(self.sid().expect("a SID")), addr(NEXT)];
         let srh = Srh { segments_left: left, ..Srh::of_path(protocol::IPV4, &path) };
@@ -95,8 +95,9 @@ impl Kind {
         ipv6(WORLD, addr(dst), protocol::ROUTING, hop_limit, &payload)
     }
 
-    /// What may come out in a state, where the kernel does it in the program's place: packets, where
-    /// the flow's number is in them, and whether an outer header's flow label is free.
+    /// Returns the valid results in a state, from the kernel or from the program: packets, the
+    /// position of the flow's number, and true if the flow label of an outer header may have any
+    /// value.
     fn results(self, state: &State, kernel: bool) -> Vec<(Vec<u8>, Flow)> {
         let list = |tenant: u16, n: u16| segment(state.lists, tenant, n);
         let deep = |length: usize| Flow::At(length - PROOF - 8 - 8, true);
@@ -141,8 +142,8 @@ impl Kind {
             Self::EndB6 => {
                 let inner = self.outer(64, NEXT, 0);
                 let path = [list(4, 0), list(4, 1)];
-                // Reduced (RFC 8986 section 5.2): the first segment is in the address alone. The
-                // kernel has no End.B6.Encaps.Red.
+                // Reduced (RFC 8986 section 5.2): the first segment is only in the destination
+                // address. The kernel has no End.B6.Encaps.Red.
                 let is_whole = kernel || state.plain;
                 let mut srh = Srh::of_path(protocol::IPV6, &path[usize::from(!is_whole)..]);
                 srh.segments_left = 1;
@@ -153,17 +154,18 @@ impl Kind {
         }
     }
 
-    /// Whether its flows are spread over equal paths: what the kernel tells flows apart by
-    /// (addresses, flow label, protocol) is the same for all that come out of End.DT6 and End.DX4.
+    /// Returns true if the flows are spread over equal paths. The fields by which the kernel
+    /// distinguishes flows (addresses, flow label, protocol) are equal in all packets from End.DT6
+    /// and End.DX4.
     pub(crate) fn is_spread(self) -> bool {
         !matches!(self, Self::EndX | Self::EndDt6 | Self::EndDx4)
     }
 
-    /// By which ways it leaves.
+    /// Returns the paths by which it leaves.
     fn ways(self, state: &State) -> Vec<Way> {
         match self {
             Self::EndX => vec![Way::Right],
-            // Of the other family, and in a table that the SID names.
+            // Another family, and a table that the SID names.
             Self::EndDx4 | Self::EndDt6 => state.routes.clone(),
             _ if state.rule => vec![Way::Side],
             _ => state.routes.clone(),
@@ -171,14 +173,14 @@ impl Kind {
     }
 }
 
-/// Where the flow's number is, from the beginning of layer 3; whether there is an outer flow label
-/// of the node's making.
+/// The offset of the flow's number from the start of layer 3, and true if the node writes an outer
+/// flow label.
 #[derive(Clone, Copy)]
 enum Flow {
     At(usize, bool),
 }
 
-/// All that may arrive in a state.
+/// Returns all frames that are valid in a state.
 pub(crate) fn expected(state: &State) -> Vec<Expected> {
     let mut all = Vec::new();
     for (kind, what) in Kind::of(state).iter().enumerate() {
@@ -200,10 +202,10 @@ pub(crate) fn expected(state: &State) -> Vec<Expected> {
     all
 }
 
-/// What follows the SIDs of the stream's own frames.
+/// The segment after the SIDs of the stream's own frames.
 const NEXT: &str = "fd00:2::1";
 
-/// A segment of the lists of a version.
+/// Returns a segment of the lists in a version.
 pub(crate) fn segment(version: u16, list: u16, n: u16) -> Ipv6Addr {
     Ipv6Addr::from([0xfd00, 2, version, list, 0, 0, 0, 0x100 + n])
 }
@@ -228,7 +230,7 @@ fn framed(dst: Mac, src: Mac, tags: &[u16], packet: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A packet to a SID that is its last.
+/// Returns a packet to a SID as its last segment.
 fn last(kind: Kind, next_header: u8, inner: &[u8]) -> Vec<u8> {
     let sid = addr(kind.sid().expect("a SID"));
     let payload = Srh::of_path(next_header, &[sid]).around(inner).unwrap();
@@ -246,7 +248,7 @@ fn ipv6(src: &str, dst: Ipv6Addr, next_header: u8, hop_limit: u8, payload: &[u8]
     Ipv6 { hop_limit, ..Ipv6::new(addr(src), dst, next_header) }.around(payload).unwrap()
 }
 
-/// Room for the proof, behind a word of the tenant's own.
+/// Returns a UDP datagram with room for the proof, after a word of the tenant.
 fn udp() -> Vec<u8> {
     Udp::new(0, 2222).around(&[0x5a; 8 + PROOF]).unwrap()
 }

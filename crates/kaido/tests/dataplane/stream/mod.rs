@@ -1,13 +1,13 @@
-//! A stream of frames through a node whose data plane changes, and judges who know what each may
-//! look like when it comes out:
+//! A stream of frames through a node with a changing data plane, and judges that know the valid
+//! results for each frame:
 //!
 //! ```text
 //!                          +-- r --- right: judge
 //!  generator: left --- l | node |
 //!                          +-- s --- side: judge
 //! ```
-//! The generator gives way to everything else on its processor, so no ring overflows for long; what
-//! one does lose is counted by its interface.
+//! The generator yields to everything else on its processor, so no ring overflows for long; lost
+//! frames are counted by the interface.
 
 pub(crate) mod frames;
 pub(crate) mod state;
@@ -28,16 +28,16 @@ use crate::daemon::Daemon;
 use crate::net::{become_router, ip, slower};
 use state::{LEFT, RIGHT, SIDE, State, WORLD_LEFT, WORLD_RIGHT, WORLD_SIDE};
 
-/// Of each kind, as many flows as the node spreads over its ways.
+/// Flows of each kind: enough to be spread over the node's paths.
 const FLOWS: u32 = 1000;
-/// More than all rings between generator and judge hold: once so many more are sent, nothing that
-/// was sent before is still on its way.
+/// More frames than all rings between generator and judge can hold: once this number has been sent,
+/// no earlier frame is in flight.
 const IN_FLIGHT: u64 = 16_384;
-/// How often as many may be sent until some of each kind arrive.
+/// Maximum number of such rounds until frames of each kind must have arrived.
 const PATIENCE: usize = 50;
-/// What one call sends: beginning and ending one takes the kernel several milliseconds.
+/// Frames per call: starting and ending a call takes the kernel several milliseconds.
 const PORTION: f64 = 131_072.0;
-/// How long anything may take that is waited for.
+/// Timeout of every wait.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stream {
@@ -45,25 +45,25 @@ pub(crate) struct Stream {
     world: Namespace,
     proof: Arc<Proof>,
     generator: Option<JoinHandle<()>>,
-    /// How many frames are to be sent in all.
+    /// Total number of frames to send.
     wanted: Arc<AtomicU64>,
     state: State,
     _judges: Vec<Attached>,
 }
 
-/// Where every frame went.
+/// The fate of all frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) tally: Tally,
-    /// What the program left to the kernel, and dropped; of a plain state what the kernel has sent,
-    /// since with the program its counters go.
+    /// Frames that the program left to the kernel or dropped; for a plain state, frames that the
+    /// kernel has sent, because the counters are removed with the program.
     pub(crate) reasons: u64,
-    /// What interfaces could not take.
+    /// Frames that interfaces could not take.
     pub(crate) overflow: u64,
 }
 
 impl Account {
-    /// The frames of which nobody knows anything.
+    /// Returns the number of frames that are not accounted for.
     pub(crate) fn missing(&self) -> i64 {
         let known = self.tally.delivered + self.reasons + self.overflow;
         self.tally.sent as i64 - known as i64
@@ -71,12 +71,12 @@ impl Account {
 }
 
 impl Stream {
-    /// The node with its daemon in the first state, and nothing sent yet.
+    /// Creates the node with its daemon in the first state; no frame is sent yet.
     pub(crate) fn new() -> Self {
         Self::of(State::first())
     }
 
-    /// The same in another state.
+    /// Does the same with another state.
     pub(crate) fn of(state: State) -> Self {
         let (world, node) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
         connect(&world, &node);
@@ -115,7 +115,7 @@ impl Stream {
         }
     }
 
-    /// Lets the generator send `count` frames more, in the background.
+    /// Lets the generator send `count` more frames in the background.
     pub(crate) fn go_on(&mut self, count: u64) {
         self.wanted.fetch_add(count, Ordering::SeqCst);
         if self.generator.as_ref().is_some_and(|thread| !thread.is_finished()) {
@@ -128,7 +128,7 @@ impl Stream {
             let portion = (PORTION / slower() / slower()) as u32;
             while proof.tally().unwrap().sent < wanted.load(Ordering::SeqCst) {
                 if let Err(error) = proof.generate(portion) {
-                    // What was sent until then is in the tally.
+                    // The tally includes the frames sent until then.
                     let said = format!("{error:?}");
                     assert!(said.contains("Interrupted"), "{said}");
                 }
@@ -136,12 +136,12 @@ impl Stream {
         }));
     }
 
-    /// Whether all has been sent that was to be.
+    /// Returns true if all frames have been sent.
     pub(crate) fn is_over(&self) -> bool {
         self.generator.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Stops the generator, and returns when nothing is on its way any more.
+    /// Stops the generator, and returns when no frame is in flight.
     pub(crate) fn stop(&mut self) -> Account {
         self.wanted.store(0, Ordering::SeqCst);
         if let Some(generator) = self.generator.take() {
@@ -162,14 +162,14 @@ impl Stream {
         before
     }
 
-    /// Leads the node to another state while the stream goes on, and checks what arrives: the old
-    /// and the new during the change, and only the new once the daemon has followed and what was on
-    /// its way has arrived.
+    /// Moves the node to another state while the stream runs, and checks the frames that arrive:
+    /// results of the old or the new state during the change, and only of the new one after the
+    /// daemon has followed and the frames in flight have arrived.
     pub(crate) fn change(&mut self, change: impl Fn(&mut State)) {
         self.changes(&[change]);
     }
 
-    /// The same through several states, without waiting in between.
+    /// Does the same through several states, without waiting in between.
     pub(crate) fn changes<F: Fn(&mut State)>(&mut self, changes: &[F]) {
         let mut old = Vec::new();
         for change in changes {
@@ -193,8 +193,8 @@ impl Stream {
         self.assert_right();
     }
 
-    /// All that the state says arrives, and nothing else. A processor that stands still loses what
-    /// was sent meanwhile, so that something of each kind may arrive later only.
+    /// Asserts that all frames of the state arrive, and no others. A stalled processor loses the
+    /// frames sent meanwhile, so frames of a kind may arrive later.
     pub(crate) fn assert_flowing(&self) {
         let before = self.arrived();
         let mut still = Vec::new();
@@ -209,14 +209,14 @@ impl Stream {
         self.assert_right();
     }
 
-    /// Of which kinds of frames nothing has come since, or nothing by one of their ways.
+    /// Returns the kinds of which no frame has arrived since, or none by one of their paths.
     fn stands_still(&self, before: &[(Expected, u64)]) -> Vec<frames::Kind> {
         let after = self.arrived();
         let judge = usize::from(self.state.alone);
         let mut still = Vec::new();
         for (kind, what) in frames::Kind::of(&self.state).iter().enumerate() {
             let of_kind = |(expected, _): &&(Expected, u64)| {
-                // Beside XDP the kernel has nothing to send, or a packet now and then.
+                // With XDP the kernel has nothing to send, or only a few packets.
                 let mut ways = state::Way::BOTH.iter();
                 let by_it = ways.any(|way| way.judges()[judge] == expected.interface);
                 expected.kind == kind && by_it
@@ -238,22 +238,22 @@ impl Stream {
 
     /// Waits until the daemon has followed the kernel.
     fn settle(&self) {
-        // An order is carried out between two looks at the kernel's events: after the second one
-        // the daemon has seen all that there was before the first.
+        // An order is executed between two polls of the kernel's events: after the second order the
+        // daemon has seen all events from before the first.
         self.daemon.show();
         self.daemon.show();
         let shown = |sid: &str| {
             let shown = self.daemon.show();
             shown["sids"].as_array().unwrap().iter().any(|entry| entry["name"] == sid)
         };
-        // XDP takes it over; without XDP it is the kernel's own.
+        // XDP imports it; without XDP it stays the kernel's own.
         let is_taken = self.state.kernel_sid && !self.state.alone;
         let is_followed = || (shown("fd00:1::f/128") == is_taken).then_some(());
         until(LIMIT, is_followed, || self.daemon.show().to_string());
     }
 
-    /// Waits until so many more have been sent that what was sent before has arrived. Without a
-    /// stream there is nothing on its way.
+    /// Waits until enough frames have been sent that all earlier ones have arrived. Without a
+    /// stream no frame is in flight.
     pub(crate) fn pass(&self) {
         let from = self.proof.tally().unwrap().sent;
         let passed = || {
@@ -263,7 +263,7 @@ impl Stream {
         until(LIMIT, passed, || "the generator sends nothing".into());
     }
 
-    /// No frame was what it must not be.
+    /// Asserts that no frame was wrong.
     pub(crate) fn assert_right(&self) {
         let tally = self.proof.tally().unwrap();
         if tally.wrong > 0 {
@@ -284,7 +284,7 @@ impl Stream {
         }
     }
 
-    /// How many frames have arrived as what the current state says, by expectation.
+    /// Returns the number of frames that have arrived for each expectation of the current state.
     pub(crate) fn arrived(&self) -> Vec<(Expected, u64)> {
         let count = |expected: Expected| {
             let arrived = self.proof.arrived_as(&expected).unwrap();
@@ -320,7 +320,7 @@ impl Drop for Stream {
     }
 }
 
-/// How many frames of XDP the other end of a veth did not take.
+/// Returns the number of frames from XDP that the peer of a veth did not take.
 pub(crate) fn refused(namespace: &Namespace, name: &str) -> u64 {
     let run = || std::process::Command::new("ethtool").args(["-S", name]).output().unwrap();
     let text = String::from_utf8(namespace.run(run).unwrap().stdout).unwrap();
@@ -352,7 +352,7 @@ fn connect(world: &Namespace, node: &Namespace) {
         batch.push("a veth pair", add_veth(&a, &b));
     }
     Handle::new().unwrap().commit(batch).unwrap();
-    // The stream is all that there is.
+    // No other traffic than the stream.
     let silent = || netlink::sysctl::write("ipv6/conf/all/disable_ipv6", "1").unwrap();
     world.run(silent).unwrap();
     for name in ["left", "right", "side"] {
@@ -377,7 +377,7 @@ fn connect(world: &Namespace, node: &Namespace) {
     );
 }
 
-/// Keeps the calling thread on one processor: a queue between two would overflow.
+/// Pins the calling thread to one processor: a queue between two processors would overflow.
 fn pin() {
     let given = std::env::var("KAIDO_PROCESSOR").ok();
     let processor = given.map_or(0, |given| given.parse().expect("KAIDO_PROCESSOR is a number"));

@@ -1,10 +1,10 @@
-//! The state of the stream's node, and the commands that lead from one to another.
+//! The state of the stream's node, and the commands that change it to another one.
 
 use wire::Mac;
 
 use super::frames::segment;
 
-/// Interfaces' indexes in the node and in the world.
+/// Interface indexes in the node and in the world.
 pub(crate) const LEFT: u32 = 10;
 pub(crate) const RIGHT: u32 = 11;
 pub(crate) const SIDE: u32 = 12;
@@ -12,12 +12,12 @@ pub(crate) const WORLD_LEFT: u32 = 20;
 pub(crate) const WORLD_RIGHT: u32 = 21;
 pub(crate) const WORLD_SIDE: u32 = 22;
 
-/// A way out of the node.
+/// A path out of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// By the port `r`.
+    /// The port `r`.
     Right,
-    /// By the port `s`.
+    /// The port `s`.
     Side,
 }
 
@@ -28,7 +28,8 @@ impl Way {
         Mac([2, 0, 0, 0, 0, if self == Self::Right { 2 } else { 3 }])
     }
 
-    /// The interfaces that judge what goes this way: XDP's in the world, the kernel's in the node.
+    /// Returns the interfaces of the judges on this path: XDP's in the world, the kernel's in the
+    /// node.
     pub(crate) fn judges(self) -> [u32; 2] {
         if self == Self::Right { [WORLD_RIGHT, RIGHT] } else { [WORLD_SIDE, SIDE] }
     }
@@ -37,38 +38,38 @@ impl Way {
         if self == Self::Right { "r" } else { "s" }
     }
 
-    /// The next hop, IPv6 and IPv4.
+    /// Returns the next hops, IPv6 and IPv4.
     fn next_hops(self) -> [&'static str; 2] {
         if self == Self::Right { ["fd00:b::2", "10.0.2.2"] } else { ["fd00:c::2", "10.0.3.2"] }
     }
 }
 
-/// What the node is told, by its file and by `ip`.
+/// The configuration of the node, by its file and by `ip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Whether the file has only what the kernel alone can do as well: no tags, no shares.
+    /// True if the file only has features that the kernel alone supports too: no tags, no shares.
     pub(crate) plain: bool,
-    /// Whether the kernel alone forwards; XDP else.
+    /// True if the kernel alone forwards; otherwise XDP forwards.
     pub(crate) alone: bool,
-    /// Which segment lists the policies have.
+    /// Version of the policies' segment lists.
     pub(crate) lists: u16,
-    /// Whether blue has a policy for its IPv4 packets.
+    /// True if blue has a policy for its IPv4 packets.
     pub(crate) prefix: bool,
-    /// Whether there are an End and an End.X.
+    /// True if there are an End and an End.X.
     pub(crate) sids: bool,
-    /// Whether the kernel has an End of its own.
+    /// True if the kernel has an End of its own.
     pub(crate) kernel_sid: bool,
     /// The next hops of the routes to the segments and to the inner destinations.
     pub(crate) routes: Vec<Way>,
-    /// The last bytes of the neighbours' MAC addresses, right and side; none for one that is not
-    /// known.
+    /// The last bytes of the neighbours' MAC addresses, right and side; `None` if a neighbour is
+    /// not known.
     pub(crate) macs: [Option<u8>; 2],
-    /// Whether there is a policy rule, which leads by the side.
+    /// True if there is a policy rule, which selects the side.
     pub(crate) rule: bool,
 }
 
 impl State {
-    /// What the stream begins with.
+    /// Returns the initial state of the stream.
     pub(crate) fn first() -> Self {
         Self {
             plain: false,
@@ -83,12 +84,13 @@ impl State {
         }
     }
 
-    /// The neighbour's address.
+    /// Returns the neighbour's MAC address.
     pub(crate) fn mac(&self, way: Way) -> Option<Mac> {
         self.macs[way as usize].map(|last| Mac([2, 0, 0, 0, 0, last]))
     }
 
-    /// The data plane's file. Tables have as much room as it takes: what leaks fills them.
+    /// Returns the data plane's file. Tables have exactly the room that it needs, so that a leak
+    /// fills them.
     pub(crate) fn file(&self) -> String {
         let list = |list, n| segment(self.lists, list, n);
         let mut text = format!(
@@ -137,7 +139,7 @@ impl State {
         text
     }
 
-    /// The `ip` commands that lead here from `before`.
+    /// Returns the `ip` commands that change `before` to this state.
     pub(crate) fn commands(&self, before: Option<&Self>) -> Vec<String> {
         let mut out = Vec::new();
         for way in Way::BOTH {

@@ -97,7 +97,7 @@ fn a_helper_that_the_machine_lacks_is_told_with_its_place() {
     let checked = crate::check("mine.p4", &text, &Nothing);
     let compiled = compile(&checked.program, &checked.sources).unwrap();
     let why = crate::object::verify(&compiled.object).unwrap_err().to_string();
-    let told = "mine.p4:32:21: there is no helper 77; there are 1 (map_lookup), ";
+    let told = "mine.p4:33:21: there is no helper 77; there are 1 (map_lookup), ";
     assert!(why.contains(told), "{why}");
     // Other machines may have the helper.
     assert_eq!(compiled.object.keys, ["connections", "app.queue/depth"]);

@@ -1,5 +1,5 @@
-//! Tells people when the process of a program ends, comes again, or comes no more, and when its VM does
-//! not publish what it reads.
+//! Reports when the process of a program ends, is restarted or is given up, and when its VM does
+//! not publish the values that it reads.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,21 @@ use p4::vm::Reading;
 use p4runtime::{Health, Plane, Running};
 use sandbox::process::VmFeed;
 
-/// How often it is looked at.
+/// Poll interval.
 const LOOK: Duration = Duration::from_millis(200);
-/// The time between two lines of what the VM does: it may change as often as its tenant likes.
+/// Minimum interval between two messages about the VM: its state may change as often as its tenant
+/// likes.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Looks after the process of the program at work, and says on standard error what becomes of it and of
-/// what its VM publishes; for ever. The first program came from a file.
+/// Monitors the process of the current program, and reports on standard error its state and that of
+/// the VM's publication. Never returns. The first program came from a file.
 pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<VmFeed>, file: &str) {
     let (mut program, mut before) = (plane.program(), plane.health().unwrap_or_default());
     let mut name = file;
     let (mut vm_told, mut vm_told_at) = (None, None::<Instant>);
     loop {
         tokio::time::sleep(LOOK).await;
-        // A table that is being written holds the plane for as long as that takes.
+        // Do not block the runtime: a table write holds the plane's lock for its whole duration.
         let asked = plane.clone();
         let asked = tokio::task::spawn_blocking(move || (asked.program(), asked.health()));
         let Ok((installed, now)) = asked.await else { continue };
@@ -47,7 +48,7 @@ pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<VmFeed>, file:
     }
 }
 
-/// What of its VM a program cannot read now, if anything.
+/// Returns the reason if the program cannot read values of its VM now.
 fn lack(feed: &VmFeed, keys: &[String]) -> Option<String> {
     if keys.is_empty() {
         return None;
@@ -71,7 +72,7 @@ fn lack(feed: &VmFeed, keys: &[String]) -> Option<String> {
     Some(format!("{file}: {why}; not fresh: {}", stale.join(", ")))
 }
 
-/// What is new of the VM: each lack once, and its end.
+/// Returns a message about a change of the VM: each reason once, and its end.
 fn vm_news(before: Option<&str>, now: Option<&str>) -> Option<String> {
     match (before, now) {
         (_, Some(lack)) if before != now => Some(lack.to_owned()),
@@ -80,7 +81,7 @@ fn vm_news(before: Option<&str>, now: Option<&str>) -> Option<String> {
     }
 }
 
-/// What is new.
+/// Returns messages about the changes between two health states.
 fn news(before: &Health, now: &Health) -> Vec<String> {
     let mut lines = Vec::new();
     let why = now.last_failure.as_deref().unwrap_or("its process has ended");
@@ -100,7 +101,8 @@ fn news(before: &Health, now: &Health) -> Vec<String> {
         Some(process) if has_failed => {
             lines.push(format!("{why}; process {process} runs it now: it {again}"));
         }
-        // One that came where none had failed is a control plane's, which knows.
+        // A process that starts without a preceding failure is a control plane's, which knows of
+        // it.
         Some(process) if before.process.is_none() && now.failures > 0 => {
             lines.push(format!("process {process} runs it now: it {again}"));
         }
@@ -142,7 +144,7 @@ mod tests {
             (&again, &twice, "the process ended: signal: 9; process 9 runs it now"),
             (&twice, &evicted, "the process ended: signal: 9; that was once too often"),
             (&evicted, &evicted, ""),
-            // Another program, which a control plane has set.
+            // Another program, set by a control plane.
             (&evicted, &well, ""),
         ] {
             let lines = news(before, now).join("\n");

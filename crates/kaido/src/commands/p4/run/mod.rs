@@ -1,4 +1,4 @@
-//! `kaido p4 run`: a program at work, with P4Runtime beside it.
+//! `kaido p4 run`: runs a program and serves P4Runtime.
 
 mod health;
 mod packets;
@@ -39,14 +39,14 @@ pub(super) fn run(options: &P4Run, output: &Output) -> Done {
     serve(processes(options, vm.clone())?, loaded, vm, packets, options, output)
 }
 
-/// How often what a VM publishes is read.
+/// Interval for reading the VM's publication.
 const READ_VM: Duration = Duration::from_millis(10);
-/// How long a VM's heartbeat is waited for before packets come: until then nothing is fresh.
+/// Time to wait for a VM's heartbeat before packets run: until then no value is fresh.
 const HEAR_VM: Duration = Duration::from_secs(1);
 
-/// Where a program's VM publishes what it reads.
+/// Opens the publication of the VM that the program reads from.
 fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<VmFeed>, Failure> {
-    // What is wrong with an object is said where it is loaded.
+    // Errors of the object are reported when it is loaded.
     let keys = p4::object::read(program).map(|object| object.keys).unwrap_or_default();
     let Some(file) = &options.vm_info else {
         if keys.is_empty() {
@@ -61,7 +61,7 @@ fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<Vm
     };
     let vm = VmFeed::watch(file, READ_VM);
     let is_silent = !keys.is_empty() && !vm.listen(HEAR_VM);
-    // Without a capture it is looked after, and told, as long as the program runs.
+    // Without a capture, `health::watch` reports it as long as the program runs.
     if is_silent && options.pcap.is_some() && !output.is_json() {
         let why = vm.status().why.unwrap_or_else(|| "there is no sign of life".to_owned());
         let said = format!("{}: {why}; nothing is fresh until there is", file.display());
@@ -70,7 +70,7 @@ fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<Vm
     Ok(Some(vm))
 }
 
-/// A program with what its tables have from the start.
+/// A program with its initial table entries.
 struct Loaded {
     program: Vec<u8>,
     info: P4Info,
@@ -78,8 +78,8 @@ struct Loaded {
     updates: Vec<Update>,
 }
 
-/// A process of its own for each program. Nobody waits long for packets here, and what a busy machine
-/// does late is no fault of the program's.
+/// Creates the launcher of a separate process for each program. The deadline is generous: packets
+/// are not urgent here, and a busy machine must not count as a fault of the program.
 fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> {
     let myself = Launcher::myself(["sandbox"]).context("the command cannot start itself");
     let launcher = myself.map_err(Failure::failed)?;
@@ -89,8 +89,8 @@ fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> 
     Ok(Processes { launcher, config, vm })
 }
 
-/// Ends the program when it is dropped: the device's own thread has it as well, and may outlive this
-/// command's last line by less than it takes to remove a control group.
+/// Ends the program on drop: the device's thread holds it too, and may run past this command's last
+/// line for the time that it takes to remove a control group.
 struct Ending<R: Running>(Plane<R>);
 
 impl<R: Running> Drop for Ending<R> {
@@ -120,7 +120,7 @@ fn serve(
         let name = options.program.file.display().to_string();
         let begun = service.begin(options.device_id, config, updates).await;
         begun.map_err(|why| Failure::usage(anyhow!("{name}: {why}")))?;
-        // Before packets run: a port that is taken is told at once.
+        // Before packets run, so that a port in use is reported at once.
         let serving = super::socket::listen(options).await?;
         said::lacks(&plane, output);
         if options.pcap.is_some() {
@@ -130,7 +130,8 @@ fn serve(
             return said::ended(&plane, output);
         }
         let address = serving.as_ref().map(|serving| &*serving.address);
-        // Before it is said that it runs: it ends as it should from then on.
+        // Install signal handlers before reporting that it runs: from then on a signal ends it
+        // cleanly.
         let asked_to_end = listen();
         said::begun(&pipeline, &plane, address, options, output)?;
         match serving {
@@ -138,7 +139,7 @@ fn serve(
                 () = asked_to_end => {}
                 () = health::watch(plane.clone(), vm, &name) => {}
             },
-            // Streams stay open as long as clients like: they are not waited for.
+            // Do not wait for open streams: clients may keep them open indefinitely.
             Some(Serving { listener, _socket, .. }) => tokio::select! {
                 done = p4runtime::serve(service, listener, std::future::pending()) => {
                     done.map_err(Failure::failed)?;
@@ -151,7 +152,7 @@ fn serve(
     })?
 }
 
-/// An object and its p4info, of a program or of an object.
+/// Returns the object and P4Info of a program or an object.
 fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failure> {
     let file = &options.program.file;
     let given = options.p4info.as_deref().map(info_of_file).transpose()?;

@@ -1,4 +1,4 @@
-//! Captures through programs.
+//! Runs captures through programs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::cli::P4Run;
 use crate::failure::Failure;
 use crate::target::{self, Target};
 
-/// The largest capture.
+/// Maximum size of a capture, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// The packets of a capture, whichever of the two formats it has.
+/// Reads the packets of a capture in either format.
 pub(super) fn read(file: &Path) -> Result<Vec<Captured>, Failure> {
     let bytes = crate::input::read_bytes(file, "capture", LARGEST)?;
     let contents = match pcap::read(&bytes) {
@@ -30,7 +30,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Captured>, Failure> {
     Ok(contents.map_err(|why| Failure::usage(wrong(why)))?.packets)
 }
 
-/// Runs the program on packets, at the times that they have, and writes what leaves.
+/// Runs the program on packets at their timestamps, and writes the packets that leave.
 pub(super) fn run(
     packets: &[Captured],
     plane: &Plane<impl Running>,

@@ -1,4 +1,4 @@
-//! What is said of a program at work.
+//! Messages about a running program.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::cli::P4Run;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted};
 
-/// Says that it runs, what it has, and where its control plane finds it.
+/// Reports that the program runs, its tables, and the address for its control plane.
 pub(super) fn begun(
     pipeline: &Pipeline,
     plane: &Plane<impl Running>,
@@ -51,7 +51,7 @@ pub(super) fn begun(
     })
 }
 
-/// Warns of a process that is isolated less than usual, which `--isolation reduced` allows.
+/// Warns if the process has less than the usual isolation, which `--isolation reduced` allows.
 pub(super) fn lacks(plane: &Plane<impl Running>, output: &Output) {
     let isolation = plane.health().unwrap_or_default().isolation;
     let lacks = isolation.lacks(Isolation::REQUIRED);
@@ -63,7 +63,7 @@ pub(super) fn lacks(plane: &Plane<impl Running>, output: &Output) {
     }
 }
 
-/// Says what became of packets.
+/// Reports the outcome of the packets.
 pub(super) fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
     let counts = plane.counts();
     let Counts { passed, redirected, dropped, aborted, faults, cloned, to_cpu, lost, .. } = counts;

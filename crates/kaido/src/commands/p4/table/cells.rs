@@ -1,4 +1,4 @@
-//! `kaido p4 counter` and `kaido p4 meter`: what is counted and metered, by index and for entries.
+//! `kaido p4 counter` and `kaido p4 meter`: counters and meters by index and by table entry.
 
 use std::process::ExitCode;
 
@@ -14,21 +14,21 @@ use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::block_on;
 
-/// Which of both.
+/// Counters or meters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Counter,
     Meter,
 }
 
-/// Where counters and meters are: by index, or with a table's entries.
+/// The location of counters and meters: an array with indexes, or a table with one per entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Array(u32),
     Table(u32),
 }
 
-/// A cell, and the numbers in it; none of a meter without rates.
+/// A cell and its numbers; `None` for a meter without rates.
 struct Cell {
     of: String,
     which: String,
@@ -94,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// All places that have one, by their names.
+    /// Returns all places that have cells of this kind, with their names.
     fn places(self, pipeline: &Pipeline) -> Vec<(&str, Place)> {
         let arrays = match self {
             Self::Counter => &pipeline.counters,
@@ -115,7 +115,7 @@ impl Kind {
         found.map_err(|why| usage(&why))
     }
 
-    /// What asks for cells of a place, or says one.
+    /// Builds the entity that reads or names the cells of a place.
     fn entity(self, place: Place, of: &v1::TableEntry, index: Option<i64>) -> Entity {
         let index = index.map(|index| v1::Index { index });
         let table_entry = Some(of.clone());
@@ -136,7 +136,7 @@ impl Kind {
     }
 }
 
-/// What an entity says of a cell.
+/// Converts an entity to a cell.
 fn cell(pipeline: &Pipeline, entity: Entity) -> Option<Cell> {
     let count =
         |data: Option<v1::CounterData>| data.map(|data| vec![data.packet_count, data.byte_count]);
@@ -168,7 +168,7 @@ fn cell(pipeline: &Pipeline, entity: Entity) -> Option<Cell> {
     }
 }
 
-/// All cells of what has this name, or of all of a kind.
+/// Reads all cells of the object with this name, or all cells of this kind.
 async fn cells(device: &P4Device, name: Option<&str>, kind: Kind) -> Result<Vec<Cell>, Failure> {
     let mut client = Client::connect(device).await?;
     let places = match name {
@@ -193,7 +193,7 @@ async fn cells(device: &P4Device, name: Option<&str>, kind: Kind) -> Result<Vec<
 
 fn list(device: &P4Device, name: Option<&str>, kind: Kind, all: bool, output: &Output) -> Done {
     let mut cells = block_on(cells(device, name, kind))??;
-    // What has counted, and what has rates.
+    // Keep counters with a count, and meters with rates.
     let is_used = |cell: &Cell| match (&cell.numbers, kind) {
         (None, _) => false,
         (Some(numbers), Kind::Counter) => numbers.iter().any(|number| *number != 0),

@@ -20,10 +20,10 @@ use tonic::{Code, Status, Streaming};
 use crate::cli::{P4Device, P4Writer};
 use crate::failure::Failure;
 
-/// How long a device may take to answer.
+/// Timeout for an answer of the device.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A device, and what p4info says of its program.
+/// A device, and the P4Info of its program.
 pub(super) struct Client {
     inner: P4RuntimeClient<Channel>,
     device: u64,
@@ -31,18 +31,18 @@ pub(super) struct Client {
     pub(super) info: P4Info,
 }
 
-/// What is wrong with the only update of a batch.
+/// Returns the error of the only update in a batch.
 fn of_update(status: &Status) -> Option<(Code, String)> {
     let details = p4runtime::rpc::Status::decode(status.details()).ok()?;
     let error = details.details.iter().find_map(|any| v1::Error::decode(&*any.value).ok())?;
     Some((Code::from(error.canonical_code), error.message))
 }
 
-/// What a device answers, or that it does not.
+/// Converts the error of a device, or of the connection to it.
 fn failure(status: &Status) -> Failure {
     let whole = || (status.code(), status.message().to_owned());
     let (code, text) = of_update(status).unwrap_or_else(whole);
-    // Only what happens on the way here has a source.
+    // Only errors of the transport have a source.
     let error = match std::error::Error::source(status) {
         Some(_) => anyhow!("the connection to what runs there has ended ({text})"),
         None => anyhow!("{text}"),
@@ -56,7 +56,7 @@ fn failure(status: &Status) -> Failure {
 }
 
 impl Client {
-    /// Connects, and asks what runs there.
+    /// Connects, and reads the P4Info of the running program.
     pub(super) async fn connect(to: &P4Device) -> Result<Self, Failure> {
         let (address, shown) = super::super::socket::find(to)?;
         let nobody = |why: tonic::transport::Error| {
@@ -81,7 +81,8 @@ impl Client {
         Ok(Self { inner, device: to.device_id, pipeline, info })
     }
 
-    /// All entries of a table, or of all tables if `table` is 0; default actions if asked for.
+    /// Reads all entries of a table, or of all tables if `table` is 0; default actions if
+    /// requested.
     pub(super) async fn entries(
         &mut self,
         table: u32,
@@ -96,7 +97,7 @@ impl Client {
         Ok(found.into_iter().filter_map(entry).collect())
     }
 
-    /// All that an entity asks for.
+    /// Reads all entities that match one.
     pub(super) async fn read(&mut self, entity: Entity) -> Result<Vec<Entity>, Failure> {
         let entity = v1::Entity { entity: Some(entity) };
         let (device_id, entities) = (self.device, vec![entity]);
@@ -110,7 +111,7 @@ impl Client {
         Ok(all)
     }
 
-    /// Writes an entity, if nobody else is primary.
+    /// Writes an entity; fails if another client is primary.
     pub(super) async fn write(
         &mut self,
         writer: &P4Writer,
@@ -121,7 +122,7 @@ impl Client {
         self.update(&primary, kind, entity).await.map_err(|status| failure(&status))
     }
 
-    /// Becomes primary, if nobody else is.
+    /// Becomes primary; fails if another client is.
     pub(super) async fn primary(&mut self, writer: &P4Writer) -> Result<Primary, Failure> {
         let id = writer.election_id;
         let election =
@@ -161,7 +162,7 @@ impl Client {
         Ok(Primary { election, out, stream })
     }
 
-    /// Writes an entity, as the primary.
+    /// Writes an entity as the primary.
     pub(super) async fn update(
         &mut self,
         primary: &Primary,
@@ -179,18 +180,18 @@ impl Client {
         self.inner.write(request).await.map(drop)
     }
 
-    /// What is wrong with a single update.
+    /// Returns the error code of a single update.
     pub(super) fn code(status: &Status) -> Code {
         of_update(status).map_or(status.code(), |(code, _)| code)
     }
 
-    /// The same, to be told.
+    /// Converts the error of an update to a message.
     pub(super) fn failure(status: &Status) -> Failure {
         failure(status)
     }
 }
 
-/// The role of the primary: as long as this lives, so does the stream.
+/// The primary role. It lasts as long as the stream, which ends on drop.
 pub(super) struct Primary {
     election: v1::Uint128,
     out: mpsc::Sender<v1::StreamMessageRequest>,
@@ -198,7 +199,7 @@ pub(super) struct Primary {
 }
 
 impl Primary {
-    /// What the device tells next.
+    /// Returns the next message of the device.
     pub(super) async fn next(&mut self) -> Result<stream_message_response::Update, Failure> {
         let over = || Failure::failed(anyhow!("the device ends the stream"));
         loop {
@@ -209,7 +210,7 @@ impl Primary {
         }
     }
 
-    /// Tells the device something. A device that is gone is told by what it does not say.
+    /// Sends a message to the device. Ignores errors: `next` reports a device that has gone.
     pub(super) async fn send(&self, update: stream_message_request::Update) {
         let _ = self.out.send(v1::StreamMessageRequest { update: Some(update) }).await;
     }

@@ -1,4 +1,4 @@
-//! `kaido p4 digest`: what a program tells its control plane.
+//! `kaido p4 digest`: prints the digests of a program.
 
 use std::process::ExitCode;
 
@@ -18,11 +18,11 @@ use crate::failure::{Done, Failure};
 use crate::output::Output;
 use crate::runtime::{block_on, nobody_watches};
 
-/// Values are told after this time at the latest, in nanoseconds.
+/// Maximum delay of a value before it is sent, in nanoseconds.
 const TIMEOUT: i64 = 100_000_000;
-/// The longest list.
+/// Maximum length of a digest list.
 const LONGEST: i32 = 256;
-/// A list that nobody has acknowledged by then may come again.
+/// Timeout for acknowledging a list, in nanoseconds; after it the device may send the list again.
 const ACK_TIMEOUT: i64 = 1_000_000_000;
 
 pub(in super::super) fn run(options: &P4DigestOptions, output: &Output) -> Done {
@@ -45,7 +45,7 @@ pub(in super::super) fn run(options: &P4DigestOptions, output: &Output) -> Done 
         for id in ids {
             match client.update(&primary, Kind::Insert, wanted(id)).await {
                 Ok(()) => mine.push(id),
-                // Whoever has asked for it goes on hearing of it.
+                // Another client has enabled this digest, and keeps it.
                 Err(status) if Client::code(&status) == Code::AlreadyExists => {}
                 Err(status) => return Err(Client::failure(&status)),
             }
@@ -55,7 +55,7 @@ pub(in super::super) fn run(options: &P4DigestOptions, output: &Output) -> Done 
             () = nobody_watches() => Ok(()),
         };
         for id in mine {
-            // Somebody else may be primary by now, and go on with it.
+            // Another client may be primary by now and use the digest, so ignore the error.
             let _ = client.update(&primary, Kind::Delete, wanted(id)).await;
         }
         shown
@@ -74,7 +74,7 @@ fn wanted(digest_id: u32) -> Entity {
     })
 }
 
-/// Prints values as they come, so many or for ever.
+/// Prints values as they arrive, up to `most` or without limit.
 async fn show(
     client: &Client,
     primary: &mut Primary,
@@ -105,7 +105,7 @@ async fn show(
     Ok(())
 }
 
-/// The names of a digest's members, if it is a struct.
+/// Returns the names of a digest's members, if it is a struct.
 fn names(client: &Client, id: u32) -> Vec<String> {
     let is = |one: &&p4info::v1::Digest| one.preamble.as_ref().is_some_and(|one| one.id == id);
     let spec = client
@@ -120,7 +120,7 @@ fn names(client: &Client, id: u32) -> Vec<String> {
     members.into_iter().flatten().map(|member| member.name.clone()).collect()
 }
 
-/// A value, or several with names.
+/// A value, or several values with names.
 enum Shown {
     One(String),
     Several(Vec<(String, Shown)>),

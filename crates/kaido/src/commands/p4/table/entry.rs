@@ -1,4 +1,4 @@
-//! Entries, as people write and read them.
+//! Table entries in the syntax of the command line.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::value;
 
 type Wrong = String;
 
-/// The thing of this name: all of it, or an end of it that no other has.
+/// Returns the object with this name, or the only one with a name that ends with it.
 pub(super) fn named<'a, T>(
     all: impl Iterator<Item = (&'a str, T)>,
     name: &str,
@@ -35,21 +35,21 @@ pub(super) fn named<'a, T>(
     }
 }
 
-/// A table and its id.
+/// Returns a table and its id.
 pub(super) fn table<'p>(pipeline: &'p Pipeline, name: &str) -> Result<(u32, &'p Table), Wrong> {
     let all = pipeline.tables.iter().map(|(id, table)| (&*table.name, (*id, table)));
     named(all, name, "table")
 }
 
-/// Whether a word is a name, and maybe arguments behind it.
+/// Returns true if a word is a name, possibly followed by arguments.
 fn may_be_action(word: &str) -> bool {
     let name = word.split('(').next().unwrap_or_default();
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
     name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// An entry of a table, of words: fields with values, `priority=N` where priorities decide, and an action
-/// if `acts`.
+/// Parses an entry from words: fields with values, `priority=N` for tables with priorities, and an
+/// action if `acts`.
 pub(super) fn entry(
     pipeline: &Pipeline,
     name: &str,
@@ -62,7 +62,7 @@ pub(super) fn entry(
     let mut actions = Vec::new();
     let mut priority = priority;
     for word in words {
-        // A header's validity, as p4info calls it.
+        // The validity of a header, in the spelling of P4Info.
         let word = word.replacen(".isValid()=", ".$valid$=", 1);
         // `set(port=3)` is an action, `port=3` a field.
         match word.split_once('=') {
@@ -115,7 +115,7 @@ pub(super) fn entry(
     Ok(v1::TableEntry { table_id, r#match, action, priority, ..Default::default() })
 }
 
-/// `value/length`: a number, and so many of its bits; nothing if it is no prefix.
+/// Parses `value/length` into a number and a prefix length; `None` if the text is not a prefix.
 fn prefix(field: &Field, text: &str) -> Option<Result<(BigUint, u32), Wrong>> {
     let width = field.width;
     let (address, length) = text.split_once('/')?;
@@ -133,7 +133,7 @@ fn prefix(field: &Field, text: &str) -> Option<Result<(BigUint, u32), Wrong>> {
     Some(parsed())
 }
 
-/// `value&&&mask`, a prefix, or a value of which all bits count.
+/// Parses `value&&&mask`, a prefix, or a value with a full mask.
 fn masked(
     text: &str,
     width: u32,
@@ -154,7 +154,7 @@ fn masked(
     Ok((number, mask))
 }
 
-/// `low..high`, or one value.
+/// Parses `low..high`, or one value.
 fn range(text: &str, width: u32) -> Result<(BigUint, BigUint), Wrong> {
     let (low, high) = text.split_once("..").unwrap_or((text, text));
     let (low, high) = (value::parse(low.trim(), width)?, value::parse(high.trim(), width)?);
@@ -164,7 +164,7 @@ fn range(text: &str, width: u32) -> Result<(BigUint, BigUint), Wrong> {
     Ok((low, high))
 }
 
-/// What a field is compared with; nothing if any value will do.
+/// Parses the match of a field; `None` for a wildcard.
 fn field_match(field: &Field, text: &str) -> Result<Option<v1::FieldMatch>, Wrong> {
     use field_match::FieldMatchType as Message;
     let width = field.width;
@@ -214,7 +214,7 @@ fn field_match(field: &Field, text: &str) -> Result<Option<v1::FieldMatch>, Wron
     Ok(Some(v1::FieldMatch { field_id: field.id, field_match_type: Some(message) }))
 }
 
-/// An action of a table with its arguments: `set(port=3)`, `set(3)`, `drop`.
+/// Parses an action of a table with its arguments: `set(port=3)`, `set(3)`, `drop`.
 pub(super) fn action(
     pipeline: &Pipeline,
     table: &Table,
@@ -266,7 +266,7 @@ pub(super) fn action(
     Ok(v1::TableAction { r#type: Some(table_action::Type::Action(action)) })
 }
 
-/// The fields of an entry that are compared, and with what.
+/// Formats the match fields of an entry as names and values.
 pub(super) fn shown_key(table: &Table, entry: &v1::TableEntry) -> Vec<(String, String)> {
     use field_match::FieldMatchType as Message;
     let one = |matched: &v1::FieldMatch| {
@@ -294,7 +294,7 @@ pub(super) fn shown_key(table: &Table, entry: &v1::TableEntry) -> Vec<(String, S
     entry.r#match.iter().filter_map(one).collect()
 }
 
-/// Which entry it is, in a line.
+/// Formats the key of an entry in one line.
 pub(super) fn shown_which(table: &Table, entry: &v1::TableEntry) -> String {
     if entry.is_default_action {
         return "(default)".to_owned();
@@ -304,7 +304,7 @@ pub(super) fn shown_which(table: &Table, entry: &v1::TableEntry) -> String {
     if key.is_empty() { "(any)".to_owned() } else { key.join(" ") }
 }
 
-/// An entry's action, as it would be written.
+/// Formats the action of an entry in the input syntax.
 pub(super) fn shown_action(pipeline: &Pipeline, entry: &v1::TableEntry) -> String {
     let Some(table_action::Type::Action(call)) =
         entry.action.as_ref().and_then(|action| action.r#type.as_ref())

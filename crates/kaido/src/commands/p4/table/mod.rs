@@ -79,7 +79,7 @@ fn ls(device: &P4Device, name: Option<&str>, output: &Output) -> Done {
             Some(vec![of.name.clone(), priority, key, action])
         };
         let mut rows: Vec<Vec<String>> = entries.iter().chain(&defaults).filter_map(row).collect();
-        // Default actions stand behind the entries of their table.
+        // Default actions follow the entries of their table.
         rows.sort_by(|one, other| one[0].cmp(&other[0]));
         table(&["TABLE", "PRIORITY", "MATCH", "ACTION"], rows)
     })?;
@@ -129,8 +129,8 @@ fn default_entry(
     Ok(v1::TableEntry { table_id, action, is_default_action: true, ..Default::default() })
 }
 
-/// The updates of a file: a line has a table's name, fields with values, `priority=N` if the table has
-/// priorities, and an action; or `default`, the name and an action. `#` begins a comment.
+/// Parses the updates of a file: a line has a table's name, fields with values, `priority=N` if the
+/// table has priorities, and an action; or `default`, the name and an action. `#` begins a comment.
 pub(super) fn updates(pipeline: &Pipeline, text: &str) -> Result<Vec<v1::Update>, String> {
     let mut all = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -156,7 +156,7 @@ pub(super) fn updates(pipeline: &Pipeline, text: &str) -> Result<Vec<v1::Update>
     Ok(all)
 }
 
-/// The words of a line; blanks within brackets are no ends of words.
+/// Splits a line into words; blanks within parentheses do not separate words.
 fn words(line: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut is_inside = false;

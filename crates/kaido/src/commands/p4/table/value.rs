@@ -1,10 +1,10 @@
-//! Values of fields, as people write and read them.
+//! Values of fields in the syntax of the command line.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use num_bigint::BigUint;
 
-/// As many bytes as a width needs.
+/// Returns the number in as many bytes as the width needs.
 pub(super) fn bytes(number: &BigUint, width: u32) -> Vec<u8> {
     let digits = number.to_bytes_be();
     let size = width.div_ceil(8) as usize;
@@ -13,13 +13,13 @@ pub(super) fn bytes(number: &BigUint, width: u32) -> Vec<u8> {
     bytes
 }
 
-/// The first bits ones, the others zeros.
+/// Returns a mask with `length` leading ones.
 pub(super) fn prefix(length: u32, width: u32) -> BigUint {
     let ones = |bits: u32| (BigUint::from(1_u8) << bits) - 1_u8;
     ones(width) - ones(width.saturating_sub(length))
 }
 
-/// A value of so many bits.
+/// Parses a value of `width` bits.
 pub(super) fn parse(text: &str, width: u32) -> Result<BigUint, String> {
     let number =
         number(text, width).ok_or_else(|| format!("`{text}` is no value: {}", expected(width)))?;
@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str, width: u32) -> Result<BigUint, String> {
     Ok(number)
 }
 
-/// Addresses are those of their own width only: another would be a mistake.
+/// Parses a number or an address. An address of another width is an error.
 fn number(text: &str, width: u32) -> Option<BigUint> {
     match text {
         "true" => return Some(BigUint::from(1_u8)),
@@ -49,12 +49,12 @@ fn number(text: &str, width: u32) -> Option<BigUint> {
         Some("0b" | "0B") => (&text[2..], 2),
         _ => (text, 10),
     };
-    // `+1` and `1__2` would be read as well.
+    // Reject `+1` and `1__2`, which BigUint would accept.
     let is_digits = digits.chars().all(|c| c.is_digit(radix)) && !digits.is_empty();
     if is_digits { BigUint::parse_bytes(digits.as_bytes(), radix) } else { None }
 }
 
-/// An address of Ethernet.
+/// Parses an Ethernet address.
 fn hardware(text: &str) -> Option<BigUint> {
     let parts: Vec<&str> = text.split(':').collect();
     let part = |part: &&str| {
@@ -65,7 +65,7 @@ fn hardware(text: &str) -> Option<BigUint> {
     (bytes.len() == 6).then(|| BigUint::from_bytes_be(&bytes))
 }
 
-/// What a value of so many bits is, in words.
+/// Describes the valid values of this width.
 fn expected(width: u32) -> String {
     let bits = if width == 1 { "1 bit".to_owned() } else { format!("{width} bits") };
     let forms = match width {
@@ -84,11 +84,11 @@ fn expected(width: u32) -> String {
     }
 }
 
-/// Names of what has IPv4 addresses, as their last part begins or ends.
+/// Prefixes and suffixes of the last part of a name that suggest an IPv4 address.
 const ADDRESSES: [&str; 9] =
     ["addr", "ip", "src", "dst", "source", "destination", "saddr", "daddr", "hop"];
 
-/// A value of something with this name: addresses as addresses, small numbers as decimals.
+/// Formats the value of a field with this name: addresses as addresses, small numbers as decimals.
 pub(super) fn show(value: &[u8], width: u32, name: &str) -> String {
     let number = BigUint::from_bytes_be(value);
     let last = name.rsplit('.').next().unwrap_or(name).to_lowercase();
