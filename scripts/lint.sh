@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks formatting, lints, layers, schemas, language page and licences. The exit status is the
+# Checks formatting, lints, layers, schemas, generated pages and licences. The exit status is the
 # number of failed steps.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
@@ -15,6 +15,7 @@ step cargo clippy --quiet --workspace --all-targets -- -D warnings
 step cargo xtask layers
 step cargo xtask schema --check
 step cargo xtask language --check
+step cargo xtask benchmarks --check
 # cargo-deny checks the crates of all platforms, but does not fetch them.
 step cargo fetch --quiet --locked
 step cargo deny --offline --log-level error check --hide-inclusion-graph licenses bans sources

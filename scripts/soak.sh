@@ -3,7 +3,7 @@
 # ten million tenant programs, two billion packets through XDP during changes, 100 GB through three
 # service functions, 72 simulated hours of an emulated network, a wide area of BGP, ten repetitions
 # of the moves, and five minutes without a move. A summary is written to docs/soak/, the raw figures
-# to bench/results/.
+# to bench/results/, and from there to docs/benchmarks.md.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -99,4 +99,5 @@ function_chain() {
     section "kaido bench dataplane" bench dataplane
     section "kaido bench p4" bench p4
 } >"$summary"
+as_user cargo xtask benchmarks || exit
 ! grep -q '^## .*: FAILED' "$summary"

@@ -1,7 +1,8 @@
 //! Checks of the workspace: `cargo xtask layers`, `cargo xtask schema [--check]`,
-//! `cargo xtask language [--check]`.
+//! `cargo xtask language [--check]`, `cargo xtask benchmarks [--check]`.
 #![forbid(unsafe_code)]
 
+mod benchmarks;
 mod language;
 mod layers;
 mod prose;
@@ -18,7 +19,10 @@ Usage: cargo xtask COMMAND
   schema           write docs/*.schema.json, and check every file in labs/ against them
   schema --check   the same, but fail instead of writing when the file is out of date
   language         write docs/p4-language.md, from the programs in crates/p4/tests
-  language --check the same, but fail instead of writing when the file is out of date";
+  language --check the same, but fail instead of writing when the file is out of date
+  benchmarks       write the tables of docs/benchmarks.md, from bench/results and bench/targets.yaml
+  benchmarks --check
+                   the same, but fail instead of writing when a table is out of date";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +34,8 @@ fn main() -> ExitCode {
         ["schema", "--check"] => schema::run(root, true),
         ["language"] => language::run(root, false),
         ["language", "--check"] => language::run(root, true),
+        ["benchmarks"] => benchmarks::run(root, false),
+        ["benchmarks", "--check"] => benchmarks::run(root, true),
         ["prose"] => prose::run(root),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
