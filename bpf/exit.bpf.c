@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The way out of a port whose packets wait in a queue: what arrives at the interface that this is
- * attached to (tc ingress) is handed to the port, through its queueing discipline. XDP itself
- * sends past every queue, and so past a rate.
+ * Egress of a port that uses a queueing discipline: redirects packets received on this interface
+ * (tc ingress) to the port through its qdisc. XDP itself bypasses all queues, and therefore any
+ * rate limit.
  */
 #include <linux/bpf.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What the benchmarks load: a generator, a sink, a way to run a program on the same packet again
- * and again, and a plain program to compare with.
+ * Benchmark programs: a generator, a sink, a runner that repeats a program on the same packet, and
+ * a simple program for comparison.
  */
 #include "include/srv6/srh.h"
 
@@ -9,21 +9,22 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Of a template; what is behind it in a frame is never changed. */
+/* Size of a template's head. The rest of a frame is never modified. */
 #define HEAD 142
 
 #define AF_INET6 10
 
 struct template {
 	__u32 length; /* of the whole frame */
-	__u32 head;   /* how much of it is below: 14 and a multiple of 8 */
-	__u32 egress; /* the interface that generate() sends by */
-	__u32 flows;  /* of which each frame is the next one's */
-	__u32 step;   /* by which the 32 bits at `flow_at` are more in each flow */
+	__u32 head;   /* bytes of it given in `bytes`: 14 plus a multiple of 8 */
+	__u32 egress; /* interface that generate() sends on */
+	__u32 flows;  /* number of flows; consecutive frames belong to consecutive flows */
+	__u32 step;   /* increment of the 32 bits at `flow_at` from flow to flow */
 	__u32 flow_at;
-	__u32 checksum_at; /* of an IPv4 header whose destination is what is counted; 0 for none */
+	__u32 checksum_at; /* of an IPv4 header whose destination is the field at `flow_at`; 0
+			    * for none */
 	__u8 bytes[HEAD];
-	__u8 stamped; /* whether the last 8 bytes of a frame are the time when it went */
+	__u8 stamped; /* nonzero if the last 8 bytes of a frame are its transmit time */
 	__u8 pad;
 };
 
@@ -48,7 +49,7 @@ struct {
 	__type(value, __u64);
 } received SEC(".maps");
 
-/* How long stamped frames were on the way, in ns, and how many of them there are. */
+/* Delays of stamped frames in ns, and the number of these frames. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1 << 17);
@@ -70,19 +71,19 @@ struct {
 	__type(value, __u32);
 } position SEC(".maps");
 
-/* The clock of generate_paced(). */
+/* Clock of generate_paced(). */
 struct pace {
-	__u64 interval; /* from group to group: nanoseconds, and PACE_SHIFT bits of their fractions */
-	__u64 group;    /* frames that go at once */
+	__u64 interval; /* between groups, in ns with PACE_SHIFT fractional bits */
+	__u64 group;    /* number of frames sent at once */
 	__u64 sent;
-	__u64 first; /* when the first group went, in ns */
-	__u64 last;  /* when the last one did */
-	__u64 due;   /* when the next one does, since the first: in interval's unit */
+	__u64 first; /* time of the first group, in ns */
+	__u64 last;  /* time of the last group */
+	__u64 due;   /* time of the next group, relative to the first, in the unit of `interval` */
 };
 
 #define PACE_SHIFT 10
 
-/* Looks at the clock while a group waits: a tenth of a second and more. */
+/* Maximum number of clock reads while a group waits: a tenth of a second or more. */
 #define PACE_LONGEST (1 << 22)
 
 struct {
@@ -95,8 +96,9 @@ struct {
 /* The SID of plain_end(). */
 const volatile __u64 plain_sid[2] = {};
 
-/* Copies the template's head over the frame's, in the pieces in which headers are read: a load that
- * straddles two stores waits for both, which no packet from a wire makes it do. */
+/* Copies the template's head over the frame's head, in units of the sizes in which headers are
+ * read: a load that spans two stores would wait for both, which does not happen with packets from a
+ * wire. */
 static __always_inline int write_head(struct xdp_md *ctx, const struct template *from)
 {
 	void *to = (void *)(long)ctx->data;
@@ -118,7 +120,7 @@ static __always_inline int write_head(struct xdp_md *ctx, const struct template 
 	return 0;
 }
 
-/* Makes the frame the next flow's. */
+/* Changes the frame to the next flow. */
 static __always_inline int next_flow(struct xdp_md *ctx, const struct template *from)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -150,7 +152,7 @@ static __always_inline int next_flow(struct xdp_md *ctx, const struct template *
 	return 0;
 }
 
-/* The packet as it was at first, or its next flow's, then the program that is measured. */
+/* Restores the packet, or makes it one of the next flow, then runs the program under test. */
 SEC("xdp.frags")
 int restore(struct xdp_md *ctx)
 {
@@ -171,14 +173,14 @@ int restore(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
-/* What restore() and the tail call cost. */
+/* Measures the cost of restore() and of the tail call. */
 SEC("xdp.frags")
 int nothing(struct xdp_md *ctx)
 {
 	return XDP_PASS;
 }
 
-/* End as one writes it in an afternoon: the kernel's table is asked for each packet. */
+/* A naive End: asks the kernel's routing table for each packet. */
 SEC("xdp.frags")
 int plain_end(struct xdp_md *ctx)
 {
@@ -213,8 +215,8 @@ int plain_end(struct xdp_md *ctx)
 	return bpf_redirect(fib.ifindex, 0);
 }
 
-/* The frames of BPF_F_TEST_XDP_LIVE_FRAMES come back as whoever had them last left them, so each is
- * written afresh. */
+/* The frames of BPF_F_TEST_XDP_LIVE_FRAMES are recycled with the contents that the last user left,
+ * so each one is rewritten. */
 static __always_inline int send_frame(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
@@ -227,7 +229,8 @@ static __always_inline int send_frame(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	if (write_head(ctx, from))
 		return XDP_ABORTED;
-	/* Before what is next: Linux 6.1 does not know the bounds of what is put aside meanwhile. */
+	/* Done before the flow is updated: the Linux 6.1 verifier loses the bounds of spilled
+	 * values. */
 	if (from->stamped) {
 		__u64 now = bpf_ktime_get_ns();
 
@@ -239,28 +242,29 @@ static __always_inline int send_frame(struct xdp_md *ctx)
 	return bpf_redirect(from->egress, 0);
 }
 
-/* Generates as fast as it can. */
+/* Generates at maximum speed. */
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
 	return send_frame(ctx);
 }
 
-/* One group's: until when, and what the clock said last, in ns. */
+/* State of one group's wait: its deadline, and the last clock value, in ns. */
 struct wait {
 	__u64 until;
 	__u64 now;
 };
 
-/* 1 ends the waiting. */
+/* Returns 1 to end the wait. */
 static long is_due(__u32 round, struct wait *wait)
 {
 	wait->now = bpf_ktime_get_ns();
 	return wait->now >= wait->until;
 }
 
-/* Generates at a rate: no group goes before its time. One that is late by a whole interval takes
- * the schedule along: the burst that catches up would fill a ring that the rate would not. */
+/* Generates at a fixed rate: no group is sent before its time. A group that is late by a whole
+ * interval delays the schedule, since a burst that catches up would overflow a ring that the rate
+ * would not. */
 SEC("xdp")
 int generate_paced(struct xdp_md *ctx)
 {
@@ -284,7 +288,7 @@ int generate_paced(struct xdp_md *ctx)
 	return send_frame(ctx);
 }
 
-/* Counts what arrives, and keeps nothing. */
+/* Counts and drops received frames. */
 SEC("xdp.frags")
 int sink(struct xdp_md *ctx)
 {
@@ -296,7 +300,7 @@ int sink(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* Keeps how long a stamped frame was on the way. */
+/* Records the delay of a stamped frame. */
 static __always_inline void take_delay(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
@@ -314,7 +318,7 @@ static __always_inline void take_delay(struct __sk_buff *skb)
 	*count = at + 1;
 }
 
-/* The same for the kernel's packets, which a program in XDP would have copied first. */
+/* The same for skbs, which an XDP program would copy first. */
 SEC("tc")
 int sink_packets(struct __sk_buff *skb)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Counts applications' packets as they leave a headend, before and after they are steered.
+ * Counts the packets of applications as they leave a headend, before and after they are steered.
  *
- * It counts at tc egress and not in netfilter because only there a packet's length is the one
- * that the links' queues see: wire_len includes the headers of every segment of a GSO super-frame
- * and the outer headers of SRv6.
+ * It counts at tc egress and not in netfilter because only there does a packet have the length that
+ * the queues of links see: wire_len includes the headers of every segment of a GSO super-frame and
+ * the outer headers of SRv6. /
  */
 #include "include/abi.h"
 #include "include/parsing.h"
@@ -45,14 +45,14 @@ static __always_inline int matches(const struct packet *packet, const struct met
 	       same_network(packet->src, flow->src, flow->src_mask);
 }
 
-/* A packet whose flow is looked for. */
+/* A packet, and the result of the search for its flow. */
 struct search {
 	struct packet packet;
 	__s32 slot; /* of the first flow that matches; -1 for none */
 };
 
-/* One step of bpf_loop: 1 to end it. As a loop of its own, so many flows would be more than the
- * verifier follows. */
+/* One step of bpf_loop(): returns 1 to end it. A plain loop over all flows would exceed the
+ * verifier's limits. */
 static long try_flow(__u32 at, struct search *search)
 {
 	const struct meter_flow *flow = bpf_map_lookup_elem(&meter_flows, &at);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What proves a data plane under load: a generator whose frames say what they are, and judges that
- * hold each frame that arrives against what it may look like, byte for byte.
+ * Correctness test of a data plane under load: a generator of self-describing frames, and receivers
+ * that compare each frame byte for byte with its expectations.
  *
- * A frame ends with its proof. What it may look like is found by that, by the port that it left by,
- * and by its destinations in layers 2 and 3; whoever changes the data plane adds what is to come before the change,
- * and takes away what was when nothing of it may arrive any more.
+ * A frame ends with its proof. The proof, the egress port and the destinations in layers 2 and 3
+ * select the expectation. A test that reconfigures the data plane adds the new expectations before
+ * the change, and removes the old ones once no such frame may arrive any more.
  */
 #include "include/srv6/bytes.h"
 
@@ -17,14 +17,14 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The longest frame, sent or arriving; a multiple of 8. */
+/* Maximum length of a frame, sent or received. A multiple of 8. */
 #define FRAME 320
-/* Kinds of frames. A power of two. */
+/* Number of frame kinds. A power of two. */
 #define KINDS 16
 /* "kaido.pf" */
 #define MAGIC 0x6b6169646f2e7066ull
 
-/* The end of each frame. */
+/* The last bytes of each frame. */
 struct proof {
 	__u64 magic;
 	__u32 kind;
@@ -34,12 +34,12 @@ struct proof {
 /* A kind of frame to send. */
 struct sample {
 	__u32 length;
-	__u32 flow_at; /* of the 16 bits that a flow's number is written to, in network byte order */
+	__u32 flow_at; /* offset of the 16-bit flow number, in network byte order */
 	__u8 bytes[FRAME];
 };
 
 struct run {
-	__u32 kinds; /* how many samples there are */
+	__u32 kinds; /* number of samples */
 	__u32 flows; /* of each kind, 65536 at most */
 	__u32 egress;
 	__u32 pad;
@@ -47,27 +47,28 @@ struct run {
 
 struct place {
 	__u64 dst[2]; /* of the outermost header; IPv4 in the first 4 bytes */
-	__u64 station; /* the first 8 bytes of the frame: the next hop's address */
+	__u64 station; /* the first 8 bytes of the frame, which start with the next hop's MAC
+		        * address */
 	__u32 kind;
-	__u32 ifindex; /* where it was judged */
+	__u32 ifindex; /* interface where it was judged */
 };
 
-/* What may arrive there. */
+/* The frame expected at a place. */
 struct expected {
 	__u32 length;
-	__u32 flow_at; /* where the flow's number is; 0 where it is nowhere but in the proof */
+	__u32 flow_at; /* offset of the flow number; 0 if only the proof contains it */
 	__u8 bytes[FRAME];
-	__u8 mask[FRAME]; /* of what counts */
+	__u8 mask[FRAME]; /* bits to compare */
 };
 
 struct tally {
 	__u64 sent;
 	__u64 delivered; /* by XDP */
-	__u64 by_kernel; /* left the node through the kernel, where they end */
+	__u64 by_kernel; /* left the node through the kernel, and end there */
 	__u64 wrong;
 };
 
-/* A frame as it arrived. */
+/* A frame as received. */
 struct arrived {
 	__u32 length;
 	__u32 ifindex;
@@ -102,7 +103,7 @@ struct {
 	__type(value, struct tally);
 } tallies SEC(".maps");
 
-/* How many arrived of each kind, by expectation: which ways are taken. */
+/* Number of received frames per kind and expectation: shows which paths are taken. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
@@ -117,7 +118,7 @@ struct {
 	__type(value, struct arrived);
 } buffers SEC(".maps");
 
-/* The last that was wrong. */
+/* The last mismatch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -132,8 +133,8 @@ struct {
 	__type(value, __u64);
 } positions SEC(".maps");
 
-/* The frames of BPF_F_TEST_XDP_LIVE_FRAMES come back as whoever had them last left them, so each
- * is written afresh. */
+/* The frames of BPF_F_TEST_XDP_LIVE_FRAMES are recycled with the contents that the last user left,
+ * so each one is rewritten. */
 SEC("xdp")
 int prove(struct xdp_md *ctx)
 {
@@ -170,7 +171,7 @@ int prove(struct xdp_md *ctx)
 	return bpf_redirect(run->egress, 0);
 }
 
-/* Whether two frames are the same where the mask says so. */
+/* True if the frames are equal under the mask. */
 static __always_inline int is_as(const struct arrived *frame, const struct expected *expected)
 {
 	__u64 differs = 0;
@@ -198,7 +199,7 @@ static __always_inline void set_destination(struct place *place, const struct ar
 	}
 }
 
-/* Judges a frame of ours. `tally` is its kind's. */
+/* Compares a frame of this test with its expectation. `tally` is that of its kind. */
 static __always_inline void judge(struct arrived *frame, const struct proof *proof,
 				  struct tally *tally)
 {
@@ -249,7 +250,7 @@ int judge_frame(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* What the kernel sends, where it leaves the node. */
+/* Judges packets that the kernel sends, where they leave the node. */
 SEC("tc")
 int judge_packet(struct __sk_buff *skb)
 {

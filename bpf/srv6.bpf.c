@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The SRv6 data plane of a port: endpoint behaviours of this node's SIDs, and the headend for
- * tenants' packets. Everything else goes to the kernel, unchanged.
+ * XDP program of a port of the SRv6 data plane: endpoint behaviors for local SIDs, and headend
+ * behaviors for tenants' packets. All other packets are passed to the kernel unchanged.
  */
 #include "include/srv6/answer.h"
 #include "include/srv6/decapsulate.h"
@@ -18,8 +18,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* User space takes these numbers from here: enumerations that nothing of the object's data has
- * leave no trace in the types that it sees. */
+/* References all enumerations, so that they are in the BTF that user space reads. BTF omits an
+ * enumeration that no data of the object uses. */
 const volatile struct {
 	enum limit limit;
 	enum reason reason;
@@ -32,8 +32,8 @@ const volatile struct {
 	enum function_device function_device;
 } vocabulary = {};
 
-/* A packet without a usable next segment: USP and USD (RFC 8986 section 4.16) take the headers in
- * front of an inner packet off. `at`: where what follows them begins. */
+/* Handles a packet without a usable next segment: USP and USD (RFC 8986 section 4.16) remove the
+ * headers before an inner packet. `at`: offset of the upper-layer header. */
 static __always_inline int last_segment(const struct frame *frame, const struct sid *sid,
 					__u8 protocol, __u32 at, enum reason otherwise)
 {
@@ -75,7 +75,7 @@ static __always_inline int onwards(const struct frame *frame, const struct sid *
 	return forward(frame, sid, srh, high(segment), low(segment));
 }
 
-/* End.DX* and End.DT*: what is inside comes out. */
+/* End.DX* and End.DT*: decapsulation. */
 static __always_inline int inwards(const struct frame *frame, const struct sid *sid,
 				   const struct ipv6hdr *ip)
 {
@@ -85,7 +85,7 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 	__u32 at = sizeof(*ip);
 	enum srh_found found = find_srh(frame, ip, &reason);
 
-	/* The kernel decapsulates whatever is in an SRH that contradicts itself. */
+	/* The kernel decapsulates the payload even if the SRH is inconsistent. */
 	if (found == SRH_OTHER)
 		return leave(frame, reason, is_in_kernel(sid));
 	if (found == SRH_GOOD) {
@@ -106,14 +106,14 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 				   behaviour == BEHAVIOUR_END_DT46);
 }
 
-/* A packet to one of this node's SIDs. `ip`: its header, which is whole. */
+/* Handles a packet to a local SID. `ip`: its header, which is complete. */
 static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 				    const struct ipv6hdr *ip)
 {
 	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	if (is_special6(high(&ip->saddr)))
 		return leave(frame, REASON_IRREGULAR, is_in_kernel(sid));
-	/* A jumbogram's length is in its options (RFC 2675). */
+	/* A jumbogram has its length in a hop-by-hop option (RFC 2675). */
 	if (ip->nexthdr == IPPROTO_HOPOPTS)
 		return leave(frame, REASON_EXTENSION, is_in_kernel(sid));
 	if (ip->version != 6 || fit(frame))
@@ -132,7 +132,7 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 	return inwards(frame, sid, ip);
 }
 
-/* A frame that is to no SID: perhaps a tenant's. */
+/* Handles a frame that is not addressed to a SID. It may belong to a tenant. */
 static __always_inline int headend(struct frame *frame)
 {
 	struct attachment attachment = {frame->port->tenant, frame->port->policy};
@@ -164,12 +164,13 @@ static __always_inline int headend(struct frame *frame)
 			attachment = *found;
 		else if (key.outer || !attachment.tenant)
 			return pass(frame, REASON_NO_ENTRY);
-		/* A tag of 0 says a priority and no VLAN (802.1Q): to the kernel it is no tag, so that
-		 * the packet is the port's tenant's. With a second one it is nobody's. */
+		/* VLAN 0 is a priority tag (802.1Q). The kernel treats such a frame as untagged, so
+		 * the packet belongs to the port's tenant. With a second tag it belongs to no
+		 * tenant. */
 		else if (frame->l3 != ETH_HLEN + 4 || protocol == bpf_htons(ETH_P_8021AD))
 			return drop(frame, REASON_IRREGULAR);
 	}
-	/* Layer 2 takes frames for everybody. */
+	/* H.Encaps.L2 accepts any destination MAC address. */
 	if (attachment.policy)
 		return headend2(frame, attachment.policy);
 	if (!is_for(frame->port, ethernet))
@@ -199,7 +200,7 @@ int srv6(struct xdp_md *ctx)
 	if (!frame.control || !frame.port || frame.port->ifindex != ifindex)
 		return XDP_PASS;
 	frame.row = bpf_get_smp_processor_id();
-	/* First, while nothing is known of the packet that the call would have to keep. */
+	/* Checked first, before any parser state exists that must survive the call. */
 	if (frame.port->flags & (PORT_EDGE | PORT_SOURCES) &&
 	    is_refused(ctx, frame.port, frame.control))
 		return XDP_DROP;
@@ -220,8 +221,9 @@ int srv6(struct xdp_md *ctx)
 	return headend(&frame);
 }
 
-/* Passes where the kernel looks up in a table by its number (Linux 6.5, and later updates of 6.1 and
- * 6.6): flags that it does not know come before the interface, which is nobody's. Run once. */
+/* Returns XDP_PASS if the kernel can look up in a table by number (Linux 6.5, and later updates of
+ * 6.1 and 6.6). The kernel rejects unknown flags before it checks the interface, which is invalid
+ * here. Run once. */
 SEC("xdp")
 int finds_tables(struct xdp_md *ctx)
 {
@@ -232,8 +234,9 @@ int finds_tables(struct xdp_md *ctx)
 	return answer == -EINVAL ? XDP_DROP : XDP_PASS;
 }
 
-/* What comes from a service function, netfilter or a proxy's, for another SID of this node, and is as
- * on the port where it came in. Not inline, for those that are on their way in. */
+/* Reprocesses a packet that returned from a service function, netfilter or a proxy's, to another
+ * local SID, as if received on its original port. Not inline, so that packets on their way in do
+ * not pay for it. */
 static __noinline int again(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
@@ -257,8 +260,8 @@ static __noinline int again(struct xdp_md *ctx)
 	return sid ? endpoint(&frame, sid, ip) : drop(&frame, REASON_NO_ROUTE);
 }
 
-/* On the two interfaces by which inner packets come into the kernel, netfilter's and proxies', which
- * poll because they have a program. */
+/* Runs on the two interfaces by which inner packets of netfilter and of proxies enter the kernel.
+ * These interfaces poll because they have an XDP program. */
 SEC("xdp.frags")
 int function_again(struct xdp_md *ctx)
 {
@@ -270,15 +273,15 @@ int function_again(struct xdp_md *ctx)
 	return again(ctx);
 }
 
-/* An inner packet, on its way into the kernel. */
+/* An inner packet that enters the kernel. */
 SEC("tc")
 int function_in(struct __sk_buff *skb)
 {
 	return into_netfilter(skb);
 }
 
-/* An inner packet, on its way out of the kernel. What came in by no interface is this node's own,
- * unless it has a packet's time: of fragments of IPv6 the kernel forgets where they came from. */
+/* An inner packet that leaves the kernel. A packet without an ingress interface was sent by this
+ * node, unless its timestamp is a tag: the kernel loses the ingress interface of IPv6 fragments. */
 SEC("tc")
 int function_out(struct __sk_buff *skb)
 {
@@ -295,35 +298,35 @@ int function_out(struct __sk_buff *skb)
 	return out_of_netfilter(skb, state);
 }
 
-/* A packet of a proxy, on its way to the function. */
+/* A packet of a proxy that is sent to the function. */
 SEC("tc")
 int proxy_in(struct __sk_buff *skb)
 {
 	return into_function(skb);
 }
 
-/* What comes in by an interface that leads to a proxy's function. */
+/* A packet received on an interface that leads to a proxy's function. */
 SEC("tc")
 int proxy_back(struct __sk_buff *skb)
 {
 	return out_of_function(skb);
 }
 
-/* A packet on its way out by another interface. */
+/* A packet that leaves by another interface. */
 SEC("tc")
 int answers(struct __sk_buff *skb)
 {
 	return is_forwarded(skb) ? TC_ACT_UNSPEC : guard(skb, 1);
 }
 
-/* The same where frames have no link header. */
+/* The same for interfaces without a link header. */
 SEC("tc")
 int answers_without_link(struct __sk_buff *skb)
 {
 	return is_forwarded(skb) ? TC_ACT_UNSPEC : guard(skb, 0);
 }
 
-/* A packet that the kernel drops: of the tracepoint's arguments the first and the third. */
+/* A packet that the kernel drops. Uses the first and third argument of the tracepoint. */
 SEC("tp_btf/kfree_skb")
 int dropped(__u64 *arguments)
 {
@@ -331,7 +334,7 @@ int dropped(__u64 *arguments)
 	return 0;
 }
 
-/* Starts the timer. Run once, by whoever loads the program. */
+/* Starts the timer. The loader runs it once. */
 SEC("syscall")
 int start_watch(void *ctx)
 {

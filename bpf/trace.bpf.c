@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Stands in front of the data plane while somebody traces: copies of the packets that are asked for
- * go to user space, and every packet goes on to the data plane's own program, which knows nothing of
- * it and is no slower for it when nobody traces.
+ * Packet tracing. This program runs before the data plane while a trace is active: it copies the
+ * selected packets to user space and passes every packet on to the data plane's program by tail
+ * call. The data plane does not know about it and has no overhead while no trace is active.
  */
 #include "include/srv6/bytes.h"
 
@@ -28,7 +28,7 @@ struct {
 	__uint(max_entries, 1 << 20);
 } traced SEC(".maps");
 
-/* So that user space sees the type. */
+/* Emits the type into BTF for user space. */
 const volatile struct traced_packet *_traced_packet;
 
 static __always_inline int within(const __u64 address[2], const struct trace_prefix *prefix)
@@ -37,7 +37,7 @@ static __always_inline int within(const __u64 address[2], const struct trace_pre
 	       !((address[1] ^ prefix->address[1]) & prefix->mask[1]);
 }
 
-/* Whether the packet is one of those that are asked for. */
+/* True if the filter selects the packet. */
 static __always_inline int matches(struct xdp_md *ctx, const struct trace_filter *wanted)
 {
 	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -88,7 +88,7 @@ static __always_inline int matches(struct xdp_md *ctx, const struct trace_filter
 	return within(source, &wanted->source) && within(destination, &wanted->destination);
 }
 
-/* Returns whether user space gets a copy. */
+/* Returns 1 if the packet was copied to user space, otherwise 0. */
 static __always_inline int copy(struct xdp_md *ctx)
 {
 	struct traced_packet *packet = bpf_ringbuf_reserve(&traced, sizeof(*packet), 0);
@@ -100,11 +100,12 @@ static __always_inline int copy(struct xdp_md *ctx)
 	packet->at_ns = bpf_ktime_get_ns();
 	packet->ifindex = ctx->ingress_ifindex;
 	packet->length = length;
-	/* The compiler knows that it is no more; the verifier has to see it checked here. */
+	/* The compiler knows this bound, but the verifier must see the check here. */
 	barrier_var(copied);
 	int fits = copied <= sizeof(packet->bytes);
 
-	/* Two checks, not one of the difference, which Linux 6.1 does not follow. */
+	/* Two separate checks: the Linux 6.1 verifier does not follow a single one of the
+	 * difference. */
 	if (fits) {
 		barrier_var(copied);
 		fits = copied >= ETH_HLEN && !bpf_xdp_load_bytes(ctx, 0, packet->bytes, copied);
@@ -123,10 +124,10 @@ int trace(struct xdp_md *ctx)
 	__u32 zero = 0;
 	struct trace_filter *wanted = bpf_map_lookup_elem(&filter, &zero);
 
-	/* Several processors may take one too many each: user space counts again. */
+	/* Several CPUs may each exceed the limit by one. User space enforces it. */
 	if (wanted && wanted->left > 0 && matches(ctx, wanted) && copy(ctx))
 		__sync_fetch_and_add(&wanted->left, -1);
 	bpf_tail_call(ctx, &next, 0);
-	/* Without the data plane the kernel has the packet. */
+	/* Without the data plane, the kernel gets the packet. */
 	return XDP_PASS;
 }

@@ -1,191 +1,200 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The one home of map keys and values. User space takes these types from the objects' BTF, so a
- * change here is a change there.
+ * The single definition of map keys, map values and events. User space reads these types from the
+ * BTF of the objects, so it follows every change made here.
  */
 #ifndef KAIDO_ABI_H
 #define KAIDO_ABI_H
 
 #include <linux/types.h>
 
-/* The most flows that one node counts; one application has a few, by address family. */
+/* Maximum number of flows that one node counts. One application has a few, separated by address
+ * family. */
 #define METER_FLOWS 1024
 
-/* The most applications that one node counts. */
+/* Maximum number of applications that one node counts. */
 #define METER_SLOTS 512
 
-/* A match on every DSCP: no code point has this value. */
+/* Matches every DSCP. No code point has this value. */
 #define METER_ANY_DSCP 0xff
 
-/* A flow to count. A packet matches when every part does. */
+/* A flow to count. A packet matches if all fields match. */
 struct meter_flow {
-	__be32 src[4];      /* already masked; IPv4 in the first word */
+	__be32 src[4];      /* masked; IPv4 in the first word */
 	__be32 src_mask[4];
 	__be32 dst[4];
 	__be32 dst_mask[4];
-	__u16 src_port_first; /* host byte order; 0 to 65535 for every port */
+	__u16 src_port_first; /* host byte order; 0 to 65535 matches every port */
 	__u16 src_port_last;
 	__u16 dst_port_first;
 	__u16 dst_port_last;
-	__u16 slot;         /* the counter: below METER_SLOTS */
-	__u8 version;       /* 4 or 6; 0 ends the list */
-	__u8 protocol;      /* 0 for every protocol */
-	__u8 dscp;          /* METER_ANY_DSCP for every code point */
+	__u16 slot;         /* counter index, below METER_SLOTS */
+	__u8 version;       /* 4 or 6; 0 marks the end of the list */
+	__u8 protocol;      /* 0 matches every protocol */
+	__u8 dscp;          /* METER_ANY_DSCP matches every code point */
 	__u8 pad[3];
 };
 _Static_assert(sizeof(struct meter_flow) == 80, "no hidden padding");
 
-/* What was counted. */
+/* Packet and byte count of an application. */
 struct meter_count {
-	__u64 packets; /* as on the wire: a GSO super-frame counts as its segments */
-	__u64 bytes;   /* layer-2 bytes as on the wire, each segment's headers included */
+	__u64 packets; /* on the wire: a GSO super-frame counts as its segments */
+	__u64 bytes;   /* layer 2 on the wire, including the headers of each segment */
 };
 _Static_assert(sizeof(struct meter_count) == 16, "no hidden padding");
 
 /*
- * The SRv6 data plane. VLAN tags are in host byte order, 0 for none; lengths in bytes. A zeroed
- * entry means nothing. IPv6 addresses are pairs of words that hold the bytes as the wire has them:
- * one load each, where four of half the size would have to be put together again.
+ * The SRv6 data plane.
+ *
+ * VLAN tags are in host byte order, 0 for none. Lengths are in bytes. A zeroed entry is empty. IPv6
+ * addresses are pairs of 64-bit words in wire byte order: each word needs a single load, without
+ * assembly from two 32-bit halves.
  */
 
 enum limit {
-	/* Ports, found by the low bits of their interface index: two that share them are refused.
-	 * A power of two. */
+	/* Number of port slots. The low bits of the interface index select the slot; two interfaces
+	 * that share a slot are refused. A power of two. */
 	LIMIT_PORTS = 16384,
-	/* How many routes a processor remembers: two to the power of this. */
+	/* Log2 of the number of adjacencies that each CPU caches. */
 	LIMIT_ADJACENCY_BITS = 15,
-	/* How many SIDs and how many policies it remembers by address: the same. */
+	/* Log2 of the number of SIDs, and of policies, that each CPU caches by address. */
 	LIMIT_FOUND_BITS = 15,
-	/* How many neighbours may be waited for at a time; of others the next packet tells. A power of
-	 * two. */
+	/* Number of neighbours that can await resolution at a time. Others are reported by their
+	 * next packet. A power of two. */
 	LIMIT_MISSING = 64,
-	/* The longest outer header: IPv6 and an SRH of ten segments. With its link header it fills
-	 * the 216 bytes by which XDP lets a frame on a veth grow; other drivers give as much. */
+	/* Longest outer header: IPv6 and an SRH of ten segments. With its link header it uses
+	 * the 216 bytes by which XDP can grow a frame on a veth. Other drivers provide at least
+	 * that. */
 	LIMIT_OUTER = 208,
-	/* Over how many places a policy with several lists spreads its flows. A power of two. */
+	/* Number of slots among which a policy with several segment lists distributes its flows. A
+	 * power of two. */
 	LIMIT_SPREAD = 64,
-	/* Sets of `passages`, where there are service functions. A power of two. */
+	/* Number of sets in `passages` if service functions are configured. A power of two. */
 	LIMIT_PASSAGES = 16384,
-	/* Packets that are with the functions behind one interface (End.AD). A power of two. Without a
-	 * link-layer tag, what such a function makes itself is taken for another's packet in at most so
-	 * many of 2^32 cases: see end_ad.h. */
+	/* Number of packets in flight in the functions reached through one interface (End.AD). A
+	 * power of two. Without a link-layer tag, a packet originated by such a function is
+	 * mistaken for a returning one with probability at most LIMIT_PROXIED / 2^32: see
+	 * end_ad.h. */
 	LIMIT_PROXIED = 8192,
-	/* How long one may be there, in ticks of 2^20 ns: 4.3 s. */
+	/* Lifetime of such a packet, in ticks of 2^20 ns: 4.3 s. */
 	LIMIT_PROXIED_TICKS = 4096,
 	LIMIT_PROXIED_TICK_BITS = 20,
-	/* How long a generation lasts that nobody watches over. */
+	/* Lifetime of a generation while the daemon does not run. */
 	LIMIT_TICK_NS = 100000000,
-	/* The first counters are the reasons': left to the kernel, then dropped. */
+	/* The first counters are those of the reasons: left to the kernel, then dropped. */
 	LIMIT_REASONS = 64,
 };
 
-/* Distinct prefix lengths: an address's bits and the default route. */
+/* Number of distinct prefix lengths: the bits of an address, and the default route. */
 #define LENGTHS4 33
 #define LENGTHS6 129
 
-/* Why a packet was not forwarded by the program. Each is counted twice: left to the kernel, which
- * decides what becomes of it, and dropped, where the kernel has no such entry and would let the
- * packet escape. */
+/* The reason why the program did not forward a packet. Each reason has two counters: one for
+ * packets left to the kernel, which then decides, and one for packets dropped because the kernel
+ * lacks the entry and would leak the packet. */
 enum reason {
-	/* No entry concerns the packet: most of what a server receives for itself. */
+	/* No entry matches. Most packets addressed to the host itself have this reason. */
 	REASON_NO_ENTRY,
-	/* The frame is for another link-layer address, or for many. */
+	/* The destination MAC address is a group address or that of another station. */
 	REASON_OTHER_STATION,
-	/* An extension header that is no segment routing header. */
+	/* An extension header other than a segment routing header. */
 	REASON_EXTENSION,
-	/* The segment routing header has TLVs; the kernel verifies an HMAC. */
+	/* The segment routing header has TLVs. The kernel verifies the HMAC. */
 	REASON_TLV,
-	/* No segment routing header where one is needed: OAM to a SID (RFC 9259). */
+	/* The segment routing header is missing: OAM to a SID (RFC 9259). */
 	REASON_NO_SRH,
-	/* No segment is left, and the SID has no flavour for that. */
+	/* Segments Left is 0 and the SID has no flavor that handles this. */
 	REASON_LAST_SEGMENT,
-	/* The packet may pass no further router: the kernel answers. */
+	/* Hop limit exceeded. The kernel sends the ICMP error. */
 	REASON_HOP_LIMIT,
-	/* Larger than the route takes: the kernel answers. */
+	/* Larger than the route's MTU. The kernel sends the ICMP error. */
 	REASON_TOO_BIG,
-	/* No route, one to this node itself, or one that the kernel alone can follow. */
+	/* No route, a local route, or a route that only the kernel can follow. */
 	REASON_NO_ROUTE,
-	/* The next hop's link-layer address is not known yet. */
+	/* The link-layer address of the next hop is not resolved yet. */
 	REASON_NO_NEIGHBOUR,
-	/* The way leads by an interface that is not one of the data plane's, or is gone. */
+	/* The egress interface is not a port of the data plane, or no longer exists. */
 	REASON_OTHER_PORT,
-	/* The frame has no room for the outer header. */
+	/* The frame has no headroom for the outer header. */
 	REASON_NO_HEADROOM,
 	/* A header needs more than forwarding: options, a special address, a bad checksum. */
 	REASON_IRREGULAR,
 	/* The tenant has no policy for the destination. */
 	REASON_NO_POLICY,
-	/* A segment routing header that contradicts itself (RFC 8754 section 2). */
+	/* Inconsistent segment routing header (RFC 8754 section 2). */
 	REASON_MALFORMED,
-	/* The packet is shorter than its headers say. */
+	/* The packet is shorter than its headers indicate. */
 	REASON_TRUNCATED,
-	/* The SID decapsulates another kind of packet. */
+	/* The SID decapsulates another type of payload. */
 	REASON_WRONG_PAYLOAD,
-	/* Larger than the route takes with an outer header: the sender was told. */
+	/* Larger than the route's MTU with an outer header. The program notified the sender. */
 	REASON_TOO_BIG_TOLD,
-	/* A service function gave back a packet whose outer header is not there any more: too many came
-	 * meanwhile. */
+	/* A service function returned a packet too late: later packets have overwritten its outer
+	 * header. */
 	REASON_STATE_LOST,
-	/* What this node itself says to an inner packet of a service function, without a way back; and what
-	 * it, or another one through it, sends where only such packets leave. */
+	/* A local reply to the inner packet of a service function that has no return policy; or any
+	 * packet that this node sends, or that another node sends through it, by an interface
+	 * reserved for such inner packets. */
 	REASON_LOCAL_ANSWER,
-	/* The interface to a service function, or the one back, is down or not there. */
+	/* The interface to a service function, or the return interface, is down or missing. */
 	REASON_FUNCTION_DOWN,
 	/* The kernel requires an HMAC on this port (seg6_require_hmac), and the SRH has none. */
 	REASON_NO_HMAC,
-	/* To a SID, by a port where the SR domain ends (RFC 8754 section 5.1). */
+	/* Addressed to a SID, received on a port at the edge of the SR domain (RFC 8754 section
+	 * 5.1). */
 	REASON_EDGE,
-	/* To a SID, from a source outside of the SR domain; or by a port where the domain ends, from one
-	 * inside. */
+	/* Addressed to a SID, with a source outside the SR domain; or received on a port at the
+	 * edge of the domain, with a source inside the domain. */
 	REASON_FOREIGN_SOURCE,
-	/* A tenant's, from a source that is not the tenant's. */
+	/* A tenant's packet with a source that does not belong to the tenant. */
 	REASON_TENANT_SOURCE,
 	REASONS,
 };
 
 _Static_assert(REASONS * 2 <= LIMIT_REASONS, "room for every reason twice");
 
-/* What was counted, by one processor. */
+/* Packet and byte count of one CPU. */
 struct count {
 	__u64 packets;
-	__u64 bytes; /* of layer 3, as the packet came */
+	__u64 bytes; /* layer 3, as received */
 };
 _Static_assert(sizeof(struct count) == 16, "no hidden padding");
 
-/* With a tenant's number, in ports and attachments. */
+/* Flags in the tenant number of ports and attachments. */
 enum tenant_flag {
-	/* There are `sources` of the tenant's. */
+	/* The tenant has entries in `sources`. */
 	TENANT_SOURCES = 1 << 30,
 };
 
-/* Prefixes that packets may come from. */
+/* A prefix of permitted source addresses. */
 struct source {
-	__u32 length; /* of all that follows, in bits: 32 and those of the address */
-	__u32 owner;  /* the tenant, FOUND_IPV6 with it for IPv6; FOUND_IPV6 alone: of packets to SIDs */
-	__u64 address[2]; /* IPv4 in the first 4 bytes, the others zero */
+	__u32 length; /* of the fields below, in bits: 32 plus the prefix length */
+	__u32 owner;  /* the tenant, plus FOUND_IPV6 for IPv6; FOUND_IPV6 alone for packets to
+		       * SIDs */
+	__u64 address[2]; /* IPv4 in the first 4 bytes, the rest zero */
 };
 _Static_assert(sizeof(struct source) == 24, "no hidden padding");
 
-/* Bits of a port. */
+/* Flags of a port. */
 enum port_flag {
-	/* This node's SIDs are not reachable from here: the kernel looks in the tenant's table. */
+	/* SIDs are not reachable from this port: the kernel looks up in the tenant's table. */
 	PORT_TENANT = 1,
-	/* The kernel requires an HMAC of each SRH (seg6_require_hmac). */
+	/* The kernel requires an HMAC in each SRH (seg6_require_hmac). */
 	PORT_HMAC = 2,
 	/* The SR domain ends here: packets to SIDs are dropped. */
 	PORT_EDGE = 4,
-	/* There are `sources` of packets to SIDs. */
+	/* `sources` has entries for packets to SIDs. */
 	PORT_SOURCES = 8,
 };
 
-/* An interface that the program is attached to or may send by. */
+/* An interface that the program is attached to or may send on. */
 struct port {
 	__u32 ifindex;
 	__u8 mac[6];
 	__u16 flags;  /* PORT_* */
-	__u32 tenant; /* of frames without a tag, TENANT_SOURCES with it; 0 for none */
-	__u32 policy; /* of frames without a tag, for H.Encaps.L2; 0 for none */
-	__u32 tagged; /* whether an attachment may exist for tagged frames */
+	__u32 tenant; /* of untagged frames, plus TENANT_SOURCES; 0 for none */
+	__u32 policy; /* of untagged frames, for H.Encaps.L2; 0 for none */
+	__u32 tagged; /* nonzero if an attachment may exist for tagged frames */
 };
 _Static_assert(sizeof(struct port) == 24, "no hidden padding");
 
@@ -197,14 +206,14 @@ struct attachment_key {
 };
 _Static_assert(sizeof(struct attachment_key) == 8, "no hidden padding");
 
-/* To whom they belong. */
+/* The tenant or policy of these frames. */
 struct attachment {
-	__u32 tenant; /* TENANT_SOURCES with it; 0 for none */
+	__u32 tenant; /* plus TENANT_SOURCES; 0 for none */
 	__u32 policy; /* for H.Encaps.L2; 0 for none */
 };
 _Static_assert(sizeof(struct attachment) == 8, "no hidden padding");
 
-/* The lengths of a table's prefixes, longest first: each is one look-up. */
+/* The prefix lengths of a table, longest first. Each costs one lookup. */
 struct lengths4 {
 	__u8 count;
 	__u8 length[LENGTHS4];
@@ -217,8 +226,8 @@ struct lengths6 {
 };
 _Static_assert(sizeof(struct lengths6) == 130, "no hidden padding");
 
-/* A tenant's own address space: its prefixes' lengths, twice, since what packets read meanwhile
- * cannot be written. */
+/* The address space of a tenant: the lengths of its prefixes. There are two copies, since the
+ * active one must not be modified while packets read it. */
 struct tenant {
 	struct lengths4 ipv4[2];
 	struct lengths6 ipv6[2];
@@ -227,24 +236,26 @@ struct tenant {
 _Static_assert(sizeof(struct tenant) == 332, "no hidden padding");
 
 /*
- * An index finds a record's number by a hash of its key: two buckets come into question, each one
- * cache line, and the tag in front of a number spares most of the looks at other records. User
- * space puts a new record where more room is. Records are written before an index leads to them,
- * and used for another key only when no packet can be on the way to them any more.
+ * A hash index from keys to record numbers.
+ *
+ * A key has two candidate buckets of one cache line each. The tag of an entry avoids most reads of
+ * other records. User space inserts into the bucket with more free entries. It writes a record
+ * before the index refers to it, and reuses the record for another key only after every packet that
+ * might have found it has left the program.
  */
 enum index {
-	/* What one bucket holds. */
+	/* Entries in one bucket. */
 	INDEX_ENTRIES = 8,
 };
 
 struct bucket {
-	__u16 tag[INDEX_ENTRIES]; /* 0 for a free place */
+	__u16 tag[INDEX_ENTRIES]; /* 0 for a free entry */
 	__u32 record[INDEX_ENTRIES];
 	__u8 pad[16];
 };
 _Static_assert(sizeof(struct bucket) == 64, "one cache line");
 
-/* A prefix within a tenant, and its policy. The address is masked. */
+/* A prefix of a tenant, and its policy. The address is masked. */
 struct prefix4 {
 	__be32 address;
 	__u32 tenant;
@@ -262,13 +273,13 @@ struct prefix6 {
 };
 _Static_assert(sizeof(struct prefix6) == 32, "no hidden padding");
 
-/* What the packets of a prefix meet (RFC 9256): one list, or several by the flow's hash. A policy is
- * one tenant's. */
+/* The treatment of packets to a prefix (RFC 9256): a single segment list, or several selected by
+ * the flow hash. A policy belongs to one tenant. */
 struct policy {
-	__u32 list;    /* the outer header; 0 for none yet */
-	__u32 spread;  /* if not 0, the weighted lists instead */
+	__u32 list;    /* the outer header; 0 if there is none yet */
+	__u32 spread;  /* if not 0, the weighted lists to use instead */
 	__u32 counter;
-	__u32 in_kernel; /* whether the kernel has this policy too */
+	__u32 in_kernel; /* nonzero if the kernel has this policy too */
 };
 _Static_assert(sizeof(struct policy) == 16, "no hidden padding");
 
@@ -277,11 +288,11 @@ struct spread {
 };
 _Static_assert(sizeof(struct spread) == 256, "no hidden padding");
 
-/* A segment list, as the outer header that it becomes (RFC 8986 section 5): IPv6, then the SRH if
- * there is one. The payload length, the flow label, the hop limit and the next header are those of
- * no packet yet: zero. */
+/* A segment list in the form of its outer header (RFC 8986 section 5): IPv6, followed by the SRH if
+ * there is one. The fields that depend on the packet are zero: payload length, flow label, hop
+ * limit and next header. */
 struct outer {
-	__u16 length;    /* of the header below; 0 for none */
+	__u16 length;    /* of `header`; 0 for none */
 	__u8 has_srh;
 	__u8 pad[5];
 	__u8 header[LIMIT_OUTER];
@@ -289,7 +300,7 @@ struct outer {
 };
 _Static_assert(sizeof(struct outer) == 256, "whole cache lines: a list of one needs but the first");
 
-/* An endpoint behaviour (RFC 8986 section 4). */
+/* Endpoint behaviors (RFC 8986 section 4). */
 enum behaviour {
 	BEHAVIOUR_NONE,
 	BEHAVIOUR_END,
@@ -309,8 +320,8 @@ enum behaviour {
 	BEHAVIOURS,
 };
 
-/* Bits of a SID: its flavours (RFC 8986 section 4.16, RFC 9800 section 4.1), and whether the kernel
- * has this SID too. */
+/* Flags of a SID: its flavors (RFC 8986 section 4.16, RFC 9800 section 4.1), and its presence in
+ * the kernel. */
 enum sid_flag {
 	SID_PSP = 1,
 	SID_USP = 2,
@@ -319,52 +330,55 @@ enum sid_flag {
 	SID_IN_KERNEL = 16,
 };
 
-/* A SID and its behaviour. SIDs are prefixes: mostly of 128 bits; less where an argument follows.
+/* A SID and its behavior. A SID is a prefix, usually of 128 bits, shorter if it has an argument.
  * The address is masked. */
 struct sid {
 	__u64 address[2];
 	/* X, DX4 (first 4 bytes), DX6: the next hop; zero for the packet's own destination.
-	 * T, DT4, DT6, DT46: the routing table, or zero and then the VRF to look up in.
-	 * DX2: the interface to send by. B6.Encaps: the policy.
-	 * AN.NF: the counter of what has come back from netfilter, and the way back of this node's own
-	 * answers, 0 for none.
-	 * AS, AD, AM: the counter of what has come back, and the proxy. */
+	 * T, DT4, DT6, DT46: the routing table; if that is zero, the VRF to look up in.
+	 * DX2: the egress interface. B6.Encaps: the policy.
+	 * AN.NF: the counter of packets that return from netfilter, and the return policy for
+	 * local replies, 0 for none.
+	 * AS, AD, AM: the counter of packets that return, and the proxy. */
 	__u64 target[2];
-	__u32 version; /* the control's when the counter became this SID's */
+	__u32 version; /* version of `control` at which the counter was assigned to this SID */
 	__u32 counter;
 	__u8 behaviour;
 	__u8 flags;
-	__u8 csid;   /* of NEXT-C-SID: the locator block's bytes times 16, the node's and function's */
-	__u8 length; /* of the prefix, in bits */
-	__u16 outer; /* tags to put on what is decapsulated */
+	__u8 csid;   /* NEXT-C-SID: locator block length in bytes times 16, plus node and
+		      * function length */
+	__u8 length; /* prefix length in bits */
+	__u16 outer; /* VLAN tags to push after decapsulation */
 	__u16 inner;
 };
 _Static_assert(sizeof(struct sid) == 48, "no hidden padding");
 
-/* The SID that was found for an address, by one processor. */
+/* An entry of a CPU's SID cache, which is indexed by address. */
 struct found_sid {
-	struct sid sid; /* with the whole address, and the control's version when it was found */
-	/* If the SID's length is 128, what its counter in this processor's row is to become when
-	 * another SID takes the place; otherwise, and for End.B6.Encaps, the counter itself counts. */
+	struct sid sid; /* with the full address, and the version of `control` at lookup time */
+	/* If the SID's length is 128, the value that is flushed into the SID's counter of this CPU
+	 * when the entry is evicted. For other SIDs and for End.B6.Encaps, the counter itself is
+	 * updated. */
 	struct count count;
 };
-/* Ten thousand of two lines each were more than a second-level cache of 1 MiB. */
+/* With two cache lines each, ten thousand entries would exceed a second-level cache of 1 MiB. */
 _Static_assert(sizeof(struct found_sid) == 64, "one cache line");
 
-/* With a tenant's number: that an address is one of IPv6. */
+/* Combined with a tenant number: the address is an IPv6 address. */
 #define FOUND_IPV6 (1u << 31)
 
-/* The policy that was found for a tenant's destination. */
+/* An entry of a CPU's policy cache, which is indexed by a tenant's destination address. */
 struct found_policy {
-	__u64 address[2]; /* IPv4 in the first 4 bytes, the others zero */
-	__u32 owner;      /* the tenant; FOUND_IPV6 with it for IPv6 */
-	__u32 version;    /* the control's */
+	__u64 address[2]; /* IPv4 in the first 4 bytes, the rest zero */
+	__u32 owner;      /* the tenant, plus FOUND_IPV6 for IPv6 */
+	__u32 version;    /* of `control` */
 	__u32 policy;
 	__u32 pad;
 };
 _Static_assert(sizeof(struct found_policy) == 32, "two in a cache line");
 
-/* An interface above a port, such as a VLAN's: packets routed to it leave by the port, tagged. */
+/* An interface stacked on a port, such as a VLAN interface: packets routed to it leave by the port,
+ * tagged. */
 struct upper {
 	__u32 ifindex;
 	__u16 outer;
@@ -372,22 +386,24 @@ struct upper {
 };
 _Static_assert(sizeof(struct upper) == 8, "no hidden padding");
 
-/* What a route look-up depends on. Whole words, so that comparing needs no partial ones. */
+/* The inputs of a route lookup. All fields are 64-bit words, so that a comparison needs no partial
+ * words. */
 struct route_key {
-	__u64 dst[2]; /* IPv4 in the first 4 bytes, the others zero */
+	__u64 dst[2]; /* IPv4 in the first 4 bytes, the rest zero */
 	__u64 src[2];
-	__u64 flow;  /* ROUTE_FLOW: what else chooses among rules and among equal paths */
-	__u64 table; /* ROUTE_TABLE: which table, by which rules */
+	__u64 flow;  /* ROUTE_FLOW: other inputs to rules and to the multipath hash */
+	__u64 table; /* ROUTE_TABLE: the table, or the rules that select it */
 };
 _Static_assert(sizeof(struct route_key) == 48, "no hidden padding");
 
-/* Where a packet goes, as the kernel's tables say. One processor's; nobody else reads or writes
- * it. */
+/* The result of a lookup in the kernel's tables, in the cache of one CPU. No other CPU reads or
+ * writes the entry. */
 struct adjacency {
 	struct route_key key;
-	__u32 generation; /* valid while it is the control's */
-	__u32 ifindex;    /* the port to send by */
-	__u8 stations[12]; /* link-layer addresses: the next hop's, then the port's */
+	__u32 generation; /* valid while equal to that of `control` */
+	__u32 ifindex;    /* egress port */
+	__u8 stations[12]; /* destination MAC address (the next hop), then source MAC address
+			    * (the port) */
 	__u16 mtu;
 	__u16 outer;
 	__u16 inner;
@@ -395,7 +411,7 @@ struct adjacency {
 };
 _Static_assert(sizeof(struct adjacency) == 80, "no hidden padding");
 
-/* A neighbour that a packet waited for in vain. The daemon has it asked for, and clears the entry. */
+/* A next hop that could not be resolved. The daemon starts its resolution and clears the entry. */
 struct missing {
 	__u64 address[2]; /* IPv4 in the first 4 bytes */
 	__u32 ifindex;    /* 0 for none */
@@ -404,159 +420,168 @@ struct missing {
 _Static_assert(sizeof(struct missing) == 24, "no hidden padding");
 
 /*
- * The outer header of a packet that is with a service function (netfilter), with one segment less,
- * and what else it needs to go on. Each processor has a ring of these: one is used again when as
- * many others have come as the ring has slots. Packets that the function cuts, puts together or
- * sends twice share one.
+ * Saved state of a packet that is in a service function (netfilter): its outer header, with
+ * Segments Left already decremented, and the information needed to send it on.
+ *
+ * Each CPU has a ring of slots. A slot is reused after as many further packets as the ring has
+ * slots. Packets that the function fragments, reassembles or duplicates share one slot.
  */
 struct slot {
-	__u8 tag[6];      /* of the packet: the processor's number in 12 bits, 36 of a counter */
+	__u8 tag[6];      /* of the packet: 12 bits of CPU number, 36 bits of a counter */
 	__u8 length;      /* of the outer header; 0 while it is written */
 	__u8 flags;       /* SLOT_* */
-	__u32 generation; /* `ifindex` and `ethernet` are right while it is the control's; 0: never */
-	__u32 ifindex;    /* the port to send by */
-	__u32 mark;       /* the SID's argument; End.AD: when the packet came, in 2^20 ns */
-	__u32 counter;    /* of what comes back */
-	__u32 port;       /* where the packet came in */
-	__u8 station[6];  /* whom it came from */
+	__u32 generation; /* `ifindex` and `ethernet` are valid while equal to that of `control`;
+			   * 0: never */
+	__u32 ifindex;    /* egress port */
+	__u32 mark;       /* the SID's argument; End.AD: arrival time in units of 2^20 ns */
+	__u32 counter;    /* of returning packets */
+	__u32 port;       /* ingress port */
+	__u8 station[6];  /* source MAC address of the packet */
 	__u8 ethernet[14];
 	__u8 header[LIMIT_OUTER];
 };
 _Static_assert(sizeof(struct slot) == 256, "whole cache lines");
 
-/* Where rules drop a service function's packet, on its way. */
+/* The hook at which rules drop a packet of a service function. */
 enum hook {
 	HOOK_PREROUTING,
 	HOOK_FORWARD,
 	HOOK_POSTROUTING,
-	NO_HOOK, /* the kernel did, for a reason of its own */
+	NO_HOOK, /* dropped by the kernel itself */
 	HOOKS,
 };
 
-/* What a service function has dropped, by one processor. */
+/* Packets dropped by a service function, counted on one CPU. */
 struct drops {
 	__u64 packets[HOOKS];
 };
 
 enum slot_flag {
-	SLOT_IPV6 = 1,   /* the inner packet is one of IPv6 */
-	SLOT_RAISED = 2, /* its hop limit was raised by one: the kernel takes one off */
-	SLOT_AGAIN = 4,  /* the next segment is this node's own */
-	SLOT_ROUTED = 8, /* End.AD: the tag comes back as the packet's hash, and not in the frame */
+	SLOT_IPV6 = 1,   /* the inner packet is IPv6 */
+	SLOT_RAISED = 2, /* the hop limit was incremented, since the kernel decrements it */
+	SLOT_AGAIN = 4,  /* the next segment is local to this node */
+	SLOT_ROUTED = 8, /* End.AD: the tag returns as the packet's hash, not in the frame */
 };
 
 /*
- * Between which addresses inner packets have gone into netfilter lately: what this node itself says
- * to one of them must not leave in the clear. Each pair is in one set, which is one cache line.
+ * Reply table: the address pairs of inner packets that recently entered netfilter.
+ *
+ * A local reply to such a packet must not leave unencapsulated. Each pair maps to one set, which is
+ * one cache line.
  */
 #define PASSAGE_PLACES 7
 
 struct passages {
-	/* A pair each; 0 for a free place. See passage.h. */
+	/* One pair per entry; 0 for a free entry. See passage.h. */
 	__u64 place[PASSAGE_PLACES];
-	/* When one last found no place. */
+	/* Time of the last insertion that found the set full. */
 	__u32 full;
 	__u32 pad;
 };
 _Static_assert(sizeof(struct passages) == 64, "one cache line");
 
-/* The places of `function_devices`. */
+/* Indices of `function_devices`. */
 enum function_device {
 	DEVICE_NETFILTER,
 	DEVICE_PROXIES,
 	DEVICES,
 };
 
-/* The way of a SID's packets to its service function (End.AS, End.AD, End.AM), and what they need
- * back. */
+/* The path of a SID's packets to its service function (End.AS, End.AD, End.AM), and the state
+ * needed for their return. */
 struct proxy {
-	__u64 via[2];   /* the function's address; IPv4 in the first 4 bytes */
-	__u32 to;       /* the interface that packets are sent by; 0 while it is down or not there */
-	__u32 ring;     /* AD: of slots, one for each interface back */
-	__u32 policy;   /* AS: the outer headers */
-	__u32 counter;  /* of what comes back */
-	__u32 port;     /* AS, AM: where packets count as having come in */
-	__u8 station[6]; /* of `to` */
-	__u8 family;    /* of `via`; 0 for none: the function takes what is to anybody */
+	__u64 via[2];   /* next-hop address of the function; IPv4 in the first 4 bytes */
+	__u32 to;       /* IFACE-OUT; 0 while it is down or missing */
+	__u32 ring;     /* AD: ring of slots, one per IFACE-IN */
+	__u32 policy;   /* AS: the outer headers to push */
+	__u32 counter;  /* of returning packets */
+	__u32 port;     /* AS, AM: ingress port of returning packets for further processing */
+	__u8 station[6]; /* MAC address of `to` */
+	__u8 family;    /* of `via`; 0 for none: the function accepts any destination MAC address */
 	__u8 behaviour;
-	__u32 back;     /* the interface that packets come back by */
+	__u32 back;     /* IFACE-IN, on which packets return */
 };
 _Static_assert(sizeof(struct proxy) == 48, "no hidden padding");
 
-/* What comes in by an interface that leads to service functions. With neither of the two nothing is to
- * come back there. */
+/* Treatment of packets received on an interface that leads to service functions. If both fields are
+ * 0, no packets are expected on it. */
 struct back {
-	__u32 ring;  /* AD: the ring that its slots are in, plus one; 0 for none */
-	__u32 proxy; /* AS, AM: whose packets these are; 0 for none */
+	__u32 ring;  /* AD: ring of the slots, plus one; 0 for none */
+	__u32 proxy; /* AS, AM: proxy of these packets; 0 for none */
 };
 _Static_assert(sizeof(struct back) == 8, "no hidden padding");
 
-/* What the daemon tells every packet. */
+/* Global state, written by the daemon and read for every packet. */
 struct control {
-	/* All ones if a packet's way may depend on more than its destination, and on where it came in:
-	 * on a rule, a source, a class, or on its flow, where a route has several next hops. Else 0. */
+	/* All ones if the route of a packet may depend on more than its destination and ingress
+	 * port: on a rule, the source, the traffic class, or, for a multipath route, the flow.
+	 * Otherwise 0. */
 	__u64 exact;
-	/* Adjacencies of another generation are looked up anew. It changes with every route, rule,
-	 * neighbour and link; if nobody watches those, LIMIT_TICK_NS after LIMIT_TICK_NS. Never 0. */
+	/* An adjacency of another generation is looked up again. The generation changes with every
+	 * route, rule, neighbour and link; if the daemon does not run, every LIMIT_TICK_NS. Never
+	 * 0. */
 	__u32 generation;
-	/* What was found for an address under another version of SIDs, prefixes and policies is looked
-	 * for anew. Never 0. */
+	/* A cached SID or policy of another version of SIDs, prefixes and policies is looked up
+	 * again. Never 0. */
 	__u32 version;
-	/* Counts up while somebody watches. */
+	/* Incremented while the daemon runs. */
 	__u32 heartbeat;
-	/* Counters in each processor's row. */
+	/* Number of counters of each CPU. */
 	__u32 counters;
-	/* The indexes' numbers of buckets, less one: powers of two. */
+	/* Number of buckets of each index, minus one. Bucket counts are powers of two. */
 	__u32 sid_buckets;
 	__u32 prefix4_buckets;
 	__u32 prefix6_buckets;
-	/* Which of the two below. */
+	/* Index of the active copy of `sids`. */
 	__u32 active;
-	/* Slots in each processor's ring, less one: a power of two. */
+	/* Number of slots in each CPU's ring, minus one. The number is a power of two. */
 	__u32 slots;
-	/* Two ends of a veth: inner packets enter the kernel by the one, and leave it by the other. */
+	/* The two ends of a veth: inner packets enter the kernel by the first and leave it by the
+	 * second. */
 	__u32 function_in;
 	__u32 function_out;
-	/* In front of a tag where it is a time, so that no time is taken for one. */
+	/* Prefix of a tag that is stored as a timestamp, so that no real timestamp is mistaken for
+	 * a tag. */
 	__u32 magic;
-	/* The lengths of the SIDs' prefixes. */
+	/* Prefix lengths of the SIDs. */
 	struct lengths6 sids[2];
-	/* Sets of passages, less one: a power of two. */
+	/* Number of sets in `passages`, minus one. The number is a power of two. */
 	__u32 passages;
-	/* What time it is for passages: in ticks of 2^30 ns, and written every LIMIT_TICK_NS. Never 0. */
+	/* Time for the reply table: in ticks of 2^30 ns, updated every LIMIT_TICK_NS. Never 0. */
 	__u32 passage_time;
-	/* Two ends of another veth: inner packets of proxies come in by the one, from XDP, and what goes on
-	 * to another SID of this node is sent into the other. */
+	/* The two ends of another veth: inner packets of proxies arrive from XDP on the first;
+	 * packets to another local SID are sent to the second. */
 	__u32 proxy_in;
 	__u32 proxy_out;
-	/* A random number of this program alone: another one's proxies have other numbers. */
+	/* Random number of this program instance: another instance numbers its proxies
+	 * differently. */
 	__u32 program;
 };
 _Static_assert(sizeof(struct control) == 336, "no hidden padding");
 
-/* Addresses of a family, as the wire has them; IPv4 in the first 4 bytes. */
+/* A prefix of one family, in wire byte order; IPv4 in the first 4 bytes. */
 struct trace_prefix {
 	__u64 address[2];
 	__u64 mask[2];
 };
 
-/* Which packets are traced. */
+/* Selects the packets to trace. */
 struct trace_filter {
 	struct trace_prefix source;
 	struct trace_prefix destination;
-	__u32 ifindex; /* where they come in; 0 for all */
-	__s32 left;    /* how many are still to be traced */
-	__u16 vlan;    /* their outer tag; 0 for all */
-	__u8 family;   /* 4 or 6; 0 for all, and then no address counts */
+	__u32 ifindex; /* ingress interface; 0 for all */
+	__s32 left;    /* number of packets still to trace */
+	__u16 vlan;    /* outer VLAN tag; 0 for all */
+	__u8 family;   /* 4 or 6; 0 for all, in which case the addresses are ignored */
 	__u8 pad[5];
 };
 _Static_assert(sizeof(struct trace_filter) == 80, "no hidden padding");
 
-/* A packet that was traced, as it came. */
+/* A traced packet, as received. */
 struct traced_packet {
-	__u64 at_ns; /* the monotonic clock */
+	__u64 at_ns; /* CLOCK_MONOTONIC */
 	__u32 ifindex;
-	__u32 length; /* of the whole frame; what is behind `bytes` is left out */
+	__u32 length; /* of the whole frame, which may exceed `bytes` */
 	__u8 bytes[2032];
 };
 _Static_assert(sizeof(struct traced_packet) == 2048, "a power of two");

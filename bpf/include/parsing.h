@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Finds the addresses, protocol and ports of a packet, behind an SRv6 encapsulation if there is
+ * Parses the addresses, protocol and ports of a packet, inside an SRv6 encapsulation if there is
  * one (RFC 8754 section 2).
  *
- * Returns 0, or -1 for a packet that is not IP or is cut short. Addresses in network byte order,
- * ports in host byte order; ports are 0 where the protocol has none, and in all fragments but the
+ * Returns 0, or -1 if the packet is not IP or is truncated. Addresses are in network byte order,
+ * ports in host byte order. Ports are 0 if the protocol has none, and in all fragments except the
  * first.
  */
 #ifndef KAIDO_PARSING_H
@@ -22,7 +22,7 @@
 #define IPV4_OFFSET_MASK 0x1fff
 
 struct packet {
-	__be32 src[4]; /* IPv4 in the first word, the others zero */
+	__be32 src[4]; /* IPv4 in the first word, the rest zero */
 	__be32 dst[4];
 	__u16 src_port;
 	__u16 dst_port;
@@ -34,7 +34,7 @@ struct packet {
 /* The first eight bytes of every routing header (RFC 8200 section 4.4). */
 struct routing_header {
 	__u8 next_header;
-	__u8 length; /* in units of 8 bytes, the first 8 not counted */
+	__u8 length; /* in units of 8 octets, not including the first 8 */
 	__u8 type;
 	__u8 segments_left;
 	__u32 rest;
@@ -81,7 +81,7 @@ static __always_inline int parse_ipv6(struct __sk_buff *skb, __u32 at, struct pa
 	return parse_ports(skb, at + sizeof(*ip), packet);
 }
 
-/* The packet at `at`, which the next header `next` announces behind an outer IPv6 header. */
+/* Parses the packet at `at`, the payload of an outer IPv6 header with next header `next`. */
 static __always_inline int parse_inner(struct __sk_buff *skb, __u8 next, __u32 at,
 				       struct packet *packet)
 {
@@ -95,8 +95,8 @@ static __always_inline int parse_inner(struct __sk_buff *skb, __u8 next, __u32 a
 }
 
 /*
- * What the packet is, an SRv6 encapsulation taken off: with an SRH, or, reduced to a single
- * segment, without one (RFC 8986 section 5.2).
+ * Parses a packet. An SRv6 encapsulation is skipped: one with an SRH, or one without, reduced to a
+ * single segment (RFC 8986 section 5.2).
  */
 static __always_inline int parse_packet(struct __sk_buff *skb, struct packet *packet)
 {

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// The sources, without their `.bpf.c`.
+/// Names of the sources, without `.bpf.c`.
 const PROGRAMS: [&str; 6] = ["exit", "measure", "meter", "proof", "srv6", "trace"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // As it is now: a build folder may have come from another place.
+    // Read at run time: the build folder may have been moved.
     let sources = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../bpf");
     println!("cargo::rerun-if-changed={}", sources.display());
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let architecture = std::env::var("CARGO_CFG_TARGET_ARCH")?;
     let include = sources.join("include").display().to_string();
-    // Debian keeps <asm/types.h> in a folder per architecture, which clang does not search for
-    // the target bpf.
+    // Debian keeps <asm/types.h> in a folder per architecture, which clang does not search for the
+    // target bpf.
     let multiarch = format!("/usr/include/{architecture}-linux-gnu");
     for name in PROGRAMS {
         SkeletonBuilder::new()

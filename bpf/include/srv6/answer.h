@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What this node itself says to the inner packet of a service function: an ICMP error, or the reset
- * of a rule that rejects. It goes back by its SID's policy or nowhere, never as it is.
+ * Local replies to inner packets of service functions: ICMP errors, and TCP resets from rules that
+ * reject.
+ *
+ * guard() and own() return a TC action. A reply is sent by the return policy of its SID or dropped;
+ * it never leaves unencapsulated.
  */
 #ifndef KAIDO_SRV6_ANSWER_H
 #define KAIDO_SRV6_ANSWER_H
@@ -12,9 +15,10 @@
 
 #include <linux/tcp.h>
 
-/* As the kernel's own packets have it (net.ipv6.conf.all.hop_limit). */
+/* The kernel's default for its own packets (net.ipv6.conf.all.hop_limit). */
 #define ANSWER_HOP_LIMIT 64
-/* In skb->tc_index, which nobody else writes on the way from one interface to the next. */
+/* Value of skb->tc_index for encapsulated replies. No other user writes the field between two
+ * interfaces. */
 #define SENT_BACK 0x6b61
 
 static __always_inline int is_error4(__u8 type)
@@ -23,16 +27,16 @@ static __always_inline int is_error4(__u8 type)
 	       type == ICMP_PARAMETER_PROBLEM;
 }
 
-/* Of the packet, at its network header: interfaces may have no other. */
+/* Loads bytes relative to the network header, since some interfaces have no link header. */
 static __always_inline int load(const struct __sk_buff *skb, __u32 at, void *to, __u32 size)
 {
 	return bpf_skb_load_bytes_relative(skb, at, to, size, BPF_HDR_START_NET);
 }
 
-/* Between which addresses the packet went that this one may answer, as hashes: 0 for none. */
+/* Address pairs, as hashes, of the packet that this one may be a reply to; 0 for none. */
 struct answered {
 	__u64 pair;
-	/* Of an error about an answer: the other way round. */
+	/* For an ICMP error about a reply: the reversed pair. */
 	__u64 reverse;
 };
 
@@ -84,8 +88,8 @@ static __always_inline struct answered answered6(const struct __sk_buff *skb, __
 	return answered;
 }
 
-/* The same of what a route of this node's has encapsulated (seg6, ip6tnl): it is past this one's
- * turn. `*inside`: whether it is that. */
+/* The same for any packet, including packets that a local route has encapsulated (seg6, ip6tnl),
+ * for which it is too late to be sent by a return policy. `*inside` is set to 1 for those. */
 static __always_inline struct answered answered_at(const struct __sk_buff *skb, int *inside)
 {
 	struct ipv6hdr ip;
@@ -112,7 +116,7 @@ static __always_inline struct answered answered_at(const struct __sk_buff *skb, 
 	return answered6(skb, 0);
 }
 
-/* Sends an answer along the list of its policy (H.Encaps, RFC 8986 section 5.1). */
+/* Sends a reply along the segment list of its return policy (H.Encaps, RFC 8986 section 5.1). */
 static __always_inline int send_back(struct __sk_buff *skb, const struct control *state, __u32 way,
 				     __u64 pair)
 {
@@ -126,7 +130,8 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 		return shoot(state, skb, REASON_LOCAL_ANSWER);
 	__u32 behind = outer->length - sizeof(struct ipv6hdr), inner = skb->len - ETH_HLEN;
 
-	/* As one number: of two comparisons the compiler makes one that the verifier cannot follow. */
+	/* Bound a single variable: the compiler merges two comparisons into a form that the
+	 * verifier cannot follow. */
 	barrier_var(behind);
 	if (behind > LIMIT_OUTER - sizeof(struct ipv6hdr))
 		return shoot(state, skb, REASON_LOCAL_ANSWER);
@@ -146,7 +151,7 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 	ip->hop_limit = ANSWER_HOP_LIMIT;
 	*(outer->has_srh ? after : &ip->nexthdr) = protocol;
 	skb->tc_index = SENT_BACK;
-	/* `kaido-out` forwards, whatever the interface here does. */
+	/* `kaido-out` has forwarding enabled, whatever the setting of this interface is. */
 	int verdict = send_anew(skb, state, ip, state->function_out);
 
 	if (verdict == TC_ACT_REDIRECT)
@@ -154,13 +159,13 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 	return verdict;
 }
 
-/* What becomes of a packet that this node made, if it is an answer to a function's; otherwise
- * TC_ACT_UNSPEC. `ethernet`: whether it has a link header. */
+/* Returns the verdict on a locally generated packet if it is a reply to a packet of a function,
+ * otherwise TC_ACT_UNSPEC. `ethernet`: nonzero if it has a link header. */
 static __always_inline int answer(struct __sk_buff *skb, const struct control *state, int ethernet)
 {
 	int inside;
 
-	/* One that has been sent back, on its way out. */
+	/* An encapsulated reply on its way out. */
 	if (skb->tc_index == SENT_BACK)
 		return TC_ACT_UNSPEC;
 	struct answered answered = answered_at(skb, &inside);
@@ -179,8 +184,9 @@ static __always_inline int answer(struct __sk_buff *skb, const struct control *s
 	return send_back(skb, state, way, answered.pair);
 }
 
-/* Whether it is an inner packet that has no outer header, on its way into the SRv6 network: somebody
- * has deleted the rule that leads such packets. What rules copy to other interfaces may go. */
+/* True if an inner packet is about to enter the SRv6 network without an outer header, because the
+ * rule that diverts such packets was deleted. Copies that rules send to other interfaces are
+ * allowed. */
 static __always_inline int escapes(const struct __sk_buff *skb, const struct control *state)
 {
 	__u32 slot = skb->ifindex & (LIMIT_PORTS - 1);
@@ -193,14 +199,15 @@ static __always_inline int escapes(const struct __sk_buff *skb, const struct con
 	return port && port->ifindex == skb->ifindex;
 }
 
-/* Whether it is forwarded, and no packet that is with a function: that has a time. Most packets are so:
- * what looks at the others is not inline, so that these need none of its registers. */
+/* True if the packet is forwarded and is not in a function, since that would have set a timestamp.
+ * This is the common case. The checks of other packets are not inline, so that they cost this case
+ * no registers. */
 static __always_inline int is_forwarded(const struct __sk_buff *skb)
 {
 	return skb->ingress_ifindex && !skb->tstamp;
 }
 
-/* At the interfaces of this node but those of functions, on the way out. */
+/* Egress filter of this node's interfaces, except for those of functions. */
 static __noinline int guard(struct __sk_buff *skb, int ethernet)
 {
 	__u32 zero = 0;
@@ -208,14 +215,14 @@ static __noinline int guard(struct __sk_buff *skb, int ethernet)
 
 	if (!state)
 		return TC_ACT_UNSPEC;
-	/* What came in by an interface is nobody's answer. */
+	/* A forwarded packet is not a local reply. */
 	if (skb->ingress_ifindex)
 		return escapes(skb, state) ? shoot(state, skb, REASON_STATE_LOST) : TC_ACT_UNSPEC;
 	return answer(skb, state, ethernet);
 }
 
-/* What this node sends where only functions' packets leave. The interface's own talk to groups is
- * no answer. */
+/* Handles packets that this node sends on the interface reserved for functions' packets. The
+ * interface's own multicast traffic is dropped without a reason. */
 static __always_inline int own(struct __sk_buff *skb, const struct control *state)
 {
 	const __u8 *ethernet = (void *)(long)skb->data;

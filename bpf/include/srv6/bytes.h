@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Bytes of a packet, in pieces that one instruction loads or stores.
+ * Single-instruction loads and stores of packet bytes. Values keep the byte order of the packet.
  */
 #ifndef KAIDO_SRV6_BYTES_H
 #define KAIDO_SRV6_BYTES_H
@@ -15,8 +15,8 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-/* Loads and stores of unaligned words, each one instruction. Through a packed structure such as
- * ethhdr, and for memcpy(), the compiler goes byte by byte. */
+/* Loads and stores of unaligned words, one instruction each. Through packed structures such as
+ * ethhdr, and for memcpy(), the compiler generates byte accesses. */
 static __always_inline __u16 load16(const void *from)
 {
 	return *(const __u16 *)from;
@@ -47,20 +47,20 @@ static __always_inline void store64(void *to, __u64 value)
 	*(__u64 *)to = value;
 }
 
-/* A link-layer address. */
+/* Copies a MAC address. */
 static __always_inline void copy_station(void *to, const void *from)
 {
 	*(__u32 *)to = load32(from);
 	store16(to + 4, load16(from + 4));
 }
 
-/* The ethertype of a frame that begins at `ethernet`. */
+/* Returns the ethertype of the frame that starts at `ethernet`. */
 static __always_inline __be16 ethertype_of(const void *ethernet)
 {
 	return load16(ethernet + 2 * ETH_ALEN);
 }
 
-/* An address's two words. */
+/* The two words of an IPv6 address. */
 static __always_inline __u64 high(const void *address)
 {
 	return *(const __u64 *)address;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * End.DX4, DX6, DT4, DT6, DT46 (RFC 8986 sections 4.4 to 4.8) and USD (section 4.16.3): the outer
- * header and its SRH go, the inner packet is forwarded.
+ * End.DX4, End.DX6, End.DT4, End.DT6, End.DT46 (RFC 8986 sections 4.4 to 4.8) and USD (section
+ * 4.16.3): removes the outer header and its SRH, and forwards the inner packet.
  *
- * As in the kernel, nothing of the outer header comes into the inner one, and the inner packet
- * passes one router.
+ * Functions return an XDP action unless stated otherwise.
+ *
+ * As in the kernel, nothing is copied from the outer to the inner header, and the inner hop limit
+ * is decremented.
  */
 #ifndef KAIDO_SRV6_DECAPSULATE_H
 #define KAIDO_SRV6_DECAPSULATE_H
@@ -13,14 +15,16 @@
 #include "send.h"
 #include "srh.h"
 
-/* The tags of what leaves: the SID's, or else those of the interface that the route names. */
+/* Returns the VLAN tags of the outgoing frame: those of the SID, or those of the interface that the
+ * route selected. */
 static __always_inline struct tags inner_tags(const struct sid *sid,
 					      const struct adjacency *adjacency)
 {
 	return sid->outer ? (struct tags){sid->outer, sid->inner} : tags_of(adjacency);
 }
 
-/* Something else than what the SID decapsulates: perhaps that is behind one more header. */
+/* Handles a payload that the SID does not decapsulate. If it is an extension header, a valid
+ * payload may follow. */
 static __always_inline int wrong_payload(const struct frame *frame, const struct sid *sid,
 					 __u8 protocol)
 {
@@ -29,7 +33,7 @@ static __always_inline int wrong_payload(const struct frame *frame, const struct
 	return drop(frame, REASON_WRONG_PAYLOAD);
 }
 
-/* `at`: where the IPv4 packet begins, from the beginning of layer 3. */
+/* `at`: offset of the IPv4 packet from the start of layer 3. */
 static __always_inline int decapsulate4(const struct frame *frame, const struct sid *sid, __u32 at)
 {
 	const struct iphdr *ip = data_of(frame) + ETH_HLEN + at;
@@ -60,7 +64,8 @@ static __always_inline int decapsulate4(const struct frame *frame, const struct 
 
 	if ((void *)(inner + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	/* As the kernel's ip_decrease_ttl(): RFC 1624, a decrement of the first byte of a word. */
+	/* As in the kernel's ip_decrease_ttl(): RFC 1624 for a decrement of the first byte of a
+	 * word. */
 	__u32 check = inner->check + bpf_htons(0x0100);
 
 	inner->check = check + (check >= 0xffff);
@@ -113,7 +118,7 @@ static __always_inline int decapsulate6(const struct frame *frame, const struct 
 	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
 }
 
-/* `at`: where the inner packet begins, from the beginning of layer 3; `protocol`: what it is. */
+/* `at`: offset of the inner packet from the start of layer 3. `protocol`: its type. */
 static __always_inline int decapsulate(const struct frame *frame, const struct sid *sid,
 				       __u8 protocol, __u32 at, int takes4, int takes6)
 {
@@ -124,7 +129,7 @@ static __always_inline int decapsulate(const struct frame *frame, const struct s
 	return wrong_payload(frame, sid, protocol);
 }
 
-/* End.DX2 (RFC 8986 section 4.9): the inner frame leaves as it is by the SID's port. */
+/* End.DX2 (RFC 8986 section 4.9): sends the inner frame unchanged from the SID's port. */
 static __always_inline int decapsulate2(const struct frame *frame, const struct sid *sid,
 					__u8 protocol, __u32 at)
 {
@@ -134,7 +139,8 @@ static __always_inline int decapsulate2(const struct frame *frame, const struct 
 		return wrong_payload(frame, sid, protocol);
 	if (frame->length < at + ETH_HLEN)
 		return drop(frame, REASON_TRUNCATED);
-	/* Or the redirect fails behind our back. Without a length the helper takes the frame's. */
+	/* Checked here, since the redirect would fail silently. For length 0 the helper would use
+	 * the frame's length. */
 	__u32 mtu = frame->length - at - ETH_HLEN;
 
 	mtu = mtu ? mtu : 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Which hook drops a service function's packets. The kernel says of every packet that it drops; those
- * that are with a function are known by their tag. Nothing of this is in the way of a packet that is
- * let through.
+ * Counts the packets of service functions that the kernel drops, by netfilter hook.
+ *
+ * The kernel reports every packet that it drops; packets of a function are recognized by their tag.
+ * Packets that are not dropped incur no cost.
  */
 #ifndef KAIDO_SRV6_DROPPED_H
 #define KAIDO_SRV6_DROPPED_H
@@ -11,7 +12,8 @@
 
 #include <bpf/bpf_core_read.h>
 
-/* What is looked at of the kernel's own types, wherever it is in those of the running kernel. */
+/* The fields of the kernel's types that are read. CO-RE relocates them to their offsets in the
+ * running kernel. */
 struct net_device {
 	int ifindex;
 } __attribute__((preserve_access_index));
@@ -31,8 +33,9 @@ enum skb_drop_reason {
 	SKB_DROP_REASON_NETFILTER_DROP,
 };
 
-/* Where a packet is on its way: it gets a route behind prerouting, and its way out behind forward.
- * What a consumer of NFQUEUE drops has no reason, and counts where it was queued. */
+/* Returns the hook at which the packet was dropped. A packet has a route after prerouting, and its
+ * egress device after forward. A packet dropped by a consumer of NFQUEUE has no drop reason and
+ * counts for the hook where it was queued. */
 static __always_inline enum hook hook_of(const struct sk_buff *skb, const struct control *state,
 					 int reason)
 {
@@ -45,7 +48,7 @@ static __always_inline enum hook hook_of(const struct sk_buff *skb, const struct
 
 	if (!route)
 		return HOOK_PREROUTING;
-	/* An unreachable one, which gives no reason either. */
+	/* An unreachable route gives no drop reason either. */
 	if (BPF_CORE_READ(route, error))
 		return NO_HOOK;
 	const struct net_device *device = skb->dev;
@@ -76,7 +79,7 @@ static __always_inline void count_drop(const struct sk_buff *skb, int reason)
 		drops = bpf_map_lookup_elem(&function_drops, &counter);
 	}
 	if (drops)
-		/* A packet may be dropped while another one is on the same processor. */
+		/* Another drop may be in progress on the same CPU. */
 		__sync_fetch_and_add(&drops->packets[hook_of(skb, state, reason)], 1);
 }
 

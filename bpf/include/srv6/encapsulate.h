@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * H.Encaps, H.Encaps.Red, H.Encaps.L2 and .L2.Red (RFC 8986 sections 5.1 to 5.4): an outer header,
- * made beforehand, in front of the packet.
+ * H.Encaps, H.Encaps.Red, H.Encaps.L2 and H.Encaps.L2.Red (RFC 8986 sections 5.1 to 5.4): pushes a
+ * precomputed outer header.
  *
- * As in the kernel: the traffic class and the hop limit of an IPv6 packet are copied outwards, those
- * of IPv4 are 0 and 64; the outer packet passes one router, the inner one none. Unlike in the
- * kernel, the flow label is a hash of the inner flow for every kind of packet (RFC 6437), so that
- * the network spreads flows over equal paths.
+ * Functions return an XDP action unless stated otherwise. `hash` is the flow hash of the inner
+ * packet.
+ *
+ * As in the kernel, the traffic class and hop limit of an inner IPv6 packet are copied to the outer
+ * header; for inner IPv4 they are 0 and 64. The outer hop limit is decremented, the inner one is
+ * not. Unlike in the kernel, the flow label is a hash of the inner flow for every type of payload
+ * (RFC 6437), so that the network distributes flows over equal-cost paths.
  */
 #ifndef KAIDO_SRV6_ENCAPSULATE_H
 #define KAIDO_SRV6_ENCAPSULATE_H
@@ -15,22 +18,23 @@
 #include "send.h"
 #include "too_big.h"
 
-/* The kernel's default hop limit for a packet that it makes, one router passed. */
+/* The kernel's default hop limit for locally generated packets, decremented once. */
 #define HOP_LIMIT4 63
 #define FLOW_LABEL_BITS 20
 
-/* What of the inner packet goes into the outer header. */
+/* Properties of the inner packet that determine the outer header. */
 struct inner {
-	__u32 at;      /* where the inner packet begins in the frame: what is in front goes */
+	__u32 at;      /* offset of the inner packet in the frame; the bytes before it are
+		        * removed */
 	__u32 length;
-	__u8 protocol; /* as a next header */
+	__u8 protocol; /* next header value */
 	__u8 hop_limit;
 	__u8 traffic_class;
 	__u64 hash;    /* of the flow */
 };
 
-/* Copies the header to the frame's `to`, eight bytes at a time: all but two lengths are multiples
- * of eight. Returns -1 where the frame is too short. */
+/* Copies the outer header to `to` in the frame, eight bytes at a time: all but two lengths are
+ * multiples of eight. Returns 0, or -1 if the frame is too short. */
 static __always_inline int copy_outer(const struct frame *frame, void *to,
 				      const struct outer *outer)
 {
@@ -52,7 +56,7 @@ static __always_inline int copy_outer(const struct frame *frame, void *to,
 	return 0;
 }
 
-/* Tells the sender, or leaves the packet where nobody is to be told. */
+/* Sends an ICMP error to the sender, or leaves the packet if no error may be sent. */
 static __always_inline int answer_too_big(const struct frame *frame, const struct outer *outer,
 					  const struct inner *inner, __u32 mtu, int in_kernel)
 {
@@ -74,12 +78,13 @@ static __always_inline int answer_too_big(const struct frame *frame, const struc
 	if (told < 0)
 		return drop(frame, REASON_TOO_BIG);
 	drop(frame, REASON_TOO_BIG_TOLD);
-	/* Not XDP_TX: on a veth that waits until the other end polls for another reason. */
+	/* Not XDP_TX: on a veth, the frame would wait until the other end polls for another
+	 * reason. */
 	return bpf_redirect_map(&devices, frame->port->ifindex & (LIMIT_PORTS - 1), XDP_DROP);
 }
 
-/* Puts the list's header in front of the inner packet and sends. `tells`: the packet is as its
- * sender wrote it, who is told if it is too big. */
+/* Pushes the header of a segment list and sends the packet. `tells` is nonzero if the packet is as
+ * its sender wrote it: the sender is then notified if it is too big. */
 static __always_inline int encapsulate(const struct frame *frame, const struct outer *outer,
 				       const struct inner *inner, __u32 counter, int in_kernel,
 				       int tells)
@@ -129,7 +134,7 @@ static __always_inline int encapsulate(const struct frame *frame, const struct o
 	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
 }
 
-/* The list of a policy that a flow takes. */
+/* Returns the segment list that the policy selects for a flow. */
 static __always_inline const struct outer *list_of(const struct policy *policy, __u64 hash)
 {
 	__u32 list = policy->list;
@@ -140,13 +145,13 @@ static __always_inline const struct outer *list_of(const struct policy *policy, 
 
 		if (!spread)
 			return 0;
-		/* Other bits than the flow label's. */
+		/* Uses other bits than the flow label. */
 		list = spread->list[hash >> 32 & (LIMIT_SPREAD - 1)];
 	}
 	return bpf_map_lookup_elem(&lists, &list);
 }
 
-/* Steers the inner packet as the policy says. */
+/* Steers the inner packet into the policy. */
 static __always_inline int steer(const struct frame *frame, __u32 number,
 				 const struct inner *inner)
 {
@@ -161,7 +166,8 @@ static __always_inline int steer(const struct frame *frame, __u32 number,
 	return encapsulate(frame, outer, inner, policy->counter, policy->in_kernel, 1);
 }
 
-/* What the program does not do for a packet of a policy: the kernel's, if it has the policy. */
+/* Handles a packet of a policy that the program does not support: leaves it to the kernel if that
+ * has the policy, otherwise drops it. */
 static __always_inline int decline(const struct frame *frame, __u32 number, enum reason reason)
 {
 	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
@@ -169,8 +175,8 @@ static __always_inline int decline(const struct frame *frame, __u32 number, enum
 	return leave(frame, reason, policy && policy->in_kernel);
 }
 
-/* TCP and UDP ports, both in one word; 0 where a fragment may lack them: all of a packet's
- * fragments take one way. */
+/* Returns the TCP or UDP ports as one word, 0 for other protocols. The result is 0 for fragments
+ * too, which may lack the ports, so that all fragments of a packet take the same path. */
 static __always_inline __u32 ports_at(const struct frame *frame, const void *at, __u8 protocol)
 {
 	if ((protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) || at + 4 > end_of(frame))
@@ -178,7 +184,7 @@ static __always_inline __u32 ports_at(const struct frame *frame, const void *at,
 	return *(__u32 *)at;
 }
 
-/* The ones' complement sum of a header of 20 bytes; 0xffff for a correct one. */
+/* Returns the one's complement sum of a 20-byte header; 0xffff if its checksum is correct. */
 static __always_inline __u16 header_sum(const struct iphdr *ip)
 {
 	const __u32 *word = (const __u32 *)ip;
@@ -257,7 +263,7 @@ static __always_inline int headend6(struct frame *frame, __u32 number)
 	return steer(frame, policy, &inner);
 }
 
-/* H.Encaps.L2: the whole frame, tags included, goes by its attachment's policy. */
+/* H.Encaps.L2: steers the whole frame, including VLAN tags, into its attachment's policy. */
 static __always_inline int headend2(struct frame *frame, __u32 policy)
 {
 	const void *ethernet = data_of(frame);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * End, End.X and End.T (RFC 8986 sections 4.1 to 4.3), PSP (section 4.16.1) and NEXT-C-SID
- * (RFC 9800 section 4.1): on to the next segment.
+ * End, End.X and End.T (RFC 8986 sections 4.1 to 4.3), PSP (section 4.16.1) and NEXT-C-SID (RFC
+ * 9800 section 4.1): forwards a packet to its next segment.
  *
- * The three differ in what is looked up: the next segment, a neighbour, the next segment in a
- * table of its own.
+ * Functions return an XDP action unless stated otherwise. Addresses are in wire byte order, `struct
+ * bits` is in host byte order.
+ *
+ * The three behaviors differ in the lookup: the next segment, a neighbour, or the next segment in a
+ * specific table.
  */
 #ifndef KAIDO_SRV6_END_H
 #define KAIDO_SRV6_END_H
@@ -13,7 +16,7 @@
 #include "send.h"
 #include "srh.h"
 
-/* Bits of a 128-bit number in host byte order, as two words. */
+/* A 128-bit number in host byte order, as two words. */
 struct bits {
 	__u64 high;
 	__u64 low;
@@ -31,8 +34,9 @@ static __always_inline struct bits shifted_left(struct bits bits, __u32 by)
 }
 
 /*
- * The next compressed SID (RFC 9800 section 4.1.1): the block stays, the argument moves to the
- * front, zeros follow. Returns 0 when the argument is all zero: then the SRH has the next segment.
+ * Computes the next compressed SID (RFC 9800 section 4.1.1): the locator block remains, the
+ * argument moves to the front, and zeros follow. Returns 0 if the argument is zero: the next
+ * segment is then in the SRH.
  */
 static __always_inline int next_csid(const struct sid *sid, struct bits *address)
 {
@@ -41,7 +45,7 @@ static __always_inline int next_csid(const struct sid *sid, struct bits *address
 
 	if (!argument.high && !argument.low)
 		return 0;
-	/* The block alone: everything that is not in the address moved left by it. */
+	/* Keep the block. All other bits come from the shifted address. */
 	__u64 block_high = block >= 64 ? ~0ull : block ? ~0ull << (64 - block) : 0;
 	__u64 block_low = block > 64 && block < 128 ? ~0ull << (128 - block) : 0;
 	struct bits moved = shifted_left(*address, node);
@@ -51,8 +55,8 @@ static __always_inline int next_csid(const struct sid *sid, struct bits *address
 	return 1;
 }
 
-/* The adjacency of a packet whose IPv6 header is `ip`, which leaves with `protocol` behind it, and
- * whose next segment is `dst`. */
+/* Returns the adjacency for a packet with IPv6 header `ip`, with the next header `protocol` that it
+ * leaves with, and with next segment `dst0`, `dst1`; or null with `*reason` set. */
 static __always_inline const struct adjacency *route_onwards(const struct frame *frame,
 							     const struct sid *sid,
 							     const struct ipv6hdr *ip,
@@ -60,7 +64,7 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 							     __u64 dst1, int *reason)
 {
 	if (sid->behaviour == BEHAVIOUR_END_X) {
-		/* The look-up of the neighbour would not see that the packet is to many. */
+		/* The lookup of the neighbour would not detect a multicast destination. */
 		if (is_special6(dst0)) {
 			*reason = REASON_IRREGULAR;
 			return 0;
@@ -73,7 +77,7 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 		     table_of(frame, sid, AF_INET6), reason);
 }
 
-/* Removes the SRH behind the header and sends; `srh` is its length in bytes. */
+/* Removes the SRH and sends the packet. `srh` is the length of the SRH in bytes. */
 static __always_inline int pop_and_send(const struct frame *frame, const struct sid *sid,
 					const struct adjacency *adjacency, __u32 srh, __u64 dst0,
 					__u64 dst1, __u8 next_header)
@@ -101,7 +105,7 @@ static __always_inline int pop_and_send(const struct frame *frame, const struct 
 	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
 }
 
-/* On to the next segment. `srh` is null where the address itself has it (NEXT-C-SID). */
+/* Forwards to the next segment. `srh` is null if the address contains the segment (NEXT-C-SID). */
 static __always_inline int forward(const struct frame *frame, const struct sid *sid,
 				   const struct srh *srh, __u64 dst0, __u64 dst1)
 {
@@ -131,7 +135,7 @@ static __always_inline int forward(const struct frame *frame, const struct sid *
 
 	struct tags tags = tags_of(adjacency);
 
-	/* Tags are put in front; without, the frame stays as long as it is. */
+	/* VLAN tags need headroom. Without them the frame keeps its length. */
 	if (tags.outer && cut_head(frame, 0, tags))
 		return leave(frame, REASON_NO_HEADROOM, is_in_kernel(sid));
 	count_sid(frame, sid);

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * End.AD (draft-ietf-spring-sr-service-programming section 6.2): what End does to the outer header
- * is done to a copy in a slot; the inner packet goes to the function without it, and what comes back
- * is given that copy.
+ * End.AD (draft-ietf-spring-sr-service-programming section 6.2): applies End to a copy of the outer
+ * header in a slot, sends the inner packet to the function without it, and pushes the copy onto the
+ * packet when it returns.
  *
- * A slot is one packet's and not a flow's, so that a function may change addresses and ports. The tag
- * that leads to it goes through the function
+ * end_ad() returns -1, or the reason to drop the packet; end_ad_back() returns a TC action. Tags
+ * are in host byte order.
  *
- * - as the frame's destination, where the function is a bump in the wire: 40 bits that count. No
- *   bridge on the way learns destinations, where a source for each packet would fill its table; and
- *   it floods to its other side what it has not learnt.
- * - as the packet's hash (skb->hash), where the function routes: the last 32 of these bits. It stays
- *   through a veth, another namespace, forwarding, NAT and queues. What leads out of the machine
- *   loses it.
+ * A slot belongs to one packet, not to a flow, so a function may change addresses and ports. The
+ * tag that identifies the slot passes through the function
  *
- * The tags of a ring are one after the other from a random one on, and one is good for 4.3 s and as
- * long as LIMIT_PROXIED packets more have not come: a packet that is late finds another one's tag in
- * its slot, and is dropped. What the function makes itself has no tag, and no hash or a random one.
- * A random one is taken for a tag in live tags / 2^32 cases, at most 8192 / 2^32: one of 500,000
- * such packets, and one of 2 million where 500 packets a second go through the function. It then
- * goes on to another packet's next segment. As a destination no such number comes by chance.
+ * - as the destination MAC address, if the function is a bump in the wire: a counter of 40 bits.
+ *   Bridges on the path do not learn destinations, whereas a source address per packet would fill
+ *   their tables; and a bridge floods unknown destinations to its other side.
+ * - as the packet's hash (skb->hash), if the function routes: the low 32 bits of the counter. The
+ *   hash survives a veth, another namespace, forwarding, NAT and queues. It is lost if the packet
+ *   leaves the machine.
+ *
+ * The tags of a ring are consecutive numbers with a random start. A tag is valid for 4.3 s and
+ * until LIMIT_PROXIED further packets have been sent: a late packet finds another tag in its slot
+ * and is dropped. A packet originated by the function has no tag, and no hash or a random one. A
+ * random hash is mistaken for a tag with probability (live tags) / 2^32, at most 8192 / 2^32: one
+ * in 500,000 such packets, or one in 2 million if 500 packets a second pass through the function.
+ * Such a packet is sent to the next segment of another packet. A MAC address cannot match by
+ * chance.
  */
 #ifndef KAIDO_SRV6_END_AD_H
 #define KAIDO_SRV6_END_AD_H
@@ -27,7 +31,7 @@
 #include "end_an_nf.h"
 #include "proxy_send.h"
 
-/* A tag's first byte: a locally administered station, not a group. The count follows. */
+/* First byte of a tag: a locally administered unicast MAC address. The counter follows. */
 #define TAG_STATION 0x46
 
 static __always_inline __u32 proxied_now(void)
@@ -42,7 +46,8 @@ static __always_inline struct slot *proxied_slot(__u32 ring, __u64 count)
 	return bpf_map_lookup_elem(&proxied, &at);
 }
 
-/* The next slot of a ring; its tag is given to `*tag`. 0 is no hash. */
+/* Allocates the next slot of a ring and stores its tag in `*tag`. Skips the value 0, which means no
+ * hash. */
 static __always_inline struct slot *take_proxied(__u32 ring, __u64 *tag)
 {
 	__u64 *taken = bpf_map_lookup_elem(&proxied_taken, &ring);
@@ -57,7 +62,7 @@ static __always_inline struct slot *take_proxied(__u32 ring, __u64 *tag)
 	return proxied_slot(ring, count);
 }
 
-/* Keeps the outer header, `outer` bytes. Returns the reason why that cannot be, or -1. */
+/* Saves the outer header of `outer` bytes. Returns -1, or the reason to drop the packet. */
 static __always_inline int end_ad(const struct frame *frame, const struct proxy *proxy,
 				  __u32 outer, int ipv6, __u64 *tag)
 {
@@ -104,7 +109,8 @@ static __always_inline int end_ad(const struct frame *frame, const struct proxy 
 	return -1;
 }
 
-/* The slot of a packet that has come back, and its tag; null without one that is its. */
+/* Returns the slot of a returned packet and stores its tag in `*tag`; null if no valid slot
+ * matches. */
 static __always_inline const struct slot *returned_slot(const struct __sk_buff *skb, __u32 ring,
 							__u64 station, __u64 *tag)
 {
@@ -127,7 +133,7 @@ static __always_inline const struct slot *returned_slot(const struct __sk_buff *
 	return proxied_now() - slot->mark > LIMIT_PROXIED_TICKS ? 0 : slot;
 }
 
-/* Puts the outer header back, and sends. */
+/* Pushes the saved outer header and sends the packet. */
 static __always_inline int end_ad_back(struct __sk_buff *skb, const struct control *state,
 				       __u32 ring)
 {
@@ -151,8 +157,8 @@ static __always_inline int end_ad_back(struct __sk_buff *skb, const struct contr
 		return shoot(state, skb, REASON_NO_HEADROOM);
 	__u32 kept = length;
 
-	/* Bounded right before its use, and of its own: to Linux 6.1's verifier what was on the stack has
-	 * the bounds that it had when it was put there. */
+	/* Check the bounds of a separate variable directly before its use: the Linux 6.1 verifier
+	 * does not update the bounds of values spilled to the stack. */
 	barrier_var(kept);
 	if (kept > LIMIT_OUTER)
 		return shoot(state, skb, REASON_STATE_LOST);
@@ -163,15 +169,15 @@ static __always_inline int end_ad_back(struct __sk_buff *skb, const struct contr
 	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
 		return shoot(state, skb, REASON_TRUNCATED);
 	ip->payload_len = bpf_htons(inner + length - sizeof(*ip));
-	/* While it was copied a packet that came later may have taken the slot. */
-	barrier(); /* of the compiler: x86 keeps loads in order */
+	/* A later packet may have reused the slot during the copy. */
+	barrier(); /* for the compiler: x86 keeps loads in order */
 	if (!is_slot_of(slot, tag))
 		return shoot(state, skb, REASON_STATE_LOST);
 	forget_function(skb);
 	int verdict;
 
 	if (generation == state->generation) {
-		/* The function may have made it larger. */
+		/* The function may have enlarged the packet. */
 		if (bpf_check_mtu(skb, ifindex, &mtu, 0, 0))
 			return shoot(state, skb, REASON_TOO_BIG);
 		verdict = bpf_redirect(ifindex, 0);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * End.AM (draft-ietf-spring-sr-service-programming section 6.3): the packet goes to the function with
- * its SRH, and as if to its last segment; back from there it is to its next segment again.
+ * End.AM (draft-ietf-spring-sr-service-programming section 6.3): sends the packet to the function
+ * with its SRH and with the last segment as destination; on return, restores the next segment as
+ * destination.
  *
- * Nothing is remembered of a packet: what the function needs not change, the SRH, has it all. A
- * packet that is not to its last segment any more is dropped.
+ * end_am() returns -1, or the reason to drop the packet; end_am_back() returns a TC action. Packet
+ * data is in network byte order.
+ *
+ * The proxy is stateless: the SRH, which the function must not change, contains everything that it
+ * needs. A packet that returns with another destination than its last segment is dropped.
  */
 #ifndef KAIDO_SRV6_END_AM_H
 #define KAIDO_SRV6_END_AM_H
@@ -12,7 +16,7 @@
 #include "proxy_send.h"
 #include "srh.h"
 
-/* To the last segment, with one less left. */
+/* Sets the last segment as destination and decrements Segments Left. */
 static __always_inline int end_am(const struct frame *frame)
 {
 	struct ipv6hdr *ip = data_of(frame) + ETH_HLEN;
@@ -21,7 +25,7 @@ static __always_inline int end_am(const struct frame *frame)
 
 	if ((void *)(last + 2) > end_of(frame))
 		return REASON_TRUNCATED;
-	/* From a group or a link nothing comes back that is forwarded. */
+	/* The kernel does not forward packets from multicast or link-local sources. */
 	if (is_special6(last[0]))
 		return REASON_IRREGULAR;
 	ip->hop_limit--;
@@ -31,7 +35,7 @@ static __always_inline int end_am(const struct frame *frame)
 	return -1;
 }
 
-/* Where the next segment of a packet that has come back is; 0 and `*reason` if it has none. */
+/* Returns the next segment of a returned packet, or null with `*reason` set. */
 static __always_inline const void *masked_segment(const struct __sk_buff *skb, enum reason *reason)
 {
 	const struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
@@ -49,7 +53,7 @@ static __always_inline const void *masked_segment(const struct __sk_buff *skb, e
 	*reason = REASON_MALFORMED;
 	__u32 left = srh->segments_left;
 
-	/* As end_am() made it. */
+	/* Must be as end_am() left it. */
 	if (srh->length != 2 * ((__u32)srh->last_entry + 1) || left > srh->last_entry ||
 	    high(&ip->daddr) != last[0] || low(&ip->daddr) != last[1])
 		return 0;

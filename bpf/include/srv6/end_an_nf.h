@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * End.AN.NF, the first half: what End does to the outer header is done to a copy in a slot; the
- * inner packet goes to the kernel without it, by `function_out`, whose other end is `function_in`.
+ * End.AN.NF, first half: applies End to a copy of the outer header in a slot, removes it from the
+ * packet, and sends the inner packet into the kernel through `function_out`, the peer of
+ * `function_in`.
  *
- * Nothing here is left to the kernel: it has the SID as a route that leads nowhere, so that no packet
- * gets around the rules. Not inline, for the reasons of end_b6_encaps.h.
+ * end_an_nf() returns an XDP action. Addresses are in wire byte order.
+ *
+ * No packet is left to the kernel, which has the SID as an unreachable route, so that no packet
+ * bypasses the rules. Not inline, for the reasons given in end_b6_encaps.h. /
  */
 #ifndef KAIDO_SRV6_END_AN_NF_H
 #define KAIDO_SRV6_END_AN_NF_H
@@ -13,11 +16,12 @@
 #include "passage.h"
 #include "slot.h"
 
-/* The address of `function_in`. */
+/* MAC address of `function_in`. */
 #define FUNCTION_MAC_HIGH bpf_htonl(0x024b4149)
 #define FUNCTION_MAC_LOW bpf_htons(0x444f)
 
-/* The argument of the SID that a packet is to: the last bits of its address, 32 at most. */
+/* Returns the argument of the packet's SID: the last bits of its destination address, 32 at
+ * most. */
 static __always_inline __u32 argument_of(const struct sid *sid, const struct ipv6hdr *ip)
 {
 	__u32 bits = 128 - sid->length;
@@ -26,10 +30,10 @@ static __always_inline __u32 argument_of(const struct sid *sid, const struct ipv
 	return bits >= 32 ? last : last & ~(~0u << bits);
 }
 
-/* What the next segment's adjacency is; otherwise the second half looks it up. */
+/* Saves the next segment's adjacency. If it is not saved, the second half looks it up. */
 static __always_inline void keep_adjacency(struct slot *slot, const struct adjacency *adjacency)
 {
-	/* Tags are pushed by the interface above the port: the second half finds it. */
+	/* The interface stacked on the port pushes the VLAN tags. The second half finds it. */
 	if (adjacency->outer)
 		return;
 	slot->ifindex = adjacency->ifindex;
@@ -38,7 +42,7 @@ static __always_inline void keep_adjacency(struct slot *slot, const struct adjac
 	slot->generation = adjacency->generation;
 }
 
-/* The next segment is this node's own: the packet comes to the data plane again. */
+/* The next segment is local: marks the packet for reprocessing by the data plane. */
 static __always_inline void keep_own(struct slot *slot, __u32 port)
 {
 	*(__u32 *)slot->ethernet = AGAIN_MAC_HIGH;
@@ -55,11 +59,12 @@ static __always_inline int keep_header(struct slot *slot, const struct frame *fr
 	return copy_held(slot->header, from, from, end_of(frame), length);
 }
 
-/* Inner packets: whether it is one that the kernel forwards as it is (to a group, or to everybody on
- * a link, it would be this node's own), and between which addresses it passes.
+/* Check that the kernel forwards the inner packet unchanged (it would treat multicast and
+ * link-local packets as its own), and store the hash of its addresses in `*pair`.
  *
- * The kernel takes one off the hop limit on the way: it gets one more, so that none of it is gone
- * afterwards, and the last hop is not. Returns SLOT_RAISED if it does, and -1 for another packet. */
+ * The kernel decrements the hop limit, so it is incremented here. The packet then keeps its hop
+ * limit, and a packet on its last hop is not dropped. Return slot flags, with SLOT_RAISED if the
+ * hop limit was incremented, or -1 for an unsupported packet. */
 static __always_inline int enter6(struct ipv6hdr *ip, const void *end, __u32 length, __u64 *pair)
 {
 	if ((void *)(ip + 1) > end || ip->version != 6 ||
@@ -85,7 +90,7 @@ static __always_inline int enter4(struct iphdr *ip, const void *end, __u32 lengt
 	return SLOT_RAISED;
 }
 
-/* `length`: of the packet, whose padding is off already. */
+/* `length`: of the packet, without padding. */
 static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, const struct sid *sid,
 				__u32 length, const struct control *state)
 {
@@ -145,7 +150,7 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 	if (adjacency) {
 		keep_adjacency(slot, adjacency);
 	} else if (unknown == REASON_NO_ROUTE) {
-		/* Another SID of this node, or none: function_again() finds out. */
+		/* Another local SID, or no route: function_again() decides. */
 		flags |= SLOT_AGAIN;
 		keep_own(slot, frame->port->ifindex);
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * End.AS (draft-ietf-spring-sr-service-programming section 6.1): the outer header goes, and whatever
- * comes back from the function gets one that the file says, as with H.Encaps.
+ * End.AS (draft-ietf-spring-sr-service-programming section 6.1): removes the outer header, and
+ * pushes a configured one onto every packet that returns from the function, as H.Encaps does.
  *
- * Nothing is remembered of a packet, so that the function may be anything and anywhere. What it
- * makes itself gets the same header.
+ * end_as_back() returns a TC action.
+ *
+ * The proxy keeps no per-packet state, so the function may be of any kind and at any place. Packets
+ * that it originates get the same header.
  */
 #ifndef KAIDO_SRV6_END_AS_H
 #define KAIDO_SRV6_END_AS_H
@@ -12,7 +14,8 @@
 #include "encapsulate.h"
 #include "proxy_send.h"
 
-/* What of the inner packet goes into the outer header. Returns the reason why that cannot be, or -1. */
+/* Fills the fields that determine the outer header. Returns -1, or the reason to drop the
+ * packet. */
 static __always_inline int inner_of(struct __sk_buff *skb, int ipv6, struct inner *inner)
 {
 	const void *packet = (void *)(long)skb->data + ETH_HLEN, *end = (void *)(long)skb->data_end;
@@ -64,8 +67,8 @@ static __always_inline int end_as_back(struct __sk_buff *skb, const struct contr
 		return shoot(state, skb, REASON_NO_HEADROOM);
 	__u32 kept = length;
 
-	/* Bounded right before its use, and of its own: to Linux 6.1's verifier what was on the stack has
-	 * the bounds that it had when it was put there. */
+	/* Check the bounds of a separate variable directly before its use: the Linux 6.1 verifier
+	 * does not update the bounds of values spilled to the stack. */
 	barrier_var(kept);
 	if (kept < sizeof(struct ipv6hdr))
 		return shoot(state, skb, REASON_NO_POLICY);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * End.B6.Encaps and .Red (RFC 8986 sections 4.13, 4.14): the packet is on its way to the next
- * segment of its own list, and goes there by the policy that the SID stands for. It counts as the
- * SID's.
+ * End.B6.Encaps and End.B6.Encaps.Red (RFC 8986 sections 4.13 and 4.14): advances the packet to the
+ * next segment of its own list and steers it into the policy bound to the SID. The packet is
+ * counted for the SID.
  *
- * Not inline: few packets come this way, and those that do not should not pay for it. For the same
- * reason the frame is not handed over: it would have to be in memory for all of them.
+ * end_b6_encaps() returns an XDP action. It is not inline: few packets take this path, and the
+ * others should not pay for it. For the same reason it does not take the frame as an argument,
+ * which would force the frame into memory for all packets.
  */
 #ifndef KAIDO_SRV6_END_B6_ENCAPS_H
 #define KAIDO_SRV6_END_B6_ENCAPS_H
@@ -13,7 +14,7 @@
 #include "encapsulate.h"
 #include "srh.h"
 
-/* The SRH's next segment, or null and what became of the packet. */
+/* Returns the SRH's next segment, or null with `*verdict` set. */
 static __always_inline const void *next_segment(const struct frame *frame, const struct sid *sid,
 					  const struct ipv6hdr *ip, int *verdict)
 {
@@ -30,7 +31,7 @@ static __always_inline const void *next_segment(const struct frame *frame, const
 	return 0;
 }
 
-/* `length`: of the packet, whose padding is off already. */
+/* `length`: of the packet, without padding. */
 static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 				    const struct sid *sid, __u32 length)
 {
@@ -77,7 +78,7 @@ static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 	verdict = encapsulate(frame, outer, &inner, sid->counter, is_in_kernel(sid), 0);
 	if (verdict != XDP_REDIRECT)
 		return verdict;
-	/* Nothing can go wrong any more: now the inner header, which is behind the outer one. */
+	/* No step can fail any more: update the inner header, which follows the outer one. */
 	__u32 front = bpf_xdp_get_buff_len(frame->ctx) - frame->length;
 
 	if (front > ETH_HLEN + 8 + LIMIT_OUTER)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * What each processor found last: SIDs and tenants' policies, by address.
+ * Per-CPU caches of SIDs and of tenants' policies, indexed by address.
  *
- * Among a million entries a search touches an index's buckets and a record, each in a page of its
- * own that the TLB does not have: 370 ns of 470 for End. Ten thousand busy addresses stand here in
- * a few hundred pages.
+ * find_sid() returns a cached SID or null, find_policy() a policy number or 0. Addresses are in
+ * wire byte order.
  *
- * Every address has two places (Pagh and Rodler, Cuckoo Hashing, 2004). One that is pushed out of
- * its place is searched again and pushes another out, at random: with fewer addresses than half
- * the places, soon each has its own.
+ * With a million entries, a search touches index buckets and a record, each in a page that misses
+ * the TLB: 370 of the 470 ns that End takes. The cache holds ten thousand active addresses in a few
+ * hundred pages.
+ *
+ * Every address has two slots (Pagh and Rodler, Cuckoo Hashing, 2004). An evicted address is
+ * searched again and evicts another one, chosen at random. With fewer addresses than half the
+ * number of slots, each address soon has a slot of its own.
  */
 #ifndef KAIDO_SRV6_FOUND_H
 #define KAIDO_SRV6_FOUND_H
@@ -16,24 +19,25 @@
 #include "prefix.h"
 #include "sid.h"
 
-/* Whether packets to a SID are counted where it was found. */
+/* Nonzero to count packets to a SID in its cache slot. */
 const volatile __u8 counts_found = 1;
 
 #define NOT_FOUND (~0u)
 
-/* A place in a processor's row. `hash`: its high bits count. */
+/* Index of a slot in a CPU's row, from the high bits of `hash`. */
 static __always_inline __u32 found_at(__u32 row, __u64 hash)
 {
 	return row << LIMIT_FOUND_BITS | hash >> (64 - LIMIT_FOUND_BITS);
 }
 
-/* Another hash of the same address. User space has the same (crates/bpf/src/found.rs). */
+/* A second hash of the same address. User space has the same function (crates/bpf/src/found.rs). */
 static __always_inline __u64 second_hash(__u64 hash)
 {
 	return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15ull;
 }
 
-/* Which of its two places a new entry takes: one with nothing of this version, or any. */
+/* Selects the slot for a new entry: one that has no entry of this version, otherwise a random
+ * one. */
 static __always_inline __u32 place_for(__u32 first, __u32 second, int first_is_old,
 				       int second_is_old)
 {
@@ -42,8 +46,8 @@ static __always_inline __u32 place_for(__u32 first, __u32 second, int first_is_o
 	return second_is_old || bpf_get_prandom_u32() & 1 ? second : first;
 }
 
-/* Adds what was counted in a place to its SID's counter, before another SID takes the place. What
- * was counted of a SID that is gone goes with it: its counter may be another's already. */
+/* Flushes a slot's packet count into its SID's counter before the slot is reused. If the SID has
+ * been deleted, the count is discarded: its counter may already belong to a different SID. */
 static __always_inline void settle(const struct found_sid *place, __u32 row,
 				   const struct control *state)
 {
@@ -64,8 +68,8 @@ static __always_inline void settle(const struct found_sid *place, __u32 row,
 		*count = place->count;
 }
 
-/* Fills a place of its own choice with the SID of an address, which is in neither of its two.
- * Returns which; NOT_FOUND without such a SID. */
+/* Inserts the SID that matches an address, which is in neither of its two slots. Returns the index
+ * of the slot, or NOT_FOUND if no SID matches. */
 __noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u32 row)
 {
 	__u32 zero = 0, record;
@@ -75,7 +79,7 @@ __noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 
 	if (!state || !one || !other)
 		return NOT_FOUND;
-	/* Before the search: what changes during it must not be kept as new. */
+	/* Read before the search, so that a change during the search invalidates the entry. */
 	__u32 version = *(const volatile __u32 *)&state->version;
 
 	record = search_sid(high, low);
@@ -83,7 +87,8 @@ __noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 
 	if (!record || !sid)
 		return NOT_FOUND;
-	/* Of an older version of the same address there must not be a second count. */
+	/* An older entry of the same address is replaced, since there must not be a second
+	 * count. */
 	if (other->sid.address[0] == high && other->sid.address[1] == low)
 		first = second;
 	else if (one->sid.address[0] != high || one->sid.address[1] != low)
@@ -99,9 +104,9 @@ __noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 
 	if (!count)
 		return NOT_FOUND;
-	/* User space reads the counts: not while they are another SID's. */
+	/* User space reads the counts. Invalidate the entry while they belong to another SID. */
 	*(volatile __u32 *)&place->sid.version = 0;
-	barrier(); /* of the compiler: x86 keeps stores in order, and others count a moment late */
+	barrier(); /* for the compiler: x86 keeps stores in order; other CPUs count slightly late */
 	place->count = (struct count){};
 	if (sid->length == 128)
 		place->count = *count;
@@ -123,8 +128,8 @@ static __always_inline int is_sid_of(const struct found_sid *found, __u64 high, 
 		 (found->sid.version ^ version));
 }
 
-/* The SID of an address; null without one. It is this processor's copy, and stays until the program
- * returns. */
+/* Returns the SID that matches an address, or null. It is a copy that belongs to this CPU and
+ * remains valid until the program returns. */
 static __always_inline const struct sid *find_sid(const struct frame *frame, __u64 high, __u64 low)
 {
 	__u64 hash = mix(high, low, 0);
@@ -149,7 +154,7 @@ static __always_inline const struct sid *find_sid(const struct frame *frame, __u
 	return found ? &found->sid : 0;
 }
 
-/* Counts a packet to a SID that find_sid() gave. */
+/* Counts a packet to a SID that find_sid() returned. */
 static __always_inline void count_sid(const struct frame *frame, const struct sid *sid)
 {
 	struct found_sid *found = (struct found_sid *)sid;
@@ -162,7 +167,7 @@ static __always_inline void count_sid(const struct frame *frame, const struct si
 	}
 }
 
-/* The same for a tenant's policy. */
+/* Inserts a tenant's policy for an address. Returns as place_sid() does. */
 __noinline __u32 place_policy(__u64 high, __u64 low, __u32 owner, __u32 first, __u32 second)
 {
 	__u32 zero = 0, number = owner & ~FOUND_IPV6;
@@ -173,7 +178,7 @@ __noinline __u32 place_policy(__u64 high, __u64 low, __u32 owner, __u32 first, _
 
 	if (!state || !tenant || !one || !other)
 		return NOT_FOUND;
-	/* Before the search, as above. */
+	/* Read before the search, as above. */
 	__u32 version = *(const volatile __u32 *)&state->version;
 	__u32 policy = owner & FOUND_IPV6 ? search_policy6(state, number, tenant, high, low) :
 					    search_policy4(state, number, tenant, high);
@@ -200,8 +205,8 @@ static __always_inline int is_policy_of(const struct found_policy *found, __u64 
 		 (found->version ^ version));
 }
 
-/* The number of a tenant's policy for an address; 0 for none. `owner`: the tenant, with FOUND_IPV6
- * for IPv6; else `high` is the IPv4 address and `low` zero. */
+/* Returns the number of a tenant's policy for an address; 0 for none. For IPv6, `owner` is the
+ * tenant plus FOUND_IPV6. For IPv4, `high` is the address and `low` is zero. */
 static __always_inline __u32 find_policy(const struct frame *frame, __u32 owner, __u64 high,
 					 __u64 low)
 {

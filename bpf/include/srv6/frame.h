@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * A frame on its way through the program: where its headers are, what is counted, and the ways out
- * that forward nothing.
+ * A frame in the program: the position of its headers, its counters, and the verdicts that do not
+ * forward it.
  *
- * The program decides before it writes: whoever calls leave() has not changed a byte, but for
- * Ethernet's padding.
+ * leave(), pass() and drop() return an XDP action. The program decides before it writes: a caller
+ * of leave() must not have changed a byte, except for removing Ethernet padding.
  */
 #ifndef KAIDO_SRV6_FRAME_H
 #define KAIDO_SRV6_FRAME_H
@@ -16,9 +16,9 @@ struct frame {
 	struct xdp_md *ctx;
 	const struct control *control;
 	const struct port *port;
-	__u32 row;    /* this processor's, of counters and adjacencies */
-	__u32 l3;     /* where layer 3 begins: 14, or 4 or 8 more with tags */
-	__u32 length; /* of layer 3, as its header says */
+	__u32 row;    /* this CPU's row of counters and caches */
+	__u32 l3;     /* offset of layer 3: 14, plus 4 or 8 with VLAN tags */
+	__u32 length; /* of layer 3, according to its header */
 };
 
 static __always_inline void *data_of(const struct frame *frame)
@@ -42,8 +42,8 @@ static __always_inline void add_to(const struct frame *frame, __u32 counter)
 	}
 }
 
-/* To the kernel if it has the same entry, so that it decides as it would have without the program;
- * else nowhere. */
+/* Leaves the packet to the kernel if it has the same entry, so that it decides as it would without
+ * the program. Otherwise drops the packet. */
 static __always_inline int leave(const struct frame *frame, enum reason reason, int in_kernel)
 {
 	add_to(frame, in_kernel ? reason : REASONS + reason);
@@ -60,8 +60,8 @@ static __always_inline int drop(const struct frame *frame, enum reason reason)
 	return leave(frame, reason, 0);
 }
 
-/* Takes Ethernet's padding off, as the kernel does. Returns -1 for a frame that is shorter than
- * its packet. Pointers into the frame have to be taken anew afterwards. */
+/* Trims Ethernet padding, as the kernel does. Returns 0, or -1 if the frame is shorter than its
+ * packet. Invalidates pointers into the frame. */
 static __always_inline int fit(const struct frame *frame)
 {
 	__u32 linear = end_of(frame) - data_of(frame);
@@ -69,7 +69,7 @@ static __always_inline int fit(const struct frame *frame)
 
 	if (linear == wanted)
 		return 0;
-	/* Perhaps the rest is in fragments (xdp.frags). */
+	/* The rest may be in fragments (xdp.frags). */
 	__u32 whole = bpf_xdp_get_buff_len(frame->ctx);
 
 	if (whole < wanted)
@@ -77,8 +77,9 @@ static __always_inline int fit(const struct frame *frame)
 	return whole > wanted ? bpf_xdp_adjust_tail(frame->ctx, (int)wanted - (int)whole) : 0;
 }
 
-/* Addresses that the kernel does not forward from or to, or not as others: unspecified, loopback,
- * IPv4-mapped (all of ::/64), link-local, multicast (RFC 4291 section 2). `high`: the first word. */
+/* True for addresses that the kernel does not forward from or to, or treats specially: unspecified,
+ * loopback, IPv4-mapped (all of ::/64), link-local, multicast (RFC 4291 section 2). `high` is the
+ * first word, in wire byte order. */
 static __always_inline int is_special6(__u64 high)
 {
 	__u16 first = bpf_ntohs((__u16)high);

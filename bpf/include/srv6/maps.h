@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The SRv6 data plane's tables. User space gives them their sizes before it loads the program;
- * what stands here is for a small node. The mappable ones are written without a system call each.
+ * Maps of the SRv6 data plane. User space sets their sizes before it loads the program; the sizes
+ * given here suit a small node. Mappable arrays are written without a system call per entry.
  */
 #ifndef KAIDO_SRV6_MAPS_H
 #define KAIDO_SRV6_MAPS_H
@@ -26,7 +26,7 @@ struct {
 	__type(value, struct port);
 } ports SEC(".maps");
 
-/* To send by; by the same slots as the ports. */
+/* Redirect targets, indexed by the same slots as `ports`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, LIMIT_PORTS);
@@ -48,7 +48,7 @@ struct {
 	__type(value, struct attachment);
 } attachments SEC(".maps");
 
-/* Memory is taken for what is there. */
+/* Memory is allocated per entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -145,8 +145,8 @@ struct {
 	__type(value, struct missing);
 } missing SEC(".maps");
 
-/* The key that is asked for: the stack of all calls has 512 bytes, which Linux 6.1 counts in steps of
- * 32 for each. */
+/* The key of the lookup in progress. It is not on the stack: the stack is limited to 512 bytes over
+ * the whole call chain, and Linux 6.1 rounds each frame up to 32. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -154,7 +154,7 @@ struct {
 	__type(value, struct route_key);
 } asked SEC(".maps");
 
-/* One row a processor. */
+/* One row per CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -163,7 +163,7 @@ struct {
 	__type(value, struct adjacency);
 } adjacencies SEC(".maps");
 
-/* One row a processor, as those below. */
+/* One row per CPU, as in the maps below. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -172,7 +172,7 @@ struct {
 	__type(value, struct found_sid);
 } found_sids SEC(".maps");
 
-/* Mappable for the alignment alone: to pages, and so to cache lines. */
+/* Mappable only for its alignment: to pages, and therefore to cache lines. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -181,7 +181,8 @@ struct {
 	__type(value, struct found_policy);
 } found_policies SEC(".maps");
 
-/* Where inner packets go to, to come in again as if from outside: by `enum function_device`. */
+/* Devices that return inner packets to the kernel as if they came from outside, indexed by `enum
+ * function_device`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, DEVICES);
@@ -189,7 +190,7 @@ struct {
 	__type(value, __u32);
 } function_devices SEC(".maps");
 
-/* One ring a processor. Mappable for the alignment alone, as the next one. */
+/* One ring per CPU. Mappable only for the alignment, as is the next map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -206,8 +207,8 @@ struct {
 	__type(value, struct passages);
 } passages SEC(".maps");
 
-/* The policies of ways back. A way keeps its number when a policy's record, or the program, is
- * another one. */
+/* Policies for replies. An entry keeps its number when the policy's record or the program is
+ * replaced. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2048);
@@ -215,7 +216,7 @@ struct {
 	__type(value, __u32);
 } ways_back SEC(".maps");
 
-/* By the counter of what comes back. */
+/* Indexed by the counter of returning packets. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(max_entries, 1);
@@ -223,7 +224,7 @@ struct {
 	__type(value, struct drops);
 } function_drops SEC(".maps");
 
-/* How many slots each processor has taken. */
+/* Number of slots that each CPU has allocated. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -239,7 +240,7 @@ struct {
 	__type(value, struct proxy);
 } proxies SEC(".maps");
 
-/* By interface. */
+/* Indexed by interface. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -247,8 +248,9 @@ struct {
 	__type(value, struct back);
 } backs SEC(".maps");
 
-/* The interfaces that lead to proxies' functions, by their number, once what comes in there is taken. The
- * kernel takes one out that goes, also when another one with its number comes at once. */
+/* Interfaces that lead to functions of proxies, indexed by interface number, and present once
+ * packets that return on them are handled. The kernel removes the entry of a deleted interface,
+ * even if a new interface takes over its number immediately. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
 	__uint(max_entries, 4096);
@@ -256,7 +258,7 @@ struct {
 	__type(value, __u32);
 } function_links SEC(".maps");
 
-/* Rings of LIMIT_PROXIED. */
+/* Rings of LIMIT_PROXIED slots. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -265,7 +267,7 @@ struct {
 	__type(value, struct slot);
 } proxied SEC(".maps");
 
-/* How many slots have been taken of each ring. */
+/* Number of slots allocated in each ring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -273,8 +275,8 @@ struct {
 	__type(value, __u64);
 } proxied_taken SEC(".maps");
 
-/* One row of control.counters a processor: a per-CPU array would need a call on older kernels and
- * an allocation each. */
+/* One row of control.counters entries per CPU. A per-CPU array would need a helper call on older
+ * kernels, and one allocation per entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

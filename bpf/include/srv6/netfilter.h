@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * End.AN.NF, the second half: what comes in by `function_in` is given its mark, and what leaves by
- * `function_out` is given its outer header back.
+ * End.AN.NF, second half: marks packets that arrive on `function_in`, and restores the outer header
+ * of packets that leave by `function_out`.
  *
- * A packet without a slot goes nowhere.
+ * Functions return a TC action unless stated otherwise. A packet without a valid slot is dropped.
  */
 #ifndef KAIDO_SRV6_NETFILTER_H
 #define KAIDO_SRV6_NETFILTER_H
@@ -13,7 +13,7 @@
 
 #include <linux/pkt_cls.h>
 
-/* Since Linux 5.18; Linux 6.11 has other names for the same. */
+/* BPF_SKB_TSTAMP_DELIVERY_MONO since Linux 5.18. Linux 6.11 renamed the constant. */
 #define TIME_OF_DELIVERY 1
 
 static __always_inline void count_packet(const struct control *state, __u32 counter, __u32 length)
@@ -21,8 +21,8 @@ static __always_inline void count_packet(const struct control *state, __u32 coun
 	__u32 at = bpf_get_smp_processor_id() * state->counters + counter;
 	struct count *count = bpf_map_lookup_elem(&counts, &at);
 
-	/* An earlier program's slot has an earlier program's counter, which may be another's here: a few
-	 * packets are then counted for it. */
+	/* The slot of an earlier program has a counter of that program, which may belong to another
+	 * SID now. A few packets are then counted for the wrong SID. */
 	if (count && counter < state->counters) {
 		count->packets++;
 		count->bytes += length;
@@ -32,7 +32,8 @@ static __always_inline void count_packet(const struct control *state, __u32 coun
 static __always_inline int shoot(const struct control *state, struct __sk_buff *skb,
 				 enum reason reason)
 {
-	/* Counted here, and not as dropped by the kernel. */
+	/* Counted here. The timestamp is cleared so that it is not counted as a drop by the kernel
+	 * too. */
 	skb->tstamp = 0;
 	count_packet(state, REASONS + reason, skb->len - ETH_HLEN);
 	return TC_ACT_SHOT;
@@ -53,7 +54,7 @@ static __always_inline int into_netfilter(struct __sk_buff *skb)
 		return shoot(state, skb, REASON_STATE_LOST);
 	__u32 mark = slot->mark;
 
-	/* Whom it came from, for rules and logs. */
+	/* The original source MAC address, for rules and logs. */
 	copy_station(ethernet + ETH_ALEN, slot->station);
 	skb->mark = mark;
 	if (bpf_skb_set_tstamp(skb, (__u64)state->magic << 48 | tag, TIME_OF_DELIVERY))
@@ -61,7 +62,7 @@ static __always_inline int into_netfilter(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
-/* The hop limit of a packet that could not be raised. */
+/* Compensates the kernel's decrement if the hop limit could not be raised beforehand. */
 static __always_inline int give_hop_limit_back(struct __sk_buff *skb, int ipv6)
 {
 	void *packet = (void *)(long)skb->data + ETH_HLEN, *end = (void *)(long)skb->data_end;
@@ -71,7 +72,7 @@ static __always_inline int give_hop_limit_back(struct __sk_buff *skb, int ipv6)
 
 		if ((void *)(ip + 1) > end)
 			return -1;
-		/* Rules may have made it as large as it can be. */
+		/* Rules may have set it to the maximum. */
 		if (ip->hop_limit < 255)
 			ip->hop_limit++;
 		return 0;
@@ -85,8 +86,9 @@ static __always_inline int give_hop_limit_back(struct __sk_buff *skb, int ipv6)
 	return 0;
 }
 
-/* Sends to the next segment, which is looked up anew: routes have changed since, or the neighbour
- * was not known. The outer header, `ip`, is in front already. `port`: where the packet came in. */
+/* Looks up the next segment and sends the packet: the routes have changed since the first half, or
+ * the neighbour was unresolved. The outer header `ip` is already in place. `port`: the ingress
+ * port. */
 static __always_inline int send_anew(struct __sk_buff *skb, const struct control *state,
 				     const struct ipv6hdr *ip, __u32 port)
 {
@@ -140,7 +142,7 @@ static __always_inline int out_of_netfilter(struct __sk_buff *skb, const struct 
 	void *ethernet = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ipv6hdr *ip = ethernet + ETH_HLEN;
 
-	/* What is new is in front, where the kernel has made room. */
+	/* The kernel has made room at the front for the outer header. */
 	if (copy_held(ip, slot->header, ip, end, length))
 		return shoot(state, skb, REASON_TRUNCATED);
 	store64(ethernet, load64(slot->ethernet));
@@ -150,13 +152,13 @@ static __always_inline int out_of_netfilter(struct __sk_buff *skb, const struct 
 	__u32 counter = slot->counter, generation = slot->generation;
 	__u32 ifindex = slot->ifindex, port = slot->port;
 
-	/* While it was copied a packet that came later may have taken the slot. */
-	barrier(); /* of the compiler: x86 keeps loads in order */
+	/* A later packet may have reused the slot during the copy. */
+	barrier(); /* for the compiler: x86 keeps loads in order */
 	if (first_word_of(slot) != word)
 		return shoot(state, skb, REASON_STATE_LOST);
-	/* Or a qdisc that goes by the time would keep the packet back. */
+	/* Otherwise a qdisc that schedules by timestamp would delay the packet. */
 	skb->tstamp = 0;
-	/* It was the inner packet's. */
+	/* The mark belonged to the inner packet. */
 	skb->mark = 0;
 	if (flags & SLOT_AGAIN) {
 		count_packet(state, counter, inner);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Longest prefixes, by one exact look-up for each length that a table has, longest first.
+ * Longest-prefix match by one exact lookup for each prefix length of a table, longest first.
  *
- * The kernel's trie takes 125 ns with a million prefixes in cache and 900 out of it, whatever they
- * are, and its hash table 15; a look-up here takes 5, and two lines of memory. Tables here have few
- * lengths: a tenant's hosts, its subnets, a default. The first is tried inline, further ones in
- * bpf_loop: inline, so many would be more than the verifier follows.
+ * search_sid() returns a record number, search_policy4() and search_policy6() a policy number; 0
+ * for no match. Addresses are in wire byte order.
+ *
+ * With a million prefixes, the kernel's trie takes 125 ns if it is in the cache and 900 ns if not,
+ * whatever the prefixes are; the kernel's hash table takes 15 ns. A lookup here takes 5 ns and two
+ * cache lines. Tables have few lengths here: a tenant's hosts, its subnets, a default route. The
+ * first length is tried inline, the others in bpf_loop(): inline they would exceed the verifier's
+ * limits.
  */
 #ifndef KAIDO_SRV6_PREFIX_H
 #define KAIDO_SRV6_PREFIX_H
 
 #include "frame.h"
 
-/* The first `length` bits of a 64-bit word that holds bytes as the wire has them. */
+/* Mask of the first `length` bits of a 64-bit word in wire byte order. */
 static __always_inline __u64 first_bits(__u32 length)
 {
 	if (length >= 64)
@@ -20,7 +24,7 @@ static __always_inline __u64 first_bits(__u32 length)
 	return length ? bpf_cpu_to_be64(~0ull << (64 - length)) : 0;
 }
 
-/* Mixes three words; every bit of the result depends on all of theirs. User space has the same
+/* Hashes three words. Every bit of the result depends on all input bits. User space has the same
  * function (crates/bpf/src/index.rs). */
 static __always_inline __u64 mix(__u64 a, __u64 b, __u64 c)
 {
@@ -30,7 +34,7 @@ static __always_inline __u64 mix(__u64 a, __u64 b, __u64 c)
 	return (mixed ^ mixed >> 32) * 0xff51afd7ed558ccdull;
 }
 
-/* Where a key's record may be: in two buckets, under its tag. */
+/* The possible locations of a key's record: two buckets, and its tag in them. */
 struct places {
 	__u32 first;
 	__u32 second;
@@ -46,7 +50,7 @@ static __always_inline struct places places_of(__u64 hash, __u32 mask)
 	};
 }
 
-/* Whether one of the bucket's tags may be this one: four at a time, and most misses end here. */
+/* True if the bucket may contain the tag. Compares four tags at a time. Most misses end here. */
 static __always_inline int may_have(const struct bucket *bucket, __u16 tag)
 {
 	const __u64 *tags = (const __u64 *)bucket->tag;
@@ -56,14 +60,14 @@ static __always_inline int may_have(const struct bucket *bucket, __u16 tag)
 	return (((first - ones) & ~first) | ((second - ones) & ~second)) & tops ? 1 : 0;
 }
 
-/* What is looked for, and what was found: the loops' state. */
+/* State of the loops: the key, and the result. */
 struct search {
-	__u32 active; /* which of the tables of lengths */
+	__u32 active; /* the active copy of the prefix lengths */
 	__u64 high;
 	__u64 low;
-	__u32 mask;   /* of the index */
+	__u32 mask;   /* bucket mask of the index */
 	__u32 tenant;
-	__u32 record; /* 0 for none: no record has the number */
+	__u32 record; /* 0 for none; no record has this number */
 };
 
 static __always_inline const struct sid *sid_in(__u32 at, __u16 tag, __u64 high, __u64 low,
@@ -114,7 +118,7 @@ static long next_sid_length(__u32 i, struct search *search)
 	return 1;
 }
 
-/* The record of an address's SID; 0 for none. */
+/* Returns the record number of the SID that matches an address; 0 for none. */
 __noinline __u32 search_sid(__u64 high, __u64 low)
 {
 	__u32 zero = 0, record = 0;
@@ -179,7 +183,7 @@ static long next_length4(__u32 i, struct search *search)
 	return search->record != 0;
 }
 
-/* The number of the policy for an address; 0 for none. */
+/* Returns the number of the policy for an address; 0 for none. */
 static __always_inline __u32 search_policy4(const struct control *control, __u32 number,
 					  const struct tenant *tenant, __be32 address)
 {
@@ -243,7 +247,7 @@ static long next_length6(__u32 i, struct search *search)
 	return search->record != 0;
 }
 
-/* The number of the policy for an address; 0 for none. */
+/* Returns the number of the policy for an address; 0 for none. */
 static __always_inline __u32 search_policy6(const struct control *control, __u32 number,
 					  const struct tenant *tenant, __u64 high, __u64 low)
 {

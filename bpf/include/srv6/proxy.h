@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Proxies: service functions that are no netfilter, behind an interface (End.AS, End.AD, End.AM).
+ * SR proxies: service functions outside netfilter, reached through an interface (End.AS, End.AD,
+ * End.AM).
  *
  *   port --- XDP, into_proxy() --- veth --- tc, into_function() --- `to` --- function
  *   port --- tc, out_of_function() ---------------------------------- `back` -----'
  *
- * Through the veth the packet becomes one of the kernel's, which any interface takes: a VLAN's, a
- * veth without XDP at its other end. Nothing is left to the kernel's own forwarding on either way:
- * of what comes in by `to` and `back` it sees what neighbours say to each other and no more.
+ * into_proxy() returns an XDP action, the other two a TC action. Packet data is in network byte
+ * order.
+ *
+ * The veth turns the packet into an skb, which any interface accepts: a VLAN interface, or a veth
+ * without XDP at its peer. The kernel forwards nothing in either direction: of the packets received
+ * on `to` and `back`, it only sees neighbour discovery and other link-local protocols.
  */
 #ifndef KAIDO_SRV6_PROXY_H
 #define KAIDO_SRV6_PROXY_H
@@ -16,31 +20,31 @@
 #include "end_am.h"
 #include "end_as.h"
 
-/* In front of a proxy's number, which is 16 bits: whom a frame from XDP is for. While one program takes
- * another one's place its frames may meet the other's proxies, of which the same number is another
- * SID's. */
+/* Upper part of the destination MAC address of frames from XDP; the lower 16 bits are the proxy's
+ * number. It identifies the program, since during a program replacement frames may reach the other
+ * program, which numbers its proxies differently. */
 static __always_inline __u32 proxy_mac_high(const struct control *state)
 {
-	return 0x02 | state->program << 8; /* locally administered; of little-endian machines */
+	return 0x02 | state->program << 8; /* locally administered; for little-endian machines */
 }
 
-/* Whom a packet is for where nobody in particular is meant, and no tag is needed. */
+/* Destination MAC address for functions that accept any, if no tag is needed. */
 #define STATION_HIGH bpf_htonl(0x024b4149)
 #define STATION_LOW bpf_htons(0x4450)
 
-/* Neighbour discovery (RFC 4861): 133 to 137, which no router has passed. */
+/* Neighbour discovery (RFC 4861): types 133 to 137, with an undecremented hop limit. */
 #define ND_FIRST 133
 #define ND_LAST 137
 
 _Static_assert(BEHAVIOURS - BEHAVIOUR_END_AS == 3, "proxies are the last three");
 
-/* Whether the behaviour is a proxy's. */
+/* True for the behavior of a proxy. */
 static __always_inline int is_proxy(__u8 behaviour)
 {
 	return behaviour >= BEHAVIOUR_END_AS;
 }
 
-/* Whether the inner packet is to one, and as long as its header says. */
+/* True if the inner packet is unicast and its length matches its header. */
 static __always_inline int is_regular(const struct frame *frame, __u32 at, int ipv6)
 {
 	const void *packet = data_of(frame) + ETH_HLEN + at;
@@ -56,8 +60,8 @@ static __always_inline int is_regular(const struct frame *frame, __u32 at, int i
 	       !is_special4(ip4->daddr);
 }
 
-/* Whether packets may go to a function: there is one, and what comes back is taken. Not inline: the
- * compiler would keep ends of packets in 32 bits over the calls. */
+/* True if the function exists and returning packets are handled. Not inline: the compiler would
+ * keep packet end pointers in 32 bits across the calls. */
 static __noinline int is_led(__u32 number)
 {
 	const struct proxy *proxy = bpf_map_lookup_elem(&proxies, &number);
@@ -66,7 +70,8 @@ static __noinline int is_led(__u32 number)
 	       bpf_map_lookup_elem(&function_links, &proxy->back);
 }
 
-/* To the function. Not inline, for the reasons of end_b6_encaps.h. `length`: as for end_an_nf(). */
+/* Sends the packet to the function. `length`: as for end_an_nf(). Not inline, for the reasons given
+ * in end_b6_encaps.h. */
 static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 				 const struct sid *sid, __u32 length)
 {
@@ -106,7 +111,7 @@ static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 
 	if (outer > LIMIT_OUTER)
 		return drop(frame, REASON_NO_HEADROOM);
-	/* The kernel looks for no IPv4 neighbour of a packet of IPv6. */
+	/* The kernel does not resolve an IPv4 next hop for an IPv6 packet. */
 	if (ipv6 && proxy->family == AF_INET)
 		return drop(frame, REASON_WRONG_PAYLOAD);
 	if (masked) {
@@ -137,14 +142,14 @@ static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 	return bpf_redirect_map(&function_devices, DEVICE_PROXIES, XDP_DROP);
 }
 
-/* Out by the interface to the function. */
+/* Sends the packet from the interface to the function. */
 static __always_inline int into_function(struct __sk_buff *skb)
 {
 	void *ethernet = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	__u32 zero = 0, mtu = 0, number;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
 
-	/* What the kernel says of itself on the veth is to groups. */
+	/* Packets that the kernel itself sends on the veth have a group destination. */
 	if (!state || ethernet + ETH_HLEN > end || (load32(ethernet) & 0xff) != 0x02)
 		return TC_ACT_SHOT;
 	if (load32(ethernet) != proxy_mac_high(state))
@@ -177,8 +182,8 @@ static __always_inline int into_function(struct __sk_buff *skb)
 	return bpf_redirect(proxy->to, 0);
 }
 
-/* Whether a packet of IPv6 is between this node and its neighbours: to all on the link, which nobody
- * forwards, or discovery that is to this node. */
+/* True if an IPv6 packet concerns only this link: link-local multicast, which is never forwarded,
+ * or neighbour discovery addressed to this node. */
 static __always_inline int is_of_link6(struct __sk_buff *skb)
 {
 	const struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
@@ -203,7 +208,7 @@ static __always_inline int is_of_link6(struct __sk_buff *skb)
 	return answer == BPF_FIB_LKUP_RET_NOT_FWDED || answer == BPF_FIB_LKUP_RET_FWD_DISABLED;
 }
 
-/* Whether a packet is the kernel's: about neighbours or groups of the link. */
+/* True if the kernel must handle the packet: neighbour and group protocols of the link. */
 static __always_inline int is_of_link(struct __sk_buff *skb)
 {
 	const struct iphdr *ip = (void *)(long)skb->data + ETH_HLEN;
@@ -218,7 +223,8 @@ static __always_inline int is_of_link(struct __sk_buff *skb)
 	       (ip->daddr & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000);
 }
 
-/* Takes what Ethernet has padded a frame with off: the length is the IP header's. */
+/* Trims Ethernet padding to the length given in the IP header. Returns 0, or an error if the frame
+ * is shorter than that. */
 static __always_inline int trim(struct __sk_buff *skb)
 {
 	const struct ipv6hdr *ip6 = (void *)(long)skb->data + ETH_HLEN;
@@ -226,7 +232,7 @@ static __always_inline int trim(struct __sk_buff *skb)
 	const void *end = (void *)(long)skb->data_end;
 	__u32 length;
 
-	/* What is many packets is not padded, and its header may say nothing. */
+	/* GSO packets have no padding, and their header length may be invalid. */
 	if (skb->gso_segs > 1)
 		return 0;
 	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
@@ -243,8 +249,8 @@ static __always_inline int trim(struct __sk_buff *skb)
 	return length == skb->len ? 0 : bpf_skb_change_tail(skb, length, 0);
 }
 
-/* What comes in by `to` or `back`. Frames with a tag are another interface's, above this one, but those
- * whose tag says no more than a priority (802.1Q): to the kernel they have none. */
+/* Handles packets received on `to` or `back`. Tagged frames belong to an interface stacked on this
+ * one, except for priority tags (802.1Q), which the kernel treats as untagged. */
 static __always_inline int out_of_function(struct __sk_buff *skb)
 {
 	__u32 zero = 0, interface = skb->ifindex, number;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * On from a proxy: a packet that came back from a service function, and has its outer header, is
- * sent to its next segment.
+ * Sends a packet that returned from a service function, and has its outer header again, to its next
+ * segment.
+ *
+ * Functions return a TC action unless stated otherwise.
  */
 #ifndef KAIDO_SRV6_PROXY_SEND_H
 #define KAIDO_SRV6_PROXY_SEND_H
 
 #include "netfilter.h"
 
-/* What is not the next owner's: the hash, the mark and the priority that the function left. The time
- * bpf_redirect() and bpf_redirect_neigh() clear. */
+/* Clears metadata that the function left: hash, mark and priority. bpf_redirect() and
+ * bpf_redirect_neigh() clear the timestamp. */
 static __always_inline void forget_function(struct __sk_buff *skb)
 {
 	bpf_set_hash_invalid(skb);
@@ -17,7 +19,8 @@ static __always_inline void forget_function(struct __sk_buff *skb)
 	skb->priority = 0;
 }
 
-/* The next segment is this node's own, or nobody's: function_again() finds out, as on `port`. */
+/* Handles a next segment that is local or has no route: function_again() decides, as for a packet
+ * received on `port`. */
 static __always_inline int send_again(struct __sk_buff *skb, const struct control *state,
 				      __u32 port)
 {
@@ -32,8 +35,8 @@ static __always_inline int send_again(struct __sk_buff *skb, const struct contro
 	return bpf_redirect(state->proxy_out, 0);
 }
 
-/* Sends where the kernel's tables say. `device`: where the packet counts as having come in, for the
- * tables; `port`: for the next SID. */
+/* Sends as the kernel's tables select. `device`: ingress interface for the route lookup. `port`:
+ * ingress port if the next segment is a local SID. */
 static __always_inline int send_by_route(struct __sk_buff *skb, const struct control *state,
 					 __u32 device, __u32 port)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Where a packet goes: the kernel's own routing tables, asked with bpf_fib_lookup, and each
- * processor's memory of the answers.
+ * Route lookup: bpf_fib_lookup() in the kernel's routing tables, with a per-CPU cache of its
+ * results.
  *
- * The look-up in the kernel's tables is two thirds of what forwarding costs (340 of 440 ns for
- * IPv6), so an answer is kept under all that it depends on: destination, port of arrival, table,
- * and, as long as routes with several next hops, policy rules and routes by source or class may be
- * there (`control.exact`), source, flow label, traffic class and protocol as well. It holds until
- * the daemon, which hears of every change of routes, rules, neighbours and links, begins a new
- * generation. While there is no daemon, a timer does so ten times a second.
+ * route() returns an adjacency, or null and a reason. Addresses are in wire byte order.
+ *
+ * The FIB lookup takes two thirds of the forwarding cost (340 of 440 ns for IPv6), so its result is
+ * cached under all inputs that it depends on: destination, ingress port and table. While multipath
+ * routes, policy rules or routes by source or class may exist (`control.exact`), the key also
+ * includes source, flow label, traffic class and protocol. An entry is valid until the daemon,
+ * which is notified of every change of routes, rules, neighbours and links, starts a new
+ * generation. While the daemon does not run, a timer does so ten times a second.
  */
 #ifndef KAIDO_SRV6_ROUTE_H
 #define KAIDO_SRV6_ROUTE_H
@@ -20,22 +22,22 @@
 
 #define FLOW_MASK bpf_htonl(0x0fffffff) /* traffic class and flow label of an IPv6 header */
 
-/* `flow`: FLOW_MASK's part of an IPv6 header, or the type of service of IPv4. */
+/* `flow`: the FLOW_MASK bits of an IPv6 header, or the type of service of IPv4. */
 #define ROUTE_FLOW(flow, protocol) ((__u64)(flow) | (__u64)(protocol) << 32)
-/* `device`: the port of arrival, or a VRF; `table`: 0 for what the rules say. The family is in the
- * first bit: interface indices have 31. */
+/* `device`: the ingress port, or a VRF. `table`: 0 if the rules select it. The family is in the top
+ * bit of `device`: interface indices have 31 bits. */
 #define ROUTE_TABLE(family, device, table) \
 	((__u64)(device) | (__u64)((family) == AF_INET6) << 31 | (__u64)(table) << 32)
 
-/* In `device`'s place for a VRF: that its table is meant, and no rule. */
+/* Value of `table` for a VRF device: looks up in the VRF's table, without rules. */
 #define ROUTE_IN_VRF 0xffffffff
 
-/* What is called from many places is not static: the verifier then looks at it once, and not at every
- * call, which halves what it has to follow (64,000 instructions, not 127,000). */
+/* Functions with many call sites are not static: the verifier then checks them once and not at
+ * every call, which halves the instructions it processes (64,000 instead of 127,000). */
 
 /*
- * Asks the kernel, and keeps the answer at `at`, which is this processor's own. Returns -1, or the
- * reason why the packet cannot be forwarded.
+ * Looks up the key in the kernel and caches the result at index `at`, in this CPU's row. Returns
+ * -1, or the reason why the packet cannot be forwarded.
  */
 __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32 at)
 {
@@ -46,7 +48,7 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 
 	if (!key || !entry || !state)
 		return REASON_NO_ROUTE;
-	/* Before the look-up: what changes during it must not be kept as new. */
+	/* Read before the lookup, so that a change during the lookup invalidates the entry. */
 	__u32 generation = *(volatile __u32 *)&state->generation;
 
 	device = key->table & 0x7fffffff;
@@ -73,14 +75,15 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 	}
 	long answer = bpf_fib_lookup(ctx, &fib, sizeof(fib), flags);
 
-	/* The kernel calls a new neighbour valid a moment before it writes its address
-	 * (__neigh_update()): one frame in 500 million, with neighbours that come and go. */
+	/* The kernel marks a new neighbour as valid shortly before it writes its address
+	 * (__neigh_update()). With neighbours that appear and disappear, this affects one frame in
+	 * 500 million. */
 	if (answer == BPF_FIB_LKUP_RET_SUCCESS &&
 	    !(load16(fib.dmac) | load16(fib.dmac + 2) | load16(fib.dmac + 4)))
 		answer = BPF_FIB_LKUP_RET_NO_NEIGH;
 	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
-		/* The kernel asks for neighbours of packets that it sends itself: not of those of an
-		 * entry that it does not have. */
+		/* The kernel resolves only neighbours of packets that it sends itself, and it lacks
+		 * this entry. */
 		at = (fib.ipv6_dst[3] ^ fib.ifindex) & (LIMIT_MISSING - 1);
 		if (fib.family == AF_INET)
 			at = (fib.ipv4_dst >> 24 ^ fib.ifindex) & (LIMIT_MISSING - 1);
@@ -121,15 +124,15 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 	return -1;
 }
 
-/* A key's hash: its high bits depend on all of the key, and the products do not wait for each
- * other. */
+/* Hashes a key. The high bits depend on the whole key, and the multiplications are independent of
+ * each other. */
 static __always_inline __u64 hash_of(__u64 dst0, __u64 dst1, __u64 table)
 {
 	return dst0 * 0x9e3779b97f4a7c15ull + dst1 * 0xc2b2ae3d27d4eb4full +
 	       table * 0xc4ceb9fe1a85ec53ull;
 }
 
-/* What the rest of a key adds. */
+/* The contribution of the rest of the key to the hash. */
 static __always_inline __u64 more_of(__u64 src0, __u64 src1, __u64 flow)
 {
 	return src0 * 0x165667b19e3779f9ull + src1 * 0xd6e8feb86659fd93ull +
@@ -139,12 +142,12 @@ static __always_inline __u64 more_of(__u64 src0, __u64 src1, __u64 flow)
 #define PLACE(hash) ((hash) >> (64 - LIMIT_ADJACENCY_BITS))
 
 /*
- * The other place of a key that is not in its first one, `first`, if it is there; else the one of
- * the two that is to be its own, with ELSEWHERE set.
+ * Returns the second slot of a key that is not in its first slot, `first`, if it is there.
+ * Otherwise returns the slot of the two to insert it into, with ELSEWHERE set.
  *
- * Every key has two places (Pagh and Rodler, Cuckoo Hashing, 2004). One that is pushed out of its
- * place is asked for again and pushes another out, at random: with fewer flows than half the
- * places, soon each has its own.
+ * Every key has two slots (Pagh and Rodler, Cuckoo Hashing, 2004). An evicted key is looked up
+ * again and evicts another one, chosen at random. With fewer flows than half the number of slots,
+ * each flow soon has a slot of its own.
  */
 #define ELSEWHERE (1u << 31)
 
@@ -170,8 +173,9 @@ __noinline __u32 other_place(const struct route_key *key, __u64 hash, __u32 firs
 }
 
 /*
- * The adjacency for a packet, or null and `*reason`. `table` as ROUTE_TABLE gives it, `flow` as
- * ROUTE_FLOW. The entry is this processor's and stays until the program returns.
+ * Returns the adjacency for a packet, or null with `*reason` set. `table` is a ROUTE_TABLE value,
+ * `flow` a ROUTE_FLOW value. The entry belongs to this CPU and remains valid until the program
+ * returns.
  */
 static __always_inline const struct adjacency *route(const struct frame *frame, __u64 dst0,
 						     __u64 dst1, __u64 src0, __u64 src1,
@@ -184,7 +188,7 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 	__u32 row = frame->row << LIMIT_ADJACENCY_BITS, at = row + PLACE(hash);
 	const struct adjacency *entry = bpf_map_lookup_elem(&adjacencies, &at);
 
-	/* In all cases: Linux 6.1 refuses even a copy of what was never set. */
+	/* Always set: the Linux 6.1 verifier rejects even a copy of an uninitialized value. */
 	*reason = REASON_NO_ROUTE;
 	if (!entry)
 		return 0;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The last step: a link-layer header in front of layer 3, and out by the adjacency's port.
+ * The last step of forwarding: writes the link-layer header and redirects the frame to the
+ * adjacency's port.
+ *
+ * send() returns an XDP action. VLAN tags are in host byte order, `protocol` in network byte order.
+ * cut_head() invalidates pointers into the frame.
  */
 #ifndef KAIDO_SRV6_SEND_H
 #define KAIDO_SRV6_SEND_H
@@ -12,7 +16,7 @@ struct vlan_header {
 	__be16 protocol;
 };
 
-/* The tags that a frame leaves with. */
+/* The VLAN tags of an outgoing frame, 0 for none. */
 struct tags {
 	__u16 outer;
 	__u16 inner;
@@ -29,9 +33,8 @@ static __always_inline __u32 link_header(struct tags tags)
 }
 
 /*
- * Makes layer 3 begin `cut` bytes later than it did (earlier, if negative), with room for the link
- * header in front. Returns 0, or an error with the frame unchanged. Pointers into the frame have to
- * be taken anew.
+ * Moves the start of layer 3 by `cut` bytes (backward if negative) and leaves room for the link
+ * header. Returns 0, or an error with the frame unchanged. Invalidates pointers into the frame.
  */
 static __always_inline int cut_head(const struct frame *frame, int cut, struct tags tags)
 {
@@ -40,8 +43,8 @@ static __always_inline int cut_head(const struct frame *frame, int cut, struct t
 	return delta ? bpf_xdp_adjust_head(frame->ctx, delta) : 0;
 }
 
-/* Writes the link header at the frame's beginning, and sends. Between it and cut_head(), layer 3
- * is at link_header(tags). */
+/* Writes the link header at the start of the frame and redirects it. After cut_head(), layer 3 is
+ * at offset link_header(tags). */
 static __always_inline int send(const struct frame *frame, const struct adjacency *adjacency,
 				struct tags tags, __be16 protocol)
 {

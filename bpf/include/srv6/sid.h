@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* What a SID's record says. */
+/* Accessors for the record of a SID. */
 #ifndef KAIDO_SRV6_SID_H
 #define KAIDO_SRV6_SID_H
 
 #include "route.h"
 
-/* Whether the kernel has this SID too. */
+/* True if the kernel has this SID too. */
 static __always_inline int is_in_kernel(const struct sid *sid)
 {
 	return sid->flags & SID_IN_KERNEL;
@@ -17,7 +17,7 @@ static __always_inline int has_next_hop(const struct sid *sid)
 	       sid->behaviour == BEHAVIOUR_END_DX6;
 }
 
-/* Where a packet that the SID has changed is looked up. */
+/* Returns the ROUTE_TABLE in which to look up a packet that the SID has processed. */
 static __always_inline __u64 table_of(const struct frame *frame, const struct sid *sid, int family)
 {
 	__u32 table = sid->target[0], vrf = sid->target[1];

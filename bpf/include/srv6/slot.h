@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Slots: where the outer header stays while a service function has the inner packet.
+ * Slots hold the outer header while a service function has the inner packet.
  *
- * The packet's tag leads back to it. Into the kernel it is the frame's source address, which every
- * mode of XDP and every driver leaves alone, and which keeps GRO from merging packets with different
- * outer headers. Through the kernel it is the packet's time (skb->tstamp): forwarding, NAT, fragments
- * and queues keep that, and nothing else that rules do not write.
+ * Functions that look up a slot return null if it does not exist. A slot belongs to a packet only
+ * if is_slot_of() is true for the packet's tag: later packets reuse slots. Tags are in host byte
+ * order.
+ *
+ * A tag identifies the slot of a packet. On the way into the kernel, the tag is the source MAC
+ * address of the frame, which every XDP mode and every driver preserves, and which prevents GRO
+ * from merging packets with different outer headers. Inside the kernel, the tag is the packet's
+ * timestamp (skb->tstamp): it is the only field that forwarding, NAT, fragmentation and queues
+ * preserve and that rules do not write.
  */
 #ifndef KAIDO_SRV6_SLOT_H
 #define KAIDO_SRV6_SLOT_H
@@ -15,11 +20,12 @@
 
 #define COUNTER_BITS 36
 
-/* Whom a packet is for that goes to another SID of this node; behind it the port where it came in. */
+/* Destination MAC address that marks a packet for reprocessing, since its next segment is another
+ * local SID. The source MAC address carries the ingress ifindex. */
 #define AGAIN_MAC_HIGH bpf_htonl(0x024b4149)
 #define AGAIN_MAC_LOW bpf_htons(0x4432)
 
-/* The next slot of this processor. Its tag is given to `*tag`. */
+/* Allocates the next slot of this CPU and stores its tag in `*tag`. */
 static __always_inline struct slot *take_slot(const struct control *control, __u32 row, __u64 *tag)
 {
 	__u32 zero = 0;
@@ -29,7 +35,8 @@ static __always_inline struct slot *take_slot(const struct control *control, __u
 		return 0;
 	__u64 number = *count;
 
-	/* Not where another program began, whose packets may be on their way. */
+	/* Start at a random offset, so that tags do not collide with those of packets in flight
+	 * from a previous program. */
 	if (!number)
 		number = (__u64)bpf_get_prandom_u32() << 4;
 	*count = ++number;
@@ -39,7 +46,7 @@ static __always_inline struct slot *take_slot(const struct control *control, __u
 	return bpf_map_lookup_elem(&slots, &at);
 }
 
-/* The slot of a tag, which may be another one's by now. */
+/* Returns the slot of a tag. It may already belong to another packet. */
 static __always_inline const struct slot *slot_of(const struct control *control, __u64 tag)
 {
 	__u32 row = tag >> COUNTER_BITS;
@@ -48,7 +55,7 @@ static __always_inline const struct slot *slot_of(const struct control *control,
 	return bpf_map_lookup_elem(&slots, &at);
 }
 
-/* A tag as bytes, in the order in which they are in `slot.tag` and in a frame. */
+/* Reads a tag from bytes, in the order of `slot.tag` and of the frame. */
 static __always_inline __u64 tag_at(const void *bytes)
 {
 	return load32(bytes) | (__u64)load16(bytes + 4) << 32;
@@ -60,7 +67,7 @@ static __always_inline void store_tag(void *to, __u64 tag)
 	store16(to + 4, tag >> 32);
 }
 
-/* A slot's first word: the tag, then the length and the flags. It is written last, and at once. */
+/* Layout of a slot's first word: tag, length, flags. It is written last, in a single store. */
 #define SLOT_LENGTH_AT 48
 #define SLOT_FLAGS_AT 56
 
@@ -88,7 +95,7 @@ static __always_inline __u64 first_word_of(const struct slot *slot)
 	return *(const volatile __u64 *)word;
 }
 
-/* Whether it is that packet's, and whole. */
+/* True if the slot belongs to the packet with this tag and is complete. */
 static __always_inline int is_slot_of(const struct slot *slot, __u64 tag)
 {
 	__u64 word = first_word_of(slot);
@@ -96,12 +103,13 @@ static __always_inline int is_slot_of(const struct slot *slot, __u64 tag)
 	return !((word ^ tag) << (64 - SLOT_LENGTH_AT)) && (__u8)(word >> SLOT_LENGTH_AT);
 }
 
-/* IPv6, and an SRH of one segment. */
+/* Size of an IPv6 header and an SRH with one segment. */
 #define OUTER_LEAST 64
 
-/* Copies an outer header, with 16 bytes for each further segment; `packet` is the one of the two that
- * is in a packet, which ends at `end`. Unrolled: 40 instructions for two segments, where a loop by 8
- * bytes and bpf_skb_store_bytes() took 150 each. */
+/* Copies an outer header, which grows by 16 bytes for each further segment. Returns 0, or -1 on
+ * invalid bounds. `packet` is whichever of `to` and `from` points into a packet, which ends at
+ * `end`. The loops are unrolled: 40 instructions for two segments, compared with 150 for a loop
+ * over 8-byte words or for bpf_skb_store_bytes(). */
 static __always_inline int copy_held(void *to, const void *from, const void *packet,
 				      const void *end, __u32 length)
 {
@@ -124,8 +132,8 @@ static __always_inline int copy_held(void *to, const void *from, const void *pac
 	return -1;
 }
 
-/* Gives a packet one hop more: the inverse of what the kernel's ip_decrease_ttl() does, checksum
- * included (RFC 1624). Of the two checksums that stand for zero it is the one that is sent. */
+/* Increments the TTL: the inverse of the kernel's ip_decrease_ttl(), including the checksum (RFC
+ * 1624). Zero has two checksum representations; the result is the transmitted one. */
 static __always_inline void raise_ttl(struct iphdr *ip)
 {
 	__u32 check = ip->check ? ip->check : 0xffff;

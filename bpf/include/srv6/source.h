@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * Where packets come from: whether a packet may address a SID (RFC 8754 section 5.1), and whether a
- * tenant's packet has one of the tenant's own addresses. Where no file asks for it, none of this runs.
+ * Source address checks: of packets to SIDs (RFC 8754 section 5.1), and of tenants' packets.
+ *
+ * Predicates return nonzero if true. Addresses are in network byte order. None of this runs unless
+ * the configuration asks for it.
  */
 #ifndef KAIDO_SRV6_SOURCE_H
 #define KAIDO_SRV6_SOURCE_H
 
 #include "prefix.h"
 
-/* Whether an address is in one of the owner's `sources`. Not inline: the key would take the stack of
- * packets that need no look-up. IPv4 in the first 4 bytes of `high`. */
+/* True if an address is in one of the owner's `sources`. IPv4 is in the first 4 bytes of `high`.
+ * Not inline: the key would use stack space of packets that need no lookup. */
 static __noinline int is_source(__u32 owner, __u64 high, __u64 low)
 {
 	struct source key = {
@@ -21,15 +23,16 @@ static __noinline int is_source(__u32 owner, __u64 high, __u64 low)
 	return bpf_map_lookup_elem(&sources, &key) != 0;
 }
 
-/* Whether the frame is for this port alone. */
+/* True if the destination MAC address is that of the port. */
 static __always_inline int is_for(const struct port *port, const void *ethernet)
 {
 	return load32(ethernet) == load32(port->mac) &&
 	       load16(ethernet + 4) == load16(port->mac + 4);
 }
 
-/* Whether a packet is dropped, and counted, where the domain ends or has `sources`: to a SID from outside, or
- * with a source of the domain's where the domain ends, which other nodes would take for one of theirs. */
+/* True if a packet has been dropped and counted at the edge of the domain or on a port with
+ * `sources`. This affects packets to a SID from outside, and, at the edge, packets with a source
+ * inside the domain, which other nodes would trust. */
 static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
 				 const struct control *state)
 {
@@ -47,7 +50,8 @@ static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
 	    ethertype_of(ethernet) != bpf_htons(ETH_P_IPV6) || !is_for(port, ethernet))
 		return 0;
 	frame.length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
-	/* Not found.h's: its frames would be too many on the stack of all calls. */
+	/* Bypasses the cache of found.h: its functions would exceed the stack limit of the call
+	 * chain. */
 	__u64 dst0 = high(&ip->daddr), dst1 = low(&ip->daddr);
 
 	ours = port->flags & PORT_SOURCES &&
@@ -66,8 +70,8 @@ static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
 	return 1;
 }
 
-/* Whether a tenant's packet has a source that is not the tenant's. What speaks to the link alone may have none:
- * neighbour discovery (RFC 4861), DHCP. */
+/* True if a tenant's packet has a source that does not belong to the tenant. Link-scope protocols
+ * may use an unspecified source: neighbour discovery (RFC 4861), DHCP. */
 static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, __u32 tenant)
 {
 	const void *end = (void *)(long)ctx->data_end;
@@ -96,7 +100,7 @@ static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, 
 
 static __always_inline int drop_foreign(struct frame *frame)
 {
-	/* Of layer 3, as the frame has it: nothing is known of the header. */
+	/* The layer 3 length according to the frame, since no header has been parsed. */
 	frame->length = bpf_xdp_get_buff_len(frame->ctx) - frame->l3;
 	return drop(frame, REASON_TENANT_SOURCE);
 }

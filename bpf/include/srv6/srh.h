@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The segment routing header (RFC 8754 section 2), and what is in front of an inner packet.
+ * The segment routing header (RFC 8754 section 2) and its validation.
  *
  *  0                   1                   2                   3
  * +---------------+---------------+---------------+---------------+
@@ -8,7 +8,7 @@
  * +---------------+---------------+---------------+---------------+
  * |  Last Entry   |     Flags     |              Tag              |
  * +---------------+---------------+---------------+---------------+
- * |  Segment List[0], the last to be visited: 16 bytes            |
+ * |  Segment List[0], the last segment of the path: 16 octets     |
  */
 #ifndef KAIDO_SRV6_SRH_H
 #define KAIDO_SRV6_SRH_H
@@ -19,7 +19,7 @@
 
 struct srh {
 	__u8 next_header;
-	__u8 length; /* in units of 8 bytes, the first 8 not counted */
+	__u8 length; /* in units of 8 octets, not including the first 8 */
 	__u8 type;
 	__u8 segments_left;
 	__u8 last_entry;
@@ -27,21 +27,21 @@ struct srh {
 	__be16 tag;
 };
 
-/* The routing headers that the program reads: one SRH right behind the IPv6 header. */
+/* Result of find_srh(). The program parses a single SRH directly after the IPv6 header. */
 enum srh_found {
-	SRH_NONE, /* another header, or none, follows the IPv6 header */
-	SRH_GOOD, /* a whole SRH without TLVs */
-	SRH_OTHER, /* the reason says what */
+	SRH_NONE, /* the IPv6 header is followed by another header */
+	SRH_GOOD, /* a complete SRH without TLVs */
+	SRH_OTHER, /* invalid or not supported; see the reason */
 };
 
-/* The segment that `segments_left`, which is not 0, says comes next. Its number is not reduced by
- * one first: Linux 6.1 cannot tell that the result is not negative. */
+/* Returns the next segment. `segments_left` must not be 0. It is not decremented first, because the
+ * Linux 6.1 verifier cannot prove that the result is not negative. */
 static __always_inline const void *segment_of(const struct srh *srh)
 {
 	return (const void *)srh + 16 * (__u32)srh->segments_left - 8;
 }
 
-/* Headers between which the kernel looks for the one that it wants. */
+/* True for extension headers that the kernel skips when it searches for a header. */
 static __always_inline int is_extension(__u8 protocol)
 {
 	return protocol == IPPROTO_HOPOPTS || protocol == IPPROTO_ROUTING ||
@@ -50,10 +50,12 @@ static __always_inline int is_extension(__u8 protocol)
 }
 
 /*
- * Looks behind the IPv6 header at `ip`. SRH_GOOD means that the segment list is complete, ends with
- * the header, and has the segment that is left, or one less if it is reduced (section 4.1.1).
- * It never has an HMAC, so it is not good where the kernel requires one (section 2.1.2): the kernel
- * drops it in the same place, whatever follows the header.
+ * Parses the header after the IPv6 header at `ip`.
+ *
+ * SRH_GOOD means that the segment list is complete and ends with the header, and that Segments Left
+ * is at most Last Entry, or one more for a reduced list (RFC 8754 section 4.1.1). Such an SRH never
+ * has an HMAC, so it is rejected if the kernel requires one (section 2.1.2): the kernel drops the
+ * packet at the same point, whatever follows the header.
  */
 static __always_inline enum srh_found find_srh(const struct frame *frame, const struct ipv6hdr *ip,
 					       enum reason *reason)
@@ -76,7 +78,7 @@ static __always_inline enum srh_found find_srh(const struct frame *frame, const 
 	__u32 list = 2 * (srh->last_entry + 1);
 
 	if (srh->length != list || srh->segments_left > srh->last_entry + 1) {
-		/* What is longer than its list has TLVs behind it. */
+		/* A header longer than its segment list has TLVs. */
 		*reason = srh->length > list && srh->segments_left <= srh->last_entry + 1 ?
 				  REASON_TLV :
 				  REASON_MALFORMED;
@@ -93,8 +95,8 @@ static __always_inline enum srh_found find_srh(const struct frame *frame, const 
 	return SRH_GOOD;
 }
 
-/* What an SRH that has no usable next segment means for the packet: the kernel verifies HMACs and
- * knows more extension headers; it drops as we do what contradicts itself. */
+/* Disposes of a packet without a usable next segment in its SRH. The kernel verifies HMACs and
+ * supports more extension headers. Like this program, it drops inconsistent headers. */
 static __always_inline int leave_srh(const struct frame *frame, enum reason reason, int in_kernel)
 {
 	if (reason == REASON_MALFORMED)

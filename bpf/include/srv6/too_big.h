@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * A packet that is too big for its path once it has an outer header: its sender is told what fits
- * (RFC 1191 section 4; RFC 4443 section 3.2), so that path MTU discovery works into a policy.
+ * Path MTU discovery at the headend: if a packet exceeds the path MTU once it has an outer header,
+ * the sender is notified of the MTU (RFC 1191 section 4, RFC 4443 section 3.2).
  *
- * The kernel does not: it encapsulates first, and tells the outer source, which is this node. All
- * else that needs an ICMP message is the kernel's, where it has the same policy.
+ * tell_too_big() returns 1, 0 or -1, see there. Addresses are in network byte order, lengths and
+ * MTUs in host byte order.
+ *
+ * The kernel does not do this: it encapsulates first and notifies the outer source, which is this
+ * node. All other ICMP errors are left to the kernel if it has the same policy.
  */
 #ifndef KAIDO_SRV6_TOO_BIG_H
 #define KAIDO_SRV6_TOO_BIG_H
 
 #include "frame.h"
 
-/* ICMP's header (RFC 792, RFC 4443 section 2.1), whose last word is what the type makes of it. */
+/* ICMP header (RFC 792, RFC 4443 section 2.1). The use of the last word depends on the type. */
 struct icmp {
 	__u8 type;
 	__u8 code;
@@ -29,16 +32,16 @@ struct icmp {
 #define ICMP6_TOO_BIG 2
 #define ICMP6_FIRST_INFORMATIONAL 128
 
-/* How much of the packet is quoted: RFC 1812 section 4.3.2.3 wants no more than 576 bytes in all, and
- * bpf_csum_diff() takes 512. A packet that is too big is longer, but on the oddest of links. */
+/* Number of bytes of the packet to quote. RFC 1812 section 4.3.2.3 allows 576 bytes in all, and
+ * bpf_csum_diff() accepts 512. A packet that is too big is longer, except on unusual links. */
 #define QUOTE 512
-/* IPv6 goes without less (RFC 8200 section 5). */
+/* IPv6 minimum MTU (RFC 8200 section 5). */
 #define SMALLEST_MTU 1280
 #define IPV4_DONT_FRAGMENT bpf_htons(0x4000)
-/* The address of a router that has none to name (RFC 7600 section 4.8). */
+/* Dummy address for a router without an IPv4 address (RFC 7600 section 4.8). */
 #define DUMMY_ADDRESS bpf_htonl(0xc0000008)
 
-/* A processor tells at most so many senders in 2^20 ns. */
+/* Rate limit: maximum number of ICMP errors per CPU in 2^20 ns. */
 #define TELL_MOST 16
 
 struct told {
@@ -53,20 +56,20 @@ struct {
 	__type(value, struct told);
 } told SEC(".maps");
 
-/* What there is to say. */
+/* Parameters of the ICMP error. */
 struct too_big {
-	__u32 l3;     /* where the packet begins in the frame */
+	__u32 l3;     /* offset of the packet in the frame */
 	__u32 length; /* of the packet */
-	__u32 mtu;    /* what fits */
-	__u32 ipv6;   /* which kind the packet is */
-	__u64 source[2]; /* who says so, where it is IPv6 */
+	__u32 mtu;    /* to report */
+	__u32 ipv6;   /* nonzero if the packet is IPv6 */
+	__u64 source[2]; /* source address of the ICMPv6 error */
 };
 
-/* The link header, as it was. */
+/* The link header of the original frame. */
 struct link {
 	__u64 stations;
 	__u32 stations_end;
-	__u64 tags; /* what is behind the addresses: type, or tags and type */
+	__u64 tags; /* the bytes after the addresses: ethertype, or VLAN tags and ethertype */
 	__u16 type;
 };
 
@@ -85,8 +88,8 @@ static __always_inline int may_tell(void)
 	return state->count++ < TELL_MOST;
 }
 
-/* Whether an ICMP message may be about this packet: about none of ICMP's own errors, and about first
- * fragments only (RFC 1122 section 3.2.2, RFC 4443 section 2.4). */
+/* True if an ICMP error may be sent about this packet: not about ICMP errors, and only about first
+ * fragments (RFC 1122 section 3.2.2, RFC 4443 section 2.4). */
 static __always_inline int may_be_told(const void *packet, const void *end, int ipv6)
 {
 	if (ipv6) {
@@ -95,7 +98,8 @@ static __always_inline int may_be_told(const void *packet, const void *end, int 
 
 		if ((void *)(ip + 1) > end)
 			return 0;
-		/* Behind extension headers there may be one: looking is not worth it. */
+		/* An ICMP error may follow extension headers. Searching for it is not worth the
+		 * cost. */
 		if (ip->nexthdr == IPPROTO_DSTOPTS || ip->nexthdr == IPPROTO_ROUTING)
 			return 0;
 		if (ip->nexthdr != IPPROTO_ICMPV6)
@@ -123,7 +127,7 @@ static __always_inline __u16 folded(__u64 sum)
 	return ~sum;
 }
 
-/* ICMPv4's message around the quote. Returns 0, or -1 if the frame is too short. */
+/* Writes the ICMPv4 headers before the quote. Returns 0, or -1 if the frame is too short. */
 static __always_inline int tell4(void *packet, const void *end, __u32 mtu)
 {
 	struct iphdr *ip = packet;
@@ -151,7 +155,8 @@ static __always_inline int tell4(void *packet, const void *end, __u32 mtu)
 	return 0;
 }
 
-/* ICMPv6's. */
+/* Writes the ICMPv6 headers before the quote. `*pseudo` receives the checksum of the pseudo-header.
+ * Returns 0, or -1 if the frame is too short. */
 static __always_inline int tell6(void *packet, const void *end, const struct too_big *what,
 				 __u64 *pseudo)
 {
@@ -181,8 +186,8 @@ static __always_inline int tell6(void *packet, const void *end, const struct too
 }
 
 /*
- * Makes the frame the answer to its sender. Returns 1 if it is that now; 0 if there is none to be
- * given, and the frame is as it was; -1 if it is broken.
+ * Turns the frame into an ICMP error to its sender. Returns 1 on success; 0 if no error may be
+ * sent, with the frame unchanged; -1 if the frame is corrupted.
  */
 static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *what)
 {
@@ -195,13 +200,13 @@ static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *wha
 	if ((what->ipv6 && what->mtu < SMALLEST_MTU) || what->length < QUOTE ||
 	    l3 > ETH_HLEN + 8 || data + ETH_HLEN + 8 > end || !may_be_told(data + l3, end, what->ipv6) || !may_tell())
 		return 0;
-	/* A sender that is many. */
+	/* The source MAC address is a group address. */
 	if (*(__u8 *)(data + ETH_ALEN) & 1)
 		return 0;
 	link.stations = high(data);
 	link.stations_end = load32(data + 8);
 	link.tags = *(const __u64 *)(data + 2 * ETH_ALEN);
-	/* The quote has to be in the frame's linear part. */
+	/* The quote must be in the frame's linear part. */
 	if (data + l3 + QUOTE > end)
 		return 0;
 	link.type = load16(data + l3 - 2);
@@ -215,7 +220,7 @@ static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *wha
 	end = (void *)(long)ctx->data_end;
 	if (data + ETH_HLEN + 8 > end || data + l3 > end)
 		return -1;
-	/* Back to where it came from. */
+	/* Swap the MAC addresses. */
 	__builtin_memcpy(data, (const void *)&link.stations + 6, 2);
 	__builtin_memcpy(data + 2, &link.stations_end, 4);
 	__builtin_memcpy(data + 6, &link.stations, 6);
@@ -225,12 +230,13 @@ static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *wha
 
 	if (what->ipv6 ? tell6(packet, end, what, &sum) : tell4(packet, end, what->mtu))
 		return -1;
-	/* The message's own checksum: its header of 8 bytes, and the quote. */
+	/* The ICMP checksum covers the header of 8 bytes and the quote. */
 	void *message = packet + headers - 8;
 
 	if (message + 8 + QUOTE > end)
 		return -1;
-	/* Not as the helper's seed, which has 32 bits: older kernels do not fold what they return. */
+	/* Not passed as the helper's seed, which has 32 bits: older kernels return an unfolded
+	 * sum. */
 	sum += (__u32)bpf_csum_diff(0, 0, message + 8, QUOTE, 0);
 	sum += (__u64)load32(message) + load32(message + 4);
 	store16(message + 2, folded(sum));

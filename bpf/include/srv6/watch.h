@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * The timer that ends generations while nobody watches over them: packets go on being forwarded
- * when the daemon is gone, by routes that are at most LIMIT_TICK_NS old. It keeps the time of
- * passages, too.
+ * Watchdog timer: starts a new generation on every tick while the daemon does not run. Packets are
+ * then still forwarded, with routes that are at most LIMIT_TICK_NS old. The timer also updates the
+ * time of the reply table.
+ *
+ * tick() always returns 0, as a timer callback must.
  */
 #ifndef KAIDO_SRV6_WATCH_H
 #define KAIDO_SRV6_WATCH_H
@@ -13,7 +15,7 @@
 
 struct watch {
 	struct bpf_timer timer;
-	__u32 heartbeat; /* the last that was seen */
+	__u32 heartbeat; /* last value seen */
 };
 
 struct {
@@ -30,7 +32,8 @@ static int tick(void *map, __u32 *key, struct watch *watch)
 	if (!state)
 		return 0;
 	if (state->heartbeat == watch->heartbeat) {
-		/* Nobody hears of a rule or a route that makes more than the destination count. */
+		/* Without the daemon, nothing reports rules or routes that depend on more than the
+		 * destination. */
 		*(volatile __u64 *)&state->exact = ~0ull;
 		if (__sync_add_and_fetch(&state->generation, 1) == 0)
 			__sync_fetch_and_add(&state->generation, 1);

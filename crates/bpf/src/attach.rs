@@ -1,5 +1,5 @@
-//! XDP on an interface, kept by a pin: it outlives the process, and the next one puts its own
-//! program in place of the old in one step.
+//! XDP attachment to an interface, kept by a pin: it outlives the process, and the next process
+//! replaces the program in one step.
 
 use std::ffi::CString;
 use std::io;
@@ -12,15 +12,15 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::Error;
 
-/// Where in the kernel the program runs.
+/// Location of the program in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
-    /// In the driver where it can, else as `Generic`.
+    /// In the driver if it supports that, otherwise as `Generic`.
     #[default]
     Auto,
-    /// In the driver, before the kernel makes a packet of its own.
+    /// In the driver, before the kernel allocates an skb.
     Native,
-    /// Behind the driver, as any driver allows; slower.
+    /// After the driver; supported by any driver, but slower.
     Generic,
 }
 
@@ -28,7 +28,7 @@ pub enum Mode {
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 
-/// A program at work on an interface.
+/// A program attached to an interface.
 #[derive(Debug)]
 pub struct Attached {
     link: OwnedFd,
@@ -37,8 +37,8 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Attaches `program` to an interface of the caller's namespace. It goes when the value goes,
-    /// unless it is pinned.
+    /// Attaches `program` to an interface of the caller's namespace. It is detached when the value
+    /// is dropped, unless it is pinned.
     pub fn new(program: BorrowedFd<'_>, interface: u32, mode: Mode) -> Result<Self, Error> {
         let create = |flags: u32| {
             // SAFETY: bpf_link_create_opts is plain C data, and all zeros is its default.
@@ -59,7 +59,7 @@ impl Attached {
             Mode::Native => create(XDP_FLAGS_DRV_MODE),
             Mode::Generic => create(XDP_FLAGS_SKB_MODE),
             Mode::Auto => create(XDP_FLAGS_DRV_MODE).or_else(|error| {
-                // Where something else is in the way, generic mode would only hide it.
+                // If another program is attached, generic mode would only hide the conflict.
                 if is_busy(&error) { Err(error) } else { create(XDP_FLAGS_SKB_MODE) }
             }),
         };
@@ -71,7 +71,7 @@ impl Attached {
         }
     }
 
-    /// The attachment that was pinned at `path`.
+    /// Opens the attachment pinned at `path`.
     pub fn pinned(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Pin { path: path.into(), source };
         let link = pinned(path).map_err(failed)?;
@@ -83,13 +83,13 @@ impl Attached {
             libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut size)
         };
         check(result).map_err(failed)?;
-        // SAFETY: the kernel filled in the variant of an XDP link; of another, the number would be
-        // no interface of ours.
+        // SAFETY: the kernel filled in the variant of an XDP link. For another type of link, the
+        // value would be a number that is not an interface of ours.
         let interface = unsafe { info.__bindgen_anon_1.xdp.ifindex };
         Ok(Self { link, interface, pin: Some(path.into()) })
     }
 
-    /// Moves the pin, if it is elsewhere.
+    /// Moves the pin to `path`.
     pub fn move_pin(&mut self, path: &Path) -> Result<(), Error> {
         match &mut self.pin {
             Some(pin) if pin != path => {
@@ -102,12 +102,12 @@ impl Attached {
         }
     }
 
-    /// The interface, 0 when it is gone.
+    /// Returns the interface, 0 if it is gone.
     pub fn interface(&self) -> u32 {
         self.interface
     }
 
-    /// Puts `program` in place of the one that is there: each packet meets the one or the other.
+    /// Replaces the attached program. Each packet is processed by one or the other.
     pub fn replace(&self, program: BorrowedFd<'_>) -> Result<(), Error> {
         let interface = self.interface;
         match replace(self.link.as_fd(), program) {
@@ -117,14 +117,14 @@ impl Attached {
         }
     }
 
-    /// Keeps the program at work when this process ends, until the pin is removed.
+    /// Keeps the program attached after this process exits, until the pin is removed.
     pub fn pin(&mut self, path: &Path) -> Result<(), Error> {
         pin(self.link.as_fd(), path)?;
         self.pin = Some(path.into());
         Ok(())
     }
 
-    /// Takes the program off the interface.
+    /// Detaches the program from the interface.
     pub fn detach(self) -> Result<(), Error> {
         match &self.pin {
             Some(path) => std::fs::remove_file(path)
@@ -134,22 +134,22 @@ impl Attached {
     }
 }
 
-/// Puts `program` in the place of a link's.
+/// Replaces the program of a link.
 pub(crate) fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     let (link, program) = (link.as_raw_fd(), program.as_raw_fd());
     // SAFETY: no options; the call takes two descriptors.
     check(unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) })
 }
 
-/// What is pinned at `path`.
+/// Opens the object pinned at `path`.
 pub(crate) fn pinned(path: &Path) -> io::Result<OwnedFd> {
     let name = c_path(path)?;
     // SAFETY: the path is a C string that lives until the call returns.
     fd(unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) })
 }
 
-/// Puts an XDP program into the driver of an interface that is the data plane's own, in place of the
-/// one that is there. It stays until the interface goes.
+/// Attaches an XDP program to the driver of an interface that the data plane owns, replacing an
+/// attached one. It remains until the interface is deleted.
 pub(crate) fn put(program: BorrowedFd<'_>, interface: u32) -> Result<(), Error> {
     // SAFETY: no options; the call takes numbers.
     let result = unsafe {
@@ -171,7 +171,7 @@ pub(crate) fn pin(object: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     check(unsafe { libbpf_sys::bpf_obj_pin(object.as_raw_fd(), name.as_ptr()) }).map_err(failed)
 }
 
-/// Makes `folder` a place for pins: mounts a BPF file system there unless one is there already.
+/// Prepares `folder` for pins: mounts a BPF file system there unless there is one already.
 pub fn prepare_pins(folder: &Path) -> Result<(), Error> {
     let failed = |source: io::Error| Error::Pin { path: folder.into(), source };
     std::fs::create_dir_all(folder).map_err(failed)?;
@@ -183,10 +183,10 @@ pub fn prepare_pins(folder: &Path) -> Result<(), Error> {
         .map_err(|errno| failed(errno.into()))
 }
 
-/// Unmounts the BPF file system at `folder`, if there is one, and everything pinned in it with it.
+/// Unmounts the BPF file system at `folder`, if there is one, which removes all of its pins.
 pub fn unmount_pins(folder: &Path) -> Result<(), Error> {
     let failed = |source: io::Error| Error::Pin { path: folder.into(), source };
-    // Two makers of one folder could have mounted twice.
+    // If two processes prepared the folder concurrently, it may be mounted twice.
     loop {
         match statfs(folder) {
             Ok(found) if found.filesystem_type() == BPF_FS_MAGIC => {
@@ -206,13 +206,14 @@ fn is_busy(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(nix::libc::EBUSY | nix::libc::EEXIST))
 }
 
-/// libbpf's results: negative for an error.
+/// Converts a result of libbpf, which is negative for an error.
 pub(crate) fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
 }
 
 pub(crate) fn fd(result: i32) -> io::Result<OwnedFd> {
     check(result)?;
-    // SAFETY: the call that gave the descriptor made it for this process; nobody else has it.
+    // SAFETY: the call that returned the descriptor created it for this process, which is its only
+    // owner.
     Ok(unsafe { OwnedFd::from_raw_fd(result) })
 }

@@ -1,4 +1,4 @@
-//! Which hook drops service functions' packets.
+//! Drops of service functions' packets, by netfilter hook.
 
 use std::os::fd::AsFd as _;
 
@@ -11,34 +11,35 @@ use crate::{Error, Srv6};
 // SAFETY: it is repr(C) and an array of integers.
 unsafe impl Abi for drops {}
 
-/// What the kernel has dropped of a service function's packets, by where they were.
+/// Packets of a service function that the kernel dropped, by location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drops {
-    /// By rules at the prerouting hook.
+    /// Dropped by rules at the prerouting hook.
     pub prerouting: u64,
-    /// By rules at the forward hook.
+    /// Dropped by rules at the forward hook.
     pub forward: u64,
-    /// By rules at the postrouting hook.
+    /// Dropped by rules at the postrouting hook.
     pub postrouting: u64,
-    /// For reasons of the kernel's own.
+    /// Dropped by the kernel for other reasons.
     pub no_hook: u64,
 }
 
 impl Srv6 {
-    /// Begins to count. A kernel without the types that this needs counts nothing.
+    /// Starts counting. Does nothing if the kernel lacks the required BTF.
     pub(crate) fn watch_drops(&self) -> Result<(), Error> {
         let Some(program) = self.drop_program() else { return Ok(()) };
         if self.drop_link().get().is_none() {
             let failed = |source| Error::load("dropped", source);
             let link = program.attach_trace().map_err(failed)?;
             let link = link.as_fd().try_clone_to_owned().map_err(|e| failed(e.into()))?;
-            // Another thread's is as good.
+            // If another thread has set a link, it is equivalent.
             let _ = self.drop_link().set(link);
         }
         Ok(())
     }
 
-    /// What was dropped of the packets whose way back counts by `counter`; none where nobody counts.
+    /// Returns the drops of the function with `counter` for returning packets; none if drops are
+    /// not counted.
     pub fn drops(&self, counter: u32) -> Option<Drops> {
         self.drop_link().get()?;
         let found = self.drops_map().lookup_percpu(&counter.to_ne_bytes(), MapFlags::ANY);
@@ -56,9 +57,9 @@ impl Srv6 {
         })
     }
 
-    /// Begins anew for a counter that is another function's.
+    /// Resets the drops of a counter that is assigned to another function.
     pub(crate) fn forget_drops(&self, counter: u32) {
-        // Most have none.
+        // Most counters have none.
         let _ = self.drops_map().delete(&counter.to_ne_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! A way through a port's queueing discipline for frames that XDP sends.
+//! Egress through a port's qdisc for frames that XDP sends.
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -18,13 +18,14 @@ const PROGRAM: &str = "exit";
 const HANDLE: u32 = 1;
 const PRIORITY: u32 = 1;
 
-/// Sends everything that arrives at the interface `from` out by `port`, through its queue; both are
-/// indexes in the caller's network namespace. It lasts as long as the interface `from`.
+/// Redirects all packets received on the interface `from` to `port`, through its qdisc. Both are
+/// interface indexes in the caller's network namespace. The redirection exists as long as the
+/// interface `from`.
 pub fn lead_to_queue(from: u32, port: u32) -> Result<(), Error> {
     let load = |source| Error::Load { program: PROGRAM, source };
     let mut object = MaybeUninit::uninit();
     let mut open = skel::ExitSkelBuilder::default().open(&mut object).map_err(load)?;
-    // The program reads it, so that the object has it.
+    // The constant exists, since the program reads it.
     open.maps.rodata_data.as_deref_mut().expect("the object has constants").port = port;
     let skel = open.load().map_err(load)?;
     let interface = from as i32;
@@ -34,7 +35,7 @@ pub fn lead_to_queue(from: u32, port: u32) -> Result<(), Error> {
         .handle(HANDLE)
         .priority(PRIORITY)
         .hook(TC_INGRESS);
-    // Says so when the clsact discipline is there already; attaching tells what matters.
+    // Fails if the clsact qdisc exists already. Attaching reports all errors that matter.
     let _ = hook.create();
     hook.attach().map_err(|source| Error::Attach { program: PROGRAM, interface, source })?;
     Ok(())

@@ -1,6 +1,6 @@
-//! A program where the kernel's own way begins or ends on an interface, in front of what others have
-//! there, and beside it. It outlives the process: by its pin, or on Linux before 6.6 by the clsact
-//! discipline.
+//! Programs at tc ingress or egress of an interface that run before those of other users and
+//! coexist with them. They outlive the process: by a pin, or on Linux before 6.6 by the clsact
+//! qdisc.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,12 +13,12 @@ use nix::libc::{EINVAL, ENOENT, ENOLINK};
 use crate::attach::{fd, pin, pinned, replace};
 use crate::tc::{Point, filter, put_filter};
 
-/// Of its own, beside what others have there.
+/// Distinguishes the filter from those of other users.
 const HANDLE: u32 = 0x6b61_6964;
-/// linux/bpf.h: in front of all that is there.
+/// BPF_F_BEFORE (linux/bpf.h): run before all attached programs.
 const BEFORE: u32 = 1 << 3;
 
-/// Puts a program there, in place of an earlier one that `at` keeps.
+/// Attaches a program, replacing an earlier one pinned at `at`.
 pub(crate) fn put_in_front(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -28,13 +28,13 @@ pub(crate) fn put_in_front(
     match pinned(at).and_then(|link| replace(link.as_fd(), program)) {
         Ok(()) => return Ok(()),
         Err(error) if error.raw_os_error() == Some(ENOENT) => {}
-        // Of an interface that is gone; its number is another one's now.
+        // The link's interface is gone. Its number belongs to another interface now.
         Err(error) if error.raw_os_error() == Some(ENOLINK) => std::fs::remove_file(at)?,
         Err(error) => return Err(error),
     }
     match attach(program, interface, point) {
         Ok(link) => pin(link.as_fd(), at).map_err(io::Error::other),
-        // No tcx: Linux 6.6 has it.
+        // The kernel has no tcx, which requires Linux 6.6.
         Err(error) if error.raw_os_error() == Some(EINVAL) => {
             let hook = filter(program, interface, classifier(point), HANDLE);
             put_filter(hook).map_err(io::Error::other)
@@ -43,14 +43,14 @@ pub(crate) fn put_in_front(
     }
 }
 
-/// Takes such a program off, if it is there.
+/// Detaches such a program, if it is attached.
 pub(crate) fn take_off(interface: u32, point: Point, at: &Path) -> io::Result<()> {
     match std::fs::remove_file(at) {
         Err(error) if error.raw_os_error() == Some(ENOENT) => {}
         done => return done,
     }
-    // Without a pin it is a filter, or none. Detaching asks for no program, and what libbpf prints
-    // where there is none is no news.
+    // Without a pin it is a filter, or absent. Detaching needs no program, and libbpf's message
+    // about a missing filter is suppressed.
     let before = libbpf_rs::set_print(None);
     let _ = filter(io::stdin().as_fd(), interface, classifier(point), HANDLE).detach();
     libbpf_rs::set_print(before);

@@ -1,4 +1,4 @@
-//! Where inner packets of service functions enter the kernel and leave it.
+//! Attachment of the programs where inner packets of service functions enter and leave the kernel.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -7,21 +7,22 @@ use crate::srv6::types::function_device;
 use crate::tc::{Point, attach};
 use crate::{Error, Srv6};
 
-/// The two ends of a veth, by index.
+/// The two ends of a veth, by interface index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionEnds {
-    /// The end by which inner packets come into the kernel.
+    /// The end where inner packets enter the kernel.
     pub inwards: u32,
-    /// The end by which they leave it.
+    /// The end where inner packets leave the kernel.
     pub outwards: u32,
 }
 
 impl Srv6 {
-    /// Leads inner packets by the two ends: puts the programs there that give marks and outer
-    /// headers, in place of those of an earlier program.
+    /// Attaches the programs that set marks and restore outer headers to the two ends, replacing
+    /// those of an earlier program.
     pub fn attach_functions(&self, ends: FunctionEnds) -> Result<(), Error> {
         let control = self.control.at(0);
-        // SAFETY: the pointers are into the mapping, each is one word, and this is their only writer.
+        // SAFETY: the pointers are into the mapping, each is one word, and this is their only
+        // writer.
         unsafe {
             (&raw mut (*control).function_in).write_volatile(ends.inwards);
             (&raw mut (*control).function_out).write_volatile(ends.outwards);
@@ -30,20 +31,20 @@ impl Srv6 {
         let [again, inwards, outwards] = self.function_programs();
         attach("function_out", outwards, ends.outwards, Point::Egress)?;
         attach("function_in", inwards, ends.inwards, Point::Ingress)?;
-        // A veth takes frames from XDP only while it polls: with a program it does, and more
-        // cheaply than with GRO.
+        // A veth accepts frames from XDP only while it polls. It does so with an XDP program, and
+        // at less cost than with GRO.
         put(again, ends.inwards)?;
         self.watch_drops()
     }
 }
 
-/// What is in front of a tag: 15 bits that are hard to guess, not 0. That the tag is a packet's own its
-/// slot says.
+/// Returns a random non-zero 15-bit prefix of a tag. The slot itself stores the full tag, which
+/// proves that the tag belongs to this packet.
 pub(crate) fn magic() -> u32 {
     (random() & 0x7fff).max(1)
 }
 
-/// A number that is hard to guess.
+/// Returns a random number that is hard to guess.
 pub(crate) fn random() -> u32 {
     RandomState::new().build_hasher().finish() as u32
 }

@@ -1,5 +1,5 @@
-//! What this node's own packets meet at its interfaces, while it has service functions: answers to
-//! their packets leave by their own way back, or not at all.
+//! Egress filter for locally generated packets, used while the node has service functions: replies
+//! to their packets are sent by their return policy, or dropped.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use crate::tc::Point;
 use crate::{Error, Srv6};
 
 impl Srv6 {
-    /// Puts the guard on an interface, in place of an earlier program's. `link_header`: whether its
-    /// frames have one. It outlives this process: by `pin`, or on Linux before 6.6 by the clsact
-    /// discipline.
+    /// Attaches the egress filter to an interface, replacing that of an earlier program.
+    /// `link_header`: true if frames of the interface have a link header. The filter outlives this
+    /// process: by the pin `at`, or on Linux before 6.6 by the clsact qdisc.
     pub fn guard(&self, interface: u32, link_header: bool, at: &Path) -> Result<(), Error> {
         put_in_front(self.guard_program(link_header), interface, Point::Egress, at)
             .map_err(|source| Error::Guard { interface, source })
     }
 }
 
-/// Takes the guard off an interface, any program's, if it is there.
+/// Detaches the egress filter of any program from an interface, if there is one.
 pub fn unguard(interface: u32, at: &Path) -> Result<(), Error> {
     take_off(interface, Point::Egress, at).map_err(|source| Error::Guard { interface, source })
 }

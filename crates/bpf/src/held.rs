@@ -1,5 +1,5 @@
-//! What a program's successor goes on with: the outer headers of packets that are with service
-//! functions, and between which addresses their packets went.
+//! State that a successor program takes over: the outer headers of packets in service functions,
+//! and the reply table.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use crate::attach::pin;
 use crate::srv6::types;
 use crate::{Error, Mapped, Srv6};
 
-/// The maps, by the names of their pins. What says the tags' magic comes last: until then the pins
-/// are those of the program before.
+/// The maps, by the names of their pins. The map with the prefix of tags is last: until it is
+/// pinned, the pins are those of the previous program.
 const PINS: [&str; 4] = ["slots", "taken", "passages", "control"];
 
-/// The packets that a program has with service functions.
+/// State of the packets that a program has in service functions.
 pub struct Held {
     pub(crate) slots: MapHandle,
     pub(crate) taken: MapHandle,
     pub(crate) passages: MapHandle,
-    /// What is in front of these packets' tags.
+    /// Prefix of the tags of these packets.
     pub(crate) magic: u32,
 }
 
 impl Held {
-    /// What [`Srv6::keep_held`] pinned, if it is whole.
+    /// Opens the pins of [`Srv6::keep_held`], if they are complete.
     pub fn pinned(prefix: &Path) -> Option<Self> {
         let [slots, taken, passages, control] =
             PINS.map(|name| MapHandle::from_pinned_path(path(prefix, name)).ok());
@@ -33,7 +33,7 @@ impl Held {
         Some(Self { slots: slots?, taken: taken?, passages: passages?, magic })
     }
 
-    /// The maps that another program may have as they are, with its sizes: each with its name.
+    /// Returns the maps, with their names, that another program of these sizes can reuse unchanged.
     pub(crate) fn fitting(&self, slots: u32, passages: u32) -> Vec<(&'static str, &MapHandle)> {
         let fits = |map: &MapHandle, entries, size| {
             map.max_entries() == entries && map.value_size() as usize == size
@@ -65,8 +65,8 @@ impl Held {
 }
 
 impl Srv6 {
-    /// Keeps it for the program of a later process, in place of an earlier one's; `prefix` is of
-    /// the pins' names.
+    /// Pins the state for the program of a later process, replacing that of an earlier one.
+    /// `prefix` is the prefix of the pins' names.
     pub fn keep_held(&self, prefix: &Path) -> Result<(), Error> {
         for (name, map) in PINS.into_iter().zip(self.held_maps()) {
             repin(map.as_fd(), &path(prefix, name))?;
@@ -75,9 +75,9 @@ impl Srv6 {
     }
 }
 
-/// Pins a map in the place of another.
+/// Pins a map, replacing another pin.
 pub(crate) fn repin(map: std::os::fd::BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
-    // A BPF file system takes no dot in a name.
+    // A BPF file system does not allow dots in names.
     let mut new = path.as_os_str().to_owned();
     new.push("new");
     let new = PathBuf::from(new);

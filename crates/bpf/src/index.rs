@@ -1,19 +1,19 @@
-//! Indexes: from a key's hash to a record's number, in two cache lines.
+//! Hash indexes: from a key's hash to a record's number, with two cache lines per lookup.
 //!
-//! A record may be in either of two buckets; it goes to the one with more room. With at most half
-//! of the places taken, and so a mean of four in a bucket of eight, one that finds both full is not
-//! to be expected before 10^11 others (Azar et al., Balanced Allocations, 1999: the fullest of n
-//! buckets exceeds the mean by log log n).
+//! A record may be in either of two buckets; it is inserted into the one with more room. At most
+//! half of the entries are in use, so a bucket of eight has a mean of four. A key that finds both
+//! of its buckets full is not expected within 10^11 insertions (Azar et al., Balanced Allocations,
+//! 1999: the fullest of n buckets exceeds the mean by log log n).
 
 use std::sync::atomic::{Ordering, fence};
 
 use crate::srv6::types::{bucket, index};
 use crate::{Error, Mapped};
 
-/// Places in a bucket.
+/// Entries in a bucket.
 const ENTRIES: usize = index::INDEX_ENTRIES.0 as usize;
 
-/// Mixes three words; the programs have the same function (`prefix.h`).
+/// Hashes three words. The programs have the same function (`prefix.h`).
 pub(crate) fn mix(a: u64, b: u64, c: u64) -> u64 {
     let mixed = a.wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ b.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
@@ -21,12 +21,12 @@ pub(crate) fn mix(a: u64, b: u64, c: u64) -> u64 {
     (mixed ^ (mixed >> 32)).wrapping_mul(0xff51_afd7_ed55_8ccd)
 }
 
-/// The number of buckets for so many records: a power of two, at most half full.
+/// Returns the number of buckets for this number of records: a power of two, at most half full.
 pub(crate) fn buckets_for(records: u32) -> u32 {
     (records * 2).div_ceil(ENTRIES as u32).next_power_of_two()
 }
 
-/// An index in the kernel's memory. One writer; any number of packets read meanwhile.
+/// An index in kernel memory, with one writer and any number of concurrent readers (packets).
 #[derive(Debug)]
 pub(crate) struct Index {
     buckets: Mapped<bucket>,
@@ -39,14 +39,14 @@ impl Index {
         Self { buckets, name }
     }
 
-    /// The two buckets of a hash, and its tag.
+    /// Returns the two buckets of a hash, and its tag.
     fn places(&self, hash: u64) -> ([usize; 2], u16) {
         let mask = self.buckets.len() as u64 - 1;
         let tag = (hash >> 24) as u16 | 1;
         ([(hash >> 40 & mask) as usize, (hash >> 8 & mask) as usize], tag)
     }
 
-    /// Makes packets with this hash find `record`, which is complete.
+    /// Inserts `record`, which must be complete, under this hash.
     pub(crate) fn insert(&self, hash: u64, record: u32) -> Result<(), Error> {
         let ([first, second], tag) = self.places(hash);
         let taken = |at: usize| self.buckets.read(at).tag.iter().filter(|tag| **tag != 0).count();
@@ -54,8 +54,8 @@ impl Index {
         let free = self.buckets.read(at).tag.iter().position(|tag| *tag == 0);
         let Some(free) = free else { return Err(Error::IndexFull { index: self.name }) };
         let bucket = self.buckets.at(at);
-        // SAFETY: `bucket` points into the mapping; `free` is below the arrays' length. The tag
-        // comes last: with it, packets look at the record.
+        // SAFETY: `bucket` points into the mapping; `free` is below the arrays' length. The tag is
+        // written last: it makes packets read the record.
         unsafe {
             (&raw mut (*bucket).record[free]).write_volatile(record);
             fence(Ordering::Release);
@@ -64,7 +64,7 @@ impl Index {
         Ok(())
     }
 
-    /// Where `record` is.
+    /// Returns the location of `record`.
     fn find(&self, hash: u64, record: u32) -> Option<(usize, usize)> {
         let (buckets, tag) = self.places(hash);
         buckets.into_iter().find_map(|at| {
@@ -74,7 +74,7 @@ impl Index {
         })
     }
 
-    /// Makes packets find `new` in `old`'s place: each finds the one or the other.
+    /// Replaces `old` by `new`. Packets find one or the other.
     pub(crate) fn replace(&self, hash: u64, old: u32, new: u32) {
         fence(Ordering::Release);
         if let Some((at, i)) = self.find(hash, old) {
@@ -83,7 +83,7 @@ impl Index {
         }
     }
 
-    /// Lets no packet find `record` any more.
+    /// Removes `record` from the index.
     pub(crate) fn remove(&self, hash: u64, record: u32) {
         if let Some((at, i)) = self.find(hash, record) {
             // SAFETY: as in `insert`; a tag is one word.

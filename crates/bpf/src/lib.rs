@@ -1,7 +1,7 @@
-//! What Kaido loads into the kernel: skeletons, typed maps, attaching.
+//! BPF programs of Kaido: skeletons, typed maps and attachment.
 //!
-//! The sources are in `bpf/` at the top of the repository; their types arrive here through the
-//! skeletons that are generated from the objects' BTF.
+//! The sources are in `bpf/` at the top of the repository. Their types are in the skeletons, which
+//! are generated from the BTF of the objects.
 
 mod abi;
 pub mod attach;

@@ -1,5 +1,5 @@
-//! Running a program on a packet of one's own: once, to see what it does; again and again, to see
-//! what it costs; and live, as a generator (BPF_PROG_TEST_RUN).
+//! Running a program on a given packet (BPF_PROG_TEST_RUN): once, for its result; repeatedly, for
+//! its cost; and live, as a generator.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -19,48 +19,48 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/measure.skel.rs"));
 }
 
-/// A frame that programs are run on, and how [`Measure::generate`] varies it.
+/// A frame to run programs on, and the way in which [`Measure::generate`] varies it.
 pub use skel::types::template as Template;
 
 // SAFETY: `struct template` is repr(C) integers without padding.
 unsafe impl Abi for Template {}
 
-/// What [`Measure::generate_paced`] and its program tell each other.
+/// State shared by [`Measure::generate_paced`] and its program.
 use skel::types::pace as Pace;
 
 // SAFETY: `struct pace` is repr(C) integers without padding.
 unsafe impl Abi for Pace {}
 
-/// The bits of fractions in a [`Pace`]'s interval (PACE_SHIFT).
+/// Number of fractional bits in a [`Pace`]'s interval (PACE_SHIFT).
 const PACE_SHIFT: u32 = 10;
 
 const PROGRAM: &str = "measure";
 
-/// The head that a [`Template`] keeps of a frame.
+/// Number of bytes of a frame that a [`Template`] contains.
 pub const HEAD: usize = 142;
 
-/// What a program made of one packet.
+/// Result of running a program on one packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// XDP_PASS and the like.
+    /// The XDP action, for example XDP_PASS.
     pub verdict: u32,
     /// The frame afterwards.
     pub frame: Vec<u8>,
 }
 
-/// XDP's verdicts (linux/bpf.h).
+/// XDP actions (linux/bpf.h).
 pub mod verdict {
-    /// An error in the program.
+    /// Error in the program.
     pub const ABORTED: u32 = 0;
-    /// The frame ends here.
+    /// Drops the frame.
     pub const DROP: u32 = 1;
-    /// To the kernel.
+    /// Passes the frame to the kernel.
     pub const PASS: u32 = 2;
-    /// To another port.
+    /// Redirects the frame to another port.
     pub const REDIRECT: u32 = 4;
 }
 
-/// struct xdp_md (linux/bpf.h), as far as a run may say it.
+/// struct xdp_md (linux/bpf.h), with the fields that a test run may set.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Context {
@@ -75,7 +75,7 @@ struct Context {
 // SAFETY: repr(C) integers without padding.
 unsafe impl Abi for Context {}
 
-/// How a program is run.
+/// Options of a test run.
 #[derive(Debug, Clone, Copy, Default)]
 struct How {
     repeat: u32,
@@ -116,7 +116,7 @@ fn run(
     Ok((opts.retval, opts.data_size_out as usize, duration))
 }
 
-/// Lets an XDP program send `count` frames, in batches, from the calling thread's processor and
+/// Makes an XDP program send `count` frames in batches, on the calling thread's CPU and in its
 /// namespace.
 pub(crate) fn run_live(
     program: BorrowedFd<'_>,
@@ -131,10 +131,10 @@ pub(crate) fn run_live(
     run(program, interface, frame, &mut [], how).map(|_| ())
 }
 
-/// Runs a program of the kind that is run once for its effect (SEC("syscall")), and again where the
-/// kernel has no memory at that moment: bpf_timer_init allocates without reclaiming any, and finds
-/// none where files fill the machine's memory. Such a program must do nothing before it allocates
-/// that it may not do twice.
+/// Runs a program that is executed once for its effect (SEC("syscall")). Retries if the kernel
+/// lacks memory: bpf_timer_init allocates without reclaim, and fails while the page cache fills the
+/// machine's memory. The program must not do anything before its allocation that must not be
+/// repeated.
 #[expect(clippy::disallowed_methods, reason = "nothing tells when there is memory again")]
 pub(crate) fn run_syscall(program: BorrowedFd<'_>) -> Result<(), Error> {
     const PAUSE: Duration = Duration::from_millis(20);
@@ -149,13 +149,13 @@ pub(crate) fn run_syscall(program: BorrowedFd<'_>) -> Result<(), Error> {
         if code != nix::libc::ENOMEM || tries == TRIES {
             return Err(Error::Run { source: std::io::Error::from_raw_os_error(code).into() });
         }
-        // What this process asks for is reclaimed if need be, and the kernel's part with it.
+        // Allocations of this process do trigger reclaim, which also frees memory for the kernel.
         std::hint::black_box(vec![1_u8; 1 << 20]);
         std::thread::sleep(PAUSE);
     }
 }
 
-/// The system call's error, or the program's; 0 for none.
+/// Returns the error of the system call or of the program; 0 for none.
 fn run_once_for_effect(program: BorrowedFd<'_>) -> i32 {
     // SAFETY: as in `run`; such a program takes no packet.
     let mut opts: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
@@ -165,7 +165,7 @@ fn run_once_for_effect(program: BorrowedFd<'_>) -> i32 {
     if result < 0 { -result } else { -(opts.retval as i32) }
 }
 
-/// The XDP program that is on an interface of the caller's namespace.
+/// Returns the XDP program attached to an interface of the caller's namespace.
 pub fn program_on(interface: u32) -> Result<OwnedFd, Error> {
     let failed = |code: i32| Error::Run { source: std::io::Error::from_raw_os_error(-code).into() };
     let mut id = 0;
@@ -179,13 +179,13 @@ pub fn program_on(interface: u32) -> Result<OwnedFd, Error> {
     if fd < 0 {
         return Err(failed(fd));
     }
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and this is its only owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Runs an XDP program once on `frame`, as if it came in by `interface` of the caller's namespace.
+/// Runs an XDP program once on `frame`, as if received on `interface` of the caller's namespace.
 pub fn run_once(program: BorrowedFd<'_>, interface: u32, frame: &[u8]) -> Result<Run, Error> {
-    // A frame grows by 256 bytes at most.
+    // A frame grows by at most 256 bytes.
     let mut out = vec![0; frame.len() + 256];
     let how = How { repeat: 1, ..How::default() };
     let (verdict, length, _) = run(program, interface, frame, &mut out, how)?;
@@ -193,16 +193,17 @@ pub fn run_once(program: BorrowedFd<'_>, interface: u32, frame: &[u8]) -> Result
     Ok(Run { verdict, frame: out })
 }
 
-/// The programs of the benchmarks.
+/// The benchmark programs.
 pub struct Measure {
     skel: skel::MeasureSkel<'static>,
 }
 
 impl Measure {
-    /// Loads them; `plain_sid` is the SID of the plain End to compare with.
+    /// Loads the programs. `plain_sid` is the SID of the plain End used for comparison.
     pub fn load(plain_sid: std::net::Ipv6Addr) -> Result<Self, Error> {
         let failed = |source| Error::load(PROGRAM, source);
-        // Benchmarks load them a few times in a process; the object has to outlive the skeleton.
+        // Benchmarks load the programs a few times in a process. The object must outlive the
+        // skeleton.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::MeasureSkelBuilder::default().open(object).map_err(failed)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
@@ -218,29 +219,29 @@ impl Measure {
         written.map_err(|source| Error::Map { map: "template", doing: "write", source })
     }
 
-    /// End, asking the kernel's table for every packet.
+    /// Returns the plain End, which looks up every packet in the kernel's table.
     pub fn plain_end(&self) -> BorrowedFd<'_> {
         self.skel.progs.plain_end.as_fd()
     }
 
-    /// A program that does nothing.
+    /// Returns a program that does nothing.
     pub fn nothing(&self) -> BorrowedFd<'_> {
         self.skel.progs.nothing.as_fd()
     }
 
-    /// Counts and drops the packets that come in by an interface, behind XDP.
+    /// Counts and drops packets received on an interface, after XDP.
     pub fn sink_packets(&self, interface: u32) -> Result<(), Error> {
         let program = self.skel.progs.sink_packets.as_fd();
         attach("sink_packets", program, interface, Point::Ingress)
     }
 
-    /// The sink.
+    /// Returns the XDP sink.
     pub fn sink(&self) -> BorrowedFd<'_> {
         self.skel.progs.sink.as_fd()
     }
 
-    /// The time that `program` takes for one packet, together with restoring the packet: take off
-    /// what [`Measure::nothing`] takes.
+    /// Returns the time that `program` takes for one packet, including the restoration of the
+    /// packet: subtract the time of [`Measure::nothing`].
     pub fn cost(
         &self,
         program: BorrowedFd<'_>,
@@ -260,22 +261,22 @@ impl Measure {
         Ok(duration)
     }
 
-    /// Sends `count` frames, in batches, by the template's interface, from the calling thread's
-    /// processor and namespace.
+    /// Sends `count` frames in batches on the template's interface, on the calling thread's CPU and
+    /// in its namespace.
     pub fn generate(&self, interface: u32, frame: &[u8], count: u32) -> Result<(), Error> {
         run_live(self.skel.progs.generate.as_fd(), interface, frame, count)
     }
 
-    /// Sends `count` frames, more than [`PACED_GROUP`], by the template's interface at `rate` a
-    /// second, or as fast as it can where that is less. Returns the rate that it was.
+    /// Sends `count` frames, more than [`PACED_GROUP`], on the template's interface, at `rate`
+    /// frames a second or the maximum speed, whichever is less. Returns the rate achieved.
     ///
-    /// It catches up with no more than a group. The calling thread waits by looking at the clock,
-    /// and should not share its processor: see [`go_first`].
+    /// It catches up by at most one group. The calling thread busy-waits on the clock and should
+    /// not share its CPU: see [`go_first`].
     pub fn generate_paced(&self, frame: &[u8], count: u32, rate: f64) -> Result<f64, Error> {
         self.generate_groups(frame, count, rate, PACED_GROUP, PACED_BATCH)
     }
 
-    /// The same, and each frame goes by itself.
+    /// Sends as [`Measure::generate_paced`] does, but each frame separately.
     pub fn generate_singly(&self, frame: &[u8], count: u32, rate: f64) -> Result<f64, Error> {
         self.generate_groups(frame, count, rate, 1, 1)
     }
@@ -303,7 +304,7 @@ impl Measure {
         Ok(before_last as f64 * 1e9 / pace.last.saturating_sub(pace.first) as f64)
     }
 
-    /// How many frames the sink took since it was loaded.
+    /// Returns the number of frames received by the sink since it was loaded.
     pub fn received(&self) -> Result<u64, Error> {
         let failed = |source| Error::Map { map: "received", doing: "read", source };
         let key = 0_u32.to_ne_bytes();
@@ -311,15 +312,15 @@ impl Measure {
         Ok(found.unwrap_or_default().iter().filter_map(|bytes| value_of::<u64>(bytes)).sum())
     }
 
-    /// Forgets how long frames were on the way.
+    /// Discards the recorded delays.
     pub fn forget_delays(&self) -> Result<(), Error> {
         let (key, none) = (0_u32.to_ne_bytes(), 0_u32.to_ne_bytes());
         let written = self.skel.maps.delayed.update(&key, &none, MapFlags::ANY);
         written.map_err(|source| Error::Map { map: "delayed", doing: "write", source })
     }
 
-    /// How long the first frames were on the way to [`Measure::sink_packets`] since the last
-    /// [`Measure::forget_delays`], in ns, if the template says that they are stamped.
+    /// Returns the delays, in ns, of the first frames that reached [`Measure::sink_packets`] since
+    /// the last [`Measure::forget_delays`]. Requires a stamped template.
     pub fn delays(&self) -> Result<Vec<u32>, Error> {
         let failed = |map| move |source| Error::Map { map, doing: "read", source };
         let key = 0_u32.to_ne_bytes();
@@ -336,7 +337,7 @@ impl Measure {
 }
 
 impl Template {
-    /// The template of a frame, sent by `egress`, always the same.
+    /// Returns the template of a constant frame, sent on `egress`.
     pub fn of(frame: &[u8], egress: u32) -> Self {
         let length = frame.len() as u32;
         let mut template = Self { length, egress, step: 1, ..Self::default() };
@@ -347,22 +348,24 @@ impl Template {
     }
 }
 
-/// The frames that [`Measure::generate_paced`] sends at once: what the kernel hands to a device
-/// together.
+/// Number of frames that [`Measure::generate_paced`] sends at once: the bulk size with which the
+/// kernel passes frames to a device.
 pub const PACED_GROUP: u32 = 16;
 
-/// Its batch, which is half of a veth's ring. Pages come back to a ring as large as the batch: from
-/// another processor many are on the way, and what finds no room in a small one is freed there,
-/// which takes longer than forwarding.
+/// Batch size of paced generation, half of a veth's ring. It also sets the size of the ring to
+/// which pages return: with another CPU, many are in flight, and a page that finds a small ring
+/// full is freed, which takes longer than forwarding.
 const PACED_BATCH: u32 = 128;
 
-/// Puts a thread, 0 for the calling one, before all ordinary ones on its processor (SCHED_FIFO).
+/// Gives a thread, 0 for the calling one, precedence over all ordinary threads on its CPU
+/// (SCHED_FIFO).
 pub fn go_first(thread: i32) -> Result<(), Error> {
     schedule(thread, nix::libc::SCHED_FIFO, 1)
 }
 
-/// Lets the kernel's threads go before the calling thread. Once ksoftirqd has taken over the
-/// receiving end, a generator that competes with it fills a veth's 256 places and half is lost.
+/// Gives the kernel's threads precedence over the calling thread. Once ksoftirqd handles the
+/// receiving end, a generator that competes with it overflows the 256 entries of a veth's ring, and
+/// half of the frames are lost.
 fn give_way() -> Result<(), Error> {
     schedule(0, nix::libc::SCHED_IDLE, 0)
 }
@@ -378,7 +381,7 @@ fn schedule(thread: i32, policy: i32, priority: i32) -> Result<(), Error> {
     }
 }
 
-/// An address as the programs hold it.
+/// Returns an address in the representation of the programs.
 pub fn words(address: std::net::Ipv6Addr) -> [u64; 2] {
     let bytes = address.octets();
     let word =

@@ -1,4 +1,4 @@
-//! Counting applications' packets where they enter the network.
+//! Counting of applications' packets where they enter the network.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -16,25 +16,26 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/meter.skel.rs"));
 }
 
-/// `METER_FLOWS`, `METER_SLOTS` and `METER_ANY_DSCP` of `abi.h`: macros leave no trace in BTF.
+/// `METER_FLOWS`, `METER_SLOTS` and `METER_ANY_DSCP` of `abi.h`, which BTF does not contain, since
+/// they are macros.
 const FLOWS: usize = 1024;
 const SLOTS: usize = 512;
 const ANY_DSCP: u8 = 0xff;
 
-/// Where the filter sits on its interface: behind what users have there at the usual priorities.
+/// Location of the filter on its interface: after users' filters at the usual priorities.
 const PRIORITY: u32 = 0x4b41;
 const HANDLE: u32 = 1;
 
-/// What was counted of an application.
+/// Packets and bytes of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Packets, a GSO super-frame as its segments.
+    /// Packets; a GSO super-frame counts as its segments.
     pub packets: u64,
-    /// Layer-2 bytes as on the wire.
+    /// Layer 2 bytes on the wire.
     pub bytes: u64,
 }
 
-/// The meter on a node's interfaces. Dropping it takes it off.
+/// The meter on a node's interfaces. Dropping it detaches it.
 pub struct Meter {
     skel: skel::MeterSkel<'static>,
     hooks: Vec<TcHook>,
@@ -43,10 +44,10 @@ pub struct Meter {
 
 impl Meter {
     /// Loads the meter and attaches it to the egress of interfaces of the caller's network
-    /// namespace. One that a killed process left there is replaced.
+    /// namespace, replacing a meter left by a killed process.
     pub fn attach(interfaces: impl IntoIterator<Item = i32>) -> Result<Self, Error> {
         let load = |source| Error::load("meter", source);
-        // A daemon has one meter for its whole life; the object has to outlive the skeleton.
+        // A daemon has a single meter during its lifetime. The object must outlive the skeleton.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let skel = skel::MeterSkelBuilder::default()
             .open(object)
@@ -68,13 +69,13 @@ impl Meter {
             .handle(HANDLE)
             .priority(PRIORITY)
             .hook(TC_EGRESS);
-        // Says so when the clsact discipline is there already; attaching tells what matters.
+        // Fails if the clsact qdisc exists already. Attaching reports all errors that matter.
         let _ = hook.create();
         self.hooks.push(hook.attach().map_err(failed)?);
         Ok(())
     }
 
-    /// Counts these applications from now on, the first that matches a packet; those that were
+    /// Sets the applications to count. A packet counts for the first match. Applications that were
     /// counted before keep their counts.
     pub fn set(&mut self, applications: &BTreeMap<Color, Vec<Flow>>) -> Result<(), Error> {
         let flows: usize = applications.values().map(Vec::len).sum();
@@ -109,7 +110,7 @@ impl Meter {
         Ok(())
     }
 
-    /// What was counted of each application since it was first set.
+    /// Returns the counts of each application since it was first set.
     pub fn read(&self) -> Result<Vec<(Color, Count)>, Error> {
         self.slots.iter().map(|(&color, &slot)| Ok((color, self.read_slot(slot)?))).collect()
     }
@@ -146,7 +147,7 @@ impl Drop for Meter {
     }
 }
 
-/// A flow as the program reads it.
+/// Returns a flow in the representation of the program.
 fn entry(flow: &Flow, slot: u16) -> skel::types::meter_flow {
     let every = PortRange { first: 0, last: u16::MAX };
     let (src, dst) = (flow.src_ports.unwrap_or(every), flow.dst_ports.unwrap_or(every));
@@ -168,7 +169,7 @@ fn entry(flow: &Flow, slot: u16) -> skel::types::meter_flow {
     entry
 }
 
-/// A prefix's network and mask, in network byte order, IPv4 in the first word.
+/// Returns a prefix's network and mask, in network byte order, IPv4 in the first word.
 fn words(prefix: IpNet) -> ([u32; 4], [u32; 4]) {
     let split = |bytes: [u8; 16]| {
         let mut words = [0; 4];
@@ -191,8 +192,8 @@ fn words(prefix: IpNet) -> ([u32; 4], [u32; 4]) {
 }
 
 fn as_bytes(entry: &skel::types::meter_flow) -> &[u8] {
-    // SAFETY: meter_flow is repr(C) of integers with no padding (asserted in abi.h), so each of
-    // its bytes is initialised; the slice lives as long as the borrow.
+    // SAFETY: meter_flow is repr(C) of integers with no padding (asserted in abi.h), so each of its
+    // bytes is initialised; the slice lives as long as the borrow.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(entry).cast(), size_of_val(entry)) }
 }
 

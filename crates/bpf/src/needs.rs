@@ -1,4 +1,4 @@
-//! What the programs need of a kernel, looked at only once one of them was refused.
+//! Kernel features that the programs need. They are probed only after a program was rejected.
 
 use libbpf_sys::{
     BPF_FUNC_loop, BPF_FUNC_timer_init, BPF_FUNC_xdp_get_buff_len, BPF_PROG_TYPE_SCHED_CLS,
@@ -6,7 +6,7 @@ use libbpf_sys::{
 };
 use nix::sched::{CloneFlags, setns};
 
-/// Helpers, a kind of program that has them, and what to say where they are missing.
+/// Helpers, a program type that has them, and the message if they are missing.
 const HELPERS: [(bpf_func_id, bpf_prog_type, &str); 3] = [
     (
         BPF_FUNC_xdp_get_buff_len,
@@ -17,7 +17,7 @@ const HELPERS: [(bpf_func_id, bpf_prog_type, &str); 3] = [
     (BPF_FUNC_timer_init, BPF_PROG_TYPE_SCHED_CLS, "it has no BPF timers; Linux 5.15 has"),
 ];
 
-/// What this kernel lacks, as far as that can be told.
+/// Returns the feature that this kernel lacks, as far as it can be determined.
 pub(crate) fn lacks() -> Option<&'static str> {
     if std::thread::spawn(is_compiler_off).join().unwrap_or(false) {
         return Some(
@@ -26,17 +26,18 @@ pub(crate) fn lacks() -> Option<&'static str> {
         );
     }
     let is_missing = |helper, kind| {
-        // SAFETY: no options; the call takes numbers. 0 means that the kernel says no.
+        // SAFETY: no options; the call takes numbers. 0 means that the kernel lacks the helper.
         unsafe { libbpf_probe_bpf_helper(kind, helper, std::ptr::null()) == 0 }
     };
     let missing = HELPERS.into_iter().find(|(helper, kind, _)| is_missing(*helper, *kind));
     missing.map(|(_, _, lacks)| lacks)
 }
 
-/// Only the machine's first network namespace has the file: for a thread of its own, which enters it.
+/// Returns true if the JIT is disabled. Only the initial network namespace has the file, so this
+/// must run on a separate thread, which enters that namespace.
 fn is_compiler_off() -> bool {
     let first = std::fs::File::open("/proc/1/ns/net");
-    // In a container it is another; what is not readable is not said.
+    // In a container, this is another namespace. Without the file, the JIT counts as enabled.
     let _ = first.map(|first| setns(first, CloneFlags::CLONE_NEWNET));
     let jit = std::fs::read_to_string("/proc/sys/net/core/bpf_jit_enable");
     jit.is_ok_and(|jit| jit.trim() == "0")
@@ -44,7 +45,8 @@ fn is_compiler_off() -> bool {
 
 #[cfg(test)]
 mod tests {
-    /// As anything else is looked for only behind a refusal, it must not see what is not so.
+    /// The probes run only after a rejection, so they must not report a feature as missing that
+    /// exists.
     #[test]
     fn root_nothing_is_missing_where_the_programs_load() {
         crate::Srv6::load(crate::srv6::Sizes::default()).unwrap();

@@ -1,5 +1,5 @@
-//! A generator whose frames say what they are, and judges that hold each frame that arrives against
-//! what it may look like: `bpf/proof.bpf.c`.
+//! A generator of self-describing frames, and receivers that compare each frame with its
+//! expectations: `bpf/proof.bpf.c`.
 
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv6Addr};
@@ -35,48 +35,48 @@ unsafe impl Abi for types::arrived {}
 
 const PROGRAM: &str = "proof";
 
-/// The bytes at a frame's end that are the proof's.
+/// Length of the proof at the end of a frame.
 pub const PROOF: usize = 16;
-/// The longest frame, sent or arriving.
+/// Maximum length of a frame, sent or received.
 pub const LONGEST: usize = 320;
 const SHORTEST: usize = 64;
-/// The most kinds of frames.
+/// Maximum number of frame kinds.
 pub const KINDS: usize = 16;
 
-/// A kind of frames to send: the last [`PROOF`] bytes are written over.
+/// A kind of frame to send. The last [`PROOF`] bytes are overwritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// The frame, of 64 to [`LONGEST`] bytes.
+    /// The frame, 64 to [`LONGEST`] bytes long.
     pub frame: Vec<u8>,
-    /// Where 16 bits tell its flows apart.
+    /// Offset of the 16-bit flow number.
     pub flow_at: usize,
 }
 
-/// A frame that may arrive.
+/// A frame that may be received.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Expected {
-    /// The sample's number.
+    /// Number of the sample.
     pub kind: usize,
-    /// The interface that judges it.
+    /// Interface that judges the frame.
     pub interface: u32,
-    /// Without a VLAN tag; the last [`PROOF`] bytes are not looked at.
+    /// The frame without VLAN tag. The last [`PROOF`] bytes are ignored.
     pub frame: Vec<u8>,
-    /// Where the 16 bits are that tell flows apart, below 256.
+    /// Offset of the 16-bit flow number, below 256.
     pub flow_at: usize,
-    /// Bytes that may be any, from and to.
+    /// Range of bytes that may have any value.
     pub free: Option<(usize, usize)>,
 }
 
-/// What became of the frames of all kinds.
+/// Counts of all frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Sent.
+    /// Frames sent.
     pub sent: u64,
-    /// Arrived at a judge in XDP.
+    /// Frames received by a judge in XDP.
     pub delivered: u64,
-    /// Sent by the node's kernel; they end there.
+    /// Frames sent by the node's kernel, which end there.
     pub by_kernel: u64,
-    /// Of those that a judge saw: not as expected.
+    /// Mismatches among the frames that a judge received.
     pub wrong: u64,
 }
 
@@ -92,10 +92,10 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Loads them.
+    /// Loads the programs.
     pub fn load() -> Result<Self, Error> {
         let failed = |source| Error::load(PROGRAM, source);
-        // A test loads them once; the object has to outlive the skeleton.
+        // A test loads the programs once. The object must outlive the skeleton.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let open = skel::ProofSkelBuilder::default().open(object).map_err(failed)?;
         let skel = open.load().map_err(failed)?;
@@ -112,7 +112,8 @@ impl Proof {
         })
     }
 
-    /// What to send by the interface `egress`: the samples in turn, `flows` of each.
+    /// Sets the frames to send on the interface `egress`: the samples in turn, with `flows` flows
+    /// each.
     ///
     /// # Panics
     ///
@@ -132,17 +133,18 @@ impl Proof {
         self.runs.set(&0, &run)
     }
 
-    /// Sends `count` frames, in batches, from the calling thread's processor and namespace.
+    /// Sends `count` frames in batches, on the calling thread's CPU and in its namespace.
     pub fn generate(&self, count: u32) -> Result<(), Error> {
         run_live(self.skel.progs.prove.as_fd(), 0, &self.first, count)
     }
 
-    /// The judge in XDP, which keeps nothing.
+    /// Returns the XDP judge, which drops all frames.
     pub fn judge(&self) -> BorrowedFd<'_> {
         self.skel.progs.judge_frame.as_fd()
     }
 
-    /// Judges, and ends, what the kernel sends by an interface of the caller's namespace.
+    /// Judges and drops the packets that the kernel sends on an interface of the caller's
+    /// namespace.
     pub fn judge_kernel(&self, interface: u32) -> Result<(), Error> {
         let mut hook = TcHookBuilder::new(self.skel.progs.judge_packet.as_fd())
             .ifindex(interface as i32)
@@ -150,7 +152,7 @@ impl Proof {
             .handle(1)
             .priority(1)
             .hook(TC_EGRESS);
-        // Says so when the clsact discipline is there already; attaching tells what matters.
+        // Fails if the clsact qdisc exists already. Attaching reports all errors that matter.
         let _ = hook.create();
         let attached = hook.attach();
         attached.map(drop).map_err(|source| Error::Attach {
@@ -160,11 +162,11 @@ impl Proof {
         })
     }
 
-    /// From now on the frame may arrive.
+    /// Permits a frame from now on.
     ///
     /// # Panics
     ///
-    /// If it is too long.
+    /// If the frame is too long.
     pub fn expect(&self, expected: &Expected) -> Result<(), Error> {
         let length = expected.frame.len();
         assert!(length <= LONGEST && expected.flow_at < 256);
@@ -179,30 +181,30 @@ impl Proof {
             value.mask[from..to].fill(0);
         }
         let place = place(expected);
-        // Written again, it would be in another place, and a judge that reads the old one at that
-        // moment would read what comes there next.
+        // Rewriting would move the entry, and a judge that is reading the old one could read the
+        // contents of its next use.
         let is_there = self.expectations.get(&place)?;
         if is_there.is_some_and(|there| bytes_of(&there) == bytes_of(&value)) {
             return Ok(());
         }
-        // Before the expectation: what arrives is counted from the first on.
+        // Created before the expectation, so that all received frames are counted.
         if self.ways.get(&place)?.is_none() {
             self.ways.set(&place, &0)?;
         }
         self.expectations.set(&place, &value)
     }
 
-    /// From now on it may not.
+    /// Forbids a frame from now on.
     pub fn expect_no_more(&self, expected: &Expected) -> Result<(), Error> {
         self.expectations.remove(&place(expected))
     }
 
-    /// How many frames have arrived as this one.
+    /// Returns the number of frames received that match this one.
     pub fn arrived_as(&self, expected: &Expected) -> Result<u64, Error> {
         Ok(self.ways.get(&place(expected))?.unwrap_or(0))
     }
 
-    /// What became of all frames so far.
+    /// Returns the counts of all frames so far.
     pub fn tally(&self) -> Result<Tally, Error> {
         let failed = |source| Error::Map { map: "tallies", doing: "read", source };
         let mut sum = Tally::default();
@@ -221,7 +223,7 @@ impl Proof {
         Ok(sum)
     }
 
-    /// The last frame that was wrong, and the interface that judged it.
+    /// Returns the last mismatching frame and the interface that judged it.
     pub fn evidence(&self) -> Result<Option<(u32, Vec<u8>)>, Error> {
         let found = self.evidence.get(&0)?.filter(|frame| frame.length > 0);
         Ok(found.map(|frame| {
@@ -231,7 +233,7 @@ impl Proof {
     }
 }
 
-/// Where an expectation is kept.
+/// Returns the key of an expectation.
 fn place(expected: &Expected) -> types::place {
     let destination = match &expected.frame[12..14] {
         [0x86, 0xdd] => {

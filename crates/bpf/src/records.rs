@@ -1,19 +1,19 @@
-//! Numbered records in the kernel's memory: given out, replaced, used again.
+//! Numbered records in kernel memory: allocation, replacement and reuse.
 
 use crate::abi::Abi;
 use crate::index::Index;
 use crate::{Error, Mapped};
 
-/// An array whose entries are given out. Entry 0 is never: it stands for none.
+/// An array with allocated entries. Entry 0 is never allocated: it stands for none.
 #[derive(Debug)]
 pub(crate) struct Records<V> {
     entries: Mapped<V>,
     name: &'static str,
-    /// The first that has never been given out.
+    /// The first entry that has never been allocated.
     fresh: u32,
-    /// Free, and no packet reads them.
+    /// Free entries that no packet reads.
     free: Vec<u32>,
-    /// Free, but a packet that found them earlier may still read them.
+    /// Free entries that a packet may still read, since it found them before they were retired.
     retired: Vec<u32>,
 }
 
@@ -22,7 +22,7 @@ impl<V: Abi> Records<V> {
         Self { entries, name, fresh: 1, free: Vec::new(), retired: Vec::new() }
     }
 
-    /// A new record with this value.
+    /// Allocates a record with this value. Returns its number.
     pub(crate) fn add(&mut self, value: V) -> Result<u32, Error> {
         let number = self.take()?;
         self.entries.write(number as usize, value);
@@ -42,7 +42,7 @@ impl<V: Abi> Records<V> {
         self.free.pop().ok_or(full)
     }
 
-    /// Gives up a record that nothing leads to any more.
+    /// Frees a record that the index no longer refers to.
     pub(crate) fn retire(&mut self, number: u32) {
         self.retired.push(number);
     }
@@ -51,34 +51,34 @@ impl<V: Abi> Records<V> {
         self.entries.read(number as usize)
     }
 
-    /// Changes a record in place: only for what is one word.
+    /// Returns the entries, for changes in place, which must be limited to a single word.
     pub(crate) fn entries(&self) -> &Mapped<V> {
         &self.entries
     }
 }
 
-/// Returns when no packet that was in a program before is there any more: the kernel carries
-/// MEMBARRIER_CMD_GLOBAL out as a grace period of RCU, under which XDP programs run. With
-/// processors that have no tick (`nohz_full`) it refuses; a packet is on its way for microseconds,
-/// so that a tenth of a second is then as good.
+/// Waits until all packets that were in a program have left it: the kernel executes
+/// MEMBARRIER_CMD_GLOBAL as an RCU grace period, under which XDP programs run. The kernel refuses
+/// it if some CPUs run without a tick (`nohz_full`). A packet takes microseconds, so a wait of a
+/// tenth of a second is sufficient in that case.
 pub fn wait_for_packets() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1;
     // SAFETY: the call takes three integers and touches no memory of this process.
     let result =
         unsafe { nix::libc::syscall(nix::libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if result != 0 {
-        // No descriptors: a wait and nothing else. Interrupted, it was long enough.
+        // Without descriptors, this is a plain wait. An interrupted wait is long enough.
         let _ = nix::poll::poll(&mut [], 100_u8);
     }
 }
 
 /// A value that is found by its own key.
 pub(crate) trait Keyed: Abi {
-    /// What packets look it up by.
+    /// Returns the hash under which packets look up the value.
     fn hash(&self) -> u64;
 }
 
-/// Records and the index that leads to them.
+/// Records with an index.
 #[derive(Debug)]
 pub struct Indexed<V> {
     records: Records<V>,
@@ -91,7 +91,7 @@ impl<V: Keyed> Indexed<V> {
         Self { records, index }
     }
 
-    /// Adds a value whose key is not there yet. Returns its number.
+    /// Adds a value with a new key. Returns its number.
     pub fn add(&mut self, value: V) -> Result<u32, Error> {
         let number = self.records.add(value)?;
         if let Err(error) = self.index.insert(value.hash(), number) {
@@ -101,8 +101,8 @@ impl<V: Keyed> Indexed<V> {
         Ok(number)
     }
 
-    /// Puts a value with the same key in place of record `old`: a packet meets the one or the
-    /// other. Returns its number.
+    /// Replaces record `old` by a value with the same key. Packets find one or the other. Returns
+    /// the number of the new record.
     pub fn replace(&mut self, old: u32, value: V) -> Result<u32, Error> {
         let number = self.records.add(value)?;
         self.index.replace(value.hash(), old, number);
@@ -110,19 +110,19 @@ impl<V: Keyed> Indexed<V> {
         Ok(number)
     }
 
-    /// Takes record `number` out.
+    /// Removes record `number`.
     pub fn remove(&mut self, number: u32) {
         self.index.remove(self.get(number).hash(), number);
         self.records.retire(number);
     }
 
-    /// The record.
+    /// Returns a record.
     pub fn get(&self, number: u32) -> V {
         self.records.get(number)
     }
 }
 
-/// Records that are found by their numbers alone.
+/// Records that are found by number only.
 #[derive(Debug)]
 pub struct Numbered<V>(Records<V>);
 
@@ -136,17 +136,17 @@ impl<V: Abi> Numbered<V> {
         self.0.add(value)
     }
 
-    /// Gives up a record that nothing leads to any more.
+    /// Frees a record without remaining references.
     pub fn remove(&mut self, number: u32) {
         self.0.retire(number);
     }
 
-    /// The record.
+    /// Returns a record.
     pub fn get(&self, number: u32) -> V {
         self.0.get(number)
     }
 
-    /// The records as they are in memory: for changing one word of one.
+    /// Returns the records in memory, for changes of a single word.
     pub fn entries(&self) -> &Mapped<V> {
         self.0.entries()
     }

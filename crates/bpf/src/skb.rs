@@ -1,32 +1,32 @@
-//! Runs of service functions' programs on a packet that the kernel has already.
+//! Test runs of service functions' programs on an skb.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::{Error, Srv6};
 
-/// What the kernel knows of a packet beside its bytes.
+/// Metadata of a packet in the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Skb {
     /// The mark.
     pub mark: u32,
-    /// The interface by which it came; 0 for one that this node made.
+    /// Ingress interface; 0 for a locally generated packet.
     pub from: u32,
-    /// Its time (`skb->tstamp`).
+    /// The timestamp (`skb->tstamp`).
     pub time: u64,
 }
 
-/// A run's outcome.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkbRun {
-    /// `TC_ACT_*`; -1 for the next program's to decide.
+    /// `TC_ACT_*`; -1 continues with the next program.
     pub verdict: i32,
-    /// What the kernel knows of it afterwards.
+    /// The metadata afterwards.
     pub skb: Skb,
-    /// The frame as it is then.
+    /// The frame afterwards.
     pub frame: Vec<u8>,
 }
 
-/// struct __sk_buff (linux/bpf.h), with what a run may say.
+/// struct __sk_buff (linux/bpf.h), with the fields that a test run may set.
 #[repr(C)]
 #[derive(Default)]
 struct Context {
@@ -42,13 +42,13 @@ struct Context {
 const _: () = assert!(size_of::<Context>() == 192);
 
 impl Srv6 {
-    /// Runs what inner packets meet on their way into the kernel, at an interface of the caller's
+    /// Runs the program for inner packets that enter the kernel, on an interface of the caller's
     /// namespace.
     pub fn run_inwards(&self, interface: u32, skb: Skb, frame: &[u8]) -> Result<SkbRun, Error> {
         run(self.function_programs()[1], interface, skb, frame)
     }
 
-    /// Runs what they meet on their way out of it.
+    /// Runs the program for inner packets that leave the kernel.
     pub fn run_outwards(&self, interface: u32, skb: Skb, frame: &[u8]) -> Result<SkbRun, Error> {
         run(self.function_programs()[2], interface, skb, frame)
     }
@@ -62,7 +62,7 @@ fn run(program: BorrowedFd<'_>, interface: u32, skb: Skb, frame: &[u8]) -> Resul
         tstamp: skb.time,
         ..Context::default()
     };
-    // A frame grows by 256 bytes at most.
+    // A frame grows by at most 256 bytes.
     let mut out = vec![0; frame.len() + 256];
     let size = size_of_val(&context) as u32;
     // SAFETY: bpf_test_run_opts is plain C data, and all zeros is its default.

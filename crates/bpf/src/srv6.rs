@@ -26,40 +26,40 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/srv6.skel.rs"));
 }
 
-/// The values of the tables, as `abi.h` defines them.
+/// Value types of the tables, as `abi.h` defines them.
 pub use skel::types;
 
 const PROGRAM: &str = "srv6";
 
-/// The types of the running kernel: without them nobody can say where it keeps what.
+/// BTF of the running kernel. Without it, the offsets of the kernel's fields are unknown.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The most SIDs of service functions: each has a counter more.
+/// Maximum number of SIDs of service functions. Each needs an additional counter.
 pub const FUNCTIONS: u32 = 1024;
 
-/// How many entries the tables hold. Memory is taken for each list, policy and counter of them, and
-/// for each SID and prefix that is there.
+/// Capacities of the tables. Lists, policies and counters are preallocated; SIDs and prefixes take
+/// memory per entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// SIDs.
+    /// Number of SIDs.
     pub sids: u32,
-    /// Prefixes, of each address family.
+    /// Number of prefixes of each address family.
     pub prefixes: u32,
-    /// Policies.
+    /// Number of policies.
     pub policies: u32,
-    /// Segment lists.
+    /// Number of segment lists.
     pub lists: u32,
-    /// Policies with more than one list.
+    /// Number of policies with more than one list.
     pub spreads: u32,
-    /// Tenants.
+    /// Number of tenants.
     pub tenants: u32,
-    /// Attachments of tagged frames.
+    /// Number of attachments of tagged frames.
     pub attachments: u32,
-    /// Packets that are with service functions, on each processor. A power of two.
+    /// Number of slots for packets in service functions, on each CPU. A power of two.
     pub slots: u32,
-    /// Proxies of service functions; 0 for none.
+    /// Number of proxies of service functions; 0 for none.
     pub proxies: u32,
-    /// Interfaces that packets of End.AD come back by.
+    /// Number of interfaces on which packets of End.AD return.
     pub rings: u32,
 }
 
@@ -82,12 +82,12 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Whether tables of the other sizes hold as much of everything.
+    /// Returns true if tables of size `other` have at least these capacities.
     pub fn fit_into(&self, other: Self) -> bool {
         self.or(other) == other
     }
 
-    /// The larger of each.
+    /// Returns the maximum of each capacity.
     pub fn or(&self, other: Self) -> Self {
         Self {
             sids: self.sids.max(other.sids),
@@ -103,36 +103,36 @@ impl Sizes {
         }
     }
 
-    /// Sets of pairs of addresses that service functions' packets go between.
+    /// Number of sets in the reply table.
     fn passages(&self) -> u32 {
         if self.slots > 1 { types::limit::LIMIT_PASSAGES.0 } else { 1 }
     }
 
-    /// The counters of one processor: the reasons', one for each record of a SID and policy, and one
-    /// more for service functions.
+    /// Number of counters of each CPU: those of the reasons, one for each record of a SID or
+    /// policy, and additional ones for service functions.
     pub fn counters(&self) -> u32 {
         types::limit::LIMIT_REASONS.0 + 2 * (self.sids + self.policies + FUNCTIONS)
     }
 }
 
-/// The loaded program and its tables. See `abi.h` for what the entries mean.
+/// The loaded program and its tables. See `abi.h` for the meaning of the entries.
 pub struct Srv6 {
     skel: skel::Srv6Skel<'static>,
-    /// Of the program that counts what rules drop, once it does.
+    /// Link of the program that counts drops of service functions, once attached.
     drop_link: OnceLock<OwnedFd>,
-    /// What `control.exact` is to be: the timer writes it, too.
+    /// The intended value of `control.exact`, which the timer overwrites.
     exact: AtomicU64,
-    /// What every packet reads.
+    /// Global state, read for every packet.
     pub control: Mapped<types::control>,
     /// Ports by slot.
     pub ports: Table<u32, types::port>,
-    /// What to send by, by the same slots.
+    /// Redirect targets by slot, as in `ports`.
     pub devices: Table<u32, u32>,
-    /// Interfaces above ports, by their index.
+    /// Interfaces stacked on ports, by interface index.
     pub uppers: Table<u32, types::upper>,
     /// Tenants' tagged frames.
     pub attachments: Table<types::attachment_key, types::attachment>,
-    /// Prefixes that packets may come from.
+    /// Prefixes of permitted source addresses.
     pub sources: Table<types::source, u32>,
     /// Tenants by number.
     pub tenants: Mapped<types::tenant>,
@@ -142,23 +142,23 @@ pub struct Srv6 {
     pub prefixes6: Indexed<types::prefix6>,
     /// Policies.
     pub policies: Numbered<types::policy>,
-    /// Weighted lists.
+    /// Weighted segment lists.
     pub spreads: Numbered<types::spread>,
     /// Segment lists as outer headers.
     pub lists: Numbered<types::outer>,
-    /// Endpoint behaviours.
+    /// SIDs and their endpoint behaviors.
     pub sids: Indexed<types::sid>,
-    /// The policies of ways back of this node's answers to service functions' packets.
+    /// Return policies for local replies to packets of service functions.
     pub ways_back: Table<u32, u32>,
-    /// What inner packets of service functions are sent by.
+    /// Redirect targets for inner packets of service functions.
     pub(crate) function_devices: Table<u32, u32>,
-    /// Proxies, by number; 0 is none's.
+    /// Proxies by number; 0 stands for none.
     pub proxies: Mapped<types::proxy>,
-    /// What comes in by interfaces that lead to proxies' functions.
+    /// Treatment of packets from interfaces that lead to functions of proxies.
     pub backs: Table<u32, types::back>,
-    /// Interfaces that lead to proxies' functions, whose packets are taken.
+    /// Interfaces that lead to functions of proxies, once returning packets are handled.
     pub function_links: Table<u32, u32>,
-    /// A row of counters for each processor.
+    /// One row of counters per CPU.
     counts: Mapped<types::count>,
     found_sids: FoundSids,
     missing: Mapped<types::missing>,
@@ -167,17 +167,18 @@ pub struct Srv6 {
 }
 
 impl Srv6 {
-    /// Loads the program with tables for so many entries.
+    /// Loads the program with tables of these sizes.
     pub fn load(sizes: Sizes) -> Result<Self, Error> {
         Self::load_after(sizes, None)
     }
 
-    /// Loads the program as the successor of another one: it gives the packets back that are with
-    /// service functions, if as many fit into both, and knows to whom they were.
+    /// Loads the program as the successor of another one. It returns packets that are in service
+    /// functions to their path, and can route local replies to them, if both programs have the same
+    /// capacities.
     pub fn load_after(sizes: Sizes, held: Option<&Held>) -> Result<Self, Error> {
         let failed = |source| Error::load(PROGRAM, source);
         let cpus = libbpf_rs::num_possible_cpus().map_err(failed)? as u32;
-        // The object has to outlive the skeleton; what a load leaks is a few hundred bytes.
+        // The object must outlive the skeleton. Each load leaks a few hundred bytes.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::Srv6SkelBuilder::default().open(object).map_err(failed)?;
         set_sizes(&mut open.maps, sizes, cpus).map_err(failed)?;
@@ -190,7 +191,8 @@ impl Srv6 {
             };
             new.reuse_fd(map.as_fd()).map_err(failed)?;
         }
-        // It is nearly the program once more, and takes as long to verify.
+        // `function_again` contains almost the whole program and doubles the verification time, so
+        // it is loaded only if needed.
         open.progs.function_again.set_autoload(sizes.slots > 1 || sizes.proxies > 0);
         open.progs.proxy_in.set_autoload(sizes.proxies > 0);
         open.progs.proxy_back.set_autoload(sizes.proxies > 0);
@@ -204,7 +206,7 @@ impl Srv6 {
         control.write(
             0,
             types::control {
-                // Hardly one that a slot of another program has.
+                // Random, so that it hardly matches the generation of another program's slots.
                 generation: random().max(1),
                 version: 1,
                 exact: u64::MAX,
@@ -244,7 +246,7 @@ impl Srv6 {
             missing: mapped("missing", &maps.missing)?,
             sizes,
             finds_tables: {
-                // What comes in is of no interest, as long as it is a frame.
+                // Any frame will do.
                 let run = run_once(skel.progs.finds_tables.as_fd(), 0, &[0; 64])?;
                 run.verdict == verdict::PASS
             },
@@ -256,34 +258,34 @@ impl Srv6 {
         Ok(loaded)
     }
 
-    /// How many entries the tables hold.
+    /// Returns the capacities of the tables.
     pub fn sizes(&self) -> Sizes {
         self.sizes
     }
 
-    /// Whether this kernel looks up in a routing table by its number. Otherwise a table is that of
-    /// a VRF device, or the main one.
+    /// Returns true if the kernel can look up in a routing table by number. Otherwise only the
+    /// tables of VRF devices and the main table are available.
     pub fn finds_tables(&self) -> bool {
         self.finds_tables
     }
 
-    /// Keeps the timer that ends generations going when this process is gone: a timer ends with the
-    /// last reference from user space to its map. `path` takes the place of an earlier program's.
+    /// Keeps the watchdog timer running after this process exits: a timer is cancelled with the
+    /// last user-space reference to its map. The pin at `path` replaces that of an earlier program.
     pub fn keep_watch(&self, path: &Path) -> Result<(), Error> {
         repin(self.skel.maps.watches.as_fd(), path)
     }
 
-    /// What a counter has counted on all processors, in bytes of layer 3.
+    /// Returns the value of a counter, summed over all CPUs, in bytes of layer 3.
     pub fn count(&self, counter: u32) -> Count {
         self.sum(|row| self.count_in(row, counter))
     }
 
-    /// What was counted of the packets to a SID, given by its record, on all processors, in bytes
+    /// Returns the packets counted for a SID, given by its record, summed over all CPUs, in bytes
     /// of layer 3.
     pub fn count_of_sid(&self, record: u32) -> Count {
         let sid = self.sids.get(record);
         self.sum(|row| {
-            // First: what is pushed out of its place meanwhile is in the counter by then.
+            // Read first: if the entry is evicted meanwhile, its count is then in the counter.
             let found = self.found_sids.count(row, &sid);
             fence(Ordering::Acquire);
             let settled = self.count_in(row, sid.counter);
@@ -303,13 +305,13 @@ impl Srv6 {
         })
     }
 
-    /// The version of SIDs, prefixes and policies: see [`Srv6::begin_version`].
+    /// Returns the version of SIDs, prefixes and policies: see [`Srv6::begin_version`].
     pub fn version(&self) -> u32 {
         self.control.read(0).version
     }
 
-    /// The neighbours that packets have waited for in vain since the last call, with the interfaces
-    /// that they are on.
+    /// Returns the next hops that packets failed to resolve since the last call, with their
+    /// interfaces.
     pub fn missing_neighbours(&self) -> Vec<(u32, IpAddr)> {
         let mut found = Vec::new();
         for at in 0..self.missing.len() {
@@ -317,7 +319,7 @@ impl Srv6 {
             if ifindex == 0 {
                 continue;
             }
-            // One that the program writes meanwhile is written again by the next packet.
+            // If the program writes the entry at the same time, the next packet writes it again.
             self.missing.write(at, types::missing::default());
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&address[0].to_ne_bytes());
@@ -338,7 +340,7 @@ impl Srv6 {
         }
     }
 
-    /// Says which lengths SIDs have, longest first.
+    /// Sets the prefix lengths of the SIDs, longest first.
     pub fn set_sid_lengths(&self, lengths: &types::lengths6) {
         wait_for_packets();
         let control = self.control.at(0);
@@ -352,7 +354,7 @@ impl Srv6 {
         }
     }
 
-    /// Says which lengths a tenant's prefixes have, longest first.
+    /// Sets the prefix lengths of a tenant, longest first.
     pub fn set_tenant_lengths(&self, tenant: u32, ipv4: &types::lengths4, ipv6: &types::lengths6) {
         wait_for_packets();
         let entry = self.tenants.at(tenant as usize);
@@ -366,11 +368,11 @@ impl Srv6 {
         }
     }
 
-    /// Gives a policy other lists: a packet takes an old one or a new one.
+    /// Changes the segment lists of a policy. Each packet takes an old list or a new one.
     pub fn change_policy(&self, number: u32, value: types::policy) {
         let entry = self.policies.entries().at(number as usize);
         // SAFETY: the pointer is into the mapping and this is its only writer. Each field is one
-        // word; `spread` goes first where it is what counts afterwards, and last where it is not.
+        // word; `spread` is written first if it is in effect afterwards, and last if it is not.
         unsafe {
             if value.spread != 0 {
                 (&raw mut (*entry).spread).write_volatile(value.spread);
@@ -383,22 +385,23 @@ impl Srv6 {
         }
     }
 
-    /// Makes every packet look its route up anew.
+    /// Invalidates all cached adjacencies, so that packets look up their routes again.
     pub fn begin_generation(&self) {
         // SAFETY: the field is an aligned word of the mapping, which the program changes with an
         // atomic instruction too.
         count_up(unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).generation) });
     }
 
-    /// Makes every packet look for its SID or policy anew: to be called when SIDs, prefixes or
-    /// policies have changed, and before any new ones are added.
+    /// Invalidates all cached SIDs and policies, so that packets look them up again. To be called
+    /// after SIDs, prefixes or policies have changed, and before new ones are added.
     pub fn begin_version(&self) {
         // SAFETY: the field is an aligned word of the mapping, which only this side writes.
         count_up(unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).version) });
     }
 
-    /// Says whether a packet's way may depend on more than its destination and its port: on policy
-    /// rules, routes by source or class, or its flow. True at first, which is never wrong.
+    /// Sets the exactness of route lookups: `true` if the route of a packet may depend on more than
+    /// its destination and its port, that is, on policy rules, routes by source or class, or its
+    /// flow. The initial value is `true`, which is always correct.
     pub fn set_exact(&self, exact: bool) {
         self.exact.store(if exact { u64::MAX } else { 0 }, Ordering::Relaxed);
         self.write_exact();
@@ -406,25 +409,26 @@ impl Srv6 {
 
     fn write_exact(&self) {
         let value = self.exact.load(Ordering::Relaxed);
-        // SAFETY: the pointer is into the mapping; it is one word, and what the timer writes is never
-        // wrong.
+        // SAFETY: the pointer is into the mapping; it is one word, and the value that the timer
+        // writes is always correct.
         unsafe { (&raw mut (*self.control.at(0)).exact).write_volatile(value) }
         self.begin_generation();
     }
 
-    /// Says that somebody watches the routes: for LIMIT_TICK_NS and what is left of the last.
+    /// Signals that route changes are being watched, for LIMIT_TICK_NS plus the rest of the current
+    /// tick.
     pub fn beat(&self) {
         // SAFETY: as in `begin_generation`; only this side writes it.
         let heartbeat = unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).heartbeat) };
         heartbeat.fetch_add(1, Ordering::SeqCst);
-        // After a beat that was missed.
+        // The timer has overwritten the value after a missed beat.
         if self.control.read(0).exact != self.exact.load(Ordering::Relaxed) {
             self.write_exact();
         }
     }
 
-    /// The program once more, on the same tables, but with counters and memories of its own: what
-    /// it is run on is not counted, and no packet meets what it keeps.
+    /// Loads the program a second time on the same tables, but with separate counters and caches:
+    /// its runs are not counted, and packets do not see its state.
     pub fn replay(&self) -> Result<Replay, Error> {
         let failed = |source| Error::load(PROGRAM, source);
         let cpus = libbpf_rs::num_possible_cpus().map_err(failed)? as u32;
@@ -435,7 +439,7 @@ impl Srv6 {
         open.progs.dropped.set_autoload(false);
         open.progs.proxy_in.set_autoload(false);
         open.progs.proxy_back.set_autoload(false);
-        // Every packet is to be seen at its counter.
+        // Count every packet in its counter, not in the SID cache.
         if let Some(settings) = open.maps.rodata_data.as_deref_mut() {
             settings.counts_found = 0;
         }
@@ -470,14 +474,15 @@ impl Srv6 {
         Ok(Replay::new(program, counts, self.sizes.counters()))
     }
 
-    /// What inner packets of service functions meet on their way into the kernel, first in XDP, and
-    /// out of it. Of a program with slots for them.
+    /// Returns the programs that inner packets pass: on entry to the kernel, first in XDP, and on
+    /// exit from it. Requires a program with slots.
     pub(crate) fn function_programs(&self) -> [BorrowedFd<'_>; 3] {
         let progs = &self.skel.progs;
         [progs.function_again.as_fd(), progs.function_in.as_fd(), progs.function_out.as_fd()]
     }
 
-    /// What counts the packets that rules drop; of a program with slots, where the kernel lets it.
+    /// Returns the program that counts drops by rules; present in a program with slots if the
+    /// kernel supports it.
     pub(crate) fn drop_program(&self) -> Option<&ProgramMut<'static>> {
         let program = &self.skel.progs.dropped;
         program.autoload().then_some(program)
@@ -491,42 +496,43 @@ impl Srv6 {
         &self.skel.maps.function_drops
     }
 
-    /// What proxies' packets meet on their way to the function, first in XDP, and back from it. Of a
-    /// program with room for proxies.
+    /// Returns the programs that packets of proxies pass: on the way to the function, first in XDP,
+    /// and on return. Requires a program with capacity for proxies.
     pub(crate) fn proxy_programs(&self) -> [BorrowedFd<'_>; 3] {
         let progs = &self.skel.progs;
         [progs.function_again.as_fd(), progs.proxy_in.as_fd(), progs.proxy_back.as_fd()]
     }
 
-    /// What a program's successor goes on with, and where it finds what is in front of tags.
+    /// Returns the maps that a successor program reuses, and `control`, which contains the prefix
+    /// of tags.
     pub(crate) fn held_maps(&self) -> [&Map<'_>; 4] {
         let maps = &self.skel.maps;
         [&maps.slots, &maps.taken, &maps.passages, &maps.control]
     }
 
-    /// What this node's own packets meet on their way out by an interface whose frames have a link
-    /// header, or have none.
+    /// Returns the egress filter for locally generated packets, for interfaces with or without a
+    /// link header.
     pub(crate) fn guard_program(&self, link_header: bool) -> BorrowedFd<'_> {
         let progs = &self.skel.progs;
         if link_header { progs.answers.as_fd() } else { progs.answers_without_link.as_fd() }
     }
 
-    /// The program.
+    /// Returns the XDP program.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.skel.progs.srv6.as_fd()
     }
 }
 
-/// Adds one, and one more where that gives 0, which stands for none.
+/// Increments a number, skipping 0, which stands for none.
 fn count_up(number: &AtomicU32) {
     if number.fetch_add(1, Ordering::SeqCst) == u32::MAX {
         number.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// Gives the maps their sizes, before they are made.
+/// Sets the sizes of the maps before they are created.
 fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libbpf_rs::Result<()> {
-    // Record 0 of each stands for none; and what is new comes before what it replaces goes.
+    // Record 0 stands for none. New records are added before those that they replace are removed.
     let twice = |entries: u32| 2 * entries + 1;
     for (map, entries) in [
         (&mut maps.sids, twice(sizes.sids)),
@@ -556,8 +562,8 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
     Ok(())
 }
 
-/// Lets each ring's tags begin somewhere: that one of them is an earlier program's, or another ring's,
-/// is improbable.
+/// Starts the tags of each ring at a random number, which makes a collision with those of an
+/// earlier program or of another ring improbable.
 fn begin_tags(taken: &Table<u32, u64>) -> Result<(), Error> {
     (0..taken.capacity()).try_for_each(|ring| taken.set(&ring, &(u64::from(random()) << 8)))
 }
@@ -601,7 +607,7 @@ impl Keyed for types::prefix6 {
     }
 }
 
-/// Says of types of `abi.h` that their bytes may be copied.
+/// Declares that values of these types of `abi.h` may be copied bytewise.
 macro_rules! plain {
     ($($name:ident)*) => {$(
         // SAFETY: the types of `abi.h` are repr(C) integers and arrays of them, and each has an

@@ -1,5 +1,5 @@
-//! A program where the kernel's own way begins or ends on an interface: by tcx where the kernel has
-//! it (Linux 6.6), otherwise as the classifier of a clsact discipline. Either outlives the process.
+//! Programs at tc ingress or egress of an interface: attached by tcx if the kernel supports it
+//! (Linux 6.6), otherwise as a classifier of a clsact qdisc. Both outlive the process.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -10,22 +10,22 @@ use libbpf_sys::{BPF_F_REPLACE, BPF_TCX_EGRESS, BPF_TCX_INGRESS, bpf_attach_type
 use crate::Error;
 use crate::attach::check;
 
-/// Which end of an interface.
+/// Attach point on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// What comes in, before the kernel looks at it.
+    /// Received packets, before the kernel processes them.
     Ingress,
-    /// What leaves, before it is queued.
+    /// Outgoing packets, before they are queued.
     Egress,
 }
 
-/// Where a classifier sits.
+/// Location of a classifier.
 const PRIORITY: u32 = 1;
 const HANDLE: u32 = 1;
-/// The most programs that one place has (BPF_MPROG_MAX).
+/// Maximum number of programs at an attach point (BPF_MPROG_MAX).
 const PROGRAMS: usize = 64;
 
-/// Puts a program there, in place of the earlier one of its name.
+/// Attaches a program, replacing an earlier one of the same name.
 pub(crate) fn attach(
     name: &'static str,
     program: BorrowedFd<'_>,
@@ -33,7 +33,7 @@ pub(crate) fn attach(
     point: Point,
 ) -> Result<(), Error> {
     let attached = match by_tcx(name, program, interface, point) {
-        // So says a kernel that does not know the place.
+        // Returned by a kernel that does not know the attach point.
         Err(error) if error.raw_os_error() == Some(nix::libc::EINVAL) => {
             by_clsact(program, interface, point)
         }
@@ -66,13 +66,13 @@ fn by_tcx(name: &str, program: BorrowedFd<'_>, interface: u32, point: Point) -> 
         )
     });
     match attached {
-        // It is the one that is there.
+        // The same program is attached already.
         Err(error) if error.raw_os_error() == Some(nix::libc::EEXIST) => Ok(()),
         done => done,
     }
 }
 
-/// The program of this name at a place. Fails with EINVAL where the kernel has no tcx.
+/// Returns the program of this name at an attach point. Fails with EINVAL if the kernel has no tcx.
 fn earlier(name: &str, interface: u32, place: bpf_attach_type) -> io::Result<Option<OwnedFd>> {
     let mut ids = [0_u32; PROGRAMS];
     // SAFETY: bpf_prog_query_opts is plain C data, and all zeros is its default.
@@ -80,7 +80,8 @@ fn earlier(name: &str, interface: u32, place: bpf_attach_type) -> io::Result<Opt
     opts.sz = size_of_val(&opts) as _;
     opts.prog_ids = ids.as_mut_ptr();
     opts.__bindgen_anon_1.prog_cnt = PROGRAMS as u32;
-    // SAFETY: the numbers have room for as many as the options say, and live until the call returns.
+    // SAFETY: the array has room for the number of ids that the options give, and lives until the
+    // call returns.
     let found =
         check(unsafe { libbpf_sys::bpf_prog_query_opts(interface as i32, place, &raw mut opts) });
     match found {
@@ -90,9 +91,9 @@ fn earlier(name: &str, interface: u32, place: bpf_attach_type) -> io::Result<Opt
     for id in ids.into_iter().take_while(|id| *id != 0) {
         // SAFETY: the call takes a number.
         let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
-        // One that is gone meanwhile is not in the way.
+        // A program that was deleted meanwhile does not matter.
         if fd >= 0 {
-            // SAFETY: the descriptor is new, and nobody else's.
+            // SAFETY: the descriptor is new, and this is its only owner.
             let fd = unsafe { OwnedFd::from_raw_fd(fd) };
             if is_called(&fd, name)? {
                 return Ok(Some(fd));
@@ -128,7 +129,7 @@ fn by_clsact(program: BorrowedFd<'_>, interface: u32, point: Point) -> libbpf_rs
     put_filter(filter(program, interface, point, HANDLE))
 }
 
-/// A classifier's place on an interface; `handle` tells it from others there.
+/// Returns the classifier slot on an interface. `handle` distinguishes it from others.
 pub(crate) fn filter(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -143,10 +144,10 @@ pub(crate) fn filter(
         .hook(point)
 }
 
-/// Puts a classifier into its place, in that of an earlier one.
+/// Attaches a classifier, replacing an earlier one in its slot.
 pub(crate) fn put_filter(mut hook: TcHook) -> libbpf_rs::Result<()> {
-    // It fails when the clsact discipline is there already, and libbpf prints that: attaching tells
-    // what matters.
+    // Fails if the clsact qdisc exists already, and libbpf prints that error. Attaching reports all
+    // errors that matter.
     let before = libbpf_rs::set_print(None);
     let _ = hook.create();
     libbpf_rs::set_print(before);
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn root_a_program_takes_the_place_of_its_predecessor_and_of_no_other() {
-        // A thread of its own has a namespace of its own.
+        // A separate thread has a separate namespace.
         let in_namespace = || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
             let sizes = Sizes { slots: 16, ..Sizes::default() };
@@ -179,7 +180,7 @@ mod tests {
                 (one.function_programs(), two.function_programs());
             attach("function_in", in_one, LO, Point::Ingress).unwrap();
             if earlier("function_in", LO, BPF_TCX_INGRESS).is_err() {
-                // Linux 6.1 has the one place of a classifier.
+                // Linux 6.1 has a single slot for the classifier.
                 return attach("function_in", in_two, LO, Point::Ingress).unwrap();
             }
             attach("function_out", out_one, LO, Point::Ingress).unwrap();

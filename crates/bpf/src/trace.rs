@@ -1,4 +1,4 @@
-//! Tracing: copies of packets as they come, and what the data plane's program makes of each.
+//! Tracing: copies of received packets, and the data plane program's result for each.
 
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
@@ -31,16 +31,16 @@ unsafe impl Abi for traced_packet {}
 
 const PROGRAM: &str = "trace";
 
-/// Which packets are traced: those of which all that is given is true.
+/// Selects the packets to trace. A packet matches if all given fields match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// They come in by this interface.
+    /// Ingress interface.
     pub interface: Option<u32>,
-    /// Their outer tag.
+    /// Outer VLAN tag.
     pub vlan: Option<u16>,
-    /// The source of their outermost IP header.
+    /// Source in the outermost IP header.
     pub source: Option<IpNet>,
-    /// The destination of their outermost IP header, of the same family.
+    /// Destination in the outermost IP header, of the same family.
     pub destination: Option<IpNet>,
 }
 
@@ -63,7 +63,7 @@ impl Filter {
     }
 }
 
-/// Of no prefix, the one that every address is in.
+/// Returns the prefix; if there is none, a prefix that contains every address.
 fn prefix(net: Option<IpNet>) -> trace_prefix {
     let Some(net) = net else { return trace_prefix::default() };
     trace_prefix { address: pair(net.network()), mask: pair(net.netmask()) }
@@ -76,21 +76,21 @@ fn pair(address: IpAddr) -> [u64; 2] {
     }
 }
 
-/// A packet that was traced.
+/// A traced packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
-    /// When it came, on the monotonic clock.
+    /// Time of reception, CLOCK_MONOTONIC.
     pub at: Duration,
-    /// The interface that it came in by.
+    /// Ingress interface.
     pub interface: u32,
     /// The first 2032 bytes of the frame.
     pub head: Vec<u8>,
-    /// The frame's length.
+    /// Length of the frame.
     pub length: usize,
 }
 
 impl Traced {
-    /// The frame; what is behind the head is zeros.
+    /// Returns the frame, padded with zeros after the head.
     pub fn frame(&self) -> Vec<u8> {
         let mut frame = self.head.clone();
         frame.resize(self.length, 0);
@@ -98,7 +98,7 @@ impl Traced {
     }
 }
 
-/// The program in front of the data plane's.
+/// The tracing program, which runs before the data plane's.
 pub struct Tracer {
     skel: skel::TraceSkel<'static>,
     ring: RingBuffer<'static>,
@@ -106,10 +106,10 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// A tracer in front of `next`, for the first `most` packets that match.
+    /// Loads a tracer that runs before `next`, for the first `most` packets that match.
     pub fn load(next: BorrowedFd<'_>, filter: Filter, most: u32) -> Result<Self, Error> {
         let failed = |source| Error::load(PROGRAM, source);
-        // A few hundred bytes for each trace that an operator asks for; the object has to outlive
+        // Leaks a few hundred bytes for each trace that an operator starts. The object must outlive
         // the skeleton.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let skel = skel::TraceSkelBuilder::default().open(object).map_err(failed)?;
@@ -125,7 +125,7 @@ impl Tracer {
         let mut builder = RingBufferBuilder::new();
         let read = move |bytes: &[u8]| {
             if let Some(packet) = value_of::<traced_packet>(bytes) {
-                // The other end is this value's own.
+                // The receiver belongs to this value, so it is still alive.
                 let _ = sender.send(traced(&packet));
             }
             0
@@ -136,20 +136,21 @@ impl Tracer {
         Ok(Self { skel, ring, packets })
     }
 
-    /// Lets the way to the data plane's program outlive this process: without a reference from user
-    /// space the kernel would empty it, and packets would meet no data plane.
+    /// Pins the tail call map, so that the data plane stays reachable after this process exits:
+    /// without a reference from user space, the kernel would clear the map, and packets would
+    /// bypass the data plane.
     pub fn pin(&self, path: &Path) -> Result<(), Error> {
         // Left by a process that was killed.
         let _ = std::fs::remove_file(path);
         crate::attach::pin(self.skel.maps.next.as_fd(), path)
     }
 
-    /// What is to be attached in place of the data plane's program.
+    /// Returns the program to attach in place of the data plane's.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.skel.progs.trace.as_fd()
     }
 
-    /// The packets since the last call.
+    /// Returns the packets traced since the last call.
     pub fn packets(&self) -> Result<Vec<Traced>, Error> {
         let read = |source| Error::Map { map: "traced", doing: "read", source };
         self.ring.consume().map_err(read)?;
@@ -163,14 +164,14 @@ fn traced(packet: &traced_packet) -> Traced {
     Traced { at: Duration::from_nanos(packet.at_ns), interface: packet.ifindex, head, length }
 }
 
-/// The data plane's program for single packets: see [`crate::Srv6::replay`].
+/// The data plane's program, for runs on single packets: see [`crate::Srv6::replay`].
 pub struct Replay {
     program: OwnedFd,
     counts: Mapped<count>,
     counters: usize,
 }
 
-/// What the program made of a packet, and which counters it counted.
+/// Result of the program for a packet, and the counters that it incremented.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
     /// Verdict and frame.
@@ -190,7 +191,8 @@ impl Replay {
         let run = run_once(self.program.as_fd(), interface, frame)?;
         let mut counted = Vec::new();
         let stayed = processor.filter(|_| processor == nix::sched::sched_getcpu().ok());
-        // A row may have millions of counters: all of them are read only if need be.
+        // A row may have millions of counters, so all rows are read only if the thread changed its
+        // CPU.
         let rows = match stayed {
             Some(row) => row * self.counters..(row + 1) * self.counters,
             None => 0..self.counts.len(),
@@ -221,7 +223,7 @@ mod tests {
         frame[12..14].copy_from_slice(&[0x86, 0xdd]);
         for last in [9, 8, 9, 9] {
             frame[38..42].copy_from_slice(&[0xfd, 0, 0, last]);
-            // Of no port of the data plane's.
+            // The interface is not a port of the data plane.
             let run = run_once(tracer.program(), 1, &frame).unwrap();
             assert_eq!((run.verdict, run.frame), (crate::measure::verdict::PASS, frame.clone()));
         }

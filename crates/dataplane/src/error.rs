@@ -1,28 +1,28 @@
-//! Why a policy cannot be installed, or a data plane not changed.
+//! Errors of installing policies and changing a data plane.
 
 use std::path::PathBuf;
 
 use ipnet::IpNet;
 use model::{Color, SegmentList, Sid};
 
-/// Why a policy was not installed, not removed or not read.
+/// An error of a data plane or a headend.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The colour, which is a table number too, belongs to somebody else.
+    /// The colour, which is also a table number, is outside the range reserved for policies.
     #[error("colour {} is outside {} to {}", color.0, Color::FIRST, Color::LAST)]
     ForeignColor {
         /// The colour.
         color: Color,
     },
-    /// A flow has no list of its address family.
+    /// The policy lacks a segment list for the address family of a flow.
     #[error("colour {}: no segment list for packets to {destination}", color.0)]
     NoSegments {
-        /// The policy's colour.
+        /// Colour of the policy.
         color: Color,
-        /// The flow's destination.
+        /// Destination of the flow.
         destination: IpNet,
     },
-    /// A list is longer than the links have room for.
+    /// A segment list is longer than the MTU of the links allows.
     #[error(
         "colour {}: {} segments are more than the {} that the links have room for",
         color.0,
@@ -30,74 +30,74 @@ pub enum Error {
         SegmentList::MAX
     )]
     TooManySegments {
-        /// The policy's colour.
+        /// Colour of the policy.
         color: Color,
-        /// The list.
+        /// The segment list.
         segments: SegmentList,
     },
-    /// A flow would match the packets that carry it, and they would be encapsulated for ever.
+    /// A flow matches its own encapsulated packets, which would be encapsulated endlessly.
     #[error("colour {}: packets to {destination} include those to the segment {sid}", color.0)]
     Loop {
-        /// The policy's colour.
+        /// Colour of the policy.
         color: Color,
-        /// The flow's destination.
+        /// Destination of the flow.
         destination: IpNet,
         /// The segment.
         sid: Sid,
     },
-    /// The IGP knows no way to the first segment.
+    /// The IGP has no route to the first segment.
     #[error("colour {}: no route to the first SID {sid}", color.0)]
     NoRoute {
-        /// The policy's colour.
+        /// Colour of the policy.
         color: Color,
         /// The first segment.
         sid: Sid,
     },
-    /// The rules kept changing under the one writer that they are to have.
+    /// Another process kept changing the rules, which must have a single writer.
     #[error("colour {}: somebody else changes its rules at the same time", color.0)]
     Contended {
-        /// The policy's colour.
+        /// Colour of the policy.
         color: Color,
     },
-    /// The kernel refused.
+    /// The kernel rejected a request.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// A fake was told to fail.
+    /// A fake was configured to fail.
     #[error("failing as told")]
     Told,
-    /// A segment list without a segment.
+    /// A segment list has no segments.
     #[error("a segment list needs at least one segment")]
     EmptyList,
-    /// More segments than XDP has room for in front of a packet.
+    /// A segment list has more segments than XDP can push onto a packet.
     #[error("{segments} has more than the {most} segments that XDP has room for")]
     ListTooLong {
-        /// The list.
+        /// The segment list.
         segments: SegmentList,
-        /// The most.
+        /// Maximum number of segments.
         most: usize,
     },
-    /// More entries than the tables have room for.
+    /// The number of entries exceeds the capacity of a table.
     #[error("{count} {what}, and room for {room}: raise it under `limits`")]
     TooMany {
-        /// Of what.
+        /// Kind of the entries.
         what: &'static str,
-        /// How many.
+        /// Number of entries.
         count: usize,
-        /// The most.
+        /// Capacity.
         room: u32,
     },
-    /// Two interfaces whose indices agree in their low bits.
+    /// Two interfaces have indexes with equal low bits.
     #[error(
         "the ports {first} and {second} have interface indices that the program cannot tell \
          apart: make one of them anew"
     )]
     SameSlot {
-        /// The one.
+        /// The first interface.
         first: String,
-        /// The other.
+        /// The second interface.
         second: String,
     },
-    /// The inner packets of service functions would be dropped, or given to this node.
+    /// With this setting, inner packets of service functions would be dropped or delivered locally.
     #[error(
         "End.AN.NF needs net.{}={wanted}, and it is {is}: inner packets would go another way \
          (`sysctl -w`)",
@@ -106,26 +106,26 @@ pub enum Error {
     FunctionSetting {
         /// The parameter, below /proc/sys/net.
         key: &'static str,
-        /// What it has to be.
+        /// Required value.
         wanted: &'static str,
-        /// What it is.
+        /// Current value.
         is: String,
     },
-    /// Packets of a tenant would be looked up in the main table, too.
+    /// Packets of a tenant would also be looked up in the main table.
     #[error(
         "line {line}: what the tenant `{tenant}` sends falls through its VRF's table {table} to the main \
          table, where the SIDs are: `ip -6 route add unreachable default metric 4278198272 table {table}`, \
          or write `falls_through: true` at the tenant"
     )]
     FallsThrough {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The tenant.
         tenant: model::dataplane::Name,
         /// The table.
         table: u32,
     },
-    /// Packets to a service function's SID would go another way.
+    /// Packets to the SID of a service function would bypass it.
     #[error(
         "{what} is in the way of the service function {sid} (`ip -6 route show to root {sid}`): take \
          it away, or give the function a prefix of its own"
@@ -133,58 +133,58 @@ pub enum Error {
     FunctionTaken {
         /// The SID.
         sid: ipnet::Ipv6Net,
-        /// Such as "a route to fd00::/64".
+        /// The conflicting entry, such as "a route to fd00::/64".
         what: String,
     },
-    /// A policy that nothing defines.
+    /// The policy is not defined.
     #[error("no policy {policy:?}")]
     UnknownPolicy {
         /// Its name.
         policy: crate::xdp::PolicyId,
     },
-    /// A behaviour that the program does not have.
+    /// The program does not support the behavior.
     #[error("the SID {sid} has a behaviour that only the kernel has")]
     NotInXdp {
         /// The SID.
         sid: ipnet::Ipv6Net,
     },
-    /// Entries that the kernel alone cannot do.
+    /// Entries that the kernel cannot handle without XDP.
     #[error(
         "the kernel alone (`dataplane: kernel`) cannot do all of this:{}{}",
         entries.iter().map(|entry| format!("\n  {entry}")).collect::<String>(),
         if *more > 0 { format!("\n  … and {more} more") } else { String::new() }
     )]
     NotInKernel {
-        /// The first of them.
+        /// The first of these entries.
         entries: Vec<crate::xdp::NotInKernel>,
-        /// How many more there are.
+        /// Number of further entries.
         more: usize,
     },
-    /// The program or its tables failed.
+    /// An operation on the program or its tables failed.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
-    /// The program does not attach to a port.
+    /// The program cannot be attached to a port.
     #[error("`{port}` cannot be a port")]
     Port {
         /// The port.
         port: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: bpf::Error,
     },
-    /// The folder of what keeps ports at work cannot be used.
+    /// The folder with the pins cannot be used.
     #[error("cannot use {}", path.display())]
     Pins {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// Whether what was asked for cannot be, whatever the machine does.
+    /// Returns true if the request itself is invalid, independent of the state of the machine.
     pub fn is_usage(&self) -> bool {
         let of_machine =
             matches!(self, Self::Netlink(_) | Self::Bpf(_) | Self::Port { .. } | Self::Pins { .. });

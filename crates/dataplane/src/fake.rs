@@ -1,4 +1,4 @@
-//! A data plane that only remembers: for tests of what stands above it.
+//! A data plane that only records its state, for tests of higher layers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,8 +16,8 @@ struct State {
     exact: bool,
 }
 
-/// A data plane in memory. Its clones share one memory, so that a test keeps one and hands another
-/// on.
+/// A data plane in memory. Its clones share their state, so that a test can keep one and pass on
+/// another.
 #[derive(Debug, Clone, Default)]
 pub struct FakeDataplane {
     now: Forwarding,
@@ -25,27 +25,27 @@ pub struct FakeDataplane {
 }
 
 impl FakeDataplane {
-    /// Nothing is forwarded.
+    /// Creates a data plane that forwards nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is forwarded by the one of the clones that was changed last.
+    /// Returns the state set by the clone that was changed last.
     pub fn forwards(&self) -> Forwarding {
         self.state.borrow().forwards.clone()
     }
 
-    /// Lets the next `count` changes fail; leaving is one, too.
+    /// Makes the next `count` changes fail, including calls to `leave`.
     pub fn fail_next(&self, count: u32) {
         self.state.borrow_mut().failures = count;
     }
 
-    /// How often it was told to forget routes.
+    /// Returns the number of calls to `forget_routes`.
     pub fn forgotten(&self) -> u32 {
         self.state.borrow().forgotten
     }
 
-    /// Whether a packet's way depends on more than its destination, as it was told last.
+    /// Returns the last value passed to `set_exact`.
     pub fn is_exact(&self) -> bool {
         self.state.borrow().exact
     }

@@ -1,4 +1,4 @@
-//! The kernel alone: its routes forward, and nothing stands in front of them.
+//! Kernel-only data plane: the kernel's routes forward, without XDP.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use netlink::Handle;
 use crate::xdp::{Forwarding, Pins, functions};
 use crate::{Dataplane, Error};
 
-/// The kernel's own SRv6, which does what its routes say ([`crate::xdp::SlowPath::alone`]).
+/// The kernel's own SRv6, configured by routes ([`crate::xdp::SlowPath::alone`]).
 #[derive(Debug)]
 pub struct KernelAlone {
     now: Forwarding,
@@ -16,8 +16,8 @@ pub struct KernelAlone {
 }
 
 impl KernelAlone {
-    /// Nothing is forwarded yet. What an earlier daemon left at work in XDP stays there until the
-    /// first change; `pins` is the folder of what keeps it.
+    /// Creates a data plane that forwards nothing yet. XDP programs of an earlier daemon stay
+    /// attached until the first change. `pins` is the folder with their pins.
     pub fn new(pins: &Path) -> Self {
         Self { now: Forwarding::default(), pins: Pins::at(pins) }
     }
@@ -36,7 +36,7 @@ impl Dataplane for KernelAlone {
                 );
             }
         }
-        // The routes are there: nobody needs an earlier daemon's program any more.
+        // The routes are installed, so they replace the program of an earlier daemon.
         self.pins.clear()?;
         functions::tidy(&Forwarding::default(), &self.pins, &mut Handle::new()?)?;
         self.now = wanted;
@@ -48,7 +48,7 @@ impl Dataplane for KernelAlone {
     }
 
     fn leave(&mut self) -> Result<(), Error> {
-        // The pins may be those of whoever forwards from now on.
+        // The pins may belong to the data plane that forwards from now on.
         self.now = Forwarding::default();
         Ok(())
     }

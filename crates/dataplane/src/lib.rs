@@ -1,5 +1,5 @@
-//! What forwards packets: a node's data plane as a whole ([`Dataplane`]), and a headend's steering
-//! of applications ([`Headend`]).
+//! Packet forwarding: the data plane of a node ([`Dataplane`]), and the steering of applications at
+//! a headend ([`Headend`]).
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! What forwards a node's SRv6 packets, as a whole.
+//! Interface of the data planes, which forward a node's SRv6 packets.
 
 use std::net::IpAddr;
 
@@ -10,76 +10,81 @@ use model::dataplane::File;
 use crate::Error;
 use crate::xdp::{Forwarding, PolicyId, Xdp};
 
-/// What forwards packets as a [`Forwarding`] says. It stands in front of the kernel's own routes
-/// ([`crate::xdp::SlowPath`]), which are there before it refers to them and go after it has let go.
+/// A data plane, which forwards packets according to a [`Forwarding`]. It runs before the kernel's
+/// own routes ([`crate::xdp::SlowPath`]), which are installed before it refers to them and removed
+/// after it no longer does.
 pub trait Dataplane {
-    /// Forwards what `wanted` says, with its program where `file` asks for it. On an error all is as
-    /// it was, but that tables that have grown stay so.
+    /// Changes the state to `wanted`, with the program attached as `file` requests. On an error,
+    /// the state is unchanged, except that tables may have grown.
     fn change_to(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error>;
 
-    /// What it forwards.
+    /// Returns the current state.
     fn now(&self) -> &Forwarding;
 
-    /// Leaves every port: what comes in is the kernel's.
+    /// Detaches from all ports, and leaves their packets to the kernel.
     fn leave(&mut self) -> Result<(), Error>;
 
-    /// The daemon ends: ports that are at work stay so; without one, nothing is left behind.
+    /// Called when the daemon exits. Active ports stay active; if there are none, everything is
+    /// removed.
     fn end(&mut self) -> Result<(), Error>;
 
-    /// What was counted; none of what is not counted.
+    /// Returns a count, or `None` if it is not counted.
     fn count(&self, _of: Counter<'_>) -> Option<Count> {
         None
     }
 
-    /// What was dropped of a service function's packets in netfilter; none where nobody counts.
+    /// Returns the packets of a service function that were dropped in netfilter, or `None` if they
+    /// are not counted.
     fn drops(&self, _sid: &Ipv6Net) -> Option<Drops> {
         None
     }
 
-    /// Where the program of a port runs; none where there is no program.
+    /// Returns the XDP mode of a port, or `None` if it has no program.
     fn mode(&self, _port: u32) -> Option<Mode> {
         None
     }
 
-    /// Whether a routing table is found by its number alone, without a VRF.
+    /// Returns true if a routing table can be looked up by number, without a VRF.
     fn finds_tables(&self) -> bool {
         true
     }
 
-    /// Somebody still follows the kernel. Returns the neighbours, by interface, that packets wait
-    /// for: none where the kernel asks itself.
+    /// Signals that kernel changes are still being watched. Returns the unresolved next hops, by
+    /// interface; none if the kernel resolves them itself.
     fn beat(&mut self) -> Vec<(u32, IpAddr)> {
         Vec::new()
     }
 
-    /// What the kernel said of routes and neighbours is void.
+    /// Invalidates cached routes and neighbours.
     fn forget_routes(&mut self) {}
 
-    /// Whether the kernel still has what it keeps there for itself.
+    /// Returns true if the kernel still has the configuration that this data plane installed for
+    /// itself.
     fn keeps(&mut self) -> bool {
         true
     }
 
-    /// Whether a packet's way depends on more than its destination.
+    /// Sets the exactness of route lookups: `true` if a route may depend on more than the
+    /// destination.
     fn set_exact(&mut self, _exact: bool) {}
 
-    /// The program in XDP, for what it alone can do: packets are traced there.
+    /// Returns the XDP data plane, for features that only it has, such as tracing.
     fn xdp(&mut self) -> Option<&mut Xdp> {
         None
     }
 }
 
-/// What packets are counted by.
+/// The entity that a count belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counter<'a> {
-    /// A SID.
+    /// Packets to a SID.
     Sid(&'a Ipv6Net),
-    /// A service function's SID: what has come back from netfilter.
+    /// Packets that returned from netfilter to the SID of a service function.
     Returned(&'a Ipv6Net),
-    /// A policy.
+    /// Packets of a policy.
     Policy(&'a PolicyId),
-    /// A reason (`REASON_*`) to leave packets to the kernel.
+    /// Packets left to the kernel for a reason (`REASON_*`).
     Left(u32),
-    /// A reason (`REASON_*`) to drop packets.
+    /// Packets dropped for a reason (`REASON_*`).
     Dropped(u32),
 }

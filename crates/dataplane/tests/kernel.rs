@@ -1,11 +1,11 @@
-//! Policies in the real kernel, between two parallel ways:
+//! Policies in the real kernel, with two parallel paths:
 //!
 //! ```text
 //!                       +-- a (fd00:0:a::/48) --+
 //!  host 10.0.1.1 -------+                       +------- server 10.9.0.1
 //!       fd00:1::1       +-- b (fd00:0:b::/48) --+               fd00:9::1
 //! ```
-//! Everything goes over `a` unless a policy says otherwise.
+//! All traffic takes `a` unless a policy selects another path.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ use netlink::{
 
 const INNER_MTU: u16 = 1500;
 const LINK_MTU: u32 = 1800;
-/// Interfaces have the same number at both ends: host side 1x, server side 2x.
+/// Interfaces have the same number at both ends: 1x on the host side, 2x on the server side.
 const A: u32 = 10;
 const B: u32 = 11;
 const SERVER_A: u32 = 20;
@@ -143,7 +143,7 @@ fn up() -> Net {
         }
         handle.commit(batch).unwrap();
     }
-    // An ARP request that is lost on a link that is not ready yet is repeated a second later.
+    // An ARP request lost on a link that is not ready yet is repeated only a second later.
     for namespace in [&made.host, &made.a, &made.b, &made.server] {
         let mut handle = Handle::within(namespace).unwrap();
         let end = Instant::now() + Duration::from_secs(10);
@@ -164,7 +164,7 @@ fn flow(dst: &str, protocol: Option<Protocol>, port: Option<u16>) -> Flow {
     Flow { src: None, dst: net(dst), protocol, src_ports: None, dst_ports: ports, dscp: None }
 }
 
-/// Both families to the server, over `letter`.
+/// Returns a policy for both families to the server, through router `letter`.
 fn policy(letter: char) -> Policy {
     Policy {
         color: Color(7001),
@@ -175,13 +175,13 @@ fn policy(letter: char) -> Policy {
     }
 }
 
-/// Packets that a router has sent to the server.
+/// Returns the number of packets that a router has sent to the server.
 fn forwarded(router: &Namespace) -> u64 {
     let links = Handle::within(router).unwrap().links().unwrap();
     links.iter().find(|link| link.name.starts_with("server")).unwrap().stats.tx_packets
 }
 
-/// The namespace's rules and routes as `ip` shows them.
+/// Returns the namespace's rules and routes in the notation of `ip`.
 fn shown(namespace: &Namespace) -> String {
     let show = |arguments: &str| {
         let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
@@ -202,7 +202,7 @@ fn ip(namespace: &Namespace, arguments: &str) {
     assert!(namespace.run(run).unwrap(), "ip {arguments}");
 }
 
-/// Onto b, onto a, away, again and again.
+/// Moves the policy onto b, onto a and away, repeatedly.
 fn move_often(host: &Namespace) {
     const MOVES: u32 = 100;
     let mut plane = KernelSeg6::within(host, INNER_MTU).unwrap();
@@ -225,7 +225,7 @@ fn root_moving_a_flow_of_datagrams_loses_none() {
         let receiver = net.server.run(|| UdpSocket::bind(to).unwrap()).unwrap();
         receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         let sender = net.host.run(|| UdpSocket::bind(any).unwrap()).unwrap();
-        // Connected: the socket keeps its route, and has to notice that it changed.
+        // Connected: the socket caches its route and must notice its changes.
         sender.connect(to).unwrap();
         let before = [forwarded(&net.a), forwarded(&net.b)];
         let stop = AtomicBool::new(false);
@@ -251,7 +251,7 @@ fn root_moving_a_flow_of_datagrams_loses_none() {
             drop(stop);
             (receiving.join().unwrap(), sending.join().unwrap())
         });
-        // Two ways may overtake each other; nothing may be missing or come twice.
+        // Packets on two paths may be reordered, but none may be lost or duplicated.
         received.sort_unstable();
         let missing: Vec<_> = (0..sent).filter(|n| received.binary_search(n).is_err()).collect();
         assert!(missing.is_empty(), "{to}: {missing:?} of {sent} are missing");
@@ -261,7 +261,7 @@ fn root_moving_a_flow_of_datagrams_loses_none() {
     }
 }
 
-/// Sets the flag when it goes out of scope, by a panic too.
+/// Sets the flag when dropped, including on panic.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -300,7 +300,7 @@ fn root_an_established_connection_moves() {
                 stream.shutdown(std::net::Shutdown::Write).unwrap();
                 total
             });
-            // A failed assertion must end the writer too, or the scope would wait for it.
+            // A failed assertion must also stop the writer, or the scope would wait for it.
             let _stop = StopOnDrop(&stop);
             for (letter, on, off) in [('b', &net.b, &net.a), ('a', &net.a, &net.b)] {
                 plane.install(&policy(letter)).unwrap();
@@ -311,7 +311,7 @@ fn root_an_established_connection_moves() {
                     assert!(Instant::now() < end, "{to}: nothing moves onto {letter}");
                     thread::sleep(Duration::from_millis(10));
                 }
-                // Neighbour discovery is what may be left on the other way.
+                // Only neighbour discovery may remain on the other path.
                 let left = forwarded(off) - before[1];
                 assert!(left < 10, "{to}: {left} packets did not move onto {letter}");
             }
@@ -326,7 +326,7 @@ fn root_an_established_connection_moves() {
 #[test]
 fn root_a_policy_is_read_back_and_goes_without_a_trace() {
     let net = up();
-    // Somebody else's, in our table and at our priority.
+    // Entries of another process, in our table and at our priority.
     ip(&net.host, "rule add pref 7001 to 10.9.0.1 table 7001 protocol static");
     ip(&net.host, "route add 192.0.2.0/24 dev host-a table 7001 proto static");
     ip(&net.host, "-6 route add 2001:db8::/32 dev host-a table 7001 proto static");
@@ -376,7 +376,7 @@ fn root_flows_of_a_policy_change_in_any_order() {
         flow("10.9.0.0/16", None, None),
         flow("fd00:9::1/128", Some(Protocol::Udp), Some(5201)),
     ];
-    // Every subset, in an order in which each one differs much from the one before.
+    // Every subset, in an order in which consecutive subsets differ widely.
     for step in 0..32u32 {
         let subset = step * 13 % 32;
         let flows = (0..5).filter(|bit| subset >> bit & 1 == 1).map(|bit| all[bit]).collect();
@@ -389,7 +389,7 @@ fn root_flows_of_a_policy_change_in_any_order() {
         destinations.sort();
         destinations.dedup();
         assert_eq!(routes.len(), destinations.len());
-        // One segment for IPv4, two for IPv6; the kernel takes 40 + 8 + 16 for each off again.
+        // One segment for IPv4, two for IPv6. The kernel subtracts 40 + 8 + 16 for each.
         for route in routes {
             let expected = if route.destination.addr().is_ipv4() { 1564 } else { 1580 };
             assert_eq!(route.mtu, Some(expected));
@@ -432,7 +432,7 @@ fn root_a_half_installed_policy_shows_and_is_completed() {
     assert_eq!(plane.installed().unwrap(), []);
 }
 
-/// How the host sends TCP to the server's port 5201 or 80: over an interface, in the kernel's words.
+/// Returns the host's route for TCP to the server's port 5201 or 80, in the notation of `ip`.
 fn way(net: &Net, port: u16) -> String {
     let arguments = format!("route get 10.9.0.1 ipproto tcp dport {port}");
     let run = || Command::new("ip").args(arguments.split(' ')).output().unwrap();
@@ -458,7 +458,7 @@ fn root_a_closed_policy_has_its_lists_or_no_way() {
         assert!(get().contains(way), "{way}: {}", get());
         assert_eq!(plane.installed().unwrap(), [normalized(policy)]);
     }
-    // A link that is down takes its routes along.
+    // A link that goes down removes its routes.
     plane.install(&closed).unwrap();
     ip(&net.host, "route flush table 7001 proto 75 metric 75");
     assert!(get().contains("No route to host"), "{}", get());
@@ -466,12 +466,12 @@ fn root_a_closed_policy_has_its_lists_or_no_way() {
     assert!(get().contains("encap seg6"), "{}", get());
     assert_eq!(plane.installed().unwrap(), [normalized(&open)]);
     plane.remove(open.color).unwrap();
-    // A list that there is no way for: closed all the same.
+    // A list without a route is still closed.
     let lost = Policy { ipv4: list(&["fd00:0:bad::"]), ..closed.clone() };
     let error = plane.install(&lost).unwrap_err();
     assert!(matches!(error, Error::NoRoute { .. }), "{error}");
     assert!(get().contains("No route to host"), "{}", get());
-    // And one that it has stays while the next cannot be had.
+    // An installed list remains if its replacement has no route.
     plane.install(&closed).unwrap();
     plane.install(&lost).unwrap_err();
     assert!(get().contains("encap seg6"), "{}", get());
@@ -498,7 +498,7 @@ fn root_a_narrow_policy_without_a_list_stays_where_a_wider_one_is_steered() {
     plane.install(&bare).unwrap();
     assert!(!way(&net, 5201).contains("encap") && way(&net, 80).contains("encap seg6"));
     assert_eq!(plane.installed().unwrap(), [normalized(&bare), normalized(&wide)]);
-    // Steered by itself, and left to the IGP again.
+    // Steered by itself, then returned to the IGP.
     plane.install(&narrow(list(&["fd00:0:a:d4::"]))).unwrap();
     assert!(way(&net, 5201).contains("fd00:0:a:d4::"));
     plane.install(&bare).unwrap();

@@ -1,11 +1,12 @@
-//! The meter on a veth pair in a namespace of the test's own.
+//! The meter on a veth pair in a separate namespace.
 
 use std::net::UdpSocket;
 use std::process::Command;
 
 use super::*;
 
-/// A namespace with the veth pair v0 (10.0.0.1) and v1, whose peer's address is resolved for good.
+/// Runs a test in a namespace with the veth pair v0 (10.0.0.1) and v1, with a permanent neighbour
+/// entry.
 fn in_namespace(test: impl FnOnce(i32) + Send + 'static) {
     let inside = || {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("the test runs as root");
@@ -62,9 +63,10 @@ fn root_counts_what_leaves_and_nothing_else() {
         send("10.0.0.2:5201", 100, 3);
         send("10.0.0.2:5211", 100, 5);
         send("[fd00::2]:9", 50, 2);
-        // Behind an SRv6 header the inner packet is what counts, with the outer header's length.
+        // With SRv6, the inner packet determines the application, and the length includes the outer
+        // header.
         send("10.9.1.1:9", 10, 4);
-        // Reduced, a single segment needs no SRH (RFC 8986 section 5.2).
+        // Reduced encapsulation of a single segment omits the SRH (RFC 8986 section 5.2).
         send("10.8.1.1:9", 10, 1);
 
         let v4 = 14 + 20 + 8 + 100;
@@ -75,7 +77,7 @@ fn root_counts_what_leaves_and_nothing_else() {
         let second = Count { packets: 5, bytes: 4 * srv6 + reduced };
         assert_eq!(meter.read().unwrap(), [(Color(7000), first), (Color(7001), second)]);
 
-        // One goes, the other keeps its count, a new one starts at zero.
+        // One application is removed, one keeps its count, a new one starts at zero.
         let applications = BTreeMap::from([
             (Color(7001), vec![flow("10.8.0.0/15", None)]),
             (Color(7002), vec![flow("10.0.0.0/8", None)]),

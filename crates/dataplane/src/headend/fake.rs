@@ -1,4 +1,4 @@
-//! A headend that only remembers: for tests of what stands above it.
+//! A headend that only records calls, for tests of higher layers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,7 +7,7 @@ use model::{Color, Policy};
 
 use crate::{Error, Headend, normalized};
 
-/// What a [`FakeHeadend`] was asked to do.
+/// A call to a [`FakeHeadend`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     /// [`Headend::install`]
@@ -25,28 +25,28 @@ struct State {
     failures: u32,
 }
 
-/// A headend in memory. Its clones share one memory, so that a test keeps one and hands
-/// another on.
+/// A headend in memory. Its clones share their state, so that a test can keep one and pass on
+/// another.
 #[derive(Debug, Clone, Default)]
 pub struct FakeHeadend(Arc<Mutex<State>>);
 
 impl FakeHeadend {
-    /// Nothing installed, nothing asked for.
+    /// Creates a headend without policies and calls.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Every call so far, failed ones included.
+    /// Returns all calls so far, including failed ones.
     pub fn calls(&self) -> Vec<Call> {
         self.state().calls.clone()
     }
 
-    /// What is installed, without this counting as a call.
+    /// Returns the installed policies, without recording a call.
     pub fn policies(&self) -> Vec<Policy> {
         self.state().policies.values().cloned().collect()
     }
 
-    /// Lets the next `count` calls fail and change nothing.
+    /// Makes the next `count` calls fail without any change.
     pub fn fail_next(&self, count: u32) {
         self.state().failures = count;
     }

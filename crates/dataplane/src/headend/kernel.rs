@@ -1,14 +1,14 @@
-//! The stock kernel's routes and rules as a headend.
+//! A headend made of the stock kernel's routes and rules.
 //!
 //! A policy's colour is the number of its routing table and the priority of its rules. For each
-//! flow, a rule sends its packets to the table, and the table's route to the flow's destination
-//! encapsulates them (H.Encaps.Red, RFC 8986 section 5.2). Routes are there before the rules that
-//! lead to them and go after them, and a list changes by replacing the route in one step, so that
-//! at every moment a packet takes the old way or the new one.
+//! flow, a rule directs its packets to the table, and the table's route to the flow's destination
+//! encapsulates them (H.Encaps.Red, RFC 8986 section 5.2). Routes are added before the rules that
+//! refer to them and removed after them, and a list is changed by replacing its route in one step,
+//! so that each packet takes either the old or the new path.
 //!
-//! A policy without lists has its rules too: they lead to the main table, so that the packets of a
-//! narrow application stay on the IGP's path where those of a wider one are steered. A closed policy's
-//! packets are dropped there instead.
+//! A policy without lists has rules too: they refer to the main table, so that packets of a narrow
+//! application stay on the IGP's path even if a wider application is steered. Packets of a closed
+//! policy are dropped instead (RFC 9256 section 8.2).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -22,11 +22,12 @@ use netlink::{
 
 use crate::{Error, Headend, normalized};
 
-/// The priority of the routes in a colour's table. It is not a default of the kernel's, so that a
-/// route that somebody else put there is not the one that is replaced.
+/// Metric of the routes in a colour's table. It differs from the kernel's default, so that a route
+/// added by another process is not replaced.
 const PRIORITY: u32 = PROTOCOL as u32;
 
-/// How often the rules are compared and mended before somebody else must be at work.
+/// Number of attempts to reconcile the rules before concurrent changes by another process are
+/// assumed.
 const ATTEMPTS: usize = 8;
 
 /// The headend of one namespace.
@@ -37,18 +38,19 @@ pub struct KernelSeg6 {
 }
 
 impl KernelSeg6 {
-    /// The headend of the calling thread's namespace. `inner_mtu` is the largest packet that
-    /// an application sends; the links have room for [`SegmentList::MAX`] segments on top of it.
+    /// Creates the headend of the calling thread's namespace. `inner_mtu` is the size of the
+    /// largest packet that an application sends; the links have room for [`SegmentList::MAX`]
+    /// additional segments.
     pub fn new(inner_mtu: u16) -> Result<Self, Error> {
         Ok(Self { handle: Handle::new()?, inner_mtu })
     }
 
-    /// The headend of `namespace`.
+    /// Creates the headend of `namespace`.
     pub fn within(namespace: &Namespace, inner_mtu: u16) -> Result<Self, Error> {
         Ok(Self { handle: Handle::within(namespace)?, inner_mtu })
     }
 
-    /// The routes by which the policy steers: one for each destination.
+    /// Returns the routes by which the policy steers, one for each destination.
     fn routes(&mut self, policy: &Policy) -> Result<Vec<Route>, Error> {
         let color = policy.color;
         if !policy.is_steered() {
@@ -76,11 +78,11 @@ impl KernelSeg6 {
             routes.push(Route {
                 table: color.0,
                 priority: PRIORITY,
-                // The kernel takes the encapsulation's bytes off a route's MTU
+                // The kernel subtracts the encapsulation's overhead from a route's MTU
                 // (lwtunnel_headroom), so the applications see the inner MTU.
                 mtu: Some(u32::from(self.inner_mtu) + u32::from(segments.overhead())),
-                // Reduced: 16 bytes less on every packet. The kernel takes the whole list's length
-                // off the MTU all the same.
+                // Reduced encapsulation saves 16 bytes per packet. The kernel nevertheless
+                // subtracts the length of the whole list from the MTU.
                 encap: Some(Encap::Seg6 { mode: Mode::EncapRed, segments: segments.clone() }),
                 ..Route::new(destination, vec![NextHop { via: None, interface }])
             });
@@ -88,20 +90,20 @@ impl KernelSeg6 {
         Ok(routes)
     }
 
-    /// The colour's rules that are there.
+    /// Returns the installed rules of the colour.
     fn rules(&mut self, color: Color) -> Result<Vec<Rule>, Error> {
         let mut rules = self.handle.rules(PROTOCOL)?;
         rules.retain(|rule| rule.priority == color.0 && is_own_table(rule));
         Ok(rules)
     }
 
-    /// Makes `wanted`, which lead to `table`, the colour's only rules: first adds what is missing, then deletes what is
-    /// too much.
+    /// Makes `wanted`, which refer to `table`, the only rules of the colour: first adds missing
+    /// rules, then deletes surplus ones.
     ///
-    /// Deleting a rule, the kernel takes the first one that fits, and to it a rule for
-    /// 10.0.0.0/8 fits one for TCP to 10.0.0.0/8. That does no harm, since all of them lead to
-    /// the same table and the wider rule is still there; the next round adds the narrower one
-    /// again, behind the wider, which is then the first that fits.
+    /// On deletion, the kernel removes the first rule that matches the request, and a request for
+    /// 10.0.0.0/8 also matches a rule for TCP to 10.0.0.0/8. That is harmless, since all of these
+    /// rules refer to the same table and the wider rule still exists. The next round adds the
+    /// narrower rule again, now after the wider one, which is then the first match.
     fn reconcile(&mut self, color: Color, wanted: &[Flow], table: u32) -> Result<(), Error> {
         for _ in 0..ATTEMPTS + wanted.len() {
             let found = self.rules(color)?;
@@ -137,7 +139,7 @@ impl KernelSeg6 {
     }
 }
 
-/// Whether a rule leads where a colour's rules do.
+/// Returns true if a rule refers to one of the tables that a colour's rules use.
 fn is_own_table(rule: &Rule) -> bool {
     rule.table == rule.priority || rule.table == MAIN_TABLE
 }
@@ -154,7 +156,7 @@ fn own(color: Color) -> Result<Color, Error> {
     }
 }
 
-/// Refuses what the kernel would take but no packet would survive.
+/// Rejects policies that the kernel would accept but that would lose every packet.
 fn check(policy: &Policy) -> Result<(), Error> {
     let color = own(policy.color)?;
     for flow in &policy.flows {
@@ -162,7 +164,7 @@ fn check(policy: &Policy) -> Result<(), Error> {
         if segments.0.len() > SegmentList::MAX {
             return Err(Error::TooManySegments { color, segments: segments.clone() });
         }
-        // The outer packet is no TCP, UDP or ICMP: its next header is the SRH.
+        // The outer packet is not TCP, UDP or ICMP: its next header is the SRH.
         if flow.protocol.is_some() {
             continue;
         }
@@ -184,8 +186,8 @@ impl Headend for KernelSeg6 {
             steers => steers,
         };
         let found = self.handle.routes(Some(color.0), Some(PROTOCOL))?;
-        // A closed policy that can't be steered drops its packets all the same. What is behind the
-        // lists is there before they are.
+        // A closed policy that cannot be steered still drops its packets. Its fallback routes are
+        // added before the lists.
         let closed = policy.flows.iter().filter(|_| policy.closed).map(|flow| flow.dst);
         let closed: BTreeSet<IpNet> = closed.collect();
         let mut wanted: Vec<Route> = closed.into_iter().map(|dst| last(color, dst)).collect();
@@ -264,8 +266,8 @@ impl Headend for KernelSeg6 {
     }
 }
 
-/// What a closed policy's packets meet where they meet no list: before it has one, and while a link
-/// that is down has taken its routes along.
+/// Returns the fallback route of a closed policy, which drops packets that match no list: before
+/// the policy has one, and while a link is down, which removes its routes.
 fn last(color: Color, destination: IpNet) -> Route {
     Route {
         kind: RouteKind::Unreachable,
@@ -275,7 +277,7 @@ fn last(color: Color, destination: IpNet) -> Route {
     }
 }
 
-/// The list that every flow's route has; None while a change is half-way.
+/// Returns the list that the routes of all flows share; None during a change.
 fn agreed(flows: &[&Flow], by_destination: &BTreeMap<IpNet, SegmentList>) -> Option<SegmentList> {
     let first = by_destination.get(&flows.first()?.dst)?;
     let all = flows.iter().all(|flow| by_destination.get(&flow.dst) == Some(first));

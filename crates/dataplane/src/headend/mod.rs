@@ -1,7 +1,7 @@
-//! How a headend steers an application's packets onto a segment list.
+//! Steering of an application's packets onto a segment list at a headend.
 //!
-//! [`KernelSeg6`] does it with the routes and policy rules of the stock kernel; [`FakeHeadend`]
-//! only remembers.
+//! [`KernelSeg6`] uses the routes and policy rules of the stock kernel; [`FakeHeadend`] only
+//! records calls.
 
 mod fake;
 mod kernel;
@@ -15,18 +15,17 @@ pub use fake::{Call, FakeHeadend};
 pub use kernel::KernelSeg6;
 pub use normal::normalized;
 
-/// What steers packets at a headend.
+/// A headend, which steers packets.
 pub trait Headend: Send {
-    /// Steers the policy's packets onto its lists, or, without lists, keeps them on the IGP's path
-    /// whatever policies of higher colours say. Whatever its colour steered before ends. Packets
-    /// on their way are not lost; what is in place already stays untouched.
+    /// Steers the policy's packets onto its lists. Without lists, the packets stay on the IGP's
+    /// path, regardless of policies with higher colours. Replaces the previous policy of this
+    /// colour. No packet in flight is lost, and routes that are unchanged are not touched.
     fn install(&mut self, policy: &Policy) -> Result<(), Error>;
 
-    /// Leaves the packets of the colour's policy to the IGP again. No policy of that colour is no
-    /// error.
+    /// Returns the packets of the colour's policy to the IGP. A missing policy is not an error.
     fn remove(&mut self, color: Color) -> Result<(), Error>;
 
-    /// The policies in place, by colour, each as [`normalized`] gives it. A policy that was
-    /// interrupted half-way shows what is there of it, and differs from what was asked for.
+    /// Returns the installed policies, by colour, in the form of [`normalized`]. If an installation
+    /// was interrupted, the result contains its installed part and differs from the request.
     fn installed(&mut self) -> Result<Vec<Policy>, Error>;
 }

@@ -1,11 +1,11 @@
-//! One form for policies that mean the same.
+//! Normal form of equivalent policies.
 
 use ipnet::IpNet;
 use model::{Flow, Policy, SegmentList};
 
-/// The form in which [`crate::Headend::installed`] gives a policy back: prefixes without host
-/// bits, flows without doubles and in a fixed order, no list for a family without a flow, no
-/// source that is every source.
+/// Returns the form in which [`crate::Headend::installed`] returns a policy: prefixes without host
+/// bits, flows sorted and without duplicates, no list for a family without flows, no source prefix
+/// that matches every source.
 pub fn normalized(policy: &Policy) -> Policy {
     let mut flows: Vec<Flow> = policy
         .flows
@@ -27,7 +27,7 @@ pub fn normalized(policy: &Policy) -> Policy {
     Policy { color: policy.color, flows, ipv4, ipv6, closed }
 }
 
-/// A flow as something that can be ordered: IPv4 first, then by destination.
+/// Sort key of a flow: IPv4 first, then by destination.
 type Order = (IpNet, Option<IpNet>, Option<u8>, [Option<(u16, u16)>; 2], Option<u8>);
 
 fn order(flow: &Flow) -> Order {

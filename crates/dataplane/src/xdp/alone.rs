@@ -1,4 +1,4 @@
-//! What the kernel alone cannot do of a file.
+//! Entries of a file that the kernel cannot handle without XDP.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -14,15 +14,15 @@ use super::{
 };
 use crate::Error;
 
-/// How many a message names.
+/// Maximum number of entries listed in a message.
 const MOST: usize = 20;
 
-/// An entry that only XDP does, and why.
+/// An entry that only XDP supports, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotInKernel {
-    /// What the entry is called: `sid fd00:1::d4`.
+    /// Name of the entry: `sid fd00:1::d4`.
     pub entry: String,
-    /// Why, and what to do.
+    /// The reason, and the remedy.
     pub why: String,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for NotInKernel {
     }
 }
 
-/// Refuses what the kernel has no counterpart for.
+/// Rejects entries for which the kernel has no counterpart.
 pub(super) fn check(
     forwarding: &Forwarding,
     kernel: &Kernel,
@@ -46,7 +46,7 @@ pub(super) fn check(
     refuse(checking.found)
 }
 
-/// The error of these, if there are any.
+/// Returns the error for these entries, if there are any.
 pub(super) fn refuse(mut found: Vec<NotInKernel>) -> Result<(), Error> {
     if found.is_empty() {
         return Ok(());
@@ -69,7 +69,7 @@ impl Checking<'_> {
         self.found.push(NotInKernel { entry, why: why.into() });
     }
 
-    /// The kernel has one outer source address for everything.
+    /// The kernel has a single outer source address.
     fn source(&mut self) {
         let ours = self.forwarding.source;
         let encapsulates = self.forwarding.policies.values().any(|policy| !policy.in_kernel);
@@ -82,7 +82,7 @@ impl Checking<'_> {
         }
     }
 
-    /// The tenants whose packets a rule can lead to their policies.
+    /// Returns the tenants for which a rule can direct packets to their policies.
     fn interfaces(&mut self) -> HashSet<TenantId> {
         let forwarding = self.forwarding;
         let links: Map<u32, &Link> =
@@ -125,7 +125,7 @@ impl Checking<'_> {
             };
             let master = link.master.and_then(|index| links.get(&index));
             match master.map(|master| master.vrf_table) {
-                // Its packets are the VRF's, as those of a tenant without routes may be.
+                // Its packets are routed by the VRF, which is possible for a tenant without routes.
                 Some(Some(_)) if !with_routes.contains(&tenant) => {}
                 Some(in_vrf) => {
                     let what = if in_vrf.is_some() { "VRF" } else { "bridge" };
@@ -210,7 +210,7 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<&'static s
     }
 }
 
-/// What a kernel has refused, in the words of the file.
+/// Returns an error if the kernel has rejected routes, in the terms of the file.
 pub(super) fn refused(
     sids: impl Iterator<Item = Ipv6Net>,
     prefixes: impl Iterator<Item = (TenantId, IpNet)>,

@@ -26,7 +26,7 @@ fn links() -> Vec<Link> {
 const HEAD: &str =
     "source: fd00:0:1::1\nlocators: [\"fd00:0:1::/48\"]\nports: {eth0: {}, eth1: {}}\n";
 
-/// What the kernel is to have for a file, or what it cannot do.
+/// Returns the kernel's routes and rules for a file, or the entries that it cannot handle.
 fn alone(rest: &str, kernel: &Kernel) -> Result<SlowPath, Vec<String>> {
     let text = format!("{HEAD}{rest}");
     let file = model::dataplane::parse("the file", &text);
@@ -67,7 +67,7 @@ fn what_has_a_counterpart_is_taken() {
          red: {vrf: red, attachments: [{port: eth1, vlan: 20}]}\n",
         &kernel(),
     );
-    // Each with an unreachable route behind it, and the locator closed to tenants.
+    // Each has an unreachable fallback route, and the locator is closed to tenants.
     let path = path.unwrap();
     assert_eq!(path.routes().filter(|route| route.encap.is_some()).count(), 6);
     assert_eq!(path.routes().filter(|route| route.encap.is_none()).count(), 7);
@@ -109,7 +109,7 @@ fn no_rule_leads_out_of_a_vrf_or_a_bridge() {
     let routes = ", routes: {10.0.0.0/8: [\"fd00:2::1\"]}";
     refused(&tenant(20, routes), &kernel(), &["tenant blue: eth1.20 is in a VRF"]);
     refused(&tenant(30, routes), &kernel(), &["tenant blue: eth1.30 is in a bridge"]);
-    // Behind a bridge nothing keeps it from SIDs; a VRF does.
+    // In a bridge, tenants would not be kept from SIDs; in a VRF they are.
     refused(&tenant(30, ""), &kernel(), &["tenant blue: eth1.30 is in a bridge"]);
     alone(&tenant(20, ""), &kernel()).unwrap();
 }
@@ -130,7 +130,7 @@ fn what_somebody_else_has_is_his() {
                    policy: {segments: [\"fd00:2::1\"], form: whole}}\n";
     refused(binding, &source("fd00:5::5"), &["source fd00:0:1::1: the kernel's is fd00:5::5"]);
     alone(binding, &source("fd00:0:1::1")).unwrap();
-    // Nothing is encapsulated.
+    // Nothing is encapsulated here.
     alone(sids, &source("fd00:5::5")).unwrap();
 }
 

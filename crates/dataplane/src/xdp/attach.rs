@@ -1,4 +1,4 @@
-//! The program on the ports: where it runs, coming and going.
+//! Attachment of the program to ports: its XDP mode, additions and removals.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,13 +12,13 @@ use super::{Forwarding, Port, Xdp};
 use crate::Error;
 
 impl Xdp {
-    /// Puts the program on the ports that the tables name now, where `file` wants it. `before`: what
-    /// they said until now. On an error no port has changed.
+    /// Attaches the program to the ports in the tables, in the modes that `file` requests.
+    /// `before`: the previous state. On an error, no port has changed.
     pub(super) fn attach_to(&mut self, before: &Forwarding, file: &File) -> Result<(), Error> {
         let ports = self.tables.now().ports.clone();
         let is_new = |port: &&u32| !self.attached.contains_key(port);
-        // An interface that was made anew has its predecessor's name, and pin: that is not to go
-        // with the predecessor.
+        // A re-created interface has the name, and therefore the pin, of its predecessor. The pin
+        // must not be removed with the predecessor.
         let new = ports.keys().filter(is_new);
         let names: HashSet<&str> = new.map(|index| ports[index].name.as_str()).collect();
         self.attached.retain(|index, _| {
@@ -28,20 +28,20 @@ impl Xdp {
         self.attach_ports(&ports, file)
     }
 
-    /// Puts the program on new ports, and on those where it is to run elsewhere once more. On an
-    /// error none of them has changed.
+    /// Attaches the program to new ports, and reattaches it to ports that change their mode. On an
+    /// error, none of them has changed.
     fn attach_ports(&mut self, ports: &BTreeMap<u32, Port>, file: &File) -> Result<(), Error> {
         let is_now = self.modes_now()?;
-        // What an earlier daemon left at work.
+        // Attachments of an earlier daemon.
         let mut left = self.pins.attached()?;
         left.retain(|index, _| ports.contains_key(index) && !self.attached.contains_key(index));
         for (index, attached) in &mut left {
-            // Before a new interface takes the name that this one had then.
+            // Moved before a new interface takes over the previous name of this one.
             attached.move_pin(&self.pins.port(&ports[index].name))?;
         }
         let mut done = Vec::new();
         if let Err(error) = self.attach_new(ports, file, &left, &is_now, &mut done) {
-            // The first error is the one to report; how it was a moment ago it can be again.
+            // The first error is reported. The previous attachment worked before.
             for (index, before) in done {
                 let _ = self.detach(index);
                 if let Some(before) = before {
@@ -50,7 +50,7 @@ impl Xdp {
             }
             return Err(error);
         }
-        // Last, since it cannot be undone: it ends what the earlier daemon's program forwarded.
+        // Done last, since it cannot be undone: it ends forwarding by the earlier daemon's program.
         for (index, attached) in left {
             let name = &ports[&index].name;
             let before = is_now.get(&index).copied().unwrap_or_default();
@@ -59,8 +59,8 @@ impl Xdp {
         Ok(())
     }
 
-    /// What may fail of [`Xdp::attach_ports`]. `done`: which ports have changed, and where their
-    /// program was before.
+    /// Performs the part of [`Xdp::attach_ports`] that may fail. `done`: the ports that have
+    /// changed, and their previous XDP mode.
     fn attach_new(
         &mut self,
         ports: &BTreeMap<u32, Port>,
@@ -86,8 +86,8 @@ impl Xdp {
         Ok(())
     }
 
-    /// Puts the program in place of the one that an earlier daemon left on a port. Where it cannot
-    /// run where it is wanted, it stays where that one ran.
+    /// Replaces the program that an earlier daemon left on a port. If it cannot run in the
+    /// requested mode, it keeps that of the earlier one.
     fn take_over(
         &mut self,
         index: u32,
@@ -109,11 +109,12 @@ impl Xdp {
         Ok(())
     }
 
-    /// Leaves the ports that the tables do not name any more, this daemon's and earlier ones'.
+    /// Detaches from the ports that are not in the tables any more, including those of earlier
+    /// daemons.
     pub(super) fn leave_others(&mut self) -> Result<(), Error> {
         let ports = self.tables.now().ports.clone();
         for (index, attached) in &mut self.attached {
-            // A file may call a port by its new name.
+            // A file may refer to a port by its new name.
             if let Some(port) = ports.get(index) {
                 attached.move_pin(&self.pins.port(&port.name))?;
             }
@@ -125,7 +126,7 @@ impl Xdp {
         self.pins.sweep(ports.values().map(|port| port.name.as_str()))
     }
 
-    /// Where each interface's program runs, as the kernel says.
+    /// Returns the actual XDP modes of all interfaces, as reported by the kernel.
     pub(super) fn modes_now(&mut self) -> Result<BTreeMap<u32, Mode>, Error> {
         let mode = |link: &Link| {
             let xdp = link.xdp.first()?;
@@ -135,11 +136,11 @@ impl Xdp {
         Ok(self.handle.links()?.iter().filter_map(mode).collect())
     }
 
-    /// Puts the program on a port that has none.
+    /// Attaches the program to a port that has none.
     fn attach(&mut self, index: u32, name: &str, mode: Mode) -> Result<(), Error> {
         let pin = self.pins.port(name);
         if pin.exists() {
-            // Of an interface that is gone.
+            // The pin of a deleted interface.
             remove(&pin)?;
         }
         let made = Attached::new(self.tables.program().program(), index, mode);
@@ -157,11 +158,13 @@ impl Xdp {
     }
 }
 
-/// Whether a program is to run elsewhere than where it does. `was_wanted`: by the file before.
+/// Returns true if a program must move to another mode. `was_wanted`: the mode that the previous
+/// file requested.
 fn is_elsewhere(wanted: Mode, is_now: Mode, was_wanted: Option<Mode>) -> bool {
     match (wanted, is_now) {
         (Mode::Native, Mode::Generic) | (Mode::Generic, Mode::Native) => true,
-        // Left to itself, it is where it is because the driver cannot; or because it was told to.
+        // In automatic mode, it is generic because the driver lacks native XDP, or because that was
+        // requested before.
         (Mode::Auto, Mode::Generic) => was_wanted == Some(Mode::Generic),
         _ => false,
     }

@@ -1,25 +1,26 @@
-//! Which counters are whose.
+//! Allocation of counters.
 
 use bpf::Srv6;
 
-/// The counters that SIDs and policies are given.
+/// The counters for SIDs and policies.
 #[derive(Debug)]
 pub(super) struct Counters {
     fresh: u32,
     end: u32,
     free: Vec<u32>,
-    /// Free, but a packet that found their entries earlier may still count there.
+    /// Free counters that a packet may still increment, since it found their entries before they
+    /// were removed.
     retired: Vec<u32>,
 }
 
 impl Counters {
-    /// Those from `first` up to `end`.
+    /// Manages the counters from `first` up to `end`.
     pub(super) fn new(first: u32, end: u32) -> Self {
         Self { fresh: first, end, free: Vec::new(), retired: Vec::new() }
     }
 
-    /// A counter that stands at zero. There are as many as SIDs and policies have room, so that
-    /// whoever is to have one finds one.
+    /// Allocates a counter and resets it. There are as many counters as there can be SIDs and
+    /// policies, so that the allocation always succeeds.
     pub(super) fn take(&mut self, srv6: &Srv6) -> u32 {
         if self.free.is_empty() && self.fresh < self.end {
             self.fresh += 1;

@@ -1,4 +1,4 @@
-//! What an `apply` would change.
+//! The changes that an `apply` would make.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,44 +9,44 @@ use serde::Serialize;
 use super::text::{Names, lists, same_policy, short};
 use super::{Attachment, Endpoint, Forwarding, PolicyId, TenantId};
 
-/// The changes that lead from one forwarding state to another.
+/// The changes from one forwarding state to another.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Difference {
-    /// The first of the changes: of ports, attachments, policies, routes, SIDs; each kind in its own
-    /// order.
+    /// The first changes, in the order ports, attachments, policies, routes, SIDs, and sorted
+    /// within each kind.
     pub changes: Vec<Change>,
-    /// How many there are: added, changed, removed.
+    /// Number of changes of each kind: added, changed, removed.
     counts: BTreeMap<Kind, [usize; 3]>,
 }
 
-/// One change. As text it is a line of `kaido dataplane plan`.
+/// A change. Its text is a line of `kaido dataplane plan`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What changes.
+    /// Kind of the changed entry.
     pub of: Kind,
-    /// Which one.
+    /// Name of the entry.
     pub name: String,
-    /// What it is; none if it is new.
+    /// Old value; none if the entry is new.
     pub old: Option<String>,
-    /// What it becomes; none if it goes.
+    /// New value; none if the entry is removed.
     pub new: Option<String>,
 }
 
-/// What a change is about.
+/// Kind of a changed entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// What forwards.
+    /// The data plane itself.
     Dataplane,
     /// The outer source address.
     Source,
-    /// A prefix that packets may come from.
+    /// A permitted source prefix.
     From,
     /// An interface of the data plane.
     Port,
     /// Tagged frames of a port.
     Attachment,
-    /// A policy with a name.
+    /// A named policy.
     Policy,
     /// A tenant's prefix.
     Route,
@@ -89,8 +89,8 @@ impl fmt::Display for Change {
 }
 
 impl Difference {
-    /// What changes from `old` to `new`: all of it counted, and the first `most` of it listed.
-    /// `tenant` says how a tenant is called.
+    /// Compares `old` and `new`. Counts all changes and lists the first `most`. `tenant` returns
+    /// the name of a tenant.
     pub fn between(
         old: &Forwarding,
         new: &Forwarding,
@@ -163,7 +163,7 @@ impl Difference {
         found.add(Kind::Route, names, most, routes, |key| after.route(key), |of, id| of.policy(id));
 
         let same = |a: &Endpoint, b: &Endpoint| {
-            // A named policy has a line of its own, though the behaviour has its segments too.
+            // A named policy has a line of its own, even though the behavior contains its segments.
             (a == b || before.endpoint(a) == after.endpoint(b))
                 && a.policy.as_ref().is_none_or(|id| same_policy(old, new, id))
         };
@@ -176,7 +176,7 @@ impl Difference {
         found
     }
 
-    /// The same, where something else forwards as well. It is listed first.
+    /// Adds a change of the data plane itself, which is listed first.
     pub fn handed_over(mut self, old: &str, new: &str) -> Self {
         self.counts.insert(Kind::Dataplane, [0, 1, 0]);
         let (old, new) = (Some(old.into()), Some(new.into()));
@@ -201,7 +201,7 @@ impl Difference {
             };
             self.counts.entry(of).or_default()[which] += 1;
         }
-        // Of a million changes only those that are listed are put in order and into words.
+        // With a million changes, only those that are listed are sorted and formatted.
         let room = most.saturating_sub(self.changes.len());
         if room < found.len() {
             found.select_nth_unstable_by_key(room, |(key, ..)| *key);
@@ -217,17 +217,17 @@ impl Difference {
         self.changes.extend(changes);
     }
 
-    /// Whether nothing changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// How many changes there are beside those that are listed.
+    /// Returns the number of changes that are not listed.
     pub fn more(&self) -> usize {
         self.counts.values().flatten().sum::<usize>() - self.changes.len()
     }
 
-    /// How much changes: `3 routes added, 1 changed; 2 sids removed`.
+    /// Returns the number of changes: `3 routes added, 1 changed; 2 sids removed`.
     pub fn summary(&self) -> String {
         let kinds = self.counts.iter().map(|(kind, counts)| {
             let words = ["added", "changed", "removed"].iter().zip(counts);
@@ -256,10 +256,10 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What is in one, the other, or both and not the same, by key.
+/// Entries that are in only one state, or differ, by key.
 type Found<K, V> = Vec<(K, Option<V>, Option<V>)>;
 
-/// `get_old` and `get_new` look a key up: maps of a million entries are not made anew.
+/// `get_old` and `get_new` look up a key, so that maps of a million entries are not copied.
 fn compare<K: Copy, V: Copy>(
     (old, get_old): (impl IntoIterator<Item = (K, V)>, impl Fn(K) -> Option<V>),
     (new, get_new): (impl IntoIterator<Item = (K, V)>, impl Fn(K) -> Option<V>),

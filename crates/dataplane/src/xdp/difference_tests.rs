@@ -17,7 +17,7 @@ fn forwarding(text: &str, tenants: &mut Tenants) -> Forwarding {
     resolve(&file, &Links::new(links.into(), true), tenants).unwrap()
 }
 
-/// What the replacements change in the example.
+/// Returns the changes that replacements in the example cause.
 fn change(replacements: &[(&str, &str)]) -> Difference {
     let mut tenants = Tenants::default();
     let old = forwarding(EXAMPLE, &mut tenants);

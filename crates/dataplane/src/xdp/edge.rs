@@ -1,9 +1,9 @@
-//! The edge of the SR domain (RFC 8754 section 5.1, RFC 8986 section 9): which packets reach no SID of
-//! this node.
+//! The edge of the SR domain (RFC 8754 section 5.1, RFC 8986 section 9), across which packets
+//! cannot reach the SIDs of this node.
 //!
-//! The program drops them on its ports, and counts them. What it does not look at, such as frames with a
-//! tag, the kernel would bring to its own entries: rules drop it there, and all of it where the kernel
-//! forwards alone.
+//! The program drops such packets on its ports and counts them. Packets that it does not inspect,
+//! such as tagged frames, are passed to the kernel, where rules drop them. If the kernel forwards
+//! without XDP, the rules drop all of them.
 
 use std::collections::BTreeSet;
 
@@ -15,27 +15,28 @@ use super::slow_path::PRIORITY;
 use super::{Forwarding, Kernel, Owner, Port};
 use crate::Error;
 
-/// Packets to SIDs from edge ports: in front of tenants' rules.
+/// Priority of the rules for packets to SIDs from edge ports, before those of tenants.
 const FROM_EDGES: u32 = PRIORITY - 1;
-/// Packets from edge ports with a source of the domain's, which other nodes would trust.
+/// Priority of the rules for packets from edge ports with a source inside the domain, which other
+/// nodes would trust.
 const SPOOFED: u32 = PRIORITY + 2;
-/// Packets to SIDs from the domain, and this node's own, go on as ever;
+/// Priority of the rules that accept packets to SIDs from the domain, and locally generated ones.
 const FROM_DOMAIN: u32 = PRIORITY + 3;
-/// all others are dropped.
+/// Priority of the rules that drop all other packets to SIDs.
 const FROM_ELSEWHERE: u32 = PRIORITY + 4;
 
-/// Interfaces above each other: the kernel allows eight levels.
+/// Maximum depth of stacked interfaces: the kernel allows eight levels.
 const LEVELS: usize = 8;
 
-/// Where this node's SIDs are: its locators, and the SIDs outside of them. `few`: whether those are few
-/// enough to be there at all.
+/// Returns the prefixes of this node's SIDs: its locators, and the SIDs outside of them. `few`:
+/// true if the SIDs are few enough to be in the kernel.
 pub(super) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&Ipv6Net> {
     let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
     let outside = forwarding.sids.keys().filter(|sid| few && !within(sid));
     forwarding.locators.iter().chain(outside).collect()
 }
 
-/// The rules that keep packets from SIDs.
+/// Returns the rules that keep packets from reaching SIDs.
 pub(super) fn rules(forwarding: &Forwarding, links: &[Link], few: bool) -> BTreeSet<InterfaceRule> {
     let rule = |priority| InterfaceRule {
         priority,
@@ -52,7 +53,7 @@ pub(super) fn rules(forwarding: &Forwarding, links: &[Link], few: bool) -> BTree
             let to = Some(IpNet::V6(*net));
             rules.insert(InterfaceRule { interface: interface(), to, ..rule(FROM_EDGES) });
         }
-        // Outer packets of tenants are looked up as if they came in there.
+        // The outer packets of tenants are looked up as if received on this interface.
         if !is_tenants(forwarding, edge.index) {
             let spoofed = |from| InterfaceRule { interface: interface(), from, ..rule(SPOOFED) };
             rules.extend(sources().map(spoofed));
@@ -71,7 +72,7 @@ pub(super) fn rules(forwarding: &Forwarding, links: &[Link], few: bool) -> BTree
     rules
 }
 
-/// Whether an interface is a port at the edge, or above one.
+/// Returns true if an interface is a port at the edge, or stacked on one.
 fn edge(forwarding: &Forwarding, links: &[Link], link: &Link) -> bool {
     let below = |link: &Link| {
         let parent = link.vlan.and_then(|vlan| vlan.parent)?;
@@ -82,7 +83,7 @@ fn edge(forwarding: &Forwarding, links: &[Link], link: &Link) -> bool {
     ports.any(|port| port.edge)
 }
 
-/// Whether frames of the interface are a tenant's.
+/// Returns true if frames of the interface belong to a tenant.
 fn is_tenants(forwarding: &Forwarding, interface: u32) -> bool {
     let of = forwarding.ports.get(&interface).map(|port| &port.owner);
     let upper = forwarding.uppers.get(&interface);
@@ -92,8 +93,8 @@ fn is_tenants(forwarding: &Forwarding, interface: u32) -> bool {
     tagged || of.is_some_and(|owner| *owner != Owner::Nobody)
 }
 
-/// Refuses tenants in a VRF whose table has no default route: what it has no route for is looked up in
-/// the main table next, where all SIDs are.
+/// Rejects tenants in a VRF without a default route: for unknown destinations, the lookup continues
+/// in the main table, which has all SIDs.
 pub fn check_tables(file: &File, kernel: &Kernel) -> Result<(), Error> {
     for (name, tenant) in file.tenants.iter().filter(|(_, tenant)| !tenant.falls_through) {
         let vrf = kernel.links.iter().find(|link| match &tenant.table {
@@ -109,7 +110,7 @@ pub fn check_tables(file: &File, kernel: &Kernel) -> Result<(), Error> {
     Ok(())
 }
 
-/// The table of a VRF whose packets go on to the main table. SIDs are IPv6.
+/// Returns the table of a VRF if lookups in it continue in the main table. SIDs are IPv6.
 fn falls_through(kernel: &Kernel, vrf: &Link) -> Option<u32> {
     let table = vrf.vrf_table?;
     let everything = IpNet::V6(Ipv6Net::default());
@@ -117,7 +118,7 @@ fn falls_through(kernel: &Kernel, vrf: &Link) -> Option<u32> {
     (!kernel.routes.iter().any(ends)).then_some(table)
 }
 
-/// Where the SR domain is open in this state of things.
+/// Returns warnings about parts of the SR domain that are open in this state.
 pub fn warnings(forwarding: &Forwarding, kernel: &Kernel) -> Vec<String> {
     let mut found = Vec::new();
     let is_edge =

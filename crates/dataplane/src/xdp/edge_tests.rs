@@ -1,4 +1,4 @@
-//! Which rules close which ports, and what is warned of.
+//! Rules that close ports, and warnings.
 
 use netlink::{Mac, RouteKind, Vlan};
 
@@ -10,7 +10,7 @@ fn link(index: u32, name: &str) -> Link {
     Link { index, name: name.into(), mac, up: true, ..Link::default() }
 }
 
-/// Two ports, a VLAN above the second, a VRF with the third in it.
+/// Two ports, a VLAN on the second one, and a VRF that contains the third one.
 fn links() -> Vec<Link> {
     let vlan = Some(Vlan { id: 10, protocol: 0x8100, parent: Some(2) });
     vec![
@@ -34,7 +34,7 @@ fn state(text: &str) -> Forwarding {
     resolve(&file(text), &Links::new(links(), true), &mut Tenants::default()).unwrap()
 }
 
-/// As `ip -6 rule` writes them.
+/// Returns the rules in the notation of `ip -6 rule`.
 fn written(text: &str) -> Vec<String> {
     let rules = rules(&state(text), &links(), true);
     let line = |rule: &InterfaceRule| {
@@ -85,7 +85,7 @@ fn at_an_edge_the_domains_sources_are_spoofed() {
         spoofed("ports: {core: {}, out: {sids: false}}"),
         ["6002: from fd00:1::/32 iif out blackhole", "6002: from fd00:1::/32 iif out.10 blackhole"]
     );
-    // What this node encapsulates of a tenant's is looked up as if it had come in there.
+    // The outer packets of a tenant are looked up as if received on this interface.
     let tenant = "ports: {core: {}, out: {sids: false}}\nsource: fd00:1::9\n\
          tenants: {t: {attachments: [{port: out, vlan: 10}], routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
     assert_eq!(spoofed(tenant), [""; 0]);
@@ -135,7 +135,7 @@ fn a_tenants_vrf_without_a_default_route_is_refused() {
     check_tables(&tenant(", falls_through: true"), &kernel).unwrap();
     let everything = IpNet::V6(Ipv6Net::default());
     let end = Route { table: 100, kind: RouteKind::Unreachable, ..Route::new(everything, vec![]) };
-    // That of another table ends nothing here.
+    // A default route of another table does not end lookups in this one.
     kernel.routes = vec![Route { table: 101, ..end.clone() }];
     assert!(check_tables(&tenant(""), &kernel).is_err());
     kernel.routes = vec![end];

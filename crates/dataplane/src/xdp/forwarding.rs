@@ -1,4 +1,5 @@
-//! What a data plane is to forward, with every name resolved: ports by index, tenants by number.
+//! The forwarding state of a data plane, with all names resolved: ports by index, tenants by
+//! number.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,39 +12,40 @@ use netlink::{Behavior, Flavors, Mac};
 
 use super::Form;
 
-/// A map of up to millions of entries, which the operator's file names: nobody who could flood it
-/// chooses its keys, so that a fast hash does (SipHash took a tenth of an `apply`).
+/// A map with up to millions of entries. Its keys come from the operator's file, not from an
+/// attacker, so that a fast hash is sufficient (SipHash took a tenth of the time of an `apply`).
 pub type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// A tenant's number; 0 is nobody's.
+/// Number of a tenant; 0 for none.
 pub type TenantId = u32;
 
-/// Everything that the program is to do. Two of these differ by what an `apply` changes.
+/// The complete state of the program. An `apply` changes one state to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forwarding {
-    /// The outer source address of every packet that the headend encapsulates.
+    /// Outer source address of all packets that the headend encapsulates.
     pub source: Ipv6Addr,
-    /// Where this node's SIDs are, as its file says.
+    /// Prefixes of this node's SIDs, as given in its file.
     pub locators: Vec<Ipv6Net>,
-    /// The prefixes that packets of tenants may come from, and with number 0 those that packets to SIDs
-    /// may come from. Of whom there is none here, all sources are good.
+    /// Permitted source prefixes of tenants' packets and, for number 0, of packets to SIDs. A
+    /// number without prefixes permits all sources.
     pub sources: BTreeSet<(TenantId, IpNet)>,
-    /// The interfaces that the program is attached to and sends by, by index.
+    /// The interfaces that the program is attached to and sends on, by index.
     pub ports: BTreeMap<u32, Port>,
-    /// Interfaces above ports, by index: what is routed to them leaves by the port, tagged.
+    /// Interfaces stacked on ports, by index: packets routed to them leave by the port, tagged.
     pub uppers: BTreeMap<u32, Upper>,
-    /// To whom tagged frames belong.
+    /// Owners of tagged frames.
     pub attachments: BTreeMap<Attachment, Owner>,
-    /// Endpoint behaviours, by SID.
+    /// Endpoint behaviors, by SID.
     pub sids: Map<Ipv6Net, Endpoint>,
-    /// Where tenants' destinations are steered.
+    /// Policies of tenants' destinations.
     pub prefixes: Map<(TenantId, IpNet), PolicyId>,
-    /// The policies that prefixes name.
+    /// The policies that prefixes refer to.
     pub policies: Map<PolicyId, Policy>,
 }
 
 impl Forwarding {
-    /// The prefixes that packets of a tenant, or with 0 to SIDs, may come from; none for all.
+    /// Returns the permitted source prefixes of a tenant or, for 0, of packets to SIDs; none if all
+    /// sources are permitted.
     pub fn sources_of(&self, tenant: TenantId) -> impl Iterator<Item = IpNet> {
         self.sources.iter().filter(move |(of, _)| *of == tenant).map(|(_, net)| *net)
     }
@@ -68,30 +70,30 @@ impl Default for Forwarding {
 /// An interface of the data plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// Its name, for people.
+    /// Name of the interface, for messages.
     pub name: String,
-    /// Its address: frames for others are the kernel's.
+    /// MAC address. Frames to other addresses are left to the kernel.
     pub mac: Mac,
-    /// To whom frames without a tag belong.
+    /// Owner of untagged frames.
     pub owner: Owner,
-    /// The interface that packets for the port are sent into, in its place.
+    /// Interface that packets for the port are redirected to instead.
     pub exit: Option<u32>,
-    /// Whether packets that come in here reach no SID of this node: the port is a tenant's, by the
-    /// file or by its VRF, and not the SRv6 network's (RFC 8986 section 9).
+    /// True if packets received here cannot reach the SIDs of this node: the port belongs to a
+    /// tenant, by the file or by its VRF, and not to the SRv6 network (RFC 8986 section 9).
     pub closed: bool,
-    /// Whether the SR domain ends here: packets to SIDs are dropped.
+    /// True at the edge of the SR domain: packets to SIDs are dropped.
     pub edge: bool,
-    /// Whether the kernel drops segment routing headers without an HMAC here (`seg6_require_hmac`), as
-    /// the program then leaves them to it.
+    /// True if the kernel drops segment routing headers without an HMAC here (`seg6_require_hmac`).
+    /// The program then leaves them to the kernel.
     pub requires_hmac: bool,
 }
 
-/// An interface above a port, such as a VLAN's.
+/// An interface stacked on a port, such as a VLAN interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Upper {
-    /// The port's index.
+    /// Index of the port.
     pub port: u32,
-    /// The tags that frames get.
+    /// Tags that frames get.
     pub tags: Tags,
 }
 
@@ -100,20 +102,20 @@ pub struct Upper {
 pub struct Tags {
     /// The outer, or only, tag.
     pub outer: u16,
-    /// The inner tag of two.
+    /// The inner of two tags.
     pub inner: u16,
 }
 
 /// Frames of a port with certain tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attachment {
-    /// The port's index.
+    /// Index of the port.
     pub port: u32,
-    /// The tags that frames have.
+    /// Tags of the frames.
     pub tags: Tags,
 }
 
-/// To whom frames belong.
+/// Owner of frames.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Owner {
     /// The kernel.
@@ -121,98 +123,99 @@ pub enum Owner {
     Nobody,
     /// A tenant, whose prefixes steer IPv4 and IPv6 packets (H.Encaps).
     Tenant(TenantId),
-    /// A policy, which takes whole frames (H.Encaps.L2).
+    /// A policy, into which whole frames are steered (H.Encaps.L2).
     Frames(PolicyId),
 }
 
-/// What one SID does.
+/// An endpoint behavior with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The behaviour.
+    /// The behavior.
     pub behavior: Behavior,
-    /// Its flavours.
+    /// Its flavors.
     pub flavors: Flavors,
-    /// The tags that decapsulated packets leave with; none for those that the route says.
+    /// VLAN tags of decapsulated packets; if none, the route determines them.
     pub tags: Tags,
-    /// The VRF device whose table is looked up, where the behaviour names a table of a VRF.
+    /// The VRF device to look up in, if the behavior has the table of a VRF.
     pub vrf: Option<u32>,
-    /// The policy of End.B6.Encaps or End.AS, or that of End.AN.NF's answers.
+    /// The policy of End.B6.Encaps or End.AS, or the return policy of End.AN.NF.
     pub policy: Option<PolicyId>,
-    /// Whether the inner packet passes netfilter before the behaviour, which is End (End.AN.NF).
+    /// True if the inner packet passes netfilter before the behavior, which is End (End.AN.NF).
     pub netfilter: bool,
-    /// The proxy in front of a function behind an interface; the behaviour is End.
+    /// The proxy of a function behind an interface. The behavior is End.
     pub proxy: Option<Arc<Proxy>>,
-    /// How it is found out whether the function works.
+    /// Health check of the function.
     pub health: Option<Arc<Health>>,
-    /// Whether the kernel has this SID too: it then gets what the program does not do itself.
+    /// True if the kernel has this SID too. It then gets the packets that the program does not
+    /// handle.
     pub in_kernel: bool,
 }
 
 impl Endpoint {
-    /// Whether it sends to a service function: the kernel has nothing like it.
+    /// Returns true for a service function, for which the kernel has no counterpart.
     pub fn is_function(&self) -> bool {
         self.netfilter || self.proxy.is_some()
     }
 }
 
-/// The way to a service function behind an interface (End.AS, End.AD, End.AM).
+/// The path to a service function behind an interface (End.AS, End.AD, End.AM).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
-    /// The behaviour.
+    /// The behavior.
     pub behavior: ProxyBehaviour,
-    /// The interface that packets are sent by.
+    /// Interface that packets are sent on (IFACE-OUT).
     pub to: ProxyLink,
-    /// The interface that they come back by.
+    /// Interface that packets return on (IFACE-IN).
     pub back: ProxyLink,
-    /// The function's address, where it routes.
+    /// Address of the function (NH-ADDR), if it routes.
     pub via: Option<IpAddr>,
 }
 
 impl Proxy {
-    /// Whether packets get there and back.
+    /// Returns true if both interfaces pass packets.
     pub fn is_up(&self) -> bool {
         self.to.up && self.back.up
     }
 }
 
-/// An interface that leads to a function, as it is now.
+/// An interface that leads to a function, with its current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyLink {
     /// Its name.
     pub name: Arc<str>,
-    /// Its index; none while it is not there.
+    /// Its index; none while it does not exist.
     pub index: Option<u32>,
-    /// Its address.
+    /// Its MAC address.
     pub mac: Mac,
-    /// Whether it passes packets.
+    /// True if it passes packets.
     pub up: bool,
 }
 
-/// A policy's name within its tenant.
+/// Identity of a policy within its tenant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PolicyId {
-    /// One that several prefixes may name.
+    /// A named policy, which several prefixes may refer to.
     Named(TenantId, Arc<str>),
-    /// One prefix's own.
+    /// The policy of a single prefix.
     Of(TenantId, IpNet),
 }
 
-/// Candidate lists for packets (RFC 9256).
+/// The weighted segment lists of a candidate path (RFC 9256).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// The lists, at least one; flows are spread over them by weight.
+    /// The lists, at least one. Flows are distributed over them by weight.
     pub lists: Vec<Weighted>,
-    /// How they are put on packets.
+    /// Encapsulation mode.
     pub form: Form,
-    /// Whether the kernel has this policy too.
+    /// True if the kernel has this policy too.
     pub in_kernel: bool,
 }
 
-/// A list and its share.
+/// A segment list and its weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weighted {
     /// The segments.
     pub segments: SegmentList,
-    /// Its share, in relation to the other lists' weights; not 0.
+    /// Its weight relative to the other lists; not 0.
     pub weight: u32,
 }

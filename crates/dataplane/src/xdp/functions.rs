@@ -1,12 +1,12 @@
-//! The way of service functions' inner packets through the kernel: in by one end of a veth, by a rule
-//! to a table whose only route leads out by the other end.
+//! Path of service functions' inner packets through the kernel: they enter by one end of a veth,
+//! and a rule directs them to a table with a single route, which leaves by the other end.
 //!
-//! What this node itself says to such a packet has a way of its own back (`guards.rs`), or none: a
-//! last rule leads ICMP errors to `kaido-out` where no other route leads them anywhere.
+//! Local replies to such a packet are sent by a return policy (`guards.rs`) or dropped: a last rule
+//! directs ICMP errors to `kaido-out` if no other route exists for them.
 //!
-//! The rule comes before the one for local addresses: a tenant's packet may be to an address that is
-//! this node's as well, and is not for it. Nothing on the way depends on this process, so that packets
-//! go on passing the rules when it is gone.
+//! The rule precedes the one for local addresses: the destination of a tenant's packet may equal a
+//! local address of this node, and such a packet is not for the node. Nothing on the path depends
+//! on this process, so that packets still pass the rules after it exits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -26,37 +26,41 @@ use crate::Error;
 
 const INWARDS: &str = "kaido-in";
 const OUTWARDS: &str = "kaido-out";
-/// Of the end by which packets come in: the programs write it into frames (`end_an_nf.h`).
+/// MAC address of the end where packets enter the kernel. The programs write it into frames
+/// (`end_an_nf.h`).
 const MAC: Mac = Mac([0x02, 0x4b, 0x41, 0x49, 0x44, 0x4f]);
-/// The most: a port's own counts.
+/// The maximum. The MTU of the port applies.
 const MTU: u32 = 65535;
-/// Nobody's, as tables are numbered: tenants' begin at 76 << 16, and are 2^24 at most.
+/// A table number that is not in use otherwise: those of tenants start at 76 << 16 and are at most
+/// 2^24.
 const TABLE: u32 = (FUNCTIONS as u32) << 24;
-/// The preference of what is behind the way out.
+/// Metric of the fallback routes.
 const BEHIND: u32 = 4097;
 const ALL: [IpNet; 2] = [
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)),
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)),
 ];
-/// The preference of a rule behind the kernel's own, the last of which is 32767.
+/// Priority of a rule after those of the kernel, the last of which is 32767.
 const LAST: u32 = 32768;
-/// What everything is sent to, so that there is one neighbour and not one for each destination; of
-/// each family, since to another family's the kernel writes every link header anew.
+/// Next hops of all packets, so that one neighbour suffices instead of one per destination. There
+/// is one per family: for a next hop of the other family, the kernel would rebuild the link header
+/// for every packet.
 const NEIGHBOURS: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 0, 1)),
     IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)),
 ];
 
-/// Without the first two the kernel drops inner packets. With the third it gives those that look like
-/// answers to a socket of this node to the socket, before any rule (for both families).
+/// Without the first two, the kernel drops inner packets. With the third one enabled, it delivers
+/// packets that look like replies to a local socket to that socket, before any rule (for both
+/// families).
 const NEEDED: [(&str, &str); 3] = [
     ("ipv6/conf/all/forwarding", "1"),
     ("ipv4/conf/all/rp_filter", "0"),
     ("ipv4/ip_early_demux", "0"),
 ];
 
-/// Refuses functions that the kernel has another way for: a packet that no program takes would go
-/// by it, past the rules.
+/// Rejects functions for which the kernel has another route or an address: a packet that no program
+/// processes would follow it and bypass the rules.
 pub fn check_functions(wanted: &Forwarding, kernel: &Kernel) -> Result<(), Error> {
     for (sid, _) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.is_function()) {
         let is_within = |net: &IpNet| matches!(net, IpNet::V6(net) if sid.contains(net));
@@ -72,27 +76,27 @@ pub fn check_functions(wanted: &Forwarding, kernel: &Kernel) -> Result<(), Error
     Ok(())
 }
 
-/// The kernel's settings that functions need: below /proc/sys/net, and what each is to be.
+/// Returns the kernel settings that functions require: parameter below /proc/sys/net, and value.
 pub fn function_settings() -> &'static [(&'static str, &'static str)] {
     &NEEDED
 }
 
-/// Whether any SID is End.AN.NF's.
+/// Returns true if there is a SID with End.AN.NF.
 pub(super) fn are_in(forwarding: &Forwarding) -> bool {
     forwarding.sids.values().any(|endpoint| endpoint.netfilter)
 }
 
-/// How many SIDs are service functions'.
+/// Returns the number of SIDs of service functions.
 pub(super) fn count(forwarding: &Forwarding) -> usize {
     forwarding.sids.values().filter(|endpoint| endpoint.is_function()).count()
 }
 
-/// Whether the interface is one of the data plane's own.
+/// Returns true if the interface belongs to the data plane itself.
 pub(super) fn is_own(link: &Link) -> bool {
     link.name == INWARDS || link.name == OUTWARDS || proxies::is_own(link)
 }
 
-/// Makes the way, if there are functions in `wanted`.
+/// Sets up the path if `wanted` has functions.
 pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error> {
     if !are_in(wanted) {
         return Ok(());
@@ -106,15 +110,15 @@ pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error>
     }
     if !is_there(handle)? {
         add(handle)?;
-        // Before they are up: nothing passes without the programs.
+        // Attached before the interfaces are up, so that no packet passes without the programs.
         srv6.attach_functions(ends(handle)?)?;
         plane.guards.put(srv6, &plane.pins, handle)?;
     }
     lead(ends(handle)?, handle)
 }
 
-/// Puts a program's own ends and guards in the place of an earlier one's, if there are functions in
-/// `now`.
+/// Attaches a program to the veth and as egress filters, replacing an earlier program, if `now` has
+/// functions.
 pub(super) fn attach(
     now: &Forwarding,
     srv6: &Srv6,
@@ -129,13 +133,13 @@ pub(super) fn attach(
     Ok(srv6.attach_functions(ends(handle)?)?)
 }
 
-/// Whether packets still go the way, and no interface is without a guard, if there are functions in
-/// `now`.
+/// Returns true if the path is intact and every interface has its egress filter, or `now` has no
+/// functions.
 pub(super) fn are_led(now: &Forwarding, guards: &Guards, handle: &mut Handle) -> bool {
     let led = |handle: &mut Handle| -> Result<bool, Error> {
         let rules = handle.interface_rules(FUNCTIONS)?;
         let routes = handle.routes(Some(TABLE), Some(FUNCTIONS))?;
-        // Somebody's settings may come after ours, when a new interface is told of.
+        // Another process may apply its settings later, when a new interface is announced.
         let checks = sysctl::read(&rp_filter())? != "0";
         let ways = rules.len() == self::rules().len() && routes.len() == 4 && !checks;
         Ok(ways && guards.are_on(&handle.links()?))
@@ -143,13 +147,13 @@ pub(super) fn are_led(now: &Forwarding, guards: &Guards, handle: &mut Handle) ->
     !are_in(now) || led(handle).unwrap_or(false)
 }
 
-/// Removes the way, if there are no functions any more.
+/// Removes the path once the last function is gone.
 pub(crate) fn tidy(now: &Forwarding, pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
     if are_in(now) || (!is_there(handle)? && pins.guards()?.is_empty()) {
         return Ok(());
     }
     let mut batch = Batch::new();
-    // First: what is on its way would go another one without the rules.
+    // Deleted first: without the rules, packets in flight would take another path.
     let link = delete_link(INWARDS).tolerate(Errno::ENODEV);
     batch.push("delete the interfaces of service functions", link);
     for rule in rules() {
@@ -186,18 +190,18 @@ fn ends(handle: &mut Handle) -> Result<FunctionEnds, Error> {
     Ok(FunctionEnds { inwards, outwards })
 }
 
-/// Lets packets that come in by the one end leave by the other.
+/// Configures the path from one end to the other.
 fn lead(ends: FunctionEnds, handle: &mut Handle) -> Result<(), Error> {
-    // A program in XDP may have switched it on. What has another outer header is not to be merged.
+    // An XDP program may have enabled GRO. Packets with different outer headers must not be merged.
     set_offload(INWARDS, Offload::Gro, false)?;
     for name in [INWARDS, OUTWARDS] {
-        // No address of their own, and none of the messages that come with one.
+        // Without link-local addresses, and the messages that come with them.
         sysctl::write(&format!("ipv6/conf/{name}/addr_gen_mode"), "1")?;
         sysctl::write(&format!("ipv6/conf/{name}/forwarding"), "1")?;
         sysctl::write(&format!("ipv4/conf/{name}/forwarding"), "1")?;
     }
     sysctl::write(&rp_filter(), "0")?;
-    // Tenants may have this node's addresses.
+    // Tenants may use the node's addresses.
     sysctl::write(&format!("ipv4/conf/{INWARDS}/accept_local"), "1")?;
     let mut batch = Batch::new();
     for route in fallbacks() {
@@ -219,7 +223,7 @@ fn lead(ends: FunctionEnds, handle: &mut Handle) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is left while the way out is down: it takes its routes along.
+/// Returns the routes that remain while `kaido-out` is down, which removes its routes.
 fn fallbacks() -> [Route; 2] {
     let (kind, table, protocol, priority) = (RouteKind::Unreachable, TABLE, FUNCTIONS, BEHIND);
     ALL.map(|net| Route { kind, table, protocol, priority, ..Route::new(net, Vec::new()) })
@@ -229,7 +233,8 @@ fn rp_filter() -> String {
     format!("ipv4/conf/{INWARDS}/rp_filter")
 }
 
-/// Inner packets are led before anything else, this node's own ICMP errors where nothing else does.
+/// Returns the rules: those for inner packets precede all others, those for local ICMP errors
+/// follow all others.
 fn rules() -> [InterfaceRule; 4] {
     let rule = |ipv6, priority, interface: &str, ip_protocol| InterfaceRule {
         priority,

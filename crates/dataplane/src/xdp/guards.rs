@@ -1,5 +1,5 @@
-//! A guard at every interface but those of functions: what this node itself says to a service
-//! function's packet would leave by any of them, as the main table says.
+//! Egress filters at all interfaces except those of functions: a local reply to a service
+//! function's packet could leave by any of them, as the main table selects.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,13 @@ use super::functions::is_own;
 use super::pins::{Pins, remove};
 use crate::Error;
 
-/// The interfaces that are guarded.
+/// The interfaces with an egress filter.
 #[derive(Debug, Default)]
 pub(super) struct Guards(BTreeSet<u32>);
 
 impl Guards {
-    /// Puts this program's guard everywhere, in the place of an earlier one's.
+    /// Attaches this program's egress filter to all interfaces, replacing those of an earlier
+    /// program.
     pub(super) fn put(
         &mut self,
         srv6: &Srv6,
@@ -28,7 +29,7 @@ impl Guards {
                 Ok(()) => {
                     self.0.insert(link.index);
                 }
-                // It went meanwhile.
+                // The interface was deleted meanwhile.
                 Err(_) if handle.link(&link.name).is_err_and(|error| error.is_not_found()) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -42,23 +43,23 @@ impl Guards {
         Ok(())
     }
 
-    /// Forgets them.
+    /// Forgets all interfaces.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Whether none of the interfaces is without.
+    /// Returns true if every interface has an egress filter.
     pub(super) fn are_on(&self, links: &[Link]) -> bool {
         links.iter().filter(|link| !is_own(link)).all(|link| self.0.contains(&link.index))
     }
 }
 
-/// Takes all off, an earlier program's too.
+/// Detaches all egress filters, including those of an earlier program.
 pub(super) fn take_off(pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
     for link in handle.links()? {
         unguard(link.index, &pins.guard(link.index))?;
     }
-    // Of interfaces that are gone.
+    // Of deleted interfaces.
     for index in pins.guards()? {
         remove(&pins.guard(index))?;
     }

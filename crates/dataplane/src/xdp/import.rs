@@ -1,10 +1,10 @@
-//! What the kernel's own SRv6 routes ask for, as the program does it: what FRR or `ip -6 route`
-//! installs is taken over without another word.
+//! Import of the kernel's own SRv6 routes: routes installed by FRR or `ip -6 route` are taken over
+//! without further configuration.
 //!
-//! Only what means the same in both is taken. A SID that a longer plain route cuts into, a route
-//! whose segments do not fit, a behaviour that only the kernel has: these stay the kernel's, and
-//! are told in [`Imported::left`]. With policy rules of others, headend routes stay there too,
-//! since no table alone says what applies.
+//! Only routes with the same meaning in both are imported. Other routes stay with the kernel and
+//! are reported in [`Imported::left`]: a SID that contains a longer plain route, a route with too
+//! many segments, a behavior that only the kernel supports. If there are policy rules of others,
+//! headend routes stay with the kernel too, since no single table determines the result.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,45 +17,45 @@ use super::{
     Weighted, longest,
 };
 
-/// What the kernel says, as it was listed.
+/// The kernel's configuration at the time of listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kernel {
-    /// All routes but those of the slow path.
+    /// All routes except those of the slow path.
     pub routes: Vec<Route>,
     /// All interfaces.
     pub links: Vec<Link>,
     /// The node's own addresses.
     pub addresses: HashSet<IpAddr>,
-    /// The same with their interfaces' indices.
+    /// The same, with the indices of their interfaces.
     pub addresses_of: Vec<(u32, IpAddr)>,
     /// The outer source address (`ip sr tunsrc`), if one is set.
     pub source: Option<Ipv6Addr>,
-    /// Whether there are policy rules of others than the kernel.
+    /// True if there are policy rules other than the kernel's.
     pub has_rules: bool,
-    /// Whether the program finds a table that no VRF has ([`bpf::Srv6::finds_tables`]).
+    /// True if the program can look up in a table without a VRF ([`bpf::Srv6::finds_tables`]).
     pub finds_tables: bool,
 }
 
-/// What was taken over, and what was not.
+/// Result of an import.
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// SIDs and prefixes that the program does now.
+    /// Number of SIDs and prefixes that the program handles now.
     pub taken: usize,
-    /// What stays the kernel's, and why.
+    /// Routes that stay with the kernel, and the reasons.
     pub left: Vec<Left>,
 }
 
-/// An SRv6 route that the kernel keeps for itself.
+/// An SRv6 route that stays with the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// Its destination.
     pub destination: IpNet,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// The tenants that stand for routing tables of the kernel have the numbers from 1 up to this, a
-/// file's the ones behind.
+/// Highest number of the tenants that stand for routing tables of the kernel. They start at 1;
+/// those of a file follow.
 pub const TABLE_TENANTS: TenantId = 64;
 
 /// The tenants that stand for routing tables of the kernel.
@@ -63,17 +63,17 @@ pub const TABLE_TENANTS: TenantId = 64;
 pub struct TableTenants(BTreeMap<u32, TenantId>);
 
 impl TableTenants {
-    /// The table that a tenant stands for.
+    /// Returns the table that a tenant stands for.
     pub fn table(&self, tenant: TenantId) -> Option<u32> {
         self.0.iter().find(|(_, other)| **other == tenant).map(|(table, _)| *table)
     }
 
-    /// The tenants by their tables.
+    /// Returns the tenants by their tables.
     pub fn owners(&self) -> HashMap<u32, TenantId> {
         self.0.iter().map(|(table, tenant)| (*table, *tenant)).collect()
     }
 
-    /// The tenant of a table; none if there are too many tables.
+    /// Returns the tenant of a table; none if there are too many tables.
     fn of(&mut self, table: u32) -> Option<TenantId> {
         let next = self.0.len() as u32 + 1;
         let known = self.0.get(&table).copied();
@@ -81,7 +81,7 @@ impl TableTenants {
     }
 }
 
-/// Adds to `forwarding` what the kernel's routes ask for. What is there already wins.
+/// Adds the kernel's routes to `forwarding`. Existing entries take precedence.
 pub fn import(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
@@ -140,8 +140,8 @@ pub fn import(
     imported
 }
 
-/// The route that the kernel takes for each destination of each table: the one with the lowest
-/// metric.
+/// Returns the route that the kernel uses for each destination of each table: the one with the
+/// lowest metric.
 fn best_routes(routes: &[Route]) -> BTreeMap<u32, HashMap<IpNet, &Route>> {
     let mut tables: BTreeMap<u32, HashMap<IpNet, &Route>> = BTreeMap::new();
     for route in routes {
@@ -157,18 +157,18 @@ fn is_headend(route: &Route) -> bool {
     matches!(route.encap, Some(Encap::Seg6 { .. }))
 }
 
-/// Where frames come in that a table routes.
+/// Source of the frames that a table routes.
 enum Place {
     Untagged(u32),
     Tagged(Attachment),
 }
 
-/// The ports, and VLANs above ports, whose packets `table` routes, and that nobody else has.
+/// Returns the ports, and VLANs on ports, that are routed by `table` and have no other owner.
 fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> {
     let by_index: HashMap<u32, &Link> = kernel.links.iter().map(|l| (l.index, l)).collect();
     let table_of = |link: &Link| {
         let master = link.master.and_then(|master| by_index.get(&master));
-        // A bridge's port routes nothing by itself.
+        // A bridge port does not route.
         master.map_or(Some(MAIN_TABLE), |master| master.vrf_table)
     };
     let free = |index: &u32| forwarding.ports.get(index).is_some_and(|p| p.owner == Owner::Nobody);
@@ -189,7 +189,8 @@ fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> 
     places
 }
 
-/// Headend routes of one table, and the plain routes within them, whose packets stay plain.
+/// Imports the headend routes of a table, and the plain routes within them, which keep packets
+/// unencapsulated.
 fn import_table(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
@@ -210,7 +211,7 @@ fn import_table(
                 continue;
             }
         };
-        // Shorter prefixes must not take its packets either way.
+        // Shorter prefixes must not match its packets in either case.
         steered.insert(*destination);
         if segments.0.is_empty() || segments.0.len() > longest(form) {
             let reason = "more segments than XDP has room for";
@@ -240,8 +241,8 @@ fn import_table(
     }
 }
 
-/// Leaves to the kernel what a file's tenants send to this node's own addresses on their interfaces,
-/// also where a wider prefix is steered. Elsewhere such an address may be a tenant's.
+/// Leaves packets of a file's tenants to this node's addresses on their interfaces to the kernel,
+/// even if a wider prefix is steered. On other interfaces, such an address may belong to a tenant.
 pub fn leave_own(forwarding: &mut Forwarding, kernel: &Kernel) {
     let steered: HashSet<TenantId> = forwarding.prefixes.keys().map(|key| key.0).collect();
     for (interface, address) in &kernel.addresses_of {
@@ -258,7 +259,8 @@ pub fn leave_own(forwarding: &mut Forwarding, kernel: &Kernel) {
     }
 }
 
-/// What a tenant sends there is the kernel's, unless the tenant has a policy for just that.
+/// Leaves a tenant's packets to `net` to the kernel, unless the tenant has a policy for exactly
+/// this prefix.
 fn leave_to_kernel(forwarding: &mut Forwarding, tenant: TenantId, net: IpNet) {
     if forwarding.prefixes.contains_key(&(tenant, net)) {
         return;
@@ -279,7 +281,7 @@ fn import_sids(
     routes: &HashMap<IpNet, &Route>,
     imported: &mut Imported,
 ) {
-    // Prefixes that something longer is within: sorted, it comes right behind them.
+    // Prefixes that contain a longer one. In sorted order, it follows directly after them.
     let mut sorted: Vec<Ipv6Net> = routes.keys().filter_map(|net| v6(*net)).collect();
     sorted.sort_by_key(|net| (net.network(), net.prefix_len()));
     let cut: HashSet<Ipv6Net> =
@@ -318,7 +320,7 @@ fn import_sids(
     }
 }
 
-/// Adds what the behaviour needs; or says why it stays the kernel's.
+/// Adds the missing arguments of the behavior, or returns the reason why it stays with the kernel.
 fn complete(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
@@ -363,7 +365,7 @@ fn complete(
     None
 }
 
-/// The VRF device of a table.
+/// Returns the VRF device of a table.
 fn vrf_of(kernel: &Kernel, table: u32) -> Option<u32> {
     let vrf = kernel.links.iter().find(|link| link.vrf_table == Some(table));
     vrf.map(|link| link.index)

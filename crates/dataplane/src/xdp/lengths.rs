@@ -1,4 +1,4 @@
-//! The lengths that tables' prefixes have: the program tries each of them, longest first.
+//! Prefix lengths of the tables. The program tries each of them, longest first.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,13 +8,13 @@ use ipnet::IpNet;
 
 use super::TenantId;
 
-/// How many prefixes of each length there are.
+/// Number of prefixes of each length.
 type Histogram = BTreeMap<u8, usize>;
 
 #[derive(Debug, Default)]
 pub(super) struct Lengths {
     sids: Histogram,
-    /// By tenant and by whether they are IPv6.
+    /// Keyed by tenant, and true for IPv6.
     prefixes: HashMap<(TenantId, bool), Histogram>,
 }
 
@@ -60,14 +60,14 @@ fn is_ipv6(net: IpNet) -> bool {
     matches!(net, IpNet::V6(_))
 }
 
-/// True where the length is new.
+/// Returns true if the length is new.
 fn add(histogram: &mut Histogram, length: u8) -> bool {
     let count = histogram.entry(length).or_default();
     *count += 1;
     *count == 1
 }
 
-/// True where it was the length's last.
+/// Returns true if this was the last prefix of its length.
 fn remove(histogram: &mut Histogram, length: u8) -> bool {
     let Some(count) = histogram.get_mut(&length) else { return false };
     *count -= 1;

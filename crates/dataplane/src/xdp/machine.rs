@@ -1,4 +1,4 @@
-//! The machine that a file is for: its interfaces, and what it lacks.
+//! The machine that a file applies to: its interfaces, and the entities that it lacks.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,19 +10,19 @@ use netlink::Link;
 pub struct Links {
     pub(super) links: Vec<Link>,
     by_name: HashMap<String, usize>,
-    /// VRF devices, by their tables.
+    /// VRF devices by table.
     pub(super) by_table: HashMap<u32, u32>,
-    /// Whether the program finds a table that no VRF has ([`bpf::Srv6::finds_tables`]).
+    /// True if the program can look up in a table without a VRF ([`bpf::Srv6::finds_tables`]).
     pub(super) finds_tables: bool,
-    /// Those that pass packets.
+    /// Interfaces that pass packets.
     pub(super) passing: BTreeSet<u32>,
-    /// Whether an interface to a service function may be missing: it comes again, or does not.
+    /// True if an interface to a service function may be missing, temporarily or permanently.
     pub(super) may_lack: bool,
 }
 
 impl Links {
-    /// These interfaces. `finds_tables`: whether the program finds a table that no VRF has
-    /// ([`bpf::Srv6::finds_tables`]).
+    /// Creates the set of interfaces. `finds_tables`: true if the program can look up in a table
+    /// without a VRF ([`bpf::Srv6::finds_tables`]).
     pub fn new(links: Vec<Link>, finds_tables: bool) -> Self {
         let by_name = links.iter().enumerate().map(|(at, link)| (link.name.clone(), at)).collect();
         let vrfs = links.iter().filter_map(|link| Some((link.vrf_table?, link.index)));
@@ -30,7 +30,7 @@ impl Links {
         Self { by_name, by_table, links, finds_tables, passing: BTreeSet::new(), may_lack: false }
     }
 
-    /// The same, where an interface that was renamed is found by its old name as well.
+    /// Adds the old names of renamed interfaces.
     pub fn also_called<'a>(mut self, names: impl Iterator<Item = (&'a str, u32)>) -> Self {
         for (name, index) in names {
             if let Some(at) = self.links.iter().position(|link| link.index == index) {
@@ -40,19 +40,19 @@ impl Links {
         self
     }
 
-    /// The same, of which these pass packets.
+    /// Sets the interfaces that pass packets.
     pub fn passing(mut self, passing: BTreeSet<u32>) -> Self {
         self.passing = passing;
         self
     }
 
-    /// The same, where an interface to a service function may be missing: its SID drops then.
+    /// Allows interfaces to service functions to be missing. Their SIDs then drop packets.
     pub fn lacking_functions(mut self) -> Self {
         self.may_lack = true;
         self
     }
 
-    /// Whether there is an interface with this name.
+    /// Returns true if there is an interface with this name.
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
@@ -66,106 +66,106 @@ impl Links {
     }
 }
 
-/// Something that a file names and the machine does not have.
+/// An entity that a file refers to and the machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
-    /// No interface has a port's name.
+    /// A port's name does not match any interface.
     #[error("line {line}: there is no interface `{port}`: {}", match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`ip link` lists those that there are".into(),
     })]
     NoInterface {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The port.
         port: Name,
-        /// An interface with nearly this name.
+        /// An interface with a similar name.
         near: Option<String>,
     },
-    /// A port that carries no Ethernet frames.
+    /// The port does not carry Ethernet frames.
     #[error(
         "line {line}: `{port}` carries no Ethernet frames: use an interface with a MAC address"
     )]
     NotEthernet {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The port.
         port: Name,
     },
-    /// An interface to a service function whose frames are a tenant's.
+    /// The frames of an interface to a service function belong to a tenant.
     #[error(
         "line {line}: the frames of `{name}` are a tenant's: take them out of its `attachments:`, \
          or use another VLAN"
     )]
     IsTenants {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The interface.
         name: Name,
     },
-    /// An interface to a service function that is a VRF.
+    /// The interface to a service function is a VRF.
     #[error("line {line}: `{name}` is a VRF: write an interface that leads to the function")]
     FunctionByVrf {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The interface.
         name: Name,
     },
-    /// A port that is an interface above another one.
+    /// The port is an interface stacked on another one.
     #[error("line {line}: `{port}` is VLAN {vlan}{}: write that interface under `ports`, \
          and the VLAN under `attachments`", match parent {
         Some(parent) => format!(" of `{parent}`"),
         None => String::new(),
     })]
     IsVlan {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The port.
         port: Name,
-        /// Its tag.
+        /// Its VLAN tag.
         vlan: u16,
-        /// The interface below.
+        /// The lower interface.
         parent: Option<String>,
     },
-    /// A port that is a VRF.
+    /// The port is a VRF.
     #[error("line {line}: `{port}` is a VRF: write the interfaces in it under `ports`")]
     IsVrf {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The port.
         port: Name,
     },
-    /// A port at the edge that is a bridge's or a bond's.
+    /// A port at the edge belongs to a bridge or a bond.
     #[error(
         "line {line}: `sids: false` does not hold at `{port}`, whose packets come in by `{master}`: take it \
          out of that, or keep SIDs from `{master}` with `nft`"
     )]
     EdgeInMaster {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The port.
         port: Name,
         /// The bridge or bond.
         master: String,
     },
-    /// A table that this kernel finds only by its VRF.
+    /// The kernel can look up in the table only through its VRF.
     #[error(
         "line {line}: this kernel does not look up in a table by its number (Linux 6.5, and later \
          updates of 6.1, do): make a VRF for it with `ip link add NAME type vrf table {table}`"
     )]
     NeedsVrf {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The table.
         table: u32,
     },
-    /// No VRF has the name that a table is given by.
+    /// The name given for a table does not match any VRF.
     #[error(
         "line {line}: there is no VRF `{vrf}`: make it with `ip link add {vrf} type vrf \
          table …`, or write `table:`"
     )]
     NoVrf {
-        /// The line in the file.
+        /// Line in the file.
         line: u32,
         /// The VRF.
         vrf: Name,

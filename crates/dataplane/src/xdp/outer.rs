@@ -1,4 +1,4 @@
-//! Segment lists as the outer headers that they become.
+//! Segment lists in the form of outer headers.
 
 use std::net::Ipv6Addr;
 
@@ -9,11 +9,11 @@ use wire::{Ipv6, Srh, protocol};
 
 use crate::Error;
 
-/// The most bytes of outer header (`LIMIT_OUTER` of `abi.h`).
+/// Maximum length of an outer header in bytes (`LIMIT_OUTER` of `abi.h`).
 const MAX: usize = types::limit::LIMIT_OUTER.0 as usize;
 
-/// The outer header from `source` along `segments`. What depends on the packet, the payload
-/// length, the flow label, the hop limit and the inner packet's protocol, is zero.
+/// Returns the outer header from `source` along `segments`. Fields that depend on the packet are
+/// zero: payload length, flow label, hop limit and the protocol of the inner packet.
 pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<types::outer, Error> {
     let path: Vec<Ipv6Addr> = segments.0.iter().map(|sid| sid.0).collect();
     let (&first, rest) = path.split_first().ok_or(Error::EmptyList)?;
@@ -33,7 +33,7 @@ pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<typ
     header.emit(&mut bytes);
     if !in_srh.is_empty() {
         let mut srh = Srh::of_path(0, in_srh);
-        // Reduced, the packet is on its way to a segment that the list does not have.
+        // With reduced encapsulation, the first segment is not in the list.
         srh.segments_left = rest.len().min(255) as u8;
         let failed = |_| Error::ListTooLong { segments: segments.clone(), most: longest(form) };
         srh.emit(&mut bytes).map_err(failed)?;
@@ -50,7 +50,7 @@ pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<typ
     Ok(outer)
 }
 
-/// The most segments that XDP puts in front of an IP packet.
+/// Returns the maximum number of segments that XDP can push onto an IP packet.
 pub fn longest(form: Form) -> usize {
     form.longest(Payload::Packet)
 }

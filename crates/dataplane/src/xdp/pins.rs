@@ -1,4 +1,4 @@
-//! What keeps a program at work when its daemon is gone: files in a BPF file system.
+//! Pins, which keep programs attached after the daemon exits: files in a BPF file system.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,17 @@ use bpf::attach::{Attached, prepare_pins, unmount_pins};
 
 use crate::Error;
 
-/// The pin of the program's watch, beside those of ports. No interface is called so.
+/// Pin of the program's watchdog timer, in the same folder as those of ports. No interface can have
+/// this name.
 const WATCH: &str = "watch:";
-/// The pin of the way from a tracer to the program.
+/// Pin of the tail call map from a tracer to the program.
 const TRACE: &str = "watch:trace";
-/// The pins of guards, with the interface's index behind.
+/// Prefix of the pins of egress filters, followed by the interface index.
 const GUARD: &str = "watch:guard:";
-/// The pins of what takes packets that come back from proxies' functions, with the interface's index
-/// behind.
+/// Prefix of the pins of programs that handle packets from proxies' functions, followed by the
+/// interface index.
 const BACK: &str = "watch:back:";
-/// The pins of what service functions hold.
+/// Prefix of the pins of service functions' state.
 const HELD: &str = "watch:held:";
 
 /// The folder of a data plane's pins.
@@ -24,49 +25,50 @@ const HELD: &str = "watch:held:";
 pub(crate) struct Pins(PathBuf);
 
 impl Pins {
-    /// The pins in `folder`, which need not be there.
+    /// Uses the pins in `folder`, which need not exist.
     pub(crate) fn at(folder: &Path) -> Self {
         Self(folder.into())
     }
 
-    /// The pins in `folder`, which is made a place for them.
+    /// Uses the pins in `folder`, and prepares it for pins.
     pub(super) fn prepare(folder: &Path) -> Result<Self, Error> {
         prepare_pins(folder)?;
         Ok(Self(folder.into()))
     }
 
-    /// The pin of a port: a BPF file system takes no dot in a name, and an interface's name has no
-    /// colon.
+    /// Returns the pin of a port. A BPF file system does not allow dots in names, and interface
+    /// names cannot contain a colon.
     pub(super) fn port(&self, name: &str) -> PathBuf {
         self.0.join(name.replace('.', ":"))
     }
 
-    /// The watch's.
+    /// Returns the pin of the watchdog timer.
     pub(super) fn watch(&self) -> PathBuf {
         self.0.join(WATCH)
     }
 
-    /// The tracer's.
+    /// Returns the pin of the tracer.
     pub(super) fn trace(&self) -> PathBuf {
         self.0.join(TRACE)
     }
 
-    /// The guard's of an interface.
+    /// Returns the pin of an interface's egress filter.
     pub(super) fn guard(&self, interface: u32) -> PathBuf {
         self.0.join(format!("{GUARD}{interface}"))
     }
 
-    /// The interfaces of guards, this daemon's and earlier ones'.
+    /// Returns the interfaces with egress filters, including those of earlier daemons.
     pub(super) fn guards(&self) -> Result<Vec<u32>, Error> {
         self.indices(GUARD)
     }
 
-    /// That of an interface that leads to a proxy's function.
+    /// Returns the pin of an interface that leads to a proxy's function.
     pub(super) fn back(&self, interface: u32) -> PathBuf {
         self.0.join(format!("{BACK}{interface}"))
     }
 
-    /// The interfaces that lead to proxies' functions, this daemon's and earlier ones'.
+    /// Returns the interfaces that lead to functions of proxies, including those of earlier
+    /// daemons.
     pub(super) fn backs(&self) -> Result<Vec<u32>, Error> {
         self.indices(BACK)
     }
@@ -77,12 +79,12 @@ impl Pins {
         Ok(names.filter_map(|index| index.parse().ok()).collect())
     }
 
-    /// What the names of pins of what service functions hold begin with.
+    /// Returns the prefix of the pins of service functions' state.
     pub(super) fn held(&self) -> PathBuf {
         self.0.join(HELD)
     }
 
-    /// The pins of ports, this daemon's and earlier ones'.
+    /// Returns the pins of ports, including those of earlier daemons.
     pub(super) fn ports(&self) -> Result<Vec<PathBuf>, Error> {
         let mut pins = self.all()?;
         let name = |pin: &PathBuf| pin.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -90,14 +92,15 @@ impl Pins {
         Ok(pins)
     }
 
-    /// What the pins of ports keep at work, by interface.
+    /// Returns the pinned attachments of ports, by interface.
     pub(crate) fn attached(&self) -> Result<BTreeMap<u32, Attached>, Error> {
         let pinned = self.ports()?;
         let pinned = pinned.iter().filter_map(|pin| Attached::pinned(pin).ok());
         Ok(pinned.map(|attached| (attached.interface(), attached)).collect())
     }
 
-    /// Removes the pins of other ports than these: what an earlier daemon left at work there ends.
+    /// Removes the pins of all ports other than `wanted`, which detaches programs of an earlier
+    /// daemon.
     pub(super) fn sweep<'a>(&self, wanted: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
         let wanted: Vec<PathBuf> = wanted.into_iter().map(|name| self.port(name)).collect();
         for pin in self.ports()? {
@@ -108,8 +111,8 @@ impl Pins {
         Ok(())
     }
 
-    /// Removes all pins but those of what takes packets that come back from functions: what nobody
-    /// else holds ends.
+    /// Removes all pins except those of programs that handle packets from functions. Programs
+    /// without another reference are detached.
     pub(crate) fn clear(&self) -> Result<(), Error> {
         let stays = |pin: &Path| {
             pin.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BACK))
@@ -117,15 +120,15 @@ impl Pins {
         self.all()?.iter().filter(|pin| !stays(pin)).try_for_each(|pin| remove(pin))
     }
 
-    /// Leaves nothing behind, unless a port is at work.
+    /// Removes everything, unless a port is active.
     pub(crate) fn end(&self) -> Result<(), Error> {
         if self.0.exists() && self.ports()?.is_empty() {
-            // They do not go with a view of the file system that is this process's alone.
+            // Removed one by one, since the pins outlive a mount that only this process sees.
             self.all()?.iter().try_for_each(|pin| remove(pin))?;
-            // Without a program it may never have been mounted.
+            // Without a program, the file system may never have been mounted.
             unmount_pins(&self.0)?;
             match std::fs::remove_dir(&self.0) {
-                // It is mounted outside of this process's view: whoever did that keeps it.
+                // It is also mounted outside this process's mount namespace, so it is kept.
                 Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {}
                 removed => removed.map_err(|source| self.failed(source))?,
             }
@@ -141,7 +144,7 @@ impl Pins {
         }
         for pin in std::fs::read_dir(&self.0).map_err(failed)? {
             let name = pin.map_err(failed)?.file_name();
-            // What has a dot is the file system's own.
+            // Names with a dot belong to the file system itself.
             if !name.to_string_lossy().contains('.') {
                 pins.push(self.0.join(name));
             }
@@ -149,7 +152,7 @@ impl Pins {
         Ok(pins)
     }
 
-    /// That the folder of pins cannot be used.
+    /// Returns the error that the folder of pins cannot be used.
     pub(super) fn failed(&self, source: std::io::Error) -> Error {
         Error::Pins { path: self.0.clone(), source }
     }

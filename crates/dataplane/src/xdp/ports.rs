@@ -1,4 +1,4 @@
-//! The tables of interfaces: ports, VLANs above them, and to whom their frames belong.
+//! The tables of interfaces: ports, VLANs on them, and the owners of their frames.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,31 +8,31 @@ use bpf::srv6::types::{self, limit, port_flag, tenant_flag};
 use super::{Attachment, Forwarding, Owner, PolicyId, Port, Tags, Upper};
 use crate::Error;
 
-/// What frames of an owner meet: a tenant, and a policy for whole frames.
+/// Treatment of an owner's frames: a tenant, and a policy for whole frames.
 type Meets = (u32, u32);
 
-/// What the tables say of a port.
+/// Table entry of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Said {
     mac: [u8; 6],
     meets: Meets,
-    /// Whether tags may belong to others.
+    /// True if tagged frames may have another owner.
     tagged: bool,
-    /// What is sent into.
+    /// Redirect target.
     device: u32,
     flags: u16,
 }
 
-/// What the program's tables say of interfaces.
+/// Contents of the program's tables of interfaces.
 #[derive(Debug, Default)]
 pub(super) struct Ports {
-    /// By index.
+    /// Keyed by interface index.
     ports: BTreeMap<u32, Said>,
     uppers: BTreeMap<u32, Upper>,
     attachments: BTreeMap<Attachment, Meets>,
 }
 
-/// Refuses ports that would share an entry.
+/// Rejects ports that would share an entry.
 pub(super) fn check(wanted: &Forwarding) -> Result<(), Error> {
     let mut slots: HashMap<u32, &str> = HashMap::new();
     for (index, port) in &wanted.ports {
@@ -45,8 +45,8 @@ pub(super) fn check(wanted: &Forwarding) -> Result<(), Error> {
 }
 
 impl Ports {
-    /// Makes the tables say what `wanted` says. `record` gives a policy's record. Attachments come
-    /// before the ports that ask for them.
+    /// Changes the tables to `wanted`. `record` returns the record of a policy. Attachments are
+    /// added before the ports that refer to them.
     pub(super) fn change(
         &mut self,
         srv6: &Srv6,
@@ -93,7 +93,7 @@ impl Ports {
                     tagged: u32::from(tagged),
                     flags,
                 };
-                // Should one of the two fail, both are written again.
+                // If either of the two fails, both are written again.
                 self.ports.remove(index);
                 srv6.devices.set(&slot(*index), &device)?;
                 srv6.ports.set(&slot(*index), &value)?;
@@ -119,7 +119,7 @@ impl Ports {
             srv6.attachments.remove(&key(&attachment))?;
             self.attachments.remove(&attachment);
         }
-        // A new port may have its entry already.
+        // A new port may already use the entry.
         let slots: BTreeSet<u32> = wanted.ports.keys().map(|index| slot(*index)).collect();
         for index in gone(&self.ports, &wanted.ports) {
             if !slots.contains(&slot(index)) {
@@ -132,12 +132,12 @@ impl Ports {
     }
 }
 
-/// The keys that are there and not wanted.
+/// Returns the keys that exist and are not wanted.
 fn gone<K: Ord + Copy, V, W>(there: &BTreeMap<K, V>, wanted: &BTreeMap<K, W>) -> Vec<K> {
     there.keys().filter(|key| !wanted.contains_key(*key)).copied().collect()
 }
 
-/// The bits of a port.
+/// Returns the flags of a port.
 fn flags(port: &Port, checks_sources: bool) -> u16 {
     let bits = [
         (port.closed, port_flag::PORT_TENANT),
@@ -146,11 +146,11 @@ fn flags(port: &Port, checks_sources: bool) -> u16 {
         (checks_sources, port_flag::PORT_SOURCES),
     ];
     let set = bits.iter().filter(|(is, _)| *is);
-    // The numbers are small.
+    // The flags fit into 16 bits.
     set.fold(0, |all, (_, bit)| all | bit.0 as u16)
 }
 
-/// Where a port's entry is.
+/// Returns the slot of a port.
 fn slot(index: u32) -> u32 {
     index & (limit::LIMIT_PORTS.0 - 1)
 }

@@ -1,7 +1,7 @@
-//! The data plane in XDP: the program's tables, and the program on the ports.
+//! The XDP data plane: the program's tables, and the program on the ports.
 //!
-//! What is at work outlives the daemon: ports are pinned, and the next daemon fills tables of its
-//! own before it puts its program in place of the old one.
+//! An active program outlives the daemon: its attachments are pinned, and the next daemon fills its
+//! own tables before it replaces the program.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,22 +28,22 @@ use crate::{Counter, Dataplane, Error};
 pub struct Xdp {
     pub(super) tables: Tables,
     pub(super) attached: BTreeMap<u32, Attached>,
-    /// Where the ports' programs run, as the kernel says.
+    /// Actual XDP modes of the ports, as reported by the kernel.
     pub(super) modes: BTreeMap<u32, Mode>,
-    /// Where the last file wanted them to.
+    /// XDP modes requested by the last file.
     pub(super) wanted: BTreeMap<Name, Mode>,
     pub(super) pins: Pins,
     pub(super) guards: Guards,
     pub(super) backs: Backs,
     pub(super) handle: Handle,
     pub(super) trace: Option<Tracing>,
-    /// Whether the program's watch outlives this process.
+    /// True if the program's watchdog timer outlives this process.
     watched: bool,
 }
 
 impl Xdp {
-    /// Loads the program. Ports that an earlier daemon left at work stay with its program until the
-    /// first change puts the new one in its place. `pins` is the folder of what keeps them.
+    /// Loads the program. Active ports of an earlier daemon keep its program until the first change
+    /// replaces it. `pins` is the folder with their pins.
     pub fn load(pins: &Path) -> Result<Self, Error> {
         let pins = Pins::prepare(pins)?;
         Ok(Self {
@@ -60,23 +60,24 @@ impl Xdp {
         })
     }
 
-    /// The tables of a program of its own; `held` is what an earlier one has with service functions.
+    /// Loads a program with empty tables. `held` is the service functions' state of an earlier
+    /// program.
     fn empty(sizes: Sizes, held: Option<&Held>) -> Result<Tables, Error> {
         let srv6 = Srv6::load_after(sizes, held)?;
-        // Nobody has looked yet at what a packet's way depends on.
+        // It is not known yet which inputs routes depend on.
         srv6.set_exact(true);
         Ok(Tables::new(srv6))
     }
 
-    /// The program's tables.
+    /// Returns the program's tables.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// Puts a program with larger tables in place of the one that is at work, which may be an
-    /// earlier daemon's. Counters begin anew.
+    /// Replaces the active program, which may belong to an earlier daemon, by one with larger
+    /// tables. Counters restart from zero.
     fn grow(&mut self, sizes: Sizes) -> Result<(), Error> {
-        // It stands in front of the program that goes.
+        // The tracer refers to the program that is replaced.
         self.end_trace()?;
         let held = Held::pinned(&self.pins.held());
         let mut tables = Self::empty(sizes.or(self.tables.program().sizes()), held.as_ref())?;
@@ -92,7 +93,7 @@ impl Xdp {
         let done = done
             .and_then(|()| proxies::attach(&tables, &mut self.backs, &self.pins, &mut self.handle));
         if let Err(error) = done {
-            // It was there a moment ago; the first error is the one to report.
+            // The previous state worked before. The first error is reported.
             let _ = self.attach_own_functions();
             let _ = self.put_on_all(self.tables.program().program());
             return Err(error);
@@ -105,8 +106,7 @@ impl Xdp {
         Ok(())
     }
 
-    /// Puts a program in place of the one that is on the ports; goes on where it fails, and tells
-    /// the first failure.
+    /// Replaces the program on all ports. Continues after a failure, and returns the first error.
     pub(super) fn put_on_all(&self, program: BorrowedFd<'_>) -> Result<(), Error> {
         let mut first = Ok(());
         for attached in self.attached.values() {
@@ -115,7 +115,7 @@ impl Xdp {
         Ok(first?)
     }
 
-    /// What may fail of a change. On an error the tables and the ports are as they were.
+    /// Performs the part of a change that may fail. On an error, tables and ports are unchanged.
     fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
         functions::prepare(&wanted, self)?;
         proxies::prepare(&wanted, self)?;
@@ -124,7 +124,7 @@ impl Xdp {
         let done = functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle);
         let done = done.and_then(|()| self.attach_to(&before, file));
         if let Err(error) = done.and_then(|()| self.attach_own_proxies()) {
-            // The first error is the one to report; what was there a moment ago fits.
+            // The first error is reported. The previous state fits, since it was installed before.
             let _ = self.tables.change_to(before);
             return Err(error);
         }
@@ -149,13 +149,13 @@ impl Xdp {
         proxies::tidy(self.tables.now(), &mut self.backs, &self.pins, &mut self.handle)
     }
 
-    /// Whether no program is on any port, this daemon's or an earlier one's.
+    /// Returns true if no port has a program of this daemon or of an earlier one.
     fn is_idle(&self) -> bool {
         self.attached.is_empty() && self.pins.attached().is_ok_and(|left| left.is_empty())
     }
 
-    /// Lets the program's watch outlive this process. Once the program is on the ports: it takes the
-    /// place of the earlier program's.
+    /// Makes the program's watchdog timer outlive this process, replacing that of an earlier
+    /// program. Called once the program is on the ports.
     fn keep_watch(&mut self) -> Result<(), Error> {
         if !self.watched {
             self.tables.program().keep_watch(&self.pins.watch())?;
@@ -176,12 +176,13 @@ impl Dataplane for Xdp {
         }
         let changed = self.change_tables(wanted, file);
         let mut functions = Ok(());
-        // What an earlier daemon left at work goes on after a failure.
+        // After a failure, the program of an earlier daemon stays active.
         if changed.is_ok() || !self.attached.is_empty() || self.is_idle() {
             functions = self.tidy_functions();
         }
         changed?;
-        // What forwards is changed: what fails from here on is done with the next change.
+        // The forwarding state has changed. Steps that fail from here on are repeated by the next
+        // change.
         for done in [self.leave_others(), self.keep_watch(), functions] {
             if let Err(error) = done {
                 tracing::warn!("something of the change before is left over: {error}");
@@ -198,9 +199,9 @@ impl Dataplane for Xdp {
     }
 
     fn leave(&mut self) -> Result<(), Error> {
-        // What stands in front goes with the ports.
+        // The tracer is removed with the ports.
         let _ = self.end_trace();
-        // With its pin and this end of it a port's program goes.
+        // The program of a port is detached when its pin and this descriptor are gone.
         self.pins.clear()?;
         self.attached.clear();
         self.modes.clear();
@@ -214,7 +215,7 @@ impl Dataplane for Xdp {
         let ended = self.end_trace();
         let mut functions = Ok(());
         if self.is_idle() {
-            // Nothing leads packets there.
+            // No packets are sent there any more.
             functions = functions::tidy(&Forwarding::default(), &self.pins, &mut self.handle)
                 .and_then(|()| self.backs.end(&self.pins, &mut self.handle));
         }
@@ -268,7 +269,7 @@ impl Dataplane for Xdp {
     }
 }
 
-/// Where a file wants a port's program.
+/// Returns the XDP mode that a file requests for a port.
 pub(super) fn mode(port: &model::dataplane::Port) -> Mode {
     match port.mode {
         model::dataplane::Mode::Native => Mode::Native,
@@ -277,7 +278,7 @@ pub(super) fn mode(port: &model::dataplane::Port) -> Mode {
     }
 }
 
-/// The tables' sizes for a file.
+/// Returns the sizes of the tables for a file.
 fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
     let limits = &file.limits;
     Sizes {
@@ -285,9 +286,9 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         prefixes: limits.prefixes,
         policies: limits.policies,
         lists: limits.lists,
-        // Any of them may have several lists.
+        // Each policy may have several lists.
         spreads: limits.policies,
-        // A later daemon spares the numbers of the one before.
+        // A later daemon does not reuse the numbers of its predecessor.
         tenants: 2 * limits.tenants + TABLE_TENANTS,
         attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
         slots: if functions::are_in(forwarding) { limits.held.next_power_of_two() } else { 1 },

@@ -1,9 +1,9 @@
-//! Service functions behind an interface (End.AS, End.AD, End.AM): the way to them, and what takes
-//! what comes back.
+//! Service functions behind an interface (End.AS, End.AD, End.AM): the path to them, and the
+//! programs that handle returning packets.
 //!
-//! From XDP packets go through a veth of their own, which makes them the kernel's, and at its other
-//! end to the function's interface. What comes in by an interface that leads to a function, by
-//! whichever end, a program takes: the kernel forwards none of it.
+//! Packets leave XDP through a separate veth, which turns them into skbs, and are then sent from
+//! its other end to the function's interface. Packets received on either interface of a function
+//! are handled by a program: the kernel forwards none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -26,21 +26,21 @@ use crate::Error;
 
 const INWARDS: &str = "kaido-px-in";
 const OUTWARDS: &str = "kaido-px-out";
-/// The most: a port's own counts.
+/// The maximum. The MTU of the port applies.
 const MTU: u32 = 65535;
-/// How long a slot is good for, in ticks of two to the power of the other ns.
+/// Lifetime of a slot in ticks, and the binary logarithm of a tick in ns.
 const PROXIED_TICKS: u64 = limit::LIMIT_PROXIED_TICKS.0 as u64;
 const PROXIED_TICK_BITS: u32 = limit::LIMIT_PROXIED_TICK_BITS.0;
 /// Address families, as the kernel numbers them.
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
-/// How long what comes back is still taken when nothing is sent to a function any more: longer than
-/// a slot is good for, by a second at most.
+/// Time for which returning packets are still handled after the last packet was sent to a function:
+/// the lifetime of a slot, rounded up by at most a second.
 const LATE: Duration =
     Duration::from_secs(((PROXIED_TICKS << PROXIED_TICK_BITS) / 1_000_000_000) + 1);
 
 impl Resolving<'_> {
-    /// A proxy on this machine.
+    /// Resolves a proxy on this machine.
     pub(super) fn proxy(&mut self, proxy: &file::Proxy, line: u32) -> Proxy {
         let to = self.proxy_link(&proxy.to, line);
         let back =
@@ -60,7 +60,7 @@ impl Resolving<'_> {
             self.problems.push(Unresolved::FunctionByVrf { line, name: name.clone() });
             return absent;
         }
-        // Loopback has an address of zeros.
+        // The MAC address of the loopback interface is all zeros.
         let Some(mac) = link.mac.filter(|mac| *mac != absent.mac) else {
             self.problems.push(Unresolved::NotEthernet { line, port: name.clone() });
             return absent;
@@ -77,24 +77,25 @@ impl Resolving<'_> {
 }
 
 impl Forwarding {
-    /// Whether what it says of interfaces to functions, that they pass packets, is still so: these do.
+    /// Returns true if the recorded states of interfaces to functions are still correct. `passing`
+    /// are the interfaces that pass packets.
     pub fn passes_to_functions(&self, passing: &BTreeSet<u32>) -> bool {
         let links = all(self).flat_map(|proxy| [&proxy.to, &proxy.back]);
         links.into_iter().all(|link| link.index.is_none_or(|at| passing.contains(&at) == link.up))
     }
 }
 
-/// All proxies.
+/// Returns all proxies.
 fn all(forwarding: &Forwarding) -> impl Iterator<Item = &Proxy> {
     forwarding.sids.values().filter_map(|endpoint| endpoint.proxy.as_deref())
 }
 
-/// How many SIDs are proxies'.
+/// Returns the number of SIDs of proxies.
 pub(super) fn count(forwarding: &Forwarding) -> u32 {
     all(forwarding).count() as u32
 }
 
-/// How many interfaces packets of End.AD come back by.
+/// Returns the number of interfaces on which packets of End.AD return.
 pub(super) fn rings(forwarding: &Forwarding) -> u32 {
     ring_owners(forwarding).len() as u32
 }
@@ -104,17 +105,17 @@ fn ring_owners(forwarding: &Forwarding) -> BTreeSet<u32> {
     dynamic.filter_map(|proxy| proxy.back.index).collect()
 }
 
-/// The interfaces that lead to functions, by either end.
+/// Returns the interfaces that lead to functions, in both directions.
 fn interfaces(forwarding: &Forwarding) -> BTreeSet<u32> {
     all(forwarding).flat_map(|proxy| [proxy.to.index, proxy.back.index]).flatten().collect()
 }
 
-/// Whether the interface is one of the veth's ends.
+/// Returns true if the interface is one of the veth's ends.
 pub(super) fn is_own(link: &Link) -> bool {
     link.name == INWARDS || link.name == OUTWARDS
 }
 
-/// The behaviour, as the program knows it.
+/// Returns the behavior in the numbering of the program.
 pub(super) fn number(of: ProxyBehaviour) -> behaviour {
     match of {
         ProxyBehaviour::Static => behaviour::BEHAVIOUR_END_AS,
@@ -123,20 +124,20 @@ pub(super) fn number(of: ProxyBehaviour) -> behaviour {
     }
 }
 
-/// What the program's tables say of proxies.
+/// Contents of the program's tables of proxies.
 #[derive(Default)]
 pub(super) struct Proxies {
     numbers: Map<Ipv6Net, u32>,
-    /// By the interface back.
+    /// Keyed by the interface that packets return on.
     rings: BTreeMap<u32, u32>,
-    /// The port that packets without one count as from.
+    /// Ingress port of packets that did not arrive on one.
     port: u32,
     backs: BTreeSet<u32>,
 }
 
 impl Proxies {
-    /// Gives rings to interfaces, and says of all interfaces whose their packets are, before any SID
-    /// is changed; of those that no SID leads to any more, too.
+    /// Assigns rings to interfaces, and writes the entries of all interfaces, including those that
+    /// no SID uses any more, before any SID is changed.
     pub(super) fn begin(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
         let open = wanted.ports.iter().find(|(_, port)| !port.closed);
         self.port = open.map_or(0, |(index, _)| *index);
@@ -174,7 +175,7 @@ impl Proxies {
         Ok(())
     }
 
-    /// Writes a SID's proxy; returns its number.
+    /// Writes a SID's proxy and returns its number.
     pub(super) fn place(
         &self,
         srv6: &Srv6,
@@ -206,7 +207,7 @@ impl Proxies {
         number
     }
 
-    /// Takes out what is not wanted any more.
+    /// Removes entries that are not wanted any more.
     pub(super) fn end(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
         let is_proxy = |sid: &Ipv6Net| wanted.sids.get(sid).is_some_and(|one| one.proxy.is_some());
         for (_, number) in self.numbers.extract_if(|sid, _| !is_proxy(sid)) {
@@ -222,18 +223,18 @@ impl Proxies {
     }
 }
 
-/// The interfaces whose packets are taken.
+/// The interfaces with a program that handles returning packets.
 #[derive(Debug, Default)]
 pub(super) struct Backs {
     taken: BTreeSet<u32>,
-    /// Those that lead to no function any more, and since when.
+    /// Interfaces that do not lead to a function any more, and since when.
     old: BTreeMap<u32, Instant>,
-    /// Whether earlier daemons' are known.
+    /// True once the interfaces of earlier daemons are known.
     looked: bool,
 }
 
 impl Backs {
-    /// Takes what comes in by these.
+    /// Attaches the program to the interfaces of `wanted`.
     fn put(
         &mut self,
         srv6: &Srv6,
@@ -248,7 +249,8 @@ impl Backs {
                     self.taken.insert(index);
                     self.old.remove(&index);
                 }
-                // It went meanwhile: the next look at the kernel's interfaces tells.
+                // The interface was deleted meanwhile. The next listing of interfaces will show
+                // that.
                 Err(_) if !handle.links()?.iter().any(|link| link.index == index) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -256,7 +258,7 @@ impl Backs {
         Ok(())
     }
 
-    /// Takes off all that is not to be taken any more for a while.
+    /// Detaches the program from interfaces on which no late packets are expected any more.
     pub(super) fn leave_old(&mut self, pins: &Pins) {
         self.old.retain(|index, since| {
             let late = since.elapsed() >= LATE;
@@ -267,7 +269,7 @@ impl Backs {
         });
     }
 
-    /// Takes all off.
+    /// Detaches the program from all interfaces.
     pub(super) fn end(&mut self, pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
         tidy(&Forwarding::default(), self, pins, handle)?;
         for index in std::mem::take(&mut self.old).into_keys() {
@@ -283,7 +285,7 @@ fn leave(index: u32, pins: &Pins) {
     }
 }
 
-/// Makes the way to functions, if there are proxies in `wanted`.
+/// Sets up the path to functions if `wanted` has proxies.
 pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error> {
     if count(wanted) == 0 {
         return Ok(());
@@ -294,16 +296,16 @@ pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error>
         let end = |name| VethEnd { name, namespace: &namespace, mtu: MTU, mac: None, index: None };
         let ends = add_veth(&end(INWARDS), &end(OUTWARDS));
         handle.request("add the interfaces of proxies", ends)?;
-        // Before they are up.
+        // Attached before the interfaces are up.
         srv6.attach_proxies(ends_of(handle)?)?;
     }
-    // A program in XDP may have switched it on. What has another outer header is not to be merged.
+    // An XDP program may have enabled GRO. Packets with different outer headers must not be merged.
     set_offload(INWARDS, Offload::Gro, false)?;
     for name in [INWARDS, OUTWARDS] {
-        // No address of their own, and none of the messages that come with one.
+        // Without link-local addresses, and the messages that come with them.
         sysctl::write(&format!("ipv6/conf/{name}/addr_gen_mode"), "1")?;
     }
-    // What the kernel's tables are asked for as.
+    // The ingress interface of lookups in the kernel's tables.
     sysctl::write(&format!("ipv6/conf/{INWARDS}/forwarding"), "1")?;
     let ends = ends_of(handle)?;
     let mut batch = Batch::new();
@@ -312,9 +314,9 @@ pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error>
     Ok(handle.commit(batch)?)
 }
 
-/// Puts a program's own parts in the place of an earlier one's, and takes what comes back, if its tables have
-/// proxies. Nothing is sent to a function before, and where the program does not come onto its ports, the
-/// earlier one's go on.
+/// Attaches a program's own parts, replacing those of an earlier one, and handles returning
+/// packets, if its tables have proxies. No packet is sent to a function before that. If the program
+/// cannot be attached to its ports, the earlier programs stay in use.
 pub(super) fn attach(
     tables: &Tables,
     backs: &mut Backs,
@@ -328,8 +330,8 @@ pub(super) fn attach(
     backs.put(tables.program(), tables.now(), pins, handle)
 }
 
-/// Whether the way is there, and what comes back is taken; an interface that was made anew may have its
-/// predecessor's number.
+/// Returns true if the path is intact and returning packets are handled. A re-created interface may
+/// have the same number as its predecessor.
 pub(super) fn are_led(tables: &Tables, handle: &mut Handle) -> bool {
     let up = |name| handle.link(name).is_ok_and(|link| link.up);
     let links = &tables.program().function_links;
@@ -339,7 +341,7 @@ pub(super) fn are_led(tables: &Tables, handle: &mut Handle) -> bool {
         || ([INWARDS, OUTWARDS].map(up) == [true; 2] && interfaces(now).iter().all(is_taken))
 }
 
-/// Removes what is not needed any more.
+/// Removes everything that the state does not need any more.
 pub(super) fn tidy(
     now: &Forwarding,
     backs: &mut Backs,
@@ -350,7 +352,7 @@ pub(super) fn tidy(
     let links = handle.links()?;
     if !backs.looked {
         backs.looked = true;
-        // Before Linux 6.6 there are no pins: what is not there is not missed.
+        // Pins require Linux 6.6. Detaching a missing program is harmless.
         let others = links.iter().map(|link| link.index);
         let pinned = pins.backs()?;
         for index in others.filter(|index| !wanted.contains(index) && !pinned.contains(index)) {
@@ -362,7 +364,7 @@ pub(super) fn tidy(
         backs.old.insert(*index, Instant::now());
     }
     backs.taken.retain(|index| wanted.contains(index));
-    // Of interfaces that are gone.
+    // Of deleted interfaces.
     for index in pins.backs()? {
         if !links.iter().any(|link| link.index == index) {
             remove(&pins.back(index))?;

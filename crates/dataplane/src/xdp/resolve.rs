@@ -1,4 +1,4 @@
-//! A data plane's file and this machine's interfaces -> what is to be forwarded.
+//! Resolves a data plane's file and the interfaces of this machine into a forwarding state.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv6Addr;
@@ -14,15 +14,15 @@ use super::{
     Upper, Weighted,
 };
 
-// The tag of one VLAN, and the outer one of two: the program writes no others.
+// The TPIDs of a single VLAN tag, and of the outer of two tags. The program writes no others.
 const DOT1Q: u16 = 0x8100;
 const DOT1AD: u16 = 0x88a8;
 
-/// Interfaces above each other: the kernel allows eight levels.
+/// Maximum depth of stacked interfaces: the kernel allows eight levels.
 const MASTERS: usize = 8;
 
-/// The tenants' numbers, behind [`TABLE_TENANTS`]. One that anything still leads to is given to no
-/// other name, so that no packet meets another tenant's prefixes.
+/// The numbers of tenants, above [`TABLE_TENANTS`]. A number that is still referred to is not given
+/// to another tenant, so that no packet matches another tenant's prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tenants {
     numbers: BTreeMap<Name, TenantId>,
@@ -30,28 +30,28 @@ pub struct Tenants {
 }
 
 impl Tenants {
-    /// The number of a tenant.
+    /// Returns the number of a tenant.
     pub fn number(&self, name: &str) -> Option<TenantId> {
         self.numbers.get(name).copied()
     }
 
-    /// The name of a number.
+    /// Returns the name of a number.
     pub fn name(&self, number: TenantId) -> Option<&str> {
         self.numbers.iter().find(|(_, other)| **other == number).map(|(name, _)| &**name)
     }
 
-    /// New tenants get none of these numbers: the kernel has routes of theirs, perhaps of a daemon
-    /// before this one.
+    /// Reserves numbers that the kernel has routes for, perhaps from an earlier daemon. New tenants
+    /// do not get them.
     pub fn spare(&mut self, in_use: BTreeSet<TenantId>) {
         self.in_use = in_use;
     }
 
-    /// Gives up the numbers of tenants that the file does not have, once nothing leads to them.
+    /// Releases the numbers of tenants that are not in the file, once nothing refers to them.
     pub fn keep_only(&mut self, file: &File) {
         self.numbers.retain(|name, _| file.tenants.contains_key(name));
     }
 
-    /// These and the file's.
+    /// Returns these tenants and those of the file.
     fn with(&self, file: &File) -> Self {
         let mut all = self.clone();
         let taken: BTreeSet<TenantId> = all.numbers.values().chain(&all.in_use).copied().collect();
@@ -63,8 +63,8 @@ impl Tenants {
     }
 }
 
-/// What `file` asks for on a machine with these interfaces, or all that the machine lacks.
-/// `tenants` gets the numbers of new tenants, and keeps those of the others.
+/// Resolves `file` on a machine with these interfaces, or returns everything that the machine
+/// lacks. New tenants get numbers in `tenants`; the others keep theirs.
 pub fn resolve(
     file: &File,
     links: &Links,
@@ -103,7 +103,7 @@ pub(super) struct Resolving<'a> {
 }
 
 impl Resolving<'_> {
-    /// The ports' indices.
+    /// Returns the indexes of the ports.
     fn ports<'f>(
         &mut self,
         file: &'f File,
@@ -130,7 +130,7 @@ impl Resolving<'_> {
                 self.problems.push(Unresolved::IsVrf { line, port: name.clone() });
                 continue;
             }
-            // Loopback has an address of zeros.
+            // The MAC address of the loopback interface is all zeros.
             let Some(mac) = link.mac.filter(|mac| *mac != Mac([0; 6])) else {
                 self.problems.push(Unresolved::NotEthernet { line, port: name.clone() });
                 continue;
@@ -146,13 +146,13 @@ impl Resolving<'_> {
                 },
                 None => None,
             };
-            // A bridge may be between the two.
+            // There may be a bridge in between.
             let above = |link: &Link| link.master.and_then(|index| self.links.indexed(index));
             let masters = std::iter::successors(above(link), |link| above(link));
             let in_vrf = masters.take(MASTERS).any(|master| master.vrf_table.is_some());
             let closed = in_vrf || owner != Owner::Nobody;
             let edge = port.edge;
-            // Its frames come in by the master, which other ports have too.
+            // Its frames arrive on the master, which has other ports too.
             let master = above(link).filter(|master| edge && master.vrf_table.is_none());
             if let Some(master) = master {
                 let (port, master) = (name.clone(), master.name.clone());
@@ -173,7 +173,7 @@ impl Resolving<'_> {
         Unresolved::NoInterface { line, port: name.clone(), near }
     }
 
-    /// The VLANs above ports whose tags the program can write.
+    /// Adds the VLAN interfaces on ports, as far as the program can write their tags.
     fn uppers(&mut self) {
         let above = |link: &Link| link.vlan.and_then(|vlan| Some((vlan, vlan.parent?)));
         for link in &self.links.links {
@@ -198,7 +198,7 @@ impl Resolving<'_> {
         }
     }
 
-    /// The tenants' prefixes and policies; to whom the frames of each belong.
+    /// Adds the prefixes and policies of tenants. Returns the owner of each tenant's frames.
     fn tenants(&mut self, file: &File, numbers: &Tenants) -> HashMap<Name, Owner> {
         let routes = file.tenants.values().map(|tenant| tenant.routes.len()).sum();
         self.forwarding.prefixes.reserve(routes);
@@ -212,7 +212,7 @@ impl Resolving<'_> {
             let sources = tenant.sources.iter().map(|net| (number, *net));
             self.forwarding.sources.extend(sources);
             let owner = match &tenant.frames {
-                // Such a tenant has no routes, so that its default route names nothing else.
+                // Such a tenant has no routes, so the id of its default route is unique.
                 Some(steer) => {
                     Owner::Frames(self.policy(file, number, Ipv4Net::default().into(), steer))
                 }
@@ -237,7 +237,7 @@ impl Resolving<'_> {
             }
             Steer::Own(policy) => (PolicyId::Of(tenant, of), Some(policy)),
         };
-        // The parser lets no other names pass.
+        // The parser accepts only defined names.
         if let Some(policy) = policy {
             self.forwarding.policies.insert(id.clone(), made(policy));
         }
@@ -246,7 +246,7 @@ impl Resolving<'_> {
 
     fn sids(&mut self, file: &File, ports: &HashMap<&str, u32>) {
         self.forwarding.sids.reserve(file.sids.len());
-        // A port that is not there is told of already.
+        // A missing port has been reported already.
         let index = |name: &Name| ports.get(&**name).copied();
         for (sid, endpoint) in &file.sids {
             let (mut vrf, mut policy) = (None, None);
@@ -313,7 +313,7 @@ impl Resolving<'_> {
         }
     }
 
-    /// A table's number, and its VRF device.
+    /// Returns the number of a table, and its VRF device.
     fn table(&mut self, table: &Table, line: u32) -> (u32, Option<u32>) {
         match table {
             Table::Number(number) => {

@@ -74,7 +74,7 @@ fn every_name_is_resolved() {
         .collect();
     assert_eq!(attachments, [(3, 10, 0, Owner::Tenant(65)), (3, 10, 20, Owner::Tenant(65))]);
 
-    // Only those whose tags the program writes as they are.
+    // Only those with tags that the program can write.
     let uppers: Vec<_> = forwarding
         .uppers
         .iter()
@@ -90,7 +90,8 @@ fn every_name_is_resolved() {
         .map(|prefix| forwarding.policies[&PolicyId::Of(65, prefix.parse().unwrap())].form)
         .collect();
     assert_eq!(forms, [Form::Reduced, Form::Whole]);
-    // The same name in two tenants, and at a SID, are three policies: one tenant's is its own.
+    // The same name in two tenants, and for a SID, stands for three policies: a policy belongs to
+    // one tenant.
     for tenant in [0, 65, 66] {
         assert!(forwarding.policies.contains_key(&named(tenant, "to-osaka")), "{tenant}");
     }
@@ -119,7 +120,7 @@ fn tenants_keep_their_numbers() {
     };
     assert_eq!(numbers("b: {}, d: {}"), [None, Some(65), None, Some(66)]);
     assert_eq!(numbers("a: {}, b: {}, d: {}"), [Some(67), Some(65), None, Some(66)]);
-    // Even when they are gone for a while, and then nobody else gets them.
+    // Tenants that are removed for a while keep their numbers, and no other tenant gets them.
     assert_eq!(numbers("c: {}"), [Some(67), Some(65), Some(68), Some(66)]);
 }
 
@@ -148,7 +149,7 @@ fn what_the_machine_lacks_is_told_at_once() {
     for (line, start) in lines.iter().zip(starts) {
         assert!(line.starts_with(start), "{line}\n{start}");
     }
-    // A file that is refused changes nothing.
+    // A rejected file changes nothing.
     assert_eq!(tenants, Tenants::default());
 }
 
@@ -160,7 +161,7 @@ fn a_tenants_number_is_nobody_elses_while_anything_leads_to_it() {
     };
     let first = TABLE_TENANTS + 1;
     let mut tenants = Tenants::default();
-    // As a daemon before this one left it.
+    // Numbers in use by an earlier daemon.
     tenants.spare([first, first + 2].into());
     let both = text(&["red", "green"]);
     resolve(&both, &machine(), &mut tenants).unwrap();
@@ -168,7 +169,7 @@ fn a_tenants_number_is_nobody_elses_while_anything_leads_to_it() {
         (tenants.number("green"), tenants.number("red")),
         (Some(first + 1), Some(first + 3))
     );
-    // Their own are in use then; the others not any more.
+    // Their own numbers are in use now; those of the earlier daemon are not any more.
     tenants.spare([first + 1, first + 3].into());
     let other = text(&["green", "amber"]);
     resolve(&other, &machine(), &mut tenants).unwrap();

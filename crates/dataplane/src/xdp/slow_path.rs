@@ -1,22 +1,24 @@
-//! What the program leaves to the kernel, such as a packet that is too big, the kernel can only do
-//! right if it has the same SID and the same policy. This gives it the file's, as routes of its own.
+//! The slow path: packets that the program leaves to the kernel, such as those that are too big,
+//! are handled correctly only if the kernel has the same SID and the same policy. This module
+//! installs those of the file as routes.
 //!
-//! Each of these has an unreachable route behind it, for the time in which its interface is down: no
-//! packet is to leave by another way.
+//! Each of them has an unreachable fallback route for the time while its interface is down, so that
+//! no packet takes another path.
 //!
-//! - A SID becomes a seg6local route in the main table, unless somebody else has a route for it.
-//! - A tenant's prefixes become seg6 routes in a table of the tenant's own, which a rule for each of
-//!   its interfaces leads to, so that no other packet meets them. In the same table the locators, and
-//!   SIDs outside of them, are unreachable: as in the program, no SID is within a tenant's reach.
+//! - A SID becomes a seg6local route in the main table, unless there is already a route of another
+//!   protocol for it.
+//! - A tenant's prefixes become seg6 routes in a table of the tenant. A rule for each of the
+//!   tenant's interfaces refers to the table, so that no other packet matches the routes. In the
+//!   same table, the locators and the SIDs outside of them are unreachable: as in the program,
+//!   tenants cannot reach SIDs.
+//! - At the edge of the SR domain, rules keep packets from reaching SIDs (`edge.rs`).
+//! - A service function's SID has an unreachable route in the main table, which a routing protocol
+//!   may advertise, and another one in a table that precedes the main one. While the function is
+//!   down, the first one is withdrawn, and the second one prevents packets from following a less
+//!   specific route, past the rules.
 //!
-//! - At the edge of the SR domain, rules keep packets from SIDs (`edge.rs`).
-//!
-//! - A service function's SID has an unreachable route in the main table, which others may be told of,
-//!   and another one in a table in front of the main one. While the function is down the first is
-//!   gone, and the second keeps its packets from leaving by a shorter route, past the rules.
-//!
-//! What has no counterpart stays without: tags, whole frames, a table without its VRF, a prefix that
-//! catches the outer packets, and what an older kernel refuses.
+//! Entries without a counterpart are omitted: tags, whole frames, a table without its VRF, a prefix
+//! that matches the outer packets, and routes that an older kernel rejects.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv6Addr;
@@ -34,44 +36,45 @@ use super::{
 use super::{alone, edge};
 use crate::Error;
 
-/// Tenants' tables are those behind this number: nobody's, as tables are numbered.
+/// Tables of tenants are numbered above this base, which is not in use otherwise.
 const TABLES: u32 = (SLOW_PATH as u32) << 16;
-/// Behind the rules of VRFs (1000), before those of applications (7000) and the main table's.
+/// Priority of the rules: after those of VRFs (1000), before those of applications (7000) and of
+/// the main table.
 pub(super) const PRIORITY: u32 = 6000;
-/// Of the table that keeps packets to service functions from leaving: no tenant has this number.
+/// Table that prevents packets to service functions from leaving. No tenant has this number.
 const GUARD: u32 = TABLES;
-/// Of the rule to it: behind those of tenants, to whom no SID is known.
+/// Priority of the rule for that table: after those of tenants, which cannot reach any SID.
 const GUARD_PRIORITY: u32 = PRIORITY + 1;
-/// With more entries the kernel gets none of them beside XDP but the locators: it takes seconds for a million routes, and half a
-/// kilobyte for each.
+/// Maximum number of entries to install in the kernel in addition to XDP. With more, only the
+/// locators are installed: a million routes take seconds, and half a kilobyte each.
 const MOST: usize = 1 << 16;
-/// The routes' own preference, so that none is taken for somebody else's.
+/// Metric of the routes, which distinguishes them from those of others.
 const METRIC: u32 = 4096;
 
-/// The same for what is behind them.
+/// Metric of the fallback routes.
 const BEHIND: u32 = METRIC + 1;
 
-/// A route's identity: table, destination, preference.
+/// Identity of a route: table, destination, metric.
 type Key = (u32, IpNet, u32);
 
-/// What the kernel is to have for a file.
+/// Routes and rules to install in the kernel for a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlowPath {
     routes: Map<Key, Route>,
     rules: BTreeSet<InterfaceRule>,
 }
 
-/// What a kernel would not take: an older one lacks behaviours and flavours.
+/// Routes that the kernel rejected: an older one lacks some behaviors and flavors.
 #[derive(Debug, Clone, Default)]
 pub struct Refused(HashSet<Key>);
 
 impl Refused {
-    /// These and the others.
+    /// Adds those of `others`.
     pub fn add(&mut self, others: &Self) {
         self.0.extend(&others.0);
     }
 
-    /// An error with the entries that only XDP does then, if there are any.
+    /// Returns an error that lists the entries that only XDP supports, if there are any.
     pub fn check(&self, names: Names<'_>) -> Result<(), Error> {
         let of_main = |(table, net, _): &Key| match net {
             IpNet::V6(sid) if *table == MAIN_TABLE => Some(*sid),
@@ -82,7 +85,7 @@ impl Refused {
         alone::refused(keys.clone().filter_map(of_main), keys.filter_map(of_tenant), names)
     }
 
-    /// Says in `forwarding` that the kernel does not have them.
+    /// Marks these entries in `forwarding` as absent from the kernel.
     pub fn unmark(&self, forwarding: &mut Forwarding) {
         for (table, destination, _) in &self.0 {
             if let (MAIN_TABLE, IpNet::V6(sid)) = (*table, destination)
@@ -106,7 +109,7 @@ impl<'a> FromIterator<&'a Route> for Refused {
     }
 }
 
-/// What the kernel has.
+/// Routes and rules present in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Present {
     routes: Vec<Route>,
@@ -114,27 +117,27 @@ pub struct Present {
 }
 
 impl Present {
-    /// Lists it.
+    /// Lists the routes and rules.
     pub fn list(handle: &mut Handle) -> Result<Self, Error> {
         let rules = handle.interface_rules(SLOW_PATH)?.into_iter().collect();
         Ok(Self { routes: handle.routes(None, Some(SLOW_PATH))?, rules })
     }
 
-    /// The tenants that it has anything of.
+    /// Returns the tenants that have routes or rules.
     pub fn tenants(&self) -> BTreeSet<TenantId> {
         let of_routes = self.routes.iter().map(|route| route.table);
         let tables = of_routes.chain(self.rules.iter().map(|rule| rule.table));
         tables.filter(|table| *table > TABLES).map(|table| table - TABLES).collect()
     }
 
-    /// Whether others may be told of a service function.
+    /// Returns true if the route of a service function is present, so that it may be advertised.
     pub fn announces(&self, sid: Ipv6Net) -> bool {
         self.routes.iter().any(|route| key(route) == announced(sid))
     }
 }
 
 impl Present {
-    /// Makes the kernel have this again.
+    /// Restores this state in the kernel.
     pub fn restore(&self, handle: &mut Handle) -> Result<(), Error> {
         let now = Self::list(handle)?;
         let there: HashSet<&Route> = now.routes.iter().collect();
@@ -147,8 +150,9 @@ impl Present {
 }
 
 impl SlowPath {
-    /// What the kernel is to have beside XDP for `forwarding`, which is not the kernel's own already.
-    /// `interface` gives the one that packets to a segment leave by.
+    /// Returns the routes and rules to install in addition to XDP for `forwarding`, except for
+    /// those that the kernel already has by itself. `interface` returns the egress interface of
+    /// packets to a segment.
     pub fn of(
         forwarding: &Forwarding,
         kernel: &Kernel,
@@ -158,7 +162,8 @@ impl SlowPath {
         Self::made(forwarding, kernel, interface, few)
     }
 
-    /// What the kernel is to have to forward all of `names.of` alone; an error if it cannot.
+    /// Returns the routes and rules with which the kernel forwards all of `names.of` without XDP,
+    /// or an error if it cannot.
     pub fn alone(
         names: Names<'_>,
         kernel: &Kernel,
@@ -168,7 +173,7 @@ impl SlowPath {
         Ok(Self::made(names.of, kernel, interface, true))
     }
 
-    /// `few`: whether they are few enough to be there at all.
+    /// `few`: true if the entries are few enough to be installed.
     fn made(
         forwarding: &Forwarding,
         kernel: &Kernel,
@@ -189,7 +194,7 @@ impl SlowPath {
         path
     }
 
-    /// Keeps tenants from SIDs.
+    /// Keeps tenants from reaching SIDs.
     fn guard(&mut self, forwarding: &Forwarding, tenants: &Map<TenantId, Vec<String>>, few: bool) {
         let closed = edge::closed(forwarding, few);
         for (tenant, interfaces) in tenants {
@@ -214,8 +219,8 @@ impl SlowPath {
         }
     }
 
-    /// Gives service functions a route that others may be told of, and one that stays while that is
-    /// withdrawn. Nothing goes by either: not past the rules.
+    /// Adds two routes for each service function: the first may be advertised, the second remains
+    /// while the first is withdrawn. Both are unreachable, so that no packet bypasses the rules.
     fn guard_functions(&mut self, forwarding: &Forwarding) {
         for (sid, _) in forwarding.sids.iter().filter(|(_, endpoint)| endpoint.is_function()) {
             self.close(MAIN_TABLE, IpNet::V6(*sid), METRIC);
@@ -230,15 +235,15 @@ impl SlowPath {
         }
     }
 
-    /// Leaves out the routes of the service functions that are down.
+    /// Removes the routes of service functions that are down.
     pub fn withdraw(&mut self, down: &BTreeSet<Ipv6Net>) {
         for sid in down {
             self.routes.remove(&announced(*sid));
         }
     }
 
-    /// Makes the kernel, which has this, have the routes of the service functions that are up, and of
-    /// no other: `functions` says of each whether it is.
+    /// Changes the kernel, which has this state, so that it has the routes of exactly those service
+    /// functions that are up. `functions` contains the state of each.
     pub fn announce(
         &mut self,
         functions: &BTreeMap<Ipv6Net, bool>,
@@ -294,7 +299,8 @@ impl SlowPath {
             else {
                 continue;
             };
-            // Of several lists the kernel takes the first: what it gets are exceptions.
+            // The kernel gets the first of several lists, since it handles only exceptional
+            // packets.
             let Some(list) = policy.lists.first() else { continue };
             if catches(prefix, &outer) {
                 continue;
@@ -324,7 +330,7 @@ impl SlowPath {
         self.close(table, destination, BEHIND);
     }
 
-    /// Lets no packet to `destination` go on.
+    /// Makes `destination` unreachable.
     fn close(&mut self, table: u32, destination: IpNet, priority: u32) {
         let (kind, protocol) = (RouteKind::Unreachable, SLOW_PATH);
         let route =
@@ -336,12 +342,12 @@ impl SlowPath {
         self.routes.contains_key(&(table, destination, METRIC))
     }
 
-    /// The routes.
+    /// Returns the routes.
     pub fn routes(&self) -> impl Iterator<Item = &Route> {
         self.routes.values()
     }
 
-    /// Says in `forwarding` which entries the kernel has too.
+    /// Marks the entries of `forwarding` that the kernel has too.
     pub fn mark(&self, forwarding: &mut Forwarding) {
         if self.routes.is_empty() {
             return;
@@ -349,7 +355,7 @@ impl SlowPath {
         for (sid, endpoint) in forwarding.sids.iter_mut().filter(|(_, one)| !one.is_function()) {
             endpoint.in_kernel |= self.has(MAIN_TABLE, IpNet::V6(*sid));
         }
-        // A policy that several prefixes name is in the kernel if all of them are.
+        // A policy that several prefixes refer to is in the kernel if all of them are.
         let mut all: Map<&PolicyId, bool> = Map::default();
         for ((tenant, prefix), id) in &forwarding.prefixes {
             *all.entry(id).or_insert(true) &= self.has(TABLES + tenant, *prefix);
@@ -359,12 +365,12 @@ impl SlowPath {
         }
     }
 
-    /// Leaves out what the kernel has refused.
+    /// Removes the routes that the kernel rejected.
     pub fn leave_out(&mut self, refused: &Refused) {
         self.routes.retain(|key, _| !refused.0.contains(key));
     }
 
-    /// Whether the kernel has this and no more.
+    /// Returns true if the kernel has exactly this state.
     pub fn is(&self, present: &Present) -> bool {
         let same = |route: &Route| self.routes.get(&key(route)) == Some(route);
         self.rules == present.rules
@@ -372,13 +378,13 @@ impl SlowPath {
             && present.routes.iter().all(same)
     }
 
-    /// Gives the kernel what it lacks. Returns what it refused.
+    /// Adds missing routes and rules to the kernel. Returns the routes that it rejected.
     pub fn extend(&self, handle: &mut Handle, present: &Present) -> Result<Refused, Error> {
         let there: Map<Key, &Route> =
             present.routes.iter().map(|route| (key(route), route)).collect();
         let missing: Vec<&Route> =
             self.routes.values().filter(|route| there.get(&key(route)) != Some(route)).collect();
-        // What keeps packets from leaving is there before what they might leave by.
+        // Routes that keep packets from leaving are added before routes by which they might leave.
         let (guards, others): (Vec<&Route>, _) = missing.iter().partition(|r| is_guard(r));
         add(handle, &guards)?;
         let mut batch = Batch::new();
@@ -393,21 +399,22 @@ impl SlowPath {
         }
         let now = handle.routes(None, Some(SLOW_PATH))?;
         let now: Map<Key, &Route> = now.iter().map(|route| (key(route), route)).collect();
-        // Where the new one was refused the old one is still there.
+        // If the new route was rejected, the old one is still present.
         let is_old = |route: &&Route| now.get(&key(route)) == there.get(&key(route));
         Ok(missing.into_iter().filter(is_old).collect())
     }
 
-    /// Takes from the kernel what it is not to have any more.
+    /// Removes surplus routes and rules from the kernel.
     pub fn shrink(&self, handle: &mut Handle, present: &Present) -> Result<(), Error> {
         let gone = present.routes.iter().filter(|route| !self.routes.contains_key(&key(route)));
         let rules = present.rules.difference(&self.rules);
         remove(handle, gone.collect(), rules)
     }
 
-    /// Whether packets get an outer header by it.
+    /// Returns true if a route pushes an outer header.
     pub fn encapsulates(&self) -> bool {
-        // A binding SID's list as well: the kernel would take an address of the port.
+        // Includes the list of a binding SID, since the kernel would use an address of the port as
+        // source.
         let is_one = |encap: &Encap| match encap {
             Encap::Seg6 { .. } => true,
             Encap::Seg6Local { behavior, .. } => matches!(behavior, Behavior::EndB6Encaps { .. }),
@@ -416,7 +423,7 @@ impl SlowPath {
     }
 }
 
-/// Of the route that others may be told of.
+/// Returns the key of the route that may be advertised.
 fn announced(sid: Ipv6Net) -> Key {
     (MAIN_TABLE, IpNet::V6(sid), METRIC)
 }
@@ -433,7 +440,7 @@ fn is_guard(route: &Route) -> bool {
     route.kind == RouteKind::Unreachable
 }
 
-/// Adds routes; what an older kernel refuses is missing afterwards.
+/// Adds routes. Those that an older kernel rejects are missing afterwards.
 fn add(handle: &mut Handle, routes: &[&Route]) -> Result<(), Error> {
     let mut batch = Batch::new();
     for route in routes {
@@ -443,7 +450,7 @@ fn add(handle: &mut Handle, routes: &[&Route]) -> Result<(), Error> {
     Ok(handle.commit(batch)?)
 }
 
-/// Deletes routes and rules, what keeps packets from leaving last.
+/// Deletes routes and rules. Routes that keep packets from leaving are deleted last.
 fn remove<'a>(
     handle: &mut Handle,
     routes: Vec<&Route>,
@@ -466,14 +473,14 @@ fn remove<'a>(
     Ok(handle.commit(batch)?)
 }
 
-/// The kernel's behaviour that does the same.
+/// Returns the kernel's behavior that does the same.
 fn counterpart(endpoint: &Endpoint) -> Option<Behavior> {
     if endpoint.tags != Tags::default() || endpoint.is_function() {
         return None;
     }
     match &endpoint.behavior {
         Behavior::EndX { interface: Some(_), .. } => None,
-        // Only with its VRF does the kernel look a table up for these.
+        // For these, the kernel can look up in the table only through its VRF.
         Behavior::EndDt4 { .. } | Behavior::EndDt46 { .. } | Behavior::EndDt6Vrf { .. } => {
             endpoint.vrf.is_some().then(|| endpoint.behavior.clone())
         }
@@ -481,9 +488,9 @@ fn counterpart(endpoint: &Endpoint) -> Option<Behavior> {
     }
 }
 
-/// The names of the interfaces that tenants' packets come in by. A tenant is left out if one of them
-/// is in a VRF or a bridge, where no rule leads elsewhere: its packets would leave as they came.
-/// Tags without an interface are dropped by the kernel.
+/// Returns the names of the interfaces on which tenants' packets arrive. A tenant is omitted if one
+/// of them is in a VRF or a bridge, where rules have no effect: its packets would leave
+/// unencapsulated. The kernel drops tagged frames without a VLAN interface.
 fn interfaces(forwarding: &Forwarding, links: &[Link]) -> Map<TenantId, Vec<String>> {
     let by_index: Map<u32, &Link> = links.iter().map(|link| (link.index, link)).collect();
     let by_tags: Map<Attachment, u32> = forwarding
@@ -498,7 +505,7 @@ fn interfaces(forwarding: &Forwarding, links: &[Link]) -> Map<TenantId, Vec<Stri
     let mut enslaved: HashSet<TenantId> = HashSet::new();
     for (owner, interface) in untagged.chain(tagged) {
         let Owner::Tenant(tenant) = owner else { continue };
-        // One that stands for a table of the kernel's has it already.
+        // A tenant that stands for a table of the kernel has its routes already.
         if *tenant <= TABLE_TENANTS {
             continue;
         }
@@ -512,13 +519,13 @@ fn interfaces(forwarding: &Forwarding, links: &[Link]) -> Map<TenantId, Vec<Stri
     found
 }
 
-/// Whether a prefix's policy would be met by packets that have an outer header already.
+/// Returns true if a prefix would also match packets that already have an outer header.
 pub(super) fn catches(prefix: &IpNet, outer: &BTreeSet<Ipv6Addr>) -> bool {
     let IpNet::V6(net) = prefix else { return false };
     outer.range(net.network()..=net.broadcast()).next().is_some()
 }
 
-/// Where encapsulated packets go: SIDs, and the segments of every list.
+/// Returns the destinations of encapsulated packets: SIDs, and the segments of every list.
 pub(super) fn outer_destinations(forwarding: &Forwarding) -> BTreeSet<Ipv6Addr> {
     let lists = forwarding.policies.values().flat_map(|policy: &Policy| &policy.lists);
     let segments = lists.flat_map(|list| list.segments.0.iter().map(|sid| sid.0));

@@ -1,4 +1,4 @@
-//! The table of prefixes that packets may come from.
+//! The table of permitted source prefixes.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use ipnet::IpNet;
 use super::{Forwarding, TenantId};
 use crate::Error;
 
-/// With a tenant's number: that the prefix is one of IPv6 (FOUND_IPV6).
+/// Flag in a tenant number: the prefix is an IPv6 prefix (FOUND_IPV6).
 const IPV6: u32 = 1 << 31;
-/// Of a key in front of the address: the owner.
+/// Length of the owner, which precedes the address in a key.
 const OWNER_BITS: u32 = 32;
 
-/// What the program's table says.
+/// Contents of the program's table.
 #[derive(Debug, Default)]
 pub(super) struct Sources(BTreeSet<(TenantId, IpNet)>);
 
 impl Sources {
-    /// Adds what the table lacks of `wanted`.
+    /// Adds the entries of `wanted` that the table lacks.
     pub(super) fn extend(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
         for source in wanted.sources.difference(&self.0.clone()) {
             srv6.sources.set(&key(source), &1)?;
@@ -28,7 +28,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Takes out what `wanted` does not have.
+    /// Removes the entries that are not in `wanted`.
     pub(super) fn shrink(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
         for source in self.0.clone().difference(&wanted.sources) {
             srv6.sources.remove(&key(source))?;

@@ -1,11 +1,11 @@
-//! Weights as shares of a fixed number of places.
+//! Distribution of weights over a fixed number of slots.
 
 use bpf::srv6::types::limit;
 
 const PLACES: usize = limit::LIMIT_SPREAD.0 as usize;
 
-/// Which list each place has: as near to the weights as whole places allow (largest remainders),
-/// but at least one place each for as many as there are places.
+/// Returns the list of each slot, as close to the weights as whole slots allow (largest
+/// remainders). Each list gets at least one slot, as far as there are slots.
 pub(super) fn spread(lists: &[u32], weights: &[u32]) -> [u32; PLACES] {
     let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum::<u64>().max(1);
     let exact = |weight: u32| u64::from(weight) * PLACES as u64;
@@ -20,7 +20,7 @@ pub(super) fn spread(lists: &[u32], weights: &[u32]) -> [u32; PLACES] {
             given += 1;
         }
     }
-    // The least got more than they weigh: the largest give.
+    // Small weights were rounded up to one slot. The largest shares compensate.
     while given > PLACES as u64 {
         let Some(largest) = shares.iter_mut().max() else { break };
         *largest -= 1;

@@ -1,9 +1,9 @@
-//! The program's tables, made to say what a [`Forwarding`] says.
+//! The program's tables, changed according to a [`Forwarding`].
 //!
-//! What is new comes first and what goes comes last: lists before the policies that name them,
-//! policies before prefixes, prefixes before the ports whose packets look for them. Every step
-//! leaves a packet the old way or the new one. A change that fails half-way is undone by writing
-//! everything that was there before anew.
+//! New entries are added first and old ones are removed last: lists before the policies that refer
+//! to them, policies before prefixes, prefixes before the ports that use them. After every step, a
+//! packet takes either the old or the new path. A change that fails is undone by rewriting the
+//! complete previous state.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -24,10 +24,10 @@ use super::spread::spread;
 use super::{Endpoint, Form, Forwarding, Map, Policy, PolicyId, TenantId, outer};
 use crate::Error;
 
-/// A list with everything that its header depends on.
+/// A list, with all parameters of its header.
 type ListKey = (Ipv6Addr, SegmentList, Form);
 
-/// A list's header, and how many policies use it.
+/// The record of a list's header, and the number of policies that use it.
 struct PlacedList {
     record: u32,
     users: usize,
@@ -45,11 +45,11 @@ struct PlacedPolicy {
 struct PlacedSid {
     record: u32,
     counter: u32,
-    /// Of what comes back from a service function.
+    /// Counter of packets that return from a service function.
     returned: Option<u32>,
 }
 
-/// What a counter counts packets of.
+/// The entity that a counter belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted<'a> {
     /// A SID.
@@ -58,7 +58,7 @@ pub enum Counted<'a> {
     Policy(&'a PolicyId),
 }
 
-/// The tables of one loaded program.
+/// The tables of a loaded program.
 pub struct Tables {
     srv6: Srv6,
     now: Forwarding,
@@ -66,7 +66,7 @@ pub struct Tables {
     policies: Map<PolicyId, PlacedPolicy>,
     prefixes: Map<(TenantId, IpNet), u32>,
     sids: Map<Ipv6Net, PlacedSid>,
-    /// The policies of functions' answers, by the numbers of ways back.
+    /// Policies for replies to functions' packets, by the number of the return policy.
     ways_back: Map<u32, PolicyId>,
     counters: Counters,
     lengths: Lengths,
@@ -76,7 +76,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The tables of a program that was just loaded: empty.
+    /// Creates the empty tables of a program that was just loaded.
     pub fn new(srv6: Srv6) -> Self {
         let counters = Counters::new(limit::LIMIT_REASONS.0, srv6.sizes().counters());
         Self {
@@ -95,37 +95,38 @@ impl Tables {
         }
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Srv6 {
         &self.srv6
     }
 
-    /// What is installed.
+    /// Returns the installed state.
     pub fn now(&self) -> &Forwarding {
         &self.now
     }
 
-    /// What was counted of packets to a SID.
+    /// Returns the count of packets to a SID.
     pub fn count_of_sid(&self, sid: &Ipv6Net) -> Option<Count> {
         self.sids.get(sid).map(|placed| self.srv6.count_of_sid(placed.record))
     }
 
-    /// What was counted of packets that came back from a SID's service function.
+    /// Returns the count of packets that returned from a SID's service function.
     pub fn count_of_returned(&self, sid: &Ipv6Net) -> Option<Count> {
         self.sids.get(sid)?.returned.map(|counter| self.srv6.count(counter))
     }
 
-    /// What the kernel has dropped of a SID's packets while its service function had them.
+    /// Returns the packets of a SID that the kernel dropped while they were in its service
+    /// function.
     pub fn drops(&self, sid: &Ipv6Net) -> Option<Drops> {
         self.srv6.drops(self.sids.get(sid)?.returned?)
     }
 
-    /// What was counted of a policy's packets.
+    /// Returns the count of a policy's packets.
     pub fn count_of_policy(&self, policy: &PolicyId) -> Option<Count> {
         self.policies.get(policy).map(|placed| self.srv6.count(placed.counter))
     }
 
-    /// Whose counter this is.
+    /// Returns the entity that a counter belongs to.
     pub fn counted(&self, counter: u32) -> Option<Counted<'_>> {
         let sid = self.sids.iter().find(|(_, placed)| placed.counter == counter);
         let policy = || self.policies.iter().find(|(_, placed)| placed.counter == counter);
@@ -133,13 +134,13 @@ impl Tables {
         sid.or_else(|| policy().map(|(id, _)| Counted::Policy(id)))
     }
 
-    /// Makes the tables say what `wanted` says, and returns what they said before; on an error they
-    /// say that still.
+    /// Changes the tables to `wanted` and returns the previous state. On an error, the tables are
+    /// restored.
     pub fn change_to(&mut self, wanted: Forwarding) -> Result<Forwarding, Error> {
         self.check(&wanted)?;
         let before = std::mem::take(&mut self.now);
         if let Err(error) = self.change(&wanted, Some(&before)) {
-            // It was there a moment ago, so it fits; the first error is the one to report.
+            // The previous state fits, since it was installed before. The first error is reported.
             let _ = self.change(&before, None);
             self.now = before;
             return Err(error);
@@ -148,7 +149,7 @@ impl Tables {
         Ok(before)
     }
 
-    /// Refuses what cannot be installed before anything is.
+    /// Rejects invalid states before any change.
     fn check(&self, wanted: &Forwarding) -> Result<(), Error> {
         let sizes = self.srv6.sizes();
         let of = |ipv6: bool| {
@@ -178,8 +179,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Writes all that `wanted` says and `before` did not; everything if nobody knows what was
-    /// before.
+    /// Writes the entries of `wanted` that differ from `before`; all entries if the previous state
+    /// is unknown.
     fn change(&mut self, wanted: &Forwarding, before: Option<&Forwarding>) -> Result<(), Error> {
         let source = wanted.source;
         let same_source = before.is_some_and(|before| before.source == source);
@@ -199,26 +200,26 @@ impl Tables {
                 self.place_sid(*sid, endpoint)?;
             }
         }
-        // Those of SIDs that have not changed may have another port.
+        // The port may have changed for SIDs that have not.
         for (sid, endpoint) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.proxy.is_some()) {
             let returned = self.sids.get(sid).and_then(|placed| placed.returned).unwrap_or(0);
             self.place_proxy(*sid, endpoint, returned)?;
         }
         let policies = &self.policies;
         let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
-        // Ports ask for sources: new ones come before, old ones go behind.
+        // Ports refer to sources: new sources are added before, old ones are removed afterwards.
         self.sources.extend(&self.srv6, wanted)?;
         self.ports.change(&self.srv6, wanted, &record)?;
         self.sources.shrink(&self.srv6, wanted)?;
         self.remove_ways_back(wanted)?;
         self.remove(wanted);
         self.proxies.end(&self.srv6, wanted)?;
-        // Whatever went is used again for the next change at the earliest.
+        // Removed records are reused by the next change at the earliest.
         self.srv6.begin_version();
         Ok(())
     }
 
-    /// Takes out what is not wanted any more.
+    /// Removes entries that are not wanted any more.
     fn remove(&mut self, wanted: &Forwarding) {
         let gone = self.sids.extract_if(|sid, _| !wanted.sids.contains_key(sid));
         for (sid, placed) in gone {
@@ -243,8 +244,7 @@ impl Tables {
         }
     }
 
-    /// Takes out the ways back to policies that are not wanted any more, before their records are
-    /// used again.
+    /// Removes return policies that are not wanted any more, before their records are reused.
     fn remove_ways_back(&mut self, wanted: &Forwarding) -> Result<(), Error> {
         for (way, _) in self.ways_back.extract_if(|_, id| !wanted.policies.contains_key(id)) {
             self.srv6.ways_back.remove(&way)?;
@@ -252,7 +252,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Lets go of what a policy used.
+    /// Releases the lists of a policy.
     fn release(&mut self, lists: &[ListKey], spread: u32) {
         for key in lists {
             if let Some(list) = self.lists.get_mut(key) {
@@ -268,7 +268,7 @@ impl Tables {
         }
     }
 
-    /// The record of a list's header, made if need be, with one user more.
+    /// Returns the record of a list's header, created if necessary, and adds a user.
     fn list(&mut self, key: &ListKey) -> Result<u32, Error> {
         if let Some(list) = self.lists.get_mut(key) {
             list.users += 1;
@@ -279,7 +279,7 @@ impl Tables {
         Ok(record)
     }
 
-    /// Adds a policy, or gives the one that is there other lists.
+    /// Adds a policy, or changes the lists of an existing one.
     fn place_policy(
         &mut self,
         id: &PolicyId,
@@ -300,7 +300,7 @@ impl Tables {
         }
         let weights: Vec<u32> = policy.lists.iter().map(|list| list.weight).collect();
         let made = match records.as_slice() {
-            // Without a list the packets are the kernel's.
+            // Without a list, the packets are left to the kernel.
             [] | [_] => Ok(0),
             many => self.srv6.spreads.add(types::spread { list: spread(many, &weights) }),
         };
@@ -419,7 +419,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The number of a SID's proxy, which is then as the SID says; 0 for none.
+    /// Writes a SID's proxy and returns its number; 0 for none.
     fn place_proxy(
         &mut self,
         sid: Ipv6Net,
@@ -452,7 +452,7 @@ impl Tables {
         if let Some(lengths) = flavors.next_csid {
             value.csid = ((lengths.block_bits / 8) << 4) | (lengths.node_function_bits / 8);
         }
-        // A VRF says the table, if there is one.
+        // The VRF, if there is one, determines the table.
         let looked_up_in = |table: u32| match endpoint.vrf {
             Some(vrf) => [0, u64::from(vrf)],
             None => [u64::from(table), 0],
@@ -510,7 +510,8 @@ impl Tables {
         Ok(value)
     }
 
-    /// The way back of a service function's answers, which leads to its policy now; 0 for none.
+    /// Returns the number of the return policy for replies to a service function's packets, after
+    /// writing its current policy; 0 for none.
     fn way_back(&mut self, endpoint: &Endpoint) -> Result<u32, Error> {
         let Some(id) = &endpoint.policy else { return Ok(0) };
         let way = way_back(id);
@@ -522,16 +523,16 @@ impl Tables {
         Ok(way)
     }
 
-    /// The record of a policy that is there.
+    /// Returns the record of an installed policy.
     fn record(&self, id: &PolicyId) -> Result<u32, Error> {
         let unknown = || Error::UnknownPolicy { policy: id.clone() };
         Ok(self.policies.get(id).ok_or_else(unknown)?.record)
     }
 }
 
-/// The number of the way back by a policy, not 0, in 28 bits (`passage.h`): the same in every process
-/// of one build, since packets that are with a service function outlive the daemon. Another build's
-/// are dropped.
+/// Returns the number of a return policy, not 0, in 28 bits (`passage.h`). It is the same in every
+/// process of a build, since packets in service functions outlive the daemon. Replies for another
+/// build's numbers are dropped.
 fn way_back(policy: &PolicyId) -> u32 {
     let mut hasher = DefaultHasher::new();
     policy.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! A forwarding state in the words of its file.
+//! A forwarding state in the terms of its file.
 
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::END_AN_NF;
@@ -9,17 +9,17 @@ use super::{
     TenantId,
 };
 
-/// A state, and how its tenants are called.
+/// A state, and the names of its tenants.
 #[derive(Clone, Copy)]
 pub struct Names<'a> {
     /// The state.
     pub of: &'a Forwarding,
-    /// How a tenant is called.
+    /// Returns the name of a tenant.
     pub tenant: &'a dyn Fn(TenantId) -> String,
 }
 
 impl<'a> Names<'a> {
-    /// A port: index, address, owner, the index of its exit.
+    /// Returns the text of a port: index, MAC address, owner, index of its exit.
     pub(super) fn port(self, index: u32) -> String {
         let Some(port) = self.of.ports.get(&index) else { return String::new() };
         let owner = Some(self.owner(&port.owner)).filter(|owner| !owner.is_empty());
@@ -29,7 +29,7 @@ impl<'a> Names<'a> {
         words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// To whom frames belong; nothing for the kernel.
+    /// Returns the text of an owner; empty for the kernel.
     pub(super) fn owner(self, owner: &Owner) -> String {
         match owner {
             Owner::Nobody => String::new(),
@@ -50,12 +50,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The policies with names.
+    /// Returns the policies with names.
     pub(super) fn named_policies(self) -> impl Iterator<Item = (&'a PolicyId, &'a Policy)> {
         self.of.policies.iter().filter(|(id, _)| matches!(id, PolicyId::Named(..)))
     }
 
-    /// `blue to-osaka`, and without the tenant where it is a SID's.
+    /// Returns a policy's name: `blue to-osaka`, without the tenant if it belongs to a SID.
     pub fn policy_name(self, id: &PolicyId) -> String {
         match id {
             PolicyId::Named(0, name) => name.to_string(),
@@ -69,7 +69,7 @@ impl<'a> Names<'a> {
         format!("{} {prefix}", (self.tenant)(*tenant))
     }
 
-    /// `10.0.5.0/24 of blue`; of what addresses SIDs without a tenant.
+    /// `10.0.5.0/24 of blue`; only the prefix if it may address SIDs.
     pub(super) fn source_of(self, (tenant, prefix): &&(TenantId, IpNet)) -> String {
         match tenant {
             0 => prefix.to_string(),
@@ -77,7 +77,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Its name, or what it is if it has none.
+    /// Returns the name of a policy, or its lists if it has none.
     pub(super) fn policy(self, id: &PolicyId) -> String {
         match id {
             PolicyId::Named(_, name) => name.to_string(),
@@ -142,7 +142,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A policy's lists: `<fd00:0:2::1, fd00:0:3::d4>`.
+/// Returns the lists of a policy: `<fd00:0:2::1, fd00:0:3::d4>`.
 pub fn lists(policy: &Policy) -> String {
     if policy.lists.is_empty() {
         return "as the kernel's own routes say".into();
@@ -187,12 +187,12 @@ fn tags(tags: Tags) -> String {
     }
 }
 
-/// A SID as people write it: without its length where it is whole.
+/// Returns the usual notation of a SID, without its length if that is 128.
 pub(super) fn short(sid: Ipv6Net) -> String {
     if sid.prefix_len() == 128 { sid.addr().to_string() } else { sid.to_string() }
 }
 
-/// Whether a policy says the same in both. Those with names have lines of their own.
+/// Returns true if a policy is the same in both states. Named policies are compared separately.
 pub(super) fn same_policy(old: &Forwarding, new: &Forwarding, id: &PolicyId) -> bool {
     matches!(id, PolicyId::Named(..)) || old.policies.get(id) == new.policies.get(id)
 }

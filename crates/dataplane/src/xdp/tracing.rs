@@ -1,5 +1,5 @@
-//! Tracing: a tracer stands in front of the program on every port, and what it catches is run
-//! through the program once more, by itself.
+//! Tracing: a tracer runs before the program on every port, and each packet that it copies is
+//! replayed through a second instance of the program.
 
 use bpf::{Filter, Replay, Replayed, Traced, Tracer};
 
@@ -7,15 +7,15 @@ use super::Xdp;
 use super::pins::remove;
 use crate::Error;
 
-/// A trace that is under way.
+/// An active trace.
 pub(super) struct Tracing {
     tracer: Tracer,
     replay: Replay,
 }
 
 impl Xdp {
-    /// Traces the first `most` packets that match, in place of what was traced before. It ends when
-    /// larger tables are needed, too.
+    /// Traces the first `most` packets that match, replacing an active trace. The trace also ends
+    /// when the tables have to grow.
     pub fn trace(&mut self, filter: Filter, most: u32) -> Result<(), Error> {
         self.end_trace()?;
         let program = self.tables.program();
@@ -25,34 +25,34 @@ impl Xdp {
         let done = self.put_on_all(tracer.program());
         self.trace = Some(Tracing { tracer, replay });
         if done.is_err() {
-            // The first error is the one to report.
+            // The first error is reported.
             let _ = self.end_trace();
         }
         done
     }
 
-    /// What was caught since the last call; nothing when no trace is under way any more.
+    /// Returns the packets traced since the last call, or `None` if no trace is active any more.
     pub fn traced(&self) -> Result<Option<Vec<Traced>>, Error> {
         Ok(self.trace.as_ref().map(|trace| trace.tracer.packets()).transpose()?)
     }
 
-    /// Runs a packet through the program once more; nothing when no trace is under way any more.
+    /// Replays a packet through the program, or returns `None` if no trace is active any more.
     pub fn replay(&self, packet: &Traced) -> Result<Option<Replayed>, Error> {
         let run = |trace: &Tracing| trace.replay.run(packet.interface, &packet.frame());
         Ok(self.trace.as_ref().map(run).transpose()?)
     }
 
-    /// Puts the program back in the tracer's place.
+    /// Replaces the tracer by the program.
     pub fn end_trace(&mut self) -> Result<(), Error> {
-        // The tracer goes last: without it there would be no way to the program.
+        // The tracer is dropped last: without it, packets could not reach the program.
         let Some(_tracing) = self.trace.take() else { return Ok(()) };
-        // Should this fail, the pin stays, and packets find their way through the tracer.
+        // If this fails, the pin remains, and packets reach the program through the tracer.
         self.put_on_all(self.tables.program().program())?;
         let _ = remove(&self.pins.trace());
         Ok(())
     }
 
-    /// Of a daemon that was killed while it traced; no port leads there any more.
+    /// Removes the pin of a daemon that was killed during a trace. No port refers to it any more.
     pub(super) fn forget_old_trace(&self) {
         if self.trace.is_none() {
             let _ = remove(&self.pins.trace());

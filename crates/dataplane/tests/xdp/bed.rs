@@ -4,7 +4,7 @@
 //!  left (fd00:a::2) ---- l  node  r ---- right (fd00:b::2)
 //!                   fd00:a::1   fd00:b::1
 //! ```
-//! Neighbours are permanent: what is measured and compared is forwarding.
+//! Neighbour entries are permanent, since the tests measure and compare forwarding only.
 
 use std::io::Write;
 use std::net::Ipv6Addr;
@@ -23,18 +23,18 @@ pub(crate) fn ip(line: &str) {
     try_ip(line).unwrap_or_else(|why| panic!("ip {line}: {why}"));
 }
 
-/// Several commands of `ip` in one go: where a process takes long, so do many.
+/// Runs several `ip` commands in one process, since starting a process is slow.
 pub(crate) fn ips(lines: &[impl AsRef<str>]) {
     let mut ip = Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
-    // A line of it takes no options: the family is that of its addresses.
+    // A line of a batch cannot have options. The addresses determine the family.
     let lines: Vec<&str> =
         lines.iter().map(|line| line.as_ref().trim_start_matches("-6 ")).collect();
-    // Dropped behind it: the end of the input.
+    // Dropping it ends the input.
     ip.stdin.take().unwrap().write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
     assert!(ip.wait().unwrap().success(), "{lines:?}");
 }
 
-/// What `ip` prints; an error is what it says of it.
+/// Returns the output of `ip`, or its error message.
 pub(crate) fn try_ip(line: &str) -> Result<String, String> {
     let output = Command::new("ip").args(line.split_whitespace()).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -80,7 +80,7 @@ pub(crate) fn address(text: &str) -> [u64; 2] {
     [0, 8].map(|at| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap()))
 }
 
-/// The program with both ports, and the daemon's word that routes are as they are.
+/// Loads the program with both ports, and 128 as the only SID prefix length.
 pub(crate) fn loaded(sizes: Sizes) -> Srv6 {
     let plane = Srv6::load(sizes).unwrap();
     for (name, mac) in [("l", NODE_LEFT), ("r", [2, 0, 0, 0, 0, 2])] {
@@ -95,7 +95,7 @@ pub(crate) fn loaded(sizes: Sizes) -> Srv6 {
     plane
 }
 
-/// A policy of one SID, which needs no SRH. Its number.
+/// Adds a policy with a single SID, which needs no SRH. Returns its number.
 pub(crate) fn policy_to_one(plane: &mut Srv6) -> u32 {
     let list = SegmentList(vec![Sid("fd00:2::1".parse().unwrap())]);
     let header = outer("fd00:1::".parse().unwrap(), &list, Form::Reduced).unwrap();
@@ -104,7 +104,7 @@ pub(crate) fn policy_to_one(plane: &mut Srv6) -> u32 {
     plane.policies.add(policy).unwrap()
 }
 
-/// A UDP packet of `payload` bytes in IPv6.
+/// Returns an IPv6 UDP packet with `payload` bytes.
 pub(crate) fn udp6(src: &str, dst: &str, payload: usize) -> Vec<u8> {
     ipv6(src, dst, protocol::UDP).around(&udp(payload)).unwrap()
 }
@@ -123,7 +123,7 @@ fn ipv6(src: &str, dst: &str, next_header: u8) -> Ipv6 {
     Ipv6::new(src.parse().unwrap(), dst.parse().unwrap(), next_header)
 }
 
-/// `inner` behind an SRH with these segments, in the order of visits, `left` of them to come.
+/// Returns `inner` after an SRH with these segments, in path order. `left` is Segments Left.
 pub(crate) fn srv6(src: &str, path: &[&str], left: u8, next_header: u8, inner: &[u8]) -> Vec<u8> {
     let sids: Vec<Ipv6Addr> = path.iter().map(|sid| sid.parse().unwrap()).collect();
     let srh = Srh { segments_left: left, ..Srh::of_path(next_header, &sids) };
@@ -131,7 +131,7 @@ pub(crate) fn srv6(src: &str, path: &[&str], left: u8, next_header: u8, inner: &
     ipv6(src, active, protocol::ROUTING).around(&srh.around(inner).unwrap()).unwrap()
 }
 
-/// A frame from the left to the node.
+/// Returns a frame from the left peer to the node.
 pub(crate) fn frame(packet: &[u8]) -> Vec<u8> {
     let ethertype = ethertype::of_ip(packet);
     let mut out = Vec::new();

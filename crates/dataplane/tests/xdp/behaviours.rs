@@ -1,4 +1,4 @@
-//! One packet through each behaviour.
+//! One packet for each behavior.
 
 use bpf::Srv6;
 use bpf::measure::{run_once, verdict};
@@ -7,7 +7,7 @@ use wire::{Headers, protocol};
 
 use crate::bed::*;
 
-/// Its record.
+/// Adds a SID. Returns its record.
 fn add_sid(plane: &mut Srv6, text: &str, behaviour: types::behaviour, table: u32) -> u32 {
     let value = types::sid {
         address: address(text),
@@ -21,7 +21,7 @@ fn add_sid(plane: &mut Srv6, text: &str, behaviour: types::behaviour, table: u32
     plane.sids.add(value).unwrap()
 }
 
-/// What becomes of a frame from the left: its headers, if it is forwarded.
+/// Runs the program on a frame from the left. Returns its headers if it is forwarded.
 fn forwarded(plane: &Srv6, packet: &[u8]) -> Option<Headers> {
     let run = run_once(plane.program(), index("l"), &frame(packet)).unwrap();
     if run.verdict != verdict::REDIRECT {
@@ -44,7 +44,7 @@ fn root_end_goes_on_to_the_next_segment() {
         assert_eq!(outer.dst, "fd00:2::1".parse::<std::net::IpAddr>().unwrap());
         assert_eq!((outer.hop_limit, outer.srh.as_ref().unwrap().segments_left), (63, 0));
         assert_eq!(seen.layers[1].hop_limit, 64);
-        // The last segment is no End's; a packet to nobody's SID is the kernel's.
+        // End does not handle the last segment. A packet to an unknown SID is left to the kernel.
         let last = srv6("fd00:9::1", &["fd00:1::1"], 0, protocol::IPV4, &inner);
         assert_eq!(forwarded(&plane, &last), None);
         let other = srv6("fd00:9::1", &["fd00:1::2", "fd00:2::1"], 1, protocol::IPV4, &inner);
@@ -89,7 +89,7 @@ fn root_a_tenants_packets_get_their_header() {
         assert_eq!(seen.layers[1].hop_limit, 64);
         assert_eq!(forwarded(&plane, &udp4("10.1.0.1", "10.4.0.1", 22)), None);
 
-        // A tag of 0 is none.
+        // VLAN 0 counts as untagged.
         for tags in [&[0x81, 0, 0, 0][..], &[0x88, 0xa8, 0xe0, 0][..]] {
             let mut tagged = frame(&udp4("10.1.0.1", "10.3.7.1", 22));
             tagged.splice(12..12, tags.iter().copied());
@@ -101,7 +101,7 @@ fn root_a_tenants_packets_get_their_header() {
             assert_ne!(run.verdict, verdict::PASS, "nor two");
         }
 
-        // The kernel, which has no such policy, would let it out as it is.
+        // The kernel lacks the policy and would forward the packet unencapsulated.
         let mut odd = udp4("10.1.0.1", "10.3.7.1", 22);
         odd[0] = 0x46;
         let verdict_of =
@@ -112,7 +112,7 @@ fn root_a_tenants_packets_get_their_header() {
         assert_eq!(verdict_of(&plane), verdict::PASS);
     });
 }
-/// A tenant whose own packet is addressed to a SID is no way into another tenant's table.
+/// A tenant cannot reach another tenant's table by a packet addressed to a SID.
 #[test]
 fn root_a_closed_port_reaches_no_sid() {
     in_node(|| {

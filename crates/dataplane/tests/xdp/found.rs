@@ -1,4 +1,4 @@
-//! What a processor found last is not what it finds after a change, and every packet is counted.
+//! Cached SIDs and policies are not used after a change, and every packet is counted.
 
 use std::net::Ipv6Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,14 +20,14 @@ use crate::bed::*;
 
 const TENANT: u32 = 1;
 
-/// Each processor has memories of its own: the test is to meet one of them.
+/// Pins the thread to its CPU: each CPU has separate caches.
 fn stay_on_this_processor() {
     let mut cpus = CpuSet::new();
     cpus.set(sched_getcpu().unwrap()).unwrap();
     sched_setaffinity(Pid::from_raw(0), &cpus).unwrap();
 }
 
-/// Both ports and nothing else; what comes in by the left one is a tenant's if `of_tenant`.
+/// Returns a state with both ports only. The left one belongs to a tenant if `of_tenant`.
 fn ports(of_tenant: bool) -> Forwarding {
     let port = |name: &str, mac: [u8; 6], owner| {
         let name = name.to_owned();
@@ -72,12 +72,12 @@ fn net(sid: u32) -> Ipv6Net {
     Ipv6Net::from(address_of(sid))
 }
 
-/// So many SIDs that do End.
+/// Returns `sids` SIDs with End.
 fn many(sids: u32) -> Map<Ipv6Net, Endpoint> {
     (0..sids).map(|n| (net(n), endpoint(Behavior::End))).collect()
 }
 
-/// A frame whose destination is to be one of them.
+/// Returns a frame to be addressed to one of them.
 fn to_sids() -> Vec<u8> {
     let inner = udp4("10.1.0.1", "10.2.0.1", 22);
     frame(&srv6("fd00:9::1", &["fd00:1::", "fd00:2::1"], 1, protocol::IPV4, &inner))
@@ -118,8 +118,8 @@ fn root_a_changed_sid_is_not_the_one_that_was_found() {
     });
 }
 
-/// Counters are used again; what a processor still has of a SID that is gone does not count for the
-/// next.
+/// Counters are reused. The cached count of a deleted SID must not be added to that of the next
+/// one.
 #[test]
 fn root_a_counter_that_is_used_again_counts_from_zero() {
     in_node(|| {
@@ -127,7 +127,7 @@ fn root_a_counter_that_is_used_again_counts_from_zero() {
         let sizes = Sizes { sids: 1, policies: 1, ..Sizes::default() };
         let mut tables = Tables::new(Srv6::load(sizes).unwrap());
         let inner = udp4("10.1.0.1", "10.2.0.1", 22);
-        // More than there are counters, and two of them again and again.
+        // More SIDs than there are counters, and two of them repeatedly.
         for n in [1, 2, 3, 4, 5, 6, 5, 6, 5, 6] {
             let text = format!("fd00:1::{n}");
             let sid = format!("{text}/128").parse().unwrap();
@@ -185,7 +185,7 @@ fn root_a_changed_route_of_a_tenant_is_not_the_one_that_was_found() {
     });
 }
 
-/// More busy SIDs than a processor remembers: each takes another one's place all the time.
+/// With more active SIDs than the cache holds, entries are evicted all the time.
 #[test]
 fn root_every_packet_is_counted_where_sids_push_each_other_out() {
     const SIDS: u32 = 3 << types::limit::LIMIT_FOUND_BITS.0 >> 1;
@@ -208,7 +208,7 @@ fn root_every_packet_is_counted_where_sids_push_each_other_out() {
     });
 }
 
-/// Somebody reads while packets come: what was counted once is not less later.
+/// With a concurrent reader, a count must never decrease.
 #[test]
 fn root_no_count_falls_while_sids_push_each_other_out() {
     const SIDS: u32 = 3 << types::limit::LIMIT_FOUND_BITS.0 >> 1;
@@ -236,7 +236,7 @@ fn root_no_count_falls_while_sids_push_each_other_out() {
             let mut packet = to_sids();
             for round in 0..3 {
                 for n in 0..SIDS {
-                    // Those that are read are busier, and pushed out all the more often.
+                    // The SIDs that are read are more active, and therefore evicted more often.
                     for n in [n, n % READ] {
                         packet[38..54].copy_from_slice(&address_of(n).octets());
                         let run = run_once(tables.program().program(), index("l"), &packet);

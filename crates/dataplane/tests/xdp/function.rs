@@ -1,4 +1,4 @@
-//! End.AN.NF's first half: what comes to a service function's SID goes to netfilter, or nowhere.
+//! First half of End.AN.NF: packets to a service function's SID go to netfilter or are dropped.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use crate::bed::*;
 const SID: &str = "fd00:1::f";
 pub(crate) const PATH: [&str; 2] = [SID, "fd00:2::1"];
 
-/// In each processor's ring.
+/// Slots in each CPU's ring.
 pub(crate) const SLOTS: u32 = 16;
 
-/// The program with a function, whose packets go by `r`.
+/// Loads the program with a function that uses `r` for its packets.
 pub(crate) fn with_function(test: impl FnOnce(&Srv6) + Send + 'static) {
     in_node(|| {
         let mut plane = loaded(Sizes { slots: SLOTS, ..Sizes::default() });
@@ -39,7 +39,7 @@ fn run(plane: &Srv6, packet: &[u8]) -> bpf::measure::Run {
     run_once(plane.program(), index("l"), &frame(packet)).unwrap()
 }
 
-/// The inner packet on its way into the kernel.
+/// Returns the inner packet on its way into the kernel.
 fn inwards(plane: &Srv6, inner: &[u8], kind: u8) -> Vec<u8> {
     let run = run(plane, &srv6("fd00:9::1", &PATH, 1, kind, inner));
     assert_eq!(run.verdict, verdict::REDIRECT);
@@ -52,7 +52,7 @@ fn root_nothing_goes_past_the_rules() {
         let v4 = udp4("10.1.0.1", "10.2.0.1", 22);
         let good = |inner: &[u8], kind| srv6("fd00:9::1", &PATH, 1, kind, inner);
         let mut tlv = good(&v4, IPV4);
-        // One more unit of eight bytes than the list has: its first address is taken for a TLV.
+        // One unit of eight bytes more than the list has: its first address is parsed as a TLV.
         tlv[41] += 1;
         let mut other_length = v4.clone();
         other_length[3] += 1;
@@ -63,7 +63,7 @@ fn root_nothing_goes_past_the_rules() {
             (good(&v4, UDP), reason::REASON_WRONG_PAYLOAD),
             (good(&other_length, IPV4), reason::REASON_IRREGULAR),
         ];
-        // What would be this node's own, or a whole link's.
+        // Destinations that the kernel would handle as its own.
         for to in ["224.0.0.1", "255.255.255.255", "127.0.0.1", "0.0.0.0"] {
             cases.push((good(&udp4("10.1.0.1", to, 22), IPV4), reason::REASON_IRREGULAR));
         }
@@ -82,7 +82,7 @@ fn root_nothing_goes_past_the_rules() {
     });
 }
 
-/// As the kernel does it (net/ip.h, ip_decrease_ttl()): RFC 1624.
+/// Decrements the TTL as the kernel does (net/ip.h, ip_decrease_ttl()): RFC 1624.
 pub(crate) fn decrease_ttl(packet: &mut [u8]) {
     let check = u32::from(u16::from_le_bytes([packet[10], packet[11]]));
     // 0x0100 in network byte order.
@@ -108,7 +108,7 @@ fn root_a_ttl_comes_back_as_it_was_with_every_checksum() {
             decrease_ttl(&mut passed);
             assert_eq!(passed, packet);
         }
-        // All but 0xffff, which stands for zero as well, and which nobody sends.
+        // All values except 0xffff, which is equivalent to zero and never transmitted.
         assert_eq!(checksums.len(), 65535);
         assert_eq!(inwards(plane, &packet(1, 255), IPV4), packet(1, 255));
     });

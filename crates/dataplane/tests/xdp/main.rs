@@ -1,4 +1,4 @@
-//! The XDP program on packets of the test's own.
+//! Test runs of the XDP program on constructed packets.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod bed;

@@ -1,4 +1,5 @@
-//! The ring of outer headers against a model: a packet gets its own back, or none.
+//! The ring of outer headers, compared with a model: a packet gets its own header back, or is
+//! dropped.
 
 use bpf::measure::{run_once, verdict};
 use bpf::srv6::types::reason;
@@ -16,9 +17,9 @@ use crate::function::{PATH, SLOTS, decrease_ttl, with_function};
 const SHOT: i32 = 2;
 const REDIRECT: i32 = 7;
 
-/// A packet that is with the function, as the kernel has it.
+/// A packet in the function, with its state in the kernel.
 struct Inside {
-    /// How many went in before it.
+    /// Number of packets that entered before it.
     number: u32,
     skb: Skb,
     frame: Vec<u8>,
@@ -28,7 +29,7 @@ fn source(number: u32) -> String {
     format!("fd00:c::{:x}:{:x}", number >> 16, number & 0xffff)
 }
 
-/// Sends a packet with a header of its own into the function.
+/// Sends a packet with a unique header into the function.
 fn enter(plane: &Srv6, number: u32) -> Inside {
     let inner = udp4("10.1.0.1", "10.2.0.1", (number % 100) as usize);
     let packet = srv6(&source(number), &PATH, 1, IPV4, &inner);
@@ -45,12 +46,12 @@ fn lost(plane: &Srv6) -> u64 {
     plane.count(reason::REASONS.0 + reason::REASON_STATE_LOST.0).packets
 }
 
-/// Lets it leave: with its own header, or not at all if as many as there are slots came since.
+/// Lets the packet leave: it gets its own header, or is dropped if its slot has been reused since.
 fn leave(plane: &Srv6, inside: &Inside, entered: u32) {
     let before = lost(plane);
     let run = plane.run_outwards(index("r"), inside.skb, &inside.frame).unwrap();
     if entered - inside.number > SLOTS {
-        // What the peers say by themselves is lost at the way in, too.
+        // Packets that the peers send by themselves are dropped on entry and counted too.
         assert!(run.verdict == SHOT && lost(plane) > before, "{}", inside.number);
         return;
     }
@@ -68,7 +69,7 @@ fn leave(plane: &Srv6, inside: &Inside, entered: u32) {
 #[test]
 fn root_a_packet_gets_its_own_header_or_none() {
     with_function(|plane| {
-        // One ring: the kernel gives each processor its own.
+        // A single ring, since the program has one per CPU.
         let mut one = CpuSet::new();
         one.set(0).unwrap();
         sched_setaffinity(Pid::from_raw(0), &one).unwrap();
@@ -82,7 +83,7 @@ fn root_a_packet_gets_its_own_header_or_none() {
                     inside.push(enter(plane, entered));
                     entered += 1;
                 }
-                // One that is cut, or sent twice, leaves more than once.
+                // A packet that is fragmented or duplicated leaves more than once.
                 4..7 if !inside.is_empty() => {
                     let which = below(inside.len() as u64);
                     leave(plane, &inside[which], entered);
@@ -91,14 +92,15 @@ fn root_a_packet_gets_its_own_header_or_none() {
                     let which = below(inside.len() as u64);
                     leave(plane, &inside.swap_remove(which), entered);
                 }
-                // A tag that no packet has: of another time, processor or number.
+                // A tag that no packet has: with another prefix, CPU or counter.
                 _ => {
                     let Some(some) = inside.last() else { continue };
                     let time = some.skb.time ^ 1 << below(64);
                     let is_anothers = inside.iter().any(|other| other.skb.time == time);
                     let forged = Skb { time, ..some.skb };
                     let run = plane.run_outwards(index("r"), forged, &some.frame).unwrap();
-                    // One that left may be in its slot still: its own header, and no other's.
+                    // The slot of a packet that left may still be valid. It gets that packet's own
+                    // header.
                     let near = time.abs_diff(some.skb.time) <= u64::from(SLOTS);
                     assert!(run.verdict == SHOT || is_anothers || near, "{time:x}");
                 }
@@ -113,14 +115,14 @@ fn root_what_came_another_way_does_not_leave() {
     with_function(|plane| {
         let inside = enter(plane, 0);
         let dropped = || plane.count(reason::REASONS.0 + reason::REASON_LOCAL_ANSWER.0).packets;
-        // From outside, with the very tag of a packet that is inside; and what this node made.
+        // A packet from outside with a valid tag, and a packet that this node sends.
         for from in [index("r"), 0] {
             let before = dropped();
             let skb = Skb { from, ..inside.skb };
             let run = plane.run_outwards(index("r"), skb, &inside.frame).unwrap();
             assert!(run.verdict == SHOT && dropped() > before, "{from}");
         }
-        // A frame with a tag of its own making, at the way in.
+        // A frame with a forged tag on entry.
         let mut forged = inside.frame.clone();
         forged[6..12].copy_from_slice(&[7; 6]);
         let run = plane.run_inwards(index("l"), Skb::default(), &forged).unwrap();

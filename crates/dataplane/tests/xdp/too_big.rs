@@ -1,4 +1,4 @@
-//! A packet that has no room for its outer header: its sender is told.
+//! The sender is notified if a packet is too big once it has an outer header.
 
 use bpf::Srv6;
 use bpf::measure::{Run, run_once, verdict};
@@ -7,11 +7,11 @@ use bpf::srv6::{Sizes, types};
 
 use crate::bed::*;
 
-/// The node's ports are 2000 bytes wide, and the outer header takes 40.
+/// The MTU of the node's ports is 2000 bytes, of which the outer header takes 40.
 const FITS: usize = 1960;
 const QUOTE: usize = 512;
 
-/// Everything IPv4 and IPv6 is steered to one SID, without an SRH.
+/// Steers all IPv4 and IPv6 packets to one SID, without an SRH.
 fn plane() -> Srv6 {
     let mut plane = loaded(Sizes::default());
     let policy = policy_to_one(&mut plane);
@@ -28,7 +28,8 @@ fn run(plane: &Srv6, packet: &[u8]) -> Run {
     run_once(plane.program(), index("l"), &frame(packet)).unwrap()
 }
 
-/// The ones' complement sum of RFC 1071, written once more and plainly: 0xffff over what is correct.
+/// The one's complement sum of RFC 1071, in a simple second implementation: 0xffff for a correct
+/// checksum.
 fn sum(bytes: &[u8]) -> u16 {
     let words =
         bytes.chunks(2).map(|two| u32::from(two[0]) << 8 | two.get(1).map_or(0, |b| u32::from(*b)));
@@ -59,7 +60,7 @@ fn root_the_sender_of_what_is_too_big_is_told() {
             assert_eq!(sum(&ip[20..]), 0xffff, "the message's checksum");
             assert_eq!(ip[12..16], [192, 0, 0, 8]);
             assert_eq!(ip[16..20], [10, 1, 0, 1]);
-            // Fragmentation needed, and what fits.
+            // Fragmentation needed, with the MTU.
             assert_eq!(ip[20..22], [3, 4]);
             assert_eq!(ip[24..28], (FITS as u32).to_be_bytes());
             assert_eq!(ip[28..], packet[..QUOTE]);
@@ -90,7 +91,7 @@ fn root_the_checksum_is_right_whoever_is_told() {
         for n in 0..256 {
             let packet = udp6(&format!("fd00:9:{:x}::{n:x}", n * 0x101), "fd00:3::9", FITS);
             let answer = run(&plane, &packet);
-            // Not more than sixteen in a millisecond.
+            // At most sixteen per millisecond.
             if answer.verdict != verdict::REDIRECT {
                 continue;
             }
@@ -122,7 +123,7 @@ fn root_nobody_is_told_of_icmps_own_errors_nor_of_fragments() {
             run.verdict
         };
         assert_eq!(with(&|_| {}), verdict::REDIRECT);
-        // Without an entry in the kernel what cannot go ends here.
+        // Without an entry in the kernel, packets that cannot be forwarded are dropped.
         assert_eq!(with(&|packet| packet[6] = 0), verdict::DROP, "may be fragmented");
         assert_eq!(with(&|packet| packet[7] = 9), verdict::DROP, "not the first fragment");
         for (kind, told) in [(8, true), (0, true), (3, false), (11, false), (5, false)] {
@@ -155,7 +156,7 @@ fn root_the_told_are_not_many() {
         nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &one).unwrap();
         let started = std::time::Instant::now();
         let told = (0..2000).filter(|_| run(&plane, &packet).verdict == verdict::REDIRECT).count();
-        // 16 in each 1.05 ms.
+        // 16 per 1.05 ms.
         let periods = started.elapsed().as_millis() as usize + 2;
         assert!(told <= 16 * periods, "{told} in {periods} ms");
         assert!(told >= 16);

@@ -1,4 +1,4 @@
-//! Files that are wrong: where, why, and what to do; and that no text makes the reader panic.
+//! Invalid files: position, message and help of each error. No text makes the parser panic.
 
 use proptest::prelude::*;
 
@@ -8,22 +8,22 @@ use super::*;
 const HEAD: &str = "source: fd00:0:1::1\nlocators: [fd00:0:1::/48, fd00:1:1::/48]\n\
      ports: {eth0: {}, eth1: {}, eth2: {}}\npolicies: {to-osaka: [fd00:0:2::1]}\n";
 
-/// A file with three ports, a policy, two locators, and `rest` from line 5 on.
+/// Returns a file with three ports, a policy, two locators, and `rest` from line 5 on.
 pub(super) fn file(rest: &str) -> String {
     format!("{HEAD}{rest}\n")
 }
 
-/// A file whose SID's map is at column 18 of line 6.
+/// Returns a file with a SID; its map starts at column 18 of line 6.
 pub(super) fn sid(map: &str) -> String {
     file(&format!("sids:\n  fd00:0:1:abc::: {{{map}}}"))
 }
 
-/// A file with a tenant, on line 5.
+/// Returns a file with a tenant on line 5.
 fn tenant(map: &str) -> String {
     file(&format!("tenants: {{blue: {{{map}}}}}"))
 }
 
-/// The problems of `text`: place, part of the message, part of the fix.
+/// Checks the problems of `text`: position, part of the message, part of the help.
 #[track_caller]
 pub(super) fn expect(text: &str, expected: &[(&str, &str, &str)]) {
     let problems = match parse("dataplane.yaml", text) {
@@ -156,7 +156,7 @@ fn lists_that_begin_at_home() {
     expect(&tenant("routes: {10.0.0.0/8: [fd00:0:1::1]}"), &[("5:40", begins, help)]);
     expect(&tenant("frames: [fd00:0:1::1]"), &[("5:27", begins, help)]);
     expect(&sid("behaviour: End.B6.Encaps, policy: [fd00:0:1::1]"), &[("6:55", begins, help)]);
-    // Through another node it may come back.
+    // The list may contain a local SID after that of another node.
     let back = file("tenants: {blue: {routes: {10.0.0.0/8: [fd00:0:2::1, fd00:0:1::1]}}}");
     assert!(parse("dataplane.yaml", &back).is_ok());
 }
@@ -219,7 +219,7 @@ fn sids_that_overlap() {
         &file(&format!("sids:\n  fd00:1:1::/48: {csid}\n  fd00:1:0001::/48: {csid}")),
         &[("7:3", "the SID `fd00:1:1::/48` is given twice", "")],
     );
-    // A container's prefix has other SIDs inside.
+    // The prefix of a container may contain other SIDs.
     let inside =
         "sids:\n  fd00:1:1::/48: {behaviour: End, flavours: [NEXT-C-SID]}\n  fd00:1:1:d4::: End";
     assert!(parse("x", &file(inside)).is_ok());

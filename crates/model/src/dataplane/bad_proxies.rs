@@ -1,11 +1,11 @@
-//! Files whose proxies of service functions (End.AS, End.AD, End.AM) are wrong.
+//! Files with invalid proxies of service functions (End.AS, End.AD, End.AM).
 
 use std::net::IpAddr;
 
 use super::bad_input::{expect, file, sid};
 use super::*;
 
-/// The proxy of a file that has one.
+/// Returns the proxy of a file that has one.
 fn proxy(text: &str) -> Proxy {
     match parse("x", text).map(|file| file.sids[0].1.action.clone()) {
         Ok(Action::Proxy(proxy)) => proxy,
@@ -30,7 +30,7 @@ fn proxies_and_what_is_absent() {
     let named = proxy(&sid("behaviour: End.AS, to: veth2, policy: to-osaka"));
     assert_eq!(named.kind, ProxyKind::Static(Steer::Named("to-osaka".into())));
     assert!(parse("x", &sid("behaviour: End.AD, to: v2, health: {run: \"true\"}")).is_ok());
-    // Without a policy no source is needed.
+    // No source is needed without a policy.
     let bare = "locators: [fd00:0:1::/48]\nports: {eth0: {}}\n\
                 sids: {\"fd00:0:1::1\": {behaviour: End.AD, to: v2}}\n";
     assert!(parse("x", bare).is_ok());

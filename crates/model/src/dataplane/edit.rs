@@ -1,5 +1,5 @@
-//! Single changes to a file that is applied already. What comes out is JSON, which is YAML too:
-//! comments and order are the operator's file's, not this copy's.
+//! Single changes to a file that is already applied. The result is JSON, which is also valid YAML.
+//! Comments and their order exist only in the operator's file, not in this copy.
 
 use ipnet::Ipv6Net;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use super::KIND;
 use super::file::SidPrefix;
 use crate::document::{self, Problems};
 
-/// `text` with one SID more, given with its arguments, or with others for the one that is there.
+/// Returns `text` with a SID added or replaced. `behaviour` contains its arguments.
 pub fn with_sid(text: &str, sid: Ipv6Net, behaviour: Value) -> Result<String, Problems> {
     change(text, |sids| {
         sids.retain(|key, _| !is(key, sid));
@@ -16,7 +16,7 @@ pub fn with_sid(text: &str, sid: Ipv6Net, behaviour: Value) -> Result<String, Pr
     })
 }
 
-/// `text` without a SID.
+/// Returns `text` without a SID.
 pub fn without_sid(text: &str, sid: Ipv6Net) -> Result<String, Problems> {
     change(text, |sids| sids.retain(|key, _| !is(key, sid)))
 }
@@ -32,7 +32,7 @@ fn change(text: &str, edit: impl FnOnce(&mut Map<String, Value>)) -> Result<Stri
     if sids.is_null() {
         *sids = Value::Object(Map::new());
     }
-    // A file with anything else here would not have been applied.
+    // A file with another type here would not have been applied.
     if let Value::Object(sids) = sids {
         edit(sids);
     }
@@ -73,7 +73,7 @@ sids:
         assert!(with.sids.iter().any(|(sid, endpoint)| {
             *sid == function && endpoint.action == Action::EndAnNf { answers: None }
         }));
-        // The same in other words.
+        // The same SID in another notation.
         let again = with_sid(&text, function, json!({"behaviour": "End"})).unwrap();
         assert_eq!(parse("again", &again).unwrap().sids.len(), with.sids.len());
         let without = without_sid(&text, function).unwrap();

@@ -1,4 +1,4 @@
-//! The file's grammar as serde types; the JSON Schema is generated from the same types.
+//! The file's grammar as serde types. The JSON Schema is generated from the same types.
 
 use std::str::FromStr;
 
@@ -18,73 +18,73 @@ use crate::topology::Dataplane;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "DataplaneFile")]
 pub(super) struct FileText {
-    /// The outer source address of what is encapsulated.
+    /// Outer source address of encapsulated packets.
     pub(super) source: Option<Ipv6>,
-    /// The prefixes that SIDs are taken from.
+    /// Prefixes that SIDs are allocated from.
     #[serde(default)]
     pub(super) locators: Items<Locator>,
-    /// The prefixes that SIDs may be addressed from; all when absent.
+    /// Source prefixes that may address SIDs; all sources if absent.
     #[serde(default)]
     pub(super) sources: Items<Prefix6>,
-    /// What forwards; `xdp` when absent.
+    /// The data plane that forwards packets; `xdp` if absent.
     pub(super) dataplane: Option<Dataplane>,
-    /// Whether the kernel's own SRv6 routes are taken over; true when absent.
+    /// Import of the kernel's own SRv6 routes; true if absent.
     pub(super) import: Option<bool>,
-    /// Where the program runs, unless a port says otherwise; `auto` when absent.
+    /// Default XDP mode of the ports; `auto` if absent.
     pub(super) mode: Option<Mode>,
-    /// The interfaces that the program is attached to.
+    /// Interfaces that the program is attached to.
     pub(super) ports: Entries<PortText>,
-    /// How much fits into the tables; by default what the file needs, and 4,096 at least.
+    /// Capacities of the tables. The default is the number that the file needs, and at least 4,096.
     #[serde(default)]
     pub(super) limits: LimitsText,
-    /// Policies that several prefixes may name.
+    /// Named policies, which several prefixes may refer to.
     #[serde(default)]
     pub(super) policies: Entries<PolicyText>,
-    /// Tenants, each with an address space of its own.
+    /// Tenants, each with a separate address space.
     #[serde(default)]
     pub(super) tenants: Entries<TenantText>,
-    /// SIDs and their behaviours.
+    /// SIDs and their behaviors.
     #[serde(default)]
     pub(super) sids: Entries<SidText, SidPrefix>,
 }
 
-/// An interface.
+/// A port: an interface of the data plane.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Port")]
 pub(super) struct PortText {
-    /// Where the program runs.
+    /// XDP mode.
     pub(super) mode: Option<Mode>,
-    /// The tenant to whom frames without a tag belong.
+    /// Tenant that owns untagged frames.
     pub(super) tenant: Option<String>,
-    /// The interface that packets for this port are sent into; the port itself when absent.
+    /// Interface that packets for this port are redirected to; the port itself if absent.
     pub(super) exit: Option<String>,
-    /// Whether this node's SIDs can be reached from here; true when absent, and false where the SR
-    /// domain ends.
+    /// Reachability of this node's SIDs from this port; true if absent. Set it to false at the edge
+    /// of the SR domain.
     pub(super) sids: Option<bool>,
 }
 
-/// How much fits into the tables.
+/// Capacities of the tables.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Limits")]
 pub(super) struct LimitsText {
-    /// SIDs.
+    /// Number of SIDs.
     #[schemars(range(min = 1, max = 16777216))]
     pub(super) sids: Option<u32>,
-    /// Prefixes of all tenants.
+    /// Number of prefixes of all tenants.
     #[schemars(range(min = 1, max = 16777216))]
     pub(super) prefixes: Option<u32>,
-    /// Policies: a named one counts once for each tenant that names it.
+    /// Number of policies. A named policy counts once per tenant that refers to it.
     #[schemars(range(min = 1, max = 16777216))]
     pub(super) policies: Option<u32>,
-    /// Segment lists of all policies.
+    /// Number of segment lists of all policies.
     #[schemars(range(min = 1, max = 16777216))]
     pub(super) lists: Option<u32>,
-    /// Tenants.
+    /// Number of tenants.
     #[schemars(range(min = 1, max = 16777216))]
     pub(super) tenants: Option<u32>,
-    /// Packets that service functions hold, for each processor.
+    /// Number of packets in service functions, per CPU.
     #[schemars(range(min = 1, max = 16777216))]
     pub(super) held: Option<u32>,
 }
@@ -94,38 +94,38 @@ pub(super) struct LimitsText {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Tenant")]
 pub(super) struct TenantText {
-    /// The number of the routing table in which decapsulated packets are looked up.
+    /// Number of the routing table for decapsulated packets.
     #[schemars(range(min = 1))]
     pub(super) table: Option<u32>,
-    /// The VRF device in whose table they are looked up.
+    /// VRF device with the routing table for decapsulated packets.
     pub(super) vrf: Option<String>,
-    /// Whether the table may be without a default route, so that packets go on to the main table, where
-    /// all SIDs are.
+    /// Permits a table without a default route. Lookups then continue in the main table, which has
+    /// all SIDs.
     pub(super) falls_through: Option<bool>,
-    /// The prefixes that its packets may come from; all when absent.
+    /// Permitted source prefixes of its packets; all sources if absent.
     #[serde(default)]
     pub(super) sources: Items<Prefix>,
-    /// The frames that belong to the tenant.
+    /// Frames that belong to the tenant.
     #[serde(default)]
     pub(super) attachments: Items<AttachmentText>,
-    /// The policy that takes its frames as they are (H.Encaps.L2).
+    /// Policy for whole frames (H.Encaps.L2).
     pub(super) frames: Option<SteerText>,
-    /// The policies that take its packets, by destination (H.Encaps).
+    /// Policies by destination prefix (H.Encaps).
     #[serde(default)]
     pub(super) routes: Entries<SteerText, Prefix>,
 }
 
-/// Frames of a port: those with exactly these tags.
+/// Frames of a port with exactly these tags.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Attachment")]
 pub(super) struct AttachmentText {
     /// The port.
     pub(super) port: String,
-    /// The outer, or only, tag; none when absent.
+    /// The outer, or only, tag; none if absent.
     #[schemars(range(min = 1, max = 4094))]
     pub(super) vlan: Option<u32>,
-    /// The inner tag of two.
+    /// The inner of two tags.
     #[schemars(range(min = 1, max = 4094))]
     pub(super) inner: Option<u32>,
 }
@@ -145,7 +145,7 @@ impl FromStr for Ipv6 {
 }
 from_text!(Ipv6, "an IPv6 address such as fd00:0:2::1", r"^[0-9a-fA-F:.]+$");
 
-/// A SID, or the prefix of one that has an argument.
+/// A SID, or its prefix if it has an argument.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SidPrefix(pub(super) Ipv6Net);
 
@@ -159,7 +159,7 @@ impl FromStr for SidPrefix {
         match prefix(text, "fd00:0:1:1:: or fd00:1:1::/48") {
             Ok(IpNet::V6(prefix)) => Ok(Self(prefix)),
             Err(error) if text.contains('/') => Err(error),
-            // YAML takes the last colon for its own.
+            // YAML takes the last colon as its own syntax.
             _ if format!("{text}:").parse::<std::net::Ipv6Addr>().is_ok() => {
                 Err(format!("`{text}` is no SID: write \"{text}:\" in quotes, then a colon"))
             }
@@ -171,7 +171,7 @@ impl FromStr for SidPrefix {
 }
 from_text!(SidPrefix, "a SID such as fd00:0:1:1:: or fd00:1:1::/48", r"^[0-9a-fA-F:.]+(/[0-9]+)?$");
 
-/// The JSON Schema of a data plane's file, for editors and checkers.
+/// Returns the JSON Schema of a data plane's file, for editors and validators.
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(FileText).to_value()
 }

@@ -1,4 +1,4 @@
-//! Flavours: which behaviour may have which, and how long NEXT-C-SID's parts are.
+//! Flavors: the permitted combinations with behaviors, and the lengths of NEXT-C-SID.
 
 use ipnet::Ipv6Net;
 
@@ -8,7 +8,7 @@ use super::sids::{key, short};
 use super::types::Flavours;
 
 impl Behaviour {
-    /// The flavours that it may have (RFC 8986 section 4.16, RFC 9800 section 4.1).
+    /// Returns the permitted flavors (RFC 8986 section 4.16, RFC 9800 section 4.1).
     fn may_have(self) -> &'static [Flavour] {
         match self {
             Self::End | Self::EndX | Self::EndT => {
@@ -21,7 +21,7 @@ impl Behaviour {
 }
 
 impl Checked<'_> {
-    /// The flavours of a SID.
+    /// Returns the flavors of a SID.
     pub(super) fn flavours(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> Flavours {
         let name = text.behaviour.name();
         let mut flavours = Flavours::default();
@@ -65,7 +65,7 @@ impl Checked<'_> {
         flavours
     }
 
-    /// The lengths of a NEXT-C-SID container's parts.
+    /// Returns the lengths of the parts of a NEXT-C-SID container.
     fn container(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> (u8, u8) {
         let lengths = [("block", text.block.unwrap_or(32)), ("node", text.node.unwrap_or(16))];
         let mut right = true;
@@ -91,7 +91,7 @@ impl Checked<'_> {
             let help = format!("write {}/{wanted}, or other lengths", sid.addr());
             self.place.key(&at(), message, &help);
         }
-        // Below 128, or the file is refused.
+        // Below 128, or the file is rejected.
         (block as u8, node as u8)
     }
 }

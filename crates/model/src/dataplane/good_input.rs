@@ -1,4 +1,4 @@
-//! Files that are right: what they become; and that the schema agrees.
+//! Valid files: their configurations, and their conformance to the schema.
 
 use std::net::Ipv6Addr;
 
@@ -47,7 +47,7 @@ fn the_whole_grammar() {
     assert_eq!(port("eth1").tenant.as_deref(), Some("blue"));
     assert_eq!(["eth0", "eth1", "eth2"].map(|name| port(name).edge), [false, false, true]);
     assert_eq!(file.sources, ["fd00::/32".parse().unwrap()]);
-    // An attachment without a tag is the port's.
+    // An attachment without a tag assigns the port's untagged frames.
     assert_eq!((port("eth2").mode, port("eth2").tenant.as_deref()), (Mode::Generic, Some("wire")));
     assert_eq!((file.limits.sids, file.limits.lists), (8192, 4096));
 
@@ -99,7 +99,7 @@ fn the_whole_grammar() {
     assert_eq!(out.tags, Tags { outer: 10, inner: 20 });
     assert_eq!(file.sids[10].1.flavours.next_csid, Some((32, 16)));
     assert_eq!(file.sids[11].1.flavours.next_csid, Some((32, 32)));
-    // Its line, for those who find later that it cannot be.
+    // The line, for errors that are detected later.
     assert!(EVERYTHING.lines().nth(x.line as usize - 1).unwrap().contains("fd00:0:1:e000::"));
 }
 
@@ -170,7 +170,7 @@ fn the_schema_refuses_what_the_grammar_refuses() {
     }
 }
 
-/// The tree as an editor's YAML plug-in sees it.
+/// Converts a tree into JSON, as YAML plug-ins of editors do.
 fn json(tree: &Tree) -> serde_json::Value {
     match &tree.value {
         Value::Scalar { text, plain: true } => {

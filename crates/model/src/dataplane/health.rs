@@ -1,4 +1,4 @@
-//! How it is found out whether a service function works: a command, and how often it is run.
+//! Health checks of service functions: a command, and its schedule.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,35 +13,35 @@ use crate::document::{Items, Place, Step};
 use crate::topology::{Time, duration_text};
 
 const EVERY: Duration = Duration::from_millis(200);
-/// A command takes a moment on a busy machine, however often it runs.
+/// A command takes some time on a busy machine, regardless of its interval.
 const TIMEOUT: Duration = Duration::from_millis(300);
-/// With the values above, a function whose check hangs is withdrawn within 0.9 s.
+/// With the values above, a function is withdrawn within 0.9 s after its check starts to hang.
 const FALL: u32 = 2;
 const RISE: u32 = 3;
-/// More often, and the machine does nothing else.
+/// With shorter intervals, the checks would use the whole machine.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(3600);
 const MOST: u32 = 1000;
-/// What only a shell understands.
+/// Characters that only a shell interprets.
 const SHELL: &[char] = &[
     '|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '\'', '"', '\\', '\n', '#', '{',
     '}',
 ];
 
-/// A check of a service function.
+/// Health check of a service function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Health {
-    /// The program and its arguments: no shell is asked.
+    /// The program and its arguments, executed without a shell.
     pub run: Vec<String>,
-    /// From the start of one run to the start of the next.
+    /// Interval between the starts of two runs.
     #[serde(serialize_with = "duration_text")]
     pub every: Duration,
-    /// How long a run may take.
+    /// Maximum duration of a run.
     #[serde(serialize_with = "duration_text")]
     pub timeout: Duration,
-    /// After so many failures in a row the function counts as down.
+    /// Number of consecutive failures after which the function counts as down.
     pub fall: u32,
-    /// After so many successes in a row it counts as up again.
+    /// Number of consecutive successes after which it counts as up again.
     pub rise: u32,
 }
 
@@ -53,26 +53,27 @@ impl fmt::Display for Health {
     }
 }
 
-/// Whether a function works is what a command says: its exit status 0, in time.
+/// Health check of a service function: a command that reports success by exit status 0 within the
+/// timeout.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Health")]
 pub(crate) struct HealthText {
     /// The command.
     run: CommandText,
-    /// From the start of one run to the start of the next; 200ms when absent.
+    /// Interval between the starts of two runs; 200ms if absent.
     every: Option<Time>,
-    /// How long a run may take; as long as `every` when absent, and 300ms at least.
+    /// Maximum duration of a run; if absent, the value of `every`, but at least 300ms.
     timeout: Option<Time>,
-    /// After so many failures in a row the SID's route is withdrawn; 2 when absent.
+    /// Number of consecutive failures after which the SID's route is withdrawn; 2 if absent.
     #[schemars(range(min = 1, max = 1000))]
     fall: Option<u32>,
-    /// After so many successes in a row it is back; 3 when absent.
+    /// Number of consecutive successes after which the route is restored; 3 if absent.
     #[schemars(range(min = 1, max = 1000))]
     rise: Option<u32>,
 }
 
-/// A command: words in a list, or in one text between blanks.
+/// A command: a list of words, or one text with words separated by blanks.
 #[derive(Debug)]
 enum CommandText {
     Words(Vec<String>),
@@ -114,7 +115,7 @@ impl JsonSchema for CommandText {
 }
 
 impl HealthText {
-    /// What it means; what is wrong with it is reported at `path`.
+    /// Returns the health check. Errors are reported at `path`.
     pub(crate) fn resolve(&self, place: &mut Place<'_>, path: &[Step]) -> Health {
         let at = |key: &'static str| [path, &[Step::from(key)]].concat();
         let run = self.run.resolve(place, &at("run"));

@@ -1,10 +1,10 @@
-//! The files that the manual shows.
+//! The example files in the manual.
 
 use super::parse;
 
 const FUNCTIONS: &str = include_str!("../../../../docs/functions.md");
 
-/// The whole files among a page's listings; the others are parts of some.
+/// Returns the complete files among a page's listings; the others are fragments.
 fn files(page: &str) -> impl Iterator<Item = &str> {
     let blocks = page.split("```").skip(1).step_by(2);
     let listings = blocks.filter_map(|block| block.strip_prefix("yaml\n"));

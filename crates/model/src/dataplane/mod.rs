@@ -1,8 +1,8 @@
-//! The data plane's file: text -> what is to be forwarded, or everything that is wrong with it.
+//! The data plane's file: parses text into a configuration, or reports all errors in it.
 //!
-//! `document` reads it as the grammar's serde types (`file`, `steer_text`, `sid_text`), or reports
-//! what does not fit; then `resolve` and the modules beside it check what the parts say of each
-//! other. What only the machine knows, such as whether a port is there, is not asked here.
+//! `document` parses it into the grammar's serde types (`file`, `steer_text`, `sid_text`), or
+//! reports syntax errors. `resolve` and its sibling modules then check references and constraints.
+//! Properties of the machine, such as the existence of a port, are not checked here.
 
 mod edit;
 mod file;
@@ -41,7 +41,7 @@ pub use types::{
     Proxy, ProxyBehaviour, ProxyKind, Steer, Table, Tags, Tenant, Weighted,
 };
 
-/// The name of a daemon's Unix socket in the folder of its state.
+/// Name of a daemon's Unix socket in its state directory.
 pub const SOCKET: &str = "dataplane.sock";
 
 const KIND: Kind = Kind {
@@ -50,7 +50,7 @@ const KIND: Kind = Kind {
     empty: "write at least `ports:`",
 };
 
-/// Reads a data plane's file; `file_name` is only for the messages.
+/// Parses a data plane's file. `file_name` is used only in messages.
 pub fn parse(file_name: &str, text: &str) -> Result<File, Problems> {
     let (tree, file, report) =
         document::read::<FileText>(text, &KIND).map_err(|report| report.finish(file_name))?;

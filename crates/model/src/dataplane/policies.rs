@@ -1,4 +1,4 @@
-//! Policies: their lists are there, are segments, and fit in front of packets.
+//! Policies: checks that their lists exist, consist of valid segments and fit into the headroom.
 
 use super::resolve::{At, Checked};
 use super::steer_text::{ListText, SteerText};
@@ -8,13 +8,13 @@ use crate::{SegmentList, Sid, is_lab_name};
 
 use super::file::Ipv6;
 
-/// Over how many lists flows can be spread.
+/// Maximum number of lists of a policy.
 const MAX_LISTS: usize = 64;
-/// What a tenant's or policy's name must look like.
+/// Help text for invalid names of tenants and policies.
 pub(super) const NAME_HELP: &str = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
 
 impl Checked<'_> {
-    /// The policies with names.
+    /// Adds the named policies.
     pub(super) fn named_policies(
         &mut self,
         policies: Vec<(String, super::steer_text::PolicyText)>,
@@ -29,7 +29,7 @@ impl Checked<'_> {
         }
     }
 
-    /// A policy by its name, or one of its own.
+    /// Returns a reference to a named policy, or a policy defined in place.
     pub(super) fn steer(&mut self, at: At<'_>, text: &mut SteerText, payload: Payload) -> Steer {
         let name = match text {
             SteerText::Own(list) => {
@@ -46,7 +46,7 @@ impl Checked<'_> {
         let known = known.clone();
         let (form, longest) = (policy.form, policy.form.longest(payload));
         let segments = policy.lists.iter().map(|list| list.segments.0.len()).max().unwrap_or(0);
-        // Too many for a packet is told where the policy is.
+        // A list that is too long even for a packet is reported at the policy.
         if segments > longest && segments <= form.longest(Payload::Packet) {
             let message = format!(
                 "`{name}` has {segments} segments, and there is room for {longest} in front of a frame"
@@ -56,7 +56,7 @@ impl Checked<'_> {
         Steer::Named(known)
     }
 
-    /// A policy.
+    /// Returns a policy.
     fn policy(&mut self, at: At<'_>, text: impl Into<Box<ListText>>, payload: Payload) -> Policy {
         let text = *text.into();
         let form = text.form.unwrap_or_default();
@@ -68,7 +68,7 @@ impl Checked<'_> {
                 return Policy { lists, form };
             }
             (Some(segments), None) => {
-                // A list may stand without its key.
+                // A list may be given without the key `segments`.
                 let at = || match below(at, &["segments"]) {
                     path if self.place.tree.has(&path) => path,
                     _ => at(),
@@ -146,7 +146,8 @@ impl Checked<'_> {
         SegmentList(texts.into_iter().map(|Ipv6(address)| Sid(address)).collect())
     }
 
-    /// What this node sends to itself nobody hands on: the packets would vanish.
+    /// Rejects a list that starts with a local SID. Packets that the node sends to itself are not
+    /// forwarded, so they would be lost.
     fn first_segment(&mut self, at: At<'_>, segments: &[Ipv6]) {
         let Some(Ipv6(first)) = segments.first() else { return };
         let Some(locator) = self.locator_of((*first).into()) else { return };
@@ -165,7 +166,7 @@ impl Checked<'_> {
     }
 }
 
-/// The way to something inside.
+/// Returns the path of a nested value.
 fn below(at: At<'_>, keys: &[&'static str]) -> Vec<Step> {
     let mut path = at();
     path.extend(keys.iter().map(|key| Step::from(*key)));

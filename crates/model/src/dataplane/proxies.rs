@@ -1,4 +1,5 @@
-//! Proxies (End.AS, End.AD, End.AM): interfaces that are nobody else's, and what comes back by them.
+//! Proxies (End.AS, End.AD, End.AM): checks that their interfaces have no other use, and that
+//! returning packets are unambiguous.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,11 +13,11 @@ use super::tenants::is_interface;
 use super::types::{Action, Endpoint, Name, Payload, Proxy, ProxyKind};
 use crate::document::{Address, steps};
 
-/// What the names of the data plane's own interfaces begin with.
+/// Prefix of the names of the data plane's own interfaces.
 const OWN: &str = "kaido-";
 
 impl Checked<'_> {
-    /// The proxy that a SID is; none if it does not say where to.
+    /// Returns the proxy of a SID; none if the interface is missing.
     pub(super) fn proxy(&mut self, at: At<'_>, text: &mut SidMap) -> Option<Proxy> {
         let name = text.behaviour.name();
         let kind = match text.behaviour {
@@ -50,7 +51,7 @@ impl Checked<'_> {
         Some(Proxy { kind: kind?, to, back, via })
     }
 
-    /// Refuses an address that no function has, and one that no packet can be sent to.
+    /// Rejects invalid addresses of functions, and those that no packet can be sent to.
     fn function_address(&mut self, at: At<'_>, via: IpAddr, name: &str, masquerading: bool) {
         let is_nobodys = via.is_unspecified()
             || via.is_multicast()
@@ -66,7 +67,7 @@ impl Checked<'_> {
         }
     }
 
-    /// An interface to a function, or back.
+    /// Checks an interface to or from a function.
     fn interface(&mut self, at: At<'_>, name: &str) -> Name {
         let exits = self.ports.values().any(|port| port.exit.as_deref() == Some(name));
         if !is_interface(name) {
@@ -86,8 +87,8 @@ impl Checked<'_> {
         name.into()
     }
 
-    /// What comes back by one interface is either all of End.AD, whose packets say which SID's they
-    /// are, or one SID's.
+    /// Checks that packets returning on one interface belong either to SIDs with End.AD, which are
+    /// distinguished by their tags, or to a single SID.
     pub(super) fn shared_ways_back(&mut self, sids: &[(Ipv6Net, Endpoint)]) {
         let mut owners: HashMap<&Name, (Ipv6Net, &ProxyKind)> = HashMap::new();
         for (index, (sid, endpoint)) in sids.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The grammar's values -> what is to be forwarded, with every rule checked.
+//! Conversion of the grammar's values into a configuration, with all checks.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,30 +10,30 @@ use crate::Locator;
 use crate::document::{Entry, Place, Report, Step, Tree, Value, steps};
 use crate::topology::Dataplane;
 
-/// The way to a value: asked for only when something is wrong, since there may be millions.
+/// Returns the path of a value. Evaluated only on an error, since there may be millions of values.
 pub(super) type At<'a> = &'a dyn Fn() -> Vec<Step>;
 
-/// The least sizes of tables, as a file gets them that gives none.
+/// Minimum capacities, for files that do not set any.
 const SIZE: u32 = 4096;
 const TENANTS: u32 = 256;
-/// Packets that service functions hold: 4 MiB for each processor.
+/// Number of packets in service functions: 4 MiB per CPU.
 const HELD: u32 = 16384;
-/// The most that a table may hold.
+/// Maximum capacity of a table.
 const MAX_SIZE: u32 = 1 << 24;
 
-/// What was checked so far.
+/// The parts of the file that have been checked so far.
 pub(super) struct Checked<'a> {
     pub(super) place: Place<'a>,
-    /// In order, none in another.
+    /// Sorted and without overlaps.
     pub(super) locators: Vec<Locator>,
     pub(super) ports: BTreeMap<Name, Port>,
     pub(super) policies: BTreeMap<Name, Policy>,
     pub(super) tenants: BTreeMap<Name, Tenant>,
-    /// Policies and lists that tables need.
+    /// Number of policies and lists that the tables must hold.
     needs: (usize, usize),
 }
 
-/// What the file asks for, or the report with everything that is wrong.
+/// Returns the configuration, or the report with all errors.
 pub(super) fn resolve<'a>(
     tree: &'a Tree,
     file: FileText,
@@ -74,7 +74,7 @@ pub(super) fn resolve<'a>(
 }
 
 impl Checked<'_> {
-    /// The outer source address must be somebody's, and be there if it is needed.
+    /// Checks that the outer source address is valid, and present if it is needed.
     fn source(&mut self, file: &FileText) {
         if let Some(Ipv6(source)) = file.source {
             if source.is_unspecified() || source.is_multicast() || source.is_loopback() {
@@ -97,7 +97,8 @@ impl Checked<'_> {
         self.place.key(&at, "`source` is missing, and packets are encapsulated", help);
     }
 
-    /// The prefixes that SIDs may be addressed from. This node's own address is one that others see.
+    /// Returns the source prefixes that may address SIDs. They must include this node's own
+    /// address, which other nodes see as source.
     fn sources(&mut self, file: &FileText) -> Vec<Ipv6Net> {
         let sources: Vec<Ipv6Net> = file.sources.0.iter().map(|prefix| prefix.0).collect();
         if let Some(at) = sources.iter().position(|net| net.prefix_len() == 0) {
@@ -115,7 +116,7 @@ impl Checked<'_> {
         sources
     }
 
-    /// The locators in order, those in others left out.
+    /// Returns the locators in sorted order, without those that are contained in others.
     fn locators(&mut self, given: &[Locator]) -> Vec<Locator> {
         let mut order: Vec<(Locator, usize)> =
             given.iter().enumerate().map(|(index, locator)| (*locator, index)).collect();
@@ -137,14 +138,14 @@ impl Checked<'_> {
         apart.into_iter().map(|(locator, _)| locator).collect()
     }
 
-    /// The locator that a SID, or a segment, is in.
+    /// Returns the locator that contains a SID or a segment.
     pub(super) fn locator_of(&self, sid: Ipv6Net) -> Option<Locator> {
         let behind = self.locators.partition_point(|l| l.prefix().network() <= sid.network());
         let locator = *self.locators.get(behind.checked_sub(1)?)?;
         locator.prefix().contains(&sid).then_some(locator)
     }
 
-    /// Counts what a tenant, or all SIDs, need in tables.
+    /// Counts the table entries that a tenant, or all SIDs, need.
     pub(super) fn count<'s>(
         &mut self,
         frames: &'s Option<Steer>,
@@ -193,12 +194,12 @@ impl Checked<'_> {
         }
     }
 
-    /// The names that a wrong one may stand for.
+    /// Returns the names to search for suggestions.
     pub(super) fn names<V>(&self, of: &BTreeMap<Name, V>) -> Vec<Name> {
         if self.place.searches() { of.keys().cloned().collect() } else { Vec::new() }
     }
 
-    /// A name that nothing has.
+    /// Reports an undefined name.
     pub(super) fn unknown(
         &mut self,
         at: At<'_>,
@@ -215,7 +216,7 @@ impl Checked<'_> {
         self.place.value(&at(), format!("no {what} is called `{name}`"), &help);
     }
 
-    /// The name of the entry of a section with this index in the file.
+    /// Returns the name of the entry with this index in a section of the file.
     pub(super) fn name_of(&self, section: &str, index: usize) -> Name {
         self.entries(section).get(index).map_or("".into(), |entry| entry.key.as_str().into())
     }
@@ -227,7 +228,7 @@ impl Checked<'_> {
         }
     }
 
-    /// The line of a section's entry.
+    /// Returns the line of a section's entry.
     pub(super) fn line(&self, section: &str, index: usize) -> u32 {
         self.entries(section).get(index).map_or(0, |entry| entry.span.line)
     }

@@ -1,4 +1,4 @@
-//! The grammar of one SID's behaviour as serde types.
+//! The grammar of a SID's behavior, as serde types.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,55 +12,58 @@ use super::health::HealthText;
 use super::steer_text::SteerText;
 use crate::document::{Address, Items};
 
-/// An endpoint behaviour (RFC 8986 section 4).
+/// An endpoint behavior (RFC 8986 section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(super) enum Behaviour {
-    /// On to the next segment.
+    /// Forwards to the next segment.
     End,
-    /// On to the next segment, by a neighbour.
+    /// Forwards to the next segment through a neighbour.
     #[serde(rename = "End.X")]
     EndX,
-    /// On to the next segment, looked up in a table.
+    /// Forwards to the next segment, which is looked up in a table.
     #[serde(rename = "End.T")]
     EndT,
-    /// Decapsulate a frame and send it by a port.
+    /// Decapsulates a frame and sends it on a port.
     #[serde(rename = "End.DX2")]
     EndDx2,
-    /// Decapsulate an IPv4 packet and send it to a neighbour.
+    /// Decapsulates an IPv4 packet and sends it to a neighbour.
     #[serde(rename = "End.DX4")]
     EndDx4,
-    /// Decapsulate an IPv6 packet and send it to a neighbour.
+    /// Decapsulates an IPv6 packet and sends it to a neighbour.
     #[serde(rename = "End.DX6")]
     EndDx6,
-    /// Decapsulate an IPv4 packet and look it up.
+    /// Decapsulates an IPv4 packet and looks it up.
     #[serde(rename = "End.DT4")]
     EndDt4,
-    /// Decapsulate an IPv6 packet and look it up.
+    /// Decapsulates an IPv6 packet and looks it up.
     #[serde(rename = "End.DT6")]
     EndDt6,
-    /// Decapsulate a packet and look it up.
+    /// Decapsulates a packet and looks it up.
     #[serde(rename = "End.DT46")]
     EndDt46,
-    /// On to the next segment, in an outer header.
+    /// Forwards to the next segment with an additional outer header.
     #[serde(rename = "End.B6.Encaps")]
     EndB6Encaps,
-    /// On to the next segment; before that the inner packet passes this node's netfilter.
+    /// Passes the inner packet through this node's netfilter, then forwards to the next segment.
     #[serde(rename = "End.AN.NF")]
     EndAnNf,
-    /// To a service function behind an interface; what comes back gets the policy's outer header.
+    /// Sends packets to a service function behind an interface. Returning packets get the policy's
+    /// outer header.
     #[serde(rename = "End.AS")]
     EndAs,
-    /// To a service function behind an interface; what comes back gets its own outer header again.
+    /// Sends packets to a service function behind an interface. Returning packets get their own
+    /// outer header back.
     #[serde(rename = "End.AD")]
     EndAd,
-    /// To a service function behind an interface, with the SRH, as if to the last segment.
+    /// Sends packets to a service function behind an interface, with their SRH and with the last
+    /// segment as destination.
     #[serde(rename = "End.AM")]
     EndAm,
 }
 
-/// The behaviour of functions that are this node's netfilter.
+/// The behavior of functions in this node's netfilter.
 pub const END_AN_NF: &str = Behaviour::EndAnNf.name();
-/// The behaviours of service functions.
+/// The behaviors of service functions.
 pub const FUNCTIONS: [&str; 4] =
     [END_AN_NF, Behaviour::EndAs.name(), Behaviour::EndAd.name(), Behaviour::EndAm.name()];
 
@@ -85,19 +88,19 @@ impl Behaviour {
     }
 }
 
-/// A variation of a behaviour.
+/// A flavor of a behavior.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(super) enum Flavour {
-    /// Penultimate segment pop (RFC 8986 section 4.16.1).
+    /// Penultimate Segment Pop (RFC 8986 section 4.16.1).
     #[serde(rename = "PSP")]
     Psp,
-    /// Ultimate segment pop (section 4.16.2).
+    /// Ultimate Segment Pop (section 4.16.2).
     #[serde(rename = "USP")]
     Usp,
-    /// Ultimate segment decapsulation (section 4.16.3).
+    /// Ultimate Segment Decapsulation (section 4.16.3).
     #[serde(rename = "USD")]
     Usd,
-    /// Several SIDs in one address (RFC 9800 section 4.1).
+    /// Several compressed SIDs in one address (RFC 9800 section 4.1).
     #[serde(rename = "NEXT-C-SID")]
     NextCsid,
 }
@@ -113,57 +116,57 @@ impl Flavour {
     }
 }
 
-/// A behaviour with its arguments.
+/// A behavior with its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Sid")]
 pub(super) struct SidMap {
-    /// The behaviour.
+    /// The behavior.
     pub(super) behaviour: Behaviour,
-    /// The neighbour of End.X, End.DX4 and End.DX6.
+    /// Next hop of End.X, End.DX4 and End.DX6.
     pub(super) next_hop: Option<Address>,
-    /// The port of End.DX2.
+    /// Port of End.DX2.
     pub(super) port: Option<String>,
-    /// The tenant in whose table End.T, End.DT4, End.DT6 and End.DT46 look up.
+    /// Tenant in whose table End.T, End.DT4, End.DT6 and End.DT46 look up packets.
     pub(super) tenant: Option<String>,
-    /// The number of the table, instead of a tenant.
+    /// Number of the table, instead of a tenant.
     #[schemars(range(min = 1))]
     pub(super) table: Option<u32>,
-    /// The VRF device of the table, instead of a tenant.
+    /// VRF device of the table, instead of a tenant.
     pub(super) vrf: Option<String>,
-    /// The policy of End.B6.Encaps, and that of what comes back to End.AS.
+    /// Policy of End.B6.Encaps, or for packets that return to End.AS.
     pub(super) policy: Option<SteerText>,
-    /// The policy by which this node's own answers to End.AN.NF's inner packets go; they are
-    /// dropped when absent.
+    /// Return policy for local replies to inner packets of End.AN.NF. They are dropped if it is
+    /// absent.
     pub(super) answers: Option<SteerText>,
-    /// The tag that decapsulated packets leave with.
+    /// VLAN tag of decapsulated packets.
     #[schemars(range(min = 1, max = 4094))]
     pub(super) vlan: Option<u32>,
-    /// The inner tag of two that they leave with.
+    /// Inner of two VLAN tags of decapsulated packets.
     #[schemars(range(min = 1, max = 4094))]
     pub(super) inner: Option<u32>,
-    /// Variations of the behaviour.
+    /// Flavors of the behavior.
     #[serde(default)]
     pub(super) flavours: Items<Flavour>,
-    /// The bits of the locator block, with NEXT-C-SID; 32 when absent.
+    /// Length of the NEXT-C-SID locator block in bits; 32 if absent.
     #[schemars(range(min = 8, max = 120))]
     pub(super) block: Option<u32>,
-    /// The bits of the node and function, with NEXT-C-SID; 16 when absent.
+    /// Length of the NEXT-C-SID node and function in bits; 16 if absent.
     #[schemars(range(min = 8, max = 120))]
     pub(super) node: Option<u32>,
-    /// The interface that End.AS, End.AD and End.AM send to their function by: no port of the data
-    /// plane.
+    /// Interface on which End.AS, End.AD and End.AM send packets to the function (IFACE-OUT). It
+    /// must not be a port of the data plane.
     pub(super) to: Option<String>,
-    /// The interface that their function's packets come back by; `to` when absent.
+    /// Interface on which packets of the function return (IFACE-IN); `to` if absent.
     pub(super) back: Option<String>,
-    /// The function's address on `to`, where it routes. When absent, frames are to anybody: the
-    /// function is a bump in the wire.
+    /// Address of the function on `to` (NH-ADDR), if it routes. If absent, the function is a bump
+    /// in the wire and accepts any destination MAC address.
     pub(super) via: Option<Address>,
-    /// How it is found out whether a service function works.
+    /// Health check of the service function.
     pub(super) health: Option<HealthText>,
 }
 
-/// What a SID does: the behaviour's name, or a map.
+/// A SID's behavior: its name, or a map.
 #[derive(Debug)]
 pub(super) struct SidText(pub(super) SidMap);
 

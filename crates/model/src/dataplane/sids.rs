@@ -1,4 +1,5 @@
-//! SIDs: each in a locator, none in another one's way, each with the arguments of its behaviour.
+//! SIDs: checks that each is in a locator, that they do not overlap, and that each has the
+//! arguments of its behavior.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,14 +12,14 @@ use super::tenants::add_tenant;
 use super::types::{Action, Endpoint, Payload, Proxy, ProxyKind, Steer, Table};
 use crate::document::{Address, Step, steps};
 
-/// What is behind a service function's prefix is a mark: 32 bits at most.
+/// The argument of a service function's SID is a mark, which has at most 32 bits.
 const SHORTEST_FUNCTION: u8 = 96;
 
-/// What the arguments of a look-up may be.
+/// The alternative arguments of a lookup.
 const LOOK_UP: [&str; 3] = ["tenant", "table", "vrf"];
 
 impl Behaviour {
-    /// The arguments that it takes.
+    /// Returns the arguments that the behavior takes.
     fn takes(self) -> &'static [&'static str] {
         match self {
             Self::End => &[],
@@ -38,7 +39,7 @@ impl Behaviour {
 }
 
 impl Checked<'_> {
-    /// The SIDs.
+    /// Returns the SIDs.
     pub(super) fn sids(&mut self, texts: Vec<(SidPrefix, SidText)>) -> Vec<(Ipv6Net, Endpoint)> {
         if self.locators.is_empty() && !texts.is_empty() {
             let help = "add `locators:` with the prefixes of this node, such as [fd00:0:1::/48]";
@@ -67,8 +68,9 @@ impl Checked<'_> {
         sids
     }
 
-    /// A SID in another one's prefix is for packets of its own only where that one's argument is
-    /// the next SIDs of a container: the longest prefix wins then.
+    /// Checks for overlaps. A SID may be contained in the prefix of another one only if the
+    /// argument of that one consists of further SIDs of a container: the longest prefix then takes
+    /// precedence.
     fn overlaps(&mut self, sids: &[(Ipv6Net, Endpoint)]) {
         let mut order: Vec<(u128, u8, u32)> = sids
             .iter()
@@ -179,7 +181,7 @@ impl Checked<'_> {
         self.place.value(&at(), format!("{behaviour} needs {what}"), help);
     }
 
-    /// The arguments that the behaviour does not take.
+    /// Reports arguments that the behavior does not take.
     fn strangers(&mut self, at: At<'_>, text: &SidMap) {
         let given = [
             ("next_hop", text.next_hop.is_some()),
@@ -215,7 +217,7 @@ impl Checked<'_> {
                     let message = format!("`{next_hop}` is no neighbour");
                     self.place.value(&key(at, "next_hop"), message, "write a neighbour's address");
                 } else if next_hop.is_unicast_link_local() {
-                    // The kernel looks no such neighbour up for a program.
+                    // bpf_fib_lookup cannot resolve such a neighbour.
                     let message = format!("`{next_hop}` is an address on every port");
                     let help = "write a global address of the neighbour's";
                     self.place.value(&key(at, "next_hop"), message, help);
@@ -236,7 +238,7 @@ impl Checked<'_> {
         }
     }
 
-    /// The table of End.T and End.DT*.
+    /// Returns the table of End.T and End.DT*.
     fn look_up(&mut self, at: At<'_>, text: &mut SidMap) -> Table {
         let name = text.behaviour.name();
         let own = self.table(&|| key(at, "table"), &|| key(at, "vrf"), text.table, text.vrf.take());
@@ -273,7 +275,7 @@ pub(super) fn key(at: At<'_>, key: &str) -> Vec<Step> {
     path
 }
 
-/// A SID as people write it: without its length where it is whole.
+/// Returns the usual notation of a SID, without its length if that is 128.
 pub(super) fn short(sid: Ipv6Net) -> String {
     if sid.prefix_len() == 128 { sid.addr().to_string() } else { sid.to_string() }
 }

@@ -1,4 +1,4 @@
-//! The grammar of policies and of what names one, as serde types.
+//! The grammar of policies and of references to them, as serde types.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,45 +12,45 @@ use super::file::Ipv6;
 use super::types::Form;
 use crate::document::Items;
 
-/// Segment lists and how they are put on packets.
+/// Segment lists and their encapsulation mode.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Lists")]
 pub(super) struct ListText {
     /// The only list.
     pub(super) segments: Option<Items<Ipv6>>,
-    /// Several lists, which flows are spread over.
+    /// Several lists. Flows are distributed over them by weight.
     pub(super) lists: Option<Items<WeightedText>>,
-    /// `reduced` (H.Encaps.Red) when absent.
+    /// Encapsulation mode; `reduced` (H.Encaps.Red) if absent.
     pub(super) form: Option<Form>,
 }
 
-/// A list and its share.
+/// A segment list and its weight.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WeightedList")]
 pub(super) struct WeightedText {
-    /// The segments, the first to visit first.
+    /// The segments, in path order.
     pub(super) segments: Items<Ipv6>,
-    /// Its share, in relation to the other lists' weights; 1 when absent.
+    /// Weight relative to the other lists; 1 if absent.
     #[schemars(range(min = 1))]
     pub(super) weight: Option<u32>,
 }
 
-/// A policy: its only list, or a map.
+/// A policy: a single list, or a map.
 #[derive(Debug)]
 pub(super) struct PolicyText(pub(super) ListText);
 
-/// A policy by its name, or one of its own.
+/// Reference to a policy, or a policy defined in place.
 #[derive(Debug)]
 pub(super) enum SteerText {
-    /// The name of one under `policies:`.
+    /// The name of a policy under `policies:`.
     Named(String),
-    /// Its own.
+    /// A policy defined in place.
     Own(Box<ListText>),
 }
 
-/// Reads a policy; by its name only where that is allowed.
+/// Parses a policy. References by name are accepted only if `named` is set.
 struct SteerVisitor {
     named: bool,
 }

@@ -1,4 +1,4 @@
-//! Ports and tenants: whose frames are whose, and where each tenant's packets go.
+//! Ports and tenants: owners of frames, and policies of tenants' packets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::document::{Step, steps};
 use crate::is_lab_name;
 
 impl Checked<'_> {
-    /// The ports, whose tenants are not known yet.
+    /// Adds the ports. Their tenants are not known yet.
     pub(super) fn ports(&mut self, texts: &[(String, PortText)], mode: Option<Mode>) {
         if texts.is_empty() {
             let help = "write at least one, such as `eth0: {}`";
@@ -45,7 +45,7 @@ impl Checked<'_> {
         }
     }
 
-    /// The tenants, and what the ports say of them.
+    /// Adds the tenants, and resolves the references of the ports to them.
     pub(super) fn tenants(
         &mut self,
         ports: &[(String, PortText)],
@@ -150,7 +150,7 @@ impl Checked<'_> {
         routes
     }
 
-    /// A table by one of its two names.
+    /// Returns a table given by one of its two keys.
     pub(super) fn table(
         &mut self,
         at_table: At<'_>,
@@ -197,7 +197,7 @@ impl Checked<'_> {
         self.place.key(&at(), format!("{what} is `{of}`'s already"), help);
     }
 
-    /// The VLAN tags of `vlan:` and `inner:` below `at`.
+    /// Returns the VLAN tags `vlan:` and `inner:` below `at`.
     pub(super) fn tags(&mut self, at: At<'_>, vlan: Option<u32>, inner: Option<u32>) -> Tags {
         let mut tag = |key: &'static str, given: Option<u32>| {
             let id = given.unwrap_or(0);
@@ -207,7 +207,7 @@ impl Checked<'_> {
                 let help = "write 1 to 4094, or remove it for frames without a tag";
                 self.place.value(&path, format!("{id} is no VLAN"), help);
             }
-            // In range, or the file is refused.
+            // In range, or the file is rejected.
             id as u16
         };
         let tags = Tags { outer: tag("vlan", vlan), inner: tag("inner", inner) };
@@ -219,7 +219,7 @@ impl Checked<'_> {
         tags
     }
 
-    /// The port called `name`.
+    /// Returns the port `name`.
     pub(super) fn port(&mut self, at: At<'_>, name: &str) -> Option<Name> {
         if let Some((name, _)) = self.ports.get_key_value(name) {
             return Some(name.clone());
@@ -235,7 +235,7 @@ pub(super) fn add_tenant(name: &str) -> String {
     format!("add `{name}:` under `tenants:`")
 }
 
-/// Whether an interface may be called so.
+/// Returns true if `name` is a valid interface name.
 pub(super) fn is_interface(name: &str) -> bool {
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
     (1..=15).contains(&name.len()) && !name.contains(odd)

@@ -1,4 +1,4 @@
-//! What a file asks of a data plane, checked in itself; interfaces and VRFs are still names.
+//! Contents of a data plane's file after validation. Interfaces and VRFs are still names.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,36 +13,36 @@ use super::sid_text::Behaviour;
 use crate::topology::Dataplane;
 use crate::{Locator, SegmentList};
 
-/// A name that the file gives or uses.
+/// A name that the file defines or uses.
 pub type Name = Arc<str>;
 
-/// What a data plane is to do. Every name of a port, policy or tenant in it is a key of it.
+/// The configuration of a data plane. All names of ports, policies and tenants in it are defined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// The outer source address; there is one if anything is encapsulated.
+    /// The outer source address, present if any packets are encapsulated.
     pub source: Option<Ipv6Addr>,
-    /// Where SIDs are taken from; they do not overlap.
+    /// Prefixes that SIDs are allocated from. They do not overlap.
     pub locators: Vec<Locator>,
-    /// The prefixes that SIDs may be addressed from; none for all.
+    /// Source prefixes that may address SIDs; none if all sources may.
     pub sources: Vec<Ipv6Net>,
-    /// What forwards.
+    /// The data plane that forwards packets.
     pub dataplane: Dataplane,
-    /// Whether the kernel's own SRv6 routes are taken over.
+    /// True if the kernel's own SRv6 routes are imported.
     pub import: bool,
     /// The interfaces of the data plane.
     pub ports: BTreeMap<Name, Port>,
-    /// The sizes of the tables; large enough for this file.
+    /// Capacities of the tables, sufficient for this file.
     pub limits: Limits,
-    /// Policies that several prefixes may name.
+    /// Named policies, which several prefixes may refer to.
     pub policies: BTreeMap<Name, Policy>,
     /// The tenants.
     pub tenants: BTreeMap<Name, Tenant>,
-    /// The SIDs, in the file's order, each once.
+    /// The SIDs, without duplicates, in the order of the file.
     pub sids: Vec<(Ipv6Net, Endpoint)>,
 }
 
 impl File {
-    /// This without some ports, and without what they alone are for.
+    /// Returns this file without the given ports and the entries that depend on them.
     pub fn without_ports(&self, missing: &[Name]) -> Self {
         let mut file = self.clone();
         file.ports.retain(|name, _| !missing.contains(name));
@@ -62,60 +62,60 @@ impl File {
 /// An interface of the data plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// Where the program runs.
+    /// XDP mode.
     pub mode: Mode,
-    /// To whom frames without a tag belong.
+    /// Tenant that owns untagged frames.
     pub tenant: Option<Name>,
-    /// The interface that packets for the port are sent into, in the port's place.
+    /// Interface that packets for the port are redirected to instead.
     pub exit: Option<Name>,
-    /// Whether the SR domain ends here: no SID can be reached from the port.
+    /// True at the edge of the SR domain: no SID is reachable from the port.
     pub edge: bool,
-    /// The line in the file.
+    /// Line in the file.
     pub line: u32,
 }
 
-/// Where the program of a port runs.
+/// XDP mode of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// In the driver if it can, else in the stack.
+    /// In the driver if it supports that, otherwise in the network stack.
     #[default]
     Auto,
     /// In the driver.
     Native,
-    /// In the stack, on a socket buffer.
+    /// In the network stack, on an skb.
     Generic,
 }
 
-/// How much fits into the tables.
+/// Capacities of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// SIDs.
+    /// Number of SIDs.
     pub sids: u32,
-    /// Prefixes of all tenants.
+    /// Number of prefixes of all tenants.
     pub prefixes: u32,
-    /// Policies: a named one counts once for each tenant that names it.
+    /// Number of policies. A named policy counts once per tenant that refers to it.
     pub policies: u32,
-    /// Segment lists of all policies.
+    /// Number of segment lists of all policies.
     pub lists: u32,
-    /// Tenants.
+    /// Number of tenants.
     pub tenants: u32,
-    /// Packets that service functions hold, for each processor.
+    /// Number of packets in service functions, per CPU.
     pub held: u32,
 }
 
-/// How a headend encapsulates (RFC 8986 section 5).
+/// Encapsulation mode of a headend (RFC 8986 section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// H.Encaps: the whole list is in the header.
+    /// H.Encaps: the SRH contains the whole segment list.
     Whole,
-    /// H.Encaps.Red: the first segment is in the destination address alone.
+    /// H.Encaps.Red: the first segment is only in the destination address.
     #[default]
     Reduced,
 }
 
-/// What is in front of a packet: an IP packet, or an Ethernet frame.
+/// Type of the encapsulated payload: an IP packet or an Ethernet frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payload {
     /// H.Encaps, End.B6.Encaps.
@@ -125,8 +125,8 @@ pub enum Payload {
 }
 
 impl Form {
-    /// The most segments that there is room for: XDP lets a frame grow by 216 bytes, of which a
-    /// frame inside needs 14 for the outer Ethernet header.
+    /// Returns the maximum number of segments. XDP can grow a frame by 216 bytes, of which an
+    /// encapsulated frame needs 14 for the outer Ethernet header.
     pub fn longest(self, payload: Payload) -> usize {
         let room = match payload {
             Payload::Packet => 208,
@@ -137,49 +137,49 @@ impl Form {
     }
 }
 
-/// Segment lists for packets (RFC 9256).
+/// A policy: its weighted segment lists (RFC 9256).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// The lists, 1 to 64; flows are spread over them by weight.
+    /// The lists, 1 to 64. Flows are distributed over them by weight.
     pub lists: Vec<Weighted>,
-    /// How they are put on packets.
+    /// Encapsulation mode.
     pub form: Form,
 }
 
-/// A list and its share.
+/// A segment list and its weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weighted {
-    /// The segments; at least one.
+    /// The segments, at least one.
     pub segments: SegmentList,
-    /// Its share, in relation to the other lists' weights; not 0.
+    /// Weight relative to the other lists; not 0.
     pub weight: u32,
 }
 
-/// Which policy.
+/// Reference to a policy, or a policy defined in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
-    /// One of the file's.
+    /// A named policy of the file.
     Named(Name),
-    /// One of its own.
+    /// A policy defined in place.
     Own(Policy),
 }
 
-/// A tenant: an address space of its own.
+/// A tenant, with a separate address space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
-    /// Where decapsulated packets are looked up.
+    /// Routing table for decapsulated packets.
     pub table: Option<Table>,
-    /// Whether its table may be without a default route.
+    /// True if the table may lack a default route.
     pub falls_through: bool,
-    /// The prefixes that its packets may come from; none for all.
+    /// Permitted source prefixes of its packets; none if all sources are permitted.
     pub sources: Vec<IpNet>,
-    /// Its tagged frames. Those without a tag are the port's.
+    /// Its tagged frames. Untagged frames are assigned by the port.
     pub attachments: Vec<Attachment>,
-    /// Where its frames go as they are. A tenant with these has no routes.
+    /// Policy for whole frames (H.Encaps.L2). A tenant with such a policy has no routes.
     pub frames: Option<Steer>,
-    /// Where its packets go, by destination; each prefix once.
+    /// Policies by destination prefix, without duplicates.
     pub routes: Vec<(IpNet, Steer)>,
-    /// The line in the file.
+    /// Line in the file.
     pub line: u32,
 }
 
@@ -197,95 +197,98 @@ pub struct Attachment {
 pub struct Tags {
     /// The outer, or only, tag.
     pub outer: u16,
-    /// The inner tag of two.
+    /// The inner of two tags.
     pub inner: u16,
 }
 
 /// A routing table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Table {
-    /// By its number; not 0.
+    /// Table number; not 0.
     Number(u32),
-    /// That of a VRF device.
+    /// Table of a VRF device.
     Vrf(Name),
 }
 
-/// What a SID does.
+/// An endpoint behavior with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The behaviour and its arguments.
+    /// The behavior and its arguments.
     pub action: Action,
-    /// Its flavours.
+    /// Its flavors.
     pub flavours: Flavours,
-    /// The tags that decapsulated packets leave with; none for those that the route says.
+    /// VLAN tags of decapsulated packets; if none, the route determines them.
     pub tags: Tags,
-    /// How it is found out whether the service function works.
+    /// Health check of the service function.
     pub health: Option<Health>,
-    /// The line in the file.
+    /// Line in the file.
     pub line: u32,
 }
 
-/// An endpoint behaviour (RFC 8986 section 4).
+/// An endpoint behavior (RFC 8986 section 4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// End: on to the next segment.
+    /// End: forwards to the next segment.
     End,
-    /// End.X: on to the next segment, by a neighbour, over a port if one is given.
+    /// End.X: forwards to the next segment through a given neighbour.
     EndX(Ipv6Addr),
-    /// End.T: on to the next segment, looked up in a table.
+    /// End.T: forwards to the next segment, which is looked up in a table.
     EndT(Table),
-    /// End.DX2: decapsulate, send the frame by a port.
+    /// End.DX2: decapsulates and sends the frame on a port.
     EndDx2(Name),
-    /// End.DX4: decapsulate, send the IPv4 packet to a neighbour; 0.0.0.0 for its own destination.
+    /// End.DX4: decapsulates and sends the IPv4 packet to a next hop; 0.0.0.0 stands for the
+    /// packet's own destination.
     EndDx4(Ipv4Addr),
-    /// End.DX6: decapsulate, send the IPv6 packet to a neighbour; `::` for its own destination.
+    /// End.DX6: decapsulates and sends the IPv6 packet to a next hop; `::` stands for the packet's
+    /// own destination.
     EndDx6(Ipv6Addr),
-    /// End.DT4: decapsulate, look the IPv4 packet up.
+    /// End.DT4: decapsulates and looks up the IPv4 packet.
     EndDt4(Table),
-    /// End.DT6: decapsulate, look the IPv6 packet up.
+    /// End.DT6: decapsulates and looks up the IPv6 packet.
     EndDt6(Table),
-    /// End.DT46: decapsulate, look the packet up.
+    /// End.DT46: decapsulates and looks up the packet.
     EndDt46(Table),
-    /// End.B6.Encaps: on to the next segment, in an outer header.
+    /// End.B6.Encaps: advances to the next segment and steers the packet into a policy.
     EndB6Encaps(Steer),
-    /// End.AN.NF: the inner packet through netfilter, then on to the next segment. Behind the SID's
-    /// prefix is the argument, 32 bits at most, which is the inner packet's mark.
+    /// End.AN.NF: passes the inner packet through netfilter and forwards to the next segment. The
+    /// argument of the SID, at most 32 bits, becomes the inner packet's mark.
     EndAnNf {
-        /// By which lists this node's own answers to the inner packet go; without, by none.
+        /// Return policy for local replies to the inner packet; without one they are dropped.
         answers: Option<Steer>,
     },
-    /// End.AS, End.AD, End.AM: to a service function behind an interface, and on to the next segment
-    /// with what comes back.
+    /// End.AS, End.AD, End.AM: sends packets to a service function behind an interface, and
+    /// forwards returning packets to the next segment.
     Proxy(Proxy),
 }
 
-/// The way to a service function behind an interface, and back
+/// The path to a service function behind an interface, and back
 /// (draft-ietf-spring-sr-service-programming).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
-    /// What is done.
+    /// The behavior.
     pub kind: ProxyKind,
-    /// The interface that packets are sent by.
+    /// Interface that packets are sent on (IFACE-OUT).
     pub to: Name,
-    /// The interface that they come back by.
+    /// Interface that packets return on (IFACE-IN).
     pub back: Name,
-    /// The function's address, where it routes; none where it takes frames to anybody.
+    /// Address of the function (NH-ADDR) if it routes; none if it accepts any destination MAC
+    /// address.
     pub via: Option<IpAddr>,
 }
 
-/// What a proxy does.
+/// Behavior of a proxy, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyKind {
-    /// End.AS: the outer header goes; what comes back gets one of these.
+    /// End.AS: removes the outer header. Returning packets get one of the given policy.
     Static(Steer),
-    /// End.AD: the outer header goes, and each packet that comes back gets its own again.
+    /// End.AD: removes the outer header. Each returning packet gets its own header back.
     Dynamic,
-    /// End.AM: the packet goes with its SRH, to its last segment.
+    /// End.AM: keeps the SRH, and masks the destination with the last segment.
     Masquerading,
 }
 
 impl ProxyKind {
-    /// The behaviour alone.
+    /// Returns the behavior without arguments.
     pub fn behaviour(&self) -> ProxyBehaviour {
         match self {
             Self::Static(_) => ProxyBehaviour::Static,
@@ -295,19 +298,19 @@ impl ProxyKind {
     }
 }
 
-/// The behaviour of a proxy.
+/// Behavior of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyBehaviour {
-    /// End.AS: what comes back gets the policy's outer header.
+    /// End.AS: returning packets get the policy's outer header.
     Static,
-    /// End.AD: what comes back gets its own outer header.
+    /// End.AD: returning packets get their own outer header back.
     Dynamic,
-    /// End.AM: what comes back is to its next segment again.
+    /// End.AM: the destination of returning packets is restored to the next segment.
     Masquerading,
 }
 
 impl ProxyBehaviour {
-    /// Its name in a file.
+    /// Returns its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Static => Behaviour::EndAs.name(),
@@ -317,15 +320,16 @@ impl ProxyBehaviour {
     }
 }
 
-/// Variations of a behaviour (RFC 8986 section 4.16, RFC 9800).
+/// Flavors of a behavior (RFC 8986 section 4.16, RFC 9800).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flavours {
-    /// Penultimate segment pop.
+    /// Penultimate Segment Pop.
     pub psp: bool,
-    /// Ultimate segment pop.
+    /// Ultimate Segment Pop.
     pub usp: bool,
-    /// Ultimate segment decapsulation.
+    /// Ultimate Segment Decapsulation.
     pub usd: bool,
-    /// NEXT-C-SID, and the bits of the block and of the node and function: multiples of 8.
+    /// NEXT-C-SID, with the lengths in bits of the locator block and of node plus function,
+    /// multiples of 8.
     pub next_csid: Option<(u8, u8)>,
 }

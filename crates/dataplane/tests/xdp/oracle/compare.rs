@@ -1,4 +1,4 @@
-//! One frame, both ways.
+//! Sends a frame through the program and through the kernel.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -8,25 +8,25 @@ use bpf::measure::{Run, run_once, verdict};
 use super::node::{Left, Node, Side};
 use crate::bed::{NODE_LEFT, index};
 
-/// What the program did, which was right: the kernel did the same.
+/// Result of the program, if it matches that of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Same {
     Forwarded(Vec<u8>),
-    /// Left to the kernel, and so, whatever it did, the same. Whether it forwarded it.
+    /// Left to the kernel, and therefore equal. True if the kernel forwarded it.
     Left(bool),
     Dropped,
-    /// The sender was told that its packet is too big; the kernel tells the outer source.
+    /// The sender was notified that its packet is too big. The kernel notifies the outer source.
     Told,
 }
 
 impl Node {
-    /// What the program alone makes of a frame from the left.
+    /// Runs only the program on a frame from the left.
     pub(crate) fn program(&self, frame: &[u8]) -> Run {
         run_once(self.plane.program(), index("l"), frame).unwrap()
     }
 
-    /// Sends a frame both ways. An error says what differs. Where the kernel cannot have the SID,
-    /// what the program does is taken as it is.
+    /// Sends a frame through both. The error describes the difference. If the kernel cannot have
+    /// the SID, the result of the program is accepted.
     pub(crate) fn both(&mut self, frame: &[u8]) -> Result<Same, String> {
         let run = self.program(frame);
         if self.is_without_kernel(frame) {
@@ -41,7 +41,7 @@ impl Node {
             .map_err(|what| format!("{what}\n{}", describe(frame, &run, &kernel)))
     }
 
-    /// Sends a frame that both must forward, alike. Returns what comes out.
+    /// Sends a frame that both must forward identically. Returns the forwarded frame.
     #[track_caller]
     pub(crate) fn forwards(&mut self, frame: &[u8]) -> Vec<u8> {
         match self.both(frame).unwrap_or_else(|what| panic!("{what}")) {
@@ -78,7 +78,7 @@ fn compare(frame: &[u8], run: &Run, kernel: &Left) -> Result<Same, &'static str>
             let [(side, expected)] = &kernel[..] else {
                 return Err("forwarded, and the kernel does not, or more");
             };
-            // A frame that comes out of End.DX2 has its own addresses, and goes to the right.
+            // A frame that End.DX2 decapsulates keeps its addresses and is sent to the right.
             let by = if run.frame[6..12] == NODE_LEFT { Side::Left } else { Side::Right };
             if by != *side {
                 return Err("forwarded by another port");
@@ -95,13 +95,14 @@ fn compare(frame: &[u8], run: &Run, kernel: &Left) -> Result<Same, &'static str>
     }
 }
 
-/// Whether a frame that was left to the kernel lacks nothing but padding behind its packet, which
-/// the kernel would take off itself.
+/// Returns true if a frame that was left to the kernel lacks only the padding after its packet,
+/// which the kernel would remove itself.
 pub(crate) fn is_whole(before: &[u8], after: &[u8]) -> bool {
     before == after || before.starts_with(after) && after.len() >= wanted(before)
 }
 
-/// How long a frame is without padding. A jumbogram (RFC 2675) may be longer than it says.
+/// Returns the length of a frame without padding. A jumbogram (RFC 2675) may be longer than its
+/// header indicates.
 pub(crate) fn wanted(frame: &[u8]) -> usize {
     let half = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
     let at = layer3(frame);
@@ -112,9 +113,9 @@ pub(crate) fn wanted(frame: &[u8]) -> usize {
     }
 }
 
-/// Whether End.DX2 took out what the kernel drops and RFC 8986 section 4.9 does not: a frame with a
-/// length in place of a type (IEEE 802.3), such as those of spanning trees; or a tag that is cut
-/// off, which no AF_PACKET socket shows.
+/// Returns true if End.DX2 decapsulated a frame that the kernel drops, although RFC 8986 section
+/// 4.9 does not: one with a length instead of an ethertype (IEEE 802.3), such as spanning tree
+/// frames, or one with a truncated tag, which AF_PACKET sockets do not show.
 pub(crate) fn is_no_packet(before: &[u8], after: &[u8]) -> bool {
     let before = &before[..wanted(before).min(before.len())];
     let taken_out = before.ends_with(after) && after.len() + 54 <= before.len();
@@ -122,7 +123,7 @@ pub(crate) fn is_no_packet(before: &[u8], after: &[u8]) -> bool {
     taken_out && (after[12] < 6 || cut_tag)
 }
 
-/// An error of the node's own making: ICMP, or ICMPv6 with a type below 128.
+/// Returns true for an error that the node itself sent: ICMP, or ICMPv6 with a type below 128.
 pub(crate) fn is_error(frame: &[u8]) -> bool {
     match frame {
         [_, _, _, _, _, _, _, _, _, _, _, _, 0x86, 0xdd, ..] if frame.len() > 54 => {
@@ -135,14 +136,14 @@ pub(crate) fn is_error(frame: &[u8]) -> bool {
     }
 }
 
-/// Where layer 3 begins, behind up to two tags.
+/// Returns the offset of layer 3, after up to two tags.
 fn layer3(frame: &[u8]) -> usize {
     let is_tag = |at: usize| matches!(frame.get(at..at + 2), Some([0x81, 0x00] | [0x88, 0xa8]));
     let tags = (0..2).take_while(|tag| is_tag(12 + 4 * tag) && frame.len() >= 18 + 4 * tag);
     14 + 4 * tags.count()
 }
 
-/// Without the flow label of an outer header that was pushed.
+/// Clears the flow label of an outer header that was pushed.
 pub(crate) fn masked(frame: &[u8], pushed: bool) -> Vec<u8> {
     let mut frame = frame.to_vec();
     let at = layer3(&frame);
@@ -172,7 +173,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// How many packets the program accounts for: those of entries, and by reason those that it left
+/// Number of packets that the program counted: those of entries, and by reason those that it left
 /// to the kernel and that it dropped.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
@@ -210,7 +211,7 @@ impl Account {
 }
 
 impl Node {
-    /// Reason, left, dropped, for those that there were.
+    /// Returns the reasons with nonzero counts: reason, left, dropped.
     pub(crate) fn reasons(&self) -> Vec<(u32, u64, u64)> {
         let reasons = bpf::srv6::types::reason::REASONS.0;
         let count = |counter| self.plane.count(counter).packets;
@@ -219,13 +220,13 @@ impl Node {
     }
 }
 
-/// Whether a frame tells the sender of another one that it was too big.
+/// Returns true if `frame` notifies the sender of `sent` that it was too big.
 pub(crate) fn tells_the_sender(sent: &[u8], frame: &[u8]) -> bool {
-    // The answer has the tags of what it answers.
+    // The reply has the tags of the original frame.
     let is_tag = |at: usize| matches!(frame.get(at..at + 2), Some([0x81, 0] | [0x88, 0xa8]));
     let l3 = 14 + 4 * [12, 16].into_iter().take_while(|at| is_tag(*at)).count();
     let ip = frame.get(l3..).unwrap_or_default();
-    // An ICMP header, and the quote.
+    // An ICMP header and the quote.
     let (about, says) = match ip.first().map(|byte| byte >> 4) {
         Some(4) if ip.len() == 20 + 8 + 512 => (28, ip[9] == 1 && ip[20..22] == [3, 4]),
         Some(6) if ip.len() == 40 + 8 + 512 => (48, ip[6] == 58 && ip[40] == 2),

@@ -1,4 +1,4 @@
-//! Random packets, both ways.
+//! Random packets, sent through the program and the kernel.
 
 use testkit::Random;
 
@@ -6,23 +6,23 @@ use super::compare::{Account, Same, hex};
 use super::node::with_node;
 use super::random::Dice;
 
-/// As many as a run of the tests has time for.
+/// Number of packets for a normal test run.
 pub(crate) const ALL: u64 = 100_000;
 
-/// How many packets: `make soak` asks for more, a slow machine for fewer.
+/// Returns the number of packets: `make soak` sets a higher one, a slow machine a lower one.
 pub(crate) fn packets() -> u64 {
     let given = std::env::var("KAIDO_PACKETS").ok();
     given.map_or(ALL, |given| given.parse().expect("KAIDO_PACKETS is a number"))
 }
 
-/// One frame in place of all, as a difference prints it: for whoever looks for its cause.
+/// Returns a single frame to test instead, in the notation of a reported difference, for debugging.
 fn given() -> Option<Vec<u8>> {
     let digits = std::env::var("KAIDO_FRAME").ok()?.into_bytes();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     Some(digits.chunks(2).map(byte).collect())
 }
 
-/// How many differences are worth reading.
+/// Maximum number of differences to print.
 const SHOWN: usize = 10;
 
 #[test]
@@ -55,7 +55,7 @@ fn root_oracle_random_packets() {
         assert!(differences.is_empty(), "{}", differences.join("\n"));
         let account = Account::of(node);
         assert_eq!(account.forwarded + account.left + account.dropped, sent, "{account:?}");
-        // A program that left everything to the kernel would be right as well.
+        // A program that left everything to the kernel would pass too.
         assert!(sent < 1000 || share(forwarded) > 15, "{forwarded} of {sent}");
     });
 }

@@ -1,4 +1,4 @@
-//! Every endpoint behaviour that the kernel here has.
+//! Every endpoint behavior that this kernel supports.
 
 use std::net::Ipv6Addr;
 
@@ -13,7 +13,7 @@ use crate::bed::address;
 
 const ETHERNET: u8 = 143;
 
-/// One inner packet of each kind, as next header and bytes.
+/// Returns one inner packet of each type, as next header and bytes.
 fn inners() -> Vec<(u8, Vec<u8>)> {
     vec![
         (IPV4, V4::new("10.1.0.1", "10.2.0.1").with(&udp(22))),
@@ -27,7 +27,7 @@ fn dst(frame: &[u8]) -> Ipv6Addr {
     Ipv6Addr::from(<[u8; 16]>::try_from(&frame[38..54]).unwrap())
 }
 
-/// A path whose segment with `left` more to come is `sid`, `count` long.
+/// Returns a path of `count` segments in which `sid` has `left` segments after it.
 fn path_through<'a>(sid: &'a str, count: usize, left: usize, rest: &'a [String]) -> Vec<&'a str> {
     (0..count).map(|n| if n + left + 1 == count { sid } else { rest[n].as_str() }).collect()
 }
@@ -53,8 +53,8 @@ fn root_oracle_end_goes_on() {
     });
 }
 
-/// A reduced list lacks the segment that the packet is on its way to (RFC 8754 section 4.1.1):
-/// segments_left is one more than the last entry.
+/// A reduced list lacks the active segment (RFC 8754 section 4.1.1): Segments Left is one more than
+/// Last Entry.
 #[test]
 fn root_oracle_end_takes_reduced_lists() {
     with_node(|node| {
@@ -92,7 +92,8 @@ fn root_oracle_next_csid() {
     with_node(|node| {
         node.configure_all(true);
         let inner = V4::new("10.1.0.1", "10.2.0.1").with(&udp(22));
-        // Blocks of 4, 2, 1, 6 and 7 bytes, nodes of 2, 2, 1, 4 and 1; the fourth is End.X.
+        // Blocks of 4, 2, 1, 6 and 7 bytes, nodes of 2, 2, 1, 4 and 1 bytes. The fourth one is
+        // End.X.
         for (sid, next) in [
             ("fd00:1:2:7:8:9:a:b", "fd00:1:7:8:9:a:b:0"),
             ("fd00:1:2:0:0:0:0:7", "fd00:1:0:0:0:0:7:0"),
@@ -104,13 +105,14 @@ fn root_oracle_next_csid() {
         ] {
             let bare = frame6(&V6::new("fd00:9::1", sid, IPV4).with(&inner));
             assert_eq!(dst(&node.forwards(&bare)), next.parse::<Ipv6Addr>().unwrap());
-            // The SRH is not looked at while the address has a segment.
+            // The SRH is not read while the address contains a segment.
             let path = [sid, "fd00:2::1"];
             assert_eq!(dst(&node.forwards(&on_path(&path, 1, IPV4, &inner))), {
                 next.parse::<Ipv6Addr>().unwrap()
             });
         }
-        // The address's list is at its end: on with the SRH, or nowhere.
+        // The list in the address is exhausted: the SRH continues it, or the packet is not
+        // forwarded.
         for sid in
             ["fd00:1:2::", "fc01:1::", "fc02::", "fd00:4:4:1:2::", "fc03:1:1:1::", "fd00:1:5::"]
         {
@@ -118,7 +120,7 @@ fn root_oracle_next_csid() {
             assert_eq!(dst(&out), "fd00:2::1".parse::<Ipv6Addr>().unwrap());
             node.declines(&frame6(&V6::new("fd00:9::1", sid, IPV4).with(&inner)));
         }
-        // What comes next is this node's own: the kernel goes round once more.
+        // The next segment is local: the kernel processes the packet again.
         node.declines(&frame6(&V6::new("fd00:9::1", "fd00:1:2:2::", IPV4).with(&inner)));
     });
 }
@@ -157,7 +159,7 @@ fn root_oracle_decapsulation() {
                 node.declines(&on_path(&[sid, "fd00:2::1"], 1, next_header, &inner));
             }
         }
-        // The kernel here has no End.DT46, and its End.DX4 looks where that would.
+        // This kernel lacks End.DT46, which would do the same lookup as its End.DX4.
         let inner = V4::new("10.1.0.1", "10.2.0.1").with(&udp(22));
         let of_dx4 = node.forwards(&on_path(&["fd00:1::d4"], 0, IPV4, &inner));
         assert_eq!(node.program(&on_path(&["fd00:1::db"], 0, IPV4, &inner)).frame, of_dx4);
@@ -173,7 +175,7 @@ fn root_oracle_dx2_takes_tagged_frames() {
             let frame = ethernet(tags, 0x0800, &inner);
             assert_eq!(node.forwards(&on_path(&["fd00:1::d2"], 0, ETHERNET, &frame)), frame);
         }
-        // What the port cannot take.
+        // Frames that exceed the port's MTU.
         for length in [1900, 2000, 2001, 2004] {
             let frame = ethernet(&[], 0x88b5, &vec![7; length]);
             let packet = frame6(&V6::new("fd00:9::1", "fd00:1::d2", ETHERNET).with(&frame));
@@ -184,8 +186,8 @@ fn root_oracle_dx2_takes_tagged_frames() {
     });
 }
 
-/// RFC 8986 section 4.13: the next segment inside, this policy's around it; neither loses more than
-/// one router.
+/// RFC 8986 section 4.13: the inner header advances to the next segment, the outer header is that
+/// of the policy. Both hop limits are decremented at most once.
 #[test]
 fn root_oracle_b6_encaps() {
     with_node(|node| {
@@ -197,7 +199,7 @@ fn root_oracle_b6_encaps() {
                 let frame = on_path(path, left, next_header, &inner);
                 let out = node.forwards(&frame);
                 assert_eq!((out.len(), out[21]), (frame.len() + 40 + 8 + 32, 63));
-                // Inside: hop limit, segments left, destination.
+                // The inner hop limit, Segments Left and destination.
                 assert_eq!((out[94 + 7], usize::from(out[94 + 43])), (64, left - 1));
                 assert_eq!(dst(&out[80..]), "fd00:2::8".parse::<Ipv6Addr>().unwrap());
             }
@@ -212,8 +214,8 @@ fn root_oracle_b6_encaps() {
     });
 }
 
-/// The kernel has no USD (RFC 8986 section 4.16.3): what it takes off is what End.DX4 and End.DX6
-/// do, and nothing else than IP.
+/// The kernel lacks USD (RFC 8986 section 4.16.3). It must decapsulate exactly as End.DX4 and
+/// End.DX6 do, and only IP.
 #[test]
 fn root_usd_takes_off_what_dx_does() {
     with_node(|node| {

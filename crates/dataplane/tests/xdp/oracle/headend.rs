@@ -1,4 +1,4 @@
-//! H.Encaps in all its forms.
+//! H.Encaps in all its variants.
 
 use bpf::srv6::types;
 use dataplane::xdp::Form;
@@ -28,7 +28,7 @@ fn root_oracle_h_encaps() {
     });
 }
 
-/// What goes outwards from the inner header, and what does not.
+/// Fields that are copied from the inner to the outer header, and fields that are not.
 #[test]
 fn root_oracle_h_encaps_copies_from_inside() {
     with_node(|node| {
@@ -50,8 +50,8 @@ fn root_oracle_h_encaps_copies_from_inside() {
     });
 }
 
-/// H.Encaps.L2 takes whole frames, whatever they carry; the kernel's takes those of routed packets.
-/// It treats IPv6 inside as H.Encaps does, so only IPv4 is comparable.
+/// H.Encaps.L2 encapsulates frames with any payload; the kernel's variant only those of routed
+/// packets. The kernel treats inner IPv6 as H.Encaps does, so only IPv4 is comparable.
 #[test]
 fn root_oracle_h_encaps_l2() {
     with_node(|node| {
@@ -78,7 +78,7 @@ fn root_oracle_h_encaps_l2() {
     });
 }
 
-/// A tag is the tenant's matter, and does not come into the tunnel.
+/// A tag identifies the tenant and is not encapsulated.
 #[test]
 fn root_tagged_frames_become_what_untagged_do() {
     with_node(|node| {
@@ -100,7 +100,7 @@ fn root_tagged_frames_become_what_untagged_do() {
                 (&[0x88a8_0064, 0x8100_2007], true),
                 (&[0x8100_0064, 0x8100_2007], true),
                 (&[0x8100_2008], false),
-                // A priority, and no VLAN.
+                // A priority tag (VLAN 0).
                 (&[0x8100_2000], true),
             ] {
                 let mut frame = to_node(ethertype, &packet);

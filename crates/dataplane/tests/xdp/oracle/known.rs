@@ -1,4 +1,5 @@
-//! Where the program and the kernel differ, and are to: each with what it takes to be the same.
+//! Intentional differences between the program and the kernel, each with the condition that removes
+//! it.
 
 use bpf::measure::verdict;
 use bpf::srv6::types::behaviour;
@@ -10,7 +11,7 @@ use super::packets::*;
 use crate::bed::{index, ip};
 
 impl Node {
-    /// A frame that the program forwards and the kernel does not.
+    /// Sends a frame that the program forwards and the kernel does not.
     #[track_caller]
     fn only_the_program_forwards(&mut self, frame: &[u8]) -> Vec<u8> {
         assert!(self.both(frame).is_err(), "they do the same");
@@ -20,8 +21,8 @@ impl Node {
     }
 }
 
-/// RFC 8986 section 4.5: to the next hop, also one on the link. The kernel looks there for a
-/// neighbour that has the packet's own destination.
+/// RFC 8986 section 4.5: the packet is sent to the next hop, which may be on the link. The kernel
+/// then resolves the packet's own destination on the link instead.
 #[test]
 fn root_known_dx4_and_a_next_hop_on_the_link() {
     with_node(|node| {
@@ -33,13 +34,13 @@ fn root_known_dx4_and_a_next_hop_on_the_link() {
         let frame = on_path(&["fd00:1::44"], 0, IPV4, &inner);
         node.only_the_program_forwards(&frame);
         ip("neigh replace 10.2.0.1 lladdr 02:00:00:00:00:0a dev l nud permanent");
-        // The kernel's first packet waited for the neighbour.
+        // The kernel's first packet awaited the resolution of the neighbour.
         assert_eq!(node.settle().len(), 1);
         node.forwards(&frame);
     });
 }
 
-/// IPv4 sources are not validated: neither against the node's own addresses nor by reverse path.
+/// IPv4 sources are not validated, neither against the node's own addresses nor by reverse path.
 #[test]
 fn root_known_ipv4_sources_are_not_validated() {
     with_node(|node| {
@@ -54,7 +55,7 @@ fn root_known_ipv4_sources_are_not_validated() {
     });
 }
 
-/// bpf_fib_lookup says the interface's MTU, and a route's only if it is locked.
+/// bpf_fib_lookup returns the interface's MTU, and a route's MTU only if it is locked.
 #[test]
 fn root_known_mtu_of_a_route_that_is_not_locked() {
     with_node(|node| {
@@ -71,7 +72,7 @@ fn root_known_mtu_of_a_route_that_is_not_locked() {
     });
 }
 
-/// End.DX2 passes on every frame; the kernel those with a type, and not those with a length.
+/// End.DX2 forwards every frame; the kernel only those with an ethertype, not those with a length.
 #[test]
 fn root_known_dx2_takes_802_3() {
     with_node(|node| {
@@ -83,8 +84,8 @@ fn root_known_dx2_takes_802_3() {
     });
 }
 
-/// H.Encaps.L2 does not look into the frame (RFC 8986 section 5.3). The kernel, whose L2 mode takes
-/// routed packets, copies the hop limit and the traffic class of IPv6.
+/// H.Encaps.L2 does not inspect the frame (RFC 8986 section 5.3). The kernel's L2 mode, which
+/// encapsulates routed packets, copies the hop limit and the traffic class of IPv6.
 #[test]
 fn root_known_h_encaps_l2_of_ipv6() {
     with_node(|node| {
@@ -106,7 +107,7 @@ fn root_known_h_encaps_l2_of_ipv6() {
     });
 }
 
-/// Among equal paths an endpoint takes the one that the kernel takes.
+/// Among equal-cost paths, an endpoint selects the same one as the kernel.
 #[test]
 fn root_oracle_equal_paths() {
     with_node(|node| {

@@ -1,4 +1,4 @@
-//! The program at work on the node's ports: what leaves the node then is what left it before.
+//! The program attached to the node's ports: the output must be the same as without it.
 
 use bpf::attach::{Attached, Mode};
 use bpf::{Measure, measure::verdict};
@@ -10,11 +10,11 @@ use super::node::{Left, with_node};
 use super::random::Dice;
 use crate::bed::index;
 
-/// At most.
+/// Maximum number of packets.
 const PACKETS: u64 = 5000;
 
-/// Whether the frame has an ICMP error of the node's own inside: the kernel numbers and limits them
-/// as it goes, and puts them too into a tunnel where a route says so.
+/// Returns true if the frame contains an ICMP error of the node itself. The kernel numbers and
+/// rate-limits these errors, and encapsulates them too if a route says so.
 fn is_own_error(frame: &[u8]) -> bool {
     let from_node = |it: &[u8]| {
         matches!(it, [64, 1, _, _, 10, 0, 1 | 2, 1] | [58, 64, 0xfd, 0, 0, 0xa | 0xb, 0, 0])
@@ -22,7 +22,7 @@ fn is_own_error(frame: &[u8]) -> bool {
     frame.windows(8).any(from_node)
 }
 
-/// Without errors, and without the flow labels of headers that are new.
+/// Removes errors, and clears the flow labels of pushed headers.
 fn comparable(sent: &[u8], left: Left) -> Left {
     let sent = wanted(sent).min(sent.len());
     let frames = left.into_iter().filter(|(_, frame)| !is_error(frame) && !is_own_error(frame));
@@ -42,7 +42,7 @@ fn root_live_as_the_kernel_alone() {
         let before: Vec<Left> =
             frames.iter().map(|frame| comparable(frame, node.kernel(frame))).collect();
 
-        // A port takes redirected frames only while its peer has a program of its own.
+        // A veth transmits redirected frames only while its peer has an XDP program.
         let measure = Measure::load("fd00::".parse().unwrap()).unwrap();
         let attach = |name| Attached::new(measure.nothing(), index(name), Mode::Native).unwrap();
         let peers = node.among_peers(|| [attach("lp"), attach("rp")]);
@@ -52,7 +52,8 @@ fn root_live_as_the_kernel_alone() {
         let mut redirected = 0;
         for (frame, before) in frames.iter().zip(before) {
             let alone = node.program(frame);
-            // What XDP redirects is put out at the end of NAPI's turn, behind a marker of that turn.
+            // Redirected frames are sent at the end of a NAPI poll, after a marker of the same
+            // poll.
             let mut left = node.kernel(frame);
             left.extend(node.settle());
             let after = comparable(frame, left);

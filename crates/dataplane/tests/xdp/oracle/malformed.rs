@@ -1,4 +1,4 @@
-//! Whatever comes, the program forwards, leaves or drops, and accounts for it.
+//! For any input, the program forwards, leaves or drops the frame, and counts it.
 
 use bpf::measure::verdict;
 use testkit::Random;
@@ -11,7 +11,7 @@ use super::node::{Node, with_node};
 use super::packets::*;
 use super::random::Dice;
 
-/// Good frames, of each kind that some entry is for.
+/// Returns valid frames, one for each kind of entry.
 pub(super) fn good() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let v4 = V4::new("10.1.0.1", "10.2.0.1").with(&udp(9));
@@ -33,13 +33,13 @@ pub(super) fn good() -> Vec<Vec<u8>> {
 }
 
 impl Node {
-    /// Lets the program alone have a frame; whatever it does, it does it whole.
+    /// Runs only the program on a frame, and checks that its result is complete.
     pub(super) fn survives(&self, frame: &[u8], account: &mut Account) {
         let run = self.program(frame);
         let told = tells_the_sender(frame, &run.frame);
         account.add(if told { verdict::DROP } else { run.verdict });
         let fine = match run.verdict {
-            // The length on the wire is the one that the header says, or End.DX2's inner frame's.
+            // The length of the frame is that of its header, or of the inner frame of End.DX2.
             verdict::REDIRECT => {
                 wanted(&run.frame) == run.frame.len() || is_inside(frame, &run.frame)
             }
@@ -54,12 +54,13 @@ fn is_inside(whole: &[u8], part: &[u8]) -> bool {
     whole.windows(part.len()).any(|window| window == part)
 }
 
-/// How many cases there are for each that a run has time for.
+/// Returns the ratio of cases to those that a run has time for.
 pub(super) fn cases_for_one() -> usize {
     ALL.div_ceil(packets()) as usize
 }
 
-/// The kernel has the entries, or has not: then nothing of theirs may reach it.
+/// Runs the test with entries in the kernel and without. Without, packets for the entries must not
+/// reach the kernel.
 pub(super) fn in_both(test: fn(&mut Node, bool, &mut Account)) {
     for in_kernel in [true, false] {
         with_node(move |node| {
@@ -84,8 +85,8 @@ fn root_malformed_cut_at_every_byte() {
                 }
                 let before = account.left;
                 node.survives(&frame[..length], account);
-                // A packet for an entry is the kernel's only if that has the entry, or if there is
-                // too little of it to tell.
+                // A packet for an entry may be left to the kernel only if the kernel has the entry,
+                // or if the packet is too short to be recognized.
                 let told = length >= 54 || frame[12] == 8 && length >= 34;
                 if !in_kernel && told && account.left > before {
                     panic!("{} goes on to the kernel", hex(&frame[..length]));

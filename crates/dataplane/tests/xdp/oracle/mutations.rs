@@ -1,4 +1,4 @@
-//! Good frames, each made wrong in every way that an attacker thinks of first.
+//! Valid frames, corrupted in each of the ways that an attacker would try first.
 
 use wire::Checksum;
 
@@ -9,7 +9,7 @@ const ETHERNET: usize = 14;
 const IPV6: usize = 40;
 const SRH: usize = ETHERNET + IPV6;
 
-/// Whether an SRH follows the IPv6 header.
+/// Returns true if an SRH follows the IPv6 header.
 fn has_srh(frame: &[u8]) -> bool {
     frame[12..14] == [0x86, 0xdd] && frame[20] == 43 && frame[SRH + 2] == 4
 }
@@ -20,7 +20,8 @@ fn with(frame: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     frame
 }
 
-/// The fields of the SRH that lie: length, segments left, last entry, one by one and together.
+/// Returns frames with invalid SRH fields: length, Segments Left and Last Entry, separately and
+/// combined.
 fn lies(frame: &[u8]) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     if !has_srh(frame) {
@@ -30,7 +31,7 @@ fn lies(frame: &[u8]) -> Vec<Vec<u8>> {
         for at in [SRH + 1, SRH + 3, SRH + 4] {
             out.push(with(frame, |frame| frame[at] = value));
         }
-        // A length that fits the last entry, and more segments than the packet has bytes for.
+        // A length that matches Last Entry, and more segments than the packet has bytes for.
         out.push(with(frame, |frame| {
             (frame[SRH + 1], frame[SRH + 4]) = (value.wrapping_add(1).wrapping_mul(2), value);
         }));
@@ -41,7 +42,7 @@ fn lies(frame: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
-/// An SRH behind the SRH, and one in front of it, that lead to the same SID.
+/// Returns frames with a second SRH after or before the first one, with the same SID.
 fn nested(frame: &[u8]) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     if !has_srh(frame) {
@@ -63,7 +64,8 @@ fn nested(frame: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
-/// Tags in front of what follows the addresses, one to three, of both kinds; cut ones as well.
+/// Returns frames with one to three tags of both types after the MAC addresses, including truncated
+/// ones.
 fn tagged(frame: &[u8]) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     for tags in [
@@ -85,7 +87,8 @@ fn tagged(frame: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
-/// Of IPv4: options, all shapes of fragments, wrong lengths; the checksum is right.
+/// Returns mutations of IPv4: options, all kinds of fragments, wrong lengths. The checksum is
+/// correct.
 fn of_ipv4(frame: &[u8]) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     if frame[12..14] != [8, 0] {
@@ -123,7 +126,8 @@ fn of_ipv4(frame: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
-/// Of IPv6: wrong lengths, versions, a fragment's header in front of what follows.
+/// Returns mutations of IPv6: wrong lengths, wrong versions, and a fragment header before the
+/// payload.
 fn of_ipv6(frame: &[u8]) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     if frame[12..14] != [0x86, 0xdd] {
@@ -139,7 +143,8 @@ fn of_ipv6(frame: &[u8]) -> Vec<Vec<u8>> {
             out.push(with(frame, |frame| {
                 let mut header = vec![frame[20], 0, fragment[0], fragment[1], 0, 0, 0, 7];
                 if next == 51 {
-                    // Authentication counts in units of four (RFC 4302 section 2.2).
+                    // The Authentication Header counts in units of four octets (RFC 4302 section
+                    // 2.2).
                     header[1] = 0;
                 }
                 frame[20] = next;
@@ -171,7 +176,7 @@ fn root_mutations_are_forwarded_left_or_dropped_whole() {
     });
 }
 
-/// Where the program forwards something wrong, the kernel forwards it too, and as the same bytes.
+/// If the program forwards an invalid frame, the kernel forwards it too, with the same bytes.
 #[test]
 fn root_mutations_are_as_the_kernels() {
     with_node(|node| {

@@ -1,4 +1,4 @@
-//! What the node is configured for, said to the kernel and to the program alike.
+//! The node's configuration, applied to the kernel and to the program.
 
 use bpf::srv6::types::{self, behaviour, sid_flag};
 use dataplane::xdp::{Form, outer};
@@ -9,12 +9,12 @@ use testkit::feature::{Feature, PSP, X_NEXT_CSID};
 use super::node::Node;
 use crate::bed::{address, index, ip, ips, try_ip};
 
-/// The source of outer headers.
+/// Source of outer headers.
 pub(crate) const SOURCE: &str = "fd00:1::";
 
 type Fill = fn(&mut types::sid);
 
-/// Prefix, the kernel's action, the program's.
+/// Prefix, action of the kernel, and entry of the program.
 pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
     ("fd00:1::e0/128", "End", |sid| is(sid, behaviour::BEHAVIOUR_END)),
     ("fd00:1::e1/128", "End flavors psp", |sid| {
@@ -48,7 +48,7 @@ pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
         sid.target[0] = index("r").into();
     }),
     ("fd00:1::d4/128", "End.DX4 nh4 0.0.0.0", |sid| is(sid, behaviour::BEHAVIOUR_END_DX4)),
-    // Behind a gateway; for one on the link see `root_dx4_and_a_next_hop_on_the_link`.
+    // Through a gateway. For a next hop on the link, see `root_dx4_and_a_next_hop_on_the_link`.
     ("fd00:1::d5/128", "End.DX4 nh4 10.1.0.99", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_DX4);
         sid.target[0] = u64::from(u32::from_ne_bytes([10, 1, 0, 99]));
@@ -66,30 +66,31 @@ pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
         is(sid, behaviour::BEHAVIOUR_END_DT6);
         sid.target[0] = 100;
     }),
-    // The kernel's needs a VRF here: its End.DX4 without a next hop does the same in the main table.
+    // The kernel's behavior needs a VRF here. Its End.DX4 without a next hop does the same in the
+    // main table.
     ("fd00:1::da/128", "End.DX4 nh4 0.0.0.0", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_DT4);
         sid.target[0] = 254;
     }),
 ];
 
-/// What of these actions not every kernel has.
+/// Returns the feature that an action needs and that not all kernels have.
 fn needs(action: &str) -> Option<Feature> {
     let csid_of_x = action.starts_with("End.X ") && action.contains("next-csid");
     let all = [(PSP, action.ends_with("psp")), (X_NEXT_CSID, csid_of_x)];
     all.into_iter().find(|(_, needed)| *needed).map(|(feature, _)| feature)
 }
 
-/// The kernel's End.DT46 needs a VRF as well. For IPv6 inside its End.DT6 does the same.
+/// The kernel's End.DT46 needs a VRF too. For inner IPv6, its End.DT6 does the same.
 pub(crate) const DT46: (&str, &str, Fill) = ("fd00:1::db/128", "End.DT6 table 254", |sid| {
     is(sid, behaviour::BEHAVIOUR_END_DT46);
     sid.target[0] = 254;
 });
 
-/// The list of the SID that starts another policy (End.B6.Encaps).
+/// Segment list of the binding SID (End.B6.Encaps).
 pub(crate) const BINDING: (&str, &[&str]) = ("fd00:1::b6/128", &["fd00:2::1", "fd00:2::2"]);
 
-/// How many segments the policies have; number `n` has the prefixes `10.10.n.0/24` and
+/// Number of segments of the policies. Number `n` has the prefixes `10.10.n.0/24` and
 /// `fd00:3:n::/48`.
 pub(crate) const POLICIES: [(Form, usize); 8] = [
     (Form::Whole, 1),
@@ -112,7 +113,7 @@ fn csid(sid: &mut types::sid, block: u8, node: u8) {
     sid.csid = block << 4 | node;
 }
 
-/// A segment list of this many, none of them this node's.
+/// Returns a list of `count` segments, none of them local.
 pub(crate) fn segments(count: usize) -> Vec<String> {
     (1..=count).map(|n| format!("fd00:2::{n:x}")).collect()
 }
@@ -122,7 +123,8 @@ fn list(segments: &[impl AsRef<str>]) -> SegmentList {
 }
 
 impl Node {
-    /// Everything above. The program's entries say that the kernel has them too, or not.
+    /// Applies the whole configuration above. `in_kernel` sets the corresponding flag of the
+    /// program's entries.
     pub(crate) fn configure_all(&mut self, in_kernel: bool) {
         for (prefix, action, fill) in SIDS {
             self.sid(prefix, action, in_kernel, fill);
@@ -152,7 +154,7 @@ impl Node {
     ) {
         let route = format!("-6 route add {prefix} encap seg6local action {action} dev r");
         let mut made = try_ip(&route);
-        // An older kernel takes flavours that it does not know, and does without.
+        // An older kernel accepts unknown flavors and ignores them.
         let kept = || try_ip(&format!("-6 route show {prefix}")).unwrap();
         if made.is_ok() && action.contains("flavors") && !kept().contains("flavors") {
             ip(&format!("-6 route del {prefix}"));
@@ -175,7 +177,7 @@ impl Node {
         self.sids.push(self.plane.sids.add(sid).unwrap());
     }
 
-    /// A policy of one list, of the program alone. Its counter is the last that was given.
+    /// Adds a policy with one list to the program only. Its counter is the last one allocated.
     pub(crate) fn policy(&mut self, path: &[impl AsRef<str>], form: Form, in_kernel: bool) -> u32 {
         let header = outer(SOURCE.parse().unwrap(), &list(path), form).unwrap();
         let list = self.plane.lists.add(header).unwrap();
@@ -200,7 +202,7 @@ impl Node {
         self.plane.prefixes6.add(prefix).unwrap();
     }
 
-    /// A counter that no other entry has.
+    /// Allocates a counter.
     pub(crate) fn counter(&mut self) -> u32 {
         self.counters += 1;
         self.counters - 1

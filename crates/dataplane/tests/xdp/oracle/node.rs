@@ -1,12 +1,12 @@
-//! The node under test and the peers at its ports, which are in a namespace of their own and never
-//! say anything by themselves:
+//! The node under test and the peers at its ports, which are in a separate namespace and never send
+//! packets by themselves:
 //!
 //! ```text
 //!        peers' namespace  |           node           |  peers' namespace
 //!  fd00:a::2, 10.0.1.2  lp --- l fd00:a::1  fd00:b::1 r --- rp  fd00:b::2, 10.0.2.2
 //!                          |     10.0.1.1    10.0.2.1   |
 //! ```
-//! To the right lead the default routes; to the left fd00:9::/32, 10.1.0.0/16 and table 100.
+//! The default routes lead to the right; fd00:9::/32, 10.1.0.0/16 and table 100 lead to the left.
 
 use std::fs::File;
 use std::net::Ipv6Addr;
@@ -23,7 +23,7 @@ use crate::bed::{NODE_LEFT, frame, ip, ips, loaded, udp6};
 
 const NODE_RIGHT: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// The lengths of SIDs' prefixes, and of tenants'.
+/// Prefix lengths of SIDs, and of tenants.
 const SID_LENGTHS: [u8; 7] = [128, 80, 64, 48, 32, 24, 16];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,16 +32,16 @@ pub(crate) enum Side {
     Right,
 }
 
-/// What left the node: by which port, and the frame.
+/// Frames that left the node, with the port.
 pub(crate) type Left = Vec<(Side, Vec<u8>)>;
 
 pub(crate) struct Node {
     pub(crate) plane: Srv6,
-    /// SIDs that this kernel cannot have: it is no oracle for packets to them.
+    /// SIDs that this kernel does not support, so that it cannot be the oracle for their packets.
     pub(crate) without_kernel: Vec<Ipv6Net>,
-    /// The counters that entries have been given, the reasons' included.
+    /// Number of counters in use, including those of the reasons.
     pub(crate) counters: u32,
-    /// The SIDs' records.
+    /// Records of the SIDs.
     pub(crate) sids: Vec<u32>,
     left: Tap,
     right: Tap,
@@ -60,7 +60,7 @@ pub(crate) fn with_node(test: impl FnOnce(&mut Node) + Send + 'static) {
 
 impl Node {
     fn new() -> Self {
-        // On one processor the kernel hands frames on in the order in which they are sent.
+        // On a single CPU, the kernel preserves the order of frames.
         let mut cpus = CpuSet::new();
         cpus.set(sched_getcpu().unwrap()).unwrap();
         sched_setaffinity(Pid::from_raw(0), &cpus).unwrap();
@@ -97,7 +97,7 @@ impl Node {
         Self { plane, without_kernel, counters, sids, left, right, serial: 0, peers, node }
     }
 
-    /// Does something in the peers' namespace.
+    /// Runs a function in the peers' namespace.
     pub(crate) fn among_peers<T>(&self, what: impl FnOnce() -> T) -> T {
         setns(&self.peers, CloneFlags::CLONE_NEWNET).unwrap();
         let result = what();
@@ -105,7 +105,7 @@ impl Node {
         result
     }
 
-    /// Whether a frame is to one of the SIDs that this kernel cannot have.
+    /// Returns true if a frame is addressed to a SID that this kernel does not support.
     pub(crate) fn is_without_kernel(&self, frame: &[u8]) -> bool {
         let Some(dst) = frame.get(38..54).filter(|_| frame[12..14] == [0x86, 0xdd]) else {
             return false;
@@ -114,14 +114,14 @@ impl Node {
         self.without_kernel.iter().any(|sid| sid.contains(&dst))
     }
 
-    /// What leaves the node when the left peer sends the frame to it.
+    /// Sends a frame from the left peer and returns the frames that leave the node.
     pub(crate) fn kernel(&mut self, frame: &[u8]) -> Left {
         self.left.send(frame);
         self.settle()
     }
 
-    /// What has left the node by now. Frames keep their order, so a marker sent by each port comes
-    /// after everything that was sent before.
+    /// Returns the frames that have left the node so far. Frames keep their order, so a marker sent
+    /// by each port arrives after all earlier frames.
     pub(crate) fn settle(&mut self) -> Left {
         let mut seen = Vec::new();
         for (side, to) in [(Side::Left, "fd00:a::2"), (Side::Right, "fd00:b::2")] {
@@ -145,15 +145,16 @@ impl Node {
     }
 }
 
-/// What the node says of itself: neighbour discovery, ARP, group membership. And that a neighbour
-/// does not answer, which comes seconds later, between other packets: Linux 6.1 looks for
-/// link-local next segments on the link. And that there is a shorter way (RFC 4861 section 8): the kernel
-/// says so at times, in a header like any other packet's, and no setting keeps it from that.
+/// Returns true for frames that the node sends by itself: neighbour discovery, ARP and group
+/// membership. Also for errors about unresolved neighbours, which are sent seconds later, between
+/// other packets: Linux 6.1 resolves link-local next segments on the link. Also for redirects (RFC
+/// 4861 section 8), which the kernel sometimes sends, encapsulated like any other packet, and which
+/// no setting disables.
 fn is_noise(frame: &[u8]) -> bool {
     let from_node = frame[6..12] == NODE_LEFT || frame[6..12] == NODE_RIGHT;
     let of_neighbour =
         is_error(frame) && frame[12..14] == [0x86, 0xdd] && frame.get(54..56) == Some(&[1, 3]);
-    // Next header ICMPv6, hop limit 255, from an address of the link's; type 137.
+    // Next header ICMPv6, hop limit 255, link-local source, type 137.
     let from_link = |at: &[u8]| at[..4] == [58, 255, 0xfe, 0x80] && at[34] == 137;
     let redirects = frame.windows(35).any(from_link);
     from_node && (frame[0] & 1 == 1 || of_neighbour || redirects)
@@ -173,19 +174,19 @@ fn configure() {
     for key in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
         write(key, "1");
     }
-    // Every error is sent: one that is missing is a difference, not a limit.
+    // Disable rate limits: a missing error must indicate a difference, not a limit.
     for key in ["ipv4/icmp_ratelimit", "ipv6/icmp/ratelimit", "ipv4/conf/all/send_redirects"] {
         write(key, "0");
     }
-    // Before Linux 6.12 the whole machine has one limit.
+    // Before Linux 6.12 there is one limit for the whole machine.
     let _ = std::fs::write("/proc/sys/net/ipv4/icmp_msgs_per_sec", "1000000");
     let _ = std::fs::write("/proc/sys/net/ipv4/icmp_msgs_burst", "1000000");
     ips(&[
         "link set lo up",
         "link set dev l addrgenmode none mtu 2000 up",
         "link set dev r addrgenmode none mtu 2000 up",
-        // No more on the links than the peers: errors about neighbours that never answer would
-        // come seconds later, between other packets.
+        // Only the peers are on the links: errors about neighbours that never reply would be sent
+        // seconds later, between other packets.
         "addr add fd00:a::1/128 dev l nodad noprefixroute",
         "addr add fd00:b::1/128 dev r nodad noprefixroute",
         "addr add 10.0.1.1/32 dev l",
@@ -202,7 +203,7 @@ fn configure() {
         "-6 route add fd00:9::/32 via fd00:a::2",
         "-6 route add default via fd00:a::2 table 100",
         "-6 route add unreachable fd00:dead::/32",
-        // Locked: bpf_fib_lookup does not say of other MTUs of routes.
+        // Locked, since bpf_fib_lookup ignores other MTUs of routes.
         "-6 route add fd00:5111::/32 via fd00:b::2 mtu lock 1280",
         "route add 10.51.0.0/16 via 10.0.2.2 mtu lock 600",
         "route add default via 10.0.2.2",

@@ -1,4 +1,4 @@
-//! Packets whose every field may be wrong.
+//! Packets in which every field may be invalid.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use wire::{Checksum, protocol};
 
 use crate::bed::{LEFT_MAC, NODE_LEFT};
 
-/// An IPv6 header; the payload length is that of the payload.
+/// An IPv6 header. The payload length is that of the payload.
 #[derive(Debug, Clone)]
 pub(crate) struct V6 {
     pub(crate) src: Ipv6Addr,
@@ -42,13 +42,13 @@ pub(crate) struct Routing {
     pub(crate) left: u8,
     pub(crate) flags: u8,
     pub(crate) tag: u16,
-    /// The last to be visited first.
+    /// In reverse path order, as in the SRH.
     pub(crate) segments: Vec<Ipv6Addr>,
     pub(crate) tlvs: Vec<u8>,
 }
 
 impl Routing {
-    /// Along `path`, in the order of visits, with `left` segments to come.
+    /// Creates the header for `path`, in path order, with `left` as Segments Left.
     pub(crate) fn new(path: &[&str], left: usize, next_header: u8) -> Self {
         let segments = path.iter().rev().map(|sid| sid.parse().unwrap()).collect();
         let (flags, tag, tlvs) = (0, 0, Vec::new());
@@ -67,7 +67,7 @@ impl Routing {
     }
 }
 
-/// An IPv4 header; total length and checksum fit.
+/// An IPv4 header with valid total length and checksum.
 #[derive(Debug, Clone)]
 pub(crate) struct V4 {
     pub(crate) src: Ipv4Addr,
@@ -75,7 +75,7 @@ pub(crate) struct V4 {
     pub(crate) protocol: u8,
     pub(crate) ttl: u8,
     pub(crate) tos: u8,
-    /// Flags and offset.
+    /// Flags and fragment offset.
     pub(crate) fragment: u16,
     pub(crate) options: Vec<u8>,
 }
@@ -104,7 +104,7 @@ impl V4 {
     }
 }
 
-/// A UDP datagram of this many bytes of payload.
+/// Returns a UDP datagram with this number of payload bytes.
 pub(crate) fn udp(payload: usize) -> Vec<u8> {
     let length = (payload + 8) as u16;
     let mut out = [1111u16, 2222, length, 0x1234].map(u16::to_be_bytes).concat();
@@ -112,7 +112,7 @@ pub(crate) fn udp(payload: usize) -> Vec<u8> {
     out
 }
 
-/// An Ethernet frame between strangers, with tags.
+/// Returns a tagged Ethernet frame between unknown MAC addresses.
 pub(crate) fn ethernet(tags: &[u32], ethertype: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![6, 0, 0, 0, 0, 1, 6, 0, 0, 0, 0, 2];
     tags.iter().for_each(|tag| out.extend(tag.to_be_bytes()));
@@ -121,7 +121,7 @@ pub(crate) fn ethernet(tags: &[u32], ethertype: u16, payload: &[u8]) -> Vec<u8> 
     out
 }
 
-/// From the left peer to the node.
+/// Returns a frame from the left peer to the node.
 pub(crate) fn to_node(ethertype: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = [NODE_LEFT, LEFT_MAC].concat();
     out.extend(ethertype.to_be_bytes());
@@ -137,7 +137,7 @@ pub(crate) fn frame4(packet: &[u8]) -> Vec<u8> {
     to_node(0x0800, packet)
 }
 
-/// A packet for the SID that comes after `left` more of `path`, with an SRH.
+/// Returns a packet with an SRH. The SID that has `left` segments after it in `path` is active.
 pub(crate) fn on_path(path: &[&str], left: usize, next_header: u8, inner: &[u8]) -> Vec<u8> {
     let active = path[path.len() - 1 - left];
     let srh = Routing::new(path, left, next_header).with(inner);

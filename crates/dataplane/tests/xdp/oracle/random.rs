@@ -1,4 +1,4 @@
-//! Random frames: mostly right, with every field wrong now and then.
+//! Random frames: mostly valid, with an occasional error in every field.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,12 +11,12 @@ use super::packets::*;
 pub(crate) struct Dice(pub(crate) Random);
 
 impl Dice {
-    /// Below `bound`.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.0.bits() % bound.max(1) as u64) as usize
     }
 
-    /// True once in so many.
+    /// Returns true with probability 1/`many`.
     pub(crate) fn one_in(&mut self, many: usize) -> bool {
         self.below(many) == 0
     }
@@ -29,7 +29,7 @@ impl Dice {
         (0..count).map(|_| self.0.bits() as u8).collect()
     }
 
-    /// A frame from the left to the node.
+    /// Returns a frame from the left peer to the node.
     pub(crate) fn frame(&mut self) -> Vec<u8> {
         let mut frame = match self.below(8) {
             0..=4 => frame6(&self.endpoints()),
@@ -43,12 +43,12 @@ impl Dice {
         if self.one_in(4) {
             self.damage(&mut frame);
         }
-        // As the peers' links take it.
+        // Limited to the MTU of the peers' links.
         frame.truncate(2014);
         frame
     }
 
-    /// What links and bad senders do to frames.
+    /// Damages a frame as links and malicious senders do.
     fn damage(&mut self, frame: &mut Vec<u8>) {
         match self.below(8) {
             0 => frame.resize(frame.len().max(60), 0),
@@ -67,7 +67,7 @@ impl Dice {
             }
             5 => frame[0] ^= self.of(&[1, 4]),
             _ => {
-                // In the headers rather than behind them.
+                // In the headers and not in the payload.
                 let bound = if self.one_in(2) { 60 } else { 140 }.min(frame.len() - 12);
                 let at = 12 + self.below(bound);
                 frame[at] = if self.one_in(2) {
@@ -109,7 +109,7 @@ impl Dice {
         if self.one_in(8) { 1180 + self.below(640) } else { self.below(80) }
     }
 
-    /// A packet to one of the node's SIDs.
+    /// Returns a packet to one of the node's SIDs.
     fn endpoints(&mut self) -> Vec<u8> {
         let sid = self.sid();
         let mut outer = V6::new("fd00:9::1", "::", 43);
@@ -161,7 +161,7 @@ impl Dice {
         srh.segments = (0..count).map(|_| self.address6()).collect();
         let left = if self.one_in(2) { 0 } else { self.below(count) };
         srh.segments[left] = sid;
-        // Reduced: the segment on the way is not in the list.
+        // Reduced: the active segment is not in the list.
         srh.left = if self.one_in(8) { count } else { left } as u8;
         if self.one_in(8) {
             (srh.flags, srh.tag) = (self.0.bits() as u8, self.0.bits() as u16);
@@ -172,7 +172,7 @@ impl Dice {
         srh
     }
 
-    /// Padding, an HMAC (RFC 8754 section 2.1.2), or nonsense.
+    /// Returns padding, an HMAC (RFC 8754 section 2.1.2), or invalid TLVs.
     fn tlvs(&mut self) -> Vec<u8> {
         match self.below(4) {
             0 => vec![4, 6, 0, 0, 0, 0, 0, 0],
@@ -196,7 +196,7 @@ impl Dice {
         }
     }
 
-    /// What a SID may find inside: its next header and its bytes.
+    /// Returns an inner packet: next header and bytes.
     fn inner(&mut self) -> (u8, Vec<u8>) {
         match self.below(10) {
             0..=3 => (4, self.ipv4()),
@@ -263,7 +263,7 @@ impl Dice {
         packet
     }
 
-    /// A packet that a policy is for.
+    /// Returns a packet that matches a policy.
     fn tenant4(&mut self) -> Vec<u8> {
         let mut v4 = V4::new("10.1.0.1", "10.10.0.9");
         if self.one_in(5) {
@@ -285,11 +285,11 @@ impl Dice {
 }
 
 impl Routing {
-    /// The header in front of `payload`, with a field wrong now and then.
+    /// Returns the header followed by `payload`, occasionally with an invalid field.
     fn with_damage(&self, dice: &mut Dice, payload: &[u8]) -> Vec<u8> {
         let mut bytes = self.with(payload);
         if dice.one_in(10) {
-            // Length, type, segments left, last entry.
+            // Length, type, Segments Left, Last Entry.
             let at = dice.of(&[1, 1, 2, 3, 3, 4, 4]);
             bytes[at] = match dice.below(4) {
                 0 => bytes[at].wrapping_add(1),

@@ -1,4 +1,5 @@
-//! Traps that others fell into (the design's list), and differences that the random packets found.
+//! Known pitfalls of other implementations (listed in the design), and differences found by random
+//! packets.
 
 use bpf::srv6::types::reason;
 use wire::Checksum;
@@ -33,7 +34,7 @@ fn root_regression_flags_and_last_entry() {
     });
 }
 
-/// A reduced header has exactly its list, also after a longer one.
+/// A reduced header contains exactly its list, even after a longer one.
 #[test]
 fn root_regression_reduced_leaks_nothing_stale() {
     with_node(|node| {
@@ -50,8 +51,8 @@ fn root_regression_reduced_leaks_nothing_stale() {
     });
 }
 
-/// The outer payload length is that of the packet, not of the frame; IPv6's does not count its own
-/// header, and in IPv6 it does.
+/// The outer payload length is computed from the packet, not from the frame. The payload length of
+/// an inner IPv6 packet excludes its header, the outer one includes it.
 #[test]
 fn root_regression_lengths_come_from_the_packet() {
     with_node(|node| {
@@ -80,7 +81,8 @@ fn root_regression_lengths_come_from_the_packet() {
     });
 }
 
-/// What is too big by a byte is the kernel's, which answers; what just fits is not.
+/// A packet that is too big by one byte is left to the kernel, which replies; a packet that just
+/// fits is not.
 #[test]
 fn root_regression_too_big_by_one() {
     with_node(|node| {
@@ -102,14 +104,14 @@ fn root_regression_too_big_by_one() {
             check(on_path(&["fd00:1::d4"], 0, IPV4, &wide(1500 + over)));
             let inner = V6::new("fd00:9::9", "fd00:8::9", 17).with(&vec![7; 1460 + over]);
             check(on_path(&["fd00:1::d6"], 0, IPV6, &inner));
-            // A redirect that fails is counted nowhere.
+            // A failed redirect would not be counted.
             let inner = ethernet(&[], 0x88b5, &vec![7; 1500 + over]);
             check(on_path(&["fd00:1::d2"], 0, ETHERNET, &inner));
         }
     });
 }
 
-/// The checksum's last bits, around zero, when the hop limit goes down.
+/// Checksum values around zero when the hop limit is decremented.
 #[test]
 fn root_regression_checksum_carries() {
     with_node(|node| {
@@ -125,14 +127,14 @@ fn root_regression_checksum_carries() {
             });
             assert!(found || wanted == 0xffff, "{wanted:x}");
             node.forwards(&on_path(&["fd00:1::d4"], 0, IPV4, &inner));
-            // Wrong already: as wrong afterwards.
+            // An invalid checksum stays equally invalid.
             inner[10] ^= 0x55;
             node.forwards(&on_path(&["fd00:1::d4"], 0, IPV4, &inner));
         }
     });
 }
 
-/// A neighbour that is not known yet is the kernel's to find.
+/// A packet to an unresolved neighbour is left to the kernel.
 #[test]
 fn root_regression_no_neighbour_yet() {
     with_node(|node| {
@@ -148,7 +150,8 @@ fn root_regression_no_neighbour_yet() {
     });
 }
 
-/// Sources that no router forwards from: the kernel drops them before any SID.
+/// Invalid sources, from which routers do not forward: the kernel drops the packets before it looks
+/// up a SID.
 #[test]
 fn root_regression_sources_that_are_nobodys() {
     with_node(|node| {
@@ -173,8 +176,8 @@ fn root_regression_sources_that_are_nobodys() {
     });
 }
 
-/// To a decapsulating SID the kernel does not read the SRH that it takes off, and it looks further
-/// for the inner packet, behind other extension headers.
+/// For a decapsulating SID, the kernel does not validate the SRH that it removes, and it searches
+/// for the inner packet after other extension headers too.
 #[test]
 fn root_regression_decapsulation_behind_what_is_odd() {
     with_node(|node| {
@@ -191,7 +194,7 @@ fn root_regression_decapsulation_behind_what_is_odd() {
     });
 }
 
-/// End.X asks for the neighbour, so nothing else sees that the next segment is many.
+/// End.X looks up the neighbour, so it must check itself for a multicast next segment.
 #[test]
 fn root_regression_end_x_to_many() {
     with_node(|node| {
@@ -205,7 +208,7 @@ fn root_regression_end_x_to_many() {
     });
 }
 
-/// A jumbogram's payload length is 0 (RFC 2675): that is no reason to cut it off.
+/// The payload length of a jumbogram is 0 (RFC 2675), which must not be taken for padding.
 #[test]
 fn root_regression_jumbograms_stay_whole() {
     with_node(|node| {

@@ -1,5 +1,6 @@
-//! Interfaces above ports: what the kernel sends by its VLAN devices, the program sends with the
-//! same tags; what comes in with tags is encapsulated as the kernel's VLAN device would.
+//! Interfaces stacked on ports: packets that the kernel sends through its VLAN devices have the
+//! same tags if the program sends them, and tagged packets are encapsulated as the kernel's VLAN
+//! device would.
 
 use bpf::srv6::types;
 use testkit::feature::VLAN;
@@ -9,14 +10,14 @@ use super::node::{Node, with_node};
 use super::packets::*;
 use crate::bed::{index, ip, try_ip};
 
-/// The device, how it is made, and its tags on the wire.
+/// The device, the command that creates it, and its tags on the wire.
 const DEVICES: [(&str, &str, &[u32]); 3] = [
     ("v7", "link add link r name v7 type vlan id 7", &[0x8100_0007]),
     ("s100", "link add link r name s100 type vlan proto 802.1ad id 100", &[]),
     ("q7", "link add link s100 name q7 type vlan id 7", &[0x88a8_0064, 0x8100_0007]),
 ];
 
-/// Runs `test` in a node with VLAN devices above `r`, each with a network of its own behind it.
+/// Runs `test` in a node with VLAN devices on `r`, each with a separate network.
 fn with_vlans(test: impl FnOnce(&mut Node) + Send + 'static) {
     with_node(|node| {
         for (n, (name, make, tags)) in DEVICES.into_iter().enumerate() {
@@ -78,13 +79,13 @@ fn root_oracle_vlan_tags_are_put_on() {
 fn root_oracle_vlan_tags_in_front_of_an_outer_header() {
     with_vlans(|node| {
         node.configure_all(true);
-        // The segments of every policy now lead by a VLAN.
+        // The segments of every policy are now reached through a VLAN.
         for (n, tags) in with_tags() {
             ip(&format!("-6 route replace fd00:2::/32 via fd00:b{n}::2"));
             let mut control = node.plane.control.read(0);
             control.generation += 1;
             node.plane.control.write(0, control);
-            // The longest lists fill the headroom without a tag.
+            // The longest lists use all headroom without a tag.
             for policy in [0, 1, 2, 4, 5, 6] {
                 let v4 = V4::new("10.1.0.1", &format!("10.10.{policy}.9")).with(&udp(22));
                 let out = node.forwards(&frame4(&v4));
@@ -98,7 +99,7 @@ fn root_oracle_vlan_tags_in_front_of_an_outer_header() {
     });
 }
 
-/// A tagged frame to the node, through the kernel's VLAN device and through an attachment.
+/// A tagged frame to the node, sent through the kernel's VLAN device and through an attachment.
 #[test]
 fn root_oracle_vlan_tags_are_taken_off() {
     with_vlans(|node| {
@@ -131,7 +132,7 @@ fn root_oracle_vlan_tags_are_taken_off() {
                 }
             }
         }
-        // A tag that nobody has.
+        // An unknown tag.
         let mut frame = frame4(&V4::new("10.1.0.1", "10.10.5.9").with(&udp(22)));
         frame.splice(12..12, 0x8100_0009u32.to_be_bytes());
         node.declines(&frame);

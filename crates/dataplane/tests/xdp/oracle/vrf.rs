@@ -1,5 +1,5 @@
-//! Behaviours that look up in a VRF, beside the kernel's own (`vrftable`). In the VRF the left is
-//! where in the main table the right is, and the other way round.
+//! Behaviors that look up in a VRF, compared with those of the kernel (`vrftable`). The VRF's
+//! routes are those of the main table with left and right swapped.
 
 use bpf::srv6::types::behaviour;
 use testkit::Random;
@@ -16,20 +16,20 @@ use crate::bed::{NODE_LEFT, index, ip, try_ip};
 const RED: &str = "red";
 const TABLE: u32 = 300;
 
-/// SIDs that look up in the VRF, and those without one that random packets are for.
+/// SIDs that look up in the VRF, and their counterparts without VRF for random packets.
 const SIDS: [(&str, &str, behaviour, &str); 3] = [
     ("fd00:1::4d", "End.DT4", behaviour::BEHAVIOUR_END_DT4, "fd00:1::d4"),
     ("fd00:1::4e", "End.DT46", behaviour::BEHAVIOUR_END_DT46, "fd00:1::da"),
     ("fd00:1::4f", "End.DT6", behaviour::BEHAVIOUR_END_DT6, "fd00:1::d6"),
 ];
 
-/// Runs `test` in a node with the VRF, where the kernel has such devices.
+/// Runs `test` in a node with the VRF, if the kernel supports VRFs.
 fn with_vrf(test: impl FnOnce(&mut Node) + Send + 'static) {
     with_node(|node| {
         if let Err(why) = try_ip(&format!("link add {RED} type vrf table {TABLE}")) {
             return VRF.is_missing(why);
         }
-        // One VRF for a table, as `vrftable` asks for.
+        // A table has a single VRF, as `vrftable` requires.
         std::fs::write("/proc/sys/net/vrf/strict_mode", "1").unwrap();
         for line in [
             "link set red up",
@@ -41,8 +41,8 @@ fn with_vrf(test: impl FnOnce(&mut Node) + Send + 'static) {
             ip(line);
         }
         for family in ["-4", "-6"] {
-            // As the kernel's documentation of VRFs says: or a VRF's packets find the addresses of
-            // the main table.
+            // As recommended in the kernel's documentation of VRFs: otherwise packets in a VRF
+            // match the addresses of the main table.
             ip(&format!("{family} rule add pref 32765 table local"));
             ip(&format!("{family} rule del pref 0"));
         }
@@ -88,7 +88,7 @@ fn root_oracle_vrf_decapsulation() {
     });
 }
 
-/// What the VRF's table does not lead to is not looked up in another.
+/// If the VRF's table has no route, no other table is used.
 #[test]
 fn root_oracle_vrf_without_a_route() {
     with_vrf(|node| {
@@ -108,7 +108,7 @@ fn bytes(sid: &str) -> [u8; 16] {
     sid.parse::<std::net::Ipv6Addr>().unwrap().octets()
 }
 
-/// The frame, to a SID of the VRF instead of one without; none if it is to neither.
+/// Returns the frame with a SID of the VRF instead of its counterpart; none if it has neither.
 fn moved_to_vrf(mut frame: Vec<u8>) -> Option<Vec<u8>> {
     let (vrf, main) = SIDS.iter().find_map(|(vrf, _, _, main)| {
         let is = frame.get(38..54) == Some(&bytes(main));
@@ -137,7 +137,8 @@ fn root_oracle_vrf_random_packets() {
     });
 }
 
-/// A packet that one VRF sends to the other's SID is the other's, whoever its inner packet is for.
+/// A packet that one VRF sends to the SID of the other belongs to the other one, whatever its inner
+/// destination is.
 #[test]
 fn root_oracle_vrf_two_with_the_same_addresses() {
     with_vrf(|node| {
