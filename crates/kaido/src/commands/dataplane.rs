@@ -319,6 +319,7 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     if is_kernel {
         parts.push("the kernel alone forwards (`dataplane: kernel`), and counts nothing".into());
     }
+    parts.extend(found.warnings.iter().map(|warning| format!("warning: {warning}")));
     let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
     for (title, entries) in [("SID", &found.sids), ("POLICY", &found.policies)] {
         if entries.is_empty() {

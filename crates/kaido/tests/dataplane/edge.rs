@@ -240,6 +240,8 @@ fn root_a_domain_without_an_edge_is_told_by_apply_plan_show_and_doctor() {
     let plan = bed.net.kaido.ok(&["dataplane", "plan", file.to_str().unwrap()]);
     assert!(plan.contains(&format!("warning: {open}")), "{plan}");
     assert!(bed.net.show()["warnings"][0].as_str().unwrap().contains(open));
+    let shown = bed.net.kaido.ok(&["dataplane", "show"]);
+    assert!(shown.contains(&format!("warning: {open}")), "{shown}");
     let doctor = || bed.net.node.run(|| bed.net.kaido.run(&["--json", "doctor"]).stdout).unwrap();
     assert!(doctor().contains(open), "{}", doctor());
     let closed = bed.apply("{ l: { sids: false }, r: {} }", "");
