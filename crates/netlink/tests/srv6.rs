@@ -293,8 +293,11 @@ fn root_replacing_a_segment_list_loses_no_packet() {
             (receiving.join().unwrap(), sending.join().unwrap(), replaced)
         });
         assert!(replaced > 50 && sent > 1000, "{replaced} {sent}");
-        let in_order = received.iter().copied().eq(0..sent);
-        assert!(in_order, "{to}: {} of {sent}, {replaced} replacements", received.len());
+        // Each once. The kernel keeps no order between processors, and the sender may change its own.
+        let mut sorted = received.clone();
+        sorted.sort_unstable();
+        let is_complete = sorted.into_iter().eq(0..sent);
+        assert!(is_complete, "{to}: {} of {sent}, {replaced} replacements", received.len());
     }
 }
 
