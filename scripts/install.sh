@@ -5,7 +5,12 @@ set -euo pipefail
 binary=$(realpath "$1") prefix=${3:-}$2
 . "$(dirname "$0")/env.sh"
 
-install -D -m 755 "$binary" "$prefix/bin/kaido"
+# The symbols are kept apart, where debuggers look for them.
+symbols=$prefix/bin/.debug/kaido.debug
+mkdir -p "$(dirname "$symbols")"
+objcopy --only-keep-debug "$binary" "$symbols"
+objcopy --strip-all --add-gnu-debuglink="$symbols" "$binary" "$prefix/bin/kaido"
+chmod 755 "$prefix/bin/kaido"
 mkdir -p "$prefix/share/man/man1"
 "$binary" man "$prefix/share/man/man1"
 completions() {
