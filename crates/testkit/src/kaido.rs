@@ -6,8 +6,6 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::lab::Lab;
-
 /// The `kaido` command of one test. On drop, remaining labs are brought down.
 #[derive(Debug)]
 pub struct Kaido {
@@ -94,19 +92,6 @@ impl Kaido {
         command.args(["--mount", "--propagation", "private", "sh", "-euc", script]);
         command.env("KAIDO_RUN", self.run_folder()).env("K", &self.program).stdin(Stdio::null());
         Said::of(&mut command)
-    }
-
-    /// Brings up a lab from the text of a topology.
-    pub fn lab_up(&self, yaml: &str) -> Lab<'_> {
-        let file = self.file("lab.yaml", yaml);
-        self.lab_up_file(&file, &[])
-    }
-
-    /// Brings up a lab from a topology file, with additional arguments.
-    pub fn lab_up_file(&self, file: &str, arguments: &[&str]) -> Lab<'_> {
-        let up = self.json(&[&["lab", "up", file], arguments].concat());
-        let name = up["lab"].as_str().expect("`up` names its lab");
-        Lab::new(self, name)
     }
 
     /// Returns the names of all labs.

@@ -13,6 +13,21 @@ pub struct Lab<'k> {
     name: String,
 }
 
+impl Kaido {
+    /// Brings up a lab from the text of a topology.
+    pub fn lab_up(&self, yaml: &str) -> Lab<'_> {
+        let file = self.file("lab.yaml", yaml);
+        self.lab_up_file(&file, &[])
+    }
+
+    /// Brings up a lab from a topology file, with additional arguments.
+    pub fn lab_up_file(&self, file: &str, arguments: &[&str]) -> Lab<'_> {
+        let up = self.json(&[&["lab", "up", file], arguments].concat());
+        let name = up["lab"].as_str().expect("`up` names its lab");
+        Lab::new(self, name)
+    }
+}
+
 impl<'k> Lab<'k> {
     pub(crate) fn new(kaido: &'k Kaido, name: &str) -> Self {
         Self { kaido, name: name.into() }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::{IpNet, Ipv6Net};
 use netlink::{Behavior, Link, MAIN_TABLE};
 
-use super::slow_path::{catches, outer_destinations};
+use super::outer_destinations::{catches, outer_destinations};
 use super::text::{Names, short};
 use super::{
     Attachment, Endpoint, Form, Forwarding, Kernel, Map, Owner, Policy, TABLE_TENANTS, TenantId,

@@ -11,7 +11,7 @@ use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{File, Table};
 use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
-use super::slow_path::PRIORITY;
+use super::rule_priority::PRIORITY;
 use super::{Forwarding, Kernel, Owner, Port};
 use crate::Error;
 

@@ -13,19 +13,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bpf::{FunctionEnds, Held, Srv6};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink::{
-    Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Link, Mac, Namespace, NextHop, Offload, Route,
+    Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Mac, Namespace, NextHop, Offload, Route,
     RouteKind, VethEnd, add_interface_rule, add_neighbour, add_veth, delete_interface_rule,
     delete_link, delete_route, replace_route, set_offload, set_up, sysctl,
 };
 
+use super::devices::{INWARDS, OUTWARDS};
 use super::guards::{self, Guards};
-use super::{Forwarding, Kernel, Pins, Xdp, proxies};
+use super::{Forwarding, Kernel, Pins, Xdp};
 use wire::protocol;
 
 use crate::Error;
 
-const INWARDS: &str = "kaido-in";
-const OUTWARDS: &str = "kaido-out";
 /// MAC address of the end where packets enter the kernel. The programs write it into frames
 /// (`end_an_nf.h`).
 const MAC: Mac = Mac([0x02, 0x4b, 0x41, 0x49, 0x44, 0x4f]);
@@ -89,11 +88,6 @@ pub(super) fn are_in(forwarding: &Forwarding) -> bool {
 /// Returns the number of SIDs of service functions.
 pub(super) fn count(forwarding: &Forwarding) -> usize {
     forwarding.sids.values().filter(|endpoint| endpoint.is_function()).count()
-}
-
-/// Returns true if the interface belongs to the data plane itself.
-pub(super) fn is_own(link: &Link) -> bool {
-    link.name == INWARDS || link.name == OUTWARDS || proxies::is_own(link)
 }
 
 /// Sets up the path if `wanted` has functions.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bpf::{Srv6, unguard};
 use netlink::{Handle, Link};
 
-use super::functions::is_own;
+use super::devices::is_own;
 use super::pins::{Pins, remove};
 use crate::Error;
 

@@ -29,18 +29,18 @@ use netlink::{
     RouteKind, SLOW_PATH, add_interface_rule, delete_interface_rule, delete_route, replace_route,
 };
 
+use super::outer_destinations::{catches, outer_destinations};
+use super::rule_priority::PRIORITY;
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Names, Owner, Policy, PolicyId,
-    TABLE_TENANTS, Tags, TenantId,
+    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Names, Owner, PolicyId, TABLE_TENANTS,
+    Tags, TenantId,
 };
 use super::{alone, edge};
 use crate::Error;
 
 /// Tables of tenants are numbered above this base, which is not in use otherwise.
 const TABLES: u32 = (SLOW_PATH as u32) << 16;
-/// Priority of the rules: after those of VRFs (1000), before those of applications (7000) and of
-/// the main table.
-pub(super) const PRIORITY: u32 = 6000;
+
 /// Table that prevents packets to service functions from leaving. No tenant has this number.
 const GUARD: u32 = TABLES;
 /// Priority of the rule for that table: after those of tenants, which cannot reach any SID.
@@ -517,17 +517,4 @@ fn interfaces(forwarding: &Forwarding, links: &[Link]) -> Map<TenantId, Vec<Stri
     }
     found.retain(|tenant, _| !enslaved.contains(tenant));
     found
-}
-
-/// Returns true if a prefix would also match packets that already have an outer header.
-pub(super) fn catches(prefix: &IpNet, outer: &BTreeSet<Ipv6Addr>) -> bool {
-    let IpNet::V6(net) = prefix else { return false };
-    outer.range(net.network()..=net.broadcast()).next().is_some()
-}
-
-/// Returns the destinations of encapsulated packets: SIDs, and the segments of every list.
-pub(super) fn outer_destinations(forwarding: &Forwarding) -> BTreeSet<Ipv6Addr> {
-    let lists = forwarding.policies.values().flat_map(|policy: &Policy| &policy.lists);
-    let segments = lists.flat_map(|list| list.segments.0.iter().map(|sid| sid.0));
-    segments.chain(forwarding.sids.keys().map(Ipv6Net::network)).collect()
 }
