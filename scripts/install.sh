@@ -4,6 +4,7 @@
 set -euo pipefail
 binary=$(realpath "$1") prefix=${3:-}$2
 . "$(dirname "$0")/env.sh"
+umask 022
 
 # The symbols are kept apart, where debuggers look for them.
 symbols=$prefix/bin/.debug/kaido.debug

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::v1::controller_client::ControllerClient;
@@ -65,7 +64,7 @@ async fn channel(
         .timeout(limit)
         .connect_with_connector(tower::service_fn(move |_: Uri| {
             let socket = socket.clone();
-            async move { UnixStream::connect(socket).await.map(TokioIo::new) }
+            async move { serve::connect(&socket).await.map(TokioIo::new) }
         }))
         .await
         .map_err(|source| ConnectError { peer, path: path.into(), source })

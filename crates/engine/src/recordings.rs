@@ -1,9 +1,7 @@
 //! Files that links refer to: traces and delay samples.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -119,14 +117,8 @@ fn text(name: &str, path: PathBuf) -> Result<String, BadRecording> {
 }
 
 pub(crate) fn read(path: &Path) -> io::Result<String> {
-    // Do not block on a FIFO without a writer.
-    let flags = libc::O_NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let file = private::open_regular(path)?;
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    let found: fs::Metadata = file.metadata()?;
-    if !found.is_file() {
-        return refuse("it is no regular file".into());
-    }
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
@@ -172,6 +164,8 @@ fn parse_samples(text: &str, path: &Path) -> Result<Arc<[f64]>, BadRecording> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
     use super::*;
 
     /// Reads the files of a network with one link option, in which names are paths.

@@ -22,6 +22,7 @@ mod trace;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use api::v1::dataplane_server::DataplaneServer;
 use model::dataplane::Dataplane as Which;
@@ -263,7 +264,7 @@ fn begin(config: &Config) -> Result<Engine, Error> {
     let applied = Config::applied(&config.state);
     let text = match &config.file {
         Some(text) => Some(text.clone()),
-        None => match std::fs::read_to_string(&applied) {
+        None => match read_own(&applied) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             read => Some(read.map_err(|source| Error::State { path: applied.clone(), source })?),
         },
@@ -281,6 +282,15 @@ fn begin(config: &Config) -> Result<Engine, Error> {
     Ok(engine)
 }
 
+/// Reads a file of this daemon, whose health checks run as root.
+fn read_own(path: &Path) -> std::io::Result<String> {
+    std::io::read_to_string(private::open_own(path)?)
+}
+
+/// Time that orders take before the kernel is looked at again: readers of counters must not delay
+/// the withdrawal of a function.
+const ORDERS: Duration = Duration::from_millis(200);
+
 /// Follows the kernel and the orders until all senders of orders are gone.
 fn follow(
     mut engine: Engine,
@@ -293,7 +303,8 @@ fn follow(
     }
     loop {
         engine.follow()?;
-        loop {
+        let since = Instant::now();
+        while since.elapsed() < ORDERS {
             match inbox.try_recv() {
                 Ok(order) => order.carry_out(&mut engine, &config.state),
                 Err(mpsc::TryRecvError::Empty) => break,

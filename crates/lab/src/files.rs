@@ -3,10 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-
-use nix::fcntl::OFlag;
 
 /// Maximum size of a file, as for a trace.
 pub(crate) const LARGEST: u64 = 64 << 20;
@@ -14,19 +11,11 @@ pub(crate) const LARGEST: u64 = 64 << 20;
 /// Number of bytes read from the end of a log.
 const END: u64 = 64 << 10;
 
-/// Opens a file for reading or locking, without blocking on a FIFO that has no writer.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)
-}
-
 /// Opens a regular file and returns its size. Other file types are rejected: they may have no end.
 fn open_regular(path: &Path) -> io::Result<(File, u64)> {
-    let file = open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(refused("it is no regular file".into()));
-    }
-    Ok((file, found.len()))
+    let file = private::open_regular(path)?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
 }
 
 fn refused(why: String) -> io::Error {
@@ -90,9 +79,9 @@ mod tests {
         File::create(&large).unwrap().set_len(20 << 30).unwrap();
         std::fs::write(&text, "one\ntwo\nthree\n").unwrap();
         for (path, why) in [
-            (&*pipe, "no regular file"),
-            (Path::new("/dev/zero"), "no regular file"),
-            (folder.path(), "no regular file"),
+            (&*pipe, "not a regular file"),
+            (Path::new("/dev/zero"), "not a regular file"),
+            (folder.path(), "not a regular file"),
             (&large, "larger than 64 MiB"),
         ] {
             let error = read(path).unwrap_err().to_string();

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use model::topology::{Routing, Topology};
+use nix::sys::prctl::set_no_new_privs;
 use nix::unistd::User;
 use private::Owner;
 
@@ -100,6 +101,12 @@ impl Frr {
         std::thread::scope(|scope| {
             let work = || {
                 enter(folder, node, true)?;
+                // zebra keeps CAP_SYS_ADMIN: in a mount namespace of its own it could show set-user-ID
+                // programs another /etc.
+                set_no_new_privs().map_err(|errno| Error::Command {
+                    command: "FRR without new privileges".into(),
+                    source: errno.into(),
+                })?;
                 for daemon in daemons(topology, at) {
                     self.start_daemon(folder, node, daemon, cancel)?;
                 }

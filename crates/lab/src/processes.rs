@@ -15,7 +15,8 @@ use crate::state::namespaces_folder;
 /// Device and inode numbers of the namespaces that are mounted in a lab's folder.
 fn namespaces(folder: &Path) -> BTreeSet<(u64, u64)> {
     let Ok(entries) = fs::read_dir(namespaces_folder(folder)) else { return BTreeSet::new() };
-    let identity = |path: &Path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    // A symbolic link could lead to the namespace of another lab, or to this machine's.
+    let identity = |path: &Path| fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
     // A file without a mount is on the folder's own device and cannot be a namespace.
     let own = fs::metadata(folder).ok().map(|m| m.dev());
     entries

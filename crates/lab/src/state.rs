@@ -78,9 +78,16 @@ fn named_folder() -> Result<Option<PathBuf>, Error> {
     }
 }
 
-/// The folder for runtime state: `$KAIDO_RUN`, or `/run/kaido`.
-pub fn run_folder() -> Result<PathBuf, Error> {
-    Ok(named_folder()?.unwrap_or_else(|| DEFAULT.into()))
+/// The folder `name` in that for runtime state: `$KAIDO_RUN`, or `/run/kaido`. Fails if another user could replace it.
+pub fn run_folder(name: &str) -> Result<PathBuf, Error> {
+    let root = named_folder()?.unwrap_or_else(|| DEFAULT.into());
+    check_folder(&root, name)?;
+    Ok(root.join(name))
+}
+
+fn check_folder(root: &Path, name: &str) -> Result<(), Error> {
+    let unsafe_folder = |source| Error::RunFolder { path: root.into(), source };
+    private::check(&root.join(name)).map_err(unsafe_folder)
 }
 
 const DEFAULT: &str = "/run/kaido";
@@ -92,8 +99,7 @@ impl Labs {
             // The daemons of a lab have a different working directory.
             Some(root) => {
                 let root = std::path::absolute(&root).unwrap_or(root);
-                let unsafe_folder = |source| Error::RunFolder { path: root.clone(), source };
-                private::check(&root).map_err(unsafe_folder)?;
+                check_folder(&root, "labs")?;
                 Self::at(root)
             }
             None => Self { root: DEFAULT.into(), owned: true },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -46,7 +46,7 @@ pub async fn connect(
         Address::Unix(path) => {
             let connector = tower::service_fn(move |_: Uri| {
                 let path = path.clone();
-                async move { UnixStream::connect(path).await.map(TokioIo::new) }
+                async move { serve::connect(&path).await.map(TokioIo::new) }
             });
             endpoint.connect_with_connector(connector).await
         }

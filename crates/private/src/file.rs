@@ -2,10 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
 
 /// Options for a private file of this user. Symbolic links are not followed, and opening a FIFO
 /// does not block.
@@ -41,6 +43,31 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 /// Opens a file for reading and appending, and creates it if it does not exist.
 pub fn append(path: &Path) -> io::Result<File> {
     options().read(true).append(true).create(true).open(path)
+}
+
+/// Opens a regular file to read it. No other kind of file is opened, since opening a device may have
+/// effects, and a FIFO may block.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_by(path, OFlag::O_PATH)
+}
+
+/// Opens a regular file of root or of this user, without following a symbolic link, to read it.
+pub fn open_own(path: &Path) -> io::Result<File> {
+    let file = open_by(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
+    let owner = file.metadata()?.uid();
+    if owner != 0 && owner != geteuid().as_raw() {
+        let why = format!("{} is user {owner}'s", path.display());
+        return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+    }
+    Ok(file)
+}
+
+fn open_by(path: &Path, flags: OFlag) -> io::Result<File> {
+    let found = File::options().read(true).custom_flags(flags.bits()).open(path)?;
+    if !found.metadata()?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
 #[cfg(test)]
@@ -81,5 +108,19 @@ mod tests {
             assert_eq!(mode(path), 0o600);
         }
         assert!(create(&made, b"").is_err());
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let root = tempfile::tempdir().unwrap();
+        let [file, link, pipe] = ["file", "link", "pipe"].map(|name| root.path().join(name));
+        fs::write(&file, "x").unwrap();
+        symlink(&file, &link).unwrap();
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(open_regular(&file).is_ok() && open_regular(&link).is_ok());
+        assert!(open_own(&file).is_ok() && open_own(&link).is_err());
+        for path in [&pipe, Path::new("/dev/null"), root.path()] {
+            assert!(open_regular(path).is_err() && open_own(path).is_err(), "{}", path.display());
+        }
     }
 }

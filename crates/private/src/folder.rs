@@ -1,12 +1,15 @@
 //! Folders of mode 0700, and checks that other users cannot replace them.
 
-use std::fs::{self, DirBuilder, File, Metadata};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::{Path, PathBuf};
 
-use nix::fcntl::OFlag;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::geteuid;
 
 /// Mode bits that permit writing to users other than the owner.
@@ -24,50 +27,113 @@ pub struct Owner {
     pub group: u32,
 }
 
-/// Creates a folder of mode 0700 and its missing parents. An existing folder has to be owned by
-/// this user, and access for others is removed from its mode.
+/// Creates a folder of mode 0700 and its missing parents. No component is followed through a symbolic
+/// link, and each is checked by its descriptor before anything is created in it, so that no other user
+/// can move the folder while it is created. An existing folder has to be owned by this user, and its
+/// mode is only changed while it is empty.
 pub fn make(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    let folder = open(path)?;
+    check(path)?;
+    let path = std::path::absolute(path)?;
+    if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+        return Err(refused(&path, "it is a symbolic link".into()));
+    }
+    let Resolved { folder: mut at, missing } = resolved(&path)?;
+    let mut folder = open(&at)?;
+    is_ancestor(&folder.metadata()?).map_err(|why| refused(&at, why))?;
+    for name in missing {
+        match mkdirat(&folder, name.as_os_str(), Mode::S_IRWXU) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        folder = File::from(openat(&folder, name.as_os_str(), flags, Mode::empty())?);
+        at.push(&name);
+        is_ancestor(&folder.metadata()?).map_err(|why| refused(&at, why))?;
+    }
+    close(&path, &folder)
+}
+
+/// The existing part of a path, without symbolic links, and the names that are missing below it.
+struct Resolved {
+    folder: PathBuf,
+    missing: Vec<OsString>,
+}
+
+fn resolved(path: &Path) -> io::Result<Resolved> {
+    let mut missing = Vec::new();
+    for folder in path.ancestors() {
+        match fs::canonicalize(folder) {
+            Ok(folder) => {
+                missing.reverse();
+                return Ok(Resolved { folder, missing });
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                missing.extend(folder.file_name().map(OsString::from));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::NotFound.into())
+}
+
+/// Restricts the folder to this user.
+fn close(path: &Path, folder: &File) -> io::Result<()> {
     let found = folder.metadata()?;
+    is_private(&found).map_err(|why| refused(path, why))?;
     if found.uid() != geteuid().as_raw() {
         return Err(refused(path, format!("it is user {}'s", found.uid())));
     }
-    if found.mode() & 0o7777 != 0o700 {
-        folder.set_permissions(fs::Permissions::from_mode(0o700))?;
+    if found.mode() & 0o7777 == 0o700 {
+        return Ok(());
     }
-    Ok(())
+    if fs::read_dir(path)?.next().is_some() {
+        let mode = found.mode() & 0o7777;
+        return Err(refused(path, format!("its mode is {mode:04o}, and must be 0700")));
+    }
+    folder.set_permissions(fs::Permissions::from_mode(0o700))
 }
 
-/// Checks that only root and this user can create or replace entries in the folders that lead to
-/// `path`, which need not exist.
+/// Checks that only root and this user can create or replace entries in a folder, which need not
+/// exist, and in the folders that lead to it. An ancestor may be writable by others if it is sticky.
 pub fn check(path: &Path) -> io::Result<()> {
     let path = &std::path::absolute(path)?;
     check_each(path)?;
     // Symbolic links in the path lead to other folders: check these too.
     let exists = path.ancestors().find_map(|folder| fs::canonicalize(folder).ok());
-    exists.map_or(Ok(()), |folder| check_each(&folder))
+    exists.map_or(Ok(()), |folder| check_each(&folder))?;
+    // Other errors are reported when the caller uses the path.
+    let Ok(found) = fs::metadata(path) else { return Ok(()) };
+    is_private(&found).map_err(|why| refused(path, why))
 }
 
 fn check_each(path: &Path) -> io::Result<()> {
     for folder in path.ancestors() {
         // Other errors are reported when the caller uses the path.
         let Ok(found) = fs::metadata(folder) else { continue };
-        is_private(&found).map_err(|why| refused(folder, why))?;
+        is_ancestor(&found).map_err(|why| refused(folder, why))?;
+        let Ok(link) = fs::symlink_metadata(folder) else { continue };
+        is_owned(&link).map_err(|why| refused(folder, why))?;
     }
     Ok(())
 }
 
-fn is_private(found: &Metadata) -> Result<(), String> {
+fn is_owned(found: &Metadata) -> Result<(), String> {
     let user = found.uid();
-    if user != 0 && user != geteuid().as_raw() {
-        return Err(format!("it is user {user}'s"));
+    match user == 0 || user == geteuid().as_raw() {
+        true => Ok(()),
+        false => Err(format!("it is user {user}'s")),
     }
-    if found.mode() & OTHERS_WRITE != 0 && found.mode() & STICKY == 0 {
-        return Err(format!(
-            "its mode is {:04o}, so that others write to it",
-            found.mode() & 0o7777
-        ));
+}
+
+/// In a sticky folder other users create entries, but do not replace those of this user.
+fn is_ancestor(found: &Metadata) -> Result<(), String> {
+    if found.mode() & STICKY != 0 { is_owned(found) } else { is_private(found) }
+}
+
+fn is_private(found: &Metadata) -> Result<(), String> {
+    is_owned(found)?;
+    if found.is_dir() && found.mode() & OTHERS_WRITE != 0 {
+        return Err(format!("its mode is {:04o}, which others may write", found.mode() & 0o7777));
     }
     Ok(())
 }
@@ -105,9 +171,18 @@ mod tests {
         let folder = root.path().join("a/b");
         make(&folder).unwrap();
         assert_eq!((mode(&root.path().join("a")), mode(&folder)), (0o700, 0o700));
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        let set = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        set(0o755);
         make(&folder).unwrap();
         assert_eq!(mode(&folder), 0o700);
+        for (is_empty, mode) in [(true, 0o777), (true, 0o1777), (false, 0o755), (false, 0o1777)] {
+            let entry = folder.join("entry");
+            let _ = if is_empty { Ok(()) } else { fs::write(&entry, "") };
+            set(mode);
+            assert!(make(&folder).is_err(), "{mode:o}");
+            assert_eq!(self::mode(&folder), mode, "it is left alone");
+            let _ = fs::remove_file(&entry);
+        }
     }
 
     #[test]

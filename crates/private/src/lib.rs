@@ -10,7 +10,7 @@ mod folder;
 mod lock;
 mod namespace;
 
-pub use file::{append, create, replace};
+pub use file::{append, create, open_own, open_regular, replace};
 pub use folder::{Owner, check, make};
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use nix::unistd::geteuid;
+use tokio::net::UnixStream;
 
 /// Listens on a new Unix socket, to which only this user and root can connect.
 #[expect(clippy::disallowed_methods, reason = "the one place that sets the mode")]
@@ -16,6 +17,18 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     // set.
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
+}
+
+/// Connects to a Unix socket of root or of this user. The socket of another user, in a place where this
+/// user's is expected, is an error.
+pub async fn connect(path: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(path).await?;
+    let user = stream.peer_cred()?.uid();
+    if !may_order(user) {
+        let why = format!("{} is served by user {user}", path.display());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(stream)
 }
 
 /// True if the user of a peer is authorized: root, or the user of this process.

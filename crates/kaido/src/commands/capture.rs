@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use anyhow::{Context, anyhow};
 use api::v1;
 use api::v1::captured_frame::{Deed, Gap};
 use lab::Lab;
+use nix::fcntl::OFlag;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -103,7 +105,10 @@ pub(super) fn run(
             client.capture_emulated_link(request).await.map_err(Failure::of_emulator)?.into_inner();
         // Create the file only now: until the emulator has accepted the request, the existing file
         // may be the output of another capture of this link.
-        let file = File::create(path).with_context(cannot).map_err(Failure::failed)?;
+        let mut options = File::options();
+        // Not through a link that another user has put there.
+        options.write(true).create(true).truncate(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+        let file = options.open(path).with_context(cannot).map_err(Failure::failed)?;
         recording.waiting = Some(BufWriter::new(file));
         let time = async {
             match ends.after {

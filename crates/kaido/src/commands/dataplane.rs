@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use api::v1;
 use lab::Labs;
 use serde_json::{Value, json};
@@ -35,8 +35,12 @@ pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
 
 fn folder(state: &State) -> Result<PathBuf, Failure> {
     match &state.state {
-        Some(folder) => Ok(folder.clone()),
-        None => Ok(lab::run_folder()?.join("dataplane")),
+        Some(folder) => {
+            let elsewhere = "name a folder that no other user can write (--state)";
+            private::check(folder).context(elsewhere).map_err(Failure::usage)?;
+            Ok(folder.clone())
+        }
+        None => Ok(lab::run_folder("dataplane")?),
     }
 }
 

@@ -230,17 +230,14 @@ fn check(file: &Path, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Formats a command that a lab runs. The text is part of the file, so it is escaped for the
-/// terminal.
+/// Formats a command that a lab runs. Each line is shown, since a harmless first line could hide others.
 fn run_in_words(run: &lab::Run) -> String {
-    let mut lines = run.text.trim().lines().map(|line| line.trim().escape_debug().to_string());
-    let first = lines.next().unwrap_or_default();
-    let more = match lines.count() {
-        0 => String::new(),
-        n => format!(" (and {} more)", counted(n, "line")),
-    };
-    let by = run.by.map_or_else(String::new, |by| format!("{by}: "));
-    format!("runs as {} on {}: {by}{first}{more}", run.user, run.node)
+    let head = format!("runs as {} on {}:", run.user, run.node);
+    let by = run.by.map_or_else(String::new, |by| format!(" {by}:"));
+    match run.text.trim().lines().collect::<Vec<_>>()[..] {
+        [one] => format!("{head}{by} {one}"),
+        ref lines => lines.iter().fold(head + &by, |text, line| format!("{text}\n  | {line}")),
+    }
 }
 
 fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {

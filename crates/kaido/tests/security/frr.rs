@@ -90,6 +90,13 @@ fn root_frrs_user_reaches_no_file_of_roots() {
     }
     assert!(planted.contains("/run/frr/x"), "the attack reaches FRR's own folder: {planted}");
     kaido.ok(&["lab", "exec", "r1", "--", "vtysh", "-c", "show version"]);
+    // zebra keeps CAP_SYS_ADMIN, with which set-user-ID programs would be root's.
+    for daemon in ["zebra", "ospfd"] {
+        let pid =
+            std::fs::read_to_string(folder.join(format!("nodes/r1/run/{daemon}.pid"))).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", pid.trim())).unwrap();
+        assert!(status.lines().any(|line| line == "NoNewPrivs:\t1"), "{daemon}: {status}");
+    }
     lab.down();
     untouched("on the router");
 }

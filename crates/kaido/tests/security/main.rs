@@ -9,6 +9,7 @@ mod locks;
 mod metrics;
 mod modes;
 mod page;
+mod planted;
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -72,6 +72,6 @@ fn root_a_run_folder_that_others_write_to_is_refused() {
         said.failed(2, &["theirs is not safe: it is user 65534's", "set KAIDO_RUN"]);
     }
     let mut daemon = kaido.command(&["dataplane", "run", "--state", run.to_str().unwrap()]);
-    Said::of(&mut daemon).failed(1, &["is not safe"]);
+    Said::of(&mut daemon).failed(2, &["is not safe", "--state"]);
     assert!(!run.exists());
 }

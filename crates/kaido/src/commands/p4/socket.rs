@@ -37,10 +37,10 @@ fn of_device(device: u64) -> Result<PathBuf, Failure> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let is_root = nix::unistd::geteuid().is_root();
     let folder = match own.filter(|_| !is_root && std::env::var_os("KAIDO_RUN").is_none()) {
-        Some(own) => PathBuf::from(own).join("kaido"),
-        None => lab::run_folder().map_err(Failure::usage)?,
+        Some(own) => PathBuf::from(own).join("kaido/p4"),
+        None => lab::run_folder("p4").map_err(Failure::usage)?,
     };
-    Ok(folder.join("p4").join(format!("device-{device}.sock")))
+    Ok(folder.join(format!("device-{device}.sock")))
 }
 
 /// Returns the TLS files of this side, if TLS is requested.

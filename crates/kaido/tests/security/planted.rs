@@ -1,0 +1,130 @@
+//! Files that another user has put where root will look, in folders that all users may write.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use testkit::{Said, until};
+
+use crate::{Ended, NOBODY, kaido, node, open, python};
+
+/// Creates a folder like /tmp.
+fn sticky(path: &Path) {
+    std::fs::create_dir(path).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
+}
+
+/// Runs a shell script as user `nobody`.
+fn plant(script: &str, folder: &Path) {
+    let mut command = Command::new("sh");
+    command.args(["-euc", script]).current_dir(folder).uid(NOBODY).gid(NOBODY);
+    Said::of(&mut command).ok();
+}
+
+#[test]
+fn root_a_file_that_another_user_planted_is_not_applied() {
+    let kaido = kaido();
+    open(&kaido);
+    let state = kaido.folder().join("state");
+    sticky(&state);
+    let check = "health: {run: [sh, -c, \"id > PWNED\"]}";
+    let pwned = kaido.folder().join("pwned");
+    let check = check.replace("PWNED", pwned.to_str().unwrap());
+    plant(
+        &format!(
+            "printf '%s' 'locators: [fd00:1::/48]\nports: {{l: {{}}}}\nsids: {{fd00:1:0:f::/112: \
+             {{behaviour: End.AN.NF, {check}}}}}' > applied.yaml"
+        ),
+        &state,
+    );
+    let node = node();
+    for command in ["run", "show", "detach"] {
+        let mut command =
+            kaido.command(&["dataplane", command, "--state", state.to_str().unwrap()]);
+        let said = node.run(|| Said::of(&mut command)).unwrap();
+        said.failed(2, &["state is not safe: its mode is 1777"]);
+    }
+    assert!(!pwned.exists());
+    assert_eq!(std::fs::metadata(&state).unwrap().permissions().mode() & 0o7777, 0o1777);
+}
+
+#[test]
+fn root_a_namespace_that_another_user_planted_keeps_its_processes() {
+    let kaido = kaido();
+    open(&kaido);
+    let run = kaido.folder().join("sticky");
+    sticky(&run);
+    let node = node();
+    let mut sleep = Command::new("sleep");
+    let mut sleep = Ended(node.run(|| sleep.arg("60").spawn().unwrap()).unwrap());
+    let script = format!(
+        "mkdir -p labs/x/netns; touch labs/x/.kaido-lab; ln -s /proc/{}/ns/net labs/x/netns/a",
+        sleep.0.id()
+    );
+    plant(&script, &run);
+    let with = |arguments: &[&str]| Said::of(kaido.command(arguments).env("KAIDO_RUN", &run));
+    for arguments in
+        [&["lab", "gc"][..], &["lab", "down", "x"], &["lab", "ls"], &["p4", "table", "ls"]]
+    {
+        if arguments[0] == "lab" {
+            with(arguments).failed(2, &["labs is not safe: it is user 65534's"]);
+        }
+    }
+    assert!(sleep.0.try_wait().unwrap().is_none(), "it was killed");
+    // In a folder of root's own a link is not a namespace either.
+    let own = kaido.run_folder().join("labs/x/netns");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.parent().unwrap().join(".kaido-lab"), "").unwrap();
+    symlink(format!("/proc/{}/ns/net", sleep.0.id()), own.join("a")).unwrap();
+    kaido.run(&["lab", "down", "x"]);
+    assert!(sleep.0.try_wait().unwrap().is_none(), "it was killed");
+}
+
+#[test]
+fn root_a_folder_that_another_user_made_first_is_refused() {
+    let kaido = kaido();
+    open(&kaido);
+    let shared = kaido.folder().join("shared");
+    sticky(&shared);
+    plant("mkdir run", &shared);
+    let run = shared.join("run");
+    let file = kaido.file("lab.yaml", "name: x\nnodes: {h1: {}}\n");
+    let program = kaido.file("p.p4", "");
+    for arguments in [&["lab", "up", &file][..], &["p4", "run", &program]] {
+        let said = Said::of(kaido.command(arguments).env("KAIDO_RUN", &run));
+        assert!(said.code.is_some_and(|code| code != 0), "{said}");
+        assert_eq!(std::fs::read_dir(&run).unwrap().count(), 0, "nothing is created there");
+    }
+}
+
+/// Listens where a data plane would, and prints what it is sent.
+const IMPOSTOR: &str = "import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+print('listens', flush=True)
+c, _ = s.accept()
+c.recv(1 << 16)
+print('secret', flush=True)
+";
+
+#[test]
+fn root_a_command_sends_nothing_to_the_socket_of_another_user() {
+    let kaido = kaido();
+    open(&kaido);
+    let shared = kaido.folder().join("shared");
+    sticky(&shared);
+    let socket = shared.join("c.sock");
+    let mut impostor = python(IMPOSTOR, &[&socket]);
+    let mut impostor = Ended(impostor.stdout(Stdio::piped()).spawn().unwrap());
+    let there = || socket.exists().then_some(());
+    until(Duration::from_secs(10), there, || "the impostor does not listen".into());
+    let said = kaido.run(&["app", "ls", "--controller", socket.to_str().unwrap()]);
+    said.failed(1, &["is served by user 65534"]);
+    let _ = impostor.0.kill();
+    let mut heard = String::new();
+    std::io::Read::read_to_string(impostor.0.stdout.as_mut().unwrap(), &mut heard).unwrap();
+    assert!(!heard.contains("secret"), "{heard}");
+}
