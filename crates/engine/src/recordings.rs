@@ -125,7 +125,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     let found: fs::Metadata = file.metadata()?;
     if !found.is_file() {
-        return refuse("it is no regular file".into());
+        return refuse("it is not a regular file".into());
     }
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
@@ -135,7 +135,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     match String::from_utf8(bytes) {
         // Spreadsheets write a byte order mark.
         Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
-        Err(_) => refuse("it is no text in UTF-8".into()),
+        Err(_) => refuse("it is not UTF-8 text".into()),
     }
 }
 
@@ -192,11 +192,11 @@ mod tests {
         large.set_len(LARGEST + 1).unwrap();
         fs::write(path("bytes"), [0xff, 0xfe]).unwrap();
         for (file, why) in [
-            ("/dev/zero".to_owned(), "no regular file"),
-            (path("pipe"), "no regular file"),
-            (path("."), "no regular file"),
+            ("/dev/zero".to_owned(), "not a regular file"),
+            (path("pipe"), "not a regular file"),
+            (path("."), "not a regular file"),
             (path("large"), "larger than 64 MiB"),
-            (path("bytes"), "no text in UTF-8"),
+            (path("bytes"), "not UTF-8 text"),
             (path("nowhere"), "No such file"),
         ] {
             for option in ["trace: FILE", "delay: 1ms, jitter: {file: FILE}"] {

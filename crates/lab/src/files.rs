@@ -24,7 +24,7 @@ fn open_regular(path: &Path) -> io::Result<(File, u64)> {
     let file = open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(refused("it is no regular file".into()));
+        return Err(refused("it is not a regular file".into()));
     }
     Ok((file, found.len()))
 }
@@ -52,7 +52,7 @@ fn read_up_to(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
 
 /// Reads a file as UTF-8 text.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read(path)?).map_err(|_| refused("it is no text in UTF-8".into()))
+    String::from_utf8(read(path)?).map_err(|_| refused("it is not UTF-8 text".into()))
 }
 
 /// Returns the last lines of a log; empty if the log does not exist.
@@ -90,9 +90,9 @@ mod tests {
         File::create(&large).unwrap().set_len(20 << 30).unwrap();
         std::fs::write(&text, "one\ntwo\nthree\n").unwrap();
         for (path, why) in [
-            (&*pipe, "no regular file"),
-            (Path::new("/dev/zero"), "no regular file"),
-            (folder.path(), "no regular file"),
+            (&*pipe, "not a regular file"),
+            (Path::new("/dev/zero"), "not a regular file"),
+            (folder.path(), "not a regular file"),
             (&large, "larger than 64 MiB"),
         ] {
             let error = read(path).unwrap_err().to_string();
