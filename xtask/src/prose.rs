@@ -122,9 +122,11 @@ fn prose<'l>(file: &str, line: &'l str) -> Option<&'l str> {
 fn has(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + word.len()..].chars().next();
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        let is_whole = !before.ends_with(is_part) && !after.starts_with(is_part);
+        // "There is no route" is English, "it is no longer" too; "it is no route" is not.
+        let is_allowed = before.ends_with("there ") || after.starts_with(" longer");
+        is_whole && !is_allowed
     })
 }
 
@@ -135,6 +137,7 @@ mod tests {
     #[test]
     fn words_are_whole_and_openers_are_first() {
         assert!(has("it is no use", "is no") && !has("it is now", "is no"));
+        assert!(!has("there is no use", "is no") && !has("it is no longer", "is no"));
         assert_eq!(bad_opener("What it is"), Some("What"));
         assert_eq!(bad_opener("Whatever"), None);
         assert_eq!(prose("crates/a/src/b.rs", "f(\"at work\");"), Some("\"at work"));

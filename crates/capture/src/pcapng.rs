@@ -57,7 +57,7 @@ pub struct Contents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// Not a capture file: the magic number does not match.
-    #[error("it is no pcapng file")]
+    #[error("it is not a pcapng file")]
     Other,
     /// A block is malformed or truncated.
     #[error("the block at byte {0} is broken, or cut off")]

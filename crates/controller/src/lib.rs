@@ -49,7 +49,7 @@ pub enum Error {
     #[error("another controller answers on {0}")]
     SocketInUse(PathBuf),
     /// The path exists and is not a socket.
-    #[error("{0} is there and is no socket: name another path")]
+    #[error("{0} exists and is not a socket: choose another path")]
     NotASocket(PathBuf),
     /// The socket cannot be bound.
     #[error("cannot listen on {path}")]

@@ -47,7 +47,7 @@ impl fmt::Display for BadTrace {
             Self::Empty => {
                 f.write_str("it is empty: write a line with the milliseconds of each packet")
             }
-            Self::NoNumber(line) => write!(f, "line {line} is no whole number of milliseconds"),
+            Self::NoNumber(line) => write!(f, "line {line} is not a whole number of milliseconds"),
             Self::Backwards(line) => write!(f, "line {line} is earlier than the line before it"),
             Self::NoTime => f.write_str("it ends at 0 ms: the last line is when it begins again"),
         }

@@ -161,7 +161,9 @@ impl Engine {
         self.network.skip_cross(now);
         if self.said.is_none_or(|said| said + SAYING < now) {
             self.said = Some(now);
-            tracing::warn!("there is no time for all packets: overdue cross traffic is left out");
+            tracing::warn!(
+                "the engine cannot keep up with all packets: overdue cross traffic is skipped"
+            );
         }
     }
 

@@ -127,7 +127,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     match String::from_utf8(bytes) {
         // Spreadsheets write a byte order mark.
         Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
-        Err(_) => refuse("it is no text in UTF-8".into()),
+        Err(_) => refuse("it is not UTF-8 text".into()),
     }
 }
 
@@ -186,11 +186,11 @@ mod tests {
         large.set_len(LARGEST + 1).unwrap();
         fs::write(path("bytes"), [0xff, 0xfe]).unwrap();
         for (file, why) in [
-            ("/dev/zero".to_owned(), "no regular file"),
-            (path("pipe"), "no regular file"),
-            (path("."), "no regular file"),
+            ("/dev/zero".to_owned(), "not a regular file"),
+            (path("pipe"), "not a regular file"),
+            (path("."), "not a regular file"),
             (path("large"), "larger than 64 MiB"),
-            (path("bytes"), "no text in UTF-8"),
+            (path("bytes"), "not UTF-8 text"),
             (path("nowhere"), "No such file"),
         ] {
             for option in ["trace: FILE", "delay: 1ms, jitter: {file: FILE}"] {

@@ -139,7 +139,7 @@ impl Service {
             changed.push((at, side, settings));
         }
         if changed.is_empty() {
-            let what = format!("`{}` is no emulated link", request.link);
+            let what = format!("`{}` is not an emulated link", request.link);
             return Err(Status::not_found(what));
         }
         let mut done = Vec::new();

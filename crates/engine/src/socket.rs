@@ -55,9 +55,9 @@ impl Socket {
         let fd = socket(AddressFamily::Packet, SockType::Raw, flags, None)
             .map_err(refused("open a packet socket"))?;
         for (option, doing) in [
-            (libc::PACKET_VNET_HDR, "take frames with many segments"),
-            (libc::PACKET_IGNORE_OUTGOING, "leave out what goes out"),
-            (libc::PACKET_AUXDATA, "be told of tags"),
+            (libc::PACKET_VNET_HDR, "receive frames with several segments"),
+            (libc::PACKET_IGNORE_OUTGOING, "ignore outgoing frames"),
+            (libc::PACKET_AUXDATA, "receive VLAN tags"),
         ] {
             switch_on(&fd, option).map_err(refused(doing))?;
         }

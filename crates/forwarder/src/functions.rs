@@ -76,7 +76,8 @@ fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
         name if FUNCTIONS.contains(&name) => name,
         other => {
             let all = FUNCTIONS.join(", ");
-            let message = format!("`{other}` is no function's behaviour: {all} are");
+            let message =
+                format!("`{other}` is not a service function's behaviour: use one of {all}");
             return Err(Error::Function(message));
         }
     };
@@ -103,10 +104,12 @@ fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
 
 fn prefix(text: &str) -> Result<Ipv6Net, Error> {
     let whole = || text.parse::<Ipv6Addr>().map(Ipv6Net::from);
-    let wrong = |_| Error::Function(format!("`{text}` is no SID: write fd00:0:5:f::/112, say"));
+    let wrong = |_| {
+        Error::Function(format!("`{text}` is not a SID: write a prefix such as fd00:0:5:f::/112"))
+    };
     let net: Ipv6Net = text.parse().or_else(|_| whole()).map_err(wrong)?;
     if net.trunc() != net {
-        let message = format!("`{net}` has bits set behind its prefix: those are the argument's");
+        let message = format!("`{net}` has bits set after its prefix: those are for the argument");
         return Err(Error::Function(message));
     }
     Ok(net)

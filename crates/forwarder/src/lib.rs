@@ -96,20 +96,20 @@ pub enum Error {
     Taken(PathBuf),
     /// Ports of another network namespace are attached with the pins in this folder.
     #[error(
-        "{path} is the folder of another network namespace's data plane, which has ports at work: \
+        "{path} is the folder of another network namespace's data plane, which has active ports: \
          give this one a folder of its own (--state); if that namespace is gone, `umount {path}/bpf`",
         path = .0.display()
     )]
     Elsewhere(PathBuf),
     /// The file system with the pins that keep ports attached was unmounted.
     #[error(
-        "{}/bpf, which keeps the ports at work, was unmounted: end the daemon and start it again; \
-         the kernel has the ports in between", .0.display()
+        "{}/bpf, which keeps the ports attached, was unmounted: end the daemon and start it again; \
+         the kernel forwards in the meantime", .0.display()
     )]
     Unmounted(PathBuf),
     /// A trace is already running.
     #[error(
-        "somebody traces this data plane already: wait for the end, or end it with Ctrl-C there"
+        "another client traces this data plane already: wait for it to end, or end it with Ctrl-C"
     )]
     Traced,
     /// The kernel forwards, so no program can be traced.
@@ -203,7 +203,7 @@ async fn run_in(
     // An error during the start is the result of the thread.
     let served = match started.await {
         Ok(()) => {
-            tracing::info!("the data plane is at work");
+            tracing::info!("the data plane is running");
             let orders = Orders::new(orders);
             let metrics = metrics.map(|listener| {
                 let serving = metrics::serve(listener, orders.clone());

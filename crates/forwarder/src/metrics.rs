@@ -158,7 +158,7 @@ fn drops(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
 /// Adds the check results of service functions.
 fn health(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
     let up = Family::<Entry, Gauge>::default();
-    let help = "Whether a service function is up, and others are told of its SID, by its check";
+    let help = "Whether a service function is up by its check, and its SID is announced";
     registry.register("function_up", help, up.clone());
     let (runs, failures) =
         (Family::<Entry, Counter>::default(), Family::<Entry, Counter>::default());

@@ -6,7 +6,7 @@ use bpf::srv6::types::reason;
 pub(crate) const REASONS: [(reason, &str, &str); 25] = [
     (reason::REASON_NO_ENTRY, "no-entry", "nothing here concerns the packet"),
     (reason::REASON_OTHER_STATION, "other-station", "the frame is for another address"),
-    (reason::REASON_EXTENSION, "extension", "an extension header that is no SRH"),
+    (reason::REASON_EXTENSION, "extension", "an extension header that is not an SRH"),
     (reason::REASON_TLV, "tlv", "the SRH has TLVs, such as an HMAC"),
     (reason::REASON_NO_SRH, "no-srh", "a packet to a SID without an SRH: OAM"),
     (reason::REASON_LAST_SEGMENT, "last-segment", "no segment is left, and the SID needs one"),
@@ -21,7 +21,11 @@ pub(crate) const REASONS: [(reason, &str, &str); 25] = [
     (reason::REASON_MALFORMED, "malformed", "an SRH that contradicts itself"),
     (reason::REASON_TRUNCATED, "truncated", "shorter than its headers say"),
     (reason::REASON_WRONG_PAYLOAD, "wrong-payload", "the SID decapsulates something else"),
-    (reason::REASON_TOO_BIG_TOLD, "too-big-told", "too large with a header; the sender was told"),
+    (
+        reason::REASON_TOO_BIG_TOLD,
+        "too-big-told",
+        "too large with a header; the sender was notified",
+    ),
     (reason::REASON_STATE_LOST, "state-lost", "from a service function, without its outer header"),
     (
         reason::REASON_LOCAL_ANSWER,

@@ -116,20 +116,20 @@ fn trace(
         match address.or_else(|_| text.parse::<IpNet>()) {
             _ if text.is_empty() => Ok(None),
             Ok(net) => Ok(Some(net)),
-            Err(_) => Err(wrong(format!("`{text}` is no address and no prefix"))),
+            Err(_) => Err(wrong(format!("`{text}` is neither an address nor a prefix"))),
         }
     };
     let port = Some(request.port.as_str()).filter(|name| !name.is_empty());
     let interface = port
         .map(|name| {
             let missing =
-                || wrong(format!("`{name}` is no port: `kaido dataplane show` lists them"));
+                || wrong(format!("`{name}` is not a port: `kaido dataplane show` lists the ports"));
             engine.port(name).ok_or_else(missing)
         })
         .transpose()?;
     let vlan = Some(request.vlan).filter(|vlan| *vlan > 0);
     if let Some(vlan) = vlan.filter(|vlan| *vlan > 4094) {
-        return Err(wrong(format!("`{vlan}` is no VLAN: write 1 to 4094")));
+        return Err(wrong(format!("`{vlan}` is not a VLAN id: write 1 to 4094")));
     }
     let vlan = vlan.map(|vlan| vlan as u16);
     let filter = Filter {

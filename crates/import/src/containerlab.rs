@@ -57,7 +57,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Draft, Problems> {
     if let Some(links) = topology.get("links") {
         if !matches!(links.value, OutlineValue::List(_)) && !links.is_nothing() {
             let help = "write a list: `- endpoints: [\"a:eth1\", \"b:eth1\"]`";
-            return Err(source.wrong(links.line, "`links` is no list", help));
+            return Err(source.wrong(links.line, "`links` is not a list", help));
         }
         for link in links.items() {
             connect(&mut draft, &source, &places, link)?;

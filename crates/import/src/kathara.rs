@@ -74,7 +74,7 @@ impl<'t> Reader<'t> {
         let Some((device, key, value)) = assignment(line) else {
             let Some((key, value)) = line.split_once('=').filter(|(key, _)| is_meta(key)) else {
                 let help = "write device[interface]=\"collision domain\", such as pc1[0]=\"A\"";
-                return Err(source.wrong(at, "this is no line of a lab.conf", help));
+                return Err(source.wrong(at, "this is not a line of a lab.conf", help));
             };
             let value = value.trim().trim_matches('"');
             if key.trim() == "LAB_NAME" {

@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Fail
 pub(crate) fn read_bytes(path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let cannot = || format!("cannot read {name}");
-    let is_none = |why: &str| Failure::usage(anyhow!("{name} is no {what}: {why}"));
+    let is_none = |why: &str| Failure::usage(anyhow!("{name} is not a {what}: {why}"));
     let file = File::open(path).with_context(cannot).map_err(Failure::usage)?;
     let found = file.metadata().with_context(cannot).map_err(Failure::usage)?;
     let kind = found.file_type();
@@ -57,10 +57,10 @@ mod tests {
         assert_eq!(read(path, "text", 2 << 20).unwrap().len(), 2 << 20);
         let said = |error: Failure| format!("{error:?}");
         let larger = said(read(path, "text", (2 << 20) - 1).unwrap_err());
-        assert!(larger.contains("is no text: larger than 1 MiB"), "{larger}");
+        assert!(larger.contains("is not a text: larger than 1 MiB"), "{larger}");
         for other in ["/dev/zero", "/tmp"] {
             let other = said(read(Path::new(other), "text", 9).unwrap_err());
-            assert!(other.contains("is no text: neither a file nor a pipe"), "{other}");
+            assert!(other.contains("is not a text: neither a file nor a pipe"), "{other}");
         }
     }
 

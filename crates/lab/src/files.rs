@@ -41,7 +41,7 @@ fn read_up_to(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
 
 /// Reads a file as UTF-8 text.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read(path)?).map_err(|_| refused("it is no text in UTF-8".into()))
+    String::from_utf8(read(path)?).map_err(|_| refused("it is not UTF-8 text".into()))
 }
 
 /// Returns the last lines of a log; empty if the log does not exist.

@@ -69,7 +69,7 @@ fn rules(function: &Function, beside: &Path) -> Result<Option<String>, Error> {
     let text = files::read_text(&path).and_then(|text| match text.contains('\0') {
         // nft stops reading at a NUL byte without an error.
         true => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL byte: it is no text"))
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL byte: it is not text"))
         }
         false => Ok(text),
     });

@@ -86,8 +86,8 @@ pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
     let is_needed = is_needed(topology);
     if topology.has_emulated() && runs_deaf(folder, &emulator_config(folder), &emulator) {
         troubles.push(
-            "the emulator runs, and its socket is gone, so that nobody reaches it: `kaido lab start emulator` \
-             puts a new one in its place"
+            "the emulator runs, and its socket is gone, so it cannot be reached: \
+             `kaido lab start emulator` replaces it"
                 .into(),
         );
     } else if topology.has_emulated() && !is_there(&emulator) {
@@ -103,14 +103,14 @@ pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
     }
     if is_needed && runs_deaf(folder, &config(folder), &socket(folder)) {
         troubles.push(
-            "the supervisor runs, and its socket is gone: `kaido lab start supervisor` puts a new one in its place"
+            "the supervisor runs, and its socket is gone: `kaido lab start supervisor` replaces it"
                 .into(),
         );
     } else if is_needed && !is_there(&socket(folder)) {
         let events = if topology.events.is_empty() { "" } else { ", and events wait" };
         troubles.push(format!(
-            "the supervisor has ended, so that nobody sees when the emulator \
-             does{events}: `kaido lab start supervisor`"
+            "the supervisor has ended, so an end of the emulator would go \
+             unnoticed{events}: `kaido lab start supervisor`"
         ));
     }
     if let Ok(gone) = gone(folder, topology) {

@@ -227,7 +227,7 @@ mod tests {
             assert!(matches!(Namespace::open(&path), Err(Error::NotANamespace { .. })));
             Namespace::remove_path(&path).unwrap();
             assert!(!path.exists());
-            fs::write(&path, "somebody's").unwrap();
+            fs::write(&path, "not empty").unwrap();
             assert!(matches!(Namespace::remove_path(&path), Err(Error::NotANamespace { .. })));
             assert!(matches!(
                 Namespace::remove_path(directory.path()),

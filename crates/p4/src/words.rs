@@ -136,7 +136,7 @@ pub(crate) fn meant(name: &str) -> Option<String> {
         .or_else(|| counterpart(name).map(str::to_owned))
         .or_else(|| match name.to_ascii_lowercase().as_str() {
             word @ ("true" | "false") => Some(format!("write `{word}`")),
-            "null" | "nil" | "none" => Some("there is no such value: numbers begin with 0".into()),
+            "null" | "nil" | "none" => Some("P4 has no such value: numbers begin with 0".into()),
             _ => None,
         })
         .or_else(|| meant_type(name).map(|of| format!("write `{of}`")))

@@ -36,7 +36,7 @@ pub enum Error {
     #[error("`{0}` and `{1}` both have the id {2:#010x}: change one `@id`")]
     SameId(String, String, u32),
     /// An `@id` that is invalid for the kind of object.
-    #[error("`{0}`: `@id({1})` is no number below 2^24, with or without {2:#04x} in front")]
+    #[error("`{0}`: `@id({1})` is not a number below 2^24, with or without {2:#04x} in front")]
     BadId(String, String, u8),
 }
 

@@ -273,7 +273,7 @@ impl<D: Device> Handle<D> {
             // The requester may have disconnected.
             let _ = reply.send(done);
         });
-        let gone = || Status::unavailable("the device is not at work any more");
+        let gone = || Status::unavailable("the device is not running any more");
         self.0.send(job).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
     }

@@ -91,7 +91,7 @@ pub enum Refused {
     #[error("not supported: {0}")]
     Unsupported(String),
     /// The device is not running.
-    #[error("not at work: {0}")]
+    #[error("not running: {0}")]
     Away(String),
     /// Another change of the same batch was rejected.
     #[error("not done, since another part of the batch was refused")]

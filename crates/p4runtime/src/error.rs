@@ -17,13 +17,13 @@ pub enum Error {
     NotPrimary,
     #[error("the device has no program yet")]
     NoProgram,
-    #[error("the program is saved, but not at work before COMMIT: it has no counters or registers")]
+    #[error("the program is saved, but not active before COMMIT: it has no counters or registers")]
     NotCommitted,
     #[error("{0} are not supported")]
     Unsupported(&'static str),
     #[error("{0} is not set")]
     NotSet(&'static str),
-    #[error("{0} is none that P4Runtime knows")]
+    #[error("{0} is not one that P4Runtime knows")]
     Unspecified(&'static str),
 
     // ---- arbitration ----
@@ -39,9 +39,9 @@ pub enum Error {
     UnknownId { kind: &'static str, id: u32 },
     #[error("`{of}`: the value is not one of {width} bits")]
     Width { of: String, width: u32 },
-    #[error("`{of}`: the value is none of its type, {wanted}")]
+    #[error("`{of}`: the value is not a valid {wanted}")]
     Data { of: String, wanted: String },
-    #[error("`{of}`: {index} is no index")]
+    #[error("`{of}`: index {index} is negative")]
     NegativeIndex { of: String, index: i64 },
     #[error("`{of}`: index {index}, but there are {size} cells")]
     Index { of: String, index: i64, size: u64 },
@@ -59,13 +59,13 @@ pub enum Error {
     MissingField(String),
     #[error("match field `{field}` takes a match of kind {wanted}")]
     MatchKind { field: String, wanted: &'static str },
-    #[error("match field `{0}` would match anything: leave it out then")]
+    #[error("match field `{0}` would match anything: omit it")]
     DontCare(String),
     #[error("match field `{0}`: the value has bits that the mask has not")]
     OutsideMask(String),
     #[error("match field `{field}`: a prefix of {length} bits, of {width}")]
     PrefixLength { field: String, length: i32, width: u32 },
-    #[error("match field `{0}`: the value has bits behind the prefix")]
+    #[error("match field `{0}`: the value has bits set after the prefix")]
     BehindPrefix(String),
     #[error("match field `{0}`: the range ends before it begins")]
     Bounds(String),
@@ -75,7 +75,7 @@ pub enum Error {
     PriorityForbidden(String),
 
     // ---- actions ----
-    #[error("action {action} is none of table `{table}`")]
+    #[error("action {action} is not an action of table `{table}`")]
     OtherAction { table: String, action: String },
     #[error("action `{action}` of table `{table}` is for {only} only")]
     Scope { table: String, action: String, only: &'static str },
@@ -129,7 +129,7 @@ pub enum Error {
     TooMany(usize),
     #[error("more than {0} entries to look at, whether they are meant or not: read in parts")]
     TooManyLooked(usize),
-    #[error("whoever asked is gone")]
+    #[error("the client has disconnected")]
     Gone,
 
     // ---- forwarding pipeline configs ----
@@ -145,7 +145,7 @@ pub enum Error {
     NotKept(String),
 
     // ---- stream messages and the rest ----
-    #[error("packet metadata {0} is none that p4info knows, or is there twice or not at all")]
+    #[error("packet metadata {0} is unknown, duplicated or missing")]
     Metadata(u32),
     #[error("digest list {list} of {digest:#010x} waits for no acknowledgement")]
     NoList { digest: u32, list: u64 },

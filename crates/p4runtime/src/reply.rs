@@ -205,10 +205,11 @@ pub(crate) fn batch(answers: &[Result<(), Error>]) -> Result<(), Status> {
         }
         status.details.push(detail);
     }
-    let (all, told) = (answers.len(), status.details.len());
+    let (all, included) = (answers.len(), status.details.len());
     status.message = format!("{count} of {all} failed; number {first}: {}", text(error));
-    if told < all {
-        status.message += &format!(" (details of the first {told}, since no more fit an answer)");
+    if included < all {
+        status.message +=
+            &format!(" (details of the first {included}, since no more fit an answer)");
     }
     let details = status.encode_to_vec();
     Err(Status::with_details(Code::Unknown, status.message, details.into()))

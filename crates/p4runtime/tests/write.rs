@@ -72,18 +72,18 @@ async fn entries_that_are_wrong_are_refused() {
         (|one| one.r#match[0] = exact(1, &[1, 0, 0]), Code::OutOfRange, "16 bits"),
         (|one| one.r#match[0] = exact(1, &[]), Code::OutOfRange, "`e`"),
         (|one| one.r#match[2] = ternary(3, &[4, 0], &[0xff]), Code::OutOfRange, "9 bits"),
-        (|one| one.r#match[1] = lpm(2, &[10, 0, 0, 1], 8), Code::InvalidArgument, "behind"),
+        (|one| one.r#match[1] = lpm(2, &[10, 0, 0, 1], 8), Code::InvalidArgument, "bits set after"),
         (
             |one| one.r#match[1] = lpm(2, &[10, 0, 0, 1], 33),
             Code::InvalidArgument,
             "33 bits, of 32",
         ),
         (|one| one.r#match[1] = lpm(2, &[0], -1), Code::InvalidArgument, "-1 bits"),
-        (|one| one.r#match[1] = lpm(2, &[0], 0), Code::InvalidArgument, "leave it out"),
+        (|one| one.r#match[1] = lpm(2, &[0], 0), Code::InvalidArgument, "omit it"),
         (|one| one.r#match[2] = ternary(3, &[3], &[1]), Code::InvalidArgument, "that the mask"),
-        (|one| one.r#match[2] = ternary(3, &[0], &[0]), Code::InvalidArgument, "leave it out"),
+        (|one| one.r#match[2] = ternary(3, &[0], &[0]), Code::InvalidArgument, "omit it"),
         (|one| one.r#match[3] = range(4, &[6], &[5]), Code::InvalidArgument, "ends before"),
-        (|one| one.r#match[3] = range(4, &[0], &[15, 255]), Code::InvalidArgument, "leave it out"),
+        (|one| one.r#match[3] = range(4, &[0], &[15, 255]), Code::InvalidArgument, "omit it"),
         (|one| one.priority = 0, Code::InvalidArgument, "priority above 0"),
         (|one| one.priority = -1, Code::InvalidArgument, "priority above 0"),
         (|one| one.action = None, Code::InvalidArgument, "action is not set"),
@@ -271,10 +271,7 @@ async fn cells_are_set_one_by_one_or_all_at_once() {
     assert_eq!(wide.0, Code::OutOfRange);
     let is = Some(P4Data { data: Some(p4_data::Data::Bool(true)) });
     let other = primary.write(register(SEEN, at(1), is)).await.unwrap_err();
-    assert_eq!(
-        other,
-        (Code::InvalidArgument, "`c.seen`: the value is none of its type, bit<12>".into())
-    );
+    assert_eq!(other, (Code::InvalidArgument, "`c.seen`: the value is not a valid bit<12>".into()));
     assert_eq!(
         primary.write(register(SEEN, at(1), None)).await.unwrap_err().0,
         Code::InvalidArgument

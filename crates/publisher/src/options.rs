@@ -85,7 +85,7 @@ fn split(text: &str) -> Result<(String, &str), String> {
 fn number(text: &str) -> Result<(String, u64), String> {
     let (key, text) = split(text)?;
     let number =
-        text.parse().map_err(|_| format!("`{text}` is no whole number from 0 to 2^64 - 1"))?;
+        text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to 2^64 - 1"))?;
     Ok((key, number))
 }
 

@@ -160,12 +160,12 @@ fn what_cannot_be_published_is_told() {
     let run = |arguments: &[&str]| command().args(arguments).output().expect("it runs");
     let twice = run(&["--to", &file]);
     assert_eq!(twice.status.code(), Some(1));
-    assert!(said(&twice).contains("somebody else publishes in"), "{}", said(&twice));
+    assert!(said(&twice).contains("another process publishes in"), "{}", said(&twice));
     let nowhere = run(&["--to", "/proc/none/vm"]);
     assert!(said(&nowhere).contains("cannot publish in /proc/none/vm: No such file"));
     for (wrong, why) in [
-        ("--set=a b=1", "`a b` is no key"),
-        ("--set=a=-1", "`-1` is no whole number"),
+        ("--set=a b=1", "`a b` is not a valid key"),
+        ("--set=a=-1", "`-1` is not a whole number"),
         ("--set=a", "expected `KEY=…`"),
         ("--every=0", "0 is not in 1..=3600000"),
         ("--only=disk", "possible values: network, cpu, memory, processes"),

@@ -92,7 +92,7 @@ pub enum ControlError {
     )]
     Evicted,
     /// The message exceeds the maximum size.
-    #[error("{0} bytes are more than a process is told at once")]
+    #[error("a message of {0} bytes is too large for the program's process")]
     TooLarge(usize),
 }
 

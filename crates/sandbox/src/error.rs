@@ -40,7 +40,7 @@ pub enum LoadError {
         why: MapError,
     },
     /// Memory allocation failed.
-    #[error("there is no memory of {bytes} bytes for map `{map}`")]
+    #[error("cannot allocate {bytes} bytes for map `{map}`")]
     NoMemory {
         /// Name of the map.
         map: String,
@@ -51,6 +51,6 @@ pub enum LoadError {
     #[error("it cannot be compiled: {0}")]
     Compile(String),
     /// The code generator does not support the host.
-    #[error("there is no compiler for this machine: {0}")]
+    #[error("the compiler does not support this machine: {0}")]
     Machine(String),
 }

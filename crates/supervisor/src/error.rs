@@ -11,7 +11,7 @@ pub enum Error {
     #[error(transparent)]
     Connect(#[from] api::ConnectError),
     /// The emulator has ended.
-    #[error("the emulator has ended: the next one is told")]
+    #[error("the emulator has ended: its replacement will get the steps again")]
     Ended,
     /// The emulator rejected a request.
     #[error("{}", .0.message())]

@@ -63,7 +63,7 @@ pub struct Key {
 
 /// An invalid name of a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no key: letters, digits and `.-_:/@`, at most 63 of them")]
+#[error("`{0}` is not a valid key: use letters, digits and `.-_:/@`, at most 63 of them")]
 pub struct BadName(pub String);
 
 impl Key {

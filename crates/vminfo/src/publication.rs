@@ -51,7 +51,7 @@ pub enum Bad {
     #[error("nothing is published there yet")]
     Nothing,
     /// Another magic number.
-    #[error("it is nothing that `kaido p4 publish` has written")]
+    #[error("it is not a file written by `kaido p4 publish`")]
     Magic,
     /// Another version.
     #[error("it has the layout of version {0}, and version {VERSION} is known here")]
@@ -63,7 +63,7 @@ pub enum Bad {
     #[error("key {0} has no name, or another one's")]
     Name(usize),
     /// An invalid state.
-    #[error("its writer is in a state, {0}, that there is not")]
+    #[error("its writer's state, {0}, is not valid")]
     State(u32),
 }
 

@@ -57,7 +57,7 @@ impl Reader {
         how.read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY);
         let file = how.open(&self.path)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is no file").into());
+            return Err(io::Error::other("it is not a regular file").into());
         }
         let mut head = [0; HEADER];
         let sequence = |head: &mut [u8; HEADER]| {

@@ -36,10 +36,10 @@ pub enum WriteError {
     )]
     Foreign(PathBuf),
     /// The file was truncated by another process.
-    #[error("somebody has cut {}", .0.display())]
+    #[error("another process has truncated {}", .0.display())]
     Cut(PathBuf),
     /// Another writer uses the file.
-    #[error("somebody else publishes in {}", .0.display())]
+    #[error("another process publishes in {}", .0.display())]
     Busy(PathBuf),
     /// The maximum number of keys is reached.
     #[error("`{0}` is one key too many: {MAX_KEYS} are the most")]
@@ -92,7 +92,7 @@ impl Writer {
         }
         let found = file.metadata().map_err(failed)?;
         if !found.is_file() {
-            return Err(failed(io::Error::other("it is no file")));
+            return Err(failed(io::Error::other("it is not a regular file")));
         }
         if is_foreign(&file) {
             return Err(WriteError::Foreign(path.to_owned()));

@@ -20,10 +20,7 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a daemon that starts tells nobody when it answers"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "the daemon does not report when it answers")]
     pub(super) fn start(context: &Context<'_>, bed: &Bed) -> Result<Self> {
         let state = std::env::temp_dir().join(format!("kaido-bench-{}", std::process::id()));
         std::fs::create_dir_all(&state)?;

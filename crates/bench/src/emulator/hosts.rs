@@ -59,7 +59,7 @@ impl<'c> Hosts<'c> {
         })?;
         let mut directions = answer.directions.into_iter();
         let found = directions.find(|one| one.link == link && one.from == from);
-        Ok(found.with_context(|| format!("{link} is no emulated link"))?.arrived_bytes)
+        Ok(found.with_context(|| format!("{link} is not an emulated link"))?.arrived_bytes)
     }
 
     /// Adds cross traffic to a link, from one of its ends.

@@ -29,8 +29,9 @@ pub(super) fn shaping(
     let mut out = Shaping::default();
     for (key, value) in options.map(Outline::entries).unwrap_or_default() {
         let Some(word) = value.word() else { continue };
-        let wrong =
-            |help: &str| Err(source.wrong(value.line, &format!("`{word}` is no `{key}`"), help));
+        let wrong = |help: &str| {
+            Err(source.wrong(value.line, &format!("`{word}` is not a valid `{key}`"), help))
+        };
         match key.as_str() {
             "bw" => match word.parse::<f64>() {
                 Ok(rate) if (0.001..=1e6).contains(&rate) => out.rate = Some(rate),

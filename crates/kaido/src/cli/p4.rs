@@ -391,8 +391,8 @@ pub(crate) struct P4Program {
 
 /// Parses an election id; 0 is invalid.
 fn election(text: &str) -> Result<u128, String> {
-    let id: u128 = text.parse().map_err(|_| "it is no number".to_owned())?;
-    if id > 0 { Ok(id) } else { Err("0 is nobody's: 1 is the lowest".to_owned()) }
+    let id: u128 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    if id > 0 { Ok(id) } else { Err("0 is not an election id: 1 is the lowest".to_owned()) }
 }
 
 /// Parses a macro definition into name and value.
@@ -403,7 +403,7 @@ fn define(text: &str) -> Result<(String, String), String> {
         || !name.chars().all(is_word)
         || name.starts_with(|c: char| c.is_ascii_digit())
     {
-        return Err(format!("`{name}` is no name of a macro"));
+        return Err(format!("`{name}` is not a valid macro name"));
     }
     if value.contains(['\n', '\r']) {
         return Err("a macro's value is one line".to_owned());

@@ -68,7 +68,7 @@ fn with_argument(sid: String, bits: Option<u8>) -> Result<String, Failure> {
 fn traced(sid: &str, which: &WhichDataplane) -> Result<String, Failure> {
     let address: Ipv6Addr = match sid.parse::<Ipv6Net>() {
         Ok(prefix) => prefix.addr(),
-        Err(_) => sid.parse().map_err(|_| Failure::usage(anyhow!("`{sid}` is no SID")))?,
+        Err(_) => sid.parse().map_err(|_| Failure::usage(anyhow!("`{sid}` is not a SID")))?,
     };
     let found = block_on(get(&socket(which)?))??;
     let prefixes = functions(&found).filter_map(|e| e.name.parse::<Ipv6Net>().ok());

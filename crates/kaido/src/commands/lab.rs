@@ -139,7 +139,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                 let line = |one: &lab::Collected| match (&one.error, one.removed) {
                     (Some(_), _) => format!("{} cannot be removed", one.name),
                     (None, true) => format!("{} removed", one.name),
-                    (None, false) => format!("{} is at work, left alone", one.name),
+                    (None, false) => format!("{} is running, left alone", one.name),
                 };
                 collected.iter().map(line).collect::<Vec<_>>().join("\n")
             })?;

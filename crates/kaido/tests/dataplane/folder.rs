@@ -112,7 +112,7 @@ fn root_pins_that_somebody_unmounts_are_missed() {
     nix::mount::umount(&*Path::new(&net.state()).join("bpf")).unwrap();
     let file = net.kaido.file("again.yaml", FILE);
     for command in [&["dataplane", "apply", &file][..], &["dataplane", "detach"]] {
-        let says = ["/bpf, which keeps the ports at work, was unmounted", "start it again"];
+        let says = ["/bpf, which keeps the ports attached, was unmounted", "start it again"];
         net.kaido.run(command).failed(1, &says);
     }
     assert!(net.ping(3), "it works as long as the daemon does");

@@ -34,16 +34,16 @@ fn root_a_function_is_added_listed_and_removed() {
     assert!(list(&net)[0]["action"].as_str().unwrap().contains("fd00:3::d4"));
     for (arguments, words) in [
         (&["add", "fd00:7::/112"][..], &["kaido: `fd00:7::/112` is in no locator: "][..]),
-        (&["add", "fd00:1::1/112"], &["bits set behind its prefix"]),
+        (&["add", "fd00:1::1/112"], &["bits set after its prefix"]),
         (&["add", "fd00:1::/64"], &["leaves 64 bits"]),
-        (&["add", "ten"], &["`ten` is no SID"]),
+        (&["add", "ten"], &["`ten` is not a SID"]),
         (&["add", SID, "--arg-bits", "8"], &["leaves 16 bits", "--arg-bits says 8"]),
         (&["add", "fd00:1::2", "--behaviour", "End.NF"], &["End.NF"]),
         (&["add", "fd00:1::7"], &["the SID `fd00:1::7/128` is there, and no function"]),
         (&["rm", "fd00:1::7"], &["no function `fd00:1::7/128`"]),
         (&["rm", "fd00:1::2"], &["no function `fd00:1::2/128`", "kaido function ls"]),
         (&["trace", "fd00:1::2"], &["no function `fd00:1::2`", "kaido function ls"]),
-        (&["trace", "ten"], &["`ten` is no SID"]),
+        (&["trace", "ten"], &["`ten` is not a SID"]),
     ] {
         net.kaido.run(&[&["function"], arguments].concat()).failed(2, words);
     }

@@ -101,7 +101,7 @@ fn root_a_trace_that_is_killed_ends_and_nothing_is_lost() {
         until(Duration::from_secs(60), in_front, || program(&net));
         // Only one trace at a time.
         let other = net.kaido.run(&["dataplane", "trace"]);
-        other.failed(1, &["somebody traces this data plane already"]);
+        other.failed(1, &["another client traces this data plane already"]);
         pause(Duration::from_millis(100));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -118,8 +118,8 @@ fn root_a_trace_of_what_cannot_be_is_refused() {
     net.start(&[]);
     net.apply(crate::net::FILE);
     for (what, says) in [
-        ("port eth9", "`eth9` is no port"),
-        ("dst 10.0.0.0/33", "`10.0.0.0/33` is no address and no prefix"),
+        ("port eth9", "`eth9` is not a port"),
+        ("dst 10.0.0.0/33", "`10.0.0.0/33` is neither an address nor a prefix"),
         ("src 10.0.0.1 dst fd00::1", "different families"),
         ("vlan 4095", "write 1 to 4094"),
         ("to fd00::1", "use port, vlan, src and dst"),

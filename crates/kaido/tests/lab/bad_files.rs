@@ -97,9 +97,9 @@ fn root_files_of_rules_that_are_none_are_told_before_anything_is_made() {
     std::fs::File::create(path("large.nft")).unwrap().set_len(20 << 30).unwrap();
     kaido.file("nul.nft", "table ip a {}\0");
     for (rules, why) in [
-        ("pipe.nft", "it is no regular file"),
-        ("/dev/zero", "it is no regular file"),
-        (".", "it is no regular file"),
+        ("pipe.nft", "it is not a regular file"),
+        ("/dev/zero", "it is not a regular file"),
+        (".", "it is not a regular file"),
         ("large.nft", "it is larger than 64 MiB"),
         ("nul.nft", "it has a NUL byte"),
     ] {
@@ -151,15 +151,15 @@ fn root_what_is_no_topology_file_is_said_to_be_none() {
     let kaido = kaido();
     let up = |file: &str| kaido.run(&["lab", "up", file]);
     up("/nonexistent/lab.yaml").failed(2, &["cannot read /nonexistent/lab.yaml", "No such file"]);
-    up("/tmp").failed(2, &["/tmp is no topology file"]);
-    up("/dev/zero").failed(2, &["/dev/zero is no topology file"]);
+    up("/tmp").failed(2, &["/tmp is not a topology file"]);
+    up("/dev/zero").failed(2, &["/dev/zero is not a topology file"]);
     for (command, what) in [
         (&["dataplane", "check", "/dev/zero"][..], "data plane's file"),
         (&["dataplane", "apply", "/dev/zero"], "data plane's file"),
         (&["dataplane", "run", "--file", "/dev/zero"], "data plane's file"),
         (&["node", "--config", "/dev/zero"], "configuration"),
     ] {
-        let says = format!("/dev/zero is no {what}: neither a file nor a pipe");
+        let says = format!("/dev/zero is not a {what}: neither a file nor a pipe");
         kaido.run(command).failed(2, &[&says]);
     }
     let file = kaido.file("bytes.yaml", "");
@@ -168,9 +168,9 @@ fn root_what_is_no_topology_file_is_said_to_be_none() {
     let file = kaido.file("fine.yaml", crate::topologies::CHAIN);
     for name in ["Up", "../etc", "a b", ""] {
         let said = kaido.run(&["lab", "up", &file, "--name", name]);
-        said.failed(2, &["is no name of a lab"]);
+        said.failed(2, &["is not a valid lab name"]);
     }
-    kaido.run(&["lab", "down", "../.."]).failed(2, &["is no name of a lab"]);
+    kaido.run(&["lab", "down", "../.."]).failed(2, &["is not a valid lab name"]);
     kaido.run(&["demo", "--dataplane", "ebpf"]).failed(2, &["kernel, xdp"]);
     kaido.run(&["lab"]).failed(2, &["Usage"]);
     kaido.run(&["lab", "exec", "h1"]).failed(2, &["COMMAND"]);

@@ -126,7 +126,7 @@ fn root_a_trace_says_when_packets_leave() {
     refused(&["line 2 is earlier", "slow.trace:2:1", "whole number of milliseconds"]);
     std::fs::remove_file(&trace).unwrap();
     nix::unistd::mkfifo(trace.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    refused(&["slow.trace: it is no regular file"]);
+    refused(&["slow.trace: it is not a regular file"]);
     std::fs::remove_file(&trace).unwrap();
     before.assert_restored(&kaido);
     // One packet every 50 ms.

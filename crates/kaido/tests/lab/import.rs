@@ -40,7 +40,7 @@ fn what_is_none_of_them_is_refused() {
     let odd = kaido.file("odd.txt", "hello\n");
     kaido.run(&["lab", "import", &odd]).failed(2, &["odd.txt", "--from"]);
     let from = ["lab", "import", &odd, "--from", "kathara"];
-    kaido.run(&from).failed(2, &["odd.txt", "no line of a lab.conf", "pc1[0]"]);
+    kaido.run(&from).failed(2, &["odd.txt", "not a line of a lab.conf", "pc1[0]"]);
     kaido.run(&["lab", "import", "/dev/zero"]).failed(2, &["neither a file nor a pipe"]);
 }
 

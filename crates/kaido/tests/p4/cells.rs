@@ -104,7 +104,7 @@ fn people_read_and_set_counters_and_meters() {
             "there is no counter, or table that has one, `nothing`",
         ),
         (&["counter", "ls", "uplink"], 2, "there are `c.marked`, `c.dropped`, `c.customers`"),
-        (&["counter", "set", "dropped", "x"], 2, "`x` is no index"),
+        (&["counter", "set", "dropped", "x"], 2, "`x` is not an index"),
         (&["counter", "set", "dropped", "1", "2"], 2, "`2`: one index is enough"),
         (&["counter", "set", "dropped", "512"], 2, "512"),
         (&["counter", "set", "customers", "hdr.ipv4.src=40.0.0.0/8"], 2, "c.customers"),
@@ -190,5 +190,5 @@ async fn people_see_digests() {
     // No other client is primary; without a server the command fails.
     serving.abort();
     let gone = digest(&[]).await.expect("it ends");
-    says(&gone, 1, &["nobody answers at"]);
+    says(&gone, 1, &["no server answers at"]);
 }

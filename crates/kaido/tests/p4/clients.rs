@@ -174,7 +174,7 @@ fn tls_takes_holders_of_certificates_alone() {
     assert_eq!(with(&stranger).status.code(), Some(1));
     let deceived =
         ["--tls-cert", "operator.pem", "--tls-key", "operator.key", "--tls-ca", &authority];
-    says(&with(&deceived), 1, &["nobody answers at"]);
+    says(&with(&deceived), 1, &["no server answers at"]);
     // Without a certificate, and with an older TLS.
     for (version, alert) in [("", "CERTIFICATE_REQUIRED"), ("1.2", "PROTOCOL_VERSION")] {
         let mut client = Command::new("python3");

@@ -173,7 +173,7 @@ def try_program(program, *says):
     assert len(rules()) == 256 and passes([10, 1, 1, 1], 80) and not passes([30, 1, 1, 1], 1)
 
 
-try_program(b"no ELF file", "no ELF file")
+try_program(b"no ELF file", "not a valid ELF file")
 try_program(good[:18] + struct.pack("<H", 62) + good[20:], "not for eBPF")
 call = good.index(b"\x85\0\0\0\x01\0\0\0")
 try_program(good[: call + 4] + struct.pack("<i", 99) + good[call + 8 :], "no helper 99")

@@ -73,7 +73,7 @@ fn programs_are_checked() {
     // A program that cannot be compiled is an error, too.
     let half = PROGRAM.replace("bit<8> b;", "bit<4> b;").replace("bit<8> to", "bit<4> to");
     std::fs::write(here.path().join("half.p4"), half).expect("a file");
-    let why = ["half.p4:", "are no whole bytes", "help: "];
+    let why = ["half.p4:", "not a whole number of bytes", "help: "];
     says(&kaido(&["check", "half.p4"], here.path()), 2, &why);
     let json = kaido(&["check", "bad.p4", "--json"], here.path());
     let said: Value = serde_json::from_slice(&json.stderr).expect("JSON");
@@ -106,9 +106,9 @@ fn macros_are_defined_beside_the_program() {
     let said = [
         "`+` was not expected here",
         "this header has 9 bits",
-        "`2` is no name",
-        "is no name",
-        "`` is no name",
+        "`2` is not a valid macro name",
+        "is not a valid macro name",
+        "`` is not a valid macro name",
     ];
     for (define, why) in odd.into_iter().zip(said) {
         says(&kaido(&["check", "p.p4", define], here.path()), 2, &[why]);
@@ -205,7 +205,7 @@ fn objects_are_explained() {
     std::fs::write(here.path().join("other.o"), other).expect("a file");
     let why = ["other.o: instruction", "`call helper 77`: there is no helper 77"];
     says(&kaido(&["explain", "other.o"], here.path()), 2, &why);
-    says(&kaido(&["explain", "text.o"], here.path()), 2, &["text.o: it is no ELF file"]);
+    says(&kaido(&["explain", "text.o"], here.path()), 2, &["text.o: it is not a valid ELF file"]);
     says(&kaido(&["explain", "/bin/true"], here.path()), 2, &["not for eBPF"]);
 }
 
@@ -258,7 +258,7 @@ fn what_has_no_code_is_told_and_leaves_nothing() {
     let half = PROGRAM.replace("bit<8> b;", "bit<4> b;").replace("bit<8> to", "bit<4> to");
     let here = folder(&[("bad.p4", &misspelt), ("half.p4", &half), ("p.p4", PROGRAM)]);
     says(&kaido(&["compile", "bad.p4"], here.path()), 2, &["bad.p4:13", "has no `bb`"]);
-    let why = ["half.p4:", "are no whole bytes", "help: "];
+    let why = ["half.p4:", "not a whole number of bytes", "help: "];
     says(&kaido(&["compile", "half.p4"], here.path()), 2, &why);
     for same in ["p.p4", "./p.p4"] {
         let told = kaido(&["compile", "p.p4", "-o", same], here.path());

@@ -195,7 +195,7 @@ async fn the_end_of_a_process_is_told() {
     let output = run.command(&["table", "add", "t", "to=10.0.0.0/8", "via(port=3)"]);
     says(&output, 1, &["failed too often"]);
     reconcile(&run.address).await;
-    run.told("a control plane's program: it is at work now");
+    run.told("a control plane's program: it is running now");
     let add = ["table", "add", "t", "to=10.0.0.0/8", "via(port=3)", "--election-id", "8"];
     says(&run.command(&add), 0, &["added"]);
     assert!(process_of(&run).as_raw() > 0);
@@ -272,7 +272,7 @@ fn people_write_tables() {
     for (arguments, why) in [
         (
             &["add", "rules", "src=10.0.0.1/8", "allow", "--priority", "1"][..],
-            "field `src`: `10.0.0.1/8` has bits behind its prefix; 10.0.0.0/8",
+            "field `src`: `10.0.0.1/8` has bits set after its prefix; 10.0.0.0/8",
         ),
         (
             &["add", "rules", "protocol=256", "allow", "--priority", "1"],
@@ -292,7 +292,7 @@ fn people_write_tables() {
             &["add", "rules", "src:1.2.3.4", "allow"],
             "neither FIELD=VALUE nor an action; the fields",
         ),
-        (&["add", "rules", "src=1.2.3.4", "allow", "priority=x"], "`x` is no priority"),
+        (&["add", "rules", "src=1.2.3.4", "allow", "priority=x"], "`x` is not a valid priority"),
         (
             &["add", "rules", "src=1.2.3.4", "permit", "--priority", "1"],
             "there is no action `permit`; there are",
@@ -434,7 +434,7 @@ fn what_is_no_program_does_not_run() {
     other[call.expect("it looks something up") + 4] = 99;
     std::fs::write(here.path().join("helper.o"), other).expect("a file");
     for (program, why) in [
-        ("no.o", "no ELF file"),
+        ("no.o", "not a valid ELF file"),
         ("x86.o", "not for eBPF"),
         ("helper.o", "there is no helper 99"),
         ("none.p4", "cannot read none.p4"),
@@ -454,5 +454,5 @@ fn what_is_no_program_does_not_run() {
         says(&kaido(&arguments, here.path()), 2, &[why]);
     }
     let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1", "--insecure-tcp"], here.path());
-    says(&nobody, 1, &["nobody answers at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"]);
+    says(&nobody, 1, &["no server answers at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"]);
 }

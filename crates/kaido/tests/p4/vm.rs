@@ -74,7 +74,7 @@ fn what_a_vm_publishes_is_shown() {
     std::fs::write(here.path().join("other"), "something else, and long enough".repeat(9))
         .expect("a capture");
     let other = kaido(&["published", "other"], here.path());
-    says(&other, 2, &["other: it is nothing that `kaido p4 publish` has written"]);
+    says(&other, 2, &["other: it is not a file written by `kaido p4 publish`"]);
 }
 
 /// Writes a capture with a packet to each of both ports.

@@ -105,7 +105,7 @@ fn root_a_dead_socket_is_replaced_and_any_other_file_is_not() {
 
     std::fs::write(&socket, "precious").unwrap();
     let said = kaido.run(&["controller", "--config", &file]);
-    said.failed(1, &[path, "is there and is no socket"]);
+    said.failed(1, &[path, "exists and is not a socket"]);
     assert_eq!(std::fs::read(&socket).unwrap(), b"precious");
     let nowhere = config(&kaido, "two", "/nonexistent/c.sock");
     kaido.run(&["controller", "--config", &nowhere]).failed(1, &["/nonexistent/c.sock"]);

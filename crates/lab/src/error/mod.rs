@@ -42,7 +42,9 @@ pub enum Error {
         known: Vec<String>,
     },
     /// Invalid lab name.
-    #[error("`{0}` is no name of a lab: use up to 31 of a-z, 0-9 and -, beginning with a letter")]
+    #[error(
+        "`{0}` is not a valid lab name: use up to 31 of a-z, 0-9 and -, beginning with a letter"
+    )]
     BadName(String),
     /// The path of a daemon's socket would be too long.
     #[error(

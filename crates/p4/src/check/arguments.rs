@@ -120,7 +120,8 @@ impl Checker<'_> {
         };
         let Some(value) = &argument.value else {
             if parameter.direction != Direction::Out || is_generic(&wanted) {
-                return self.wrong(span, "`_` is for what comes back and nobody looks at");
+                let message = "`_` can only stand for an `out` argument whose value is not used";
+                return self.wrong(span, message);
             }
             return Ok(self.unnamed_variable(span, wanted));
         };
@@ -159,7 +160,7 @@ impl Checker<'_> {
     /// Reports an error unless the expression is an l-value that may be written.
     pub(super) fn check_place(&mut self, place: &Expression) -> Checked<()> {
         if !place.is_place() {
-            return self.wrong(place.span, "nothing can be put here: this is no variable");
+            return self.wrong(place.span, "nothing can be put here: this is not a variable");
         }
         if let Some(why) = read_only(place) {
             return self.wrong(place.span, format!("nothing can be put here: {why}"));

@@ -44,7 +44,7 @@ impl Checker<'_> {
             Called::Value(value) if value.of != Type::Void => Ok(value),
             Called::Value(_) => self.wrong(span, "this call gives no value"),
             Called::Done(StatementKind::ApplyTable(_)) => {
-                let told = Diagnostic::error(span, "a table that is applied is no value");
+                let told = Diagnostic::error(span, "a table that is applied is not a value");
                 self.refuse(told.help("ask for `.hit`, `.miss` or `.action_run`"))
             }
             Called::Done(_) => self.wrong(span, "this call gives no value"),

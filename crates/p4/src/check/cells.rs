@@ -26,7 +26,7 @@ impl Checker<'_> {
                 };
                 if !fits {
                     let what = self.describe(counts);
-                    let message = format!("a counter counts no {what}");
+                    let message = format!("a counter cannot be of type {what}");
                     let told = Diagnostic::error(span, message);
                     return self.refuse(told.label(format!("expected bit<1> to bit<{MAX_COUNT}>")));
                 }
@@ -35,7 +35,7 @@ impl Checker<'_> {
                 if self.program.leaves(data).is_none() || self.program.size_of(data).is_none() =>
             {
                 let what = self.describe(data);
-                let told = Diagnostic::error(span, format!("a digest is of no {what}"));
+                let told = Diagnostic::error(span, format!("a digest cannot be of type {what}"));
                 return self.refuse(told.help("numbers, and structs of them, can be digests"));
             }
             _ => {}

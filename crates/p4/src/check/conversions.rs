@@ -67,8 +67,8 @@ impl Checker<'_> {
             let least = if least == BigInt::ZERO { -half } else { least };
             if !(least..=greatest).contains(value) {
                 let (wanted, rest) = (self.describe(to), wrap(value.clone(), to));
-                let told = Diagnostic::warning(from.span, format!("{value} is no {wanted}"));
-                self.problems.add(told.label(format!("{rest} is what is left of it")));
+                let told = Diagnostic::warning(from.span, format!("{value} does not fit {wanted}"));
+                self.problems.add(told.label(format!("it is truncated to {rest}")));
             }
         }
         let value = wrap(value.clone(), to);

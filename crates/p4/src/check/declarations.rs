@@ -163,7 +163,7 @@ impl<'c> Checker<'c> {
             }
             (Some(Value::Integer(number)), _) => {
                 let what = self.describe(of);
-                self.wrong(span, format!("{number} is no {what}"))
+                self.wrong(span, format!("{number} does not fit {what}"))
             }
             _ => self.wrong(span, "expected a number that is known when the program is compiled"),
         }

@@ -72,7 +72,7 @@ impl Checker<'_> {
             };
             if priority > u64::from(MAX_PRIORITY) {
                 let told =
-                    Diagnostic::error(entry.action.span, "this entry's priority is no number");
+                    Diagnostic::error(entry.action.span, "this entry's priority is out of range");
                 return self.refuse(told.help("say it: `priority = 1: …`"));
             }
             before = Some(priority);
@@ -114,7 +114,7 @@ impl Checker<'_> {
                 let mask_value = self.known_value(mask)?;
                 if kind == MatchKind::Lpm && !is_prefix(&mask_value, &self.representation(&mask.of))
                 {
-                    let message = "this mask is no prefix: its ones are not all in front";
+                    let message = "this mask is not a prefix: its 1 bits are not all leading";
                     return self.wrong(mask.span, message);
                 }
                 true
@@ -163,7 +163,7 @@ impl Checker<'_> {
         };
         let id = self.action_named(name)?;
         let Some(at) = actions.iter().position(|one| one.call.action == id) else {
-            let told = Diagnostic::error(name.span, "this is no action of the table");
+            let told = Diagnostic::error(name.span, "this is not an action of the table");
             return self.refuse(told.help("name it in `actions` as well"));
         };
         if by_default && actions[at].table_only {

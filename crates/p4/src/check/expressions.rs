@@ -47,7 +47,7 @@ impl Checker<'_> {
                 None => self.wrong(span, "nothing says which type's default this is"),
             },
             Kind::Default | Kind::DontCare => {
-                self.wrong(span, "this is no value: it stands for any")
+                self.wrong(span, "this is not a value: it stands for any")
             }
             Kind::Invalid => self.invalid(span, wanted),
             Kind::Member(of, name) => self.member(span, of, name),
@@ -111,7 +111,7 @@ impl Checker<'_> {
             Symbol::Instance(_) => "an object",
             Symbol::ValueSet(_) => "a value set",
         };
-        self.wrong(span, format!("`{name}` is {what}, and no value"))
+        self.wrong(span, format!("`{name}` is {what}, not a value"))
     }
 
     fn error_member(&mut self, span: Span, name: &ast::Name) -> Checked<Expression> {
@@ -178,7 +178,7 @@ impl Checker<'_> {
             None if index.of.is_bits() => index,
             None => {
                 let what = self.describe(&index.of);
-                return self.wrong(index.span, format!("{what} is no index"));
+                return self.wrong(index.span, format!("{what} cannot be an index"));
             }
         };
         let kind = ExpressionKind::Element(Box::new(of), Box::new(index));
@@ -227,7 +227,7 @@ impl Checker<'_> {
             "hit" => Applied::Hit,
             "miss" => Applied::Miss,
             "action_run" => {
-                let told = Diagnostic::error(span, "`action_run` is no value by itself");
+                let told = Diagnostic::error(span, "`action_run` is not a value by itself");
                 return Some(self.refuse(told.help("use it as `switch (t.apply().action_run)`")));
             }
             _ => {

@@ -184,7 +184,7 @@ impl Checker<'_> {
         let returns = self.type_of(returns)?;
         if returns != Type::Void && !super::statements::is_of_packets(&returns) {
             let what = self.describe(&returns);
-            return self.wrong(span, format!("a function returns no {what}"));
+            return self.wrong(span, format!("a function cannot return {what}"));
         }
         self.within(Place::Function, |checker| {
             let parameters = checker.declare_parameters(parameters)?;
@@ -218,7 +218,10 @@ impl Checker<'_> {
             };
             if !super::statements::is_of_packets(&of) {
                 let what = self.describe(&of);
-                let _ = self.wrong::<()>(parameter.name.span, format!("a parameter is no {what}"));
+                let _ = self.wrong::<()>(
+                    parameter.name.span,
+                    format!("a parameter cannot be of type {what}"),
+                );
                 wrong = true;
             }
             if matches!(of, Type::Extern(..)) && parameter.direction != Direction::None {

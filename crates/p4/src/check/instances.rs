@@ -139,11 +139,11 @@ impl Checker<'_> {
             (Symbol::Instance(id), false) => match self.program.instances[id.index()].of {
                 InstanceKind::Block(block) => Ok((id, block)),
                 InstanceKind::Extern(..) => {
-                    self.wrong(written.span, format!("`{text}` is no parser or control"))
+                    self.wrong(written.span, format!("`{text}` is not a parser or control"))
                 }
             },
             (Symbol::Wrong, _) => Err(Told),
-            _ => self.wrong(written.span, format!("`{text}` is no parser or control")),
+            _ => self.wrong(written.span, format!("`{text}` is not a parser or control")),
         }
     }
 

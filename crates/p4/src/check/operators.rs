@@ -201,7 +201,7 @@ impl Checker<'_> {
             (&value.of, &to, value.constant())
             && number.bits() > 1
         {
-            return self.wrong(span, format!("{number} is no `bool`: 0 and 1 are"));
+            return self.wrong(span, format!("{number} cannot be a `bool`: only 0 and 1 can"));
         }
         if !self.is_cast(&value.of, &to) {
             let (from, what) = (self.describe(&value.of), self.describe(&to));
@@ -271,7 +271,7 @@ impl Checker<'_> {
         let high_at = self.known_bit(high)?;
         let low_at = self.known_bit(low)?;
         if high_at >= width || low_at > high_at {
-            let told = Diagnostic::error(high.span.to(low.span), "there are no such bits");
+            let told = Diagnostic::error(high.span.to(low.span), "this slice is out of range");
             let last = width.saturating_sub(1);
             return self.refuse(told.label(format!("expected [high:low] within {last} to 0")));
         }

@@ -147,7 +147,7 @@ impl Checker<'_> {
         let given = self.parameters_of(&given.parameters.clone());
         if given.len() != wanted_parameters.len() {
             let count = wanted_parameters.len();
-            let told = Diagnostic::error(span, format!("`{given_name}` is no `{name}`"));
+            let told = Diagnostic::error(span, format!("`{given_name}` does not match `{name}`"));
             let why = format!("it has {} parameters, and `{name}` {count}", given.len());
             return self.refuse(told.related(given_span, why));
         }
@@ -161,10 +161,11 @@ impl Checker<'_> {
             let (of, what) = (self.describe(&of), self.describe(&given.of));
             let (direction, other) =
                 (direction_text(wanted.direction), direction_text(given.direction));
-            let told = Diagnostic::error(span, format!("`{given_name}` is no `{name}`")).related(
-                given.declared.span,
-                format!("this is {other}{what}, not {direction}{of}"),
-            );
+            let told = Diagnostic::error(span, format!("`{given_name}` does not match `{name}`"))
+                .related(
+                    given.declared.span,
+                    format!("this is {other}{what}, not {direction}{of}"),
+                );
             return self.refuse(told);
         }
         Ok(())
@@ -177,7 +178,7 @@ impl Checker<'_> {
         }
         if let Some(main) = &self.program.main {
             if &*main.package != PACKAGE {
-                let message = format!("`{}` is no package of this model", main.package);
+                let message = format!("`{}` is not a package of this model", main.package);
                 let told = Diagnostic::error(main.span, message);
                 self.problems.add(told.help(format!("write {MAIN}")));
                 return;

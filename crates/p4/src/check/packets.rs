@@ -101,7 +101,7 @@ impl Checker<'_> {
         let size = self.program.size_of(&of).filter(|(least, most)| least == most);
         let Some((bits, _)) = size.filter(|_| self.is_header_or_union(&of)) else {
             let what = self.describe(&of);
-            return self.wrong(call.span, format!("{what} is no header of one size"));
+            return self.wrong(call.span, format!("{what} is not a header of fixed size"));
         };
         let bits = constant(call.span, Type::bit(32), BigInt::from(bits));
         Ok(Called::Done(StatementKind::Advance(bits)))

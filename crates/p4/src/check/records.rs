@@ -88,10 +88,10 @@ impl<'c> Checker<'c> {
         let what = self.describe(&of);
         let message = match kind {
             RecordKind::Header => {
-                format!("{what} is no field of a header: it has no bits on the wire")
+                format!("{what} cannot be the type of a header's field: it has no bits on the wire")
             }
-            RecordKind::Union => format!("a union is made of headers, and {what} is none"),
-            RecordKind::Struct => format!("{what} is no field of a struct"),
+            RecordKind::Union => format!("a union is made of headers, and {what} is not one"),
+            RecordKind::Struct => format!("{what} cannot be the type of a struct's field"),
         };
         self.wrong(field.of.span, message)
     }

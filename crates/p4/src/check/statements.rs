@@ -228,7 +228,7 @@ impl Checker<'_> {
             Symbol::Wrong => Err(Told),
             _ => {
                 let name = table.declared.name.clone();
-                self.wrong(label.span, format!("this is no action of `{name}`"))
+                self.wrong(label.span, format!("this is not an action of `{name}`"))
             }
         }
     }
@@ -284,7 +284,10 @@ impl Checker<'_> {
         let of = self.type_of(of)?;
         if matches!(of, Type::Extern(..)) || !is_of_packets(&of) {
             let what = self.describe(&of);
-            let told = Diagnostic::error(written.name.span, format!("a variable is no {what}"));
+            let told = Diagnostic::error(
+                written.name.span,
+                format!("a variable cannot be of type {what}"),
+            );
             return self.refuse(if of == Type::Integer {
                 told.help("say how many bits it has: `bit<32>`, or `int<32>` with a sign")
             } else {

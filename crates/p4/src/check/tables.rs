@@ -165,7 +165,10 @@ impl Checker<'_> {
         };
         if !fits {
             let what = self.describe(&expression.of);
-            let told = Diagnostic::error(expression.span, format!("{what} is no key for this"));
+            let told = Diagnostic::error(
+                expression.span,
+                format!("{what} cannot be a key of this match kind"),
+            );
             return self.refuse(told.related(written.matched.span, "compared like this"));
         }
         let name = match crate::ir::name_annotation(&written.annotations) {
@@ -248,7 +251,7 @@ impl Checker<'_> {
         match symbol {
             Symbol::Action(id) => Ok(id),
             Symbol::Wrong => Err(Told),
-            _ => self.wrong(written.span, "this is no action"),
+            _ => self.wrong(written.span, "this is not an action"),
         }
     }
 

@@ -137,7 +137,7 @@ impl<'c> Checker<'c> {
             Symbol::Type(_) => self.wrong(name.span, format!("`{}` is not generic", name.text)),
             Symbol::Wrong => Err(Told),
             Symbol::Unfinished => self.calls_itself(name),
-            _ => self.wrong(name.span, format!("`{}` is no type", name.text)),
+            _ => self.wrong(name.span, format!("`{}` is not a type", name.text)),
         }
     }
 

@@ -197,7 +197,7 @@ impl MapKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadObject {
     /// The file is not an ELF file, or it is damaged.
-    #[error("it is no ELF file that can be read: {0}")]
+    #[error("it is not a valid ELF file: {0}")]
     Elf(String),
     /// The file is for another machine.
     #[error(
@@ -226,7 +226,7 @@ pub enum BadObject {
         why: String,
     },
     /// An invalid name of a value from the tenant's VM.
-    #[error("`{0}` is no name of what a VM publishes")]
+    #[error("`{0}` is not a valid key of a VM")]
     Key(String),
     /// An instruction with an unresolved reference.
     #[error("instruction {at} refers to {to}")]

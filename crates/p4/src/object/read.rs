@@ -148,7 +148,7 @@ fn relocate<'f>(
                 if symbol.section_index() == maps_section && maps_section.is_some() =>
             {
                 let Some(place) = maps.get(&symbol.address()) else {
-                    return Err(wrong(format!("`{name}`, which is no map")));
+                    return Err(wrong(format!("`{name}`, which is not a map")));
                 };
                 code[at].source = wide::MAP;
                 code[at].immediate = *place as i32;

@@ -146,7 +146,7 @@ fn check_arithmetic(instruction: Instruction) -> Result<(), String> {
         return Err("arithmetic has no offset".to_owned());
     }
     if operation == alu::END && !matches!(immediate, 16 | 32 | 64) {
-        return Err(format!("there is no order of {immediate} bits"));
+        return Err(format!("a byte swap is of 16, 32 or 64 bits, not {immediate}"));
     }
     Ok(())
 }

@@ -176,7 +176,7 @@ impl Condition<'_> {
                 match value {
                     Some(Ok(value)) => Ok(value),
                     Some(Err(_)) if self.idle => Ok(0),
-                    _ => Err((token.span, format!("`{text}` is no number of 64 bits"))),
+                    _ => Err((token.span, format!("`{text}` is not a 64-bit number"))),
                 }
             }
             // Undefined names are 0, except `true`.
@@ -189,7 +189,7 @@ impl Condition<'_> {
                 let value = self.binary(0)?;
                 self.expect(")").map(|()| value)
             }
-            (_, other) => Err((token.span, format!("`{other}` is no value"))),
+            (_, other) => Err((token.span, format!("`{other}` is not a value"))),
         }
     }
 

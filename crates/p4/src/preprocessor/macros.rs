@@ -63,7 +63,7 @@ impl Preprocessor<'_> {
             return self.error(edge.span, "`##` needs a token on both sides");
         }
         if let Some(before) = self.macros.get(&name.text).filter(|before| !before.is_same(&made)) {
-            let again = Diagnostic::warning(name.span, format!("`{}` is defined anew", name.text));
+            let again = Diagnostic::warning(name.span, format!("`{}` is redefined", name.text));
             let again = again.related(before.span, "its first definition");
             self.problems.add(again.help("write `#undef` before it"));
         }

@@ -241,8 +241,8 @@ impl Preprocessor<'_> {
                 true,
             )
         } else {
-            let odd = Diagnostic::error(place, "this is no file's name");
-            return self.problems.add(odd.help("write \"NAME\" or <NAME>, and nothing behind it"));
+            let odd = Diagnostic::error(place, "this is not a file's name");
+            return self.problems.add(odd.help("write \"NAME\" or <NAME>, and nothing after it"));
         };
         if self.depth == MAX_DEPTH {
             let message = format!("files include each other more than {MAX_DEPTH} deep");

@@ -116,15 +116,15 @@ fn what_is_wrong_is_told_with_its_place() {
     says("#if 1 2\n#endif", "1: `2` was not expected here");
     says("#if 1 || (\n#endif", "1: the condition ends where a value was expected");
     says("#if 0 && 2 )\n#endif", "1: `)` was not expected here");
-    says("#if 1 ? 1 : *\n#endif", "1: `*` is no value");
+    says("#if 1 ? 1 : *\n#endif", "1: `*` is not a value");
     says("#if 1 ? 1 / 0 : 1\n#endif", "1: a division by 0");
     says("#if\n#endif", "1: the condition ends where a value was expected");
     says("#define A(x) x\nA(1, 2)", "2: `A` takes 1 arguments, not 2");
     says("#define A(x) x\nA(1", "2: the arguments of `A` have no end");
     says("#define A(x, x) x", "1: a macro's parameters are names, each one once");
-    says("#define A 1\n#define A 2", "2: `A` is defined anew");
+    says("#define A 1\n#define A 2", "2: `A` is redefined");
     says("#define A(x) #1", "1: `#` stands in front of a parameter");
-    says("#include 5", "1: this is no file's name");
+    says("#include 5", "1: this is not a file's name");
 }
 
 #[test]

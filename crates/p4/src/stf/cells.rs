@@ -120,7 +120,7 @@ pub(super) fn expect_digest(
 ) -> Result<(), String> {
     let object = find(program, machine, digest, &[Object::Digest])?;
     let Some(at) = waiting.iter().position(|(of, _)| *of == object) else {
-        return Err(format!("there is no digest of `{digest}`, expected {pattern}"));
+        return Err(format!("no digest of `{digest}` was sent, expected {pattern}"));
     };
     let (_, found) = waiting.remove(at);
     match pattern.fits(&found) && pattern.digits.len() == found.len() * 2 {

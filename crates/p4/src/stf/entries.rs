@@ -112,7 +112,7 @@ fn key_match(
             let within = fits(number)? & &mask;
             if within != *number {
                 return Err(format!(
-                    "{number:#x}/{bits} has bits behind its prefix: write {within:#x}/{bits}"
+                    "{number:#x}/{bits} has bits set after its prefix: write {within:#x}/{bits}"
                 ));
             }
             Match::Mask(within, mask)

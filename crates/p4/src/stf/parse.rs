@@ -53,7 +53,8 @@ fn command(line: &str) -> Result<Command, String> {
         "set_meter" => set_meter(rest),
         "wait" if rest.is_empty() => Ok(Command::Wait(0)),
         "wait" => {
-            let time = rest.parse().map_err(|_| format!("`{rest}` is no time in nanoseconds"))?;
+            let time =
+                rest.parse().map_err(|_| format!("`{rest}` is not a time in nanoseconds"))?;
             Ok(Command::Wait(time))
         }
         "expect_digest" => {
@@ -69,7 +70,7 @@ fn command(line: &str) -> Result<Command, String> {
 }
 
 fn vm_key(text: &str) -> Result<String, String> {
-    if is_name(text) { Ok(text.to_owned()) } else { Err(format!("`{text}` is no key")) }
+    if is_name(text) { Ok(text.to_owned()) } else { Err(format!("`{text}` is not a key")) }
 }
 
 fn publish(text: &str) -> Result<Command, String> {
@@ -92,7 +93,7 @@ fn publish(text: &str) -> Result<Command, String> {
 
 fn port_and_rest(text: &str) -> Result<(u32, &str), String> {
     let (port, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let port = port.parse().map_err(|_| format!("`{port}` is no port"))?;
+    let port = port.parse().map_err(|_| format!("`{port}` is not a port"))?;
     Ok((port, rest))
 }
 
@@ -116,7 +117,7 @@ fn pattern(hex: &str) -> Result<Pattern, String> {
         '*' => Ok(None),
         _ => match c.to_digit(16) {
             Some(digit) => Ok(Some(digit as u8)),
-            None => Err(format!("`{c}` is no hexadecimal digit")),
+            None => Err(format!("`{c}` is not a hexadecimal digit")),
         },
     };
     Ok(Pattern { digits: text.chars().map(digit).collect::<Result<_, _>>()?, whole })
@@ -146,7 +147,7 @@ fn add(text: &str) -> Result<Command, String> {
     let entry = match behind.trim().strip_prefix('=') {
         Some(entry) => match entry.trim() {
             name if is_name(name) => Some(name.to_owned()),
-            other => return Err(format!("`{other}` is no name")),
+            other => return Err(format!("`{other}` is not a name")),
         },
         None if behind.trim().is_empty() => None,
         None => return Err(format!("`{}` is behind the action", behind.trim())),
@@ -168,7 +169,7 @@ fn cell(text: &str) -> Result<(String, CellText, &str), String> {
 }
 
 fn amount(text: &str) -> Result<u64, String> {
-    number(text)?.to_u64().ok_or_else(|| format!("`{text}` is no number of 64 bits"))
+    number(text)?.to_u64().ok_or_else(|| format!("`{text}` is not a 64-bit number"))
 }
 
 fn check_counter(text: &str) -> Result<Command, String> {
@@ -216,7 +217,7 @@ fn action_text(text: &str) -> Result<ActionText, String> {
 
 fn key(text: &str) -> Result<KeyText, String> {
     if let Some((value, bits)) = text.split_once('/') {
-        let bits = bits.parse().map_err(|_| format!("`{bits}` is no prefix's length"))?;
+        let bits = bits.parse().map_err(|_| format!("`{bits}` is not a prefix length"))?;
         return Ok(KeyText::Prefix(number(value)?, bits));
     }
     if let Some((value, mask)) = text.split_once("&&&") {
@@ -239,7 +240,7 @@ fn wildcards(text: &str) -> Result<KeyText, String> {
     let mask: String = mask.map(|c| if c == '*' { '0' } else { ones }).collect();
     match (BigInt::from_str_radix(&value, base), BigInt::from_str_radix(&mask, base)) {
         (Ok(value), Ok(mask)) if base != 10 => Ok(KeyText::Mask(value, mask)),
-        _ => Err(format!("`{text}` is no number, and none with `*` in base 16 or 2")),
+        _ => Err(format!("`{text}` is not a number, nor one with `*` in base 16 or 2")),
     }
 }
 
@@ -272,7 +273,7 @@ fn number(text: &str) -> Result<BigInt, String> {
     };
     match BigInt::from_str_radix(digits, base) {
         Ok(value) if !digits.starts_with(['+', '-']) => Ok(if negative { -value } else { value }),
-        _ => Err(format!("`{text}` is no number")),
+        _ => Err(format!("`{text}` is not a number")),
     }
 }
 

@@ -221,7 +221,7 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
     left.sort_unstable();
     for (port, packets) in left {
         let all: Vec<_> = packets.iter().map(|packet| hex(packet)).collect();
-        let why = format!("nobody expected what left by port {port}: {}", all.join(", "));
+        let why = format!("unexpected packets left by port {port}: {}", all.join(", "));
         failures.push(Failure { line: 0, why });
     }
     failures

@@ -76,7 +76,8 @@ fn operations(
             batch.push(Operation::Delete { map, key });
         }
         Change::Default { table: id, call, direct } => {
-            let unknown = || Refused::Invalid("nobody knows what the program itself says".into());
+            let unknown =
+                || Refused::Invalid("the program's own default action is not known".into());
             let call = call.as_ref().or_else(|| active.defaults.get(id)).ok_or_else(unknown)?;
             let of = table(id)?;
             let put = of.default_entry(call).ok_or_else(strange)?;

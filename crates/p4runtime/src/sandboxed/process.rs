@@ -45,7 +45,7 @@ impl Runner for Processes {
     fn load(&mut self, object: &Object) -> Result<Alone, Refused> {
         let bad = |why: object::BadObject| Refused::Invalid(why.to_string());
         let bytes = object::write(object).map_err(bad)?;
-        let memory = |why| Refused::Away(format!("there is no memory for packets: {why}"));
+        let memory = |why| Refused::Away(format!("cannot allocate memory for packets: {why}"));
         let arena = Arc::new(Arena::new(1, FRAME).map_err(memory)?);
         let (launcher, vm) = (self.launcher.clone(), self.vm.clone());
         let started = Sandbox::start_with(launcher, self.config, Arc::clone(&arena), &bytes, vm);

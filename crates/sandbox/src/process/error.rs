@@ -15,7 +15,7 @@ pub enum StartError {
     #[error("no process can be started for the program: {0}")]
     Spawn(#[source] io::Error),
     /// Shared memory could not be allocated.
-    #[error("there is no memory to share with the program's process: {0}")]
+    #[error("cannot allocate memory to share with the program's process: {0}")]
     Memory(#[source] Errno),
     /// The process exited before it was ready.
     #[error("the program's process ended before it was ready: {0}")]

@@ -137,7 +137,7 @@ fn whatever_a_vm_writes_harms_nobody() {
         (&good[..80], "cut off"),
         (&odd, "being written"),
         (&version, "version 2"),
-        (&garbage, "nothing that `kaido p4 publish` has written"),
+        (&garbage, "not a file written by `kaido p4 publish`"),
     ] {
         std::fs::write(&bed.path, bytes).unwrap();
         let looks = bed.feed.status().looks;

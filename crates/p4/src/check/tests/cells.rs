@@ -146,7 +146,7 @@ fn what_they_are_made_of_fits() {
         (
             "Counter<int<8>, bit<8>>(4, PSA_CounterType_t.BYTES) n;",
             "",
-            "a counter counts no `int<8>`",
+            "a counter cannot be of type `int<8>`",
         ),
         ("Counter<bit<8>, meta_t>(4, PSA_CounterType_t.BYTES) n;", "", "an index is bit<…>"),
         ("Counter<bit<8>, int<8>>(4, PSA_CounterType_t.BYTES) n;", "", "an index is bit<…>"),
@@ -167,8 +167,8 @@ fn what_they_are_made_of_fits() {
             "m.execute(1, 2);",
             "not `PSA_MeterColor_t`",
         ),
-        ("Digest<ip_t>() d;", "", "a digest is of no `ip_t`"),
-        ("Digest<Colour>() d;", "", "a digest is of no `Colour`"),
+        ("Digest<ip_t>() d;", "", "a digest cannot be of type `ip_t`"),
+        ("Digest<Colour>() d;", "", "a digest cannot be of type `Colour`"),
         ("Digest<meta_t>() d;", "d.pack(hdr.ip);", "not `meta_t`"),
     ] {
         refuses(&control(locals, apply), why);

@@ -6,12 +6,12 @@ use crate::ir::{BlockBody, Program};
 #[test]
 fn declarations_are_looked_at() {
     for (text, why) in [
-        ("header h { int x; }", "no field of a header"),
+        ("header h { int x; }", "cannot be the type of a header's field"),
         ("header h { bit<8> x; bit<8> x; }", "there twice"),
         ("header_union u { meta_t m; }", "a union is made of headers"),
         ("struct s { s inner; }", "no recursion"),
         ("enum E { A = 1 }", "not represented"),
-        ("enum bit<2> E { A = 4 }", "4 is no `bit<2>`"),
+        ("enum bit<2> E { A = 4 }", "4 does not fit `bit<2>`"),
         ("enum bit<2> E { A }", "has no value"),
         ("enum E { A, A }", "there twice"),
         ("error { NoError }", "declared twice"),
@@ -22,9 +22,9 @@ fn declarations_are_looked_at() {
         ("bit<8> f(in bit<8> x) { return f(x); }", "no recursion"),
         ("T f<T>(in T x) { return x; }", "does not support"),
         ("meta_t[4] f() { return 1; }", "only headers can be stacked"),
-        ("bit<8> f(in int x) { return 1; }", "a parameter is no `int`"),
-        ("int f() { return 1; }", "a function returns no `int`"),
-        ("const bit<8> x = 300;", "300 is no `bit<8>`"),
+        ("bit<8> f(in int x) { return 1; }", "a parameter cannot be of type `int`"),
+        ("int f() { return 1; }", "a function cannot return `int`"),
+        ("const bit<8> x = 300;", "300 does not fit `bit<8>`"),
         ("struct g<T> { T x; } const g x = 1;", "generic over 1 types"),
         ("control x<T>(in T y) { apply { } }", "does not support"),
     ] {
@@ -76,7 +76,7 @@ fn programs_are_made_for_their_model() {
     accepts(&with(MAIN, good));
     refuses(&with("", good), "the program has no `main`");
     refuses(&with("ubpf(prs(), c()) main;", good), "`ubpf` takes 3 parts");
-    refuses(&with("ubpf(prs(), dprs(), c()) main;", good), "`dprs` is no `pipeline`");
+    refuses(&with("ubpf(prs(), dprs(), c()) main;", good), "`dprs` does not match `pipeline`");
     refuses(&with("ubpf(c(), c(), dprs()) main;", good), "`c` is not a parser");
     refuses(&with("ubpf(prs(), c, dprs()) main;", good), "`c()` makes one");
     let other = with("V1Switch(prs(), c(), dprs()) main;", good);
@@ -85,7 +85,7 @@ fn programs_are_made_for_their_model() {
     refuses(&with("ubpf(prs(), c(), dprs()) Main;", good), "expected `main`");
     let own = "control part(inout headers h); package own(part p);";
     let good = format!("{good} control o(inout headers h) {{ apply {{ }} }}");
-    refuses(&with(&format!("{own} own(o()) main;"), &good), "`own` is no package of this model");
+    refuses(&with(&format!("{own} own(o()) main;"), &good), "`own` is not a package of this model");
     let other = "struct more { } control c(inout headers hdr, inout more meta, inout standard_metadata std) { apply { } }";
     refuses(&with(MAIN, other), "this is inout `more`, not inout `meta_t`");
     let wrong_way =

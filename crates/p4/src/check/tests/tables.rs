@@ -66,7 +66,7 @@ fn what_is_wrong_with_tables_is_told() {
         (
             "action a() { } table t { actions = { NoAction; } default_action = a; }",
             "",
-            "no action of the table",
+            "not an action of the table",
         ),
         (
             "table t { key = { hdr.ip.src: exact; } actions = { NoAction; } const entries = { _: NoAction(); } }",
@@ -76,7 +76,7 @@ fn what_is_wrong_with_tables_is_told() {
         (
             "table t { key = { hdr.ip.src: lpm; } actions = { NoAction; } const entries = { 1 &&& 5: NoAction(); } }",
             "",
-            "no prefix",
+            "not a prefix",
         ),
         (
             "table t { key = { hdr.ip.src: range; } actions = { NoAction; } const entries = { 5 .. 1: NoAction(); } }",
@@ -127,7 +127,7 @@ fn what_is_wrong_with_tables_is_told() {
                 entries = { priority = 0: 1: NoAction(); 2: NoAction(); }
             }",
             "",
-            "priority is no number",
+            "priority is out of range",
         ),
     ]);
 }

@@ -94,7 +94,7 @@ impl Lower<'_> {
     pub(super) fn pack(&mut self, at: usize, data: &Expression) -> Lowered {
         let maps = self.maps;
         let Some(digest) = &maps.digests[at] else {
-            return self.refuse(data.span, "this is no digest");
+            return self.refuse(data.span, "this is not a digest");
         };
         let value = self.value(data)?;
         let memory = self.frame(digest.size.div_ceil(8));

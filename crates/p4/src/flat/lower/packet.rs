@@ -27,8 +27,8 @@ impl Lower<'_> {
         if !least.is_multiple_of(8) {
             return Err(NotCompiled {
                 span,
-                what: format!("this header has {least} bits, which are no whole bytes"),
-                help: Some("a field more makes it whole".to_owned()),
+                what: format!("this header has {least} bits, not a whole number of bytes"),
+                help: Some("add a field that fills the last byte".to_owned()),
             });
         }
         if bits.is_some() {
@@ -90,7 +90,7 @@ impl Lower<'_> {
         if self.build.graph.trailing_zeros(bits) < 3 {
             return Err(NotCompiled {
                 span: by.span,
-                what: "this may be no whole number of bytes".to_owned(),
+                what: "this may not be a whole number of bytes".to_owned(),
                 help: Some("`(bit<32>)bytes << 3` always is one".to_owned()),
             });
         }

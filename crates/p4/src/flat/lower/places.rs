@@ -82,7 +82,7 @@ impl Lower<'_> {
             K::Next(inner) | K::Last(inner) => {
                 let place = self.place(inner)?;
                 let Type::Stack(_, size) = inner.of else {
-                    return self.refuse(of.span, "this is no stack");
+                    return self.refuse(of.span, "this is not a stack");
                 };
                 let next = self.next(&place);
                 let (index, fits) = if matches!(of.kind, K::Next(_)) {
@@ -96,7 +96,7 @@ impl Lower<'_> {
                 self.require(fits);
                 self.element(of, place, &vec![index], 64)?
             }
-            _ => return self.refuse(of.span, "this is no place"),
+            _ => return self.refuse(of.span, "this is not an l-value"),
         })
     }
 
@@ -115,7 +115,7 @@ impl Lower<'_> {
         index_width: u32,
     ) -> Lowered<Place> {
         let Type::Stack(_, size) = stack.of else {
-            return self.refuse(of.span, "this is no stack");
+            return self.refuse(of.span, "this is not a stack");
         };
         let alone = matches!(stack.choices[..], [(None, _)]) && index_width <= 64;
         let decides = index.first().copied().filter(|_| alone);

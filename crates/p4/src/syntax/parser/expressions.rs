@@ -357,7 +357,7 @@ impl Parser<'_> {
         };
         let (message, help) = match why {
             BadInteger::Digit(digit) => (
-                format!("`{digit}` is no digit of `{}`", token.text),
+                format!("`{digit}` is not a digit of `{}`", token.text),
                 "integers are 10, 0x1F, 0b101, 0o17, and with a width 8w10 or 8s10".to_owned(),
             ),
             BadInteger::Empty => {

@@ -136,9 +136,9 @@ impl Parser<'_> {
             return Ok(());
         }
         let meant = if second.is("<") {
-            self.meant_width().map(|help| ("no type", help))
+            self.meant_width().map(|help| ("not a type", help))
         } else {
-            self.meant_declaration().map(|help| ("no word of the language", help))
+            self.meant_declaration().map(|help| ("not a keyword", help))
         };
         let Some((what, help)) = meant else { return Ok(()) };
         let told = Diagnostic::error(next.span, format!("`{}` is {what}", next.text));

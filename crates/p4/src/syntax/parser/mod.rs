@@ -216,7 +216,7 @@ impl<'p> Parser<'p> {
             return Ok(Name { text: next.text.clone(), span: next.span });
         }
         if next.kind == Kind::Word {
-            let message = format!("`{}` is a word of the language, and no name", next.text);
+            let message = format!("`{}` is a reserved word, not a name", next.text);
             let told = Diagnostic::error(next.span, message).label(format!("expected {what}"));
             let help = self.hint(what).or_else(|| Self::other_name(&next.text, what));
             self.problems.add(match help {

@@ -205,7 +205,7 @@ fn many_mistakes_are_told_in_one_run() {
          const bit<8> last = 1;",
         &[
             "2:10: `;` is missing [expected `;` behind this]",
-            "4:10: `header` is a word of the language, and no name [expected a field's name]",
+            "4:10: `header` is a reserved word, not a name [expected a field's name]",
             "7:27: `;` was not expected here [expected an expression]",
             "7:29: this value is not used [expected an assignment or a call]",
             "7:39: `;` was not expected here [expected `)`]",

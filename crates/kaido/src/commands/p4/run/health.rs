@@ -29,7 +29,7 @@ pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<VmFeed>, file:
         let mut lines = Vec::new();
         if installed.number != program.number {
             name = "a control plane's program";
-            lines.push("it is at work now".to_owned());
+            lines.push("it is running now".to_owned());
             (vm_told, vm_told_at) = (None, None);
         }
         program = installed;
@@ -93,7 +93,7 @@ fn news(before: &Health, now: &Health) -> Vec<String> {
         return lines;
     }
     let has_failed = now.failures > before.failures;
-    let again = "has its tables and what was set; what it counted itself begins anew";
+    let again = "has its tables and what was set; what it counted itself starts again from zero";
     match now.process {
         None if has_failed => {
             lines.push(format!("{why}; another one is started, packets are dropped until then"));

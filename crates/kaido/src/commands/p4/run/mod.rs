@@ -63,7 +63,7 @@ fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<Vm
     let is_silent = !keys.is_empty() && !vm.listen(HEAR_VM);
     // Without a capture, `health::watch` reports it as long as the program runs.
     if is_silent && options.pcap.is_some() && !output.is_json() {
-        let why = vm.status().why.unwrap_or_else(|| "there is no sign of life".to_owned());
+        let why = vm.status().why.unwrap_or_else(|| "no heartbeat was received".to_owned());
         let said = format!("{}: {why}; nothing is fresh until there is", file.display());
         crate::output::tell(&format!("kaido: {said}"));
     }

@@ -249,7 +249,7 @@ fn set(of: &P4Cell, kind: Kind, output: &Output, with: impl FnOnce(&mut Entity))
                 let index = match &words[..] {
                     [] => None,
                     [index] => Some(index.parse::<i64>().map_err(|_| {
-                        usage(&format!("`{index}` is no index: its cells have numbers"))
+                        usage(&format!("`{index}` is not an index: its cells have numbers"))
                     })?),
                     [_, other, ..] => {
                         return Err(usage(&format!("`{other}`: one index is enough")));

@@ -63,7 +63,7 @@ impl Client {
             let why =
                 std::error::Error::source(&why).map_or(String::new(), |why| format!(": {why}"));
             let help = "`kaido p4 run` serves P4Runtime, `--address` says where";
-            Failure::failed(anyhow!("nobody answers at {shown}{why}; {help}"))
+            Failure::failed(anyhow!("no server answers at {shown}{why}; {help}"))
         };
         let channel = p4runtime::connect(address, PATIENCE).await.map_err(nobody)?;
         let mut inner = P4RuntimeClient::new(channel)

@@ -67,7 +67,8 @@ pub(super) fn entry(
         // `set(port=3)` is an action, `port=3` a field.
         match word.split_once('=') {
             Some(("priority" | "--priority", number)) if table.has_priorities() => {
-                let number = number.parse().map_err(|_| format!("`{number}` is no priority"))?;
+                let number =
+                    number.parse().map_err(|_| format!("`{number}` is not a valid priority"))?;
                 if priority.replace(number).is_some() {
                     return Err("a second priority".to_owned());
                 }
@@ -101,7 +102,7 @@ pub(super) fn entry(
         ([], false) => None,
         ([one], true) => Some(action(pipeline, table, one)?),
         ([], true) => return Err("an action is missing, as `drop()`".to_owned()),
-        ([one, ..], false) => return Err(format!("`{one}` is no field with a value")),
+        ([one, ..], false) => return Err(format!("`{one}` is not a field with a value")),
         ([_, other, ..], true) => return Err(format!("a second action: `{other}`")),
     };
     let priority = match (table.has_priorities(), priority) {
@@ -126,7 +127,9 @@ fn prefix(field: &Field, text: &str) -> Option<Result<(BigUint, u32), Wrong>> {
         let meant = &number & value::prefix(length, width);
         if meant != number {
             let meant = value::show(&value::bytes(&meant, width), width, &field.name);
-            return Err(format!("`{text}` has bits behind its prefix; {meant}/{length} has none"));
+            return Err(format!(
+                "`{text}` has bits set after its prefix; {meant}/{length} has none"
+            ));
         }
         Ok((number, length))
     };

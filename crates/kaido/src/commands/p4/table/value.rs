@@ -21,8 +21,8 @@ pub(super) fn prefix(length: u32, width: u32) -> BigUint {
 
 /// Parses a value of `width` bits.
 pub(super) fn parse(text: &str, width: u32) -> Result<BigUint, String> {
-    let number =
-        number(text, width).ok_or_else(|| format!("`{text}` is no value: {}", expected(width)))?;
+    let number = number(text, width)
+        .ok_or_else(|| format!("`{text}` is not a valid value: {}", expected(width)))?;
     if number.bits() > u64::from(width) {
         return Err(format!("`{text}` does not fit: {}", expected(width)));
     }
@@ -131,16 +131,16 @@ mod tests {
         assert_eq!(show(&[0, 0, 1, 0], 32, "teid"), "256");
         for (text, width, why) in [
             ("256", 8, "0 to 255"),
-            ("10.0.0.1", 16, "no value"),
+            ("10.0.0.1", 16, "not a valid value"),
             ("::1", 32, "also as 10.0.0.1"),
             ("00:00:0a:00:00:01", 32, "also as 10.0.0.1"),
             ("10.0.0.1", 48, "also as 02:"),
             ("10.0.0.1", 128, "also as 2001:"),
             ("ten", 32, "also as 10.0.0.1"),
-            ("0x", 8, "no value"),
-            ("+1", 8, "no value"),
+            ("0x", 8, "not a valid value"),
+            ("+1", 8, "not a valid value"),
             ("1:2:3:4:5:g", 48, "also as 02:"),
-            ("", 8, "no value"),
+            ("", 8, "not a valid value"),
         ] {
             let error = parse(text, width).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
