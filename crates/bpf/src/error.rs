@@ -94,7 +94,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A pin cannot be created, opened or removed.
-    #[error("cannot use {} to keep programs at work", path.display())]
+    #[error("cannot use {} to keep programs running", path.display())]
     Pin {
         /// The pin, or the folder for pins.
         path: std::path::PathBuf,

@@ -54,7 +54,7 @@ pub enum Error {
         sid: Sid,
     },
     /// Another process kept changing the rules, which must have a single writer.
-    #[error("colour {}: somebody else changes its rules at the same time", color.0)]
+    #[error("colour {}: another process changes its rules at the same time", color.0)]
     Contended {
         /// Colour of the policy.
         color: Color,
@@ -63,7 +63,7 @@ pub enum Error {
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
     /// A fake was configured to fail.
-    #[error("failing as told")]
+    #[error("failing as configured")]
     Told,
     /// A segment list has no segments.
     #[error("a segment list needs at least one segment")]
@@ -89,7 +89,7 @@ pub enum Error {
     /// Two interfaces have indexes with equal low bits.
     #[error(
         "the ports {first} and {second} have interface indices that the program cannot tell \
-         apart: make one of them anew"
+         apart: create one of them again"
     )]
     SameSlot {
         /// The first interface.

@@ -30,8 +30,8 @@ impl Dataplane for KernelAlone {
             let is_port = wanted.ports.contains_key(&link.index) && !ours.contains_key(&link.index);
             if is_port && !link.xdp.is_empty() && !self.now.ports.contains_key(&link.index) {
                 tracing::warn!(
-                    "somebody else's XDP program is on `{}`: what it takes, the kernel does not see \
-                     (`ip link show {0}`)",
+                    "another XDP program is on `{}`: the kernel does not see the packets that it \
+                     takes (`ip link show {0}`)",
                     link.name
                 );
             }

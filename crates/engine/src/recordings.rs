@@ -208,7 +208,7 @@ mod tests {
         for (name, text, option, place, why) in [
             ("a.trace", "5\n4\n", "trace: FILE", "a.trace:2:1", "earlier"),
             ("b.trace", "0\n\n0\n", "trace: FILE", "b.trace:3:1", "ends at 0 ms"),
-            ("c.csv", "time,delay\n1s,x\n", "trace: FILE", "c.csv:2:1", "no duration"),
+            ("c.csv", "time,delay\n1s,x\n", "trace: FILE", "c.csv:2:1", "not a duration"),
             ("d", "1ms\n-2ms", "delay: 1ms, jitter: {file: FILE}", "d:2:1", "negative"),
         ] {
             let path = folder.path().join(name);

@@ -23,7 +23,7 @@ pub(crate) const REASONS: [(reason, &str, &str); 25] = [
     (reason::REASON_WRONG_PAYLOAD, "wrong-payload", "the SID decapsulates something else"),
     (
         reason::REASON_TOO_BIG_TOLD,
-        "too-big-told",
+        "too-big-reported",
         "too large with a header; the sender was notified",
     ),
     (reason::REASON_STATE_LOST, "state-lost", "from a service function, without its outer header"),

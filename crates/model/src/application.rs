@@ -22,7 +22,7 @@ pub enum Destination {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DestinationError {
     /// Neither a node name nor an address nor a prefix.
-    #[error("`{0}` is no destination: write a node's name, or a prefix such as 10.0.5.0/24")]
+    #[error("`{0}` is not a destination: write a node's name, or a prefix such as 10.0.5.0/24")]
     Unreadable(String),
     /// The prefix has host bits set.
     #[error("`{0}` has bits set behind its length: write {1}")]
@@ -106,11 +106,11 @@ pub struct Application {
 pub enum ApplicationError {
     /// The name is not `[a-z][a-z0-9-]{0,30}`.
     #[error(
-        "`{0}` is no name of an application: use up to 31 of a-z, 0-9 and -, beginning with a letter"
+        "`{0}` is not an application name: use up to 31 of a-z, 0-9 and -, beginning with a letter"
     )]
     Name(String),
     /// The sender is not a valid node name.
-    #[error("`{0}` is no node's name: use the name of the node that sends")]
+    #[error("`{0}` is not a node name: use the name of the node that sends")]
     From(String),
     /// The sender and the receiver are the same node.
     #[error("`{0}` sends to itself: write another node behind `to`")]
@@ -128,7 +128,7 @@ pub enum ApplicationError {
     #[error("functions need the class `bandwidth`: write it, and a demand such as 50mbit")]
     Functions,
     /// An invalid function name.
-    #[error("`{0}` is no name of a function: use up to 31 of a-z, 0-9 and -")]
+    #[error("`{0}` is not a function name: use up to 31 of a-z, 0-9 and -")]
     Function(String),
     /// A duplicate function.
     #[error("the function `{0}` is listed twice: remove one of the two")]

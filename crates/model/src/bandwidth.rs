@@ -17,10 +17,10 @@ pub enum BandwidthError {
     #[error("`{0}` has no unit: write {0}bit, {0}kbit, {0}mbit, {0}gbit or {0}tbit")]
     NoUnit(String),
     /// The unit is not a unit of bits per second.
-    #[error("`{0}` is no unit of bandwidth: use bit, kbit, mbit, gbit or tbit")]
+    #[error("`{0}` is not a unit of bandwidth: use bit, kbit, mbit, gbit or tbit")]
     BadUnit(String),
     /// The number is malformed, negative or too large.
-    #[error("`{0}` is no number of bits per second")]
+    #[error("`{0}` is not a number of bits per second")]
     BadNumber(String),
     /// The bandwidth is zero.
     #[error("a bandwidth must be more than zero")]

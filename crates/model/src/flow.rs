@@ -91,7 +91,7 @@ impl FromStr for Protocol {
             "udp" => Ok(Self::Udp),
             "sctp" => Ok(Self::Sctp),
             "icmp" => Ok(Self::Icmp),
-            _ => Err(format!("`{text}` is no protocol: use tcp, udp, sctp or icmp")),
+            _ => Err(format!("`{text}` is not a protocol: use tcp, udp, sctp or icmp")),
         }
     }
 }
@@ -107,7 +107,7 @@ pub struct PortRange {
 
 /// Parsing error of a port range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no port or range of ports: write 5201 or 5201-5210, each from 1 to 65535")]
+#[error("`{0}` is not a port or a range of ports: write 5201 or 5201-5210, each from 1 to 65535")]
 pub struct PortRangeError(String);
 
 impl FromStr for PortRange {
@@ -188,7 +188,7 @@ pub struct Dscp(u8);
 
 /// Parsing error of a DSCP.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no DSCP: use 0 to 63, or a name such as ef, af41 or cs1")]
+#[error("`{0}` is not a DSCP: use 0 to 63, or a name such as ef, af41 or cs1")]
 pub struct DscpError(String);
 
 impl Dscp {

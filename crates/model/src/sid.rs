@@ -42,7 +42,7 @@ pub struct Locator(Ipv6Net);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocatorError {
     /// Not an IPv6 prefix.
-    #[error("`{0}` is no IPv6 prefix such as fd00:0:1::/48")]
+    #[error("`{0}` is not an IPv6 prefix such as fd00:0:1::/48")]
     NotAPrefix(String),
     /// The prefix has host bits set.
     #[error("`{0}` has bits set behind its length: write {1}")]

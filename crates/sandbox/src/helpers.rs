@@ -124,8 +124,8 @@ fn map_delete(state: &mut State, map: u64, key: u64) -> Answer {
     Ok(state.map(map)?.remove(key).map_or_else(number, |()| 0))
 }
 
-/// `int map_add(map, value)` is for maps without keys (counting Bloom filters in P4rt-OVS). There
-/// are no such maps here.
+/// `int map_add(map, value)` is for maps without keys (counting Bloom filters in P4rt-OVS). No
+/// such maps exist here.
 fn map_add(state: &mut State, map: u64) -> Answer {
     state.map(map)?;
     Ok(errno::NOT_SUPPORTED)

@@ -189,7 +189,8 @@ mod tests {
         incoming.accept().await;
     }
 
-    /// Connects as user `nobody`, and prints the number of bytes received before the end: zero.
+    /// Connects as an unprivileged user, and prints the number of bytes received before the end:
+    /// zero.
     const STRANGER: &str = "import socket, sys; s = socket.socket(socket.AF_UNIX); \
         s.connect(sys.argv[1]); print(len(s.recv(1)))";
 

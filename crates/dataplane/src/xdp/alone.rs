@@ -158,7 +158,7 @@ impl Checking<'_> {
             kernel.routes.iter().filter(|r| r.table == MAIN_TABLE).map(|r| r.destination).collect();
         for (sid, endpoint) in &forwarding.sids {
             let why = if taken.contains(&IpNet::V6(*sid)) {
-                Some("somebody else has a route for it: remove one of the two")
+                Some("another program has a route for it: remove one of the two")
             } else if kernel.addresses.contains(&IpAddr::V6(sid.addr())) {
                 Some("it is an address of this node, which comes first")
             } else {

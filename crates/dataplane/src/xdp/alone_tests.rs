@@ -121,7 +121,7 @@ fn what_somebody_else_has_is_his() {
     let mut taken = kernel();
     taken.routes = vec![Route::new(IpNet::from(IpAddr::V6(sid)), vec![hop])];
     let sids = "sids: {\"fd00:0:1::1\": End}\n";
-    refused(sids, &taken, &["sid fd00:0:1::1: somebody else has a route for it"]);
+    refused(sids, &taken, &["sid fd00:0:1::1: another program has a route for it"]);
     let mut own = kernel();
     own.addresses.insert(sid.into());
     refused(sids, &own, &["sid fd00:0:1::1: it is an address of this node"]);

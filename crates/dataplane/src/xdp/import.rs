@@ -105,7 +105,7 @@ pub fn import(
             Some("policy rules decide which table applies")
         } else if kernel.source.is_none() {
             Some(
-                "nobody has set the kernel's outer source, so it differs from packet to packet: \
+                "the kernel's outer source is not set, so it differs from packet to packet: \
                  `ip sr tunsrc set ADDRESS`",
             )
         } else if ports.is_empty() {
@@ -335,7 +335,7 @@ fn complete(
             return Some("its interface is given, and only the kernel keeps to that");
         }
         Behavior::EndDx2 { interface } if !forwarding.ports.contains_key(interface) => {
-            return Some("it sends by an interface that is no port of the data plane");
+            return Some("it sends by an interface that is not a port of the data plane");
         }
         Behavior::EndB6 { .. } => return Some("only the kernel inserts headers"),
         Behavior::EndB6Encaps { segments } => {

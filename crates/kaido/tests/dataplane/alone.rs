@@ -243,7 +243,7 @@ fn root_what_the_kernel_alone_cannot_do_is_refused_by_name() {
     // A SID for which another route exists; in XDP the file's entry wins.
     ip(&net.node, &["-6 route add fd00:7::a/128 dev r"]);
     let text = format!("{FILE}  fd00:7::a: End\n");
-    refused(&by("kernel", &text), &["sid fd00:7::a: somebody else has a route for it"]);
+    refused(&by("kernel", &text), &["sid fd00:7::a: another program has a route for it"]);
     // There are no counters and there is nothing to trace, and both commands say so.
     net.kaido
         .run(&["dataplane", "trace", "--match", "port l", "--count", "1"])

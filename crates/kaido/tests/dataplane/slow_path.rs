@@ -94,7 +94,7 @@ fn root_the_kernel_does_what_xdp_leaves_to_it() {
 
     let shown = net.show();
     for reason in shown["reasons"].as_array().unwrap() {
-        let told = if reason["reason"] == "too-big-told" { 2 } else { 0 };
+        let told = if reason["reason"] == "too-big-reported" { 2 } else { 0 };
         assert_eq!(reason["dropped"], told, "{reason}");
     }
 

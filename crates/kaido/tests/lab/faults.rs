@@ -63,7 +63,7 @@ fn root_nobody_takes_a_lab_away_from_within() {
 fn root_other_users_are_told_that_it_needs_root() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    // User nobody can read neither the binary in the target folder nor the test's folder.
+    // An unprivileged user can read neither the binary in the target folder nor the test's folder.
     let program = kaido.folder().join("kaido");
     std::fs::copy(env!("CARGO_BIN_EXE_kaido"), &program).unwrap();
     std::fs::set_permissions(kaido.folder(), PermissionsExt::from_mode(0o755)).unwrap();

@@ -72,7 +72,8 @@ fn a_device_is_found_at_its_own_socket() {
     );
 }
 
-/// Connects to a Unix socket as user `nobody`, and prints the number of bytes before the end: none.
+/// Connects to a Unix socket as an unprivileged user, and prints the number of bytes before the
+/// end: none.
 const STRANGER: &str = "import socket, sys; s = socket.socket(socket.AF_UNIX); \
     s.connect(sys.argv[1]); s.settimeout(20); print(len(s.recv(1)))";
 

@@ -93,7 +93,7 @@ fn root_what_makes_no_sense_is_refused_and_changes_nothing() {
     };
     let to_h2 = ["--from", "h3", "--to", "h2", "--demand", "1mbit"];
     refused(&[&["bulk"], &to_h2[..]].concat(), &["already an application `bulk`"]);
-    refused(&[&["Bulk!"], &to_h2[..]].concat(), &["no name of an application"]);
+    refused(&[&["Bulk!"], &to_h2[..]].concat(), &["not an application name"]);
     refused(
         &["x", "--from", "h9", "--to", "h2", "--demand", "1mbit"],
         &["no node `h9`", "h1", "r5"],

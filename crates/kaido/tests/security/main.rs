@@ -26,7 +26,7 @@ fn kaido() -> Kaido {
     Kaido::new(env!("CARGO_BIN_EXE_kaido"))
 }
 
-/// Returns a Python program that runs as user `nobody`.
+/// Returns a Python program that runs as an unprivileged user.
 fn python(program: &str, arguments: &[&Path]) -> Command {
     let mut command = Command::new("/usr/bin/python3");
     command.args(["-c", program]).args(arguments).uid(NOBODY).gid(NOBODY);

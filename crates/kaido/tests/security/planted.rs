@@ -16,7 +16,7 @@ fn sticky(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
 }
 
-/// Runs a shell script as user `nobody`.
+/// Runs a shell script as an unprivileged user.
 fn plant(script: &str, folder: &Path) {
     let mut command = Command::new("sh");
     command.args(["-euc", script]).current_dir(folder).uid(NOBODY).gid(NOBODY);

@@ -197,8 +197,8 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> 
     queues::choose(topology, labs.root())
 }
 
-/// The queues that a lab has recorded. Without the record its rules cannot be told apart from those
-/// of other labs: that is an error, unless there cannot be any rules.
+/// The queues that a lab has recorded. Without the record its rules cannot be distinguished from
+/// those of other labs: that is an error, unless there cannot be any rules.
 fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
     let path = emulator_config(folder);
     let read = files::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));

@@ -64,7 +64,7 @@ fn the_edge_of_the_domain() {
     expect("ports: {eth0: {sids: none}}\n", &[("1:22", "expected true or false", "")]);
     let sources = |list: &str| file(&format!("sources: {list}"));
     expect(&sources("[fd00::1]"), &[("5:11", "`fd00::1`", "")]);
-    expect(&sources("[10.0.0.0/8]"), &[("5:11", "`10.0.0.0/8` is no IPv6 prefix", "")]);
+    expect(&sources("[10.0.0.0/8]"), &[("5:11", "`10.0.0.0/8` is not an IPv6 prefix", "")]);
     expect(&sources("['::/0']"), &[("5:11", "every source is in `::/0`", "remove `sources`")]);
     expect(
         &sources("[fd00:0:2::/48]"),
@@ -92,9 +92,12 @@ fn form() {
     expect(&file("dataplane: dpdk"), &[("5:12", "dpdk", "")]);
     expect(
         "ports: {eth0: {}}\nsource: 10.0.0.1\n",
-        &[("2:9", "`10.0.0.1` is no IPv6 address", "write one such as")],
+        &[("2:9", "`10.0.0.1` is not an IPv6 address", "write one such as")],
     );
-    expect("ports: {eth0: {}}\nsource: ::1\n", &[("2:9", "no address that others", "fd00:0:1::1")]);
+    expect(
+        "ports: {eth0: {}}\nsource: ::1\n",
+        &[("2:9", "not an address that other", "fd00:0:1::1")],
+    );
     expect(
         "ports: {eth0: {}}\nlocators: [fd00::1/48]\n",
         &[("2:12", "bits set behind its length", "write fd00::/48")],
@@ -113,13 +116,13 @@ fn everything_wrong_is_found_in_one_run() {
             ("2:7", "`fast` is not known", ""),
             ("3:16", "unknown key `tenat`", "did you mean `tenant`?"),
             ("7:7", "bits set behind its length", "write 10.0.0.0/8"),
-            ("8:7", "`10.0.0.0/33` is no prefix", ""),
+            ("8:7", "`10.0.0.0/33` is not a prefix", ""),
             ("9:21", "unknown key `segmnts`", "did you mean `segments`?"),
             ("11:28", "expected a whole number", ""),
             ("12:10", "unknown key `prt`", "did you mean `port`?"),
             ("13:28", "expected a whole number", ""),
-            ("15:3", "`fd00:0:1:` is no SID", "write \"fd00:0:1::\" in quotes"),
-            ("16:3", "`fd00::/x` is no prefix", ""),
+            ("15:3", "`fd00:0:1:` is not a SID", "write \"fd00:0:1::\" in quotes"),
+            ("16:3", "`fd00::/x` is not a prefix", ""),
             ("17:19", "`End.Z` is not known here", "did you mean"),
             ("18:31", "`Ed` is not known here", "did you mean `End`?"),
         ],
@@ -247,7 +250,7 @@ fn segment_lists() {
         &policy(&format!("{{lists: [{many}]}}")),
         &[("3:16", "65 lists are more than the 64", "merge")],
     );
-    expect(&policy("[fd00::1, 'ff02::1']"), &[("3:25", "`ff02::1` is no segment", "a SID of")]);
+    expect(&policy("[fd00::1, 'ff02::1']"), &[("3:25", "`ff02::1` is not a segment", "a SID of")]);
     expect(
         &policy(&segments(12)),
         &[("3:12", "12 segments, and there is room for 11 in front of a packet", "remove some")],
@@ -336,11 +339,11 @@ fn tenants() {
 fn vlans() {
     for vlan in ["0", "4095", "70000"] {
         let text = tenant(&format!("attachments: [{{port: eth0, vlan: {vlan}}}]"));
-        expect(&text, &[("5:51", &format!("{vlan} is no VLAN"), "write 1 to 4094")]);
+        expect(&text, &[("5:51", &format!("{vlan} is not a VLAN ID"), "write 1 to 4094")]);
     }
     expect(
         &tenant("attachments: [{port: eth0, vlan: 1, inner: 4095}]"),
-        &[("5:61", "4095 is no VLAN", "write 1 to 4094")],
+        &[("5:61", "4095 is not a VLAN ID", "write 1 to 4094")],
     );
     expect(
         &tenant("attachments: [{port: eth0, inner: 7}]"),
@@ -436,11 +439,11 @@ fn next_hops() {
         let place = format!("6:{}", 43 + behaviour.len());
         let message = format!("{behaviour} sends IPv6");
         expect(&text("10.0.0.1"), &[(&place, &message, "such as fd00:b::2")]);
-        expect(&text("ff02::1"), &[(&place, "`ff02::1` is no neighbour", "")]);
+        expect(&text("ff02::1"), &[(&place, "`ff02::1` is not a neighbour", "")]);
         expect(&text("fe80::1"), &[(&place, "an address on every port", "a global address")]);
-        expect(&text("here"), &[(&place, "`here` is no address", "")]);
+        expect(&text("here"), &[(&place, "`here` is not an address", "")]);
     }
-    expect(&sid("behaviour: End.X, next_hop: '::'"), &[("6:48", "`::` is no neighbour", "")]);
+    expect(&sid("behaviour: End.X, next_hop: '::'"), &[("6:48", "`::` is not a neighbour", "")]);
     assert!(parse("x", &sid("behaviour: End.DX6, next_hop: '::'")).is_ok());
     assert!(parse("x", &sid("behaviour: End.DX4, next_hop: 0.0.0.0")).is_ok());
 }

@@ -100,7 +100,7 @@ fn interfaces_that_are_somebody_elses() {
 #[test]
 fn addresses_that_are_no_functions() {
     for via in ["'::'", "ff02::1", "::1", "0.0.0.0", "224.0.0.1", "127.0.0.1", "255.255.255.255"] {
-        let said = format!("`{}` is no function's address", via.trim_matches('\''));
+        let said = format!("`{}` is not a function's address", via.trim_matches('\''));
         let text = sid(&format!("behaviour: End.AD, to: v2, via: {via}"));
         expect(&text, &[("6:52", &said, "remove it")]);
     }

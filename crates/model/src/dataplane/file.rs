@@ -140,7 +140,7 @@ impl FromStr for Ipv6 {
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse()
             .map(Self)
-            .map_err(|_| format!("`{text}` is no IPv6 address: write one such as fd00:0:2::1"))
+            .map_err(|_| format!("`{text}` is not an IPv6 address: write one such as fd00:0:2::1"))
     }
 }
 from_text!(Ipv6, "an IPv6 address such as fd00:0:2::1", r"^[0-9a-fA-F:.]+$");
@@ -161,11 +161,11 @@ impl FromStr for SidPrefix {
             Err(error) if text.contains('/') => Err(error),
             // YAML takes the last colon as its own syntax.
             _ if format!("{text}:").parse::<std::net::Ipv6Addr>().is_ok() => {
-                Err(format!("`{text}` is no SID: write \"{text}:\" in quotes, then a colon"))
+                Err(format!("`{text}` is not a SID: write \"{text}:\" in quotes, then a colon"))
             }
-            _ => {
-                Err(format!("`{text}` is no SID: write one such as fd00:0:1:1:: or fd00:1:1::/48"))
-            }
+            _ => Err(format!(
+                "`{text}` is not a SID: write one such as fd00:0:1:1:: or fd00:1:1::/48"
+            )),
         }
     }
 }

@@ -138,7 +138,7 @@ impl Checked<'_> {
             if is_nobodys || address.is_unicast_link_local() {
                 let mut path = at();
                 path.push(Step::Index(index));
-                let message = format!("`{address}` is no segment: it is nobody's address");
+                let message = format!("`{address}` is not a segment: it is not a node's address");
                 self.place.value(&path, message, "write a SID of another node");
             }
         }

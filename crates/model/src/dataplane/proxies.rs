@@ -60,7 +60,7 @@ impl Checked<'_> {
         if is_nobodys {
             let help =
                 "write the function's address, or remove it where the function does not route";
-            self.place.value(&key(at, "via"), format!("`{via}` is no function's address"), help);
+            self.place.value(&key(at, "via"), format!("`{via}` is not a function's address"), help);
         } else if masquerading && via.is_ipv4() {
             let message = format!("{name} sends IPv6, and `{via}` is an IPv4 address");
             self.place.value(&key(at, "via"), message, "write an IPv6 address such as fe80::2");

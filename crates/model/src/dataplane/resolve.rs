@@ -78,7 +78,8 @@ impl Checked<'_> {
     fn source(&mut self, file: &FileText) {
         if let Some(Ipv6(source)) = file.source {
             if source.is_unspecified() || source.is_multicast() || source.is_loopback() {
-                let message = format!("`{source}` is no address that others can answer to");
+                let message =
+                    format!("`{source}` is not an address that other nodes can answer to");
                 let help = "write an address of this node, such as fd00:0:1::1";
                 self.place.value(steps!["source"], message, help);
             }

@@ -125,7 +125,7 @@ impl Checked<'_> {
                 let unspecified = Some(Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
                 if text.next_hop == unspecified {
                     let help = "write a neighbour's address; End looks the packet's own up";
-                    self.place.value(&key(&at, "next_hop"), "`::` is no neighbour", help);
+                    self.place.value(&key(&at, "next_hop"), "`::` is not a neighbour", help);
                 }
                 Action::EndX(next_hop)
             }
@@ -214,7 +214,7 @@ impl Checked<'_> {
         match text.next_hop {
             Some(Address(IpAddr::V6(next_hop))) => {
                 if next_hop.is_multicast() || next_hop.is_loopback() {
-                    let message = format!("`{next_hop}` is no neighbour");
+                    let message = format!("`{next_hop}` is not a neighbour");
                     self.place.value(&key(at, "next_hop"), message, "write a neighbour's address");
                 } else if next_hop.is_unicast_link_local() {
                     // bpf_fib_lookup cannot resolve such a neighbour.

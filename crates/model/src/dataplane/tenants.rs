@@ -205,7 +205,7 @@ impl Checked<'_> {
                 let mut path = at();
                 path.push(key.into());
                 let help = "write 1 to 4094, or remove it for frames without a tag";
-                self.place.value(&path, format!("{id} is no VLAN"), help);
+                self.place.value(&path, format!("{id} is not a VLAN ID"), help);
             }
             // In range, or the file is rejected.
             id as u16

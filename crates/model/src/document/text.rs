@@ -47,7 +47,7 @@ pub(crate) use from_text;
 pub(crate) fn prefix(text: &str, example: &str) -> Result<IpNet, String> {
     let prefix = text
         .parse::<IpNet>()
-        .map_err(|_| format!("`{text}` is no prefix: write one such as {example}"))?;
+        .map_err(|_| format!("`{text}` is not a prefix: write one such as {example}"))?;
     if prefix != prefix.trunc() {
         return Err(format!("`{text}` has bits set behind its length: write {}", prefix.trunc()));
     }
@@ -65,7 +65,7 @@ impl FromStr for Prefix4 {
         match prefix(text, "10.9.0.0/24")? {
             IpNet::V4(prefix) => Ok(Self(prefix)),
             IpNet::V6(_) => {
-                Err(format!("`{text}` is no IPv4 prefix: write one such as 10.9.0.0/24"))
+                Err(format!("`{text}` is not an IPv4 prefix: write one such as 10.9.0.0/24"))
             }
         }
     }
@@ -83,7 +83,7 @@ impl FromStr for Prefix6 {
         match prefix(text, "fd02:9::/64")? {
             IpNet::V6(prefix) => Ok(Self(prefix)),
             IpNet::V4(_) => {
-                Err(format!("`{text}` is no IPv6 prefix: write one such as fd02:9::/64"))
+                Err(format!("`{text}` is not an IPv6 prefix: write one such as fd02:9::/64"))
             }
         }
     }
@@ -133,7 +133,8 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse().map(Self).map_err(|_| {
             format!(
-                "`{text}` is no address: write one such as 10.255.0.1 or fd01::1, without a length"
+                "`{text}` is not an address: write one such as 10.255.0.1 or fd01::1, without a \
+                 length"
             )
         })
     }
@@ -147,6 +148,6 @@ mod tests {
     #[test]
     fn prefixes_end_where_they_say() {
         assert!("10.0.0.1/8".parse::<Prefix4>().unwrap_err().contains("write 10.0.0.0/8"));
-        assert!("fd00::/8".parse::<Prefix4>().unwrap_err().contains("no IPv4 prefix"));
+        assert!("fd00::/8".parse::<Prefix4>().unwrap_err().contains("not an IPv4 prefix"));
     }
 }

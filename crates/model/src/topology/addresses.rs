@@ -57,7 +57,7 @@ impl Pools {
             place.value(steps!["addresses", "ipv6"], message, "write a prefix of /63 or shorter");
         }
         if self.block.prefix_len() >= LOCATOR_LENGTH || self.block.prefix_len() < 8 {
-            let message = format!("`{}` is no block for locators, which are /48", self.block);
+            let message = format!("`{}` is not a block for locators, which are /48", self.block);
             place.value(steps!["srv6", "block"], message, "write a prefix from /8 to /47");
         }
         let block = Block::from(self.block);

@@ -87,7 +87,8 @@ pub(super) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> 
             let prefixes: Vec<IpNet> =
                 text.prefixes.iter().flat_map(|all| &all.0).map(|prefix| prefix.0).collect();
             if prefixes.is_empty() {
-                let message = format!("nobody knows what is behind `{name}`");
+                let message =
+                    format!("`{name}` has no `prefixes`: the networks behind it are unknown");
                 place.key(&at("via"), message, "add `prefixes: [192.0.2.0/24]`");
             }
             Means::Queue { prefixes, bypass: text.bypass.unwrap_or(false) }

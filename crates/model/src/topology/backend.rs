@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Engine {
                 if text == "netem" {
                     return Ok(Engine::Netem);
                 }
-                Err(E::custom(format!("`{text}` is no engine: write true, false or netem")))
+                Err(E::custom(format!("`{text}` is not an engine: write true, false or netem")))
             }
         }
         deserializer.deserialize_any(Visitor)
@@ -85,7 +85,7 @@ pub(super) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) ->
             }
             for node in plan.members.iter().map(|node| &nodes[*node]) {
                 let why = if !node.has_namespace() {
-                    "is no namespace of this machine"
+                    "is not a namespace of this machine"
                 } else if node.runs_xdp() {
                     "sends by XDP, which passes queues by"
                 } else {

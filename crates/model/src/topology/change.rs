@@ -79,7 +79,7 @@ fn loss(value: &str) -> Result<Loss, String> {
         [share] => Ok(Loss::Independent(share)),
         [p, r] => Ok(Loss::GilbertElliott { p, r, bad: all, good: none }),
         [p, r, bad, good] => Ok(Loss::GilbertElliott { p, r, bad, good }),
-        _ => Err(format!("`{value}` is no loss: write 1%, or bursts as 0.1%/20%")),
+        _ => Err(format!("`{value}` is not a loss: write 1%, or bursts as 0.1%/20%")),
     }
 }
 
@@ -181,9 +181,9 @@ impl fmt::Display for Contradiction {
                  they left",
                 jitter.spread
             ),
-            Self::Reorder => {
-                f.write_str("`reorder` has no effect without a delay: there is nobody to overtake")
-            }
+            Self::Reorder => f.write_str(
+                "`reorder` has no effect without a delay: there are no packets to overtake",
+            ),
         }
     }
 }
@@ -270,10 +270,10 @@ mod tests {
             ("delay", "KEY=VALUE"),
             ("delay=20", "has no unit"),
             ("rate=7bit", "at least 8bit, and 7bit is less"),
-            ("loss=1%/x", "no percentage"),
+            ("loss=1%/x", "not a percentage"),
             ("loss=1%/2%/3%", "write 1%, or bursts"),
             ("colour=red", "`colour` of a link cannot be changed: there are rate"),
-            ("queue=0p", "is no queue"),
+            ("queue=0p", "is not a queue"),
         ] {
             let said = text.parse::<LinkChange>().unwrap_err();
             assert!(said.contains(words), "{text}: {said}");

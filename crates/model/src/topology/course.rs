@@ -152,7 +152,7 @@ fn columns(header: &str) -> Result<Vec<Column<'_>>, String> {
         };
         let known = KEYS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let Some((name, key)) = known else {
-            return Err(format!("`{name}` is no column: there are time, delay, loss and rate"));
+            return Err(format!("`{name}` is not a column: there are time, delay, loss and rate"));
         };
         if columns.iter().any(|column| column.key == *key) {
             return Err(format!("there are two columns `{name}`"));
@@ -248,16 +248,16 @@ mod tests {
             ("time,delay\n", 1, "no line with values"),
             ("delay,loss\n1ms,1%", 1, "needs a column `time`"),
             ("time\n1s", 1, "needs a column `time`, and one of"),
-            ("time,colour\n1s,2", 1, "`colour` is no column"),
+            ("time,colour\n1s,2", 1, "`colour` is not a column"),
             ("time,delay,delay\n", 1, "two columns `delay`"),
             ("time,delay\n1s,2ms\n0.5s,2ms", 3, "500ms is earlier than the line before it, 1s"),
             ("time,delay\n1s,2ms\n1s,3ms", 3, "is the time of the line before"),
             ("time,delay\n1,2ms", 2, "`1` has no unit: write 1s"),
             ("time (s),delay\n1,2", 2, "or the unit in the header, such as (ms)"),
-            ("time (s),delay (parsecs)\n1,2", 2, "no duration"),
+            ("time (s),delay (parsecs)\n1,2", 2, "not a duration"),
             ("time (s),delay (ms)\n1,-2", 2, "`-2` is negative"),
-            ("time (s),loss (%)\n1,101", 2, "no percentage"),
-            ("time (s),rate (mbit)\n1,9x9", 2, "no unit of bandwidth"),
+            ("time (s),loss (%)\n1,101", 2, "not a percentage"),
+            ("time (s),rate (mbit)\n1,9x9", 2, "not a unit of bandwidth"),
             ("time (s),delay (ms)\n1,2,3", 2, "3 values for 2 columns"),
             ("time (s),delay (ms)\n,2", 2, "it has no time"),
             ("time (s),delay (ms)\n5", 2, "nothing is before it"),
@@ -278,7 +278,7 @@ mod tests {
             ("\n", 1, "the file is empty"),
             ("1ms\n2", 2, "has no unit"),
             ("1ms\n-2ms", 2, "negative"),
-            ("1ms\n\nx", 3, "no duration"),
+            ("1ms\n\nx", 3, "not a duration"),
         ] {
             let bad = samples(text).unwrap_err();
             assert!(bad.line == line && bad.message.contains(words), "{text:?}: {bad}");

@@ -52,7 +52,7 @@ impl FromStr for Mark {
             None => text.parse(),
         };
         number.map(Self).map_err(|_| {
-            format!("`{text}` is no mark: write a number of up to 32 bits, such as 7 or 0x1111")
+            format!("`{text}` is not a mark: write a number of up to 32 bits, such as 7 or 0x1111")
         })
     }
 }

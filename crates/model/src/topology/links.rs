@@ -88,7 +88,7 @@ impl<'f> Links<'f> {
                 return None;
             }
             (None, None) => {
-                let message = format!("`{name}` is no link");
+                let message = format!("`{name}` is not a link");
                 let help = format!("write `r1-r2` for a link, or `{name}: [r1, r2, …]` for a LAN");
                 place.key(&at(""), message, &help);
                 return None;

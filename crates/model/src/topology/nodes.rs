@@ -46,7 +46,7 @@ fn autonomous_system(
     }
     // RFC 7607, RFC 6793 section 9, RFC 7300.
     if let Some(asn @ (0 | 23_456 | 65_535 | u32::MAX)) = text.asn {
-        place.value(at, format!("{asn} is no autonomous system's number"), "write 65001, or so");
+        place.value(at, format!("{asn} is not an autonomous system number"), "write 65001, or so");
     }
     runs_bgp.then(|| text.asn.unwrap_or(FIRST_PRIVATE + ordinal))
 }

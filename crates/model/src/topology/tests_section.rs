@@ -92,14 +92,14 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
         && topology.node(via).is_some()
         && !topology.neighbours(at).any(|node| node.name == *via)
     {
-        let message = format!("`{via}` is no neighbour of `{on}`");
+        let message = format!("`{via}` is not a neighbour of `{on}`");
         let names: Vec<&str> = topology.neighbours(at).map(|node| node.name.as_str()).collect();
         let help = format!("name one of {}", names.join(", "));
         place.value(steps!["tests", index, "via"], message, &help);
     }
     let present = text.present.unwrap_or(true);
     if !present && via.is_some() {
-        let message = "a route that is not there leads to nobody";
+        let message = "an absent route has no next hop";
         place.key(steps!["tests", index, "via"], message, "remove `via`, or `present: false`");
     }
     Some(Test::Route { on, route: text.route?.0, present, via, within })

@@ -15,7 +15,7 @@ fn family(text: &str) -> Result<Family, String> {
     match text {
         "ipv4" => Ok(Family::Ipv4),
         "ipv6" => Ok(Family::Ipv6),
-        _ => Err(format!("`{text}` is no family of addresses: use ipv4 or ipv6")),
+        _ => Err(format!("`{text}` is not an address family: use ipv4 or ipv6")),
     }
 }
 
@@ -103,7 +103,7 @@ impl Traffic {
         let Pattern::OnOff { on, off } = self.pattern else { return None };
         if on.is_zero() || off.is_zero() {
             let key = if on.is_zero() { "on" } else { "off" };
-            let message = format!("`{key}` is no time at all");
+            let message = format!("`{key}` is zero");
             return Some((key, message, "write a duration such as 100ms".into()));
         }
         // Each on period is drawn at random: avoid millions of draws between two packets.
@@ -151,7 +151,7 @@ impl FromStr for Traffic {
             ("constant", ..) => Pattern::Constant,
             ("poisson", ..) => Pattern::Poisson,
             (other, ..) => {
-                return Err(format!("`{other}` is no pattern: use constant, poisson or on-off"));
+                return Err(format!("`{other}` is not a pattern: use constant, poisson or on-off"));
             }
         };
         let rate = rate.ok_or("say how much, such as rate=10mbit")?;
@@ -175,7 +175,7 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is no size: write one such as 1000b or 1.4kb");
+        let bad = || format!("`{text}` is not a size: write one such as 1000b or 1.4kb");
         let (number, unit) = number_and_unit(text).ok_or_else(bad)?;
         let factor = match unit {
             "b" => 1.0,
@@ -215,7 +215,7 @@ mod tests {
             ("for=1s", "say how much"),
             ("rate=10mbit for=1s on=1s", "go with pattern=on-off"),
             ("rate=10mbit for=1s pattern=on-off", "needs on= and off="),
-            ("rate=10mbit for=1s pattern=bursts", "no pattern"),
+            ("rate=10mbit for=1s pattern=bursts", "not a pattern"),
             ("rate=10mbit for=1s size=9", "has no unit"),
             ("rate=10mbit for=1s colour=red", "there are rate, for"),
             ("10mbit", "write KEY=VALUE"),

@@ -28,7 +28,7 @@ impl FromStr for Time {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is no duration: write one such as 10ms, 1s or 2m");
+        let bad = || format!("`{text}` is not a duration: write one such as 10ms, 1s or 2m");
         let (number, unit) = number_and_unit(text).ok_or_else(bad)?;
         if unit.is_empty() {
             return Err(format!("`{text}` has no unit: write {text}ms, {text}s or {text}m"));
@@ -76,7 +76,7 @@ impl FromStr for Percent {
             Some((_, "")) => return Err(format!("`{text}` has no unit: write {text}%")),
             _ => None,
         };
-        let bad = || format!("`{text}` is no percentage: write one from 0% to 100%");
+        let bad = || format!("`{text}` is not a percentage: write one from 0% to 100%");
         share.map(Self).ok_or_else(bad)
     }
 }
@@ -97,7 +97,9 @@ impl FromStr for JitterText {
             "pareto" => Shape::Pareto,
             "uniform" => Shape::Uniform,
             other => {
-                return Err(format!("`{other}` is no distribution: use normal, pareto or uniform"));
+                return Err(format!(
+                    "`{other}` is not a distribution: use normal, pareto or uniform"
+                ));
             }
         };
         Ok(Self(Jitter { spread, shape }))
@@ -153,7 +155,7 @@ impl FromStr for QueueText {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad =
-            || format!("`{text}` is no queue: write one such as 250p (packets) or 64kb (bytes)");
+            || format!("`{text}` is not a queue: write one such as 250p (packets) or 64kb (bytes)");
         let (limit, discipline) = text.split_once(' ').unwrap_or((text, "drop-tail"));
         let (number, unit) = number_and_unit(limit).ok_or_else(bad)?;
         // kb and mb are powers of two, as in tc.
@@ -186,7 +188,7 @@ impl FromStr for QueueText {
             "pie" => Discipline::Pie,
             other => {
                 let known = "use drop-tail, codel, red or pie";
-                return Err(format!("`{other}` is no queue discipline: {known}"));
+                return Err(format!("`{other}` is not a queue discipline: {known}"));
             }
         };
         Ok(Self { limit, discipline, ecn })
@@ -226,7 +228,7 @@ where
 {
     let (from, to) = text
         .split_once("..")
-        .ok_or_else(|| format!("`{text}` is no range: write one such as {example}"))?;
+        .ok_or_else(|| format!("`{text}` is not a range: write one such as {example}"))?;
     let from = from.trim().parse::<T>().map_err(|error| error.to_string())?;
     let to = to.trim().parse::<T>().map_err(|error| error.to_string())?;
     if from > to {
@@ -342,7 +344,7 @@ mod tests {
     fn ranges_and_percentages() {
         assert!("40ms..48ms".parse::<TimeRange>().is_ok());
         assert!("48ms..40ms".parse::<TimeRange>().unwrap_err().contains("smaller value first"));
-        assert!("90mbit".parse::<BandwidthRange>().unwrap_err().contains("no range"));
+        assert!("90mbit".parse::<BandwidthRange>().unwrap_err().contains("not a range"));
         assert!("0.1%".parse::<Percent>().is_ok());
         assert!("1".parse::<Percent>().is_err() && "101%".parse::<Percent>().is_err());
         assert!(

@@ -71,7 +71,7 @@ fn pools() {
     expect(
         &lab("srv6: {block: 'fd00::/48'}"),
         &[
-            ("3:15", "`fd00::/48` is no block for locators", "from /8 to /47"),
+            ("3:15", "`fd00::/48` is not a block for locators", "from /8 to /47"),
             ("3:15", "no locator for router 1", ""),
         ],
     );

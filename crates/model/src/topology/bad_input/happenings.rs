@@ -42,8 +42,8 @@ fn applications() {
     expect(
         &lab("from: h1, to: h2, demand: 1mbit, protocol: tcp, ports: 70000, dscp: 64, class: best"),
         &[
-            ("5:62", "`70000` is no port", "write 5201"),
-            ("5:75", "`64` is no DSCP", "use 0 to 63"),
+            ("5:62", "`70000` is not a port", "write 5201"),
+            ("5:75", "`64` is not a DSCP", "use 0 to 63"),
             ("5:86", "`best` is not known here", "bandwidth, low-latency"),
         ],
     );
@@ -61,7 +61,10 @@ fn events_say_what_happens_to_which_link() {
         ],
     );
     expect(&lab("  - {at: 10, link: h1-r1, down: 5s}"), &[("5:10", "`10` has no unit", "")]);
-    expect(&lab("  - {at: -1s, link: h1-r1, down: 5s}"), &[("5:10", "`-1s` is no duration", "")]);
+    expect(
+        &lab("  - {at: -1s, link: h1-r1, down: 5s}"),
+        &[("5:10", "`-1s` is not a duration", "")],
+    );
     expect(&one("down: 0s"), &[("5:33", "down for no time", "5s")]);
     expect(&one("down: 1s, from: h2"), &[("5:37", "cut in both directions", "remove it")]);
     expect(&one("set: {delay: 9ms}, silent: true"), &[("5:46", "`silent` goes with `down`", "")]);
@@ -201,7 +204,7 @@ fn tests_check_one_thing() {
         &tests("from: h1, ping: h2, unreachable: true, rtt: 1ms..2ms"),
         &[("5:45", "`rtt` is about answers", "remove it")],
     );
-    expect(&tests("from: h1, ping: h2, loss: 5%"), &[("5:32", "no range", "0%..5%")]);
+    expect(&tests("from: h1, ping: h2, loss: 5%"), &[("5:32", "not a range", "0%..5%")]);
     expect(&tests("from: h1, ping: h2, count: 0"), &[("5:33", "0 pings are not", "1 to 10000")]);
     expect(&tests("from: h1, ping: h2, family: ipx"), &[("5:34", "not known", "ipv4, ipv6")]);
     let emulated =
@@ -214,10 +217,10 @@ fn tests_check_one_thing() {
     );
     expect(
         &tests("on: r1, route: 10.0.5.0/24, via: h3"),
-        &[("5:39", "`h3` is no neighbour of `r1`", "name one of h1, h2")],
+        &[("5:39", "`h3` is not a neighbour of `r1`", "name one of h1, h2")],
     );
     expect(
         &tests("on: r1, route: 10.0.5.0/24, via: h1, present: false"),
-        &[("5:34", "leads to nobody", "remove `via`")],
+        &[("5:34", "an absent route has no next hop", "remove `via`")],
     );
 }

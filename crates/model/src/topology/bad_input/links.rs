@@ -12,15 +12,15 @@ fn impairments_that_contradict_themselves_are_refused() {
         ("reorder: 1%", "3:18", "`reorder` has no effect without a delay", "add `delay:`"),
         ("rate: 1mbit, trace: lte", "3:31", "a rate and a trace", "remove it, or `rate`"),
         ("trace: lte, reverse: {rate: 1mbit}", "3:40", "a rate and a trace", "or `trace`"),
-        ("loss: 101%", "3:24", "`101%` is no percentage", ""),
+        ("loss: 101%", "3:24", "`101%` is not a percentage", ""),
         ("loss: 0.1", "3:24", "`0.1` has no unit", "write 0.1%"),
         ("delay: 20", "3:25", "`20` has no unit", ""),
-        ("delay: -1ms", "3:25", "`-1ms` is no duration", ""),
-        ("delay: 1ms, jitter: 1ms odd", "3:38", "`odd` is no distribution", ""),
-        ("rate: 1mbit, queue: 250p fq_codel", "3:38", "`fq_codel` is no queue discipline", ""),
+        ("delay: -1ms", "3:25", "`-1ms` is not a duration", ""),
+        ("delay: 1ms, jitter: 1ms odd", "3:38", "`odd` is not a distribution", ""),
+        ("rate: 1mbit, queue: 250p fq_codel", "3:38", "`fq_codel` is not a queue discipline", ""),
         ("rate: 1bit", "3:24", "a link's rate is at least 8bit, and 1bit is less", "10mbit"),
         ("rate: 0bit", "3:24", "must be more than zero", ""),
-        ("rate: 99999999999999999999tbit", "3:24", "is no number", ""),
+        ("rate: 99999999999999999999tbit", "3:24", "is not a number", ""),
         ("loss: {gilbert-elliott: {p: 1%}}", "3:25", "`r` is missing", "add `r:`"),
     ] {
         expect(&link(options), &[(place, message, help)]);
@@ -40,11 +40,11 @@ fn netem_is_refused_what_it_cannot_do() {
         ("netem, rate: 1mbit, queue: 9p codel", "netem has no queue discipline", "the emulator"),
         ("netem, filter: [{protocol: udp}]", "netem has no filters", "the emulator"),
         ("netem, delay: 1ms, jitter: {file: x}", "netem has no jitter from a file", ""),
-        ("netem2", "`netem2` is no engine", "true, false or netem"),
+        ("netem2", "`netem2` is not an engine", "true, false or netem"),
     ] {
         expect(&one("{}", options), &[("3:24", message, help)]);
     }
-    let message = "netem cannot do this link: `b` is no namespace";
+    let message = "netem cannot do this link: `b` is not a namespace";
     expect(&one("{router: virtual}", "netem"), &[("3:24", message, "write `engine: true`")]);
 }
 
@@ -61,7 +61,7 @@ fn filters_that_no_packet_meets_are_refused() {
         ),
         ("from: 10.0.0.1/8", "3:34", "bits set behind its length", ""),
         ("", "3:27", "says nothing", "`loss: 100%`"),
-        ("from: h1", "3:34", "`h1` is no prefix", "or an address"),
+        ("from: h1", "3:34", "`h1` is not a prefix", "or an address"),
     ] {
         expect(&link(filter), &[(place, message, help)]);
     }

@@ -127,15 +127,18 @@ fn everything_wrong_is_found_in_one_run() {
 fn units_are_required() {
     let link = |options: &str| lab(&format!("links: [{{r1-r2: {{{options}}}}}]"));
     expect(&link("rate: 5"), &[("3:24", "`5` has no unit", "write 5bit")]);
-    expect(&link("rate: 5MBps"), &[("3:24", "`MBps` is no unit of bandwidth", "use bit")]);
+    expect(&link("rate: 5MBps"), &[("3:24", "`MBps` is not a unit of bandwidth", "use bit")]);
     expect(&link("rate: 1gbit, queue: 250"), &[("3:38", "`250` has no unit", "250p (packets)")]);
     expect(&link("delay: 20"), &[("3:25", "`20` has no unit", "write 20ms")]);
-    expect(&link("delay: -20ms"), &[("3:25", "`-20ms` is no duration", "write one such as 10ms")]);
+    expect(
+        &link("delay: -20ms"),
+        &[("3:25", "`-20ms` is not a duration", "write one such as 10ms")],
+    );
     expect(&link("loss: 1"), &[("3:24", "expected a percentage such as 1%", "")]);
-    expect(&link("loss: 101%"), &[("3:24", "`101%` is no percentage", "from 0% to 100%")]);
+    expect(&link("loss: 101%"), &[("3:24", "`101%` is not a percentage", "from 0% to 100%")]);
     expect(&link("loss: {gilbert-elliott: {p: 1%}}"), &[("3:25", "`r` is missing", "add `r:`")]);
     expect(&link("ipv4: 10.0.0.1/8"), &[("3:24", "bits set behind its length", "10.0.0.0/8")]);
-    expect(&link("ipv6: 10.0.0.0/8"), &[("3:24", "no IPv6 prefix", "fd02:9::/64")]);
+    expect(&link("ipv6: 10.0.0.0/8"), &[("3:24", "not an IPv6 prefix", "fd02:9::/64")]);
     expect(&link("cost: 0"), &[("3:24", "a cost is at least 1", "1 to 65535")]);
     expect(&link("queue: 250p"), &[("3:18", "no effect on a link without a rate", "add `rate:`")]);
     expect(&lab("ospf: {hello: 1}"), &[("3:15", "`1` has no unit", "1s")]);
@@ -164,7 +167,7 @@ fn names() {
     expect(&links("r1-r2, r2-r11"), &[("3:16", "no node is called `r11`", "did you mean `r1`?")]);
     expect(&links("r1-tokyo"), &[("3:9", "no node is called `tokyo`", "add `tokyo: {}` under")]);
     expect(&links("r1-r1"), &[("3:9", "`r1` is linked to itself", "two different nodes")]);
-    expect(&links("r1"), &[("3:9", "`r1` is no link", "write `r1-r2` for a link")]);
+    expect(&links("r1"), &[("3:9", "`r1` is not a link", "write `r1-r2` for a link")]);
     expect(&links("{r1-r2: [h1]}"), &[("3:10", "is the name of a link", "lan0: [r1, r2")]);
     expect(&links("{h1: [r1, r2]}"), &[("3:10", "`h1` is a node and a LAN", "that no node has")]);
     expect(

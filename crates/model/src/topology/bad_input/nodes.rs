@@ -52,7 +52,7 @@ fn nodes_and_routing() {
     );
     expect(
         &nodes("  r1: {router: frr, routing: [bgp], as: 65535}"),
-        &[("3:41", "65535 is no autonomous system's number", "write 65001")],
+        &[("3:41", "65535 is not an autonomous system number", "write 65001")],
     );
     expect(&nodes("  h1: {as: 65001}"), &[("3:8", "`as` is for routers", "add `router: frr`")]);
     expect(&lab("routing: [eigrp]"), &[("3:11", "`eigrp` is not known here", "static, ospf")]);
@@ -62,7 +62,7 @@ fn nodes_and_routing() {
     );
     expect(
         &nodes("  r1: {router: frr, loopback: [10.0.0.1/32]}"),
-        &[("3:32", "`10.0.0.1/32` is no address", "without a length")],
+        &[("3:32", "`10.0.0.1/32` is not an address", "without a length")],
     );
 }
 
@@ -101,7 +101,7 @@ fn functions() {
     one(&function("Fw: {}"), 35, "`Fw` cannot name a function", "a-z");
     one(&function("fw: {bits: 33}"), 46, "an argument of 33 bits", "write 0 to 32");
     one(&function("fw: {mark: 0x10000}"), 46, "0x10000 has more than 16 bits", "`bits:`");
-    one(&function("fw: {mark: -1}"), 46, "`-1` is no mark", "0x1111");
+    one(&function("fw: {mark: -1}"), 46, "`-1` is not a mark", "0x1111");
     one(&function("fw: {rules: a, file: b}"), 50, "in the file, or here", "remove it");
     one(&function(r#"fw: {rules: "a\0b"}"#), 47, "have a NUL byte", "remove it");
     one(&function("fw: {health: {run: a | b}}"), 54, "`|` is for a shell", "[sh, -c");
@@ -142,7 +142,7 @@ fn attached_nodes_that_make_no_sense_are_refused() {
         ("attach: a-name-too-long-for-linux", "3:16", "cannot be attached", "such as eth1"),
         ("attach: eth/1", "3:16", "`eth/1` cannot be attached", "such as eth1"),
         ("via: nfqueue", "3:8", "`via` is for attached interfaces", "add `attach: eth1`"),
-        ("attach: eth1, via: nfqueue", "3:22", "nobody knows what is behind", "prefixes: ["),
+        ("attach: eth1, via: nfqueue", "3:22", "the networks behind it are unknown", "prefixes: ["),
         ("attach: eth1, bypass: true", "3:22", "`bypass` is for packets", "via: nfqueue"),
         ("attach: eth1, router: linux", "3:22", "is attached, and a router", "remove it"),
         ("attach: eth1, srv6: true", "3:22", "`srv6` needs a kernel", "router: linux"),
