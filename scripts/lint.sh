@@ -13,6 +13,7 @@ step() {
 step cargo fmt --all --check
 step cargo clippy --quiet --workspace --all-targets -- -D warnings
 step cargo xtask layers
+step cargo xtask prose
 step cargo xtask schema --check
 step cargo xtask language --check
 step cargo xtask benchmarks --check
