@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bpf::Srv6;
 use bpf::srv6::types::{self, limit, port_flag, tenant_flag};
 
-use super::{Attachment, Forwarding, Owner, PolicyId, Port, Tags, Upper};
+use super::{
+    Attachment, Forwarding, Owner, PolicyId, Port, TABLE_TENANTS, Tags, TenantId, Upper,
+};
 use crate::Error;
 
 /// Treatment of an owner's frames: a tenant, and a policy for whole frames.
@@ -53,12 +55,15 @@ impl Ports {
         wanted: &Forwarding,
         record: &dyn Fn(&PolicyId) -> Option<u32>,
     ) -> Result<(), Error> {
-        let meets = |owner: &Owner| -> Result<Meets, Error> {
+        let checks_sources = wanted.sources_of(0).next().is_some();
+        let outside = if checks_sources { tenant_flag::TENANT_OUTSIDE.0 } else { 0 };
+        let meets = |owner: &Owner, closed: bool| -> Result<Meets, Error> {
             Ok(match owner {
-                Owner::Nobody => (0, 0),
+                Owner::Nobody => (if closed { outside } else { 0 }, 0),
                 Owner::Tenant(tenant) if wanted.sources_of(*tenant).next().is_some() => {
                     (*tenant | tenant_flag::TENANT_SOURCES.0, 0)
                 }
+                Owner::Tenant(tenant) if closed || is_in_file(*tenant) => (*tenant | outside, 0),
                 Owner::Tenant(tenant) => (*tenant, 0),
                 Owner::Frames(id) => {
                     let unknown = || Error::UnknownPolicy { policy: id.clone() };
@@ -67,18 +72,17 @@ impl Ports {
             })
         };
         for (attachment, owner) in &wanted.attachments {
-            let (tenant, policy) = meets(owner)?;
+            let (tenant, policy) = meets(owner, false)?;
             if self.attachments.get(attachment) != Some(&(tenant, policy)) {
                 srv6.attachments.set(&key(attachment), &types::attachment { tenant, policy })?;
                 self.attachments.insert(*attachment, (tenant, policy));
             }
         }
-        let checks_sources = wanted.sources_of(0).next().is_some();
         let with_tags: BTreeSet<u32> = wanted.attachments.keys().map(|key| key.port).collect();
         for (index, port) in &wanted.ports {
             let said = Said {
                 mac: port.mac.0,
-                meets: meets(&port.owner)?,
+                meets: meets(&port.owner, port.closed)?,
                 tagged: with_tags.contains(index),
                 flags: flags(port, checks_sources),
                 device: port.exit.unwrap_or(*index),
@@ -148,6 +152,12 @@ fn flags(port: &Port, checks_sources: bool) -> u16 {
     let set = bits.iter().filter(|(is, _)| *is);
     // The flags fit into 16 bits.
     set.fold(0, |all, (_, bit)| all | bit.0 as u16)
+}
+
+/// Returns true for a tenant of the file, which is outside of the SR domain. The others stand for
+/// tables of the kernel.
+fn is_in_file(tenant: TenantId) -> bool {
+    tenant > TABLE_TENANTS
 }
 
 /// Returns the slot of a port.

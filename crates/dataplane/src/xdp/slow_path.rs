@@ -183,7 +183,7 @@ impl SlowPath {
         let mut path = Self::default();
         let interfaces = interfaces(forwarding, &kernel.links);
         path.guard(forwarding, &interfaces, few);
-        path.rules.extend(edge::rules(forwarding, &kernel.links, few));
+        path.rules.extend(edge::rules(forwarding, kernel, few));
         path.guard_functions(forwarding);
         let up = |link: &&Link| link.up && forwarding.ports.contains_key(&link.index);
         let device = kernel.links.iter().find(up).map(|link| link.index);
