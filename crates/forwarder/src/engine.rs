@@ -215,6 +215,9 @@ impl Engine {
         } else {
             SlowPath::of(&forwarding, &seen.kernel, &mut interface)
         };
+        if ports == Ports::Present {
+            routes.keep_absent(&seen.present, &seen.kernel.links);
+        }
         routes.leave_out(&self.refused);
         routes.mark(&mut forwarding);
         // A function that was never announced stays withdrawn until its first check.

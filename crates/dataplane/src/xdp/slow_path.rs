@@ -365,6 +365,22 @@ impl SlowPath {
         }
     }
 
+    /// Keeps the rules of interfaces that are absent, and the routes that close their tables, so
+    /// that an interface that comes back is closed from its first packet. Rules refer to names.
+    pub fn keep_absent(&mut self, present: &Present, links: &[Link]) {
+        let names: HashSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
+        let is_absent = |rule: &&InterfaceRule| {
+            rule.interface.as_deref().is_some_and(|name| !names.contains(name))
+        };
+        let rules = present.rules.iter().filter(is_absent);
+        let tables: HashSet<u32> = rules.clone().map(|rule| rule.table).collect();
+        self.rules.extend(rules.cloned());
+        let routes = present.routes.iter();
+        for route in routes.filter(|route| is_guard(route) && tables.contains(&route.table)) {
+            self.routes.entry(key(route)).or_insert_with(|| route.clone());
+        }
+    }
+
     /// Removes the routes that the kernel rejected.
     pub fn leave_out(&mut self, refused: &Refused) {
         self.routes.retain(|key, _| !refused.0.contains(key));
