@@ -175,13 +175,18 @@ static __always_inline int headend(struct frame *frame)
 		return headend2(frame, attachment.policy);
 	if (!is_for(frame->port, ethernet))
 		return pass(frame, REASON_OTHER_STATION);
-	if (!attachment.tenant)
-		return pass(frame, REASON_NO_ENTRY);
 	if (attachment.tenant & TENANT_SOURCES) {
 		attachment.tenant &= ~TENANT_SOURCES;
 		if (is_foreign(frame->ctx, frame->l3, protocol, attachment.tenant))
-			return drop_foreign(frame);
+			return drop_foreign(frame, REASON_TENANT_SOURCE);
 	}
+	if (attachment.tenant & TENANT_OUTSIDE) {
+		attachment.tenant &= ~TENANT_OUTSIDE;
+		if (is_spoofed(frame->ctx, frame->l3, protocol))
+			return drop_foreign(frame, REASON_FOREIGN_SOURCE);
+	}
+	if (!attachment.tenant)
+		return pass(frame, REASON_NO_ENTRY);
 	if (protocol == bpf_htons(ETH_P_IP))
 		return headend4(frame, attachment.tenant);
 	if (protocol == bpf_htons(ETH_P_IPV6))

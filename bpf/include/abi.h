@@ -164,6 +164,9 @@ _Static_assert(sizeof(struct count) == 16, "no hidden padding");
 enum tenant_flag {
 	/* The tenant has entries in `sources`. */
 	TENANT_SOURCES = 1 << 30,
+	/* `sources` has entries of the SR domain. The tenant is outside of it and has no entries
+	 * of its own. */
+	TENANT_OUTSIDE = 1 << 29,
 };
 
 /* A prefix of permitted source addresses. */

@@ -10,6 +10,10 @@
 
 #include "prefix.h"
 
+/* ICMPv6 types (RFC 4861 section 4). */
+#define ND_ROUTER_SOLICITATION 133
+#define ND_REDIRECT 137
+
 /* True if an address is in one of the owner's `sources`. IPv4 is in the first 4 bytes of `high`.
  * Not inline: the key would use stack space of packets that need no lookup. */
 static __noinline int is_source(__u32 owner, __u64 high, __u64 low)
@@ -70,8 +74,48 @@ static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
 	return 1;
 }
 
+/* True if a tenant's packet has a source inside the SR domain, which other nodes would trust. */
+static __noinline int is_spoofed(struct xdp_md *ctx, __u32 l3, __be16 protocol)
+{
+	const struct ipv6hdr *ip;
+
+	if (protocol != bpf_htons(ETH_P_IPV6) || l3 > ETH_HLEN + 8)
+		return 0;
+	ip = (void *)(long)ctx->data + l3;
+	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return 0;
+	return is_source(FOUND_IPV6, high(&ip->saddr), low(&ip->saddr));
+}
+
+/* True if the destination is an address of this node. */
+static __noinline int is_own(struct xdp_md *ctx, __u32 l3)
+{
+	struct bpf_fib_lookup fib = {.family = AF_INET6, .ifindex = ctx->ingress_ifindex};
+	const struct ipv6hdr *ip;
+
+	if (l3 > ETH_HLEN + 8)
+		return 0;
+	ip = (void *)(long)ctx->data + l3;
+	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return 0;
+	__builtin_memcpy(fib.ipv6_dst, &ip->daddr, sizeof(fib.ipv6_dst));
+	/* The rule for local addresses precedes all others. */
+	return bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) == BPF_FIB_LKUP_RET_NOT_FWDED;
+}
+
+/* True for neighbour discovery (RFC 4861 section 4). Its receivers reject any other hop limit. */
+static __always_inline int is_neighbour_discovery(const struct ipv6hdr *ip, const void *end)
+{
+	const __u8 *type = (const void *)(ip + 1);
+
+	return ip->nexthdr == IPPROTO_ICMPV6 && ip->hop_limit == 255 && (void *)(type + 1) <= end &&
+	       *type >= ND_ROUTER_SOLICITATION && *type <= ND_REDIRECT;
+}
+
 /* True if a tenant's packet has a source that does not belong to the tenant. Link-scope protocols
- * may use an unspecified source: neighbour discovery (RFC 4861), DHCP. */
+ * may use an unspecified or link-local source: neighbour discovery (RFC 4861), DHCP. Only
+ * neighbour discovery also sends such packets to a global address, which is that of the neighbour
+ * (section 7.3.3). */
 static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, __u32 tenant)
 {
 	const void *end = (void *)(long)ctx->data_end;
@@ -88,21 +132,21 @@ static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, 
 		return !is_source(tenant, ip4->saddr, 0);
 	}
 	if (protocol == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end) {
-		int neighbours = ip6->nexthdr == IPPROTO_ICMPV6 && ip6->hop_limit == 255;
-
-		if (is_special6(high(&ip6->saddr)) &&
-		    (neighbours || is_special6(high(&ip6->daddr))))
-			return 0;
+		if (is_special6(high(&ip6->saddr))) {
+			if (is_special6(high(&ip6->daddr)))
+				return 0;
+			return !is_neighbour_discovery(ip6, end) || !is_own(ctx, l3);
+		}
 		return !is_source(tenant | FOUND_IPV6, high(&ip6->saddr), low(&ip6->saddr));
 	}
 	return protocol == bpf_htons(ETH_P_IP) || protocol == bpf_htons(ETH_P_IPV6);
 }
 
-static __always_inline int drop_foreign(struct frame *frame)
+static __always_inline int drop_foreign(struct frame *frame, enum reason reason)
 {
 	/* The layer 3 length according to the frame, since no header has been parsed. */
 	frame->length = bpf_xdp_get_buff_len(frame->ctx) - frame->l3;
-	return drop(frame, REASON_TENANT_SOURCE);
+	return drop(frame, reason);
 }
 
 #endif

@@ -119,7 +119,7 @@ impl Engine {
         let next = self.other(file)?;
         let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(file, seen, Ports::All)?;
-        self.warn(&wanted);
+        self.warn(&wanted, file.dataplane);
         Ok(self.difference(&wanted, file, most))
     }
 
@@ -136,7 +136,7 @@ impl Engine {
         let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(&file, seen, ports)?;
         let difference = self.difference(&wanted, &file, most);
-        self.warn(&wanted);
+        self.warn(&wanted, file.dataplane);
         self.install(wanted, next, &file)?;
         self.which = file.dataplane;
         self.file = Some(file);
@@ -144,8 +144,9 @@ impl Engine {
     }
 
     /// Stores the warnings about that state.
-    fn warn(&mut self, wanted: &Wanted) {
-        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel);
+    fn warn(&mut self, wanted: &Wanted, which: Which) {
+        let alone = which == Which::Kernel;
+        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
         if wanted.forwarding.sids.values().any(|endpoint| endpoint.netfilter) {
             self.warnings.extend(self.host.open_firewall());
         }
@@ -214,6 +215,9 @@ impl Engine {
         } else {
             SlowPath::of(&forwarding, &seen.kernel, &mut interface)
         };
+        if ports == Ports::Present {
+            routes.keep_absent(&seen.present, &seen.kernel.links);
+        }
         routes.leave_out(&self.refused);
         routes.mark(&mut forwarding);
         // A function that was never announced stays withdrawn until its first check.
@@ -364,7 +368,8 @@ impl Engine {
 
     /// Returns the warnings about the current state.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        self.seen.as_ref().map_or_else(Vec::new, |seen| warnings(self.plane.now(), seen))
+        let alone = self.which == Which::Kernel;
+        self.seen.as_ref().map_or_else(Vec::new, |seen| warnings(self.plane.now(), seen, alone))
     }
 
     /// Returns the routes that were imported from the kernel, and those that were not.

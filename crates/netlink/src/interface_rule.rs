@@ -19,6 +19,8 @@ pub struct InterfaceRule {
     pub priority: u32,
     /// The table to look up; 0 to drop the packets.
     pub table: u32,
+    /// The priority of the rule to continue with, instead of a table.
+    pub goto: Option<u32>,
     /// The rule's protocol ID (`RTPROT_*`).
     pub protocol: u8,
     /// True for IPv6, false for IPv4.
@@ -50,11 +52,15 @@ fn family(ipv6: bool) -> AddressFamily {
 fn message(rule: &InterfaceRule) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = family(rule.ipv6);
-    let drops = rule.table == 0;
-    message.header.action = if drops { RuleAction::Blackhole } else { RuleAction::ToTable };
+    message.header.action = match (rule.goto, rule.table) {
+        (Some(_), _) => RuleAction::Goto,
+        (None, 0) => RuleAction::Blackhole,
+        (None, _) => RuleAction::ToTable,
+    };
     message.attributes =
         vec![RuleAttribute::Priority(rule.priority), RuleAttribute::Protocol(rule.protocol.into())];
-    message.attributes.extend((!drops).then_some(RuleAttribute::Table(rule.table)));
+    message.attributes.extend((rule.table != 0).then_some(RuleAttribute::Table(rule.table)));
+    message.attributes.extend(rule.goto.map(RuleAttribute::Goto));
     if let Some(from) = rule.from {
         message.header.src_len = from.prefix_len();
         message.attributes.push(RuleAttribute::Source(from.network()));
@@ -149,6 +155,7 @@ fn read(body: &[u8], ipv6: bool) -> std::result::Result<InterfaceRule, DecodeErr
         match attribute {
             RuleAttribute::Priority(priority) => rule.priority = priority,
             RuleAttribute::Table(table) => rule.table = table,
+            RuleAttribute::Goto(priority) => rule.goto = Some(priority),
             RuleAttribute::Protocol(protocol) => rule.protocol = protocol.into(),
             RuleAttribute::Iifname(name) => rule.interface = Some(name),
             RuleAttribute::Source(address) => rule.from = net(address, from)?,
@@ -172,6 +179,7 @@ mod tests {
         let rule = |ipv6| InterfaceRule {
             priority: 6000,
             table: 4_915_300,
+            goto: None,
             protocol: SLOW_PATH,
             ipv6,
             interface: ipv6.then(|| "lo".into()),
@@ -186,6 +194,7 @@ mod tests {
             from: Some("fd00:9::/64".parse().unwrap()),
             ..InterfaceRule::default()
         };
+        let jumps = InterfaceRule { priority: 5999, goto: Some(6001), ..drops.clone() };
         let namespace = Namespace::unnamed().unwrap();
         let test = || {
             let mut handle = Handle::new().unwrap();
@@ -194,10 +203,11 @@ mod tests {
                 batch.push("add", add_interface_rule(&rule(ipv6)));
             }
             batch.push("add", add_interface_rule(&drops));
+            batch.push("add", add_interface_rule(&jumps));
             handle.commit(batch).unwrap();
             assert_eq!(
                 handle.interface_rules(SLOW_PATH).unwrap(),
-                [rule(false), rule(true), drops.clone()]
+                [rule(false), jumps.clone(), rule(true), drops.clone()]
             );
             // Routing depends on no additional fields: every lookup includes the interface.
             assert_eq!(handle.rule_owners().unwrap(), crate::RuleOwners::default());
@@ -206,6 +216,7 @@ mod tests {
             for ipv6 in [false, true] {
                 handle.request("delete", delete_interface_rule(&rule(ipv6))).unwrap();
             }
+            handle.request("delete", delete_interface_rule(&jumps)).unwrap();
             handle.request("delete", delete_interface_rule(&drops)).unwrap();
             assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), []);
         };

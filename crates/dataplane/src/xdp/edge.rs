@@ -6,20 +6,24 @@
 //! without XDP, the rules drop all of them.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{File, Table};
 use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
 use super::rule_priority::PRIORITY;
-use super::{Forwarding, Kernel, Owner, Port};
+use super::{Attachment, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper};
 use crate::Error;
 
 /// Priority of the rules for packets to SIDs from edge ports, before those of tenants.
 const FROM_EDGES: u32 = PRIORITY - 1;
-/// Priority of the rules for packets from edge ports with a source inside the domain, which other
-/// nodes would trust.
-const SPOOFED: u32 = PRIORITY + 2;
+/// Priority of the rules for packets from edge ports and tenants with a source inside the domain,
+/// which other nodes would trust.
+const SPOOFED: u32 = PRIORITY - 2;
+/// Priority of the rules that exempt the outer packets of tenants: the kernel looks them up as if
+/// received on the tenant's interface.
+const OUTER: u32 = PRIORITY - 3;
 /// Priority of the rules that accept packets to SIDs from the domain, and locally generated ones.
 const FROM_DOMAIN: u32 = PRIORITY + 3;
 /// Priority of the rules that drop all other packets to SIDs.
@@ -37,26 +41,32 @@ pub(super) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&Ipv6Net> {
 }
 
 /// Returns the rules that keep packets from reaching SIDs.
-pub(super) fn rules(forwarding: &Forwarding, links: &[Link], few: bool) -> BTreeSet<InterfaceRule> {
+pub(super) fn rules(
+    forwarding: &Forwarding,
+    kernel: &Kernel,
+    few: bool,
+) -> BTreeSet<InterfaceRule> {
     let rule = |priority| InterfaceRule {
         priority,
         protocol: SLOW_PATH,
         ipv6: true,
         ..InterfaceRule::default()
     };
-    let edges: Vec<&Link> = links.iter().filter(|link| edge(forwarding, links, link)).collect();
     let sources = || forwarding.sources_of(0).map(Some);
     let mut rules = BTreeSet::new();
-    for edge in edges {
-        let interface = || Some(edge.name.clone());
-        for net in closed(forwarding, few) {
-            let to = Some(IpNet::V6(*net));
-            rules.insert(InterfaceRule { interface: interface(), to, ..rule(FROM_EDGES) });
+    for link in &kernel.links {
+        let on = |priority| InterfaceRule { interface: Some(link.name.clone()), ..rule(priority) };
+        let is_edge = edge(forwarding, &kernel.links, link);
+        for net in closed(forwarding, few).into_iter().filter(|_| is_edge) {
+            rules.insert(InterfaceRule { to: Some(IpNet::V6(*net)), ..on(FROM_EDGES) });
         }
-        // The outer packets of tenants are looked up as if received on this interface.
-        if !is_tenants(forwarding, edge.index) {
-            let spoofed = |from| InterfaceRule { interface: interface(), from, ..rule(SPOOFED) };
-            rules.extend(sources().map(spoofed));
+        let owner = owner(forwarding, link.index);
+        if owner.map_or(is_edge, |owner| is_outside(forwarding, owner, link)) {
+            rules.extend(sources().map(|from| InterfaceRule { from, ..on(SPOOFED) }));
+        }
+        if let Some(source) = outer_source(forwarding, kernel, link) {
+            let (from, goto) = (Some(IpNet::from(source)), Some(PRIORITY));
+            rules.insert(InterfaceRule { from, goto, ..on(OUTER) });
         }
     }
     if sources().next().is_none() {
@@ -83,14 +93,39 @@ fn edge(forwarding: &Forwarding, links: &[Link], link: &Link) -> bool {
     ports.any(|port| port.edge)
 }
 
-/// Returns true if frames of the interface belong to a tenant.
-fn is_tenants(forwarding: &Forwarding, interface: u32) -> bool {
-    let of = forwarding.ports.get(&interface).map(|port| &port.owner);
-    let upper = forwarding.uppers.get(&interface);
-    let tagged = forwarding.attachments.keys().any(|key| {
-        key.port == interface || upper.is_some_and(|u| u.port == key.port && u.tags == key.tags)
-    });
-    tagged || of.is_some_and(|owner| *owner != Owner::Nobody)
+/// Returns the owner of the packets that the kernel receives on an interface, which are untagged
+/// there.
+fn owner(forwarding: &Forwarding, interface: u32) -> Option<&Owner> {
+    let key = match forwarding.uppers.get(&interface) {
+        Some(Upper { port, tags }) => Attachment { port: *port, tags: *tags },
+        None => Attachment { port: interface, tags: Tags::default() },
+    };
+    let port = || forwarding.ports.get(&interface).map(|port| &port.owner);
+    forwarding.attachments.get(&key).or_else(port).filter(|owner| **owner != Owner::Nobody)
+}
+
+/// Returns true if packets of a tenant must not have a source inside the domain. In a VRF or a
+/// bridge, rules have no effect. The program checks a tenant with sources of its own.
+fn is_outside(forwarding: &Forwarding, owner: &Owner, link: &Link) -> bool {
+    let is_outside = match owner {
+        Owner::Nobody => false,
+        Owner::Tenant(tenant) => {
+            *tenant > TABLE_TENANTS && forwarding.sources_of(*tenant).next().is_none()
+        }
+        Owner::Frames(_) => true,
+    };
+    is_outside && link.master.is_none()
+}
+
+/// Returns the source of the outer packets that the kernel looks up as if received on an interface,
+/// if the interface is outside of the domain and the source is inside.
+fn outer_source(forwarding: &Forwarding, kernel: &Kernel, link: &Link) -> Option<IpAddr> {
+    let owner = owner(forwarding, link.index)?;
+    let Owner::Tenant(tenant) = owner else { return None };
+    let steers = || forwarding.prefixes.keys().any(|(of, _)| of == tenant);
+    let source = IpAddr::V6(kernel.source.unwrap_or(forwarding.source));
+    let is_ours = || forwarding.sources_of(0).any(|net| net.contains(&source));
+    (is_outside(forwarding, owner, link) && is_ours() && steers()).then_some(source)
 }
 
 /// Rejects tenants in a VRF without a default route: for unknown destinations, the lookup continues
@@ -118,13 +153,14 @@ fn falls_through(kernel: &Kernel, vrf: &Link) -> Option<u32> {
     (!kernel.routes.iter().any(ends)).then_some(table)
 }
 
-/// Returns warnings about parts of the SR domain that are open in this state.
-pub fn warnings(forwarding: &Forwarding, kernel: &Kernel) -> Vec<String> {
+/// Returns warnings about parts of the SR domain that are open in this state. `alone`: true if the
+/// kernel forwards without XDP.
+pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<String> {
     let mut found = Vec::new();
-    let is_edge =
-        |(index, port): (&u32, &Port)| port.edge || port.closed || is_tenants(forwarding, *index);
+    // On a trunk, untagged frames reach SIDs even if tenants own some of the tags.
+    let is_edge = |port: &Port| port.edge || port.closed;
     let no_source = forwarding.sources_of(0).next().is_none();
-    if !forwarding.sids.is_empty() && no_source && !forwarding.ports.iter().any(is_edge) {
+    if !forwarding.sids.is_empty() && no_source && !forwarding.ports.values().any(is_edge) {
         found.push(
             "every port reaches every SID, from any source: write `sids: false` at the ports where the \
              SR domain ends, and the prefixes of its nodes under `sources:`"
@@ -132,6 +168,14 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel) -> Vec<String> {
         );
     }
     for link in &kernel.links {
+        if let Some(source) = outer_source(forwarding, kernel, link).filter(|_| alone) {
+            found.push(format!(
+                "the kernel cannot tell packets of the tenant on `{0}` with this node's source from \
+                 those that it encapsulates: drop them with nft, at hook prerouting: `iifname {0} ip6 \
+                 saddr {source} drop`",
+                link.name
+            ));
+        }
         let is_edge = forwarding.ports.get(&link.index).is_some_and(|port| port.edge);
         if is_edge && link.takes_srh {
             found.push(format!(

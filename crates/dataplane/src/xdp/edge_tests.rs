@@ -36,7 +36,7 @@ fn state(text: &str) -> Forwarding {
 
 /// Returns the rules in the notation of `ip -6 rule`.
 fn written(text: &str) -> Vec<String> {
-    let rules = rules(&state(text), &links(), true);
+    let rules = rules(&state(text), &Kernel { links: links(), ..Kernel::default() }, true);
     let line = |rule: &InterfaceRule| {
         let words = [
             rule.from.map(|net| format!(" from {net}")),
@@ -44,7 +44,11 @@ fn written(text: &str) -> Vec<String> {
             rule.interface.as_ref().map(|name| format!(" iif {name}")),
         ];
         let words: String = words.into_iter().flatten().collect();
-        let what = if rule.table == 0 { "blackhole".into() } else { rule.table.to_string() };
+        let what = match (rule.goto, rule.table) {
+            (Some(priority), _) => format!("goto {priority}"),
+            (None, 0) => "blackhole".into(),
+            (None, table) => table.to_string(),
+        };
         format!("{}:{words} {what}", rule.priority)
     };
     rules.iter().map(line).collect()
@@ -76,19 +80,36 @@ fn sources_open_the_locators_for_themselves_and_this_node() {
 }
 
 #[test]
-fn at_an_edge_the_domains_sources_are_spoofed() {
+fn the_domains_sources_are_spoofed_at_an_edge_and_by_tenants() {
     let spoofed = |text: &str| {
-        let written = written(&format!("sources: [\"fd00:1::/32\"]\n{text}"));
-        written.into_iter().filter(|line| line.starts_with("6002")).collect::<Vec<_>>()
+        let written = written(&format!("sources: [\"fd00:1::/32\"]\nsource: fd00:1::9\n{text}"));
+        let is_one = |line: &String| line.starts_with("5997") || line.starts_with("5998");
+        written.into_iter().filter(is_one).collect::<Vec<_>>()
     };
-    assert_eq!(
-        spoofed("ports: {core: {}, out: {sids: false}}"),
-        ["6002: from fd00:1::/32 iif out blackhole", "6002: from fd00:1::/32 iif out.10 blackhole"]
-    );
+    let on = |name: &str| format!("5998: from fd00:1::/32 iif {name} blackhole");
+    assert_eq!(spoofed("ports: {core: {}, out: {sids: false}}"), [on("out"), on("out.10")]);
     // The outer packets of a tenant are looked up as if received on this interface.
-    let tenant = "ports: {core: {}, out: {sids: false}}\nsource: fd00:1::9\n\
-         tenants: {t: {attachments: [{port: out, vlan: 10}], routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
-    assert_eq!(spoofed(tenant), [""; 0]);
+    let outer = |name: &str| format!("5997: from fd00:1::9/128 iif {name} goto 6000");
+    let routes = "routes: {10.0.0.0/8: [\"fd00:2::1\"]}";
+    let tagged = format!("tenants: {{t: {{attachments: [{{port: out, vlan: 10}}], {routes}}}}}");
+    assert_eq!(
+        spoofed(&format!("ports: {{core: {{}}, out: {{sids: false}}}}\n{tagged}")),
+        [outer("out.10"), on("out"), on("out.10")]
+    );
+    assert_eq!(
+        spoofed(&format!("ports: {{core: {{}}, out: {{}}}}\n{tagged}")),
+        [outer("out.10"), on("out.10")]
+    );
+    let port = "ports: {core: {}, out: {tenant: t}}\ntenants: {t: {";
+    assert_eq!(spoofed(&format!("{port}{routes}}}}}")), [outer("out"), on("out")]);
+    assert_eq!(spoofed(&format!("{port}table: 100}}}}")), [on("out")], "encapsulates nothing");
+    let frames = "ports: {core: {}, out: {tenant: t}}\ntenants: {t: {frames: [\"fd00:2::1\"]}}";
+    assert_eq!(spoofed(frames), [on("out")]);
+    // The program checks these sources; rules have no effect in a bridge or a VRF.
+    let own = format!("{port}sources: [\"fd00:1:1::/48\"], {routes}}}}}");
+    assert_eq!(spoofed(&own), [""; 0]);
+    let bridged = port.replace("out", "bridged");
+    assert_eq!(spoofed(&format!("{bridged}{routes}}}}}")), [""; 0]);
 }
 
 #[test]
@@ -101,11 +122,13 @@ fn no_edge_is_hidden_by_a_bridge() {
 #[test]
 fn a_domain_without_an_edge_is_warned_of() {
     let kernel = Kernel { links: links(), ..Kernel::default() };
-    let warned = |text: &str| warnings(&state(text), &kernel);
+    let warned = |text: &str| warnings(&state(text), &kernel, false);
     let open = warned("ports: {core: {}, out: {}}");
     assert!(open.len() == 1 && open[0].contains("every port reaches every SID"), "{open:?}");
     assert_eq!(warned("ports: {core: {}, out: {sids: false}}"), [""; 0]);
     assert_eq!(warned("sources: [\"fd00:1::/32\"]\nports: {core: {}}"), [""; 0]);
+    let trunk = "ports: {core: {}, out: {}}\ntenants: {t: {table: 9, attachments: [{port: out, vlan: 10}]}}";
+    assert!(warned(trunk).concat().contains("every port reaches every SID"), "untagged frames do");
     let vrf = warned("ports: {core: {}, inner: {}}");
     assert!(vrf.len() == 1 && vrf[0].contains("by the VRF `red`"), "{vrf:?}");
 }
@@ -115,7 +138,7 @@ fn an_edge_whose_kernel_takes_srhs_is_warned_of() {
     let mut links = links();
     links[1].takes_srh = true;
     let kernel = Kernel { links, ..Kernel::default() };
-    let found = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel);
+    let found = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
     assert!(found.len() == 1 && found[0].contains("net.ipv6.conf.out.seg6_enabled=0"), "{found:?}");
 }
 

@@ -183,7 +183,7 @@ impl SlowPath {
         let mut path = Self::default();
         let interfaces = interfaces(forwarding, &kernel.links);
         path.guard(forwarding, &interfaces, few);
-        path.rules.extend(edge::rules(forwarding, &kernel.links, few));
+        path.rules.extend(edge::rules(forwarding, kernel, few));
         path.guard_functions(forwarding);
         let up = |link: &&Link| link.up && forwarding.ports.contains_key(&link.index);
         let device = kernel.links.iter().find(up).map(|link| link.index);
@@ -362,6 +362,22 @@ impl SlowPath {
         }
         for (id, policy) in &mut forwarding.policies {
             policy.in_kernel |= all.get(id).copied().unwrap_or(false);
+        }
+    }
+
+    /// Keeps the rules of interfaces that are absent, and the routes that close their tables, so
+    /// that an interface that comes back is closed from its first packet. Rules refer to names.
+    pub fn keep_absent(&mut self, present: &Present, links: &[Link]) {
+        let names: HashSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
+        let is_absent = |rule: &&InterfaceRule| {
+            rule.interface.as_deref().is_some_and(|name| !names.contains(name))
+        };
+        let rules = present.rules.iter().filter(is_absent);
+        let tables: HashSet<u32> = rules.clone().map(|rule| rule.table).collect();
+        self.rules.extend(rules.cloned());
+        let routes = present.routes.iter();
+        for route in routes.filter(|route| is_guard(route) && tables.contains(&route.table)) {
+            self.routes.entry(key(route)).or_insert_with(|| route.clone());
         }
     }
 

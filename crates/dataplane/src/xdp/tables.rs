@@ -183,6 +183,10 @@ impl Tables {
     /// is unknown.
     fn change(&mut self, wanted: &Forwarding, before: Option<&Forwarding>) -> Result<(), Error> {
         let source = wanted.source;
+        // Ports refer to sources: new sources are added before, old ones are removed afterwards.
+        self.sources.extend(&self.srv6, wanted)?;
+        // Ports are closed before SIDs are added, and opened after SIDs have been removed.
+        self.ports.close(&self.srv6, wanted)?;
         let same_source = before.is_some_and(|before| before.source == source);
         for (id, policy) in &wanted.policies {
             if !same_source || before.and_then(|b| b.policies.get(id)) != Some(policy) {
@@ -207,13 +211,12 @@ impl Tables {
         }
         let policies = &self.policies;
         let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
-        // Ports refer to sources: new sources are added before, old ones are removed afterwards.
-        self.sources.extend(&self.srv6, wanted)?;
         self.ports.change(&self.srv6, wanted, &record)?;
-        self.sources.shrink(&self.srv6, wanted)?;
         self.remove_ways_back(wanted)?;
         self.remove(wanted);
         self.proxies.end(&self.srv6, wanted)?;
+        self.ports.open(&self.srv6, wanted)?;
+        self.sources.shrink(&self.srv6, wanted)?;
         // Removed records are reused by the next change at the earliest.
         self.srv6.begin_version();
         Ok(())

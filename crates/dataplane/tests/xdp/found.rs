@@ -1,6 +1,7 @@
 //! Cached SIDs and policies are not used after a change, and every packet is counted.
 
 use std::net::Ipv6Addr;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpf::Srv6;
@@ -115,6 +116,38 @@ fn root_a_changed_sid_is_not_the_one_that_was_found() {
         tables.change_to(with(Some(Behavior::End))).unwrap();
         assert_eq!(count(&tables), 0, "one that was gone begins anew");
         assert_eq!((forwards(&tables), count(&tables)), ([true, false], 1));
+    });
+}
+
+/// SIDs are added after their ports are closed, and removed before their ports are opened.
+#[test]
+fn root_no_sid_is_reached_while_a_port_closes_or_opens() {
+    const SIDS: u32 = 20_000;
+    in_node(|| {
+        let mut tables = Tables::new(Srv6::load(Sizes { sids: SIDS, ..Sizes::default() }).unwrap());
+        let program = tables.program().program().try_clone_to_owned().unwrap();
+        let (open, mut closed) = (ports(false), Forwarding { sids: many(SIDS), ..ports(false) });
+        closed.ports.values_mut().for_each(|port| port.edge = true);
+        tables.change_to(open.clone()).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let sent = scope.spawn(|| {
+                let (mut packet, mut sent) = (to_sids(), 0);
+                while !is_over.load(Ordering::Relaxed) {
+                    packet[38..54].copy_from_slice(&address_of(sent % 64).octets());
+                    let run = run_once(program.as_fd(), index("l"), &packet).unwrap();
+                    assert_ne!(run.verdict, verdict::REDIRECT, "SID {}", sent % 64);
+                    sent += 1;
+                }
+                sent
+            });
+            for _ in 0..3 {
+                tables.change_to(closed.clone()).unwrap();
+                tables.change_to(open.clone()).unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(sent.join().unwrap() > 100);
+        });
     });
 }
 

@@ -2,6 +2,7 @@
 //! of the node can be reached. The attacker is left; a packet that reaches the node's End leaves at
 //! right.
 
+use netlink::Namespace;
 use testkit::Tap;
 use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
 
@@ -43,21 +44,46 @@ fn ipv4(source: &str, mark: &str) -> Vec<u8> {
     Ipv4::new(ends[0], ends[1], protocol::UDP).around(&datagram(mark)).unwrap()
 }
 
+/// Returns the MAC addresses of the node and of left on their link.
+fn stations(node: &Namespace, left: &Namespace) -> [Mac; 2] {
+    [(node, "l"), (left, "port")].map(|(namespace, name)| {
+        let link = || netlink::Handle::new().unwrap().link(name).unwrap();
+        Mac(namespace.run(link).unwrap().mac.unwrap().0)
+    })
+}
+
 impl Bed {
     /// Only the file defines the SID.
     fn new() -> Self {
         let net = Net::new();
         ip(&net.node, &["-6 route del fd00:1::1/128"]);
-        let mac = |namespace: &netlink::Namespace, name: &str| {
-            let link = || netlink::Handle::new().unwrap().link(name).unwrap();
-            Mac(namespace.run(link).unwrap().mac.unwrap().0)
-        };
         let tap = net.left.run(|| Tap::open("port")).unwrap();
         let out = net.right.run(|| Tap::open("port")).unwrap();
-        let stations = [mac(&net.node, "l"), mac(&net.left, "port")];
+        let stations = stations(&net.node, &net.left);
         let mut bed = Self { net, tap, out, stations, sent: 0 };
         bed.net.start(&[]);
         bed
+    }
+
+    /// Creates left's link anew, after its removal.
+    fn join_again(&mut self) {
+        let (left, node) = (&self.net.left, &self.net.node);
+        crate::net::join(left, "port", node, "l");
+        ip(node, &["link set dev l up", "addr add fd00:a::1/64 dev l nodad"]);
+        let lines = [
+            "link set dev port up",
+            "addr add fd00:a::2/64 dev port nodad",
+            "-6 route add default via fd00:a::1",
+        ];
+        ip(left, &lines);
+        let ping = || {
+            let line = ["-6", "-q", "-c", "1", "-W", "1", "fd00:b::2"];
+            left.run(|| std::process::Command::new("ping").args(line).output().unwrap()).unwrap()
+        };
+        let replies = || ping().status.success().then_some(());
+        testkit::until(std::time::Duration::from_secs(20), replies, || "no way".into());
+        self.stations = stations(node, left);
+        self.tap = left.run(|| Tap::open("port")).unwrap();
     }
 
     /// Applies the file with these ports; `more` has further keys.
@@ -121,6 +147,10 @@ impl Bed {
 /// Adds a priority tag (VLAN 0): to the kernel the frame is untagged.
 fn with_priority(frame: &mut Vec<u8>) {
     frame.splice(12..12, [0x81, 0x00, 0x20, 0x00]);
+}
+
+fn with_vlan_5(frame: &mut Vec<u8>) {
+    frame.splice(12..12, [0x81, 0x00, 0x00, 0x05]);
 }
 
 fn to_everybody(frame: &mut Vec<u8>) {
@@ -194,6 +224,103 @@ fn root_no_source_of_the_domain_comes_in_by_an_edge_port() {
     }
 }
 
+/// Returns the rest of a file with a tenant whose packets to fd00:9::/32 have a policy. This node's
+/// `source` is in the domain.
+fn with_tenant(dataplane: &str, domain: &str, more: &str) -> String {
+    format!(
+        "dataplane: {dataplane}\nsource: fd00:a::1\n{domain}\ntenants:\n  blue:\n    {more}\n    \
+         routes: {{ \"fd00:9::/32\": [\"fd00:2::9\"] }}\n"
+    )
+}
+
+#[test]
+fn root_no_source_of_the_domain_comes_in_from_a_tenant() {
+    let mut bed = Bed::new();
+    let domain = "sources: [\"fd00:5::/48\", \"fd00:a::1/128\"]";
+    let to_other = |mark: &str| plain("fd00:5::1", "fd00:2::9", mark);
+    let with_policy = |mark: &str| plain("fd00:5::1", "fd00:9::1", mark);
+    let ours = |mark: &str| plain(SOURCE, "fd00:9::1", mark);
+    for dataplane in ["xdp", "kernel"] {
+        let port = "{ l: { tenant: blue }, r: {} }";
+        bed.apply(port, &with_tenant(dataplane, "", ""));
+        assert!(bed.passes(to_other) && bed.passes(with_policy), "{dataplane}");
+        for port in [port, "{ l: { tenant: blue, sids: false }, r: {} }"] {
+            bed.apply(port, &with_tenant(dataplane, domain, ""));
+            let before = bed.dropped("foreign-source");
+            assert!(!bed.passes(to_other), "{dataplane}: another node's SID");
+            assert!(!bed.passes_as(to_other, with_priority), "{dataplane}");
+            assert!(!bed.passes(with_policy), "{dataplane}");
+            assert!(!bed.passes_as(with_policy, with_priority), "{dataplane}");
+            let grown = bed.dropped("foreign-source") - before;
+            assert_eq!(grown, if dataplane == "xdp" { 4 } else { 0 }, "only XDP counts");
+            assert!(!bed.passes_as(to_other, to_everybody), "{dataplane}");
+            assert!(!bed.passes_as(with_policy, to_everybody), "{dataplane}");
+            // The outer packet has a source of the domain.
+            assert!(bed.passes(ours), "{dataplane}: its policy");
+            assert!(bed.passes(|mark| plain(SOURCE, "fd00:2::9", mark)), "{dataplane}");
+        }
+    }
+    // Frames with a tag of the tenant, on a trunk.
+    let attached = "attachments: [{ port: l, vlan: 5 }]";
+    for (domain, passes) in [("", true), (domain, false)] {
+        bed.apply("{ l: {}, r: {} }", &with_tenant("xdp", domain, attached));
+        assert_eq!(bed.passes_as(with_policy, with_vlan_5), passes);
+        assert!(bed.passes_as(ours, with_vlan_5));
+    }
+    // A tenant within the domain says so.
+    let inside = with_tenant("xdp", domain, "sources: [\"fd00:5::/48\"]");
+    bed.apply("{ l: { tenant: blue }, r: {} }", &inside);
+    bed.tap.send(&bed.frame(&plain("fd00:5::1", "fd00:b::2", "inside")));
+    assert!(bed.out.next().unwrap().ends_with(b"inside"));
+}
+
+/// The kernel looks outer packets up as if received from the tenant.
+#[test]
+fn root_a_tenant_with_this_nodes_source_is_told_where_only_the_kernel_forwards() {
+    let mut bed = Bed::new();
+    let domain = "sources: [\"fd00:a::1/128\"]";
+    let port = "{ l: { tenant: blue }, r: {} }";
+    let node = |mark: &str| plain("fd00:a::1", "fd00:2::9", mark);
+    let ours = |mark: &str| plain(SOURCE, "fd00:9::1", mark);
+    bed.apply(port, &with_tenant("xdp", domain, ""));
+    assert!(!bed.passes(node));
+    let rule = "iifname l ip6 saddr fd00:a::1 drop";
+    assert!(!bed.net.show()["warnings"].to_string().contains(rule));
+    let warned = bed.apply(port, &with_tenant("kernel", domain, ""));
+    assert!(warned["warnings"].to_string().contains(rule), "{warned}");
+    assert!(bed.passes(node), "no longer so: say it in docs/security.md");
+    let run = |line: &str| {
+        let status = std::process::Command::new("nft").arg(line).status().unwrap();
+        assert!(status.success(), "nft {line}");
+    };
+    let lines = [
+        "add table inet edge",
+        "add chain inet edge in { type filter hook prerouting priority raw; }",
+        &format!("add rule inet edge in {rule}"),
+    ];
+    bed.net.node.run(|| lines.iter().for_each(|line| run(line))).unwrap();
+    assert!(!bed.passes(node));
+    assert!(bed.passes(ours), "its policy");
+}
+
+#[test]
+fn root_a_port_that_comes_back_is_closed_from_its_first_packet() {
+    let tenant = with_tenant("xdp", "", "");
+    for (port, more) in [("sids: false", ""), ("tenant: blue", tenant.as_str())] {
+        let mut bed = Bed::new();
+        bed.apply(&format!("{{ l: {{ {port} }}, r: {{}} }}"), more);
+        assert!(!bed.reaches_sid());
+        crate::net::ip(&bed.net.node, &["link del dev l"]);
+        let is_gone = || !bed.net.show()["ports"].to_string().contains("\"l\"");
+        let told = || bed.net.show().to_string();
+        testkit::until(std::time::Duration::from_secs(10), || is_gone().then_some(()), told);
+        // As if it were slow to see the port again.
+        bed.net.kill();
+        bed.join_again();
+        assert!(!bed.reaches_sid(), "{port}");
+    }
+}
+
 #[test]
 fn root_a_tenant_sends_from_its_own_addresses_alone() {
     let mut bed = Bed::new();
@@ -217,6 +344,26 @@ fn root_a_tenant_sends_from_its_own_addresses_alone() {
     // A packet without a policy is the kernel's, but its source must still be the tenant's.
     assert!(!bed.passes(|mark| plain("fd00:7::7", "fd00:b::2", mark)));
     assert_eq!(bed.dropped("tenant-source") - before, 3);
+    // Neighbour discovery goes to neighbours only: the kernel would forward the rest by the policy.
+    let icmp = |kind: u8, to: &'static str| {
+        move |mark: &str| {
+            let [from, to] = ["fe80::7", to].map(|address| address.parse().unwrap());
+            let message = [&[kind, 0, 0, 0, 0, 0, 0, 0], mark.as_bytes()].concat();
+            let ip = Ipv6::new(from, to, protocol::ICMPV6);
+            Ipv6 { hop_limit: 255, ..ip }.around(&message).unwrap()
+        }
+    };
+    for kind in [128, 135] {
+        let before = bed.dropped("tenant-source");
+        assert!(!bed.passes(icmp(kind, "fd00:9::1")), "type {kind}");
+        assert_eq!(bed.dropped("tenant-source") - before, 1, "type {kind}");
+    }
+    let before = bed.dropped("tenant-source");
+    // The reachability of a neighbour is confirmed at its own address (RFC 4861 section 7.3.3).
+    assert!(!bed.passes(icmp(135, "fd00:a::1")) && !bed.passes(icmp(135, "ff02::1:ff00:1")));
+    assert_eq!(bed.dropped("tenant-source"), before);
+    assert!(!bed.passes(icmp(128, "fd00:a::1")));
+    assert_eq!(bed.dropped("tenant-source") - before, 1);
     // A family that is not listed has no valid source.
     bed.apply(ports, &tenant("[10.1.0.0/24, \"fd00:a::2/128\"]"));
     assert!(!bed.passes(ours6));
@@ -240,6 +387,10 @@ fn root_a_domain_without_an_edge_is_told_by_apply_plan_show_and_doctor() {
     let plan = bed.net.kaido.ok(&["dataplane", "plan", file.to_str().unwrap()]);
     assert!(plan.contains(&format!("warning: {open}")), "{plan}");
     assert!(bed.net.show()["warnings"][0].as_str().unwrap().contains(open));
+    // On a trunk, only the tags are the tenant's.
+    let trunk = with_tenant("xdp", "", "attachments: [{ port: l, vlan: 5 }]");
+    assert!(bed.apply("{ l: {}, r: {} }", &trunk)["warnings"].to_string().contains(open));
+    bed.apply("{ l: {}, r: {} }", "");
     let shown = bed.net.kaido.ok(&["dataplane", "show"]);
     assert!(shown.contains(&format!("warning: {open}")), "{shown}");
     let doctor = || bed.net.node.run(|| bed.net.kaido.run(&["--json", "doctor"]).stdout).unwrap();
