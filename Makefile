@@ -48,7 +48,7 @@ lint: ## check formatting, lints, layers, schemas and licences
 	@scripts/lint.sh
 
 audit: ## check the dependencies against RustSec's advisories (needs a network)
-	@scripts/deps.sh --lint
+	@scripts/deps.sh --audit
 	@scripts/audit.sh
 
 install: build ## install the command, its manual, completions and a systemd unit under PREFIX

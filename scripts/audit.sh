@@ -10,4 +10,8 @@ if [ -n "${KAIDO_ADVISORY_DB:-}" ]; then
     export GIT_CONFIG_VALUE_0=https://github.com/RustSec/advisory-db
 fi
 as_user cargo fetch --quiet --locked
-as_user cargo deny --log-level error check --hide-inclusion-graph advisories
+if ! as_user cargo deny --log-level error check --hide-inclusion-graph advisories; then
+    echo "error: advisories were found, or could not be fetched: without a network," \
+        "KAIDO_ADVISORY_DB names a clone of RustSec's advisory-db" >&2
+    exit 1
+fi

@@ -98,4 +98,6 @@ install_rust
 if [ "${1:-}" = --lint ]; then
     install_cargo_deny
     install_p4runtime_shell
+elif [ "${1:-}" = --audit ]; then
+    install_cargo_deny
 fi

@@ -278,6 +278,9 @@ fn begin(config: &Config) -> Result<Engine, Error> {
         // The file that was applied last may name a port that no longer exists.
         let ports = if config.file.is_some() { Ports::All } else { Ports::Present };
         apply_and_keep(&mut engine, file, ports, text, 0, &applied)?;
+        for warning in engine.warned() {
+            tracing::warn!("{warning}");
+        }
     }
     Ok(engine)
 }

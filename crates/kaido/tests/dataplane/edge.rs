@@ -65,7 +65,7 @@ impl Bed {
         bed
     }
 
-    /// Creates left's link anew, after its removal.
+    /// Creates left's link again, after its removal.
     fn join_again(&mut self) {
         let (left, node) = (&self.net.left, &self.net.node);
         crate::net::join(left, "port", node, "l");
