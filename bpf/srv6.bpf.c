@@ -175,15 +175,15 @@ static __always_inline int headend(struct frame *frame)
 		return headend2(frame, attachment.policy);
 	if (!is_for(frame->port, ethernet))
 		return pass(frame, REASON_OTHER_STATION);
-	if (attachment.tenant & TENANT_SOURCES) {
-		attachment.tenant &= ~TENANT_SOURCES;
-		if (is_foreign(frame->ctx, frame->l3, protocol, attachment.tenant))
-			return drop_foreign(frame, REASON_TENANT_SOURCE);
-	}
-	if (attachment.tenant & TENANT_OUTSIDE) {
-		attachment.tenant &= ~TENANT_OUTSIDE;
-		if (is_spoofed(frame->ctx, frame->l3, protocol))
+	if (attachment.tenant & (TENANT_SOURCES | TENANT_OUTSIDE)) {
+		__u32 flags = attachment.tenant;
+
+		attachment.tenant &= ~(TENANT_SOURCES | TENANT_OUTSIDE);
+		if (flags & TENANT_OUTSIDE && is_spoofed(frame->ctx, frame->l3, protocol))
 			return drop_foreign(frame, REASON_FOREIGN_SOURCE);
+		if (flags & TENANT_SOURCES &&
+		    is_foreign(frame->ctx, frame->l3, protocol, attachment.tenant))
+			return drop_foreign(frame, REASON_TENANT_SOURCE);
 	}
 	if (!attachment.tenant)
 		return pass(frame, REASON_NO_ENTRY);

@@ -144,7 +144,7 @@ enum reason {
 	 * 5.1). */
 	REASON_EDGE,
 	/* Addressed to a SID, with a source outside the SR domain; or received on a port at the
-	 * edge of the domain, with a source inside the domain. */
+	 * edge of the domain or from a tenant, with a source inside the domain. */
 	REASON_FOREIGN_SOURCE,
 	/* A tenant's packet with a source that does not belong to the tenant. */
 	REASON_TENANT_SOURCE,
@@ -195,7 +195,7 @@ struct port {
 	__u32 ifindex;
 	__u8 mac[6];
 	__u16 flags;  /* PORT_* */
-	__u32 tenant; /* of untagged frames, plus TENANT_SOURCES; 0 for none */
+	__u32 tenant; /* of untagged frames, plus TENANT_*; 0 for none */
 	__u32 policy; /* of untagged frames, for H.Encaps.L2; 0 for none */
 	__u32 tagged; /* nonzero if an attachment may exist for tagged frames */
 };
@@ -211,7 +211,7 @@ _Static_assert(sizeof(struct attachment_key) == 8, "no hidden padding");
 
 /* The tenant or policy of these frames. */
 struct attachment {
-	__u32 tenant; /* plus TENANT_SOURCES; 0 for none */
+	__u32 tenant; /* plus TENANT_*; 0 for none */
 	__u32 policy; /* for H.Encaps.L2; 0 for none */
 };
 _Static_assert(sizeof(struct attachment) == 8, "no hidden padding");
