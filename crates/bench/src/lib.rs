@@ -37,4 +37,3 @@ pub struct Context<'c> {
     pub say: &'c dyn Fn(&str),
 }
 
-impl Context<'_> {}
