@@ -36,4 +36,3 @@ pub struct Context<'c> {
     /// Callback for progress messages.
     pub say: &'c dyn Fn(&str),
 }
-
