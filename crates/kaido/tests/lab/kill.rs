@@ -116,7 +116,7 @@ fn root_gc_takes_what_is_left_of_a_folder_that_was_removed_by_hand() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let mine = kaido.run_folder().join("labs/mine/netns");
-    std::fs::create_dir_all(&mine).unwrap();
+    private::make(&mine).unwrap();
     std::fs::write(mine.join("h1"), "").unwrap();
     let text = with_xdp(CHAIN).replace("r1-r2,", "r1-r2: {engine: true},");
     kaido.ok(&["lab", "up", &kaido.file("lab.yaml", &text), "--name", "victim"]);
