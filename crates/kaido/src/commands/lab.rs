@@ -234,10 +234,21 @@ fn check(file: &Path, output: &Output) -> Done {
 fn run_in_words(run: &lab::Run) -> String {
     let head = format!("runs as {} on {}:", run.user, run.node);
     let by = run.by.map_or_else(String::new, |by| format!(" {by}:"));
-    match run.text.trim().lines().collect::<Vec<_>>()[..] {
-        [one] => format!("{head}{by} {one}"),
+    match run.text.trim().lines().map(visible).collect::<Vec<_>>()[..] {
+        [ref one] => format!("{head}{by} {one}"),
         ref lines => lines.iter().fold(head + &by, |text, line| format!("{text}\n  | {line}")),
     }
+}
+
+/// Writes out the characters that a terminal would not show as such, colors included: they could hide the rest of
+/// a list of commands.
+fn visible(text: &str) -> String {
+    let is_hidden = |c: char| {
+        c.is_control() && c != '\t'
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+    };
+    let written = |c: char| if is_hidden(c) { c.escape_unicode().to_string() } else { c.into() };
+    text.chars().map(written).collect()
 }
 
 fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {

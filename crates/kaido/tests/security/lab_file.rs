@@ -8,7 +8,7 @@ nodes:
   fw:
     router: linux
     functions:
-      a: {rules: 'table inet a {}', health: {run: [sh, -c, \"id > /tmp/x; \\x1b[2J\"]}}
+      a: {rules: 'table inet a {}', health: {run: [sh, -c, \"id > /tmp/x; \\x1b[8m\"]}}
       b: {}
 links: [r1-fw]
 ";
@@ -21,7 +21,7 @@ fn check_lists_the_commands_of_a_topology_file() {
     for line in [
         "runs as root on r1: vtysh: log stdout",
         "runs as root on fw: nft: table inet a {}",
-        "runs as root on fw: sh -c id > /tmp/x; \\u{1b}[2J",
+        "runs as root on fw: sh -c id > /tmp/x; \\u{1b}[8m",
     ] {
         assert!(said.lines().any(|one| one == line), "{line}: {said}");
     }

@@ -111,6 +111,9 @@ pub(super) async fn listen(options: &P4Run) -> Result<Option<Serving>, Failure> 
 
 fn unix(path: &Path) -> Result<Serving, Failure> {
     let cannot = || format!("P4Runtime cannot be served at unix:{}", path.display());
+    // In a folder of another user the socket could be replaced before its mode is set.
+    let folder = path.parent().map_or(Ok(()), private::check);
+    folder.with_context(cannot).map_err(Failure::usage)?;
     remove_dead(path).with_context(cannot).map_err(Failure::failed)?;
     let listener = Listener::unix(path).with_context(cannot).map_err(Failure::failed)?;
     let address = format!("unix:{}", path.display());
