@@ -118,7 +118,7 @@ fn prose<'l>(file: &str, line: &'l str) -> Option<&'l str> {
     Some(&line[begin..end])
 }
 
-/// Whether `text` has `word` between word boundaries.
+/// Returns true if `text` has `word` between word boundaries.
 fn has(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

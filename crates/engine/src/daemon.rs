@@ -7,7 +7,7 @@ use std::thread;
 
 use api::v1::emulator_server::EmulatorServer;
 use emulator::PortId;
-use model::topology::{self, Attachment};
+use model::topology;
 use netlink::Namespace;
 use nix::net::if_::if_nametoindex;
 use private::{NamespaceLock, TakeError};
@@ -112,10 +112,16 @@ fn within<T: Send>(
     Namespace::open(machine).and_then(|machine| machine.run(work)).map_err(Error::NoMachine)?
 }
 
+/// Returns the purpose for which the emulator of an attached interface's lab locks this machine's network
+/// namespace, given the interface's index.
+pub fn lock_name(index: u32) -> String {
+    format!("attached-{index}")
+}
+
 /// Locks an interface, so that no other lab attaches it.
 fn lock(interface: &str) -> Result<NamespaceLock, Error> {
     let index = if_nametoindex(interface).map_err(|_| Error::NoInterface(interface.into()))?;
-    NamespaceLock::take(&Attachment::lock_name(index)).map_err(|error| match error {
+    NamespaceLock::take(&lock_name(index)).map_err(|error| match error {
         TakeError::Taken(_) => Error::Attached(interface.into()),
         TakeError::Failed { source, .. } => Error::Lock { interface: interface.into(), source },
     })

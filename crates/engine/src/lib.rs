@@ -28,7 +28,7 @@ mod socket;
 mod tally;
 mod timers;
 
-pub use daemon::{Config, run};
+pub use daemon::{Config, lock_name, run};
 pub use edge::EdgeCounts;
 pub use error::Error;
 pub use gate::{Gate, GateCounts};

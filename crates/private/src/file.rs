@@ -3,17 +3,20 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
-use nix::unistd::geteuid;
 
-/// Options for a private file of this user. Symbolic links are not followed, and opening a FIFO
-/// does not block.
+use crate::folder::{is_owned, refused};
+
+/// Flags that prevent following a symbolic link, and blocking on a FIFO.
+pub(crate) const FLAGS: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK);
+
+/// Options for a private file of this user.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.mode(0o600).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
+    options.mode(0o600).custom_flags(FLAGS.bits());
     options
 }
 
@@ -54,11 +57,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Opens a regular file of root or of this user, without following a symbolic link, to read it.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let file = open_by(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
-    let owner = file.metadata()?.uid();
-    if owner != 0 && owner != geteuid().as_raw() {
-        let why = format!("{} is user {owner}'s", path.display());
-        return Err(io::Error::new(ErrorKind::PermissionDenied, why));
-    }
+    is_owned(&file.metadata()?).map_err(|why| refused(path, why))?;
     Ok(file)
 }
 

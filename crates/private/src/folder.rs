@@ -117,7 +117,7 @@ fn check_each(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn is_owned(found: &Metadata) -> Result<(), String> {
+pub(crate) fn is_owned(found: &Metadata) -> Result<(), String> {
     let user = found.uid();
     match user == 0 || user == geteuid().as_raw() {
         true => Ok(()),
@@ -138,7 +138,7 @@ fn is_private(found: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
-fn refused(path: &Path, why: String) -> io::Error {
+pub(crate) fn refused(path: &Path, why: String) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, format!("{} is not safe: {why}", path.display()))
 }
 

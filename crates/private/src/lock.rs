@@ -6,8 +6,10 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
+
+use crate::file;
 
 /// An exclusive lock on a file or a folder (flock(2)). The kernel releases it when the process
 /// exits for any reason.
@@ -19,7 +21,7 @@ pub struct Lock(Flock<File>);
 impl Lock {
     /// Locks an existing file or folder. Returns `None` if another process holds the lock.
     pub fn existing(path: &Path) -> io::Result<Option<Self>> {
-        let file = File::options().read(true).custom_flags(flags().bits()).open(path)?;
+        let file = File::options().read(true).custom_flags(file::FLAGS.bits()).open(path)?;
         Self::take(file)
     }
 
@@ -27,7 +29,7 @@ impl Lock {
     /// the lock.
     pub fn file(path: &Path) -> io::Result<Option<Self>> {
         let mut options = File::options();
-        options.read(true).write(true).create(true).mode(0o600).custom_flags(flags().bits());
+        options.read(true).write(true).create(true).mode(0o600).custom_flags(file::FLAGS.bits());
         let file = options.open(path)?;
         let owner = file.metadata()?.uid();
         if owner != geteuid().as_raw() {
@@ -40,7 +42,7 @@ impl Lock {
     /// Returns true if no process holds the lock of an existing file. Concurrent calls do not
     /// affect each other.
     pub fn is_free(path: &Path) -> io::Result<bool> {
-        let file = File::options().read(true).custom_flags(flags().bits()).open(path)?;
+        let file = File::options().read(true).custom_flags(file::FLAGS.bits()).open(path)?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
             Ok(_) => Ok(true),
             Err((_, Errno::EWOULDBLOCK)) => Ok(false),
@@ -60,11 +62,6 @@ impl Lock {
     pub(crate) fn as_file(&self) -> &File {
         &self.0
     }
-}
-
-/// Flags that prevent following a symbolic link, and blocking on a FIFO without a writer.
-fn flags() -> OFlag {
-    OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         if !link.up {
             return Err(Error::Attach(AttachError::AttachedDown(interface)));
         }
-        let is_taken = match NamespaceLock::take(&Attachment::lock_name(link.index)) {
+        let is_taken = match NamespaceLock::take(&engine::lock_name(link.index)) {
             Ok(_) => false,
             Err(TakeError::Taken(_)) => true,
             Err(TakeError::Failed { path, source }) => {

@@ -37,12 +37,6 @@ pub enum Means {
 impl Attachment {
     /// Number of netfilter queues of an interface: one for TCP, one for all other packets.
     pub const QUEUES: u16 = 2;
-
-    /// Name of the lock with which an emulator claims the interface of this machine's network
-    /// namespace. `index`: the interface's index.
-    pub fn lock_name(index: u32) -> String {
-        format!("attached-{index}")
-    }
 }
 
 /// Maximum length of an interface name (IFNAMSIZ without the NUL).
