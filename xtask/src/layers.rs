@@ -10,7 +10,7 @@ use serde::Deserialize;
 const FLOORS: [&[&str]; 9] = [
     &["wire"],
     &["model"],
-    &["bpf", "capture", "grpc-bounds", "netlink", "private", "serve", "vminfo"],
+    &["bpf", "capture", "confine", "grpc-bounds", "netlink", "private", "serve", "vminfo"],
     &["emulator", "import", "p4", "pathfinder"],
     &["api", "dataplane", "p4info", "sandbox", "store", "telemetry"],
     &["node", "controller", "engine", "forwarder", "p4runtime", "publisher"],

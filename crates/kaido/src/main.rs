@@ -38,6 +38,9 @@ fn main() -> ExitCode {
         Command::Supervisor { config } => commands::daemon::supervisor(&config),
         Command::Emulator { config } => commands::daemon::emulator(&config),
         Command::Controller { config } => commands::daemon::controller(&config),
+        Command::RoutingDaemon { program, arguments } => {
+            commands::daemon::routing_daemon(&program, &arguments)
+        }
         Command::Completions { shell } => commands::manual::completions(shell),
         Command::Man { folder } => commands::manual::pages(&folder),
     };

@@ -1,6 +1,6 @@
 //! Running commands on a node: in its network namespace, with its own view of FRR and /sys.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::mount::{MsFlags, mount};
@@ -54,6 +54,23 @@ pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
     fresh_sys()
 }
 
+/// Replaces /run by an empty folder with the node's FRR_RUN, for daemons that may be compromised: it
+/// has sockets of the machine's daemons, and network namespaces (/run/netns) that any user can open.
+pub(crate) fn hide_run() -> Result<(), Error> {
+    let sockets = std::fs::File::open(FRR_RUN).map_err(Error::file("open", FRR_RUN))?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("tmpfs"), "/run", Some("tmpfs"), flags, Some("mode=0755,size=64k"))
+        .map_err(mount_error("/run"))?;
+    std::fs::create_dir(FRR_RUN).map_err(Error::file("make", FRR_RUN))?;
+    bind(&descriptor(&sockets), FRR_RUN)
+}
+
+/// Path of an open file, also if a mount hides it.
+fn descriptor(file: &std::fs::File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
 /// Mounts /sys again, since it shows the interfaces of the namespace in which it was mounted.
 /// Mounts below it (bpffs, control groups) are moved along.
 fn fresh_sys() -> Result<(), Error> {
@@ -72,11 +89,9 @@ fn fresh_sys() -> Result<(), Error> {
     mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>)
         .map_err(mount_error("/sys"))?;
     for (path, file) in held {
-        use std::os::fd::AsRawFd;
-        let from = format!("/proc/self/fd/{}", file.as_raw_fd());
         // A kernel without the mount point does not need the mount.
         let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
-        let _ = mount(Some(from.as_str()), path.as_str(), None::<&str>, flags, None::<&str>);
+        let _ = mount(Some(&descriptor(&file)), path.as_str(), None::<&str>, flags, None::<&str>);
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Waits until routing has converged: every router has the routes that the topology requires.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
@@ -10,7 +9,7 @@ use netlink::{Handle, MAIN_TABLE, Namespace};
 use pathfinder::{Routes, routing};
 
 use crate::error::StartError;
-use crate::frr;
+use crate::frr::Router;
 use crate::index::index_of;
 use crate::processes::pause;
 use crate::{Cancel, Error};
@@ -39,8 +38,8 @@ fn stable(topology: &Topology) -> Duration {
 
 /// Waits until every router that runs a routing protocol has its routes, for at most `limit`.
 pub(crate) fn wait(
-    folder: &Path,
     topology: &Topology,
+    routers: &mut [Router],
     namespaces: &BTreeMap<usize, Namespace>,
     limit: Duration,
     cancel: &Cancel,
@@ -81,9 +80,7 @@ pub(crate) fn wait(
         if inexact.is_empty() || (changed.elapsed() > stable && missing(false).is_empty()) {
             return Ok(());
         }
-        for &at in expected.keys().filter(|&&at| topology.nodes[at].runs_frr()) {
-            frr::check(folder, topology, at)?;
-        }
+        routers.iter_mut().try_for_each(Router::check)?;
         if started.elapsed() > limit {
             let line = |(at, prefix): &(usize, IpNet)| {
                 format!("{} has no route to {prefix}", topology.nodes[*at].name)

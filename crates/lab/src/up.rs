@@ -17,7 +17,7 @@ use crate::build;
 use crate::daemons;
 use crate::emulated;
 use crate::error::MachineError;
-use crate::frr::Frr;
+use crate::frr::{Frr, Router};
 use crate::functions;
 use crate::journal;
 use crate::parallel::in_parallel;
@@ -31,8 +31,8 @@ use crate::{Cancel, Error, netem, supervised, xdp};
 pub struct Options {
     /// Lab name; the file's own if absent.
     pub name: Option<String>,
-    /// Program that runs as Kaido's own daemons. Without it the lab has none, and all its routers
-    /// use the kernel's SRv6.
+    /// Program that runs as Kaido's own daemons, and restricts FRR's. Without it the lab has none, and
+    /// all its routers use the kernel's SRv6.
     pub program: Option<PathBuf>,
     /// Timeout for routing to converge.
     pub limit: Duration,
@@ -116,7 +116,7 @@ impl Labs {
         for node in with_xdp {
             check_path(&xdp::socket(&folder, &node.name))?;
         }
-        let frr = check_machine(&topology)?;
+        let frr = check_machine(&topology, options.program.as_deref())?;
         let _turn = attached::turn(&topology, cancel)?;
         attached::check(&topology, self, options.attach_only_way_out)?;
         let queues = attached::queues(&topology, self)?;
@@ -276,11 +276,11 @@ impl Lab {
             xdp::start_all(&self.folder, topology, program, cancel)?;
         }
         if let Some(frr) = frr {
-            self.start_frr(frr, cancel, progress)?;
+            let mut routers = self.start_frr(frr, cancel, progress)?;
             let mut converging =
                 |done: usize, total: usize| progress(Stage::Convergence, done, total);
             let limit = options.limit;
-            ready::wait(&self.folder, topology, &namespaces, limit, cancel, &mut converging)?;
+            ready::wait(topology, &mut routers, &namespaces, limit, cancel, &mut converging)?;
         }
         if let Some(program) = &options.program
             && topology.controller
@@ -334,24 +334,21 @@ impl Lab {
         Ok(())
     }
 
-    fn start_frr(&self, frr: &Frr, cancel: &Cancel, progress: Progress<'_>) -> Result<(), Error> {
+    fn start_frr(
+        &self,
+        frr: &Frr,
+        cancel: &Cancel,
+        progress: Progress<'_>,
+    ) -> Result<Vec<Router>, Error> {
         let nodes = self.topology.nodes.iter().enumerate();
         let routers: Vec<usize> =
             nodes.filter(|(_, node)| node.runs_frr()).map(|(at, _)| at).collect();
-        for (done, pair) in routers.chunks(2).enumerate() {
+        let start = |at: usize| {
             cancel.check()?;
-            progress(Stage::Routers, done * 2, routers.len());
-            // Two at a time, since starting a daemon mostly consists of waiting.
-            std::thread::scope(|scope| {
-                let start =
-                    |&at| scope.spawn(move || frr.start(&self.folder, &self.topology, at, cancel));
-                let started: Vec<_> = pair.iter().map(start).collect();
-                started
-                    .into_iter()
-                    .try_for_each(|one| one.join().expect("starting FRR does not panic"))
-            })?;
-        }
-        Ok(())
+            frr.start(&self.folder, &self.topology, routers[at], cancel)
+        };
+        let total = routers.len();
+        in_parallel(total, start, |done| progress(Stage::Routers, done, total))
     }
 }
 
@@ -369,7 +366,7 @@ fn check_path(socket: &Path) -> Result<(), Error> {
 }
 
 /// Checks the machine's prerequisites for this topology. Returns FRR if a router runs it.
-fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
+fn check_machine(topology: &Topology, program: Option<&Path>) -> Result<Option<Frr>, Error> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::Machine(MachineError::NotRoot));
     }
@@ -386,7 +383,8 @@ fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
     netem::check(topology)?;
     let needs_frr =
         topology.nodes.iter().any(|node| node.kind == NodeKind::Router(RouterKind::Frr));
-    needs_frr.then(|| Frr::find(topology)).transpose()
+    let find = || Frr::find(topology, program.ok_or(Error::NoProgram)?);
+    needs_frr.then(find).transpose()
 }
 
 #[cfg(test)]

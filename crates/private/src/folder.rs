@@ -155,6 +155,14 @@ impl Owner {
         let folder = open(path)?;
         fchown(&folder, Some(self.user), Some(self.group))
     }
+
+    /// Makes root the owner of a folder again. The group can use its entries, but not create, replace
+    /// or remove any.
+    pub fn take_back_folder(self, path: &Path) -> io::Result<()> {
+        let folder = open(path)?;
+        fchown(&folder, Some(0), Some(self.group))?;
+        folder.set_permissions(fs::Permissions::from_mode(0o750))
+    }
 }
 
 #[cfg(test)]

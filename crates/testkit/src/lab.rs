@@ -1,5 +1,8 @@
 //! A running lab of a test.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::Child;
 
 use serde_json::Value;
@@ -26,6 +29,18 @@ impl Kaido {
         let name = up["lab"].as_str().expect("`up` names its lab");
         Lab::new(self, name)
     }
+}
+
+/// Returns the PID of a process of this name in a network namespace.
+pub fn process_in(namespace: &Path, name: &str) -> Option<i32> {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    let wanted = identity(namespace)?;
+    let pids = fs::read_dir("/proc").ok()?.flatten();
+    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|pid: &i32| {
+        let comm = fs::read_to_string(format!("/proc/{pid}/comm"));
+        comm.is_ok_and(|comm| comm.trim() == name)
+            && identity(Path::new(&format!("/proc/{pid}/ns/net"))) == Some(wanted)
+    })
 }
 
 impl<'k> Lab<'k> {

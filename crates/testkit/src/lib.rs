@@ -18,7 +18,7 @@ mod wait;
 pub use bystanders::Bystanders;
 pub use datagrams::{Count, Datagrams};
 pub use kaido::{Kaido, Said};
-pub use lab::Lab;
+pub use lab::{Lab, process_in};
 pub use machine::Machine;
 pub use random::Random;
 pub use tap::Tap;

@@ -195,6 +195,9 @@ impl Drop for Writer {
         self.set(header::STATE, u64::from(state::ENDED));
         // An error cannot be reported here.
         let _ = self.beat();
+        // Closing the file is not enough: a process that another thread is starting holds a copy of
+        // the descriptor until it executes its program.
+        let _ = self.file.unlock();
     }
 }
 

@@ -4,6 +4,7 @@ mod dataplane;
 mod lab;
 mod p4;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -81,6 +82,15 @@ pub(crate) enum Command {
         /// Configuration file (JSON)
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
+    },
+    /// Become a routing daemon that cannot reach the rest of the machine; `lab up` starts it
+    #[command(hide = true)]
+    RoutingDaemon {
+        /// Program
+        program: PathBuf,
+        /// Arguments of the program
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// Print the completions for a shell
     Completions {

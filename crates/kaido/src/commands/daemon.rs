@@ -1,5 +1,6 @@
 //! Daemons of labs, in the foreground: read the configuration, start tracing, run.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -51,6 +52,12 @@ pub(crate) fn supervisor(config: &Path) -> Done {
     let lab = lab::Lab::of_folder(&lab, &folder)?;
     supervisor::run(lab).map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Becomes a routing daemon. Returns only on failure, which the lab reports from the daemon's log.
+pub(crate) fn routing_daemon(program: &Path, arguments: &[OsString]) -> Done {
+    let error = confine::exec(program, arguments);
+    Err(Failure::failed(anyhow!(error).context(program.display().to_string())))
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {

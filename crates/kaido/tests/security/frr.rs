@@ -8,6 +8,8 @@ use std::process::Command;
 
 use nix::unistd::User;
 
+use testkit::Said;
+
 use crate::{kaido, open};
 
 const LAB: &str = "name: frr\nrouting: [ospf]\nnodes:\n  r1: {router: frr}\n  r2: {router: frr}\n  \
@@ -25,10 +27,15 @@ while os.path.exists(going):
             except OSError: pass
 ";
 
-/// Does the same from inside a router, where it owns FRR's folders.
+/// Does the same from inside a router, also in the folder of its daemons' sockets, and in a folder
+/// that it owns.
 const PLANT_INSIDE: &str = "import os, sys
 victim = sys.argv[1]
-for folder in ['/etc/frr', '/run/frr', sys.argv[2]]:
+for folder in ['/etc/frr', '/run/frr', *sys.argv[2:]]:
+    for name in ['zebra.vty', 'ospfd.vty', 'zebra.pid']:
+        try: os.rename(folder + '/' + name, folder + '/gone')
+        except OSError: continue
+        print(folder + '/' + name)
     for name in ['frr.conf', 'frr.conf.new', 'vtysh.conf', 'bfdd.log', 'zebra.log', 'x']:
         try:
             os.symlink(victim, folder + '/' + name)
@@ -60,45 +67,129 @@ fn root_frrs_user_reaches_no_file_of_roots() {
     assert!(planter.wait().unwrap().success());
     untouched("while the lab came up");
 
-    // FRR's user owns the folder of its daemons' sockets, and nothing else.
+    // FRR's user owns its daemons' sockets, and no folder.
     let folder = kaido.run_folder().join("labs/frr");
     each(&folder, &mut |path, owner, mode| {
-        let is_frrs = path.strip_prefix(folder.join("nodes")).is_ok_and(|below| {
-            below.components().nth(1).is_some_and(|name| name.as_os_str() == "run")
-        });
+        let is_in_run = path.parent().is_some_and(|parent| parent.ends_with("run"));
+        let is_frrs = is_in_run && !path.is_dir();
         assert!(is_frrs || (owner == 0 && mode & 0o022 == 0), "{}", path.display());
     });
 
+    let own = kaido.folder().join("own");
+    std::fs::create_dir(&own).unwrap();
+    std::os::unix::fs::chown(&own, Some(user), Some(group)).unwrap();
     let [user, group] = [user, group].map(|id| id.to_string());
     let host = folder.join("nodes/r1/etc");
-    let inside = [
-        "lab",
-        "exec",
-        "r1",
-        "--",
-        "setpriv",
-        "--reuid",
-        &user,
-        "--regid",
-        &group,
-        "--clear-groups",
-    ];
+    let as_frr = ["setpriv", "--reuid", &user, "--regid", &group, "--clear-groups"];
     let program = ["/usr/bin/python3", "-c", PLANT_INSIDE, &victim, host.to_str().unwrap()];
-    let planted = kaido.ok(&[&inside[..], &program].concat());
+    let inside = ["lab", "exec", "r1", "--"];
+    let planted = kaido.ok(&[&inside[..], &as_frr, &program, &[own.to_str().unwrap()]].concat());
     for path in planted.lines() {
-        assert!(path.starts_with("/run/frr/"), "{path}");
+        assert!(path.starts_with(own.to_str().unwrap()), "{path}");
     }
-    assert!(planted.contains("/run/frr/x"), "the attack reaches FRR's own folder: {planted}");
+    assert!(planted.contains("own/x"), "the attack reaches its own folder: {planted}");
     kaido.ok(&["lab", "exec", "r1", "--", "vtysh", "-c", "show version"]);
-    // zebra keeps CAP_SYS_ADMIN, with which set-user-ID programs would be root's.
-    for daemon in ["zebra", "ospfd"] {
-        let pid =
-            std::fs::read_to_string(folder.join(format!("nodes/r1/run/{daemon}.pid"))).unwrap();
-        let status = std::fs::read_to_string(format!("/proc/{}/status", pid.trim())).unwrap();
-        assert!(status.lines().any(|line| line == "NoNewPrivs:\t1"), "{daemon}: {status}");
-    }
     lab.down();
     untouched("on the router");
+}
+
+/// Actions of a compromised daemon with its capabilities. Prints those that succeed. Arguments: PIDs
+/// of a process in another network namespace and of another router's daemon.
+const ESCAPE: &str = r"import ctypes, os, socket, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+other, daemon = map(int, sys.argv[1:3])
+def call(name, *arguments):
+    if libc.syscall(*arguments) >= 0: print(name)
+def attempt(name, action):
+    try: action()
+    except OSError: return
+    print(name)
+zeros = ctypes.create_string_buffer(128)
+array = ctypes.create_string_buffer(struct.pack('IIII', 2, 4, 4, 1) + bytes(112))
+call('bpf', 321, 0, array, 128)                                 # BPF_MAP_CREATE
+call('bpf of x32', 321 | 0x40000000, 0, array, 128)
+handle = ctypes.create_string_buffer(struct.pack('II', 120, 0) + bytes(120))
+call('name_to_handle_at', 303, -100, b'/', handle, zeros, 0)
+space = os.open('/proc/self/ns/net', os.O_RDONLY)
+call('setns', 308, space, 0x40000000)
+call('ioctl', 16, socket.socket().fileno(), 0x894c)             # SIOCGSKNS
+call('mount', 165, b'none', b'/tmp', b'tmpfs', 0, None)
+call('keyctl', 250, 0, -3, 1)
+call('perf_event_open', 298, zeros, 0, -1, -1, 0)
+def fork():
+    if os.fork() == 0: os._exit(0)
+attempt('fork', fork)
+attempt('signal', lambda: os.kill(daemon, 0))
+attempt('namespaces by name', lambda: os.stat('/run/netns'))
+attempt('namespaces of labs', lambda: os.stat('/run/kaido'))
+def attribute(kind, data):
+    return struct.pack('HH', len(data) + 4, kind) + data + bytes(-len(data) % 4)
+def veth():
+    # A veth pair with one end in the namespace of another process: IFLA_NET_NS_PID.
+    body = struct.pack('BxHiII', 0, 0, 0, 0, 0)
+    peer = body + attribute(3, b'planted\0') + attribute(19, struct.pack('I', other))
+    link = attribute(1, b'veth\0') + attribute(2, attribute(1, peer))
+    message = body + attribute(3, b'own\0') + attribute(18, link)
+    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+    netlink.send(struct.pack('IHHII', len(message) + 16, 16, 0x605, 1, 0) + message)
+    error = -struct.unpack_from('i', netlink.recv(4096), 16)[0]
+    if error: raise OSError(error, os.strerror(error))
+attempt('veth', veth)
+call('unshare', 272, 0x40000000)
+print('end')
+";
+
+/// A process that ends with the test.
+struct Bystander(std::process::Child);
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
+    let kaido = kaido();
+    open(&kaido);
+    let lab = kaido.lab_up(LAB);
+    let daemon = |node: &str| {
+        let namespace = kaido.run_folder().join("labs/frr/netns").join(node);
+        testkit::process_in(&namespace, "zebra").unwrap()
+    };
+    let [zebra, other] = [daemon("r1"), daemon("r2")].map(|pid| pid.to_string());
+    let elsewhere = crate::node();
+    let mut bystander = Command::new("sleep");
+    let bystander = elsewhere.run(|| bystander.arg("600").spawn()).unwrap().unwrap();
+    let bystander = Bystander(bystander);
+    let target = bystander.0.id().to_string();
+    let capabilities = "+sys_admin,+net_admin,+net_raw";
+    // With a daemon's user and capabilities.
+    let attack = |from: &[&str], restricted: &[&str]| {
+        let identity = ["setpriv", "--reuid", "frr", "--regid", "frr", "--clear-groups"];
+        let rights = ["--inh-caps", capabilities, "--ambient-caps", capabilities];
+        let python = ["/usr/bin/python3", "-c", ESCAPE, &target, &other];
+        let words = [from, restricted, &identity, &rights, &python].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir("/");
+        Said::of(&mut command).ok()
+    };
+    // The unrestricted attack mounts: not on this machine.
+    let network = ["nsenter", "--target", &zebra, "--net", "unshare", "--mount"];
+    let open = attack(&network, &[]);
+    for action in ["bpf", "name_to_handle_at", "setns", "fork", "signal", "veth", "unshare"] {
+        assert!(open.lines().any(|line| line == action), "{action} works elsewhere: {open}");
+    }
+    let program = kaido.command(&[]).get_program().to_str().unwrap().to_owned();
+    let place = ["nsenter", "--target", &zebra, "--net", "--mount", "--pid"];
+    assert_eq!(attack(&place, &[&program, "routing-daemon"]), "end\n");
+    // The daemons themselves run like this.
+    let status = std::fs::read_to_string(format!("/proc/{zebra}/status")).unwrap();
+    let has = |line: &str| status.lines().any(|found| found == line);
+    assert!(has("NoNewPrivs:\t1") && has("Seccomp:\t2"), "{status}");
+    assert!(status.lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1")));
+    lab.down();
 }
 
 /// Calls `see` with every path below a folder that is not a mount point, its owner and its mode.

@@ -52,7 +52,7 @@ fn is_passive(interface: &Interface) -> bool {
 fn write_config(text: &mut String, router: &Router<'_>) -> Result {
     let node = router.node;
     writeln!(text, "frr defaults traditional\nhostname {}", node.name)?;
-    writeln!(text, "log file /run/frr/frr.log")?;
+    writeln!(text, "log stdout")?;
     // The kernel removes next hops from nexthop groups when their link goes down. zebra (8.4) does
     // not notice and keeps using the groups, so links that come up again would stay unused.
     writeln!(text, "no zebra nexthop kernel enable")?;

@@ -1,0 +1,97 @@
+//! One routing daemon.
+
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use nix::sched::{CloneFlags, unshare};
+
+use super::{Frr, LIMIT, too_late};
+use crate::enter::FRR_RUN;
+use crate::error::StartError;
+use crate::files::tail;
+use crate::processes::pause;
+use crate::state::node_folder;
+use crate::{Cancel, Error};
+
+/// A routing daemon that was started.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    pub(super) name: &'static str,
+    node: String,
+    log: PathBuf,
+    process: Child,
+}
+
+impl Daemon {
+    /// Starts a daemon on the node that the calling thread has entered, as the first process of a
+    /// PID namespace: it sees no other process, by whose PID it could reach other network
+    /// namespaces (IFLA_NET_NS_PID), and its children end with it.
+    pub(super) fn start(
+        frr: &Frr,
+        folder: &Path,
+        node: &str,
+        name: &'static str,
+    ) -> Result<Self, Error> {
+        let log = node_folder(folder, node).join("log").join(format!("{name}.log"));
+        let output = private::append(&log).map_err(Error::file("open", &log))?;
+        let errors = output.try_clone().map_err(Error::file("open", &log))?;
+        let mut command = Command::new(&frr.kaido);
+        command.arg("routing-daemon").arg(frr.programs.join(name));
+        // -P 0: no telnet port; vtysh uses the socket, and loads the configuration.
+        command.args(["-P", "0", "-f", "/dev/null", "--log", "stdout"]);
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        command.process_group(0).current_dir("/");
+        // A thread of its own: a thread can create one PID namespace.
+        let spawn = || {
+            unshare(CloneFlags::CLONE_NEWPID)?;
+            command.spawn()
+        };
+        let started = std::thread::scope(|scope| {
+            scope.spawn(spawn).join().expect("starting a process does not panic")
+        });
+        let process = started.map_err(|source| Error::Command { command: name.into(), source })?;
+        Ok(Self { name, node: node.into(), log, process })
+    }
+
+    /// Waits until the daemon answers on its socket, which it opens last.
+    pub(super) fn wait(&mut self, cancel: &Cancel) -> Result<(), Error> {
+        let socket = Path::new(FRR_RUN).join(format!("{}.vty", self.name));
+        let started = Instant::now();
+        while UnixStream::connect(&socket).is_err() {
+            cancel.check()?;
+            if let Ok(Some(status)) = self.process.try_wait() {
+                return Err(self.failed(&format!("did not start ({status})")));
+            }
+            if started.elapsed() > LIMIT {
+                return Err(self.failed(&format!("did not start ({})", too_late())));
+            }
+            pause(std::time::Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// Returns an error if the daemon has exited.
+    pub(super) fn check(&mut self) -> Result<(), Error> {
+        match self.process.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(self.failed("has ended")),
+        }
+    }
+
+    /// The last lines of its log.
+    pub(super) fn last_lines(&self, lines: usize) -> String {
+        tail(&self.log, lines)
+    }
+
+    fn failed(&self, what: &str) -> Error {
+        Error::Start(StartError::Frr {
+            node: self.node.clone(),
+            daemon: self.name.into(),
+            what: what.into(),
+            log: self.last_lines(5),
+        })
+    }
+}

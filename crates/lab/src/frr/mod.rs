@@ -1,0 +1,160 @@
+//! FRR's daemons on a lab's routers, from the distribution's package.
+
+mod daemon;
+mod load;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::topology::{Routing, Topology};
+use nix::unistd::User;
+use private::Owner;
+
+use crate::enter::{FRR_RUN, enter, hide_run};
+use crate::error::MachineError;
+use crate::frr_config::config;
+use crate::state::node_folder;
+use crate::{Cancel, Error};
+
+use daemon::Daemon;
+
+/// Folders that may contain FRR's daemons: the package's, then those of other distributions.
+const FOLDERS: [&str; 3] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/sbin"];
+
+/// Timeout for a daemon to start, and for vtysh to load a configuration.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The daemons of a router. zebra is first, since the others connect to it.
+fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
+    let node = &topology.nodes[at];
+    let [ipv4, ipv6] = [node.ipv4_routing, node.ipv6_routing];
+    let runs = |protocol| ipv4 == protocol || ipv6 == protocol;
+    let timers = &topology.timers;
+    let bfd = (runs(Routing::Ospf) && timers.ospf.bfd)
+        || (runs(Routing::Isis) && timers.isis.bfd)
+        || (runs(Routing::Bgp) && timers.bgp.bfd);
+    [
+        ("zebra", true),
+        ("staticd", true),
+        // Before the daemons that use it to monitor their neighbours.
+        ("bfdd", bfd),
+        ("ospfd", ipv4 == Routing::Ospf),
+        ("ospf6d", ipv6 == Routing::Ospf),
+        ("isisd", runs(Routing::Isis)),
+        ("ripd", ipv4 == Routing::Rip),
+        ("ripngd", ipv6 == Routing::Rip),
+        ("bgpd", runs(Routing::Bgp)),
+    ]
+    .into_iter()
+    .filter_map(|(daemon, runs)| runs.then_some(daemon))
+    .collect()
+}
+
+/// The FRR installation.
+#[derive(Debug, Clone)]
+pub(crate) struct Frr {
+    programs: PathBuf,
+    /// `kaido`, which restricts a daemon before it becomes it.
+    kaido: PathBuf,
+    /// User of its daemons. It may have been compromised through a malicious packet.
+    user: Owner,
+}
+
+impl Frr {
+    /// Finds FRR and the daemons that a topology needs. Creates the folder that the system creates
+    /// at boot, if it is missing.
+    pub(crate) fn find(topology: &Topology, kaido: &Path) -> Result<Self, Error> {
+        let programs = FOLDERS
+            .iter()
+            .map(PathBuf::from)
+            .find(|folder| folder.join("zebra").exists())
+            .ok_or_else(|| {
+                Error::Machine(MachineError::NoFrr(Path::new(FOLDERS[0]).join("zebra")))
+            })?;
+        let routers = (0..topology.nodes.len()).filter(|&at| topology.nodes[at].runs_frr());
+        for daemon in routers.flat_map(|at| daemons(topology, at)) {
+            if !programs.join(daemon).exists() {
+                return Err(Error::Machine(MachineError::NoFrr(programs.join(daemon))));
+            }
+        }
+        let user = User::from_name("frr").ok().flatten();
+        let user =
+            user.ok_or_else(|| Error::Machine(MachineError::NoFrr("the user frr".into())))?;
+        let user = Owner { user: user.uid.as_raw(), group: user.gid.as_raw() };
+        if !Path::new(FRR_RUN).is_dir() {
+            private::make(Path::new(FRR_RUN)).map_err(Error::file("make", FRR_RUN))?;
+            user.give_folder(Path::new(FRR_RUN)).map_err(Error::file("give away", FRR_RUN))?;
+        }
+        Ok(Self { programs, kaido: kaido.into(), user })
+    }
+
+    /// Starts a router's daemons and loads its configuration.
+    pub(crate) fn start(
+        &self,
+        folder: &Path,
+        topology: &Topology,
+        at: usize,
+        cancel: &Cancel,
+    ) -> Result<Router, Error> {
+        let node = &topology.nodes[at].name;
+        self.write_files(folder, topology, at)?;
+        // The forking thread has entered the namespace already: if this process is killed, its
+        // children are found in the node's namespace at any moment.
+        std::thread::scope(|scope| {
+            let work = || {
+                enter(folder, node, true)?;
+                hide_run()?;
+                let mut router = Router { daemons: Vec::new() };
+                for daemon in daemons(topology, at) {
+                    let mut started = Daemon::start(self, folder, node, daemon)?;
+                    started.wait(cancel)?;
+                    router.daemons.push(started);
+                }
+                // vtysh and users run as root: FRR's user must not replace the sockets to which
+                // they connect.
+                let run = node_folder(folder, node).join("run");
+                self.user.take_back_folder(&run).map_err(Error::file("take back", &run))?;
+                load::load(&mut router, topology, at, cancel)?;
+                Ok(router)
+            };
+            scope.spawn(work).join().expect("starting FRR does not panic")
+        })
+    }
+
+    /// Creates a router's folders. FRR's user owns only the sockets' folder, until its daemons have
+    /// started: vtysh reads the configuration as root.
+    fn write_files(&self, folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
+        let files = node_folder(folder, &topology.nodes[at].name);
+        for name in ["etc", "log", "run"] {
+            let path = files.join(name);
+            private::make(&path).map_err(Error::file("make", &path))?;
+        }
+        let written = [
+            ("etc/frr.conf", config(topology, at)),
+            ("etc/vtysh.conf", "service integrated-vtysh-config\n".into()),
+        ];
+        for (name, text) in written {
+            let path = files.join(name);
+            private::create(&path, text.as_bytes()).map_err(Error::file("write", &path))?;
+        }
+        let run = files.join("run");
+        self.user.give_folder(&run).map_err(Error::file("give away", &run))
+    }
+}
+
+/// The daemons of a router, in the order in which they were started.
+#[derive(Debug)]
+pub(crate) struct Router {
+    daemons: Vec<Daemon>,
+}
+
+impl Router {
+    /// Returns an error if one of the daemons has exited.
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        self.daemons.iter_mut().try_for_each(Daemon::check)
+    }
+}
+
+fn too_late() -> String {
+    format!("not within {} s", LIMIT.as_secs())
+}
