@@ -33,7 +33,6 @@ fn main() -> ExitCode {
         Command::Doctor => commands::doctor::run(&output),
         Command::Demo(options) => commands::experiments::demo(options, &output),
         Command::Bench(options) => commands::experiments::bench(options, &output),
-        Command::Sandbox => Ok(sandbox::process::run_child()),
         Command::Node { config } => commands::daemon::node(&config),
         Command::Supervisor { config } => commands::daemon::supervisor(&config),
         Command::Emulator { config } => commands::daemon::emulator(&config),

@@ -32,7 +32,7 @@ const QUICK: Effort = Effort { rounds: 7, singles: 5_000, time: Duration::from_m
 /// `sandbox/throughput`; and `sandbox/neighbour`, compared with a run without a hostile tenant.
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let effort = if quick { QUICK } else { FULL };
-    let launcher = Launcher::of(&context.program, ["sandbox"]).context("the command itself")?;
+    let launcher = Launcher::installed().context("a sandbox cannot start")?;
     let bed = Bed { launcher };
     context.cancel.check()?;
     (context.say)("a program in a process of its own: packet by packet");

@@ -92,7 +92,7 @@ impl Tenant {
         let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
             .map_err(|why| anyhow!("{}", why.render(&checked.sources, false)))?;
         let object = p4::object::write(&compiled.object)?;
-        let launcher = Launcher::of(&context.program, ["sandbox"]).context("the command itself")?;
+        let launcher = Launcher::installed().context("a sandbox cannot start")?;
         let config = Config { deadline: PATIENCE, ..Config::default() };
         let arena = Arc::new(Arena::new(FRAMES, FRAME).context("memory for packets")?);
         let feed = Some(vm.feed.clone());

@@ -56,9 +56,6 @@ pub(crate) enum Command {
     Demo(DemoOptions),
     /// Run benchmarks
     Bench(BenchOptions),
-    /// Run as a tenant's process; `kaido` starts it itself, with two descriptors
-    #[command(hide = true)]
-    Sandbox,
     /// Run a node's daemon in the foreground
     Node {
         /// Configuration file (JSON)

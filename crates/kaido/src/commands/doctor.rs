@@ -129,7 +129,7 @@ fn edges() -> Vec<Finding> {
 /// Tests the isolation of tenants' programs with one process.
 fn isolation() -> Finding {
     use sandbox::process::{Isolation, Launcher, probe};
-    let got = Launcher::myself(["sandbox"]).map_err(|why| why.to_string());
+    let got = Launcher::installed().map_err(|why| why.to_string());
     let got = got.and_then(|launcher| probe(&launcher).map_err(|why| why.to_string()));
     let fix = match &got {
         Ok(isolation) => format!(

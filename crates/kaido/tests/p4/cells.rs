@@ -134,7 +134,7 @@ fn digests_are_explained() {
 /// Runs each program in its own process, as `kaido p4 run` does.
 fn processes() -> Processes {
     let launcher =
-        Launcher::of(env!("CARGO_BIN_EXE_kaido").as_ref(), ["sandbox"]).expect("it is built");
+        Launcher::of(env!("CARGO_BIN_EXE_kaido-sandbox").as_ref(), [""; 0]).expect("it is built");
     let config = Config { deadline: Duration::from_secs(10), ..Config::default() };
     Processes { launcher, config, vm: None }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::unistd::User;
+use private::Owner;
 
 use testkit::Said;
 
@@ -77,7 +78,7 @@ fn root_frrs_user_reaches_no_file_of_roots() {
 
     let own = kaido.folder().join("own");
     std::fs::create_dir(&own).unwrap();
-    std::os::unix::fs::chown(&own, Some(user), Some(group)).unwrap();
+    Owner { user, group }.give_folder(&own).unwrap();
     let [user, group] = [user, group].map(|id| id.to_string());
     let host = folder.join("nodes/r1/etc");
     let as_frr = ["setpriv", "--reuid", &user, "--regid", &group, "--clear-groups"];

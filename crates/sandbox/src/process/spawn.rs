@@ -5,10 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
+
+/// Name of the executable of sandbox processes.
+const PROGRAM: &str = "kaido-sandbox";
 
 /// Executable of sandbox processes, which has to call [`run_child`](super::run_child). It is kept
 /// open, so that every process runs the same file even if its path is replaced.
@@ -37,13 +40,25 @@ impl Launcher {
         Ok(Self { file, name: program.into(), arguments })
     }
 
-    /// Uses the executable of this process, unaffected by an upgrade in place.
+    /// Uses `kaido-sandbox` of this process's installation: in the folder of its executable, or in
+    /// `../libexec/kaido` from there.
     ///
     /// # Errors
     ///
-    /// Fails if procfs is not mounted.
-    pub fn myself<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> io::Result<Self> {
-        Self::of(Path::new("/proc/self/exe"), arguments)
+    /// Fails if it is in neither folder.
+    pub fn installed() -> io::Result<Self> {
+        // The name of an executable that was replaced has a suffix, but its folder has none.
+        let myself = std::env::current_exe()?;
+        let folder = myself.parent().unwrap_or(Path::new("/"));
+        let places = [folder.into(), folder.join("../libexec/kaido")];
+        let programs = places.map(|place: PathBuf| place.join(PROGRAM));
+        let found = programs.iter().find(|program| program.exists());
+        let program = found.ok_or_else(|| {
+            let [beside, apart] = programs.each_ref().map(|program| program.display());
+            let why = format!("neither {beside} nor {apart} exists: install it with `kaido`");
+            io::Error::new(io::ErrorKind::NotFound, why)
+        })?;
+        Self::of(program, [""; 0])
     }
 
     /// Starts a process with these descriptors as standard input and output, and without an

@@ -141,9 +141,9 @@ pub(crate) fn by_vm(key: &str) -> Vec<u8> {
     p4::object::write(&object).expect("an object")
 }
 
-/// Launcher for the `kaido-sandbox` binary.
+/// Launcher for the `sandbox-process` binary.
 pub(crate) fn launcher() -> Launcher {
-    Launcher::of(env!("CARGO_BIN_EXE_kaido-sandbox").as_ref(), [""; 0]).expect("it is built")
+    Launcher::of(env!("CARGO_BIN_EXE_sandbox-process").as_ref(), [""; 0]).expect("it is built")
 }
 
 /// Starts a sandbox with a program. Its timeouts are generous, because other tests run in parallel.

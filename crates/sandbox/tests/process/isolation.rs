@@ -116,7 +116,11 @@ fn packets_of_one_sandbox_are_not_shown_to_another() {
 fn an_upgrade_in_place_changes_no_process() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
-    std::fs::copy(env!("CARGO_BIN_EXE_kaido-sandbox"), &program).unwrap();
+    // Written by another process: a process that another test is starting would hold a copy of a
+    // descriptor of this one, and a file that is open for writing cannot be executed.
+    let mut copy = std::process::Command::new("cp");
+    copy.arg(env!("CARGO_BIN_EXE_sandbox-process")).arg(&program);
+    assert!(copy.status().unwrap().success());
     let launcher = Launcher::of(&program, [""; 0]).unwrap();
     std::fs::remove_file(&program).unwrap();
     std::fs::copy("/bin/false", &program).unwrap();

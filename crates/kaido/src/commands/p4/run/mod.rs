@@ -81,8 +81,8 @@ struct Loaded {
 /// Creates the launcher of a separate process for each program. The deadline is generous: packets
 /// are not urgent here, and a busy machine must not count as a fault of the program.
 fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> {
-    let myself = Launcher::myself(["sandbox"]).context("the command cannot start itself");
-    let launcher = myself.map_err(Failure::failed)?;
+    let launcher = Launcher::installed().context("a sandbox cannot start");
+    let launcher = launcher.map_err(Failure::failed)?;
     let deadline = Duration::from_secs(1);
     let requires = options.isolation.requires();
     let config = Config { deadline, cpu: options.cpu, requires, ..Config::default() };
