@@ -5,14 +5,15 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::change::LinkChange;
-use super::event_text::{Event as EventText, Options, OrNone, PatternText, TrafficText};
+use super::event_text::{Event as EventText, PatternText, TrafficText};
 use super::file::File;
-use super::impairments::{Impairments, Loss, Share};
-use super::link_text::{JitterOption, Loss as LossText};
+use super::impairments::Impairments;
+use super::option_text::OrNone;
+use super::options::{FIXED, OF_LINK, Options};
 use super::test::Family;
 use super::traffic::{Pattern, Traffic};
 use super::types::{Interface, Segment, Topology};
-use super::units::{Percent, QueueText, Time, duration_text};
+use super::units::duration_text;
 use crate::document::{Place, Step, steps};
 
 /// An event on a link.
@@ -150,14 +151,12 @@ fn changes(
     topology: &Topology,
 ) -> Option<Vec<LinkChange>> {
     let at = |key: &str| vec!["events".into(), index.into(), "set".into(), key.into()];
-    let is_file = |jitter: &OrNone<_>| matches!(jitter.value(), Some(JitterOption::File(_)));
-    let fixed = [
-        ("cost", set.cost.is_some()),
-        ("trace", set.trace.is_some()),
-        ("filter", set.filter.is_some()),
-        ("jitter", set.jitter.as_ref().is_some_and(is_file)),
-    ];
-    for (key, _) in fixed.into_iter().filter(|(_, given)| *given) {
+    let keys = OF_LINK.into_iter().chain(FIXED);
+    let fixed: Vec<&str> = keys
+        .filter(|key| place.tree.has(&at(key)))
+        .chain(set.jitter_file().map(|_| "jitter"))
+        .collect();
+    for key in fixed {
         place.key(&at(key), format!("an event cannot give this `{key}`"), "remove it");
     }
     let changes = set.changes();
@@ -194,34 +193,6 @@ fn changes(
         }
     }
     Some(changes.into_iter().map(|(_, change)| change).collect())
-}
-
-impl Options {
-    /// The changes, each with its key.
-    fn changes(&self) -> Vec<(&'static str, LinkChange)> {
-        let share = |given: &OrNone<Percent>| given.value().map_or(Share::NONE, |share| share.0);
-        let queue = |given: &OrNone<QueueText>| match given.value() {
-            None => LinkChange::NO_QUEUE,
-            Some(queue) => LinkChange::Queue(queue.limit, queue.discipline, queue.ecn),
-        };
-        let jitter = |given: &OrNone<JitterOption>| match given.value() {
-            None => Some(LinkChange::Jitter(None)),
-            Some(jitter) => jitter.spread().map(|jitter| LinkChange::Jitter(Some(jitter))),
-        };
-        let delay = |given: &OrNone<Time>| given.value().map_or(Duration::ZERO, |delay| delay.0);
-        let loss = |given: &OrNone<LossText>| given.value().map_or(Loss::default(), |loss| loss.0);
-        let changes = [
-            ("rate", self.rate.as_ref().map(|rate| LinkChange::Rate(rate.value().copied()))),
-            ("queue", self.queue.as_ref().map(queue)),
-            ("delay", self.delay.as_ref().map(|given| LinkChange::Delay(delay(given)))),
-            ("jitter", self.jitter.as_ref().and_then(jitter)),
-            ("loss", self.loss.as_ref().map(|given| LinkChange::Loss(loss(given)))),
-            ("reorder", self.reorder.as_ref().map(|given| LinkChange::Reorder(share(given)))),
-            ("duplicate", self.duplicate.as_ref().map(|given| LinkChange::Duplicate(share(given)))),
-            ("corrupt", self.corrupt.as_ref().map(|given| LinkChange::Corrupt(share(given)))),
-        ];
-        changes.into_iter().filter_map(|(key, change)| Some((key, change?))).collect()
-    }
 }
 
 fn traffic(

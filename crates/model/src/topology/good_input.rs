@@ -212,6 +212,23 @@ fn anchors_save_repetition() {
 }
 
 #[test]
+fn an_option_that_is_none_is_one_that_is_absent() {
+    let of = |options: &str| {
+        let link = format!("r1-r2: {{{options}reverse: {{delay: none, rate: none}}}}");
+        let text = format!(
+            "name: a\nnodes: {{r1: {{router: linux}}, r2: {{router: linux}}}}\nlinks: [{link}]\n"
+        );
+        let topology = parse("a.yaml", &text).unwrap();
+        [0, 1].map(|at| topology.nodes[at].interfaces[0].impairments.clone())
+    };
+    let none = "delay: none, jitter: none, loss: none, reorder: none, queue: none, corrupt: none, ";
+    assert_eq!(of(none), of(""));
+    let [there, back] = of("delay: 5ms, rate: 1mbit, loss: 1%, ");
+    assert_eq!((there.delay, back.delay), (Duration::from_millis(5), Duration::ZERO));
+    assert_eq!(there.loss, back.loss);
+}
+
+#[test]
 fn every_file_in_labs_is_right_and_fits_the_schema() {
     let schema = json_schema();
     let validator = jsonschema::validator_for(&schema).unwrap();

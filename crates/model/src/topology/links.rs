@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::change::Contradiction;
+use super::change::{Contradiction, LinkChange};
 use super::file::File;
-use super::impairments::{Filter, Impairments, Share};
-use super::link_text::{Direction, JitterOption, Link, LinkBody};
+use super::impairments::{Filter, Impairments};
+use super::link_text::Link;
 use super::nodes::NAME_HELP;
+use super::option_text::{self, OrNone};
+use super::options::{OF_LINK, Options};
 use super::types::{Node, SegmentKind};
-use super::units::{Percent, Queue};
+use super::units::Queue;
 use crate::document::{Place, Step, steps};
 use crate::{Bandwidth, is_node_name};
 
@@ -23,7 +25,7 @@ pub(super) struct Plan<'f> {
     pub(super) devices: Vec<String>,
     /// Options of each member's sending direction.
     pub(super) sides: Vec<Side>,
-    pub(super) body: &'f LinkBody,
+    pub(super) body: &'f Options,
     /// Path of the link's item and name in the file.
     pub(super) at: [Step; 3],
 }
@@ -195,15 +197,20 @@ impl<'f> Links<'f> {
     fn options(
         &self,
         place: &mut Place<'_>,
-        body: &LinkBody,
+        body: &Options,
         at: &dyn Fn(&str) -> Vec<Step>,
     ) -> (Side, Option<Side>) {
-        let forward = body.forward();
         let (rate, queue, impairments) = (None, Queue::Auto, Impairments::default());
         let same = Side { rate, queue, cost: DEFAULT_COST, impairments };
-        let first = direction(place, &forward, &same, at);
+        let first = direction(place, body, &same, at);
         let second = body.reverse.as_ref().map(|reverse| {
             let at = |key: &str| [at("reverse"), vec![key.into()]].concat();
+            for key in
+                OF_LINK.into_iter().filter(|key| place.tree.has(&at(key))).collect::<Vec<_>>()
+            {
+                let message = format!("`{key}` is an option of the link, not of a direction");
+                place.key(&at(key), message, "move it out of `reverse:`");
+            }
             direction(place, reverse, &first, &at)
         });
         (first, second)
@@ -213,40 +220,45 @@ impl<'f> Links<'f> {
 /// Resolves the options of one direction; absent ones are copied from `same`.
 fn direction(
     place: &mut Place<'_>,
-    options: &Direction,
+    options: &Options,
     same: &Side,
     at: &dyn Fn(&str) -> Vec<Step>,
 ) -> Side {
-    let rate = options.rate.or(same.rate);
-    if let Some(rate) = options.rate.filter(|rate| rate.bytes_per_second() == 0) {
+    let mut side = Side { cost: options.cost.unwrap_or(same.cost), ..same.clone() };
+    for (_, change) in options.changes() {
+        match change {
+            LinkChange::Rate(rate) => side.rate = rate,
+            LinkChange::Queue(queue, ..) => side.queue = queue,
+            _ => {}
+        }
+        change.apply(&mut side.impairments);
+    }
+    let given = options.rate.as_ref().and_then(OrNone::value);
+    if let Some(rate) = given.filter(|rate| rate.bytes_per_second() == 0) {
         let message = format!("a link's rate is at least 8bit, and {rate} is less");
         place.value(&at("rate"), message, "write a rate such as 10mbit");
     }
     let has_trace = options.trace.is_some() || same.impairments.trace.is_some();
-    if options.queue.is_some() && rate.is_none() && !has_trace {
+    let has_queue = options.queue.as_ref().and_then(OrNone::value).is_some();
+    if has_queue && side.rate.is_none() && !has_trace {
         let message = "`queue` has no effect on a link without a rate";
         place.key(&at("queue"), message, "add `rate:`, or remove it");
     }
     if options.cost == Some(0) {
         place.value(&at("cost"), "a cost is at least 1", "write a cost from 1 to 65535");
     }
-    let impairments = impairments(place, options, &same.impairments, at);
-    if rate.is_some() && impairments.has_opportunities() {
+    files_and_filters(place, options, &mut side.impairments, at);
+    if side.rate.is_some() && side.impairments.has_opportunities() {
         let (key, other) =
             if options.trace.is_some() { ("trace", "rate") } else { ("rate", "trace") };
         let message = "a rate and a trace contradict each other";
         place.key(&at(key), message, &format!("remove it, or `{other}`"));
     }
-    Side {
-        rate,
-        queue: options.queue.as_ref().map_or(same.queue, |queue| queue.limit),
-        cost: options.cost.unwrap_or(same.cost),
-        impairments,
-    }
+    side
 }
 
 /// Rejects filters that match no packet or every packet.
-fn check_filters(place: &mut Place<'_>, options: &Direction, at: &dyn Fn(&str) -> Vec<Step>) {
+fn check_filters(place: &mut Place<'_>, options: &Options, at: &dyn Fn(&str) -> Vec<Step>) {
     for (index, filter) in options.filter.iter().flatten().enumerate() {
         let has_addresses = filter.from.is_some() || filter.to.is_some();
         if !has_addresses && filter.protocol.is_none() && filter.ports.is_none() {
@@ -271,47 +283,39 @@ fn check_filters(place: &mut Place<'_>, options: &Direction, at: &dyn Fn(&str) -
     }
 }
 
-/// Resolves the impairments of one direction; absent ones are copied from `same`.
-fn impairments(
+/// Resolves the impairments that refer to files, and the filters; then checks all impairments.
+fn files_and_filters(
     place: &mut Place<'_>,
-    options: &Direction,
-    same: &Impairments,
+    options: &Options,
+    impairments: &mut Impairments,
     at: &dyn Fn(&str) -> Vec<Step>,
-) -> Impairments {
+) {
     check_filters(place, options, at);
-    let share = |given: Option<Percent>, same: Share| given.map_or(same, |percent| percent.0);
-    let filter = |filter: &super::link_text::Filter| Filter {
-        from: filter.from.map(|prefix| prefix.0),
-        to: filter.to.map(|prefix| prefix.0),
-        protocol: filter.protocol,
-        ports: filter.ports,
-    };
-    let (filters, jitter) = (options.filter.as_ref(), options.jitter.as_ref());
-    let result = Impairments {
-        delay: options.delay.map_or(same.delay, |delay| delay.0),
-        jitter: jitter.map_or(same.jitter, JitterOption::spread),
-        samples: jitter.map_or_else(|| same.samples.clone(), JitterOption::file),
-        loss: options.loss.map_or(same.loss, |loss| loss.0),
-        reorder: share(options.reorder, same.reorder),
-        duplicate: share(options.duplicate, same.duplicate),
-        corrupt: share(options.corrupt, same.corrupt),
-        discipline: options.queue.as_ref().map_or(same.discipline, |queue| queue.discipline),
-        ecn: options.queue.as_ref().map_or(same.ecn, |queue| queue.ecn),
-        trace: options.trace.clone().or_else(|| same.trace.clone()),
-        filters: filters
-            .map_or_else(|| same.filters.clone(), |all| all.iter().map(filter).collect()),
-    };
-    let said =
-        result.contradiction().map(|contradiction| (contradiction, contradiction.to_string()));
-    match said {
-        Some((Contradiction::Jitter(..), message)) => {
+    if let Some(file) = options.jitter_file() {
+        impairments.jitter = None;
+        impairments.samples = Some(file.into());
+    }
+    if options.trace.is_some() {
+        impairments.trace.clone_from(&options.trace);
+    }
+    if let Some(filters) = &options.filter {
+        let filter = |filter: &option_text::Filter| Filter {
+            from: filter.from.map(|prefix| prefix.0),
+            to: filter.to.map(|prefix| prefix.0),
+            protocol: filter.protocol,
+            ports: filter.ports,
+        };
+        impairments.filters = filters.iter().map(filter).collect();
+    }
+    let Some(contradiction) = impairments.contradiction() else { return };
+    let message = contradiction.to_string();
+    match contradiction {
+        Contradiction::Jitter(..) => {
             let key = if options.jitter.is_some() { "jitter" } else { "delay" };
             place.value(&at(key), message, "write a longer delay, or less jitter");
         }
-        Some((Contradiction::Reorder, message)) => {
+        Contradiction::Reorder => {
             place.key(&at("reorder"), message, "add `delay:`, or remove it");
         }
-        None => {}
     }
-    result
 }

@@ -1,6 +1,6 @@
 //! The topology file: text -> a fully resolved network, or all errors in the text.
 //!
-//! `document` deserializes the file into the grammar's serde types (`file`, `link_text`, `units`),
+//! `document` deserializes the file into the grammar's serde types (`file`, `link_text`, `options`, `units`),
 //! or reports the invalid parts. `resolve` and its sibling modules then resolve names and
 //! addresses, check all rules and build a [`Topology`].
 //!
@@ -21,6 +21,8 @@ mod impairments;
 mod link_text;
 mod links;
 mod nodes;
+mod option_text;
+mod options;
 mod resolve;
 mod taken;
 mod test;

@@ -128,9 +128,15 @@ fn events_take_back_whatever_they_can_give() {
     }
     let kernel = of("rate: none").replace("r1-h2, set", "h1-r1, set");
     assert!(parse("lab.yaml", &kernel).is_ok());
-    for key in ["cost", "trace", "filter"] {
+    for (key, value) in [
+        ("cost", "5"),
+        ("trace", "a.csv"),
+        ("filter", "[{protocol: tcp}]"),
+        ("mtu", "1500"),
+        ("reverse", "{loss: 1%}"),
+    ] {
         let message = format!("an event cannot give this `{key}`");
-        expect(&of(&format!("{key}: none, delay: 9ms")), &[("5:33", &message, "remove it")]);
+        expect(&of(&format!("{key}: {value}, delay: 9ms")), &[("5:33", &message, "remove it")]);
     }
     expect(&of("delay: 20"), &[("5:40", "`20` has no unit", "")]);
     expect(&of("loss: [none]"), &[("5:33", "what the option becomes, or `none`", "")]);

@@ -134,7 +134,7 @@ fn units_are_required() {
         &link("delay: -20ms"),
         &[("3:25", "`-20ms` is not a duration", "write one such as 10ms")],
     );
-    expect(&link("loss: 1"), &[("3:24", "expected a percentage such as 1%", "")]);
+    expect(&link("loss: 1"), &[("3:24", "`1` has no unit", "write 1%")]);
     expect(&link("loss: 101%"), &[("3:24", "`101%` is not a percentage", "from 0% to 100%")]);
     expect(&link("loss: {gilbert-elliott: {p: 1%}}"), &[("3:25", "`r` is missing", "add `r:`")]);
     expect(&link("ipv4: 10.0.0.1/8"), &[("3:24", "bits set behind its length", "10.0.0.0/8")]);
@@ -182,5 +182,9 @@ fn names() {
     expect(
         &links("{l: {nodes: [r1, r2], reverse: {cost: 2}}}"),
         &[("3:31", "a LAN has no reverse", "remove it")],
+    );
+    expect(
+        &links("{r1-r2: {reverse: {mtu: 1500}}}"),
+        &[("3:28", "`mtu` is an option of the link", "move it out of `reverse:`")],
     );
 }
