@@ -3,7 +3,7 @@
 use emulator::queue::{CoDel, Discipline, Limit};
 use emulator::router::{Interface, Route, Router};
 use emulator::{
-    Chance, Cut, Impairments, Jitter, LinkId, Loss, Nanos, Network, NodeId, Packet, PortId, Rate,
+    Chance, Cut, Effect, Impairments, Jitter, LinkId, Loss, Nanos, Network, NodeId, Packet, PortId, Rate,
     Segments, Settings, Shape, Switch, Unfinished,
 };
 use wire::Mac;
@@ -169,7 +169,7 @@ impl Bed {
             let link = self.network.get(*link);
             balanced(link.account());
             let counts = link.counts();
-            made += counts.copied;
+            made += counts.effect(Effect::Duplicated);
             gone += counts.all_dropped();
         }
         for router in &self.routers {

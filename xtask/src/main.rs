@@ -5,6 +5,7 @@
 mod benchmarks;
 mod language;
 mod layers;
+mod options;
 mod prose;
 mod schema;
 

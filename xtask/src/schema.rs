@@ -28,6 +28,9 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
         } else {
             std::fs::write(&file, text).with_context(|| format!("cannot write {path}"))?;
         }
+        if path.contains("topology") {
+            crate::options::run(root, &schema, check)?;
+        }
         let count = check_examples(&schema, &root.join(examples))?;
         println!("{path} is up to date, {count} files in {examples}/ fit it");
     }

@@ -1,5 +1,7 @@
 //! Packet counters of a link and its drop reasons.
 
+use crate::Effect;
+
 /// Drop reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
@@ -33,14 +35,12 @@ impl Cause {
 
 const CAUSES: usize = Cause::ALL.len();
 
-/// Packet counters of a link. `received + copied` equals the packets that arrived, were dropped or
-/// are still in the link.
+/// Packet counters of a link. The packets received and those duplicated equal the packets that
+/// arrived, were dropped or are still in the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Packets received.
     pub received: u64,
-    /// Packets that the link duplicated.
-    pub copied: u64,
     /// Packets dequeued and sent, in flight or already delivered.
     pub sent: u64,
     /// Layer-2 bytes of the sent packets.
@@ -49,12 +49,9 @@ pub struct Counts {
     pub arrived: u64,
     /// Layer-2 bytes delivered to the far end.
     pub arrived_bytes: u64,
-    /// Packets corrupted by a bit error.
-    pub corrupted: u64,
-    /// Packets reordered: sent without delay, whether or not they actually overtook another packet.
-    pub overtook: u64,
     /// Total time in nanoseconds that the delivered packets spent in the link.
     pub delayed: u128,
+    effects: [u64; Effect::ALL.len()],
     dropped: [u64; CAUSES],
 }
 
@@ -62,6 +59,15 @@ impl Counts {
     /// Returns the number of packets dropped for this reason.
     pub fn dropped(&self, cause: Cause) -> u64 {
         self.dropped[cause as usize]
+    }
+
+    /// Returns the number of packets on which an impairment had this effect.
+    pub fn effect(&self, effect: Effect) -> u64 {
+        self.effects[effect as usize]
+    }
+
+    pub(crate) fn affect(&mut self, effect: Effect) {
+        self.effects[effect as usize] += 1;
     }
 
     /// Returns the number of all dropped packets.
@@ -82,6 +88,7 @@ mod tests {
     #[test]
     fn each_has_its_place_and_its_name() {
         assert!(Cause::ALL.iter().enumerate().all(|(place, cause)| *cause as usize == place));
+        assert!(Effect::ALL.iter().enumerate().all(|(place, effect)| *effect as usize == place));
         assert!(Stop::ALL.iter().enumerate().all(|(place, stop)| *stop as usize == place));
         let names: std::collections::BTreeSet<_> =
             Cause::ALL.map(Cause::name).into_iter().chain(Stop::ALL.map(Stop::name)).collect();

@@ -30,7 +30,7 @@ pub use chance::Chance;
 pub use counts::{Cause, Counts};
 pub use course::{Course, Moment};
 pub use dice::Dice;
-pub use fate::{Fate, Fates, Impairments};
+pub use fate::{Effect, Fate, Fates, Impairments, nanos};
 pub use filter::Filter;
 pub use jitter::{Jitter, Shape};
 pub use link::{Frame, Link};

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::opportunities::Place;
 use crate::queue::{Mark, Queue, Refusal, Sender};
 use crate::tap::{Deed, Gap, Position, Tap, Tapped};
-use crate::{Cause, Counts, Dice, Fate, Fates, Nanos, Rate, Settings};
+use crate::{Cause, Counts, Dice, Effect, Fate, Fates, Nanos, Rate, Settings};
 
 /// A packet or frame sent over a link.
 pub trait Frame: Clone {
@@ -52,7 +52,7 @@ struct Charged<P> {
     packet: P,
     came: Nanos,
     delay: Nanos,
-    overtakes: bool,
+    reorder: bool,
 }
 
 impl<P: Frame> Mark for Charged<P> {
@@ -201,7 +201,8 @@ impl<P: Frame> Link<P> {
 
     /// Returns (packets received or duplicated, packets accounted for). The two are always equal.
     pub fn account(&self) -> (u64, u64) {
-        let Counts { received, copied, arrived, .. } = self.counts;
+        let Counts { received, arrived, .. } = self.counts;
+        let copied = self.counts.effect(Effect::Duplicated);
         (received + copied, arrived + self.counts.all_dropped() + self.inside() as u64)
     }
 
@@ -274,17 +275,19 @@ impl<P: Frame> Link<P> {
         if fate.lost {
             return self.drop(1, Cause::Loss);
         }
-        self.counts.overtook += u64::from(fate.overtakes);
-        let copy = fate.twice.then(|| packet.clone());
-        if let Some(bit) = fate.wrong_bit {
-            self.counts.corrupted += 1;
+        if fate.reorder {
+            self.counts.affect(Effect::Reordered);
+        }
+        let copy = fate.duplicate.then(|| packet.clone());
+        if let Some(bit) = fate.corrupt {
+            self.counts.affect(Effect::Corrupted);
             packet.flip(bit);
         }
-        let Fate { delay, overtakes, .. } = fate;
-        let charged = |packet| Charged { packet, came: now, delay, overtakes };
+        let Fate { delay, reorder, .. } = fate;
+        let charged = |packet| Charged { packet, came: now, delay, reorder };
         self.admit(now, charged(packet), roll);
         if let Some(copy) = copy {
-            self.counts.copied += 1;
+            self.counts.affect(Effect::Duplicated);
             self.admit(now, charged(copy), roll);
         }
     }
@@ -444,7 +447,7 @@ impl<P: Frame> Link<P> {
     /// Puts a packet in flight. A packet that is not reordered arrives after all earlier ones.
     fn fly(&mut self, now: Nanos, packet: Charged<P>) {
         let mut at = now.saturating_add(packet.delay);
-        if !packet.overtakes {
+        if !packet.reorder {
             at = at.max(self.last);
             self.last = at;
         }

@@ -1,6 +1,6 @@
 //! Replays of captured packets through a link: without a clock, compared packet by packet.
 
-use crate::{Deed, Dice, Frame, Link, Nanos, Packet, Position, Settings};
+use crate::{Counts, Deed, Dice, Frame, Link, Nanos, Packet, Position, Settings};
 
 /// A captured packet event on a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,12 +62,8 @@ pub struct Report {
     pub came: usize,
     /// Packets that left while the capture ran.
     pub left: usize,
-    /// Packets dropped, for any reason.
-    pub dropped: u64,
-    /// Packets duplicated.
-    pub copied: u64,
-    /// Packets corrupted.
-    pub corrupted: u64,
+    /// Counters of the link.
+    pub counts: Counts,
     /// Packets in the link at the end of the capture.
     pub inside: usize,
     /// First difference, if any.
@@ -136,13 +132,10 @@ impl Replay {
             }
         }
         self.advance(end, &mut left);
-        let counts = *self.link.counts();
         Report {
             came,
             left: left.len(),
-            dropped: counts.all_dropped(),
-            copied: counts.copied,
-            corrupted: counts.corrupted,
+            counts: *self.link.counts(),
             inside: self.link.inside(),
             difference: compare(&left, events, end),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::queue::{Discipline, Limit};
-use crate::{Chance, Course, Impairments, Loss, Opportunities};
+use crate::{Course, Impairments, Opportunities};
 
 /// Transmission rate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,11 +54,7 @@ impl Settings {
     /// Returns true if a batched packet must be split, because the link treats packets
     /// individually. Only a constant delay applies to a batch as a whole.
     pub(crate) fn tells_packets_apart(&self) -> bool {
-        let Impairments { delay: _, jitter, loss, reorder, duplicate, corrupt } = &self.impairments;
-        let never =
-            [reorder, duplicate, corrupt].into_iter().all(|chance| *chance == Chance::NEVER);
-        let delays_alone = never && jitter.is_none() && *loss == Loss::default();
-        !delays_alone || self.rate != Rate::Unlimited || self.course.is_some()
+        !self.impairments.are_uniform() || self.rate != Rate::Unlimited || self.course.is_some()
     }
 
     /// Returns true if packets arrive unchanged and without delay.

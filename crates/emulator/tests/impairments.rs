@@ -4,7 +4,7 @@
 mod common;
 
 use common::{MILLISECOND, SECOND, link, run};
-use emulator::{Cause, Chance, Impairments, Jitter, Loss, Settings, Shape};
+use emulator::{Cause, Chance, Effect, Impairments, Jitter, Loss, Settings, Shape};
 
 fn impaired(impairments: Impairments) -> Settings {
     Settings { impairments, ..Settings::default() }
@@ -57,9 +57,11 @@ fn chances_are_kept() {
         let arrived = run(&mut link, count, 1000, 100);
         let counts = link.counts();
         let flipped = arrived.iter().filter(|(_, packet)| packet.flipped == 1).count() as u64;
-        assert_eq!(arrived.len() as u64, count + counts.copied);
-        assert!(flipped >= counts.corrupted);
-        for found in [counts.copied, counts.corrupted] {
+        let [copied, corrupted] =
+            [Effect::Duplicated, Effect::Corrupted].map(|one| counts.effect(one));
+        assert_eq!(arrived.len() as u64, count + copied);
+        assert!(flipped >= corrupted);
+        for found in [copied, corrupted] {
             if chance == 0.0 || chance == 1.0 {
                 assert_eq!(found, count * chance as u64);
             } else {
@@ -148,7 +150,7 @@ fn jitter_lets_no_packet_overtake_and_reordering_does() {
     let arrived = run(&mut link, 10_000, MILLISECOND, 100);
     assert!(arrived.is_sorted_by_key(|(at, _)| *at));
     let at_once = arrived.iter().filter(|(at, p)| *at == p.number * MILLISECOND).count() as u64;
-    assert_eq!(at_once, link.counts().overtook);
+    assert_eq!(at_once, link.counts().effect(Effect::Reordered));
     assert!((50..200).contains(&at_once), "{at_once}");
     let in_time = arrived.iter().filter(|(at, p)| *at == p.number * MILLISECOND + delay).count();
     assert_eq!(in_time as u64 + at_once, 10_000);

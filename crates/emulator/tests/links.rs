@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{MILLISECOND, Packet, SECOND, link, packet, run};
 use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
 use emulator::{
-    Cause, Chance, Impairments, Jitter, Link, Loss, Opportunities, Rate, Settings, Shape,
+    Cause, Chance, Effect, Impairments, Jitter, Link, Loss, Opportunities, Rate, Settings, Shape,
 };
 use proptest::prelude::*;
 
@@ -340,7 +340,7 @@ proptest! {
         let (mut link, mut arrived) = play(&steps, 1);
         let counts = *link.counts();
         prop_assert_eq!(
-            counts.received + counts.copied,
+            counts.received + counts.effect(Effect::Duplicated),
             counts.arrived + counts.all_dropped() + link.inside() as u64
         );
         prop_assert_eq!(counts.arrived, arrived.len() as u64);
@@ -352,7 +352,7 @@ proptest! {
         }
         prop_assert_eq!(link.inside(), 0);
         let counts = link.counts();
-        prop_assert_eq!(counts.received + counts.copied, counts.arrived + counts.all_dropped());
+        prop_assert_eq!(counts.received + counts.effect(Effect::Duplicated), counts.arrived + counts.all_dropped());
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use emulator::queue::Limit;
 use emulator::{
-    Chance, Course, Difference, Event, Frame as _, Gap, Impairments, Jitter, LinkId, Loss, Moment,
-    Nanos, Network, Opportunities, Packet, Pattern, PortId, Position, Rate, Report, Settings,
-    Shape, Traffic,
+    Chance, Course, Difference, Effect, Event, Frame as _, Gap, Impairments, Jitter, LinkId, Loss,
+    Moment, Nanos, Network, Opportunities, Packet, Pattern, PortId, Position, Rate, Report,
+    Settings, Shape, Traffic,
 };
 
 const MILLISECOND: Nanos = 1_000_000;
@@ -80,10 +80,12 @@ fn the_same_link_does_the_same_again_and_another_seed_something_else() {
     let report = line.replay(position, &events);
     assert_eq!(report.difference, None, "{report:?}");
     assert_eq!(report.came, 500);
-    assert!(report.dropped > 20 && report.copied > 20 && report.corrupted > 20, "{report:?}");
+    let counts = report.counts;
+    let [copied, corrupted] = [Effect::Duplicated, Effect::Corrupted].map(|one| counts.effect(one));
+    assert!(counts.all_dropped() > 20 && copied > 20 && corrupted > 20, "{report:?}");
     assert_eq!(
-        report.came as u64 + report.copied,
-        report.left as u64 + report.dropped + report.inside as u64
+        report.came as u64 + copied,
+        report.left as u64 + counts.all_dropped() + report.inside as u64
     );
     let other = Line::new(8, messy()).replay(position, &events);
     assert!(other.difference.is_some(), "{other:?}");

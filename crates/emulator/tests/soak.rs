@@ -5,8 +5,8 @@
 use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
 use emulator::router::{Interface, Route, Router};
 use emulator::{
-    Chance, Course, Filter, Impairments, Jitter, LinkId, Loss, Moment, Nanos, Network, NodeId,
-    Packet, Pattern, PortId, Rate, Settings, Shape, Switch, Traffic,
+    Chance, Course, Effect, Filter, Impairments, Jitter, LinkId, Loss, Moment, Nanos, Network,
+    NodeId, Packet, Pattern, PortId, Rate, Settings, Shape, Switch, Traffic,
 };
 use wire::{Ethernet, Ipv4, Mac, Udp, ethertype};
 
@@ -215,7 +215,7 @@ impl Soak {
             let link = self.network.get(*link);
             balanced(link.account());
             let counts = link.counts();
-            made += counts.copied + cross.sent;
+            made += counts.effect(Effect::Duplicated) + cross.sent;
             gone += counts.all_dropped() + cross.arrived + filtered;
             inside += link.inside() as u64;
         }

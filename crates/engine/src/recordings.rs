@@ -5,10 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use emulator::{BadTrace, Course, Moment, Opportunities};
+use emulator::{BadTrace, Chance, Course, Moment, Opportunities, nanos};
 use model::topology::{self, Problems, Topology};
-
-use crate::settings::{chance, nanos};
 
 /// Maximum file size: one day of packets at 50 Mbit/s, one per line.
 const LARGEST: u64 = 64 << 20;
@@ -147,7 +145,7 @@ fn parse_trace(name: &str, text: &str, path: &Path) -> Result<Trace, BadRecordin
     let moment = |moment: topology::Moment| Moment {
         at: nanos(moment.at),
         delay: moment.delay.map(nanos),
-        loss: moment.loss.map(|share| emulator::Loss::Independent(chance(share))),
+        loss: moment.loss.map(|share| emulator::Loss::Independent(Chance::of(share.part()))),
         rate: moment.rate,
     };
     let moments = found.moments.into_iter().map(moment).collect();

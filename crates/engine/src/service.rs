@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::v1;
 use api::v1::emulator_server::Emulator;
-use emulator::{Nanos, Network, Pattern, Traffic};
+use emulator::{Nanos, Network, Pattern, Traffic, nanos};
 use model::topology::{self, LinkChange};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::wrappers::ReceiverStream;
@@ -13,7 +13,6 @@ use tonic::{Request, Response, Status};
 use crate::interfaces::{self, Snapshot};
 use crate::nodes::{self, VirtualNode};
 use crate::plan::Direction;
-use crate::settings::nanos;
 use crate::tally::{self, Tally};
 use crate::{EdgeCounts, Gone, Remote, capture, clock};
 

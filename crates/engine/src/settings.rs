@@ -1,12 +1,11 @@
 //! Conversion of topology file values to the emulator's settings.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
-use emulator::{Chance, Course, Filter, Nanos, Rate, Settings, Shape};
+use emulator::{Course, Filter, Rate, Settings, Shape};
 use model::Bandwidth;
-use model::topology::{self, Impairments, Interface, LinkChange, Queue, Share};
+use model::topology::{self, Impairments, Interface, LinkChange, Queue};
 
 use crate::recordings::{Recorded, Recordings};
 
@@ -101,35 +100,13 @@ impl Side {
 
     /// Converts the settings to the emulator's type.
     pub(crate) fn settings(&self) -> Settings {
-        let Impairments { delay, jitter, loss, reorder, duplicate, corrupt, .. } = self.impairments;
         let course = self.recorded.course.clone();
         let rate = self.rate();
         let limit = self.limit(&rate, course.as_ref());
-        let samples = self.samples();
+        let mut impairments = emulator::Impairments::of(&self.impairments);
+        impairments.jitter = self.samples().or(impairments.jitter);
         Settings {
-            impairments: emulator::Impairments {
-                delay: nanos(delay),
-                jitter: samples.or(jitter.map(|jitter| emulator::Jitter {
-                    spread: nanos(jitter.spread),
-                    shape: match jitter.shape {
-                        topology::Shape::Normal => Shape::Normal,
-                        topology::Shape::Pareto => Shape::Pareto,
-                        topology::Shape::Uniform => Shape::Uniform,
-                    },
-                })),
-                loss: match loss {
-                    topology::Loss::Independent(share) => {
-                        emulator::Loss::Independent(chance(share))
-                    }
-                    topology::Loss::GilbertElliott { p, r, bad, good } => {
-                        let [p, r, bad, good] = [p, r, bad, good].map(chance);
-                        emulator::Loss::GilbertElliott { p, r, bad, good }
-                    }
-                },
-                reorder: chance(reorder),
-                duplicate: chance(duplicate),
-                corrupt: chance(corrupt),
-            },
+            impairments,
             rate,
             discipline: self.discipline(limit),
             ecn: self.impairments.ecn,
@@ -205,15 +182,6 @@ impl Side {
     }
 }
 
-pub(crate) fn nanos(time: Duration) -> Nanos {
-    // The file limits times to a hundred years.
-    u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
-}
-
-pub(crate) fn chance(share: Share) -> Chance {
-    Chance::of(share.part())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,7 +202,7 @@ mod tests {
             assert!(said.contains("a.csv says what the rate is: change its column"), "{said}");
         }
         assert!(changed(&side, &["delay=1ms", "loss=1%", "queue=9p"]).is_ok());
-        let loss = Some(emulator::Loss::Independent(Chance::of(0.5)));
+        let loss = Some(emulator::Loss::Independent(emulator::Chance::of(0.5)));
         let moment = emulator::Moment { at: 0, delay: Some(1), loss, rate: None };
         side.recorded.course = Some(Course::new(vec![moment], None));
         assert!(changed(&side, &["rate=1mbit"]).is_ok());

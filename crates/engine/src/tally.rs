@@ -1,7 +1,7 @@
 //! Settings and counters of links and edges at one time.
 
 use api::v1;
-use emulator::{Cause, Counts, CrossCounts, LinkId, Nanos, Network, Rate};
+use emulator::{Cause, Counts, CrossCounts, Effect, LinkId, Nanos, Network, Rate};
 
 use crate::EdgeCounts;
 use crate::plan::Direction;
@@ -53,11 +53,14 @@ impl Tally {
             to: direction.to.clone().unwrap_or_default(),
             does: direction.does(),
             received: counts.received,
-            copied: counts.copied,
             arrived: counts.arrived,
             arrived_bytes: counts.arrived_bytes,
-            corrupted: counts.corrupted,
-            overtook: counts.overtook,
+            effects: Effect::ALL
+                .map(|effect| v1::EmulatedEffect {
+                    effect: effect.name().into(),
+                    packets: counts.effect(effect),
+                })
+                .into(),
             inside: self.inside as u64,
             waiting: waiting.0 as u64,
             waiting_bytes: waiting.1,

@@ -118,17 +118,14 @@ fn as_json(answer: &v1::GetEmulatedLinksResponse) -> Value {
     let direction = |one: &v1::EmulatedDirection| {
         let dropped: serde_json::Map<_, _> =
             one.dropped.iter().map(|d| (d.cause.clone(), d.packets.into())).collect();
-        json!({
+        let mut direction = json!({
             "link": one.link,
             "from": one.from,
             "to": one.to,
             "does": one.does,
             "received": one.received,
-            "copied": one.copied,
             "arrived": one.arrived,
             "arrived_bytes": one.arrived_bytes,
-            "corrupted": one.corrupted,
-            "overtook": one.overtook,
             "inside": one.inside,
             "waiting": one.waiting,
             "waiting_bytes": one.waiting_bytes,
@@ -146,7 +143,11 @@ fn as_json(answer: &v1::GetEmulatedLinksResponse) -> Value {
             "exit": edge(answer, one.exit).map(exit),
             "router": find(&one.from, false).map(node),
             "switch": find(&one.link, true).map(node),
-        })
+        });
+        for one in &one.effects {
+            direction[&one.effect] = one.packets.into();
+        }
+        direction
     };
     answer.directions.iter().map(direction).collect()
 }

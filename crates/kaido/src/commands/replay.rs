@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use ::capture::pcapng::{self, Captured};
 use anyhow::{Context, anyhow};
-use emulator::{Deed, Difference, Event, Nanos, Outcome, Packet, Position, Report};
+use emulator::{Deed, Difference, Effect, Event, Nanos, Outcome, Packet, Position, Report};
 use serde_json::{Value, json};
 
 use super::capture::{CHANGED, CROSS, IN, MISSED, Origin, REFUSED};
@@ -37,15 +37,13 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
     let report = plan.network.replay(direction.id, position(&origin)).run(&events);
     let does = direction.does();
     let start = events.first().map_or(0, |event| event.at);
-    let said = json!({
+    let mut said = json!({
         "link": origin.link,
         "from": origin.from,
         "first": origin.number,
         "entered": report.came,
         "left": report.left,
-        "dropped": report.dropped,
-        "copied": report.copied,
-        "corrupted": report.corrupted,
+        "dropped": report.counts.all_dropped(),
         "inside": report.inside,
         "identical": report.difference.is_none() && cut.is_none(),
         "difference": report.difference.map(|one| difference_as_json(one, start)),
@@ -53,6 +51,9 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
         "did": origin.does,
         "does": does,
     });
+    for effect in Effect::ALL {
+        said[effect.name()] = report.counts.effect(effect).into();
+    }
     output.print(&said, |_| as_text(&report, &origin, &does, cut, start))?;
     let is_same = report.difference.is_none() && cut.is_none();
     Ok(if is_same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -109,11 +110,14 @@ fn as_text(
     cut: Option<&str>,
     start: Nanos,
 ) -> String {
-    let Report { came, left, dropped, copied, corrupted, inside, difference } = report;
+    let Report { came, left, counts, inside, difference } = report;
+    let effects =
+        Effect::ALL.map(|one| format!("{} {}", counts.effect(one), one.name())).join(", ");
+    let dropped = counts.all_dropped();
     let Origin { link, from, number, does: did, .. } = origin;
     let mut lines = vec![format!(
         "{link} from {from}, from packet {number} on: {came} entered, {left} left; {dropped} \
-         dropped, {copied} copied, {corrupted} corrupted, {inside} inside at the end"
+         dropped, {effects}, {inside} inside at the end"
     )];
     if did != does {
         lines.push(format!("it did `{did}` then, and does `{does}` in the file"));

@@ -21,12 +21,12 @@ use crate::document::{Prefix4, Prefix6};
 pub(super) struct Options {
     /// Members of a LAN.
     pub(super) nodes: Option<Vec<String>>,
-    /// Inner MTU: size of the largest packet that hosts send over this link, without SRv6 headers.
+    /// Inner MTU: size of the largest packet that hosts send over the link, without SRv6 headers.
     #[schemars(range(min = 1280, max = 9000))]
     pub(super) mtu: Option<u16>,
-    /// IPv4 prefix of the link.
+    /// IPv4 prefix of the link, instead of the automatic one.
     pub(super) ipv4: Option<Prefix4>,
-    /// IPv6 prefix of the link.
+    /// IPv6 prefix of the link, instead of the automatic one.
     pub(super) ipv6: Option<Prefix6>,
     /// Backend of the link: `true` for the emulator even if a kernel link would suffice, `netem`
     /// for the kernel's netem.
@@ -34,28 +34,28 @@ pub(super) struct Options {
     /// Different options for the direction from the second node to the first.
     #[schemars(skip)]
     pub(super) reverse: Option<Box<Options>>,
-    /// Rate limit in layer-2 bits per second.
+    /// Rate limit of each direction in layer-2 bits per second: `100mbit`, `1.5gbit`.
     pub(super) rate: Option<OrNone<Bandwidth>>,
-    /// Queue at the rate limit.
+    /// Queue at the rate limit, with a discipline: `250p`, `64kb`, `250p codel ecn`.
     pub(super) queue: Option<OrNone<QueueText>>,
-    /// IGP cost; never derived from the rate.
+    /// IGP cost, 10 if absent; never derived from the rate.
     #[schemars(range(min = 1))]
     pub(super) cost: Option<u16>,
-    /// Added delay.
+    /// Delay of each packet: `20ms`.
     pub(super) delay: Option<OrNone<Time>>,
-    /// Delay variation.
+    /// Variation of the delay, at most the delay: `2ms`, `2ms pareto`, `{file: delays.txt}`.
     pub(super) jitter: Option<OrNone<JitterOption>>,
-    /// Packet loss.
+    /// Fraction of packets lost: `1%`, or in bursts: `{gilbert-elliott: {p: 0.1%, r: 20%}}`.
     pub(super) loss: Option<OrNone<LossText>>,
-    /// Fraction of packets that overtake others.
+    /// Fraction of packets without delay, which overtake packets in flight: `1%`.
     pub(super) reorder: Option<OrNone<Percent>>,
-    /// Fraction of packets that are duplicated.
+    /// Fraction of packets that are duplicated: `1%`.
     pub(super) duplicate: Option<OrNone<Percent>>,
-    /// Fraction of packets with a corrupted bit.
+    /// Fraction of packets with one bit error after the Ethernet header: `1%`.
     pub(super) corrupt: Option<OrNone<Percent>>,
-    /// File of packet departure times.
+    /// File of packet departure times, or of the link's options over time (CSV).
     pub(super) trace: Option<String>,
-    /// Filters for packets to drop.
+    /// Filters for packets to drop: `[{protocol: tcp, ports: 22}]`.
     pub(super) filter: Option<Vec<Filter>>,
 }
 
@@ -101,7 +101,7 @@ impl Options {
 /// Adds `reverse`, whose schema is that of the link without the keys of a link as a whole.
 fn add_reverse(link: &mut Schema) {
     let mut direction = without(link.clone(), &OF_LINK);
-    let description = "Different options for the direction from the second node to the first.";
+    let description = "Options of the second node's direction that differ.";
     direction.insert("description".into(), description.into());
     if let Some(properties) = link.get_mut("properties").and_then(Value::as_object_mut) {
         properties.insert("reverse".into(), direction.into());

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use api::v1;
+use emulator::Effect;
 use lab::Counted;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -181,9 +182,11 @@ fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmul
     type Count = Family<Direction, Counter>;
     type Now = Family<Direction, Gauge>;
     let received: Count = add(registry, "link_received_packets", "Packets that came to it");
-    let copied: Count = add(registry, "link_copied_packets", "Packets that it made of others");
-    let corrupted: Count = add(registry, "link_corrupted_packets", "Packets with a wrong bit");
-    let overtook: Count = add(registry, "link_overtaking_packets", "Packets without their delay");
+    let effects = Effect::ALL.map(|effect| {
+        let (name, help) = effect.metric();
+        let family: Count = add(registry, name, help);
+        (effect.name(), family)
+    });
     let marked: Count = add(registry, "link_marked_packets", "Packets marked by its queue (ECN)");
     let cross: Count =
         add(registry, "link_cross_packets", "Cross traffic that arrived, which is in all others");
@@ -199,13 +202,14 @@ fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmul
             (&common.packets, one.arrived),
             (&common.bytes, one.arrived_bytes),
             (&received, one.received),
-            (&copied, one.copied),
-            (&corrupted, one.corrupted),
-            (&overtook, one.overtook),
             (&marked, one.marked),
             (&cross, one.cross_arrived),
         ] {
             family.get_or_create(&of).inc_by(packets);
+        }
+        for (name, family) in &effects {
+            let found = one.effects.iter().find(|found| found.effect == *name);
+            family.get_or_create(&of).inc_by(found.map_or(0, |found| found.packets));
         }
         for drops in &one.dropped {
             common.drop(&of, &drops.cause, drops.packets);
