@@ -18,6 +18,9 @@ const OTHERS_WRITE: u32 = 0o022;
 /// Sticky bit: in such a folder (/tmp), only its owner can rename or remove a file.
 const STICKY: u32 = 0o1000;
 
+/// Maximum number of symbolic links in a path (path_resolution(7)).
+const LINKS: usize = 40;
+
 /// The new owner of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
@@ -98,21 +101,38 @@ fn close(path: &Path, folder: &File) -> io::Result<()> {
 pub fn check(path: &Path) -> io::Result<()> {
     let path = &std::path::absolute(path)?;
     check_each(path)?;
-    // Symbolic links in the path lead to other folders: check these too.
-    let exists = path.ancestors().find_map(|folder| fs::canonicalize(folder).ok());
-    exists.map_or(Ok(()), |folder| check_each(&folder))?;
     // Other errors are reported when the caller uses the path.
     let Ok(found) = fs::metadata(path) else { return Ok(()) };
     is_private(&found).map_err(|why| refused(path, why))
 }
 
+/// Checks every folder and symbolic link that the kernel passes on the way to `path`, in its order:
+/// a link leads through further folders, which another user may be able to change.
 fn check_each(path: &Path) -> io::Result<()> {
-    for folder in path.ancestors() {
+    let names = |path: &Path| -> Vec<OsString> {
+        path.components().rev().map(|name| name.as_os_str().to_owned()).collect()
+    };
+    let (mut at, mut names_left, mut links) = (PathBuf::new(), names(path), 0);
+    while let Some(name) = names_left.pop() {
+        // `at` has no symbolic links, so that its parent is the kernel's. `/` replaces it.
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(name);
         // Other errors are reported when the caller uses the path.
-        let Ok(found) = fs::metadata(folder) else { continue };
-        is_ancestor(&found).map_err(|why| refused(folder, why))?;
-        let Ok(link) = fs::symlink_metadata(folder) else { continue };
-        is_owned(&link).map_err(|why| refused(folder, why))?;
+        let Ok(found) = fs::symlink_metadata(&next) else { return Ok(()) };
+        if found.is_symlink() {
+            is_owned(&found).map_err(|why| refused(&next, why))?;
+            links += 1;
+            let Some(target) = fs::read_link(&next).ok().filter(|_| links <= LINKS) else {
+                return Ok(());
+            };
+            names_left.extend(names(&target));
+            continue;
+        }
+        is_ancestor(&found).map_err(|why| refused(&next, why))?;
+        at = next;
     }
     Ok(())
 }
@@ -203,6 +223,61 @@ mod tests {
         std::os::unix::fs::symlink(&target, &link).unwrap();
         assert!(make(&link).is_err());
         assert_eq!(mode(&target), 0o755);
+    }
+
+    /// Returns a folder below `root` with this mode.
+    fn folder(root: &Path, name: &str, mode: u32) -> PathBuf {
+        let path = root.join(name);
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_link_through_a_folder_that_others_write_to_is_not_safe() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let safe = folder(root.path(), "safe", 0o755);
+        for (mode, is_safe) in [(0o755, true), (0o777, false), (0o775, false), (0o1777, true)] {
+            let between = folder(root.path(), &format!("{mode:o}"), mode);
+            symlink(&safe, between.join("second")).unwrap();
+            // Both links lead to a safe folder. Others can replace the second one.
+            let first = root.path().join(format!("first-{mode:o}"));
+            symlink(between.join("second"), &first).unwrap();
+            let up = root.path().join(format!("up-{mode:o}"));
+            symlink(format!("{mode:o}/../{mode:o}/second"), &up).unwrap();
+            for path in [&first, &up] {
+                let checked = check(&path.join("run"));
+                assert_eq!(checked.is_ok(), is_safe, "{mode:o}: {checked:?}");
+                assert_eq!(make(&path.join("run")).is_ok(), is_safe, "{mode:o}");
+                let _ = fs::remove_dir(safe.join("run"));
+            }
+        }
+        assert_eq!(fs::read_dir(&safe).unwrap().count(), 0, "nothing is created there");
+    }
+
+    #[test]
+    fn root_a_link_of_another_user_on_the_way_is_not_safe() {
+        let root = tempfile::tempdir().unwrap();
+        let safe = folder(root.path(), "safe", 0o755);
+        let sticky = folder(root.path(), "sticky", 0o1777);
+        let [theirs, first] = [sticky.join("theirs"), root.path().join("first")];
+        std::os::unix::fs::symlink(&safe, &theirs).unwrap();
+        std::os::unix::fs::symlink(&theirs, &first).unwrap();
+        check(&first.join("run")).unwrap();
+        std::os::unix::fs::lchown(&theirs, Some(65534), Some(65534)).unwrap();
+        let why = check(&first.join("run")).unwrap_err().to_string();
+        assert!(why.contains("sticky/theirs is not safe: it is user 65534's"), "{why}");
+        assert!(make(&first.join("run")).is_err());
+    }
+
+    #[test]
+    fn a_circle_of_links_has_an_end() {
+        let root = tempfile::tempdir().unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink("link", &link).unwrap();
+        check(&link).unwrap();
+        assert!(make(&link.join("run")).is_err());
     }
 
     #[test]
