@@ -178,3 +178,7 @@ impl<C: Caller> http_body::Body for Bounded<C> {
         self.inner.size_hint()
     }
 }
+
+#[cfg(test)]
+#[path = "layer_tests.rs"]
+mod tests;
