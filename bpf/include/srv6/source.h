@@ -48,10 +48,14 @@ static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
 	};
 	const void *ethernet = data_of(&frame);
 	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
-	int ours, reason = -1;
+	int ours, is_port, reason = -1;
 
 	if (!state || !port || (void *)(ip + 1) > end_of(&frame) || port->flags & PORT_TENANT ||
-	    ethertype_of(ethernet) != bpf_htons(ETH_P_IPV6) || !is_for(port, ethernet))
+	    ethertype_of(ethernet) != bpf_htons(ETH_P_IPV6))
+		return 0;
+	/* At the edge, interfaces stacked on the port (macvlan) have MAC addresses of their own. */
+	is_port = is_for(port, ethernet);
+	if (!is_port && !(port->flags & PORT_EDGE))
 		return 0;
 	frame.length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	/* Bypasses the cache of found.h: its functions would exceed the stack limit of the call
@@ -63,7 +67,7 @@ static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
 	if (port->flags & PORT_EDGE) {
 		if (search_sid(dst0, dst1))
 			reason = REASON_EDGE;
-		else if (ours)
+		else if (ours && is_port)
 			reason = REASON_FOREIGN_SOURCE;
 	} else if (!ours && search_sid(dst0, dst1)) {
 		reason = REASON_FOREIGN_SOURCE;

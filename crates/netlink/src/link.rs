@@ -198,6 +198,9 @@ pub struct Link {
     pub vrf_table: Option<u32>,
     /// The tag, for a VLAN.
     pub vlan: Option<Vlan>,
+    /// The interface that this one is stacked on, and receives frames of: for a VLAN, a macvlan,
+    /// an ipvlan and the like. Absent if it is in another namespace.
+    pub lower: Option<u32>,
     /// The number of receive queues the device was created with.
     pub rx_queues: u32,
     /// The number of transmit queues the device was created with.
@@ -262,6 +265,28 @@ const IFLA_INET6_CONF: u16 = 2;
 const DEVCONF_SEG6_ENABLED: usize = 44;
 const DEVCONF_SEG6_REQUIRE_HMAC: usize = 45;
 
+/// Kinds whose IFLA_LINK is a peer, or the interface by which a tunnel sends. An unknown kind counts
+/// as stacked.
+const NOT_STACKED: [&str; 17] = [
+    "veth",
+    "netkit",
+    "vxcan",
+    "vxlan",
+    "gre",
+    "gretap",
+    "erspan",
+    "ip6gre",
+    "ip6gretap",
+    "ip6erspan",
+    "ipip",
+    "sit",
+    "ip6tnl",
+    "vti",
+    "vti6",
+    "xfrm",
+    "amt",
+];
+
 /// Parses the body of RTM_NEWLINK.
 pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let flags = u32_at(body, 8)?;
@@ -289,9 +314,11 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
             _ => {}
         }
     }
+    let parent = parent.filter(|_| !elsewhere);
     if let Some(vlan) = &mut link.vlan {
-        vlan.parent = parent.filter(|_| !elsewhere);
+        vlan.parent = parent;
     }
+    link.lower = parent.filter(|_| !NOT_STACKED.contains(&link.kind.as_str()));
     Ok(link)
 }
 

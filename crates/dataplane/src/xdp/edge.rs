@@ -2,8 +2,8 @@
 //! cannot reach the SIDs of this node.
 //!
 //! The program drops such packets on its ports and counts them. Packets that it does not inspect,
-//! such as tagged frames, are passed to the kernel, where rules drop them. If the kernel forwards
-//! without XDP, the rules drop all of them.
+//! such as tagged frames, are passed to the kernel, where rules drop them, on the ports and on the
+//! interfaces stacked on them. If the kernel forwards without XDP, the rules drop all of them.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -54,14 +54,18 @@ pub(super) fn rules(
     };
     let sources = || forwarding.sources_of(0).map(Some);
     let mut rules = BTreeSet::new();
+    let edges = edges(forwarding, &kernel.links);
+    let over_tenants = over_tenants(forwarding, &kernel.links);
     for link in &kernel.links {
         let on = |priority| InterfaceRule { interface: Some(link.name.clone()), ..rule(priority) };
-        let is_edge = edge(forwarding, &kernel.links, link);
-        for net in closed(forwarding, few).into_iter().filter(|_| is_edge) {
+        let (is_edge, is_over) = (edges.contains(&link.index), over_tenants.contains(&link.index));
+        for net in closed(forwarding, few).into_iter().filter(|_| is_edge || is_over) {
             rules.insert(InterfaceRule { to: Some(IpNet::V6(*net)), ..on(FROM_EDGES) });
         }
         let owner = owner(forwarding, link.index);
-        if owner.map_or(is_edge, |owner| is_outside(forwarding, owner, link)) {
+        // The other ports of a tenant's bridge may be inside the domain.
+        let is_spoofed = is_edge || is_over && link.lower.is_some();
+        if owner.map_or(is_spoofed, |owner| is_outside(forwarding, owner, link)) {
             rules.extend(sources().map(|from| InterfaceRule { from, ..on(SPOOFED) }));
         }
         if let Some(source) = outer_source(forwarding, kernel, link) {
@@ -82,15 +86,51 @@ pub(super) fn rules(
     rules
 }
 
-/// Returns true if an interface is a port at the edge, or stacked on one.
-fn edge(forwarding: &Forwarding, links: &[Link], link: &Link) -> bool {
-    let below = |link: &Link| {
-        let parent = link.vlan.and_then(|vlan| vlan.parent)?;
-        links.iter().find(|link| link.index == parent)
+/// Returns the ports at the edge, and the interfaces stacked on them.
+fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let ports = forwarding.ports.iter().filter(|(_, port)| port.edge);
+    with_stacked(ports.map(|(index, _)| *index).collect(), links, |_| true)
+}
+
+/// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
+/// example a macvlan: its frames have a MAC address that the program does not inspect. A VLAN and a
+/// port have frames of their own.
+fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let is_tenants = |index: u32| match owner(forwarding, index) {
+        // Other numbers stand for tables of the kernel.
+        Some(Owner::Tenant(tenant)) => *tenant > TABLE_TENANTS,
+        Some(Owner::Frames(_)) => true,
+        Some(Owner::Nobody) | None => false,
     };
-    let all = std::iter::successors(Some(link), |link| below(link)).take(LEVELS);
-    let mut ports = all.filter_map(|link| forwarding.ports.get(&link.index));
-    ports.any(|port| port.edge)
+    let interfaces = forwarding.ports.keys().chain(forwarding.uppers.keys()).copied();
+    let tenants: BTreeSet<u32> = interfaces.filter(|index| is_tenants(*index)).collect();
+    let shares = |link: &Link| link.vlan.is_none() && !forwarding.ports.contains_key(&link.index);
+    let all = with_stacked(tenants.clone(), links, shares);
+    all.difference(&tenants).copied().collect()
+}
+
+/// Adds the interfaces that receive frames of these: those stacked on them, and their bridges, bonds
+/// and teams. Rules have no effect on a VRF's ports.
+fn with_stacked(
+    mut found: BTreeSet<u32>,
+    links: &[Link],
+    follows: impl Fn(&Link) -> bool,
+) -> BTreeSet<u32> {
+    let masters = |found: &BTreeSet<u32>| -> BTreeSet<u32> {
+        let ports = links.iter().filter(|link| found.contains(&link.index));
+        ports.filter_map(|link| link.master).collect()
+    };
+    for _ in 0..LEVELS {
+        let masters = masters(&found);
+        let is_above = |link: &&Link| {
+            link.lower.is_some_and(|lower| found.contains(&lower))
+                || link.vrf_table.is_none() && masters.contains(&link.index)
+        };
+        let above = links.iter().filter(is_above).filter(|link| follows(link));
+        let above: Vec<u32> = above.map(|link| link.index).collect();
+        found.extend(above);
+    }
+    found
 }
 
 /// Returns the owner of the packets that the kernel receives on an interface, which are untagged
@@ -167,6 +207,7 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
                 .into(),
         );
     }
+    let edges = edges(forwarding, &kernel.links);
     for link in &kernel.links {
         if let Some(source) = outer_source(forwarding, kernel, link).filter(|_| alone) {
             found.push(format!(
@@ -176,8 +217,7 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
                 link.name
             ));
         }
-        let is_edge = forwarding.ports.get(&link.index).is_some_and(|port| port.edge);
-        if is_edge && link.takes_srh {
+        if edges.contains(&link.index) && link.takes_srh {
             found.push(format!(
                 "the kernel takes SRHs to its own addresses from the edge `{0}`: `sysctl -w \
                  net.ipv6.conf.{0}.seg6_enabled=0`",

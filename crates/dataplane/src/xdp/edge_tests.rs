@@ -16,7 +16,7 @@ fn links() -> Vec<Link> {
     vec![
         link(1, "core"),
         link(2, "out"),
-        Link { vlan, ..link(3, "out.10") },
+        Link { vlan, lower: Some(2), ..link(3, "out.10") },
         Link { kind: "vrf".into(), vrf_table: Some(100), ..link(4, "red") },
         Link { master: Some(4), ..link(5, "inner") },
         Link { kind: "bridge".into(), ..link(6, "br0") },
@@ -36,7 +36,11 @@ fn state(text: &str) -> Forwarding {
 
 /// Returns the rules in the notation of `ip -6 rule`.
 fn written(text: &str) -> Vec<String> {
-    let rules = rules(&state(text), &Kernel { links: links(), ..Kernel::default() }, true);
+    written_with(text, links())
+}
+
+fn written_with(text: &str, links: Vec<Link>) -> Vec<String> {
+    let rules = rules(&state(text), &Kernel { links, ..Kernel::default() }, true);
     let line = |rule: &InterfaceRule| {
         let words = [
             rule.from.map(|net| format!(" from {net}")),
@@ -65,6 +69,77 @@ fn an_edge_is_closed_with_the_vlans_above_it() {
         written("ports: {core: {}, out: {sids: false}}"),
         ["5999: to fd00:1::/48 iif out blackhole", "5999: to fd00:1::/48 iif out.10 blackhole"]
     );
+}
+
+/// Returns the interfaces, with a macvlan on the second one, a VLAN on that, and a macvlan on a VLAN.
+fn stacked() -> Vec<Link> {
+    let mut links = links();
+    let on = |lower| Link { kind: "macvlan".into(), lower: Some(lower), ..Link::default() };
+    let vlan = Some(Vlan { id: 20, protocol: 0x8100, parent: Some(11) });
+    // Indexes do not follow the order of the stack.
+    links.insert(0, Link { vlan, lower: Some(11), ..link(10, "over.20") });
+    links.push(Link { kind: "macvlan".into(), ..Link { lower: Some(2), ..link(11, "over") } });
+    links.push(Link { index: 12, name: "tagged".into(), ..on(3) });
+    links
+}
+
+/// Returns the interfaces whose packets to SIDs are dropped.
+fn closed_at(text: &str, links: Vec<Link>) -> Vec<String> {
+    let rules = written_with(text, links);
+    let names = rules.iter().filter_map(|rule| {
+        let name = rule.strip_prefix("5999: to fd00:1::/48 iif ")?;
+        Some(name.strip_suffix(" blackhole")?.to_owned())
+    });
+    names.collect()
+}
+
+#[test]
+fn an_edge_is_closed_with_everything_that_is_stacked_on_it() {
+    let text = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(closed_at(text, stacked()), ["out", "out.10", "over", "over.20", "tagged"]);
+    assert_eq!(closed_at("ports: {core: {sids: false}, out: {}}", stacked()), ["core"]);
+    // An interface that is in a circle with itself, or without its lower one.
+    let mut links = stacked();
+    links[0].lower = Some(10);
+    links.push(Link { lower: Some(99), ..link(13, "lost") });
+    assert_eq!(closed_at(text, links), ["out", "out.10", "over", "tagged"]);
+}
+
+#[test]
+fn an_edge_is_closed_with_the_bridge_of_what_is_stacked_on_it() {
+    let mut links = stacked();
+    let at = links.iter().position(|link| link.name == "over").unwrap();
+    links[at].master = Some(6);
+    let text = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(
+        closed_at(text, links.clone()),
+        ["br0", "out", "out.10", "over", "over.20", "tagged"]
+    );
+    // The ports of a VRF are not a stack.
+    links[at].master = Some(4);
+    assert_eq!(closed_at(text, links), ["out", "out.10", "over", "over.20", "tagged"]);
+}
+
+#[test]
+fn an_interface_on_a_tenants_is_outside_of_the_domain() {
+    let domain = "sources: [\"fd00:1::/32\"]\n";
+    let port = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
+    let tagged = "source: fd00:1::9\nports: {core: {}, out: {}}\ntenants: {t: {attachments: [{port: out, vlan: 10}], \
+                  routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
+    // A VLAN has other frames than its port.
+    assert_eq!(closed_at(port, stacked()), ["over"]);
+    assert_eq!(closed_at(tagged, stacked()), ["tagged"]);
+    let spoofed = |text: &str, name: &str| {
+        let rule = format!("5998: from fd00:1::/32 iif {name} blackhole");
+        written_with(&format!("{domain}{text}"), stacked()).contains(&rule)
+    };
+    assert!(spoofed(port, "over") && !spoofed(port, "over.20") && !spoofed(port, "core"));
+    assert!(spoofed(tagged, "tagged") && !spoofed(tagged, "over"));
+    // Sources of the tenant do not hold at a MAC address that the program does not inspect.
+    let own = port.replace("{routes", "{sources: [\"fd00:1:1::/48\"], routes");
+    assert!(spoofed(&own, "over") && !spoofed(&own, "out"));
+    let bridged = port.replace("out:", "bridged:");
+    assert_eq!(closed_at(&bridged, stacked()), ["br0"]);
 }
 
 #[test]
@@ -117,6 +192,17 @@ fn no_edge_is_hidden_by_a_bridge() {
     let file = file("ports: {core: {}, bridged: {sids: false}}");
     let error = resolve(&file, &Links::new(links(), true), &mut Tenants::default()).unwrap_err();
     assert!(error[0].to_string().contains("whose packets come in by `br0`"), "{}", error[0]);
+}
+
+/// Ports that a bridge took after the file was applied: the bridge is closed.
+#[test]
+fn an_edge_that_a_bridge_takes_later_is_closed_with_the_bridge() {
+    let file = file("ports: {core: {}, bridged: {sids: false}}");
+    let links = Links::new(links(), true).lacking_functions();
+    let found = resolve(&file, &links, &mut Tenants::default()).unwrap();
+    let kernel = Kernel { links: links.links, ..Kernel::default() };
+    let on = |rule: &InterfaceRule| rule.interface.clone().unwrap();
+    assert_eq!(rules(&found, &kernel, true).iter().map(on).collect::<Vec<_>>(), ["br0", "bridged"]);
 }
 
 #[test]

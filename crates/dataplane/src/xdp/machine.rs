@@ -16,7 +16,8 @@ pub struct Links {
     pub(super) finds_tables: bool,
     /// Interfaces that pass packets.
     pub(super) passing: BTreeSet<u32>,
-    /// True if an interface to a service function may be missing, temporarily or permanently.
+    /// True if an interface to a service function may be missing, temporarily or permanently, and a
+    /// port at the edge may be in a bridge: the file was accepted before.
     pub(super) may_lack: bool,
 }
 

@@ -152,8 +152,10 @@ impl Resolving<'_> {
             let in_vrf = masters.take(MASTERS).any(|master| master.vrf_table.is_some());
             let closed = in_vrf || owner != Owner::Nobody;
             let edge = port.edge;
-            // Its frames arrive on the master, which has other ports too.
-            let master = above(link).filter(|master| edge && master.vrf_table.is_none());
+            // Its frames arrive on the master, which has other ports too. A master that took the port
+            // after `apply` is closed with all its ports.
+            let refuses = edge && !self.links.may_lack;
+            let master = above(link).filter(|master| refuses && master.vrf_table.is_none());
             if let Some(master) = master {
                 let (port, master) = (name.clone(), master.name.clone());
                 self.problems.push(Unresolved::EdgeInMaster { line, port, master });

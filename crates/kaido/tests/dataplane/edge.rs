@@ -2,6 +2,8 @@
 //! of the node can be reached. The attacker is left; a packet that reaches the node's End leaves at
 //! right.
 
+mod stacked;
+
 use netlink::Namespace;
 use testkit::Tap;
 use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};

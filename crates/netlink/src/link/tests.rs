@@ -40,6 +40,39 @@ fn a_vlan_has_its_tag_and_its_parent() {
 }
 
 #[test]
+fn a_stacked_interface_has_a_lower_one_in_its_namespace() {
+    let lower = |kind: &str, elsewhere: bool| {
+        let bytes = body(|out| {
+            out.put(IFLA_LINK, &3u32.to_ne_bytes());
+            out.nest(IFLA_LINKINFO, |out| {
+                out.put_text(IFLA_INFO_KIND, kind);
+            });
+            if elsewhere {
+                out.put(IFLA_LINK_NETNSID, &[0; 4]);
+            }
+        });
+        link(&bytes).unwrap().lower
+    };
+    for kind in ["vlan", "macvlan", "macvtap", "ipvlan", "macsec", "new"] {
+        assert_eq!((lower(kind, false), lower(kind, true)), (Some(3), None), "{kind}");
+    }
+    for kind in ["veth", "netkit", "vxlan", "ip6gre", "sit"] {
+        assert_eq!(lower(kind, false), None, "{kind}");
+    }
+}
+
+#[test]
+fn root_a_macvlan_is_on_its_interface_and_a_veth_is_not() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        let [a, _] = crate::testing::veth(&mut handle);
+        output("ip", "link add link a name over type macvlan");
+        assert_eq!(handle.link("over").unwrap().lower, Some(a));
+        assert_eq!(handle.link("a").unwrap().lower, None);
+    });
+}
+
+#[test]
 fn a_vrf_has_its_table_and_another_kind_none() {
     for (kind, table) in [("vrf", Some(100_000)), ("bond", None)] {
         let bytes = body(|out| {

@@ -1,0 +1,127 @@
+//! Interfaces on top of an edge port or a tenant's port, which receive frames to MAC addresses of
+//! their own.
+
+use std::time::Duration;
+
+use wire::Mac;
+
+use super::{Bed, SOURCE, plain, to_sid, with_priority, with_tenant};
+use crate::net::{ip, show};
+
+/// The MAC address of the interface `over` on the node's port `l`.
+const OVER: Mac = Mac([2, 0, 0, 0, 0, 0x55]);
+
+fn to_macvlan(frame: &mut Vec<u8>) {
+    frame.splice(..6, OVER.0);
+}
+
+/// The program does not inspect a priority tag, so that only rules drop such a packet.
+fn to_macvlan_with_priority(frame: &mut Vec<u8>) {
+    to_macvlan(frame);
+    with_priority(frame);
+}
+
+impl Bed {
+    /// Creates a macvlan on the node's port, and returns when its packets are forwarded.
+    fn add_macvlan(&mut self) {
+        let add = format!("link add link l name over address {OVER} type macvlan");
+        ip(&self.net.node, &[&add, "link set dev over up"]);
+        let mut passes =
+            || self.passes_as(|mark| plain(SOURCE, "fd00:b::2", mark), to_macvlan).then_some(());
+        testkit::until(Duration::from_secs(10), &mut passes, || "not up".into());
+    }
+
+    /// Waits until the data plane has seen the interface.
+    fn until_rules_name_it(&self) {
+        let rules = || show(&self.net.node, "-6 rule");
+        let has = || rules().contains("iif over").then_some(());
+        testkit::until(Duration::from_secs(10), has, rules);
+    }
+
+    fn reaches_sid_through_macvlan(&mut self) -> [bool; 2] {
+        let sid = |mark: &str| to_sid(SOURCE, mark);
+        [self.passes_as(sid, to_macvlan), self.passes_as(sid, to_macvlan_with_priority)]
+    }
+}
+
+#[test]
+fn root_no_sid_is_reached_through_a_macvlan_on_an_edge_port() {
+    let mut bed = Bed::new();
+    bed.add_macvlan();
+    for dataplane in ["xdp", "kernel"] {
+        let which = format!("dataplane: {dataplane}\n");
+        bed.apply("{ l: {}, r: {} }", &which);
+        assert_eq!(bed.reaches_sid_through_macvlan(), [true; 2], "{dataplane}: nothing to test");
+        // Of two interfaces, one that exists and one that is created later.
+        for is_new in [false, true] {
+            if is_new {
+                ip(&bed.net.node, &["link del dev over"]);
+            }
+            bed.apply("{ l: { sids: false }, r: {} }", &which);
+            if is_new {
+                bed.add_macvlan();
+                bed.until_rules_name_it();
+            }
+            let before = bed.dropped("edge");
+            assert_eq!(bed.reaches_sid_through_macvlan(), [false; 2], "{dataplane}, {is_new}");
+            let grown = bed.dropped("edge") - before;
+            assert_eq!(grown, u64::from(dataplane == "xdp"), "only XDP counts");
+            let other = |mark: &str| plain(SOURCE, "fd00:b::2", mark);
+            assert!(bed.passes_as(other, to_macvlan), "{dataplane}: it stays an interface");
+        }
+    }
+}
+
+/// The program drops them before the data plane has seen the interface.
+#[test]
+fn root_no_sid_is_reached_through_a_macvlan_that_is_new_on_an_edge_port() {
+    let mut bed = Bed::new();
+    bed.apply("{ l: { sids: false }, r: {} }", "");
+    // No daemon adds rules.
+    bed.net.kill();
+    bed.add_macvlan();
+    assert!(!show(&bed.net.node, "-6 rule").contains("iif over"));
+    assert!(!bed.passes_as(|mark| to_sid(SOURCE, mark), to_macvlan));
+}
+
+#[test]
+fn root_no_sid_is_reached_through_a_macvlan_on_a_tenants_port() {
+    let mut bed = Bed::new();
+    let domain = "sources: [\"fd00:5::/48\", \"fd00:a::1/128\"]";
+    let to_other = |mark: &str| plain("fd00:5::1", "fd00:2::9", mark);
+    for dataplane in ["xdp", "kernel"] {
+        bed.apply("{ l: {}, r: {} }", &format!("dataplane: {dataplane}\n"));
+        bed.add_macvlan();
+        assert_eq!(bed.reaches_sid_through_macvlan(), [true; 2], "{dataplane}: nothing to test");
+        assert!(bed.passes_as(to_other, to_macvlan), "{dataplane}: nothing to test");
+        for is_new in [false, true] {
+            if is_new {
+                ip(&bed.net.node, &["link del dev over"]);
+            }
+            // Without `sources`, from which alone SIDs could be reached.
+            let port = "{ l: { tenant: blue }, r: {} }";
+            bed.apply(port, &with_tenant(dataplane, "", ""));
+            if is_new {
+                bed.add_macvlan();
+                bed.until_rules_name_it();
+            }
+            assert_eq!(bed.reaches_sid_through_macvlan(), [false; 2], "{dataplane}, {is_new}");
+            bed.apply(port, &with_tenant(dataplane, domain, ""));
+            assert!(!bed.passes_as(to_other, to_macvlan), "{dataplane}: another node's SID");
+        }
+        ip(&bed.net.node, &["link del dev over"]);
+    }
+}
+
+/// `apply` refuses such a port. A bridge that takes it later has its frames.
+#[test]
+fn root_no_sid_is_reached_through_a_bridge_that_takes_an_edge_port() {
+    let mut bed = Bed::new();
+    bed.apply("{ l: { sids: false }, r: {} }", "");
+    let add = format!("link add name over address {OVER} type bridge");
+    ip(&bed.net.node, &[&add, "link set dev over up", "link set dev l master over"]);
+    bed.until_rules_name_it();
+    let other = |mark: &str| plain(SOURCE, "fd00:b::2", mark);
+    assert!(bed.passes_as(other, to_macvlan), "nothing to test");
+    assert_eq!(bed.reaches_sid_through_macvlan(), [false; 2]);
+}
