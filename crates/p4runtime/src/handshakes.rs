@@ -1,45 +1,183 @@
-//! Concurrent TLS handshakes, so that a slow client does not delay others.
+//! TLS handshakes of the server, in the background: a slow client does not delay the others.
+//!
+//! Clients without a certificate can begin handshakes, so that these do not count as connections of
+//! clients. Beyond a limit of their own, the oldest handshake of the address with the most of them is
+//! ended.
 
+use std::collections::HashMap;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serve::{Connection, Incoming};
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use serve::{Connection, Incoming, Limits};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::Connected as _;
 
-/// Time limit of a handshake.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::peer::Known;
 
-type Done = io::Result<TlsStream<Connection<TcpStream>>>;
+/// Time limit of a handshake, including the wait for a connection of the server.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum number of concurrent handshakes.
+const AT_ONCE: usize = 128;
 
-/// Connections that have completed the TLS handshake. Ends when the receiver is dropped.
+type Done = io::Result<Known<TlsStream<Connection<TcpStream>>>>;
+
+/// Connections that have completed the TLS handshake, up to the limit of `limits`. Ends when the
+/// receiver is dropped.
 pub(crate) fn handshakes(
-    mut incoming: Incoming<TcpStream>,
+    listener: TcpListener,
     config: Arc<ServerConfig>,
+    limits: Limits,
 ) -> ReceiverStream<Done> {
     let acceptor = TlsAcceptor::from(config);
+    let connections = Arc::new(Semaphore::new(limits.connections));
+    // One for the handshake that replaces another.
+    let all = limits.connections + AT_ONCE + 1;
+    let mut incoming = Incoming::tcp(listener, Limits { connections: all, ..limits });
     let (done, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
+        let mut running = Running::default();
         loop {
             let connection = tokio::select! {
                 connection = incoming.accept() => connection,
                 () = done.closed() => return,
             };
+            let address = connection.connect_info().remote_addr().map(|address| address.ip());
             let (acceptor, done) = (acceptor.clone(), done.clone());
-            tokio::spawn(async move {
-                match tokio::time::timeout(PATIENCE, acceptor.accept(connection)).await {
-                    // Fails after the server has stopped accepting.
-                    Ok(Ok(stream)) => drop(done.send(Ok(stream)).await),
+            let connections = Arc::clone(&connections);
+            let one = async move {
+                let stream = acceptor.accept(connection).await?;
+                let Ok(permit) = connections.acquire_owned().await else { return Ok(()) };
+                // Fails after the server has stopped accepting.
+                drop(done.send(Ok(Known::with(stream, permit))).await);
+                Ok::<(), io::Error>(())
+            };
+            let task = tokio::spawn(async move {
+                match tokio::time::timeout(PATIENCE, one).await {
+                    Ok(Ok(())) => {}
                     Ok(Err(why)) => tracing::warn!("refused a client: {why}"),
                     Err(_) => tracing::warn!("refused a client: its handshake takes too long"),
                 }
             });
+            running.add(address.map(network), task.abort_handle());
         }
     });
     ReceiverStream::new(receiver)
+}
+
+/// Returns the address whose handshakes count together. A host usually has a whole /64 of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        address => address,
+    }
+}
+
+/// The running handshakes by their clients' addresses, the oldest one first.
+#[derive(Default)]
+struct Running(Vec<(Option<IpAddr>, AbortHandle)>);
+
+impl Running {
+    /// Adds a handshake, and ends another one if there are too many.
+    fn add(&mut self, address: Option<IpAddr>, task: AbortHandle) {
+        self.0.retain(|(_, task)| !task.is_finished());
+        if self.0.len() >= AT_ONCE {
+            let addresses: Vec<_> = self.0.iter().map(|(address, _)| *address).collect();
+            if let Some(at) = surplus(&addresses) {
+                let (_, task) = self.0.remove(at);
+                task.abort();
+                tracing::warn!("ended a client's handshake: there are {AT_ONCE} others");
+            }
+        }
+        self.0.push((address, task));
+    }
+}
+
+/// Returns the position of the first handshake of the address that has the most.
+fn surplus(addresses: &[Option<IpAddr>]) -> Option<usize> {
+    let mut counts = HashMap::new();
+    for address in addresses {
+        *counts.entry(address).or_insert(0) += 1;
+    }
+    let most = counts.values().max()?;
+    addresses.iter().position(|address| counts.get(address) == Some(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+    use tokio_rustls::rustls::server::ResolvesServerCertUsingSni;
+    use tokio_stream::StreamExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_handshake_of_the_busiest_address_is_surplus() {
+        let of = |texts: &[&str]| {
+            let address = |text: &&str| Some(network(text.parse().unwrap()));
+            surplus(&texts.iter().map(address).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["192.0.2.1", "192.0.2.2", "192.0.2.2"]), Some(1));
+        assert_eq!(of(&["192.0.2.1", "192.0.2.1", "192.0.2.2"]), Some(0));
+        // A /64 is one address.
+        let addresses = ["2001:db8::1", "192.0.2.1", "2001:db8:0:1::1", "2001:db8:0:1::2"];
+        assert_eq!(of(&addresses), Some(2));
+        // IPv4 on an IPv6 socket.
+        let addresses = ["::ffff:192.0.2.1", "::ffff:192.0.2.2", "::ffff:192.0.2.2"];
+        assert_eq!(of(&addresses), Some(1));
+    }
+
+    /// Returns a server's address and its connections. It has no certificate.
+    async fn server() -> (std::net::SocketAddr, ReceiverStream<Done>) {
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions().unwrap();
+        let certificates = Arc::new(ResolvesServerCertUsingSni::new());
+        let config = config.with_no_client_auth().with_cert_resolver(certificates);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (address, handshakes(listener, Arc::new(config), Limits::of(1)))
+    }
+
+    #[tokio::test]
+    async fn a_silent_client_is_disconnected_when_its_time_is_over() {
+        let (address, mut served) = server().await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let begun = std::time::Instant::now();
+        let mut byte = [0];
+        tokio::select! {
+            read = client.read(&mut byte) => assert_eq!(read.unwrap_or(0), 0),
+            _ = served.next() => panic!("it is served"),
+        }
+        let elapsed = begun.elapsed();
+        assert!(elapsed > PATIENCE / 2 && elapsed < 2 * PATIENCE, "{elapsed:?}");
+    }
+
+    #[tokio::test]
+    async fn the_oldest_silent_client_makes_room() {
+        let (address, _served) = server().await;
+        let begun = std::time::Instant::now();
+        let mut clients = Vec::new();
+        for _ in 0..=AT_ONCE {
+            clients.push(TcpStream::connect(address).await.unwrap());
+        }
+        let read = clients[0].read(&mut [0]).await;
+        assert_eq!(read.unwrap_or(0), 0);
+        assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
+        let mut byte = [0];
+        let last = clients[AT_ONCE].read(&mut byte);
+        let last = tokio::time::timeout(Duration::from_millis(100), last).await;
+        assert!(last.is_err(), "the newest one stays: {last:?}");
+    }
 }

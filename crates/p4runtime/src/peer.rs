@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use grpc_bounds::{Bounds, Caller};
 use http::Extensions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::transport::server::Connected;
 
 /// Maximum message size for a primary: a batch of a few 100,000 entries, or a program.
@@ -67,11 +68,18 @@ impl Caller for Peer {
 pub(crate) struct Known<S> {
     stream: S,
     peer: Peer,
+    /// Counts towards the server's limit of connections.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl<S> Known<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream, peer: Peer::default() }
+        Self { stream, peer: Peer::default(), _permit: None }
+    }
+
+    /// Holds a permit while the connection lives.
+    pub(crate) fn with(stream: S, permit: OwnedSemaphorePermit) -> Self {
+        Self { _permit: Some(permit), ..Self::new(stream) }
     }
 }
 

@@ -125,8 +125,7 @@ pub async fn serve<D: Device>(
                 builder.add_service(service).serve_with_incoming_shutdown(incoming, until).await
             }
             Kind::Tls(listener, config) => {
-                let incoming = handshakes(Incoming::tcp(listener, LIMITS), config);
-                let incoming = incoming.map(|one| one.map(Known::new));
+                let incoming = handshakes(listener, config, LIMITS);
                 builder.add_service(service).serve_with_incoming_shutdown(incoming, until).await
             }
             Kind::Unix(incoming) => {

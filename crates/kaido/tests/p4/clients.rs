@@ -1,9 +1,11 @@
 //! Access to P4Runtime: this user through a Unix socket, and owners of certificates through TLS.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind, Read as _};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Deserializer, Value};
 
@@ -191,6 +193,33 @@ fn tls_takes_holders_of_certificates_alone() {
     says(&with(&own), 2, &["operator.key: its mode is 0640", "chmod 600"]);
     let swapped = ["--tls-cert", "p.p4", "--tls-key", "switch.key", "--tls-ca", "ca.pem"];
     says(&with(&swapped), 2, &["p.p4: no certificate in PEM"]);
+}
+
+/// More silent connections than the server has, and than its handshakes.
+const SILENT: usize = 400;
+
+#[test]
+fn silent_clients_keep_no_holder_of_a_certificate_out() {
+    let here = folder(&[("p.p4", PROGRAM)]);
+    certificates(here.path());
+    let tls = ["--tls-cert", "switch.pem", "--tls-key", "switch.key", "--tls-ca", "ca.pem"];
+    let served = Served::start(&[&["--p4runtime", "127.0.0.1:0"], &tls[..]].concat(), here.path());
+    let connect = || TcpStream::connect(&served.address).expect("it listens");
+    let silent: Vec<TcpStream> = (0..SILENT).map(|_| connect()).collect();
+    let begun = Instant::now();
+    let ls = ["table", "ls", "--address", &served.address, "--tls-name", "switch"];
+    let own = ["--tls-cert", "operator.pem", "--tls-key", "operator.key", "--tls-ca", "ca.pem"];
+    says(&done(&[&ls[..], &own].concat(), here.path()), 0, &["c.t"]);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // All of them are disconnected, the oldest ones at once.
+    let limit = Some(Duration::from_secs(20));
+    for mut stream in silent {
+        stream.set_read_timeout(limit).expect("it is open");
+        match stream.read(&mut [0]) {
+            Ok(count) => assert_eq!(count, 0),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        }
+    }
 }
 
 /// A third-party client, with the files of the page.
