@@ -29,6 +29,7 @@ mod metrics;
 mod modes;
 mod net;
 mod numbered;
+mod orders;
 mod page;
 mod proxies;
 mod slow_path;
