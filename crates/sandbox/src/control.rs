@@ -2,12 +2,14 @@
 //! sandbox process.
 
 use p4::object::{Entry, Key, Map};
+use serde::{Deserialize, Serialize};
 
+use crate::bounded::bounded;
 use crate::instance::Instance;
 use crate::maps::MapError;
 
 /// A change to a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
     /// Inserts an entry or replaces its value. In an array, the entry always exists.
     Put(Entry),
@@ -27,6 +29,7 @@ pub enum Operation {
         /// Offset of the first byte to write.
         at: u32,
         /// New bytes.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// Deletes all entries; an array's values become zero.
@@ -57,10 +60,14 @@ impl Operation {
     }
 }
 
+/// Maximum number of entries that a sandbox process returns at once.
+pub(crate) const MAX_PIECE: usize = 1024;
+
 /// A batch of entries read from a map.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Piece {
     /// The entries. Those of a ternary map are in match order.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_PIECE>")]
     pub entries: Vec<Entry>,
     /// Cursor for the next read; `None` after the last entry.
     pub next: Option<u32>,

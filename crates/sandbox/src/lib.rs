@@ -20,6 +20,7 @@
 //! without a compiler, and tests compare the two.
 
 mod address;
+mod bounded;
 mod compile;
 mod control;
 mod digests;

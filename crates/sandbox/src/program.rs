@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use p4::object::{Digest, Entry, Map, Object};
+use serde::{Deserialize, Serialize};
 
 use crate::compile::Native;
 use crate::error::LoadError;
@@ -10,7 +11,7 @@ use crate::flow::Flow;
 use crate::maps::Store;
 
 /// Resource limits of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Fuel per packet: instructions and additional helper work.
     pub instructions: u32,
@@ -28,7 +29,7 @@ impl Default for Limits {
 }
 
 /// Execution engine of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Engine {
     /// Native code.
     Native,

@@ -7,10 +7,12 @@
 //!
 //! The key of a ternary map has three 64-bit words for each word of the map's key: mask, from, to.
 
+use serde::{Deserialize, Serialize};
+
 use super::{BadObject, Map, MapKind};
 
 /// Match for one word of a ternary key: under `mask`, it must be between `from` and `to`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WordRange {
     /// Bits to compare.
     pub mask: u64,
@@ -21,22 +23,23 @@ pub struct WordRange {
 }
 
 /// Key of a map entry.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Key {
     /// Key of an array, a hash or a trie.
-    Bytes(Vec<u8>),
+    Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
     /// Key of a ternary map, and its priority. The highest priority wins.
     Words(Vec<WordRange>, u32),
 }
 
 /// A map entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Index of the map.
     pub map: u32,
     /// The key.
     pub key: Key,
     /// The value.
+    #[serde(with = "serde_bytes")]
     pub value: Vec<u8>,
 }
 

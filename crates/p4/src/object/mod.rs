@@ -24,6 +24,8 @@ mod write;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 pub use entries::{Entry, Key, WordRange};
 pub use hash::{lookup3, lookup3_of};
 pub use helper::HELPERS;
@@ -82,7 +84,7 @@ pub struct Object {
 }
 
 /// A digest: a message from the program to the control plane.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
     /// Its name.
     pub name: String,
@@ -113,7 +115,7 @@ pub struct LineRow {
 }
 
 /// A map: state that code keeps between packets, or data from the control plane.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Map {
     /// Its name.
     pub name: String,
@@ -157,7 +159,7 @@ impl Map {
 }
 
 /// Type of a map. All numbers but the last are those of p4c's uBPF run time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MapKind {
     /// The key is an index (type 1).
     Array,

@@ -21,6 +21,7 @@ use crate::error::LoadError;
 use array::Array;
 use hash::Hash;
 use lpm::Lpm;
+use serde::{Deserialize, Serialize};
 use ternary::Ternary;
 use values::Values;
 
@@ -29,7 +30,7 @@ pub(crate) use lpm::canonical_prefix;
 pub(crate) use ternary::TernaryKey;
 
 /// Errors of map operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum MapError {
     /// The map is full.
     #[error("the map is full: it has {0} entries")]

@@ -7,12 +7,13 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{Gid, Uid, chdir, geteuid, pivot_root, setgroups, setresgid, setresuid};
+use serde::{Deserialize, Serialize};
 
 use super::filter;
 
 /// Isolation of a sandbox process: a set of parts. The kernel and the user's privileges determine
 /// which are available.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Isolation(u32);
 
 /// Names of the parts.
@@ -73,10 +74,7 @@ impl Isolation {
     /// Parts without which there is no sandbox.
     pub const LEAST: Self = Self(Self::NO_RIGHTS.0 | Self::CALLS.0);
 
-    pub(super) fn bits(self) -> u32 {
-        self.0
-    }
-
+    #[cfg(test)]
     pub(super) fn from_bits(bits: u32) -> Self {
         Self(bits)
     }

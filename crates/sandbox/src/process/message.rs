@@ -1,19 +1,21 @@
-//! Messages of the control socket. The switch sends a request, and the process answers it.
+//! Messages of the control socket, in postcard's encoding. The switch sends a request, and the
+//! process answers it.
 
-use p4::object::{Digest, Entry, Key, Map};
+use p4::object::{Digest, Key, MAX_DIGESTS, MAX_MAPS, Map};
 use p4::vm::{MAX_KEYS, is_name};
+use serde::{Deserialize, Serialize};
 
-use super::codec::{Reader, Writer};
 use super::isolation::Isolation;
+use crate::bounded::bounded;
 use crate::control::{Operation, Piece};
 use crate::maps::MapError;
 use crate::program::{Engine, Limits};
 
 /// Version of the socket protocol and of the shared memory layout.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// First message. The file descriptors of the rings and of the arena accompany it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     /// Protocol [`VERSION`] of the switch.
     pub(super) version: u32,
@@ -28,10 +30,10 @@ pub(super) struct Hello {
 }
 
 /// Request of the switch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
     Hello(Hello),
-    Load(Limits, Vec<u8>),
+    Load(Limits, #[serde(with = "serde_bytes")] Vec<u8>),
     Apply(Vec<Operation>),
     Read {
         map: u32,
@@ -46,18 +48,22 @@ pub(super) enum Request {
     Test {
         setup: Vec<Operation>,
         port: u32,
+        #[serde(with = "serde_bytes")]
         packet: Vec<u8>,
     },
 }
 
 /// Answer of the process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Answer {
     Isolated(Isolation),
     Ready {
+        #[serde(deserialize_with = "bounded::<_, _, MAX_MAPS>")]
         maps: Vec<Map>,
         /// Keys of VM values that the program reads.
+        #[serde(deserialize_with = "bounded::<_, _, MAX_KEYS>")]
         keys: Vec<String>,
+        #[serde(deserialize_with = "bounded::<_, _, MAX_DIGESTS>")]
         digests: Vec<Digest>,
         engine: Engine,
     },
@@ -69,197 +75,76 @@ pub(super) enum Answer {
         why: MapError,
     },
     Piece(Piece),
-    Value(Option<Vec<u8>>),
+    Value(#[serde(with = "serde_bytes")] Option<Vec<u8>>),
     Tested {
         verdict: u32,
         port: u32,
         clone: Option<u32>,
+        #[serde(with = "serde_bytes")]
         packet: Vec<u8>,
     },
 }
 
 impl Request {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut to = Writer::default();
-        match self {
-            Self::Hello(hello) => {
-                to.u8(0);
-                let Hello { version, places, frames, frame_size, spin_us, memory } = *hello;
-                [version, places, frames, frame_size, spin_us]
-                    .into_iter()
-                    .for_each(|number| to.u32(number));
-                to.u64(memory);
-            }
-            Self::Load(limits, object) => {
-                to.u8(1);
-                to.u32(limits.instructions);
-                to.u64(limits.memory);
-                to.u64(limits.code as u64);
-                to.bytes(object);
-            }
-            Self::Apply(batch) => {
-                to.u8(2);
-                to.count(batch.len());
-                batch.iter().for_each(|operation| to.operation(operation));
-            }
-            Self::Read { map, from, most } => {
-                to.u8(3);
-                [*map, *from, *most].into_iter().for_each(|number| to.u32(number));
-            }
-            Self::Get { map, key } => {
-                to.u8(4);
-                to.u32(*map);
-                to.key(key);
-            }
-            Self::Test { setup, port, packet } => {
-                to.u8(5);
-                to.count(setup.len());
-                setup.iter().for_each(|operation| to.operation(operation));
-                to.u32(*port);
-                to.bytes(packet);
-            }
-        }
-        to.0
+        encode(self)
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut from = Reader(bytes);
-        let request = match from.u8()? {
-            0 => Self::Hello(Hello {
-                version: from.u32()?,
-                places: from.u32()?,
-                frames: from.u32()?,
-                frame_size: from.u32()?,
-                spin_us: from.u32()?,
-                memory: from.u64()?,
-            }),
-            1 => {
-                let instructions = from.u32()?;
-                let memory = from.u64()?;
-                let code = usize::try_from(from.u64()?).ok()?;
-                Self::Load(Limits { instructions, memory, code }, from.bytes()?.to_vec())
-            }
-            2 => Self::Apply(from.all(Reader::operation)?),
-            3 => Self::Read { map: from.u32()?, from: from.u32()?, most: from.u32()? },
-            4 => Self::Get { map: from.u32()?, key: from.key()? },
-            5 => Self::Test {
-                setup: from.all(Reader::operation)?,
-                port: from.u32()?,
-                packet: from.bytes()?.to_vec(),
-            },
-            _ => return None,
-        };
-        from.0.is_empty().then_some(request)
+        decode(bytes)
     }
 }
 
 impl Answer {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut to = Writer::default();
-        match self {
-            Self::Isolated(isolation) => {
-                to.u8(0);
-                to.u32(isolation.bits());
-            }
-            Self::Ready { maps, keys, digests, engine } => {
-                to.u8(1);
-                to.count(maps.len());
-                maps.iter().for_each(|map| to.map(map));
-                to.count(keys.len());
-                keys.iter().for_each(|key| to.bytes(key.as_bytes()));
-                to.count(digests.len());
-                digests.iter().for_each(|digest| to.digest(digest));
-                to.u8(u8::from(*engine == Engine::Native));
-            }
-            Self::Failed(why) => {
-                to.u8(2);
-                to.bytes(why.as_bytes());
-            }
-            Self::Done => to.u8(3),
-            Self::Refused { at, why } => {
-                to.u8(4);
-                to.u32(*at);
-                to.map_error(*why);
-            }
-            Self::Piece(Piece { entries, next }) => {
-                to.u8(5);
-                to.count(entries.len());
-                entries.iter().for_each(|entry| to.entry(entry));
-                optional(&mut to, *next);
-            }
-            Self::Value(value) => {
-                to.u8(6);
-                to.u8(u8::from(value.is_some()));
-                to.bytes(value.as_deref().unwrap_or_default());
-            }
-            Self::Tested { verdict, port, clone, packet } => {
-                to.u8(7);
-                to.u32(*verdict);
-                to.u32(*port);
-                optional(&mut to, *clone);
-                to.bytes(packet);
-            }
-        }
-        to.0
+        encode(self)
     }
 
+    /// Decodes an answer. Input is not trusted: the process may be compromised.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut from = Reader(bytes);
-        let answer = match from.u8()? {
-            0 => Self::Isolated(Isolation::from_bits(from.u32()?)),
-            1 => {
-                let maps = from.all(Reader::map)?;
-                let name = |from: &mut Reader<'_>| from.text().filter(|name| is_name(name));
-                let keys = from.all(name)?;
-                if keys.len() > MAX_KEYS {
-                    return None;
-                }
-                let digests = from.all(Reader::digest)?;
-                let engine = if from.u8()? == 1 { Engine::Native } else { Engine::Interpreter };
-                Self::Ready { maps, keys, digests, engine }
+        decode(bytes).filter(Self::is_valid)
+    }
+
+    fn is_valid(&self) -> bool {
+        match self {
+            Self::Ready { maps, keys, digests, .. } => {
+                maps.iter().all(|map| map.check().is_ok())
+                    && keys.iter().all(|key| is_name(key))
+                    && digests.iter().all(|digest| digest.check().is_ok())
             }
-            2 => Self::Failed(from.text()?),
-            3 => Self::Done,
-            4 => Self::Refused { at: from.u32()?, why: from.map_error()? },
-            5 => {
-                let entries: Vec<Entry> = from.all(Reader::entry)?;
-                Self::Piece(Piece { entries, next: maybe(&mut from)? })
-            }
-            6 => {
-                let is_there = from.u8()? == 1;
-                let value = from.bytes()?;
-                Self::Value(is_there.then(|| value.to_vec()))
-            }
-            7 => Self::Tested {
-                verdict: from.u32()?,
-                port: from.u32()?,
-                clone: maybe(&mut from)?,
-                packet: from.bytes()?.to_vec(),
-            },
-            _ => return None,
-        };
-        from.0.is_empty().then_some(answer)
+            _ => true,
+        }
     }
 }
 
-fn optional(to: &mut Writer, number: Option<u32>) {
-    to.u8(u8::from(number.is_some()));
-    to.u32(number.unwrap_or_default());
+/// For the fuzzer: decodes an answer, which must be the same after encoding. Returns `None` if the
+/// message is invalid.
+#[doc(hidden)]
+pub fn checked_answer(bytes: &[u8]) -> Option<()> {
+    let answer = Answer::decode(bytes)?;
+    let again = Answer::decode(&answer.encode());
+    assert_eq!(again.as_ref(), Some(&answer), "an answer is the same after encoding");
+    Some(())
 }
 
-/// Reads an optional number. The outer `None` means that the message is truncated.
-fn maybe(from: &mut Reader<'_>) -> Option<Option<u32>> {
-    let is_there = from.u8()? == 1;
-    let number = from.u32()?;
-    Some(is_there.then_some(number))
+fn encode(message: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(message)
+        .expect("writing to memory does not fail, and all lengths are known")
+}
+
+/// Decodes a message that is neither truncated nor followed by other bytes.
+fn decode<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<T> {
+    let (message, rest) = postcard::take_from_bytes(bytes).ok()?;
+    rest.is_empty().then_some(message)
 }
 
 #[cfg(test)]
 mod tests {
-    use p4::object::{MapKind, WordRange};
+    use p4::object::{Entry, MapKind, WordRange};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::control::MAX_PIECE;
 
     #[test]
     fn messages_come_as_they_went() {
@@ -327,6 +212,17 @@ mod tests {
         };
         assert!(ready(&["a", "b"]).is_some() && ready(&["a"; MAX_KEYS]).is_some());
         assert_eq!((ready(&["two words"]), ready(&["a"; MAX_KEYS + 1])), (None, None));
+    }
+
+    #[test]
+    fn a_piece_has_a_limit() {
+        let entry = Entry { map: 0, key: Key::Bytes(vec![]), value: vec![] };
+        let piece = |entries| {
+            let piece = Piece { entries: vec![entry.clone(); entries], next: None };
+            Answer::decode(&Answer::Piece(piece).encode())
+        };
+        assert!(piece(MAX_PIECE).is_some());
+        assert_eq!(piece(MAX_PIECE + 1), None);
     }
 
     proptest! {

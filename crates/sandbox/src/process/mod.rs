@@ -26,7 +26,6 @@ mod arena;
 mod channel;
 mod child;
 mod clock;
-mod codec;
 mod copy_back;
 mod counters;
 mod error;
@@ -57,6 +56,8 @@ pub use error::StartError;
 #[doc(hidden)]
 pub use filter::filtered;
 pub use isolation::Isolation;
+#[doc(hidden)]
+pub use message::checked_answer;
 pub use peer::probe;
 pub use policy::{BackOff, Config, DigestRate, Policy};
 pub use sandbox::{Answer, Busy, Decision, Lie, Packet, Reason, Sandbox, Status};

@@ -6,11 +6,11 @@ use p4::object::{Entry, Key, Map};
 
 use super::failure::{Failure, Lie};
 use super::{Sandbox, State};
-use crate::control::{ControlError, Maps, Operation, Piece};
+use crate::control::{ControlError, MAX_PIECE, Maps, Operation, Piece};
 use crate::process::message::{Answer, Request};
 
 /// Maximum number of entries per read. Packets wait during a read.
-pub(in crate::process) const MOST: u32 = 1024;
+pub(in crate::process) const MOST: u32 = MAX_PIECE as u32;
 
 impl Sandbox {
     /// Sends a request. A process that does not answer is killed.
