@@ -7,7 +7,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use super::file::{File, NodeSrv6};
 use super::links::Plan;
 use super::taken::{Block, Pool, Taken};
-use super::types::Node;
+use super::values::network::Node;
 use crate::Locator;
 use crate::document::{Place, steps};
 

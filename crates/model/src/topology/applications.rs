@@ -2,7 +2,7 @@
 
 use super::file::{ApplicationText, File};
 use super::functions;
-use super::types::Topology;
+use super::values::network::Topology;
 use crate::document::{Place, Step, split_help};
 use crate::{Application, ApplicationError, Bandwidth, Destination};
 

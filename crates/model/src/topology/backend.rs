@@ -1,73 +1,12 @@
 //! Link backends: the kernel's own links, the emulator, and the kernel's netem.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, de};
-
-use super::impairments::{Discipline, Impairments};
 use super::links::Plan;
-use super::types::Node;
-use super::units::Queue;
+use super::option_text::Engine;
+use super::values::backend::Backend;
+use super::values::impairments::{Discipline, Impairments};
+use super::values::network::Node;
+use super::values::quantity::Queue;
 use crate::document::{Place, Step};
-
-/// Backend of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// A veth, or a bridge with veths, and a token bucket filter if there is a rate.
-    Kernel,
-    /// The emulator.
-    Emulator,
-    /// A veth with tc-netem(8), which some kernels lack.
-    Netem,
-}
-
-/// Value of `engine`: `true`, `false` or `netem`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Engine {
-    /// The emulator if the link needs it.
-    AsNeeded,
-    /// Always the emulator.
-    Emulator,
-    /// Always netem.
-    Netem,
-}
-
-impl<'de> Deserialize<'de> for Engine {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Engine;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("true, false or netem")
-            }
-
-            fn visit_bool<E>(self, is_wanted: bool) -> Result<Engine, E> {
-                Ok(if is_wanted { Engine::Emulator } else { Engine::AsNeeded })
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Engine, E> {
-                if text == "netem" {
-                    return Ok(Engine::Netem);
-                }
-                Err(E::custom(format!("`{text}` is not an engine: write true, false or netem")))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for Engine {
-    fn schema_name() -> Cow<'static, str> {
-        "Engine".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"oneOf": [{"type": "boolean"}, {"const": "netem"}]})
-    }
-}
 
 /// Chooses the backend of a link. Impairments that netem does not support are rejected.
 pub(super) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) -> Backend {

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::impairments::{Discipline, Impairments, Jitter, Loss, Share};
-use super::units::{JitterText, Percent, Queue, QueueText, Time};
+use super::units::{JitterText, Percent, QueueText, Time};
+use super::values::impairments::{Discipline, Impairments, Jitter, Loss, Share};
+use super::values::quantity::Queue;
 use crate::Bandwidth;
 
 /// A change to a single option of a link.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::impairments::Share;
 use super::units::{Percent, Time};
+use super::values::impairments::Share;
 use crate::Bandwidth;
 
 /// Link properties from a point in time on; absent ones keep their values.

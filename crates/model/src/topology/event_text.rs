@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::options::{self, Options};
-use super::test::Family;
 use super::traffic::Size;
 use super::units::Time;
+use super::values::quantity::Family;
 use crate::Bandwidth;
 
 /// An event on a link.

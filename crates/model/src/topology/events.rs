@@ -1,53 +1,16 @@
 //! The file's `events:`: changes to links while the lab runs, timed from its readiness.
 
-use std::time::Duration;
-
-use serde::Serialize;
-
 use super::change::LinkChange;
 use super::event_text::{Event as EventText, PatternText, TrafficText};
 use super::file::File;
-use super::impairments::Impairments;
 use super::option_text::OrNone;
 use super::options::{FIXED, OF_LINK, Options};
-use super::test::Family;
 use super::traffic::{Pattern, Traffic};
-use super::types::{Interface, Segment, Topology};
-use super::units::duration_text;
+use super::values::event::{Action, Event};
+use super::values::impairments::Impairments;
+use super::values::network::{Interface, Segment, Topology};
+use super::values::quantity::Family;
 use crate::document::{Place, Step, steps};
-
-/// An event on a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Event {
-    /// Time since the lab became ready.
-    #[serde(serialize_with = "duration_text")]
-    pub at: Duration,
-    /// Name of the link or the LAN.
-    pub link: String,
-    /// Sending node of the affected direction; none for all directions of the link.
-    pub from: Option<String>,
-    /// The action.
-    #[serde(flatten)]
-    pub action: Action,
-}
-
-/// Action of an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Action {
-    /// The link goes down for some time.
-    Down {
-        /// Duration.
-        #[serde(rename = "for", serialize_with = "duration_text")]
-        duration: Duration,
-        /// True if the ends do not see it.
-        silent: bool,
-    },
-    /// Options of the link change.
-    Set(Vec<LinkChange>),
-    /// The link carries cross traffic.
-    Traffic(Traffic),
-}
 
 /// Resolves the events; invalid ones are reported.
 pub(super) fn events(place: &mut Place<'_>, file: &File, topology: &Topology) -> Vec<Event> {

@@ -9,11 +9,11 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 
 use super::event_text::Event;
-use super::functions::FunctionText;
+use super::function_text::FunctionText;
 use super::link_text::Link;
-use super::test::Family;
-use super::types::Dataplane;
 use super::units::{BandwidthRange, PercentRange, Time, TimeRange};
+use super::values::network::Dataplane;
+use super::values::quantity::Family;
 use crate::document::{Address, Entries, Items, Prefix, Prefix4, Prefix6};
 use crate::{Bandwidth, Class, Dscp, Locator, PortRange, Protocol};
 

@@ -1,16 +1,11 @@
 //! Service functions of routers, and references to them in applications.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
-
 use ipnet::Ipv6Net;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize};
 
 use super::file::{File, Node as NodeText, NodeSrv6};
-use super::types::{Dataplane, Node, Topology};
-use crate::dataplane::{Health, HealthText};
+use super::function_text::Mark;
+use super::values::function::Function;
+use super::values::network::{Dataplane, Node, Topology};
 use crate::document::{Place, Step, steps};
 use crate::{SegmentList, Sid, function, is_lab_name};
 
@@ -20,90 +15,6 @@ const BITS: u8 = 16;
 const MOST_BITS: u8 = 32;
 /// Maximum number of functions with a SID on one node.
 const MOST: usize = 0x1_0000 - function::END_AN_NF_FIRST as usize;
-
-/// A service function: inner packets traverse this node's netfilter.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Function")]
-pub(super) struct FunctionText {
-    /// Argument of the SID, which becomes the packets' mark; 0 if absent.
-    mark: Option<Mark>,
-    /// Length of the argument in bits; 16 if absent.
-    #[schemars(range(max = 32))]
-    bits: Option<u8>,
-    /// Rules that are loaded with `nft -f` when the lab starts.
-    rules: Option<String>,
-    /// File that contains the rules instead, relative to this one.
-    file: Option<String>,
-    /// Health check of the function.
-    health: Option<HealthText>,
-}
-
-/// A mark, such as 7 or 0x1111.
-#[derive(Debug, Clone, Copy)]
-struct Mark(u32);
-
-impl FromStr for Mark {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = match text.strip_prefix("0x") {
-            Some(hex) => u32::from_str_radix(hex, 16),
-            None => text.parse(),
-        };
-        number.map(Self).map_err(|_| {
-            format!("`{text}` is not a mark: write a number of up to 32 bits, such as 7 or 0x1111")
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for Mark {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl JsonSchema for Mark {
-    fn schema_name() -> Cow<'static, str> {
-        "Mark".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A mark such as 7 or 0x1111",
-            // Both are numbers in YAML.
-            "oneOf": [
-                {"type": "integer", "minimum": 0, "maximum": u32::MAX},
-                {"type": "string", "pattern": "^([0-9]+|0x[0-9a-fA-F]+)$"},
-            ],
-        })
-    }
-}
-
-/// A router's service function (End.AN.NF).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Function {
-    /// Function name; instances of the same name on other nodes are interchangeable.
-    pub name: String,
-    /// Prefix of its SID.
-    pub prefix: Ipv6Net,
-    /// The SID, including the argument.
-    pub sid: Sid,
-    /// The argument, which becomes the packets' mark.
-    pub mark: u32,
-    /// Rules that are loaded with `nft -f` when the lab starts.
-    pub rules: Option<String>,
-    /// File that contains the rules, if they are not inline.
-    pub file: Option<String>,
-    /// Health check of the function.
-    pub health: Option<Health>,
-}
-
-impl fmt::Display for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} by {}", self.name, self.sid)
-    }
-}
 
 /// Resolves the nodes' functions. The nodes must have their locators.
 pub(super) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) {

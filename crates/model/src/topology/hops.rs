@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::types::{Routing, Topology};
+use super::values::network::{Routing, Topology};
 use crate::document::{Place, Step, steps};
 
 /// Maximum number of hops between two routers: a metric of 16 is infinity (RFC 2453 section 3.6), a

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use super::change::{Contradiction, LinkChange};
 use super::file::File;
-use super::impairments::{Filter, Impairments};
 use super::link_text::Link;
 use super::nodes::NAME_HELP;
 use super::option_text::{self, OrNone};
 use super::options::{OF_LINK, Options};
-use super::types::{Node, SegmentKind};
-use super::units::Queue;
+use super::values::impairments::{Filter, Impairments};
+use super::values::network::{Node, SegmentKind};
+use super::values::quantity::Queue;
 use crate::document::{Place, Step, steps};
 use crate::{Bandwidth, is_node_name};
 

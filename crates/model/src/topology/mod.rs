@@ -2,7 +2,7 @@
 //!
 //! `document` deserializes the file into the grammar's serde types (`file`, `link_text`, `options`, `units`),
 //! or reports the invalid parts. `resolve` and its sibling modules then resolve names and
-//! addresses, check all rules and build a [`Topology`].
+//! addresses, check all rules and build a [`Topology`]. Its types are in `values`.
 //!
 //! The result is deterministic.
 
@@ -15,9 +15,9 @@ mod course;
 mod event_text;
 mod events;
 mod file;
+mod function_text;
 mod functions;
 mod hops;
-mod impairments;
 mod link_text;
 mod links;
 mod nodes;
@@ -25,12 +25,11 @@ mod option_text;
 mod options;
 mod resolve;
 mod taken;
-mod test;
 mod tests_section;
 mod timers;
 mod traffic;
-mod types;
 mod units;
+mod values;
 
 #[cfg(test)]
 mod bad_input;
@@ -41,23 +40,26 @@ use crate::document::{self, Kind};
 use file::File;
 
 pub use crate::document::{Problem, Problems};
-pub use attachment::{Attachment, Means};
-pub use backend::Backend;
 pub use change::{Contradiction, LinkChange};
 pub use course::{BadLine, Course, Moment, samples};
-pub use events::{Action, Event};
 pub use file::json_schema;
-pub use functions::Function;
-pub use impairments::{Discipline, Filter, Impairments, Jitter, Loss, Shape, Share, is_course};
-pub use test::{Family, Ping, Test, TestDuration};
-pub use timers::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};
 pub use traffic::{Pattern, Traffic};
-pub use types::{
+pub(crate) use units::Time;
+pub use values::attachment::{Attachment, Means};
+pub use values::backend::Backend;
+pub use values::event::{Action, Event};
+pub use values::function::Function;
+pub use values::impairments::{
+    Discipline, Filter, Impairments, Jitter, Loss, Shape, Share, is_course,
+};
+pub use values::network::{
     Adjacency, Dataplane, End, Interface, Node, NodeKind, RouterKind, Routing, SRV6_HEADROOM,
     Segment, SegmentKind, Topology,
 };
-pub use units::{Queue, Range};
-pub(crate) use units::{Time, duration_text};
+pub(crate) use values::quantity::duration_text;
+pub use values::quantity::{Family, Queue, Range, TestDuration};
+pub use values::test::{Ping, Test};
+pub use values::timers::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};
 
 const KIND: Kind = Kind {
     max_mib: 4,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::attachment::attachment;
 use super::file::{File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
-use super::types::{Dataplane, Node, NodeKind, RouterKind, Routing};
+use super::values::network::{Dataplane, Node, NodeKind, RouterKind, Routing};
 use crate::document::{Place, Step, steps};
 use crate::{is_daemon_name, is_node_name};
 

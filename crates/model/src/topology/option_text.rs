@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, IntoDeserializer as _, MapAccess, Visitor};
 
-use super::impairments::{self, Share};
 use super::units::{JitterText, Percent};
+use super::values::impairments::{self, Share};
 use crate::document::PrefixOrAddress;
 use crate::{PortRange, Protocol};
 
@@ -213,5 +213,51 @@ impl<T: JsonSchema> JsonSchema for OrNone<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let value = generator.subschema_for::<T>();
         json_schema!({"anyOf": [{"const": "none"}, value]})
+    }
+}
+
+/// Value of `engine`: `true`, `false` or `netem`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Engine {
+    /// The emulator if the link needs it.
+    AsNeeded,
+    /// Always the emulator.
+    Emulator,
+    /// Always netem.
+    Netem,
+}
+
+impl<'de> Deserialize<'de> for Engine {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V;
+        impl Visitor<'_> for V {
+            type Value = Engine;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false or netem")
+            }
+
+            fn visit_bool<E>(self, is_wanted: bool) -> Result<Engine, E> {
+                Ok(if is_wanted { Engine::Emulator } else { Engine::AsNeeded })
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Engine, E> {
+                if text == "netem" {
+                    return Ok(Engine::Netem);
+                }
+                Err(E::custom(format!("`{text}` is not an engine: write true, false or netem")))
+            }
+        }
+        deserializer.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for Engine {
+    fn schema_name() -> Cow<'static, str> {
+        "Engine".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"oneOf": [{"type": "boolean"}, {"const": "netem"}]})
     }
 }

@@ -6,11 +6,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::backend::Engine;
 use super::change::LinkChange;
-use super::impairments::{Loss, Share};
-use super::option_text::{Filter, JitterOption, Loss as LossText, OrNone};
+use super::option_text::{Engine, Filter, JitterOption, Loss as LossText, OrNone};
 use super::units::{Percent, QueueText, Time};
+use super::values::impairments::{Loss, Share};
 use crate::Bandwidth;
 use crate::document::{Prefix4, Prefix6};
 

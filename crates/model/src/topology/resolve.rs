@@ -12,7 +12,7 @@ use super::links::{Plan, links};
 use super::nodes::nodes;
 use super::tests_section::tests;
 use super::timers::timers;
-use super::types::{
+use super::values::network::{
     Adjacency, End, Interface, Node, NodeKind, RouterKind, SRV6_HEADROOM, Segment, Topology,
 };
 use crate::document::{Place, Report, Step, Tree, steps};

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::applications::node;
 use super::file::{File, TestText};
-use super::test::{Family, Ping, Test, TestDuration};
-use super::types::Topology;
-use super::units::{Range, Time};
+use super::units::Time;
+use super::values::network::Topology;
+use super::values::quantity::{Family, Range, TestDuration};
+use super::values::test::{Ping, Test};
 use crate::document::{Place, steps};
 
 /// Default deadline of a test.

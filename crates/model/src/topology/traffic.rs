@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::test::Family;
-use super::units::{Time, duration_text, number_and_unit};
+use super::units::{Time, number_and_unit};
+use super::values::quantity::{Family, duration_text};
 use crate::Bandwidth;
 use crate::document::from_text;
 

@@ -4,10 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Serialize;
-
-use super::impairments::{Discipline, Jitter, Shape, Share};
-use super::test::TestDuration;
+use super::values::impairments::{Discipline, Jitter, Shape, Share};
+use super::values::quantity::{Queue, Range};
 use crate::Bandwidth;
 use crate::document::from_text;
 
@@ -43,25 +41,6 @@ impl FromStr for Time {
     }
 }
 from_text!(Time, "a duration such as 10ms or 2m", r"^[0-9]+(\.[0-9]+)? *(ns|us|ms|s|m|h)$");
-
-/// Serializes a duration as in the file: `4s`, `20ms`.
-pub(crate) fn duration_text<S: serde::Serializer>(
-    duration: &Duration,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&TestDuration(*duration))
-}
-
-impl fmt::Display for TestDuration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanoseconds = self.0.as_nanos();
-        let (unit, factor) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
-            .into_iter()
-            .find(|(_, factor)| nanoseconds.is_multiple_of(*factor))
-            .unwrap_or(("ns", 1));
-        write!(f, "{}{unit}", nanoseconds / factor)
-    }
-}
 
 /// A percentage.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
@@ -110,37 +89,6 @@ from_text!(
     "a jitter such as `2ms normal`",
     r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)( +(normal|pareto|uniform))?$"
 );
-
-/// Queue limit at a link's rate limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Queue {
-    /// The amount that is sent at the rate in 25 ms, but at least 64 KiB.
-    #[default]
-    Auto,
-    /// Limit in packets of the device's MTU.
-    Packets(u32),
-    /// Limit in bytes.
-    Bytes(u32),
-}
-
-impl Queue {
-    /// Size of [`Queue::Auto`] in bytes, for a rate in bits per second.
-    pub fn auto_bytes(bps: u64) -> u64 {
-        (bps / 8 / 40).max(64 * 1024)
-    }
-
-    /// Limit in bytes, for `rate` on a device with `device_mtu`.
-    pub fn limit_bytes(self, rate: Bandwidth, device_mtu: u16) -> u64 {
-        match self {
-            Self::Auto => Self::auto_bytes(rate.bps()),
-            Self::Packets(packets) => {
-                u64::from(packets) * (u64::from(device_mtu) + wire::ETHERNET as u64)
-            }
-            Self::Bytes(bytes) => u64::from(bytes),
-        }
-    }
-}
 
 /// A queue in the file: its limit and discipline.
 #[derive(Debug, Clone, PartialEq)]
@@ -199,28 +147,6 @@ from_text!(
     "a queue such as 250p, 64kb or `250p codel ecn`",
     r"^[0-9]+(\.[0-9]+)?(p|b|kb|mb)( +(drop-tail|(codel|red|pie)( +ecn)?))?$"
 );
-
-/// An inclusive range of values: `40ms..48ms`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Range<T> {
-    /// Minimum.
-    pub from: T,
-    /// Maximum.
-    pub to: T,
-}
-
-impl<T: PartialOrd> Range<T> {
-    /// True if a value is in the range.
-    pub fn contains(&self, value: &T) -> bool {
-        (&self.from..=&self.to).contains(&value)
-    }
-}
-
-impl<T: fmt::Display> fmt::Display for Range<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}..{}", self.from, self.to)
-    }
-}
 
 fn range<T: FromStr + PartialOrd>(text: &str, example: &str) -> Result<Range<T>, String>
 where

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::attachment::{Attachment, Means};
 use super::backend::Backend;
-use super::events::Event;
-use super::functions::Function;
+use super::event::Event;
+use super::function::Function;
 use super::impairments::Impairments;
+use super::quantity::Queue;
 use super::test::Test;
 use super::timers::Timers;
-use super::units::Queue;
 use crate::name::split_parallel;
 use crate::{Application, Bandwidth, Locator, SegmentList, Sid, function};
 

@@ -1,13 +1,10 @@
 //! Conditions that must hold in the running lab.
 
-use std::time::Duration;
-
 use ipnet::IpNet;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::impairments::Share;
-use super::units::{Range, duration_text};
+use super::quantity::{Family, Range, TestDuration};
 use crate::Bandwidth;
 
 /// A condition that must hold in the running lab.
@@ -64,25 +61,3 @@ pub struct Ping {
     /// Deadline, from the start of the test.
     pub within: TestDuration,
 }
-
-/// An address family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// IPv4.
-    Ipv4,
-    /// IPv6.
-    Ipv6,
-}
-
-impl Family {
-    /// True for IPv6.
-    pub fn is_ipv6(self) -> bool {
-        self == Self::Ipv6
-    }
-}
-
-/// A duration in a test, serialized with its unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct TestDuration(#[serde(serialize_with = "duration_text")] pub Duration);

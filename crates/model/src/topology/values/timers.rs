@@ -1,0 +1,73 @@
+//! Timers of routing protocols.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::quantity::duration_text;
+
+/// Timers of routing protocols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Timers {
+    /// OSPF, for both families.
+    pub ospf: OspfTimers,
+    /// IS-IS.
+    pub isis: IsisTimers,
+    /// RIP and RIPng.
+    pub rip: RipTimers,
+    /// BGP.
+    pub bgp: BgpTimers,
+}
+
+/// IS-IS timers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct IsisTimers {
+    /// Hello interval, in whole seconds.
+    #[serde(serialize_with = "duration_text")]
+    pub hello: Duration,
+    /// Holding time: timeout for a silent neighbour, 2 to 100 times `hello`.
+    #[serde(serialize_with = "duration_text")]
+    pub hold: Duration,
+    /// True if BFD monitors neighbours.
+    pub bfd: bool,
+}
+
+/// RIP and RIPng timers, in whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RipTimers {
+    /// Interval between periodic updates.
+    #[serde(serialize_with = "duration_text")]
+    pub update: Duration,
+    /// Timeout for a route that is not refreshed.
+    #[serde(serialize_with = "duration_text")]
+    pub timeout: Duration,
+    /// Garbage-collection time: time for which an expired route is still announced as unreachable.
+    #[serde(serialize_with = "duration_text")]
+    pub garbage: Duration,
+}
+
+/// BGP timers, in whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BgpTimers {
+    /// Keepalive interval.
+    #[serde(serialize_with = "duration_text")]
+    pub keepalive: Duration,
+    /// Hold time: timeout for a silent neighbour.
+    #[serde(serialize_with = "duration_text")]
+    pub hold: Duration,
+    /// True if BFD monitors neighbours.
+    pub bfd: bool,
+}
+
+/// OSPF timers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OspfTimers {
+    /// Hello interval, in whole seconds.
+    #[serde(serialize_with = "duration_text")]
+    pub hello: Duration,
+    /// Dead interval: timeout for a silent neighbour, in whole seconds; greater than `hello`.
+    #[serde(serialize_with = "duration_text")]
+    pub dead: Duration,
+    /// True if BFD monitors neighbours.
+    pub bfd: bool,
+}
