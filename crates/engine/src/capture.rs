@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tonic::{Code, Status};
 
 use crate::plan::Direction;
-use crate::service::{Service, wait};
+use crate::running::{Service, wait};
 
 /// Polling interval of the tap.
 const EVERY: Duration = Duration::from_millis(20);

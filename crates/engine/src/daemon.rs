@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use serve::{Incoming, Limits};
 use tokio::sync::{oneshot, watch};
 
+use crate::interfaces;
 use crate::plan::{Outlet, Plan};
-use crate::service::Service;
+use crate::running::Service;
 use crate::{
     Engine, Error, Gate, GateCounts, Queue, QueueSettings, Recordings, Socket, recordings,
 };
@@ -164,9 +165,11 @@ pub async fn run(
     let incoming = Incoming::unix(&socket, CONNECTIONS).map_err(bind)?;
     tracing::info!("{} directions, listening on {}", directions.len(), socket.display());
     let (ends, ending) = watch::channel(false);
+    let service = Service::new(remote, directions, nodes, ending);
+    tokio::spawn(interfaces::look(service.clone()));
     let server = tonic::transport::Server::builder()
         .layer(api::small_requests())
-        .add_service(EmulatorServer::new(Service::new(remote, directions, nodes, ending)))
+        .add_service(EmulatorServer::new(service))
         .serve_with_incoming_shutdown(incoming, async move {
             stop.await;
             // The server waits for its streams to end.

@@ -4,14 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::v1;
-use emulator::Nanos;
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tonic::Status;
 
-use crate::plan::Direction;
-use crate::service::{Service, wait};
-use crate::tally::Tally;
+use crate::running::{Service, Snapshot, wait};
 
 /// Polling interval of the links, once for all subscribers: the interval at which nodes read their
 /// kernel counters.
@@ -21,13 +18,6 @@ pub(crate) const WAITING: usize = 8;
 
 /// Channel to a subscriber.
 pub(crate) type Sink = mpsc::Sender<Result<v1::EmulatedInterfaces, Status>>;
-
-/// Counters of all directions at one time.
-#[derive(Default)]
-pub(crate) struct Snapshot {
-    at: Nanos,
-    all: Vec<(Direction, Tally)>,
-}
 
 /// Polls the counters while there are subscribers, until the emulator ends.
 pub(crate) async fn look(service: Service) {

@@ -22,6 +22,7 @@ mod pump;
 mod queue;
 mod recordings;
 mod remote;
+mod running;
 mod service;
 mod settings;
 mod socket;

@@ -10,7 +10,7 @@ use model::dataplane::{Action, END_AN_NF, FUNCTIONS, Problem, Problems, with_sid
 use serde_json::{Map, Value, json};
 
 use crate::engine::{Engine, Ports};
-use crate::service::response;
+use crate::reply::response;
 use crate::{Config, Error};
 
 /// Maximum number of changes listed in a response.

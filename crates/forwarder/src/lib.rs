@@ -15,6 +15,7 @@ mod kernel;
 mod metrics;
 pub mod probe;
 mod reasons;
+mod reply;
 mod service;
 mod state;
 mod tenants;

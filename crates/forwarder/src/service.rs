@@ -8,7 +8,7 @@ use api::v1;
 use bpf::attach::Mode;
 use bpf::{Count, Drops, Filter};
 use dataplane::Counter;
-use dataplane::xdp::{Difference, Names, lists};
+use dataplane::xdp::{Names, lists};
 use ipnet::IpNet;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
@@ -18,6 +18,7 @@ use tonic::{Request, Response, Status};
 use crate::engine::{Engine, Ports};
 use crate::health::Record;
 use crate::reasons::REASONS;
+use crate::reply::response;
 use crate::trace::{Sink, WAITING};
 use crate::{Config, Error, functions, state};
 
@@ -96,13 +97,6 @@ fn apply(
         crate::apply_and_keep(engine, file, Ports::All, &request.file, most, &applied)?
     };
     Ok(response(&difference, engine))
-}
-
-/// Builds the response that lists the changes.
-pub(crate) fn response(difference: &Difference, engine: &Engine) -> v1::ApplyDataplaneResponse {
-    let changes = difference.changes.iter().map(ToString::to_string).collect();
-    let (more, summary) = (difference.more() as u64, difference.summary());
-    v1::ApplyDataplaneResponse { changes, more, summary, warnings: engine.warned().to_vec() }
 }
 
 fn trace(

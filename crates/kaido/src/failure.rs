@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use crate::output::Output;
-
 /// A command's error and its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -40,9 +38,13 @@ impl Failure {
         Self { code, ..Self::failed(error) }
     }
 
-    /// Reports the error once, with its causes.
-    pub(crate) fn report(&self, output: &Output) -> ExitCode {
-        output.error(&self.text(), &self.details);
+    /// Additional JSON members for scripts.
+    pub(crate) fn details(&self) -> &serde_json::Map<String, serde_json::Value> {
+        &self.details
+    }
+
+    /// Exit code of the command.
+    pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
 

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        Err(failure) => failure.report(&output),
+        Err(failure) => output.failure(&failure),
     }
 }
 
@@ -58,6 +58,6 @@ fn say(asked: &clap::Error) -> ExitCode {
     }
     match output::written(printed) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(&Output::new(false)),
+        Err(failure) => Output::new(false).failure(&failure),
     }
 }

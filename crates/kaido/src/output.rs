@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::failure::Failure;
 
@@ -100,17 +101,18 @@ impl Output {
         write(format!("{}\n", text.trim_end()).as_bytes())
     }
 
-    /// Prints an error on standard error.
-    pub(crate) fn error(&self, text: &str, details: &Map<String, Value>) {
-        let mut errors = std::io::stderr();
+    /// Reports a failure once, with its causes, and returns the exit code.
+    pub(crate) fn failure(&self, failure: &Failure) -> ExitCode {
+        let (text, mut errors) = (failure.text(), std::io::stderr());
         // If this cannot be written, the exit code is the only report.
         let _ = if self.json {
-            let mut object = details.clone();
+            let mut object = failure.details().clone();
             object.insert("error".into(), text.into());
             writeln!(errors, "{}", Value::Object(object))
         } else {
-            writeln!(errors, "kaido: {}", plain(text))
+            writeln!(errors, "kaido: {}", plain(&text))
         };
+        failure.code()
     }
 }
 

@@ -226,3 +226,12 @@ pub(crate) fn from_message(id: Option<&Uint128>) -> Option<u128> {
 fn to_message(id: u128) -> Uint128 {
     Uint128 { high: (id >> 64) as u64, low: id as u64 }
 }
+
+/// Fails for every role except the default role.
+pub(crate) fn default_role(name: &str, id: u64) -> Result<(), Error> {
+    match (name, id) {
+        ("", 0) => Ok(()),
+        ("", id) => Err(Error::NoRole(id.to_string())),
+        (name, _) => Err(Error::NoRole(name.to_owned())),
+    }
+}

@@ -7,13 +7,13 @@ use p4info::v1::meter_spec;
 
 use crate::data;
 use crate::device::{Change, Count, Meter, Target};
-use crate::entries;
 use crate::error::Error;
 use crate::matches;
 use crate::pipeline::{Array, Pipeline, Register, Table};
+use crate::plan::{Place, Plan};
 use crate::store::{Effect, MeterState, Row, Store, TableState};
+use crate::targets;
 use crate::v1::{self, update};
-use crate::write::{Place, Plan};
 
 /// Validates an index; `None` for all cells.
 pub(crate) fn index(
@@ -156,8 +156,8 @@ fn direct_of<'a>(
     entry: Option<&v1::TableEntry>,
 ) -> Result<(&'a Table, &'a TableState, u32, Target), Error> {
     let entry = entry.ok_or(Error::NotSet("the table entry"))?;
-    let (table, state) = entries::table(pipeline, store, entry.table_id)?;
-    let target = entries::target(table, entry)?;
+    let (table, state) = targets::table(pipeline, store, entry.table_id)?;
+    let target = targets::target(table, entry)?;
     if let Target::Entry(key) = &target
         && !state.rows.contains_key(key)
     {

@@ -7,7 +7,9 @@ use tokio::sync::mpsc;
 
 use crate::data::Data;
 use crate::pipeline::Pipeline;
+pub use crate::refused::Refused;
 use crate::values::Bits;
+pub use crate::values::Call;
 
 /// A device that runs a P4 program. All methods are called from one thread and may block: only
 /// requests to the same device wait.
@@ -78,26 +80,6 @@ pub trait Device: Send + 'static {
     fn events(&mut self) -> mpsc::Receiver<Event>;
 }
 
-/// Reason that a device rejects a request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// Invalid program or values.
-    #[error("{0}")]
-    Invalid(String),
-    /// Resources are exhausted.
-    #[error("no room: {0}")]
-    Full(String),
-    /// The operation is not supported.
-    #[error("not supported: {0}")]
-    Unsupported(String),
-    /// The device is not running.
-    #[error("not running: {0}")]
-    Away(String),
-    /// Another change of the same batch was rejected.
-    #[error("not done, since another part of the batch was refused")]
-    WithOthers,
-}
-
 /// Initial contents of a program's tables.
 #[derive(Debug, Clone, Default)]
 pub struct Initial {
@@ -144,15 +126,6 @@ pub struct Key {
     pub matches: Vec<Match>,
     /// Priority, the highest wins; 0 if the table does not use priorities.
     pub priority: i32,
-}
-
-/// An action with its arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    /// Action id.
-    pub action: u32,
-    /// Arguments in p4info order.
-    pub arguments: Vec<Bits>,
 }
 
 /// A table entry.

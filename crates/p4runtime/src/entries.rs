@@ -10,23 +10,11 @@ use crate::device::{Call, Change, Direct, Entry, Key};
 use crate::error::Error;
 use crate::matches;
 use crate::pipeline::{Pipeline, Scope, Table};
+use crate::plan::{Place, Plan};
 use crate::store::{DefaultRow, Effect, Row, Store, TableState};
+use crate::targets;
 use crate::v1::{self, table_action, update};
 use crate::values;
-use crate::write::{Place, Plan};
-
-/// Looks up a table and its state.
-pub(crate) fn table<'a>(
-    pipeline: &'a Pipeline,
-    store: &'a Store,
-    id: u32,
-) -> Result<(&'a Table, &'a TableState), Error> {
-    let both = (pipeline.tables.get(&id), store.tables.get(&id));
-    match both {
-        (Some(table), Some(state)) => Ok((table, state)),
-        _ => Err(Error::UnknownId { kind: "table", id }),
-    }
-}
 
 pub(crate) fn plan(
     pipeline: &Pipeline,
@@ -35,7 +23,7 @@ pub(crate) fn plan(
     entry: &v1::TableEntry,
 ) -> Result<Plan, Error> {
     let id = entry.table_id;
-    let (table, state) = table(pipeline, store, id)?;
+    let (table, state) = targets::table(pipeline, store, id)?;
     if entry.is_const {
         return Err(Error::ConstIsRead);
     }
@@ -224,19 +212,4 @@ fn called(
     };
     let arguments = known.params.iter().map(argument).collect::<Result<_, _>>()?;
     Ok(Some(Call { action: id, arguments }))
-}
-
-/// Target of a direct counter or meter entry.
-pub(crate) fn target(
-    table: &Table,
-    entry: &v1::TableEntry,
-) -> Result<crate::device::Target, Error> {
-    if entry.is_default_action {
-        if !entry.r#match.is_empty() || entry.priority != 0 {
-            return Err(Error::DefaultHasKey);
-        }
-        return Ok(crate::device::Target::Default);
-    }
-    let key: Key = matches::key(table, &entry.r#match, entry.priority)?;
-    Ok(crate::device::Target::Entry(Arc::new(key)))
 }

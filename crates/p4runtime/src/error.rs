@@ -2,7 +2,7 @@
 
 use tonic::Code;
 
-use crate::device::Refused;
+use crate::refused::Refused;
 
 /// Reason that a request, or an update of a batch, is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use p4info::{ids, v1 as info};
 
-use crate::device::Call;
 use crate::error::Error;
 use crate::types::{Resolver, Type, width_of};
-use crate::values::{self, Bits};
+use crate::values::{self, Bits, Call};
 
 /// Maximum number of cells of a counter, a meter or a register.
 pub const MOST_CELLS: u64 = 1 << 20;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use crate::cells::{self, no_colours};
 use crate::data::Data;
 use crate::device::{Count, Device, Key, Match, Meter, Target};
-use crate::entries::{self, cookie};
+use crate::entries::cookie;
 use crate::error::Error;
 use crate::matches;
 use crate::pipeline::{Pipeline, Table};
 use crate::store::{DefaultRow, Row, Store, TableState};
+use crate::targets;
 use crate::v1::{self, digest_entry, entity, table_action};
 use crate::write::unsupported;
 
@@ -134,7 +135,7 @@ impl<D: Device> Reader<'_, D> {
             return Err(Error::AllTables);
         }
         for id in self.ids(asked.table_id, "table", &pipeline.tables)? {
-            let (table, state) = entries::table(pipeline, store, id)?;
+            let (table, state) = targets::table(pipeline, store, id)?;
             if asked.time_since_last_hit.is_some() || asked.idle_timeout_ns != 0 {
                 return Err(Error::NoIdleTimeout(table.name.clone()));
             }
@@ -208,7 +209,7 @@ impl<D: Device> Reader<'_, D> {
             return Err(Error::AllTables);
         }
         for id in self.ids(asked.table_id, "table", &pipeline.tables)? {
-            let (table, state) = entries::table(pipeline, store, id)?;
+            let (table, state) = targets::table(pipeline, store, id)?;
             let has = match what {
                 Resource::Counter => table.counter,
                 Resource::Meter => table.meter.is_some(),

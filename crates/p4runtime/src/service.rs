@@ -9,7 +9,7 @@ use prost::Message;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::arbitration::from_message;
+use crate::arbitration::{default_role, from_message};
 use crate::core::Handle;
 use crate::device::{Device, Refused};
 use crate::error::Error;
@@ -90,15 +90,6 @@ impl<D: Device> Service<D> {
 fn parts<T>(request: Request<T>) -> (Peer, Option<Held>, T) {
     let held = request.extensions().get().cloned();
     (Peer::of(request.extensions()), held, request.into_inner())
-}
-
-/// Fails for every role except the default role.
-pub(crate) fn default_role(name: &str, id: u64) -> Result<(), Error> {
-    match (name, id) {
-        ("", 0) => Ok(()),
-        ("", id) => Err(Error::NoRole(id.to_string())),
-        (name, _) => Err(Error::NoRole(name.to_owned())),
-    }
 }
 
 #[tonic::async_trait]

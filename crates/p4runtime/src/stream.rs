@@ -9,12 +9,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
-use crate::arbitration::{Client, QUEUE, from_message};
+use crate::arbitration::{Client, QUEUE, default_role, from_message};
 use crate::core::Handle;
 use crate::device::Device;
 use crate::error::Error;
 use crate::peer::Peer;
-use crate::service::default_role;
 use crate::v1::{
     MasterArbitrationUpdate, StreamMessageRequest, StreamMessageResponse, StreamOtherError,
     stream_error, stream_message_request::Update,

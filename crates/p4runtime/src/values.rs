@@ -93,6 +93,15 @@ fn cut(mut bits: Bits, width: u32) -> Bits {
     bits
 }
 
+/// An action with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Action id.
+    pub action: u32,
+    /// Arguments in p4info order.
+    pub arguments: Vec<Bits>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,31 +1,15 @@
 //! Write batches ("Write RPC").
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::cells;
-use crate::device::{Change, Device, Key, Refused};
+use crate::device::{Change, Device, Refused};
 use crate::entries;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
+use crate::plan::{Place, Plan};
 use crate::store::{Effect, Store};
 use crate::v1::{Update, entity, update};
-
-/// A validated update.
-pub(crate) struct Plan {
-    /// Change for the device, if any.
-    pub(crate) change: Option<Change>,
-    pub(crate) effect: Effect,
-    pub(crate) place: Place,
-}
-
-/// Object that an update affects. Two updates of the same object are applied in order.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
-    Row(u32, Arc<Key>),
-    Default(u32),
-    Cell(u32, Option<u64>),
-}
 
 fn plan(pipeline: &Pipeline, store: &Store, update: &Update) -> Result<Plan, Error> {
     use entity::Entity;

@@ -12,7 +12,8 @@ use lab::Labs;
 use serde_json::{Value, json};
 
 use super::daemon;
-use super::function;
+use super::function_text;
+use super::health_text::{MOST, health_json};
 use crate::cli::{DataplaneCommand, DataplaneFile, State, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{CLEAR, Output, table};
@@ -295,9 +296,6 @@ fn per_second(
     result
 }
 
-/// Maximum number of entries shown on a terminal: the busiest ones.
-pub(super) const MOST: usize = 40;
-
 /// Formats the data plane. `per` is the suffix of the counter headings.
 fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     let counter = |heading: &str| format!("{heading}{per}");
@@ -343,7 +341,7 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
             parts.push(format!("and {} more: --json has them all", entries.len() - MOST));
         }
     }
-    parts.extend(function::text(found, per));
+    parts.extend(function_text::text(found, per));
     let seen = |t: &&v1::DataplaneTenant| t.encapsulated_packets + t.decapsulated_packets > 0;
     let row = |tenant: &v1::DataplaneTenant| {
         vec![
@@ -381,33 +379,6 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     parts.join("\n\n")
 }
 
-/// Formats a health state: `up for 12 s`, `down for 3 s, 15 failures in a row: exit status 1: no
-/// table`.
-pub(super) fn health(health: Option<&v1::DataplaneHealth>) -> String {
-    let Some(health) = health else { return "-".into() };
-    let state = if health.up { "up" } else { "down" };
-    let text = format!("{state} for {} s", health.for_ms / 1000);
-    let times = health.in_a_row;
-    match &health.failure {
-        Some(why) => format!("{text}, {times} failed in a row: {why}"),
-        None if health.up => text,
-        None if health.runs == 0 => format!("{text}, not checked yet"),
-        None => format!("{text}, {times} succeeded in a row"),
-    }
-}
-
-pub(super) fn health_json(health: &v1::DataplaneHealth) -> Value {
-    json!({
-        "up": health.up,
-        "for_ms": health.for_ms,
-        "in_a_row": health.in_a_row,
-        "runs": health.runs,
-        "failures": health.failures,
-        "not_started": health.not_started,
-        "failure": health.failure,
-    })
-}
-
 fn as_json(found: &v1::GetDataplaneResponse) -> Value {
     let entry = |entry: &v1::DataplaneEntry| {
         json!({
@@ -416,7 +387,7 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
             "packets": entry.packets,
             "bytes": entry.bytes,
             "returned": entry.returned,
-            "dropped": entry.dropped.as_ref().map(function::drops_json),
+            "dropped": entry.dropped.as_ref().map(function_text::drops_json),
             "health": entry.health.as_ref().map(health_json),
         })
     };
@@ -469,25 +440,5 @@ mod tests {
         let found = v1::GetDataplaneResponse { sids: vec![sid], ..Default::default() };
         assert!(text(&found, "/S").contains("PACKETS/S  BYTES/S\n"), "{}", text(&found, "/S"));
         assert!(text(&found, "").contains("PACKETS  BYTES\n"));
-    }
-
-    #[test]
-    fn health_says_how_long_and_why() {
-        let down = v1::DataplaneHealth {
-            for_ms: 3200,
-            in_a_row: 15,
-            runs: 20,
-            failure: Some("exit status 1: no table".into()),
-            ..Default::default()
-        };
-        let said = health(Some(&down));
-        assert_eq!(said, "down for 3 s, 15 failed in a row: exit status 1: no table");
-        let coming = v1::DataplaneHealth { in_a_row: 2, failure: None, ..down.clone() };
-        assert_eq!(health(Some(&coming)), "down for 3 s, 2 succeeded in a row");
-        let up = v1::DataplaneHealth { up: true, ..coming };
-        assert_eq!(health(Some(&up)), "up for 3 s");
-        let new = v1::DataplaneHealth::default();
-        assert_eq!(health(Some(&new)), "down for 0 s, not checked yet");
-        assert_eq!(health(None), "-");
     }
 }

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Cancel, Labs};
 use model::topology::Dataplane;
 
-use super::lab::program;
+use super::progress::program;
 use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions, EmulatorPart};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};

@@ -9,7 +9,9 @@ use api::v1;
 use ipnet::Ipv6Net;
 use serde_json::{Value, json};
 
-use super::dataplane::{MOST, get, health, health_json, print_changes, socket, trace};
+use super::dataplane::{get, print_changes, socket, trace};
+use super::function_text::{BACK, DROPPED, INTO, counts, drops_json, functions};
+use super::health_text::health_json;
 use crate::cli::{FunctionCommand, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
@@ -124,69 +126,9 @@ fn list(which: &WhichDataplane, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn functions(found: &v1::GetDataplaneResponse) -> impl Iterator<Item = &v1::DataplaneEntry> {
-    found.sids.iter().filter(|sid| sid.returned.is_some())
-}
-
-const INTO: &str = "INTO FUNCTION";
-const BACK: &str = "AND BACK";
-const DROPPED: &str = "DROPPED AT";
-
-/// Formats the functions for a terminal that also shows other entries; `None` if there are none.
-/// `per` is the suffix of the counter headings.
-pub(super) fn text(found: &v1::GetDataplaneResponse, per: &str) -> Option<String> {
-    let row = |e: &v1::DataplaneEntry| [vec![e.name.clone()], counts(e)].concat();
-    let rows: Vec<_> = functions(found).take(MOST).map(row).collect();
-    if rows.is_empty() {
-        return None;
-    }
-    let [into, back, dropped] = [INTO, BACK, DROPPED].map(|heading| format!("{heading}{per}"));
-    let shown = table(&["FUNCTION", &into, &back, &dropped, "HEALTH"], rows);
-    let more = functions(found).count().saturating_sub(MOST);
-    let note = format!("\n\nand {more} more: `kaido function ls` has them all");
-    Some(if more > 0 { shown + &note } else { shown })
-}
-
-/// Formats the counts of a function, and its health.
-fn counts(e: &v1::DataplaneEntry) -> Vec<String> {
-    let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
-    let dropped = e.dropped.as_ref().map_or("-".into(), drops);
-    vec![count(e.packets), count(e.returned), dropped, health(e.health.as_ref())]
-}
-
-/// Formats drops by hook: `forward 12, postrouting 3`.
-fn drops(found: &v1::FunctionDrops) -> String {
-    let v1::FunctionDrops { prerouting, forward, postrouting, no_hook } = *found;
-    let all = [
-        ("prerouting", prerouting),
-        ("forward", forward),
-        ("postrouting", postrouting),
-        ("no hook", no_hook),
-    ];
-    let some = all.iter().filter(|(_, count)| *count > 0);
-    let text: Vec<_> = some.map(|(hook, count)| format!("{hook} {count}")).collect();
-    if text.is_empty() { "none".into() } else { text.join(", ") }
-}
-
-pub(super) fn drops_json(found: &v1::FunctionDrops) -> Value {
-    json!({
-        "prerouting": found.prerouting,
-        "forward": found.forward,
-        "postrouting": found.postrouting,
-        "no_hook": found.no_hook,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn drops_are_said_by_hook() {
-        let found = v1::FunctionDrops { forward: 12, no_hook: 1, ..Default::default() };
-        assert_eq!(drops(&found), "forward 12, no hook 1");
-        assert_eq!(drops(&v1::FunctionDrops::default()), "none");
-    }
 
     #[test]
     fn a_sid_and_its_argument() {

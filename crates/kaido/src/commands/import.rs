@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use import::{Beside, Format};
 use serde_json::json;
 
-use super::lab::LARGEST_FILE;
+use super::topology_file::LARGEST_FILE;
 use crate::cli::ImportFormat;
 use crate::failure::{Done, Failure};
 use crate::input;

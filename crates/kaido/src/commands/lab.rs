@@ -6,20 +6,16 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
-use engine::Recordings;
-use indicatif::{ProgressBar, ProgressStyle};
-use lab::{Cancel, Labs, Options, Stage};
-use model::topology::{self, Problems, Topology};
+use anyhow::anyhow;
+use lab::{Cancel, Labs, Options};
 use serde_json::json;
 
+use super::progress::{program, progress_bar, shows};
+use super::topology_file::{read_all, read_topology};
 use crate::cli::LabCommand;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted, table};
 use crate::runtime::cancellable;
-
-/// Maximum size of a topology file, in bytes; real ones are far smaller.
-pub(super) const LARGEST_FILE: u64 = 5 << 20;
 
 pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
     let labs = Labs::of_environment()?;
@@ -150,57 +146,6 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             }
         }
     }
-}
-
-/// Reads and checks a topology file; also returns its text.
-pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Topology), Failure> {
-    let name = file.display().to_string();
-    let text = crate::input::read(file, "topology file", LARGEST_FILE)?;
-    match topology::parse(&name, &text) {
-        Ok(topology) => Ok((text, topology)),
-        Err(problems) => Err(mistakes(&problems, output)),
-    }
-}
-
-/// Does the same, and reads and checks all files that it names.
-pub(super) fn read_all(
-    file: &Path,
-    output: &Output,
-) -> Result<(String, Topology, Recordings), Failure> {
-    let (text, topology, recordings) = read_recorded(file, output)?;
-    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
-    if let Some((rules, error)) = lab::unreadable_rules(&topology, &path) {
-        let (name, why) = (file.display().to_string(), Failure::from(error).text());
-        let problems = Problems::unreadable(&name, &text, rules, &why);
-        return Err(mistakes(&problems, output));
-    }
-    Ok((text, topology, recordings))
-}
-
-/// Does the same with the files that its links name, but not with those of its functions.
-pub(super) fn read_recorded(
-    file: &Path,
-    output: &Output,
-) -> Result<(String, Topology, Recordings), Failure> {
-    let (text, topology) = read_topology(file, output)?;
-    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
-    let beside = |name: &str| path.with_file_name(name);
-    let recordings = Recordings::read(&topology, beside).map_err(|bad| {
-        let problems = bad.problems(&file.display().to_string(), &text);
-        mistakes(&problems, output)
-    })?;
-    Ok((text, topology, recordings))
-}
-
-fn mistakes(problems: &Problems, output: &Output) -> Failure {
-    let name = &problems.file;
-    let details = json!({ "file": name, "problems": &problems.problems });
-    let text = if output.is_json() {
-        anyhow!("{name} has mistakes")
-    } else {
-        anyhow!("{name} has mistakes\n{problems}")
-    };
-    Failure::usage(text).with_details(details)
 }
 
 fn check(file: &Path, output: &Output) -> Done {
@@ -342,29 +287,4 @@ fn become_command(mut process: Command) -> Failure {
     // The exit codes of shells.
     let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
     Failure::with_code(anyhow::Error::new(error).context(format!("cannot run {program}")), code)
-}
-
-/// Returns the path of this program, which also runs the lab's daemons.
-pub(crate) fn program() -> Result<std::path::PathBuf, Failure> {
-    std::env::current_exe().context("cannot find this program's own file").map_err(Failure::failed)
-}
-
-/// Returns a callback that shows the progress of bringing up a lab.
-pub(super) fn shows(bar: &ProgressBar) -> impl FnMut(Stage, usize, usize) {
-    move |stage, done, total| {
-        bar.set_message(stage.words());
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    }
-}
-
-pub(crate) fn progress_bar(output: &Output) -> ProgressBar {
-    if !output.is_watched() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{elapsed:>4} {bar:30} {pos}/{len} {msg}")
-        .expect("the template is well-formed");
-    let bar = ProgressBar::new(0).with_style(style);
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }

@@ -16,7 +16,7 @@ use crate::output::Output;
 const LARGEST_CAPTURE: u64 = 1 << 30;
 
 pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
-    let (_, topology, recordings) = super::lab::read_recorded(file, output)?;
+    let (_, topology, recordings) = super::topology_file::read_recorded(file, output)?;
     let name = capture.display().to_string();
     let wrong = |why: &str| Failure::usage(anyhow!("{name}: {why}"));
     let bytes = crate::input::read_bytes(capture, "capture", LARGEST_CAPTURE)?;

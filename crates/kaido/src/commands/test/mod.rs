@@ -12,7 +12,8 @@ use model::topology::{Test, Topology};
 use serde_json::json;
 
 use self::junit::Junit;
-use super::lab::{program, progress_bar, read_all, shows};
+use super::progress::{program, progress_bar, shows};
+use super::topology_file::read_all;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;

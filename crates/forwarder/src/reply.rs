@@ -1,0 +1,13 @@
+//! Answers to changes of the data plane.
+
+use api::v1;
+use dataplane::xdp::Difference;
+
+use crate::engine::Engine;
+
+/// Builds the response that lists the changes.
+pub(crate) fn response(difference: &Difference, engine: &Engine) -> v1::ApplyDataplaneResponse {
+    let changes = difference.changes.iter().map(ToString::to_string).collect();
+    let (more, summary) = (difference.more() as u64, difference.summary());
+    v1::ApplyDataplaneResponse { changes, more, summary, warnings: engine.warned().to_vec() }
+}

@@ -1,0 +1,65 @@
+//! Reads topology files, and the files that they name.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use engine::Recordings;
+use model::topology::{self, Problems, Topology};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Maximum size of a topology file, in bytes; real ones are far smaller.
+pub(super) const LARGEST_FILE: u64 = 5 << 20;
+
+/// Reads and checks a topology file; also returns its text.
+pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Topology), Failure> {
+    let name = file.display().to_string();
+    let text = crate::input::read(file, "topology file", LARGEST_FILE)?;
+    match topology::parse(&name, &text) {
+        Ok(topology) => Ok((text, topology)),
+        Err(problems) => Err(mistakes(&problems, output)),
+    }
+}
+
+/// Does the same, and reads and checks all files that it names.
+pub(super) fn read_all(
+    file: &Path,
+    output: &Output,
+) -> Result<(String, Topology, Recordings), Failure> {
+    let (text, topology, recordings) = read_recorded(file, output)?;
+    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
+    if let Some((rules, error)) = lab::unreadable_rules(&topology, &path) {
+        let (name, why) = (file.display().to_string(), Failure::from(error).text());
+        let problems = Problems::unreadable(&name, &text, rules, &why);
+        return Err(mistakes(&problems, output));
+    }
+    Ok((text, topology, recordings))
+}
+
+/// Does the same with the files that its links name, but not with those of its functions.
+pub(super) fn read_recorded(
+    file: &Path,
+    output: &Output,
+) -> Result<(String, Topology, Recordings), Failure> {
+    let (text, topology) = read_topology(file, output)?;
+    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
+    let beside = |name: &str| path.with_file_name(name);
+    let recordings = Recordings::read(&topology, beside).map_err(|bad| {
+        let problems = bad.problems(&file.display().to_string(), &text);
+        mistakes(&problems, output)
+    })?;
+    Ok((text, topology, recordings))
+}
+
+fn mistakes(problems: &Problems, output: &Output) -> Failure {
+    let name = &problems.file;
+    let details = json!({ "file": name, "problems": &problems.problems });
+    let text = if output.is_json() {
+        anyhow!("{name} has mistakes")
+    } else {
+        anyhow!("{name} has mistakes\n{problems}")
+    };
+    Failure::usage(text).with_details(details)
+}
