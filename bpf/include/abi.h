@@ -304,23 +304,23 @@ struct outer {
 _Static_assert(sizeof(struct outer) == 256, "whole cache lines: a list of one needs but the first");
 
 /* Endpoint behaviors (RFC 8986 section 4). */
-enum behaviour {
-	BEHAVIOUR_NONE,
-	BEHAVIOUR_END,
-	BEHAVIOUR_END_X,
-	BEHAVIOUR_END_T,
-	BEHAVIOUR_END_DX2,
-	BEHAVIOUR_END_DX4,
-	BEHAVIOUR_END_DX6,
-	BEHAVIOUR_END_DT4,
-	BEHAVIOUR_END_DT6,
-	BEHAVIOUR_END_DT46,
-	BEHAVIOUR_END_B6_ENCAPS,
-	BEHAVIOUR_END_AN_NF,
-	BEHAVIOUR_END_AS,
-	BEHAVIOUR_END_AD,
-	BEHAVIOUR_END_AM,
-	BEHAVIOURS,
+enum behavior {
+	BEHAVIOR_NONE,
+	BEHAVIOR_END,
+	BEHAVIOR_END_X,
+	BEHAVIOR_END_T,
+	BEHAVIOR_END_DX2,
+	BEHAVIOR_END_DX4,
+	BEHAVIOR_END_DX6,
+	BEHAVIOR_END_DT4,
+	BEHAVIOR_END_DT6,
+	BEHAVIOR_END_DT46,
+	BEHAVIOR_END_B6_ENCAPS,
+	BEHAVIOR_END_AN_NF,
+	BEHAVIOR_END_AS,
+	BEHAVIOR_END_AD,
+	BEHAVIOR_END_AM,
+	BEHAVIORS,
 };
 
 /* Flags of a SID: its flavors (RFC 8986 section 4.16, RFC 9800 section 4.1), and its presence in
@@ -346,7 +346,7 @@ struct sid {
 	__u64 target[2];
 	__u32 version; /* version of `control` at which the counter was assigned to this SID */
 	__u32 counter;
-	__u8 behaviour;
+	__u8 behavior;
 	__u8 flags;
 	__u8 csid;   /* NEXT-C-SID: locator block length in bytes times 16, plus node and
 		      * function length */
@@ -501,7 +501,7 @@ struct proxy {
 	__u32 port;     /* AS, AM: ingress port of returning packets for further processing */
 	__u8 station[6]; /* MAC address of `to` */
 	__u8 family;    /* of `via`; 0 for none: the function accepts any destination MAC address */
-	__u8 behaviour;
+	__u8 behavior;
 	__u32 back;     /* IFACE-IN, on which packets return */
 };
 _Static_assert(sizeof(struct proxy) == 48, "no hidden padding");

@@ -63,7 +63,7 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 							     __u8 protocol, __u64 dst0,
 							     __u64 dst1, int *reason)
 {
-	if (sid->behaviour == BEHAVIOUR_END_X) {
+	if (sid->behavior == BEHAVIOR_END_X) {
 		/* The lookup of the neighbour would not detect a multicast destination. */
 		if (is_special6(dst0)) {
 			*reason = REASON_IRREGULAR;

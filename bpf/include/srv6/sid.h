@@ -13,8 +13,8 @@ static __always_inline int is_in_kernel(const struct sid *sid)
 
 static __always_inline int has_next_hop(const struct sid *sid)
 {
-	return sid->behaviour == BEHAVIOUR_END_X || sid->behaviour == BEHAVIOUR_END_DX4 ||
-	       sid->behaviour == BEHAVIOUR_END_DX6;
+	return sid->behavior == BEHAVIOR_END_X || sid->behavior == BEHAVIOR_END_DX4 ||
+	       sid->behavior == BEHAVIOR_END_DX6;
 }
 
 /* Returns the ROUTE_TABLE in which to look up a packet that the SID has processed. */

@@ -404,7 +404,7 @@ fn root_what_cannot_work_changes_nothing() {
     let mut plane = KernelSeg6::within(&net.host, INNER_MTU).unwrap();
     let lost = Policy { ipv6: list(&["fd99::1"]), ..policy('a') };
     let error = plane.install(&lost).unwrap_err();
-    assert_eq!(error.to_string(), "colour 7001: no route to the first SID fd99::1");
+    assert_eq!(error.to_string(), "color 7001: no route to the first SID fd99::1");
     let empty = Policy { ipv4: SegmentList::default(), ..policy('a') };
     assert!(matches!(plane.install(&empty), Err(Error::NoSegments { .. })));
     let foreign = Policy { color: Color(254), ..policy('a') };

@@ -30,7 +30,7 @@ pub(crate) fn add(
             return Err(Error::Function(format!("the SID `{sid}` is there, and no function")));
         }
     }
-    let text = with_sid(&text, sid, behaviour(request)?).map_err(Error::File)?;
+    let text = with_sid(&text, sid, behavior(request)?).map_err(Error::File)?;
     // The applied file was valid, so any problem is in this request, and has no line in a file of
     // the user.
     model::dataplane::parse("the applied file", &text).map_err(|found| asked_for(&found))?;
@@ -70,14 +70,14 @@ fn action(text: &str, sid: Ipv6Net) -> Result<Option<Action>, Error> {
     Ok(found.map(|(_, endpoint)| endpoint.action))
 }
 
-fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
-    let name = match request.behaviour.as_str() {
+fn behavior(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
+    let name = match request.behavior.as_str() {
         "" => END_AN_NF,
         name if FUNCTIONS.contains(&name) => name,
         other => {
             let all = FUNCTIONS.join(", ");
             let message =
-                format!("`{other}` is not a service function's behaviour: use one of {all}");
+                format!("`{other}` is not a service function's behavior: use one of {all}");
             return Err(Error::Function(message));
         }
     };
@@ -93,11 +93,11 @@ fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
             map.insert(key.into(), json!(value));
         }
     }
-    // The file parser reports the arguments that the behaviour does not take.
+    // The file parser reports the arguments that the behavior does not take.
     Ok(if map.is_empty() {
         json!(name)
     } else {
-        map.insert("behaviour".into(), json!(name));
+        map.insert("behavior".into(), json!(name));
         Value::Object(map)
     })
 }

@@ -1,4 +1,4 @@
-//! SRv6 in the kernel: headend behaviours (RFC 8986 section 5), endpoint behaviours (section 4),
+//! SRv6 in the kernel: headend behaviors (RFC 8986 section 5), endpoint behaviors (section 4),
 //! and the outer source address.
 
 mod endpoint;
@@ -21,16 +21,16 @@ const LWTUNNEL_ENCAP_SEG6_LOCAL: u16 = 7;
 /// The SRv6 encapsulation (lightweight tunnel) of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Encap {
-    /// A headend behaviour: pushes an SRH, usually together with an outer IPv6 header.
+    /// A headend behavior: pushes an SRH, usually together with an outer IPv6 header.
     Seg6 {
         /// The encapsulation mode.
         mode: Mode,
         /// The segment list, in the order of visits.
         segments: SegmentList,
     },
-    /// An endpoint behaviour, on a route to its SID.
+    /// An endpoint behavior, on a route to its SID.
     Seg6Local {
-        /// The behaviour.
+        /// The behavior.
         behavior: Behavior,
         /// Its flavors.
         flavors: Flavors,
@@ -40,7 +40,7 @@ pub enum Encap {
 }
 
 impl Encap {
-    /// An endpoint behaviour without flavors or counters.
+    /// An endpoint behavior without flavors or counters.
     pub fn local(behavior: Behavior) -> Self {
         Self::Seg6Local { behavior, flavors: Flavors::default(), counters: false }
     }

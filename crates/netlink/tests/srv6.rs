@@ -180,7 +180,7 @@ fn root_ping_passes_through_every_behavior_and_is_counted() {
     ping(&chain.left, "fd00:b::1");
     assert!(sent(&chain.left) - before >= 3 * (14 + 40 + 40 + 40 + 8 + 1452));
 
-    // No packet passes a SID without a behaviour, which proves that the pings above took the
+    // No packet passes a SID without a behavior, which proves that the pings above took the
     // segment list's path.
     let broken = encap("10.0.2.0/24", &["fd00:0:1:99::", "fd00:0:1:d4::"]);
     handle.request("replace", replace_route(&broken)).unwrap();

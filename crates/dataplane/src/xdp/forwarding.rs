@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
 use model::SegmentList;
-use model::dataplane::{Health, ProxyBehaviour};
+use model::dataplane::{Health, ProxyBehavior};
 use netlink::{Behavior, Flavors, Mac};
 
 use super::Form;
@@ -162,7 +162,7 @@ impl Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     /// The behavior.
-    pub behavior: ProxyBehaviour,
+    pub behavior: ProxyBehavior,
     /// Interface that packets are sent on (IFACE-OUT).
     pub to: ProxyLink,
     /// Interface that packets return on (IFACE-IN).

@@ -31,7 +31,7 @@ pub use forwarding::{
 };
 pub use functions::{check_functions, function_settings};
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
-pub use model::dataplane::{Form, ProxyBehaviour};
+pub use model::dataplane::{Form, ProxyBehavior};
 pub use outer::{longest, outer};
 pub(crate) use pins::Pins;
 pub use program::Xdp;

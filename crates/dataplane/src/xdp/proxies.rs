@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use bpf::srv6::types::{self, behaviour, limit};
+use bpf::srv6::types::{self, behavior, limit};
 use bpf::{ProxyEnds, Srv6, leave_back, words};
 use ipnet::Ipv6Net;
 use model::dataplane as file;
@@ -21,7 +21,7 @@ use netlink::{
 use super::machine::Unresolved;
 use super::pins::{Pins, remove};
 use super::resolve::Resolving;
-use super::{Attachment, Forwarding, Map, Proxy, ProxyBehaviour, ProxyLink, Tables, Upper, Xdp};
+use super::{Attachment, Forwarding, Map, Proxy, ProxyBehavior, ProxyLink, Tables, Upper, Xdp};
 use crate::Error;
 
 const INWARDS: &str = "kaido-px-in";
@@ -45,7 +45,7 @@ impl Resolving<'_> {
         let to = self.proxy_link(&proxy.to, line);
         let back =
             if proxy.back == proxy.to { to.clone() } else { self.proxy_link(&proxy.back, line) };
-        Proxy { behavior: proxy.kind.behaviour(), to, back, via: proxy.via }
+        Proxy { behavior: proxy.kind.behavior(), to, back, via: proxy.via }
     }
 
     fn proxy_link(&mut self, name: &file::Name, line: u32) -> ProxyLink {
@@ -101,7 +101,7 @@ pub(super) fn rings(forwarding: &Forwarding) -> u32 {
 }
 
 fn ring_owners(forwarding: &Forwarding) -> BTreeSet<u32> {
-    let dynamic = all(forwarding).filter(|proxy| proxy.behavior == ProxyBehaviour::Dynamic);
+    let dynamic = all(forwarding).filter(|proxy| proxy.behavior == ProxyBehavior::Dynamic);
     dynamic.filter_map(|proxy| proxy.back.index).collect()
 }
 
@@ -116,11 +116,11 @@ pub(super) fn is_own(link: &Link) -> bool {
 }
 
 /// Returns the behavior in the numbering of the program.
-pub(super) fn number(of: ProxyBehaviour) -> behaviour {
+pub(super) fn number(of: ProxyBehavior) -> behavior {
     match of {
-        ProxyBehaviour::Static => behaviour::BEHAVIOUR_END_AS,
-        ProxyBehaviour::Dynamic => behaviour::BEHAVIOUR_END_AD,
-        ProxyBehaviour::Masquerading => behaviour::BEHAVIOUR_END_AM,
+        ProxyBehavior::Static => behavior::BEHAVIOR_END_AS,
+        ProxyBehavior::Dynamic => behavior::BEHAVIOR_END_AD,
+        ProxyBehavior::Masquerading => behavior::BEHAVIOR_END_AM,
     }
 }
 
@@ -162,9 +162,7 @@ impl Proxies {
             let Some(index) = proxy.back.index else { continue };
             let back = said.entry(index).or_default();
             match proxy.behavior {
-                ProxyBehaviour::Dynamic => {
-                    back.ring = self.rings.get(&index).map_or(0, |at| at + 1)
-                }
+                ProxyBehavior::Dynamic => back.ring = self.rings.get(&index).map_or(0, |at| at + 1),
                 _ => back.proxy = self.numbers.get(sid).copied().unwrap_or(0),
             }
         }
@@ -200,7 +198,7 @@ impl Proxies {
             port: self.port,
             station: proxy.to.mac.0,
             family,
-            behaviour: self::number(proxy.behavior).0 as u8,
+            behavior: self::number(proxy.behavior).0 as u8,
             back: proxy.back.index.unwrap_or(0),
         };
         srv6.proxies.write(number as usize, value);

@@ -286,7 +286,7 @@ impl Resolving<'_> {
                     Behavior::EndB6Encaps { segments }
                 }
             };
-            let file::Flavours { psp, usp, usd, next_csid } = endpoint.flavours;
+            let file::Flavors { psp, usp, usd, next_csid } = endpoint.flavors;
             let next_csid = next_csid.map(|(block_bits, node_function_bits)| NextCsid {
                 block_bits,
                 node_function_bits,

@@ -129,8 +129,8 @@ fn what_the_machine_lacks_is_told_at_once() {
     let text = "ports:\n  eth9: {}\n  veth-tokyo: {}\n  lo: {}\n  eth1.10: {}\n  red: {}\n  eth0: {}\n\
                 tenants:\n  a: {vrf: blue}\n  b: {vrf: eth0}\n  c: {vrf: red}\n\
                 locators: [fd00:0:1::/48]\n\
-                sids:\n  fd00:0:1:1::: {behaviour: End.DT4, vrf: green}\n  \
-                fd00:0:1:2::: {behaviour: End.DT4, tenant: a}\n";
+                sids:\n  fd00:0:1:1::: {behavior: End.DT4, vrf: green}\n  \
+                fd00:0:1:2::: {behavior: End.DT4, tenant: a}\n";
     let mut tenants = Tenants::default();
     let problems = resolve(&file(text), &machine(), &mut tenants).unwrap_err();
     let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -195,8 +195,8 @@ fn a_kernel_that_finds_no_table_by_its_number_needs_a_vrf() {
 locators: ["fd00:1::/32"]
 ports: { eth0: {} }
 sids:
-  "fd00:1::1": { behaviour: End.DT4, table: 100 }
-  "fd00:1::2": { behaviour: End.DT6, table: 254 }
+  "fd00:1::1": { behavior: End.DT4, table: 100 }
+  "fd00:1::2": { behavior: End.DT6, table: 254 }
 "#;
     let older = Links::new(links(), false);
     let problems = resolve(&file(text), &older, &mut Tenants::default()).unwrap_err();

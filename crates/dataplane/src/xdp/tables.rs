@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bpf::srv6::FUNCTIONS;
-use bpf::srv6::types::{self, behaviour, limit, sid_flag};
+use bpf::srv6::types::{self, behavior, limit, sid_flag};
 use bpf::{Count, Drops, Srv6};
 use ipnet::{IpNet, Ipv6Net};
 use model::SegmentList;
@@ -464,52 +464,52 @@ impl Tables {
         let number = match &endpoint.behavior {
             Behavior::End if endpoint.netfilter => {
                 value.target[1] = u64::from(self.way_back(endpoint)?);
-                behaviour::BEHAVIOUR_END_AN_NF
+                behavior::BEHAVIOR_END_AN_NF
             }
             Behavior::End => match endpoint.proxy.as_deref().map(|proxy| proxy.behavior) {
-                None => behaviour::BEHAVIOUR_END,
+                None => behavior::BEHAVIOR_END,
                 Some(proxy) => super::proxies::number(proxy),
             },
             Behavior::EndX { nh6, .. } => {
                 value.target = bpf::words(*nh6);
-                behaviour::BEHAVIOUR_END_X
+                behavior::BEHAVIOR_END_X
             }
             Behavior::EndT { table } => {
                 value.target = looked_up_in(*table);
-                behaviour::BEHAVIOUR_END_T
+                behavior::BEHAVIOR_END_T
             }
             Behavior::EndDx2 { interface } => {
                 value.target[0] = u64::from(*interface);
-                behaviour::BEHAVIOUR_END_DX2
+                behavior::BEHAVIOR_END_DX2
             }
             Behavior::EndDx4 { nh4 } => {
                 value.target = ipv4(*nh4);
-                behaviour::BEHAVIOUR_END_DX4
+                behavior::BEHAVIOR_END_DX4
             }
             Behavior::EndDx6 { nh6 } => {
                 value.target = bpf::words(*nh6);
-                behaviour::BEHAVIOUR_END_DX6
+                behavior::BEHAVIOR_END_DX6
             }
             Behavior::EndDt4 { vrf_table } => {
                 value.target = looked_up_in(*vrf_table);
-                behaviour::BEHAVIOUR_END_DT4
+                behavior::BEHAVIOR_END_DT4
             }
             Behavior::EndDt6 { table } | Behavior::EndDt6Vrf { vrf_table: table } => {
                 value.target = looked_up_in(*table);
-                behaviour::BEHAVIOUR_END_DT6
+                behavior::BEHAVIOR_END_DT6
             }
             Behavior::EndDt46 { vrf_table } => {
                 value.target = looked_up_in(*vrf_table);
-                behaviour::BEHAVIOUR_END_DT46
+                behavior::BEHAVIOR_END_DT46
             }
             Behavior::EndB6Encaps { .. } => {
                 let placed = endpoint.policy.as_ref().and_then(|id| self.policies.get(id));
                 value.target[0] = placed.map_or(0, |placed| u64::from(placed.record));
-                behaviour::BEHAVIOUR_END_B6_ENCAPS
+                behavior::BEHAVIOR_END_B6_ENCAPS
             }
             Behavior::EndB6 { .. } => return Err(Error::NotInXdp { sid }),
         };
-        value.behaviour = number.0 as u8;
+        value.behavior = number.0 as u8;
         Ok(value)
     }
 

@@ -72,9 +72,9 @@ pub(crate) enum FunctionCommand {
         /// Length of the SID's argument in bits, which becomes the mark; 0 for a full address
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=32))]
         arg_bits: Option<u8>,
-        /// Endpoint behaviour of the SID
-        #[arg(long, default_value = END_AN_NF, value_parser = PossibleValuesParser::new(FUNCTIONS))]
-        behaviour: String,
+        /// Endpoint behavior of the SID
+        #[arg(long, alias = "behaviour", default_value = END_AN_NF, value_parser = PossibleValuesParser::new(FUNCTIONS))]
+        behavior: String,
         /// Segments of the path for this node's own answers (`reject`, ICMP errors); if omitted,
         /// they are dropped
         #[arg(long, value_name = "SEGMENT,...", value_delimiter = ',')]

@@ -6,7 +6,7 @@
 
 mod edit;
 mod file;
-mod flavours;
+mod flavors;
 mod health;
 mod policies;
 mod proxies;
@@ -26,7 +26,7 @@ mod good_input;
 #[cfg(test)]
 mod manual;
 
-use crate::document::{self, Kind};
+use crate::document::{self, Kind, Renamed};
 use file::FileText;
 
 pub use crate::document::{Problem, Problems};
@@ -37,8 +37,8 @@ pub use health::Health;
 pub(crate) use health::HealthText;
 pub use sid_text::{END_AN_NF, FUNCTIONS};
 pub use types::{
-    Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,
-    Proxy, ProxyBehaviour, ProxyKind, Steer, Table, Tags, Tenant, Weighted,
+    Action, Attachment, Endpoint, File, Flavors, Form, Limits, Mode, Name, Payload, Policy, Port,
+    Proxy, ProxyBehavior, ProxyKind, Steer, Table, Tags, Tenant, Weighted,
 };
 
 /// Name of a daemon's Unix socket in its state directory.
@@ -48,6 +48,10 @@ const KIND: Kind = Kind {
     max_mib: 1024,
     large: "remove what is not needed, or send it in parts over gRPC",
     empty: "write at least `ports:`",
+    renamed: &[
+        Renamed { section: "sids", old: "behaviour", new: "behavior" },
+        Renamed { section: "sids", old: "flavours", new: "flavors" },
+    ],
 };
 
 /// Parses a data plane's file. `file_name` is used only in messages.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::Ipv6Net;
 
 use super::resolve::{At, Checked};
-use super::sid_text::{Behaviour, SidMap};
+use super::sid_text::{Behavior, SidMap};
 use super::sids::{key, short};
 use super::tenants::is_interface;
 use super::types::{Action, Endpoint, Name, Payload, Proxy, ProxyKind};
@@ -19,10 +19,10 @@ const OWN: &str = "kaido-";
 impl Checked<'_> {
     /// Returns the proxy of a SID; none if the interface is missing.
     pub(super) fn proxy(&mut self, at: At<'_>, text: &mut SidMap) -> Option<Proxy> {
-        let name = text.behaviour.name();
-        let kind = match text.behaviour {
-            Behaviour::EndAd => Some(ProxyKind::Dynamic),
-            Behaviour::EndAm => Some(ProxyKind::Masquerading),
+        let name = text.behavior.name();
+        let kind = match text.behavior {
+            Behavior::EndAd => Some(ProxyKind::Dynamic),
+            Behavior::EndAm => Some(ProxyKind::Masquerading),
             _ => match &mut text.policy {
                 Some(policy) => {
                     let steer = self.steer(&|| key(at, "policy"), policy, Payload::Packet);

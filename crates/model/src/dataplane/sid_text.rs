@@ -14,7 +14,7 @@ use crate::document::{Address, Items};
 
 /// An endpoint behavior (RFC 8986 section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(super) enum Behaviour {
+pub(super) enum Behavior {
     /// Forwards to the next segment.
     End,
     /// Forwards to the next segment through a neighbour.
@@ -62,12 +62,12 @@ pub(super) enum Behaviour {
 }
 
 /// The behavior of functions in this node's netfilter.
-pub const END_AN_NF: &str = Behaviour::EndAnNf.name();
+pub const END_AN_NF: &str = Behavior::EndAnNf.name();
 /// The behaviors of service functions.
 pub const FUNCTIONS: [&str; 4] =
-    [END_AN_NF, Behaviour::EndAs.name(), Behaviour::EndAd.name(), Behaviour::EndAm.name()];
+    [END_AN_NF, Behavior::EndAs.name(), Behavior::EndAd.name(), Behavior::EndAm.name()];
 
-impl Behaviour {
+impl Behavior {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::End => "End",
@@ -90,7 +90,7 @@ impl Behaviour {
 
 /// A flavor of a behavior.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(super) enum Flavour {
+pub(super) enum Flavor {
     /// Penultimate Segment Pop (RFC 8986 section 4.16.1).
     #[serde(rename = "PSP")]
     Psp,
@@ -105,7 +105,7 @@ pub(super) enum Flavour {
     NextCsid,
 }
 
-impl Flavour {
+impl Flavor {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Psp => "PSP",
@@ -122,7 +122,7 @@ impl Flavour {
 #[schemars(rename = "Sid")]
 pub(super) struct SidMap {
     /// The behavior.
-    pub(super) behaviour: Behaviour,
+    pub(super) behavior: Behavior,
     /// Next hop of End.X, End.DX4 and End.DX6.
     pub(super) next_hop: Option<Address>,
     /// Port of End.DX2.
@@ -147,7 +147,7 @@ pub(super) struct SidMap {
     pub(super) inner: Option<u32>,
     /// Flavors of the behavior.
     #[serde(default)]
-    pub(super) flavours: Items<Flavour>,
+    pub(super) flavors: Items<Flavor>,
     /// Length of the NEXT-C-SID locator block in bits; 32 if absent.
     #[schemars(range(min = 8, max = 120))]
     pub(super) block: Option<u32>,
@@ -178,14 +178,14 @@ impl<'de> Deserialize<'de> for SidText {
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
-                    "a behaviour such as End, or a map such as {behaviour: End.DX2, port: eth1}",
+                    "a behavior such as End, or a map such as {behavior: End.DX2, port: eth1}",
                 )
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SidText, E> {
-                let behaviour = Behaviour::deserialize(text.into_deserializer())?;
+                let behavior = Behavior::deserialize(text.into_deserializer())?;
                 Ok(SidText(SidMap {
-                    behaviour,
+                    behavior,
                     next_hop: None,
                     port: None,
                     tenant: None,
@@ -195,7 +195,7 @@ impl<'de> Deserialize<'de> for SidText {
                     answers: None,
                     vlan: None,
                     inner: None,
-                    flavours: Items::default(),
+                    flavors: Items::default(),
                     block: None,
                     node: None,
                     to: None,
@@ -215,11 +215,11 @@ impl<'de> Deserialize<'de> for SidText {
 
 impl JsonSchema for SidText {
     fn schema_name() -> Cow<'static, str> {
-        "SidOrBehaviour".into()
+        "SidOrBehavior".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let name = generator.subschema_for::<Behaviour>();
+        let name = generator.subschema_for::<Behavior>();
         let map = generator.subschema_for::<SidMap>();
         json_schema!({"anyOf": [name, map]})
     }

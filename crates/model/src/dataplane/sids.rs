@@ -7,7 +7,7 @@ use ipnet::Ipv6Net;
 
 use super::file::SidPrefix;
 use super::resolve::{At, Checked};
-use super::sid_text::{Behaviour, SidMap, SidText};
+use super::sid_text::{Behavior, SidMap, SidText};
 use super::tenants::add_tenant;
 use super::types::{Action, Endpoint, Payload, Proxy, ProxyKind, Steer, Table};
 use crate::document::{Address, Step, steps};
@@ -18,7 +18,7 @@ const SHORTEST_FUNCTION: u8 = 96;
 /// The alternative arguments of a lookup.
 const LOOK_UP: [&str; 3] = ["tenant", "table", "vrf"];
 
-impl Behaviour {
+impl Behavior {
     /// Returns the arguments that the behavior takes.
     fn takes(self) -> &'static [&'static str] {
         match self {
@@ -84,7 +84,7 @@ impl Checked<'_> {
             while around.pop_if(|outer| !sids[*outer as usize].0.contains(&sid)).is_some() {}
             let clash = around.iter().rev().find(|outer| {
                 let (outer, endpoint) = &sids[**outer as usize];
-                *outer == sid || endpoint.flavours.next_csid.is_none()
+                *outer == sid || endpoint.flavors.next_csid.is_none()
             });
             if let Some(other) = clash {
                 let (last, first) = if index > *other { (index, *other) } else { (*other, index) };
@@ -103,13 +103,13 @@ impl Checked<'_> {
 
     fn endpoint(&mut self, index: usize, sid: Ipv6Net, mut text: SidMap) -> Endpoint {
         let at = || vec!["sids".into(), Step::Index(index)];
-        let name = text.behaviour.name();
+        let name = text.behavior.name();
         self.strangers(&at, &text);
-        let flavours = self.flavours(&at, sid, &text);
+        let flavors = self.flavors(&at, sid, &text);
         let tags = self.tags(&at, text.vlan, text.inner);
-        let action = match text.behaviour {
-            Behaviour::End => Action::End,
-            Behaviour::EndAnNf => {
+        let action = match text.behavior {
+            Behavior::End => Action::End,
+            Behavior::EndAnNf => {
                 if sid.prefix_len() < SHORTEST_FUNCTION {
                     let message = format!("`{sid}` leaves {} bits", 128 - sid.prefix_len());
                     let help = "write a prefix of /96 or more: a mark has 32 bits";
@@ -120,7 +120,7 @@ impl Checked<'_> {
                     answers.map(|to| self.steer(&|| key(&at, "answers"), to, Payload::Packet));
                 Action::EndAnNf { answers: steer }
             }
-            Behaviour::EndX => {
+            Behavior::EndX => {
                 let next_hop = self.next_hop6(&at, &text);
                 let unspecified = Some(Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
                 if text.next_hop == unspecified {
@@ -129,8 +129,8 @@ impl Checked<'_> {
                 }
                 Action::EndX(next_hop)
             }
-            Behaviour::EndT => Action::EndT(self.look_up(&at, &mut text)),
-            Behaviour::EndDx2 => match &text.port {
+            Behavior::EndT => Action::EndT(self.look_up(&at, &mut text)),
+            Behavior::EndDx2 => match &text.port {
                 Some(port) => {
                     let known = self.port(&|| key(&at, "port"), port);
                     Action::EndDx2(known.unwrap_or_else(|| "".into()))
@@ -140,7 +140,7 @@ impl Checked<'_> {
                     Action::EndDx2("".into())
                 }
             },
-            Behaviour::EndDx4 => match text.next_hop {
+            Behavior::EndDx4 => match text.next_hop {
                 Some(Address(IpAddr::V4(next_hop))) => Action::EndDx4(next_hop),
                 Some(Address(IpAddr::V6(next_hop))) => {
                     let message = format!("{name} sends IPv4, and `{next_hop}` is an IPv6 address");
@@ -154,11 +154,11 @@ impl Checked<'_> {
                     Action::End
                 }
             },
-            Behaviour::EndDx6 => Action::EndDx6(self.next_hop6(&at, &text)),
-            Behaviour::EndDt4 => Action::EndDt4(self.look_up(&at, &mut text)),
-            Behaviour::EndDt6 => Action::EndDt6(self.look_up(&at, &mut text)),
-            Behaviour::EndDt46 => Action::EndDt46(self.look_up(&at, &mut text)),
-            Behaviour::EndB6Encaps => match &mut text.policy {
+            Behavior::EndDx6 => Action::EndDx6(self.next_hop6(&at, &text)),
+            Behavior::EndDt4 => Action::EndDt4(self.look_up(&at, &mut text)),
+            Behavior::EndDt6 => Action::EndDt6(self.look_up(&at, &mut text)),
+            Behavior::EndDt46 => Action::EndDt46(self.look_up(&at, &mut text)),
+            Behavior::EndB6Encaps => match &mut text.policy {
                 Some(policy) => {
                     Action::EndB6Encaps(self.steer(&|| key(&at, "policy"), policy, Payload::Packet))
                 }
@@ -168,17 +168,17 @@ impl Checked<'_> {
                     Action::EndB6Encaps(Steer::Named("".into()))
                 }
             },
-            Behaviour::EndAs | Behaviour::EndAd | Behaviour::EndAm => {
+            Behavior::EndAs | Behavior::EndAd | Behavior::EndAm => {
                 self.proxy(&at, &mut text).map_or(Action::End, Action::Proxy)
             }
         };
         let health = text.health.take();
         let health = health.map(|health| health.resolve(&mut self.place, &key(&at, "health")));
-        Endpoint { action, flavours, tags, health, line: self.line("sids", index) }
+        Endpoint { action, flavors, tags, health, line: self.line("sids", index) }
     }
 
-    pub(super) fn missing(&mut self, at: At<'_>, behaviour: &str, what: &str, help: &str) {
-        self.place.value(&at(), format!("{behaviour} needs {what}"), help);
+    pub(super) fn missing(&mut self, at: At<'_>, behavior: &str, what: &str, help: &str) {
+        self.place.value(&at(), format!("{behavior} needs {what}"), help);
     }
 
     /// Reports arguments that the behavior does not take.
@@ -198,9 +198,9 @@ impl Checked<'_> {
             ("via", text.via.is_some()),
             ("health", text.health.is_some()),
         ];
-        let takes = text.behaviour.takes();
+        let takes = text.behavior.takes();
         for (argument, _) in given.iter().filter(|(key, is)| *is && !takes.contains(key)) {
-            let message = format!("{} takes no `{argument}`", text.behaviour.name());
+            let message = format!("{} takes no `{argument}`", text.behavior.name());
             let help = match takes {
                 [] => "remove it".into(),
                 takes => format!("remove it; it takes {}", takes.join(", ")),
@@ -210,7 +210,7 @@ impl Checked<'_> {
     }
 
     fn next_hop6(&mut self, at: At<'_>, text: &SidMap) -> Ipv6Addr {
-        let name = text.behaviour.name();
+        let name = text.behavior.name();
         match text.next_hop {
             Some(Address(IpAddr::V6(next_hop))) => {
                 if next_hop.is_multicast() || next_hop.is_loopback() {
@@ -240,7 +240,7 @@ impl Checked<'_> {
 
     /// Returns the table of End.T and End.DT*.
     fn look_up(&mut self, at: At<'_>, text: &mut SidMap) -> Table {
-        let name = text.behaviour.name();
+        let name = text.behavior.name();
         let own = self.table(&|| key(at, "table"), &|| key(at, "vrf"), text.table, text.vrf.take());
         let Some(tenant) = &text.tenant else {
             return own.unwrap_or_else(|| {

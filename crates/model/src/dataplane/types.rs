@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::health::Health;
-use super::sid_text::Behaviour;
+use super::sid_text::Behavior;
 use crate::topology::Dataplane;
 use crate::{Locator, SegmentList};
 
@@ -216,7 +216,7 @@ pub struct Endpoint {
     /// The behavior and its arguments.
     pub action: Action,
     /// Its flavors.
-    pub flavours: Flavours,
+    pub flavors: Flavors,
     /// VLAN tags of decapsulated packets; if none, the route determines them.
     pub tags: Tags,
     /// Health check of the service function.
@@ -289,18 +289,18 @@ pub enum ProxyKind {
 
 impl ProxyKind {
     /// Returns the behavior without arguments.
-    pub fn behaviour(&self) -> ProxyBehaviour {
+    pub fn behavior(&self) -> ProxyBehavior {
         match self {
-            Self::Static(_) => ProxyBehaviour::Static,
-            Self::Dynamic => ProxyBehaviour::Dynamic,
-            Self::Masquerading => ProxyBehaviour::Masquerading,
+            Self::Static(_) => ProxyBehavior::Static,
+            Self::Dynamic => ProxyBehavior::Dynamic,
+            Self::Masquerading => ProxyBehavior::Masquerading,
         }
     }
 }
 
 /// Behavior of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProxyBehaviour {
+pub enum ProxyBehavior {
     /// End.AS: returning packets get the policy's outer header.
     Static,
     /// End.AD: returning packets get their own outer header back.
@@ -309,20 +309,20 @@ pub enum ProxyBehaviour {
     Masquerading,
 }
 
-impl ProxyBehaviour {
+impl ProxyBehavior {
     /// Returns its name in files.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Static => Behaviour::EndAs.name(),
-            Self::Dynamic => Behaviour::EndAd.name(),
-            Self::Masquerading => Behaviour::EndAm.name(),
+            Self::Static => Behavior::EndAs.name(),
+            Self::Dynamic => Behavior::EndAd.name(),
+            Self::Masquerading => Behavior::EndAm.name(),
         }
     }
 }
 
 /// Flavors of a behavior (RFC 8986 section 4.16, RFC 9800).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flavours {
+pub struct Flavors {
     /// Penultimate Segment Pop.
     pub psp: bool,
     /// Ultimate Segment Pop.

@@ -203,7 +203,7 @@ fn forgotten(mut route: Route) -> Route {
     route
 }
 
-/// Creates a VRF for the behaviours that refer to its table, if the kernel supports VRFs.
+/// Creates a VRF for the behaviors that refer to its table, if the kernel supports VRFs.
 fn make_vrf(table: u32) {
     let arguments = format!("link add red type vrf table {table}");
     let made = std::process::Command::new("ip").args(arguments.split(' ')).output().unwrap();

@@ -1,4 +1,4 @@
-//! Endpoint behaviours (RFC 8986 section 4) with their flavors (section 4.16, RFC 9800).
+//! Endpoint behaviors (RFC 8986 section 4) with their flavors (section 4.16, RFC 9800).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -43,7 +43,7 @@ const USP: u32 = 1 << 2;
 const USD: u32 = 1 << 3;
 const NEXT_CSID: u32 = 1 << 4;
 
-/// An endpoint behaviour (RFC 8986 section 4).
+/// An endpoint behavior (RFC 8986 section 4).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Behavior {
     /// End: forward to the next segment (section 4.1).
@@ -109,8 +109,8 @@ pub enum Behavior {
     },
 }
 
-/// The flavors of an endpoint behaviour. The kernel (6.18) supports PSP and NEXT-C-SID with End,
-/// NEXT-C-SID with End.X, and rejects other flavors for these two. With all other behaviours it
+/// The flavors of an endpoint behavior. The kernel (6.18) supports PSP and NEXT-C-SID with End,
+/// NEXT-C-SID with End.X, and rejects other flavors for these two. With all other behaviors it
 /// ignores flavors silently: the route that is read back has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flavors {

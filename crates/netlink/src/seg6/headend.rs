@@ -1,4 +1,4 @@
-//! Headend behaviours (RFC 8986 section 5): the modes, and the SRH as it appears in the kernel's
+//! Headend behaviors (RFC 8986 section 5): the modes, and the SRH as it appears in the kernel's
 //! attributes.
 //!
 //! ```text
@@ -31,7 +31,7 @@ const ROUTING_TYPE: u8 = 4;
 /// Limited by Hdr Ext Len, which counts units of 8 bytes without the first.
 const MOST_SEGMENTS: usize = 127;
 
-/// The headend behaviour that imposes the segment list.
+/// The headend behavior that imposes the segment list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// H.Insert, from the drafts: no outer header; the SRH is inserted into the IPv6 packet. The
