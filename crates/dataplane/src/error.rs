@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use ipnet::IpNet;
-use model::{Color, SegmentList, Sid};
+use model::Color;
+use srv6::{SegmentList, Sid};
 
 /// An error of a data plane or a headend.
 #[derive(Debug, thiserror::Error)]
@@ -141,12 +142,6 @@ pub enum Error {
     UnknownPolicy {
         /// Its name.
         policy: crate::xdp::PolicyId,
-    },
-    /// The program does not support the behavior.
-    #[error("the SID {sid} has a behavior that only the kernel has")]
-    NotInXdp {
-        /// The SID.
-        sid: ipnet::Ipv6Net,
     },
     /// Entries that the kernel cannot handle without XDP.
     #[error(

@@ -1,8 +1,9 @@
 //! SR policies that a headend installs for applications (RFC 9256).
 
 use serde::{Deserialize, Serialize};
+use srv6::SegmentList;
 
-use crate::{Application, Flow, SegmentList};
+use crate::{Application, Flow};
 
 /// The color that identifies an application's intent at its headend (RFC 9256 section 2.1). The
 /// headend also uses it as the ID of the application's routing table, so it is between

@@ -14,11 +14,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use model::{Color, Flow, Policy, SegmentList};
+use model::{Color, Flow, Policy};
 use netlink::{
-    Batch, Encap, Handle, MAIN_TABLE, Mode, Namespace, NextHop, PROTOCOL, Route, RouteKind, Rule,
+    Batch, Encap, Handle, MAIN_TABLE, Namespace, NextHop, PROTOCOL, Route, RouteKind, Rule,
     add_rule, delete_route, delete_rule, replace_route,
 };
+use srv6::{EncapMode, SegmentList};
 
 use crate::{Error, Headend, normalized};
 
@@ -83,7 +84,7 @@ impl KernelSeg6 {
                 mtu: Some(u32::from(self.inner_mtu) + u32::from(segments.overhead())),
                 // Reduced encapsulation saves 16 bytes per packet. The kernel nevertheless
                 // subtracts the length of the whole list from the MTU.
-                encap: Some(Encap::Seg6 { mode: Mode::EncapRed, segments: segments.clone() }),
+                encap: Some(Encap::Seg6 { mode: EncapMode::EncapsRed, segments: segments.clone() }),
                 ..Route::new(destination, vec![NextHop { via: None, interface }])
             });
         }
@@ -287,7 +288,7 @@ fn agreed(flows: &[&Flow], by_destination: &BTreeMap<IpNet, SegmentList>) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Sid;
+    use srv6::Sid;
 
     fn policy(color: u32, dst: &str, sids: &[&str]) -> Policy {
         let list = SegmentList(sids.iter().map(|sid| Sid(sid.parse().unwrap())).collect());

@@ -1,8 +1,8 @@
-use model::{SegmentList, Sid};
 use netlink::Vlan;
+use srv6::{Form, NextCsid, SegmentList, Sid};
 
 use super::*;
-use crate::xdp::{Form, outer};
+use crate::xdp::{Behavior, outer};
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
@@ -98,14 +98,17 @@ fn every_name_is_resolved() {
 
     let endpoint = |text: &str| &forwarding.sids[&sid(text)];
     let dt4 = endpoint("fd00:0:1:d4::");
-    assert_eq!((&dt4.behavior, dt4.vrf), (&Behavior::EndDt4 { vrf_table: 100 }, Some(5)));
+    let table = LookUp { table: 100, vrf: Some(5) };
+    assert_eq!(dt4.behavior, Behavior::EndDt4 { table });
     let dt6 = endpoint("fd00:0:1:d6::");
-    assert_eq!((&dt6.behavior, dt6.vrf), (&Behavior::EndDt6 { table: 254 }, None));
+    let table = LookUp { table: 254, vrf: None };
+    assert_eq!(dt6.behavior, Behavior::EndDt6 { table });
     assert_eq!(endpoint("fd00:0:1:d7::").tags, Tags { outer: 10, inner: 20 });
-    assert_eq!(endpoint("fd00:0:1:d2::").behavior, Behavior::EndDx2 { interface: 4 });
+    assert_eq!(endpoint("fd00:0:1:d2::").behavior, Behavior::EndDx2 { port: 4 });
     let b6 = endpoint("fd00:0:1:b6::");
-    assert_eq!(b6.policy, Some(named(0, "to-osaka")));
-    assert!(matches!(&b6.behavior, Behavior::EndB6Encaps { segments } if segments.0.len() == 2));
+    let policy = named(0, "to-osaka");
+    assert_eq!(forwarding.policies[&policy].lists[0].segments.0.len(), 2);
+    assert_eq!(b6.behavior, Behavior::EndB6Encaps { policy });
     let next_csid = forwarding.sids[&"fd00:1:1::/48".parse().unwrap()].flavors.next_csid;
     assert_eq!(next_csid, Some(NextCsid { block_bits: 32, node_function_bits: 16 }));
 }
@@ -185,7 +188,7 @@ fn the_file_and_the_program_have_the_same_limits() {
     for form in [Form::Whole, Form::Reduced] {
         let list = |count| SegmentList(vec![Sid("fd00::1".parse().unwrap()); count]);
         let fits = |count| outer("fd00::".parse().unwrap(), &list(count), form).is_ok();
-        let most = form.longest(file::Payload::Packet);
+        let most = form.longest(srv6::Payload::Packet);
         assert!(fits(most) && !fits(most + 1), "{form:?}");
     }
 }

@@ -10,7 +10,7 @@ use dataplane::xdp::{Kernel, Refused, SlowPath};
 use dataplane::{Dataplane, FakeDataplane};
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{Dataplane as Which, File};
-use netlink::{Behavior, Encap, Event, Link, Mac, Neighbour, NeighbourState, NextHop, Route};
+use netlink::{Encap, Event, Link, LocalAction, Mac, Neighbour, NeighbourState, NextHop, Route};
 
 use super::{Engine, Ports};
 use crate::Error;
@@ -73,7 +73,7 @@ impl FakeHost {
 
     /// Adds an End SID to the kernel from outside the daemon, or removes it.
     fn change_sid(&self, is_there: bool) {
-        let encap = Encap::local(Behavior::End);
+        let encap = Encap::local(LocalAction::End);
         let hops = vec![NextHop { via: None, interface: 2 }];
         let sid: Ipv6Addr = "fd00:1::f".parse().unwrap();
         let route = Route { encap: Some(encap), ..Route::new(IpNet::from(IpAddr::V6(sid)), hops) };

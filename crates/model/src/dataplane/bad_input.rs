@@ -458,7 +458,7 @@ fn keys_of_earlier_versions() {
     expect(&sid("behaviour: End, behavior: End"), &[("6:3", "duplicate field `behavior`", "")]);
     // Only SIDs had them.
     let text = tenant("behaviour: End");
-    expect(&text, &[("5:19", "unknown key `behaviour`", "allowed here")]);
+    expect(&text, &[("5:18", "unknown key `behaviour`", "allowed here")]);
 }
 
 #[test]

@@ -2,33 +2,30 @@
 
 use std::net::IpAddr;
 
+use srv6::Kind;
+
 use super::bad_input::{expect, file, sid};
 use super::*;
 
-/// Returns the proxy of a file that has one.
-fn proxy(text: &str) -> Proxy {
-    match parse("x", text).map(|file| file.sids[0].1.action.clone()) {
-        Ok(Action::Proxy(proxy)) => proxy,
-        Ok(other) => panic!("{other:?}"),
-        Err(problems) => panic!("{problems}"),
-    }
+/// Returns the behavior and the proxy of a file that has one.
+fn proxy(text: &str) -> (Behavior, Proxy) {
+    let file = parse("x", text).unwrap_or_else(|problems| panic!("{problems}"));
+    let behavior = file.sids[0].1.behavior.clone();
+    let proxy = behavior.proxy().cloned().unwrap_or_else(|| panic!("{behavior:?}"));
+    (behavior, proxy)
 }
 
 #[test]
 fn proxies_and_what_is_absent() {
-    let dynamic = proxy(&sid("behavior: End.AD, to: veth2, back: veth3, via: 10.0.0.2"));
+    let (behavior, dynamic) =
+        proxy(&sid("behavior: End.AD, to: veth2, back: veth3, via: 10.0.0.2"));
     assert_eq!((&*dynamic.to, &*dynamic.back), ("veth2", "veth3"));
-    assert_eq!(
-        (dynamic.kind, dynamic.via),
-        (ProxyKind::Dynamic, Some(IpAddr::from([10, 0, 0, 2])))
-    );
-    let masked = proxy(&sid("behavior: End.AM, to: veth2"));
-    assert_eq!(
-        (&*masked.back, masked.via, masked.kind.behavior().name()),
-        ("veth2", None, "End.AM")
-    );
-    let named = proxy(&sid("behavior: End.AS, to: veth2, policy: to-osaka"));
-    assert_eq!(named.kind, ProxyKind::Static(Steer::Named("to-osaka".into())));
+    assert_eq!((behavior.kind(), dynamic.via), (Kind::EndAd, Some(IpAddr::from([10, 0, 0, 2]))));
+    let (behavior, masked) = proxy(&sid("behavior: End.AM, to: veth2"));
+    assert_eq!((&*masked.back, masked.via, behavior.kind().name()), ("veth2", None, "End.AM"));
+    let (behavior, _) = proxy(&sid("behavior: End.AS, to: veth2, policy: to-osaka"));
+    assert!(matches!(behavior, Behavior::EndAs { .. }), "{behavior:?}");
+    assert_eq!(behavior.policy(), Some(&Steer::Named("to-osaka".into())));
     assert!(parse("x", &sid("behavior: End.AD, to: v2, health: {run: \"true\"}")).is_ok());
     // No source is needed without a policy.
     let bare = "locators: [fd00:0:1::/48]\nports: {eth0: {}}\n\

@@ -44,7 +44,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::dataplane::{Action, parse};
+    use crate::dataplane::{Behavior, parse};
 
     const FILE: &str = "\
 # kept by the operator
@@ -71,7 +71,7 @@ sids:
         let with = parse("with", &text).unwrap();
         assert_eq!(with.sids.len(), before.sids.len() + 1);
         assert!(with.sids.iter().any(|(sid, endpoint)| {
-            *sid == function && endpoint.action == Action::EndAnNf { answers: None }
+            *sid == function && endpoint.behavior == Behavior::EndAnNf { answers: None }
         }));
         // The same SID in another notation.
         let again = with_sid(&text, function, json!({"behavior": "End"})).unwrap();

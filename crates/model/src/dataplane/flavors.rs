@@ -1,24 +1,11 @@
 //! Flavors: the permitted combinations with behaviors, and the lengths of NEXT-C-SID.
 
 use ipnet::Ipv6Net;
+use srv6::{Flavor, Flavors, NextCsid};
 
+use super::behaviors::SidMap;
 use super::resolve::{At, Checked};
-use super::sid_text::{Behavior, Flavor, SidMap};
 use super::sids::{key, short};
-use super::types::Flavors;
-
-impl Behavior {
-    /// Returns the permitted flavors (RFC 8986 section 4.16, RFC 9800 section 4.1).
-    fn may_have(self) -> &'static [Flavor] {
-        match self {
-            Self::End | Self::EndX | Self::EndT => {
-                &[Flavor::Psp, Flavor::Usp, Flavor::Usd, Flavor::NextCsid]
-            }
-            Self::EndDt4 | Self::EndDt6 | Self::EndDt46 => &[Flavor::NextCsid],
-            _ => &[],
-        }
-    }
-}
 
 impl Checked<'_> {
     /// Returns the flavors of a SID.
@@ -41,9 +28,9 @@ impl Checked<'_> {
             if std::mem::replace(held, true) {
                 let message = format!("{} is listed twice", flavor.name());
                 self.place.value(&item(index), message, "remove one of the two");
-            } else if !text.behavior.may_have().contains(&flavor) {
+            } else if !text.behavior.info().flavors.contains(&flavor) {
                 let message = format!("{name} cannot have {}", flavor.name());
-                let may = text.behavior.may_have().iter().map(|flavor| flavor.name());
+                let may = text.behavior.info().flavors.iter().map(|flavor| flavor.name());
                 let help = match may.collect::<Vec<_>>().join(", ") {
                     none if none.is_empty() => "remove it: it has no flavors".into(),
                     may => format!("remove it; it may have {may}"),
@@ -66,7 +53,7 @@ impl Checked<'_> {
     }
 
     /// Returns the lengths of the parts of a NEXT-C-SID container.
-    fn container(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> (u8, u8) {
+    fn container(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> NextCsid {
         let lengths = [("block", text.block.unwrap_or(32)), ("node", text.node.unwrap_or(16))];
         let mut right = true;
         for (argument, length) in lengths {
@@ -92,6 +79,6 @@ impl Checked<'_> {
             self.place.key(&at(), message, &help);
         }
         // Below 128, or the file is rejected.
-        (block as u8, node as u8)
+        NextCsid { block_bits: block as u8, node_function_bits: node as u8 }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use srv6::{Flavors, Form, NextCsid};
+
 use super::*;
 use crate::document::{Tree, Value, load};
 
@@ -12,7 +14,7 @@ fn good(text: &str) -> File {
     parse("dataplane.yaml", text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-fn text(segments: &crate::SegmentList) -> String {
+fn text(segments: &srv6::SegmentList) -> String {
     segments.to_string()
 }
 
@@ -74,31 +76,33 @@ fn the_whole_grammar() {
     assert_eq!(wire.frames, Some(Steer::Named("to-osaka".into())));
     assert!(wire.attachments.is_empty());
 
-    let actions: Vec<&Action> = file.sids.iter().map(|(_, endpoint)| &endpoint.action).collect();
+    let behaviors: Vec<&Behavior> =
+        file.sids.iter().map(|(_, endpoint)| &endpoint.behavior).collect();
     let (nh6, nh4): (Ipv6Addr, _) = ("fd00:b::2".parse().unwrap(), [10, 0, 0, 1].into());
     let table = || Table::Number(100);
     assert_eq!(
-        actions,
+        behaviors,
         [
-            &Action::End,
-            &Action::EndX(nh6),
-            &Action::EndT(table()),
-            &Action::EndDt4(table()),
-            &Action::EndDt6(Table::Number(254)),
-            &Action::EndDt46(table()),
-            &Action::EndDx2("eth2".into()),
-            &Action::EndDx4(nh4),
-            &Action::EndDx6("fd00:c::1".parse().unwrap()),
-            &Action::EndB6Encaps(Steer::Named("to-osaka".into())),
-            &Action::End,
-            &Action::EndX(nh6),
+            &Behavior::End,
+            &Behavior::EndX { next_hop: nh6 },
+            &Behavior::EndT { table: table() },
+            &Behavior::EndDt4 { table: table() },
+            &Behavior::EndDt6 { table: Table::Number(254) },
+            &Behavior::EndDt46 { table: table() },
+            &Behavior::EndDx2 { port: "eth2".into() },
+            &Behavior::EndDx4 { next_hop: nh4 },
+            &Behavior::EndDx6 { next_hop: "fd00:c::1".parse().unwrap() },
+            &Behavior::EndB6Encaps { policy: Steer::Named("to-osaka".into()) },
+            &Behavior::End,
+            &Behavior::EndX { next_hop: nh6 },
         ]
     );
     let (x, out) = (&file.sids[1].1, &file.sids[5].1);
     assert_eq!(x.flavors, Flavors { psp: true, usd: true, ..Flavors::default() });
     assert_eq!(out.tags, Tags { outer: 10, inner: 20 });
-    assert_eq!(file.sids[10].1.flavors.next_csid, Some((32, 16)));
-    assert_eq!(file.sids[11].1.flavors.next_csid, Some((32, 32)));
+    let csid = |node_function_bits| NextCsid { block_bits: 32, node_function_bits };
+    assert_eq!(file.sids[10].1.flavors.next_csid, Some(csid(16)));
+    assert_eq!(file.sids[11].1.flavors.next_csid, Some(csid(32)));
     // The line, for errors that are detected later.
     assert!(EVERYTHING.lines().nth(x.line as usize - 1).unwrap().contains("fd00:0:1:e000::"));
 }
@@ -122,8 +126,8 @@ fn other_ways_to_write_it() {
          fd00:0:1:5::: {behavior: End.DT4, vrf: red}\n",
     );
     assert_eq!(file.tenants["a"].table, Some(Table::Vrf("red".into())));
-    assert_eq!(file.sids[1].1.action, Action::EndDt46(Table::Vrf("red".into())));
-    assert_eq!(file.sids[2].1.action, Action::EndX("fd00:b::1".parse().unwrap()));
+    assert_eq!(file.sids[1].1.behavior, Behavior::EndDt46 { table: Table::Vrf("red".into()) });
+    assert_eq!(file.sids[2].1.behavior, Behavior::EndX { next_hop: "fd00:b::1".parse().unwrap() });
     assert_eq!(file.tenants["b"].attachments.len(), 1);
 }
 

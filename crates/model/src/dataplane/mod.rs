@@ -1,9 +1,10 @@
 //! The data plane's file: parses text into a configuration, or reports all errors in it.
 //!
-//! `document` parses it into the grammar's serde types (`file`, `steer_text`, `sid_text`), or
+//! `document` parses it into the grammar's serde types (`file`, `steer_text`, `behaviors`), or
 //! reports syntax errors. `resolve` and its sibling modules then check references and constraints.
 //! Properties of the machine, such as the existence of a port, are not checked here.
 
+mod behaviors;
 mod edit;
 mod file;
 mod flavors;
@@ -11,7 +12,6 @@ mod health;
 mod policies;
 mod proxies;
 mod resolve;
-mod sid_text;
 mod sids;
 mod steer_text;
 mod tenants;
@@ -35,10 +35,9 @@ pub use edit::{with_sid, without_sid};
 pub use file::json_schema;
 pub use health::Health;
 pub(crate) use health::HealthText;
-pub use sid_text::{END_AN_NF, FUNCTIONS};
 pub use types::{
-    Action, Attachment, Endpoint, File, Flavors, Form, Limits, Mode, Name, Payload, Policy, Port,
-    Proxy, ProxyBehavior, ProxyKind, Steer, Table, Tags, Tenant, Weighted,
+    Attachment, Behavior, Endpoint, File, Limits, Mode, Name, Policy, Port, Proxy, Steer, Table,
+    Tags, Tenant, Weighted,
 };
 
 /// Name of a daemon's Unix socket in its state directory.

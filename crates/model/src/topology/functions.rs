@@ -7,12 +7,13 @@ use std::str::FromStr;
 use ipnet::Ipv6Net;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
+use srv6::{SegmentList, Sid, function};
 
 use super::file::{File, Node as NodeText, NodeSrv6};
 use super::types::{Dataplane, Node, Topology};
 use crate::dataplane::{Health, HealthText};
 use crate::document::{Place, Step, steps};
-use crate::{SegmentList, Sid, function, is_lab_name};
+use crate::is_lab_name;
 
 /// Default length of the argument in bits.
 const BITS: u8 = 16;

@@ -3,7 +3,7 @@
 
 use bpf::measure::verdict;
 use bpf::srv6::types::behavior;
-use dataplane::xdp::Form;
+use srv6::Form;
 use wire::protocol::{IPV4, ROUTING};
 
 use super::node::{Node, with_node};

@@ -1,8 +1,8 @@
 //! The node's configuration, applied to the kernel and to the program.
 
 use bpf::srv6::types::{self, behavior, sid_flag};
-use dataplane::xdp::{Form, outer};
-use model::{SegmentList, Sid};
+use dataplane::xdp::outer;
+use srv6::{Form, SegmentList, Sid};
 
 use testkit::feature::{Feature, PSP, X_NEXT_CSID};
 

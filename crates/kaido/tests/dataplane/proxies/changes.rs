@@ -136,5 +136,7 @@ fn root_a_proxy_is_added_listed_and_removed() {
         "kernel.yaml",
         &format!("dataplane: kernel\n{HEAD}{BUMP}").replace("source: \"fd00:1::\"\n", ""),
     );
-    kaido.run(&["dataplane", "apply", &file]).failed(2, &["the kernel has no End.AS, End.AD"]);
+    kaido
+        .run(&["dataplane", "apply", &file])
+        .failed(2, &["sid fd00:1::f:0:1111: the kernel has no End.AD: write `dataplane: xdp`"]);
 }
