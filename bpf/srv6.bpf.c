@@ -80,7 +80,7 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 				   const struct ipv6hdr *ip)
 {
 	const struct srh *srh = (const void *)(ip + 1);
-	__u8 behavior = sid->behavior, protocol = ip->nexthdr;
+	__u8 protocol = ip->nexthdr;
 	enum reason reason = REASON_NO_SRH;
 	__u32 at = sizeof(*ip);
 	enum srh_found found = find_srh(frame, ip, &reason);
@@ -97,13 +97,7 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 		   protocol != IPPROTO_ETHERNET) {
 		return leave(frame, reason, is_in_kernel(sid));
 	}
-	if (behavior == BEHAVIOR_END_DX2)
-		return decapsulate2(frame, sid, protocol, at);
-	return decapsulate(frame, sid, protocol, at,
-			   behavior == BEHAVIOR_END_DX4 || behavior == BEHAVIOR_END_DT4 ||
-				   behavior == BEHAVIOR_END_DT46,
-			   behavior == BEHAVIOR_END_DX6 || behavior == BEHAVIOR_END_DT6 ||
-				   behavior == BEHAVIOR_END_DT46);
+	return decapsulate_for(frame, sid, protocol, at);
 }
 
 /* Handles a packet to a local SID. `ip`: its header, which is complete. */
@@ -121,15 +115,15 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 	ip = data_of(frame) + ETH_HLEN;
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	if (sid->behavior <= BEHAVIOR_END_T)
+	if (advances(sid->behavior))
 		return onwards(frame, sid, ip);
+	if (decapsulates(sid->behavior))
+		return inwards(frame, sid, ip);
 	if (sid->behavior == BEHAVIOR_END_B6_ENCAPS)
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
 	if (sid->behavior == BEHAVIOR_END_AN_NF)
 		return end_an_nf(frame->ctx, frame->port, sid, frame->length, frame->control);
-	if (is_proxy(sid->behavior))
-		return into_proxy(frame->ctx, frame->port, sid, frame->length);
-	return inwards(frame, sid, ip);
+	return into_proxy(frame->ctx, frame->port, sid, frame->length);
 }
 
 /* Handles a frame that is not addressed to a SID. It may belong to a tenant. */

@@ -37,7 +37,7 @@ static __always_inline int wrong_payload(const struct frame *frame, const struct
 static __always_inline int decapsulate4(const struct frame *frame, const struct sid *sid, __u32 at)
 {
 	const struct iphdr *ip = data_of(frame) + ETH_HLEN + at;
-	__be32 dst = has_next_hop(sid) ? sid->target[0] : 0;
+	__be32 dst = has_next_hop(sid) ? sid->argument.next_hop4 : 0;
 	int reason;
 
 	if ((void *)(ip + 1) > end_of(frame))
@@ -89,8 +89,8 @@ static __always_inline int decapsulate6(const struct frame *frame, const struct 
 	if (ip->hop_limit <= 1)
 		return leave(frame, REASON_HOP_LIMIT, is_in_kernel(sid));
 	if (has_next_hop(sid)) {
-		dst0 = sid->target[0];
-		dst1 = sid->target[1];
+		dst0 = sid->argument.next_hop6[0];
+		dst1 = sid->argument.next_hop6[1];
 	}
 	if (!dst0 && !dst1) {
 		dst0 = high(&ip->daddr);
@@ -133,7 +133,7 @@ static __always_inline int decapsulate(const struct frame *frame, const struct s
 static __always_inline int decapsulate2(const struct frame *frame, const struct sid *sid,
 					__u8 protocol, __u32 at)
 {
-	__u32 device = sid->target[0], slot = device & (LIMIT_PORTS - 1);
+	__u32 device = sid->argument.port, slot = device & (LIMIT_PORTS - 1);
 
 	if (protocol != IPPROTO_ETHERNET)
 		return wrong_payload(frame, sid, protocol);
@@ -155,6 +155,38 @@ static __always_inline int decapsulate2(const struct frame *frame, const struct 
 		return drop(frame, REASON_OTHER_PORT);
 	count_sid(frame, sid);
 	return XDP_REDIRECT;
+}
+
+/* True for End.DX* and End.DT*. */
+static __always_inline int decapsulates(__u8 behavior)
+{
+	switch (behavior) {
+	case BEHAVIOR_END_DX2:
+	case BEHAVIOR_END_DX4:
+	case BEHAVIOR_END_DX6:
+	case BEHAVIOR_END_DT4:
+	case BEHAVIOR_END_DT6:
+	case BEHAVIOR_END_DT46:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Removes the outer header for a SID with End.DX* or End.DT*. `protocol`: type of the payload at
+ * offset `at`. */
+static __always_inline int decapsulate_for(const struct frame *frame, const struct sid *sid,
+					   __u8 protocol, __u32 at)
+{
+	__u8 behavior = sid->behavior;
+
+	if (behavior == BEHAVIOR_END_DX2)
+		return decapsulate2(frame, sid, protocol, at);
+	return decapsulate(frame, sid, protocol, at,
+			   behavior == BEHAVIOR_END_DX4 || behavior == BEHAVIOR_END_DT4 ||
+				   behavior == BEHAVIOR_END_DT46,
+			   behavior == BEHAVIOR_END_DX6 || behavior == BEHAVIOR_END_DT6 ||
+				   behavior == BEHAVIOR_END_DT46);
 }
 
 #endif

@@ -16,6 +16,21 @@
 #include "send.h"
 #include "srh.h"
 
+/* True for End, End.X and End.T. No record has the behavior 0; with it, the test is a single
+ * comparison. */
+static __always_inline int advances(__u8 behavior)
+{
+	switch (behavior) {
+	case BEHAVIOR_NONE:
+	case BEHAVIOR_END:
+	case BEHAVIOR_END_X:
+	case BEHAVIOR_END_T:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 /* A 128-bit number in host byte order, as two words. */
 struct bits {
 	__u64 high;
@@ -69,8 +84,8 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 			*reason = REASON_IRREGULAR;
 			return 0;
 		}
-		dst0 = sid->target[0];
-		dst1 = sid->target[1];
+		dst0 = sid->argument.next_hop6[0];
+		dst1 = sid->argument.next_hop6[1];
 	}
 	return route(frame, dst0, dst1, high(&ip->saddr), low(&ip->saddr),
 		     ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, protocol),

@@ -36,14 +36,6 @@ static __always_inline __u32 proxy_mac_high(const struct control *state)
 #define ND_FIRST 133
 #define ND_LAST 137
 
-_Static_assert(BEHAVIORS - BEHAVIOR_END_AS == 3, "proxies are the last three");
-
-/* True for the behavior of a proxy. */
-static __always_inline int is_proxy(__u8 behavior)
-{
-	return behavior >= BEHAVIOR_END_AS;
-}
-
 /* True if the inner packet is unicast and its length matches its header. */
 static __always_inline int is_regular(const struct frame *frame, __u32 at, int ipv6)
 {
@@ -75,7 +67,7 @@ static __noinline int is_led(__u32 number)
 static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 				 const struct sid *sid, __u32 length)
 {
-	__u32 zero = 0, number = sid->target[1];
+	__u32 zero = 0, number = sid->argument.proxy.number;
 	int led = is_led(number);
 	struct frame whole = {
 		.ctx = ctx,

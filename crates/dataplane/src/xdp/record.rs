@@ -2,7 +2,6 @@
 //! program reads.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bpf::srv6::types::{self, behavior, sid_flag};
 use ipnet::Ipv6Net;
@@ -40,8 +39,8 @@ impl Tables {
         if let Some(lengths) = flavors.next_csid {
             value.csid = ((lengths.block_bits / 8) << 4) | (lengths.node_function_bits / 8);
         }
-        let (number, target) = self.argument(sid, &endpoint.behavior, returned)?;
-        (value.behavior, value.target) = (number.0 as u8, target);
+        let (number, argument) = self.argument(sid, &endpoint.behavior, returned)?;
+        (value.behavior, value.argument) = (number.0 as u8, argument);
         Ok(value)
     }
 
@@ -51,37 +50,69 @@ impl Tables {
         sid: Ipv6Net,
         of: &Behavior,
         returned: u32,
-    ) -> Result<(behavior, [u64; 2]), Error> {
-        Ok(match of {
-            Behavior::End => (behavior::BEHAVIOR_END, [0; 2]),
-            Behavior::EndX { next_hop } => (behavior::BEHAVIOR_END_X, next_hop6(*next_hop)),
-            Behavior::EndT { table } => (behavior::BEHAVIOR_END_T, looked_up_in(*table)),
-            Behavior::EndDx2 { port } => (behavior::BEHAVIOR_END_DX2, [u64::from(*port), 0]),
-            Behavior::EndDx4 { next_hop } => (behavior::BEHAVIOR_END_DX4, next_hop4(*next_hop)),
-            Behavior::EndDx6 { next_hop } => (behavior::BEHAVIOR_END_DX6, next_hop6(*next_hop)),
-            Behavior::EndDt4 { table } => (behavior::BEHAVIOR_END_DT4, looked_up_in(*table)),
-            Behavior::EndDt6 { table } => (behavior::BEHAVIOR_END_DT6, looked_up_in(*table)),
-            Behavior::EndDt46 { table } => (behavior::BEHAVIOR_END_DT46, looked_up_in(*table)),
+    ) -> Result<(behavior, types::sid_argument), Error> {
+        // The bytes that a member leaves are zero.
+        let mut argument = types::sid_argument::default();
+        let number = match of {
+            Behavior::End => behavior::BEHAVIOR_END,
+            Behavior::EndX { next_hop } => {
+                argument.next_hop6 = bpf::words(*next_hop);
+                behavior::BEHAVIOR_END_X
+            }
+            Behavior::EndT { table } => {
+                argument.table = looked_up_in(*table);
+                behavior::BEHAVIOR_END_T
+            }
+            Behavior::EndDx2 { port } => {
+                argument.port = *port;
+                behavior::BEHAVIOR_END_DX2
+            }
+            Behavior::EndDx4 { next_hop } => {
+                argument.next_hop4 = u32::from_ne_bytes(next_hop.octets());
+                behavior::BEHAVIOR_END_DX4
+            }
+            Behavior::EndDx6 { next_hop } => {
+                argument.next_hop6 = bpf::words(*next_hop);
+                behavior::BEHAVIOR_END_DX6
+            }
+            Behavior::EndDt4 { table } => {
+                argument.table = looked_up_in(*table);
+                behavior::BEHAVIOR_END_DT4
+            }
+            Behavior::EndDt6 { table } => {
+                argument.table = looked_up_in(*table);
+                behavior::BEHAVIOR_END_DT6
+            }
+            Behavior::EndDt46 { table } => {
+                argument.table = looked_up_in(*table);
+                behavior::BEHAVIOR_END_DT46
+            }
             Behavior::EndB6Encaps { policy } => {
-                (behavior::BEHAVIOR_END_B6_ENCAPS, [u64::from(self.record(policy)?), 0])
+                argument.policy = self.record(policy)?;
+                behavior::BEHAVIOR_END_B6_ENCAPS
             }
             Behavior::EndAnNf { answers } => {
-                let way = answers.as_ref().map_or(Ok(0), |policy| self.way_back(policy))?;
-                (behavior::BEHAVIOR_END_AN_NF, [u64::from(returned), u64::from(way)])
+                let answers = answers.as_ref().map_or(Ok(0), |policy| self.way_back(policy))?;
+                argument.netfilter = types::sid_netfilter { returned, answers };
+                behavior::BEHAVIOR_END_AN_NF
             }
             Behavior::EndAs { proxy, policy } => {
-                let number = behavior::BEHAVIOR_END_AS;
-                (number, self.proxy(sid, proxy, number, self.record(policy)?, returned))
+                let (number, policy) = (behavior::BEHAVIOR_END_AS, self.record(policy)?);
+                argument.proxy = self.proxy(sid, proxy, number, policy, returned);
+                number
             }
             Behavior::EndAd { proxy } => {
                 let number = behavior::BEHAVIOR_END_AD;
-                (number, self.proxy(sid, proxy, number, 0, returned))
+                argument.proxy = self.proxy(sid, proxy, number, 0, returned);
+                number
             }
             Behavior::EndAm { proxy } => {
                 let number = behavior::BEHAVIOR_END_AM;
-                (number, self.proxy(sid, proxy, number, 0, returned))
+                argument.proxy = self.proxy(sid, proxy, number, 0, returned);
+                number
             }
-        })
+        };
+        Ok((number, argument))
     }
 
     /// Writes a SID's proxy and returns its argument.
@@ -92,9 +123,9 @@ impl Tables {
         number: behavior,
         policy: u32,
         returned: u32,
-    ) -> [u64; 2] {
-        let at = self.proxies.place(&self.srv6, sid, proxy, number, policy, returned);
-        [u64::from(returned), u64::from(at)]
+    ) -> types::sid_proxy {
+        let number = self.proxies.place(&self.srv6, sid, proxy, number, policy, returned);
+        types::sid_proxy { returned, number }
     }
 
     /// Returns the number of the return policy for replies to a service function's packets, after
@@ -110,19 +141,11 @@ impl Tables {
     }
 }
 
-fn next_hop4(address: Ipv4Addr) -> [u64; 2] {
-    [u64::from(u32::from_ne_bytes(address.octets())), 0]
-}
-
-fn next_hop6(address: Ipv6Addr) -> [u64; 2] {
-    bpf::words(address)
-}
-
 /// The VRF, if there is one, determines the table.
-fn looked_up_in(LookUp { table, vrf }: LookUp) -> [u64; 2] {
+fn looked_up_in(LookUp { table, vrf }: LookUp) -> types::sid_table {
     match vrf {
-        Some(vrf) => [0, u64::from(vrf)],
-        None => [u64::from(table), 0],
+        Some(vrf) => types::sid_table { number: 0, vrf },
+        None => types::sid_table { number: table, vrf: 0 },
     }
 }
 
