@@ -158,7 +158,7 @@ static __always_inline int decapsulate2(const struct frame *frame, const struct 
 }
 
 /* True for End.DX* and End.DT*. */
-static __always_inline int decapsulates(__u8 behavior)
+static __always_inline int decapsulates(__u32 behavior)
 {
 	switch (behavior) {
 	case BEHAVIOR_END_DX2:

@@ -18,7 +18,7 @@
 
 /* True for End, End.X and End.T. No record has the behavior 0; with it, the test is a single
  * comparison. */
-static __always_inline int advances(__u8 behavior)
+static __always_inline int advances(__u32 behavior)
 {
 	switch (behavior) {
 	case BEHAVIOR_NONE:
