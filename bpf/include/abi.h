@@ -310,6 +310,7 @@ enum behavior {
 	BEHAVIOR_END_X,
 	BEHAVIOR_END_T,
 	BEHAVIOR_END_DX2,
+	BEHAVIOR_END_DX2V,
 	BEHAVIOR_END_DX4,
 	BEHAVIOR_END_DX6,
 	BEHAVIOR_END_DT4,
@@ -338,6 +339,12 @@ struct sid_table {
 	__u32 vrf;    /* the interface; 0 for none */
 };
 
+/* An entry of an L2 table (RFC 8986 section 4.10). */
+struct sid_vlan {
+	__u16 vlan; /* 0 for a free entry */
+	__u16 port; /* low bits of the interface's index, as in `ports` */
+};
+
 /* The way back from netfilter. */
 struct sid_netfilter {
 	__u32 returned; /* counter of packets that return */
@@ -356,6 +363,7 @@ union sid_argument {
 	__be32 next_hop4;               /* DX4: zero for the packet's own destination */
 	struct sid_table table;         /* T, DT4, DT6, DT46 */
 	__u32 port;                     /* DX2: the egress interface */
+	struct sid_vlan vlans[4];       /* DX2V */
 	__u32 policy;                   /* B6.Encaps */
 	struct sid_netfilter netfilter; /* AN.NF */
 	struct sid_proxy proxy;         /* AS, AD, AM */

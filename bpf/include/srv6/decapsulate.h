@@ -129,16 +129,51 @@ static __always_inline int decapsulate(const struct frame *frame, const struct s
 	return wrong_payload(frame, sid, protocol);
 }
 
-/* End.DX2 (RFC 8986 section 4.9): sends the inner frame unchanged from the SID's port. */
+/* End.DX2V (RFC 8986 section 4.10): returns the egress interface for the first VLAN tag of the
+ * inner frame at `at`; 0 without a tag, or without an entry for it. */
+static __always_inline __u32 port_of_vlan(const struct frame *frame, const struct sid *sid,
+					  __u32 at)
+{
+	const void *ethernet = data_of(frame) + frame->l3 + at;
+	const struct vlan_header *tag = ethernet + ETH_HLEN;
+
+	if ((void *)(tag + 1) > end_of(frame))
+		return 0;
+	if (ethertype_of(ethernet) != bpf_htons(ETH_P_8021Q) &&
+	    ethertype_of(ethernet) != bpf_htons(ETH_P_8021AD))
+		return 0;
+	__u16 vlan = bpf_ntohs(tag->tag) & 0xfff;
+
+	for (int i = 0; i < 4; i++) {
+		__u32 slot = sid->argument.vlans[i].port;
+
+		if (!vlan || sid->argument.vlans[i].vlan != vlan)
+			continue;
+		const struct port *port = bpf_map_lookup_elem(&ports, &slot);
+
+		return port ? port->ifindex : 0;
+	}
+	return 0;
+}
+
+/* End.DX2 (RFC 8986 section 4.9): sends the inner frame unchanged from the SID's port. End.DX2V:
+ * from the port of its VLAN. */
 static __always_inline int decapsulate2(const struct frame *frame, const struct sid *sid,
 					__u8 protocol, __u32 at)
 {
-	__u32 device = sid->argument.port, slot = device & (LIMIT_PORTS - 1);
+	__u32 device = sid->argument.port;
 
 	if (protocol != IPPROTO_ETHERNET)
 		return wrong_payload(frame, sid, protocol);
 	if (frame->length < at + ETH_HLEN)
 		return drop(frame, REASON_TRUNCATED);
+	if (sid->behavior == BEHAVIOR_END_DX2V) {
+		device = port_of_vlan(frame, sid, at);
+		if (!device)
+			return drop(frame, REASON_NO_ENTRY);
+	}
+	__u32 slot = device & (LIMIT_PORTS - 1);
+
 	/* Checked here, since the redirect would fail silently. For length 0 the helper would use
 	 * the frame's length. */
 	__u32 mtu = frame->length - at - ETH_HLEN;
@@ -162,6 +197,7 @@ static __always_inline int decapsulates(__u32 behavior)
 {
 	switch (behavior) {
 	case BEHAVIOR_END_DX2:
+	case BEHAVIOR_END_DX2V:
 	case BEHAVIOR_END_DX4:
 	case BEHAVIOR_END_DX6:
 	case BEHAVIOR_END_DT4:
@@ -180,7 +216,7 @@ static __always_inline int decapsulate_for(const struct frame *frame, const stru
 {
 	__u8 behavior = sid->behavior;
 
-	if (behavior == BEHAVIOR_END_DX2)
+	if (behavior == BEHAVIOR_END_DX2 || behavior == BEHAVIOR_END_DX2V)
 		return decapsulate2(frame, sid, protocol, at);
 	return decapsulate(frame, sid, protocol, at,
 			   behavior == BEHAVIOR_END_DX4 || behavior == BEHAVIOR_END_DT4 ||

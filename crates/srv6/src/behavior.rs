@@ -30,6 +30,11 @@ pub enum Behavior<I, T, P, L> {
         /// The port.
         port: I,
     },
+    /// End.DX2V: decapsulates and sends the frame on the port of its first VLAN tag.
+    EndDx2v {
+        /// The L2 table: VLANs and their ports.
+        vlans: Vec<(u16, I)>,
+    },
     /// End.DX4: decapsulates and sends the IPv4 packet to a neighbour.
     EndDx4 {
         /// The neighbour; 0.0.0.0 for the packet's own destination.
@@ -96,6 +101,7 @@ pub enum Kind {
     EndX,
     EndT,
     EndDx2,
+    EndDx2v,
     EndDx4,
     EndDx6,
     EndDt4,
@@ -111,7 +117,7 @@ pub enum Kind {
 const PROGRAMMING: &str = "draft-ietf-spring-sr-service-programming";
 
 /// The endpoint behaviors, in the order of [`Kind`].
-pub const TABLE: [Info; 14] = [
+pub const TABLE: [Info; 15] = [
     Info {
         flavors: &[Psp, Usp, Usd, NextCsid],
         kernel: Some(Kernel { since: "4.14" }),
@@ -150,6 +156,16 @@ pub const TABLE: [Info; 14] = [
             "End.DX2",
             "RFC 8986 section 4.9",
             "Decapsulates a frame and sends it on a port.",
+        )
+    },
+    Info {
+        keys: &["vlans"],
+        arguments: "`vlans`: up to 4 VLANs of the inner frames, each with its port",
+        ..Info::new(
+            Kind::EndDx2v,
+            "End.DX2V",
+            "RFC 8986 section 4.10",
+            "Decapsulates a frame and sends it on the port of its VLAN.",
         )
     },
     Info {
@@ -330,6 +346,7 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
             Self::EndX { .. } => Kind::EndX,
             Self::EndT { .. } => Kind::EndT,
             Self::EndDx2 { .. } => Kind::EndDx2,
+            Self::EndDx2v { .. } => Kind::EndDx2v,
             Self::EndDx4 { .. } => Kind::EndDx4,
             Self::EndDx6 { .. } => Kind::EndDx6,
             Self::EndDt4 { .. } => Kind::EndDt4,
@@ -347,6 +364,7 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
     pub fn ports(&self) -> Vec<&I> {
         match self {
             Self::EndDx2 { port } => vec![port],
+            Self::EndDx2v { vlans } => vlans.iter().map(|(_, port)| port).collect(),
             _ => Vec::new(),
         }
     }
@@ -387,6 +405,10 @@ impl<I, T, P, L> Behavior<I, T, P, L> {
             Self::EndX { next_hop } => Behavior::EndX { next_hop: *next_hop },
             Self::EndT { table } => Behavior::EndT { table: with.table(table) },
             Self::EndDx2 { port } => Behavior::EndDx2 { port: with.interface(port) },
+            Self::EndDx2v { vlans } => {
+                let vlans = vlans.iter().map(|(vlan, port)| (*vlan, with.interface(port)));
+                Behavior::EndDx2v { vlans: vlans.collect() }
+            }
             Self::EndDx4 { next_hop } => Behavior::EndDx4 { next_hop: *next_hop },
             Self::EndDx6 { next_hop } => Behavior::EndDx6 { next_hop: *next_hop },
             Self::EndDt4 { table } => Behavior::EndDt4 { table: with.table(table) },
@@ -424,6 +446,9 @@ where
             | Self::EndDt6 { table }
             | Self::EndDt46 { table } => write!(f, " {table}"),
             Self::EndDx2 { port } => write!(f, " {port}"),
+            Self::EndDx2v { vlans } => {
+                vlans.iter().try_for_each(|(vlan, port)| write!(f, " vlan {vlan} {port}"))
+            }
             Self::EndB6Encaps { policy } => write!(f, " {policy}"),
             Self::EndAnNf { answers: Some(policy) } => write!(f, " answers {policy}"),
             Self::EndAs { proxy, policy } => write!(f, "{proxy} policy {policy}"),

@@ -67,6 +67,16 @@ impl Tables {
                 argument.port = *port;
                 behavior::BEHAVIOR_END_DX2
             }
+            Behavior::EndDx2v { vlans } => {
+                let mut table = [types::sid_vlan::default(); 4];
+                for (entry, (vlan, port)) in table.iter_mut().zip(vlans) {
+                    // The port's entry in `ports`, which fits.
+                    let port = (port & (types::limit::LIMIT_PORTS.0 - 1)) as u16;
+                    *entry = types::sid_vlan { vlan: *vlan, port };
+                }
+                argument.vlans = table;
+                behavior::BEHAVIOR_END_DX2V
+            }
             Behavior::EndDx4 { next_hop } => {
                 argument.next_hop4 = u32::from_ne_bytes(next_hop.octets());
                 behavior::BEHAVIOR_END_DX4
@@ -156,4 +166,103 @@ fn way_back(policy: &PolicyId) -> u32 {
     let mut hasher = DefaultHasher::new();
     policy.hash(&mut hasher);
     ((hasher.finish() >> 36) as u32).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use bpf::Srv6;
+    use bpf::measure::{run_once, verdict};
+    use bpf::srv6::Sizes;
+    use netlink::Handle;
+    use types::reason;
+    use wire::{Ethernet, Ipv6, ethertype};
+
+    use super::*;
+    use crate::xdp::{Kernel, Links, Names, SlowPath, Tenants, resolve};
+
+    const FILE: &str = "locators: [\"fd00:1::/48\"]\nports: {l: {}, r: {}}\n\
+                        sids: {\"fd00:1::d2\": {behavior: End.DX2V, vlans: {10: l, 20: r}}}\n";
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+    /// Returns a frame with a VLAN tag, or untagged, of `length` bytes after the tag.
+    fn tagged(vlan: Option<u16>, length: usize) -> Vec<u8> {
+        let mut frame = vec![2; 12];
+        if let Some(vlan) = vlan {
+            frame.extend([ethertype::VLAN.to_be_bytes(), vlan.to_be_bytes()].concat());
+        }
+        frame.extend(ethertype::IPV4.to_be_bytes());
+        frame.resize(frame.len() + length, 7);
+        frame
+    }
+
+    fn in_namespace(test: impl FnOnce() + Send + 'static) {
+        let inside = || {
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+            for line in [
+                "link add dev l address 02:00:00:00:00:01 type veth peer name lp",
+                "link add dev r type veth peer name rp",
+                "link set dev l up mtu 2000",
+                "link set dev lp up",
+                "link set dev r up mtu 1000",
+                "link set dev rp up",
+            ] {
+                assert!(Command::new("ip").args(line.split(' ')).status().unwrap().success());
+            }
+            test();
+        };
+        std::thread::spawn(inside).join().unwrap();
+    }
+
+    #[test]
+    fn root_dx2v_sends_a_frame_on_the_port_of_its_vlan() {
+        in_namespace(|| {
+            let links = Handle::new().unwrap().links().unwrap();
+            let l = links.iter().find(|link| link.name == "l").unwrap().index;
+            let kernel = Kernel { links: links.clone(), ..Kernel::default() };
+            let file = model::dataplane::parse("x", FILE).unwrap();
+            let mut tenants = Tenants::default();
+            let wanted = resolve(&file, &Links::new(links, true), &mut tenants).unwrap();
+            let names = Names { of: &wanted, tenant: &|_| String::new() };
+            let alone = SlowPath::alone(names, &kernel, &mut |_| None).unwrap_err().to_string();
+            assert!(
+                alone.contains("the kernel has no End.DX2V: write `dataplane: xdp`"),
+                "{alone}"
+            );
+
+            let sid = "fd00:1::d2/128".parse().unwrap();
+            let text = names.endpoint(&wanted.sids[&sid]);
+            assert_eq!(text, "End.DX2V vlan 10 l vlan 20 r");
+
+            let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+            tables.change_to(wanted).unwrap();
+            let send = |inner: &[u8]| {
+                let [src, dst] = ["fd00:9::1", "fd00:1::d2"].map(|text| text.parse().unwrap());
+                let packet = Ipv6::new(src, dst, 143).around(inner).unwrap();
+                let mut frame = Vec::new();
+                let [dst, src] = [wire::Mac(MAC), wire::Mac([2, 0, 0, 0, 0, 9])];
+                Ethernet { dst, src, ethertype: ethertype::IPV6 }.emit(&mut frame);
+                frame.extend(packet);
+                run_once(tables.program().program(), l, &frame).unwrap()
+            };
+            let count = |counter| tables.program().count(counter).packets;
+            let dropped = |of: reason| count(reason::REASONS.0 + of.0);
+
+            let frame = tagged(Some(10), 1200);
+            let run = send(&frame);
+            assert_eq!((run.verdict, run.frame), (verdict::REDIRECT, frame), "unchanged");
+            // Priority bits are not part of the VLAN ID.
+            assert_eq!(send(&tagged(Some(0xe000 | 20), 800)).verdict, verdict::REDIRECT);
+            // Another port has another MTU.
+            assert_eq!(send(&tagged(Some(20), 1200)).verdict, verdict::DROP);
+            assert_eq!(dropped(reason::REASON_TOO_BIG), 1);
+            // No entry, no tag, a priority tag.
+            for vlan in [Some(30), None, Some(0)] {
+                assert_eq!(send(&tagged(vlan, 100)).verdict, verdict::DROP, "{vlan:?}");
+            }
+            assert_eq!(dropped(reason::REASON_NO_ENTRY), 3);
+            assert_eq!(tables.count_of_sid(&sid).unwrap().packets, 2);
+        });
+    }
 }

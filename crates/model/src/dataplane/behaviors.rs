@@ -15,8 +15,8 @@ use super::health::HealthText;
 use super::resolve::{At, Checked};
 use super::sids::key;
 use super::steer_text::SteerText;
-use super::types::{Behavior, Steer};
-use crate::document::{Address, Items};
+use super::types::{Behavior, Name, Steer};
+use crate::document::{Address, Entries, Items};
 
 /// A behavior with its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,6 +29,8 @@ pub(super) struct SidMap {
     pub(super) next_hop: Option<Address>,
     /// Port of End.DX2.
     pub(super) port: Option<String>,
+    /// Ports of End.DX2V, by the VLAN of the inner frame.
+    pub(super) vlans: Option<Entries<String>>,
     /// Tenant in whose table End.T, End.DT4, End.DT6 and End.DT46 look up packets.
     pub(super) tenant: Option<String>,
     /// Number of the table, instead of a tenant.
@@ -90,6 +92,7 @@ impl<'de> Deserialize<'de> for SidText {
                     behavior,
                     next_hop: None,
                     port: None,
+                    vlans: None,
                     tenant: None,
                     table: None,
                     vrf: None,
@@ -130,6 +133,9 @@ impl JsonSchema for SidText {
 /// The argument of a service function's SID is a mark, which has at most 32 bits.
 const SHORTEST_FUNCTION: u8 = 96;
 
+/// Number of entries of an L2 table, which is part of the SID's record in the program.
+const L2_ENTRIES: usize = 4;
+
 impl Checked<'_> {
     /// Returns the behavior with its arguments.
     pub(super) fn behavior(&mut self, at: At<'_>, sid: Ipv6Net, text: &mut SidMap) -> Behavior {
@@ -156,6 +162,7 @@ impl Checked<'_> {
                     Behavior::EndDx2 { port: "".into() }
                 }
             },
+            Kind::EndDx2v => Behavior::EndDx2v { vlans: self.l2_table(at, text) },
             Kind::EndDx4 => match text.next_hop {
                 Some(Address(IpAddr::V4(next_hop))) => Behavior::EndDx4 { next_hop },
                 Some(Address(IpAddr::V6(next_hop))) => {
@@ -212,11 +219,43 @@ impl Checked<'_> {
         }
     }
 
+    /// Returns the L2 table of End.DX2V.
+    fn l2_table(&mut self, at: At<'_>, text: &SidMap) -> Vec<(u16, Name)> {
+        let Some(Entries(entries)) = &text.vlans else {
+            let help = "add `vlans:` with ports, such as {10: eth1}";
+            self.missing(at, text.behavior.name(), "an L2 table", help);
+            return Vec::new();
+        };
+        if !(1..=L2_ENTRIES).contains(&entries.len()) {
+            let message = format!("a table of {} VLANs", entries.len());
+            let help = "write 1 to 4, and further SIDs for others";
+            self.place.value(&key(at, "vlans"), message, help);
+        }
+        let mut vlans: Vec<(u16, Name)> = Vec::with_capacity(entries.len());
+        for (index, (vlan, port)) in entries.iter().enumerate() {
+            let place = || [key(at, "vlans"), vec![index.into()]].concat();
+            let known = self.port(&place, port);
+            match vlan.parse() {
+                Ok(id @ 1..=4094) if vlans.iter().any(|(other, _)| *other == id) => {
+                    let message = format!("the VLAN {id} is given twice");
+                    self.place.key(&place(), message, "remove one of the two");
+                }
+                Ok(id @ 1..=4094) => vlans.extend(known.map(|port| (id, port))),
+                _ => {
+                    let message = format!("`{vlan}` is not a VLAN ID");
+                    self.place.key(&place(), message, "write 1 to 4094");
+                }
+            }
+        }
+        vlans
+    }
+
     /// Reports arguments that the behavior does not take.
     pub(super) fn strangers(&mut self, at: At<'_>, text: &SidMap) {
         let given = [
             ("next_hop", text.next_hop.is_some()),
             ("port", text.port.is_some()),
+            ("vlans", text.vlans.is_some()),
             ("tenant", text.tenant.is_some()),
             ("table", text.table.is_some()),
             ("vrf", text.vrf.is_some()),
@@ -238,5 +277,38 @@ impl Checked<'_> {
             };
             self.place.key(&key(at, argument), message, &help);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dataplane::bad_input::{expect, sid};
+    use crate::dataplane::{Behavior, parse};
+
+    #[test]
+    fn an_l2_table_has_ports_by_vlan() {
+        let text = sid("behavior: End.DX2V, vlans: {10: eth1, 4094: eth2}");
+        let file = parse("x", &text).unwrap_or_else(|problems| panic!("{problems}"));
+        let behavior = &file.sids[0].1.behavior;
+        let vlans = vec![(10, "eth1".into()), (4094, "eth2".into())];
+        assert_eq!(*behavior, Behavior::EndDx2v { vlans });
+        // A port that is missing takes the SID with it.
+        assert_eq!(file.without_ports(&["eth2".into()]).sids, []);
+        let table = |vlans: &str| sid(&format!("behavior: End.DX2V, vlans: {{{vlans}}}"));
+        for vlan in ["0", "4095", "70000", "ten"] {
+            let message = format!("`{vlan}` is not a VLAN ID");
+            expect(&table(&format!("{vlan}: eth1")), &[("6:48", &message, "1 to 4094")]);
+        }
+        expect(&table("10: eth1, 010: eth2"), &[("6:58", "the VLAN 10 is given twice", "one")]);
+        expect(&table(""), &[("6:40", "a table of 0 VLANs", "1 to 4")]);
+        let many = "1: eth1, 2: eth1, 3: eth1, 4: eth1, 5: eth1";
+        expect(&table(many), &[("6:40", "a table of 5 VLANs", "further SIDs")]);
+        expect(&table("10: eth9"), &[("6:52", "no port is called `eth9`", "eth")]);
+        let help = "add `vlans:`";
+        expect(&sid("behavior: End.DX2V"), &[("6:3", "End.DX2V needs an L2 table", help)]);
+        expect(
+            &sid("behavior: End.DX2, port: eth1, vlans: {1: eth1}"),
+            &[("6:51", "End.DX2 takes no `vlans`", "it takes port")],
+        );
     }
 }
