@@ -23,7 +23,7 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile struct {
 	enum limit limit;
 	enum reason reason;
-	enum behaviour behaviour;
+	enum behavior behavior;
 	enum sid_flag sid_flag;
 	enum port_flag port_flag;
 	enum tenant_flag tenant_flag;
@@ -40,7 +40,7 @@ static __always_inline int last_segment(const struct frame *frame, const struct 
 	int is_inner = protocol == IPPROTO_IPIP || protocol == IPPROTO_IPV6;
 
 	if (sid->flags & SID_USD && is_inner)
-		return decapsulate(frame, sid, protocol, at, sid->behaviour != BEHAVIOUR_END_X, 1);
+		return decapsulate(frame, sid, protocol, at, sid->behavior != BEHAVIOR_END_X, 1);
 	return leave(frame, otherwise, is_in_kernel(sid));
 }
 
@@ -80,7 +80,7 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 				   const struct ipv6hdr *ip)
 {
 	const struct srh *srh = (const void *)(ip + 1);
-	__u8 behaviour = sid->behaviour, protocol = ip->nexthdr;
+	__u8 protocol = ip->nexthdr;
 	enum reason reason = REASON_NO_SRH;
 	__u32 at = sizeof(*ip);
 	enum srh_found found = find_srh(frame, ip, &reason);
@@ -97,13 +97,7 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 		   protocol != IPPROTO_ETHERNET) {
 		return leave(frame, reason, is_in_kernel(sid));
 	}
-	if (behaviour == BEHAVIOUR_END_DX2)
-		return decapsulate2(frame, sid, protocol, at);
-	return decapsulate(frame, sid, protocol, at,
-			   behaviour == BEHAVIOUR_END_DX4 || behaviour == BEHAVIOUR_END_DT4 ||
-				   behaviour == BEHAVIOUR_END_DT46,
-			   behaviour == BEHAVIOUR_END_DX6 || behaviour == BEHAVIOUR_END_DT6 ||
-				   behaviour == BEHAVIOUR_END_DT46);
+	return decapsulate_for(frame, sid, protocol, at);
 }
 
 /* Handles a packet to a local SID. `ip`: its header, which is complete. */
@@ -121,15 +115,15 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 	ip = data_of(frame) + ETH_HLEN;
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	if (sid->behaviour <= BEHAVIOUR_END_T)
+	if (advances(sid->behavior))
 		return onwards(frame, sid, ip);
-	if (sid->behaviour == BEHAVIOUR_END_B6_ENCAPS)
+	if (decapsulates(sid->behavior))
+		return inwards(frame, sid, ip);
+	if (sid->behavior == BEHAVIOR_END_B6_ENCAPS)
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
-	if (sid->behaviour == BEHAVIOUR_END_AN_NF)
+	if (sid->behavior == BEHAVIOR_END_AN_NF)
 		return end_an_nf(frame->ctx, frame->port, sid, frame->length, frame->control);
-	if (is_proxy(sid->behaviour))
-		return into_proxy(frame->ctx, frame->port, sid, frame->length);
-	return inwards(frame, sid, ip);
+	return into_proxy(frame->ctx, frame->port, sid, frame->length);
 }
 
 /* Handles a frame that is not addressed to a SID. It may belong to a tenant. */

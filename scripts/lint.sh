@@ -15,6 +15,7 @@ step cargo clippy --quiet --workspace --all-targets -- -D warnings
 step cargo xtask layers
 step cargo xtask prose
 step cargo xtask schema --check
+step cargo xtask behaviors --check
 step cargo xtask language --check
 step cargo xtask benchmarks --check
 # cargo-deny checks the crates of all platforms, but does not fetch them.

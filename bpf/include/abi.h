@@ -304,23 +304,23 @@ struct outer {
 _Static_assert(sizeof(struct outer) == 256, "whole cache lines: a list of one needs but the first");
 
 /* Endpoint behaviors (RFC 8986 section 4). */
-enum behaviour {
-	BEHAVIOUR_NONE,
-	BEHAVIOUR_END,
-	BEHAVIOUR_END_X,
-	BEHAVIOUR_END_T,
-	BEHAVIOUR_END_DX2,
-	BEHAVIOUR_END_DX4,
-	BEHAVIOUR_END_DX6,
-	BEHAVIOUR_END_DT4,
-	BEHAVIOUR_END_DT6,
-	BEHAVIOUR_END_DT46,
-	BEHAVIOUR_END_B6_ENCAPS,
-	BEHAVIOUR_END_AN_NF,
-	BEHAVIOUR_END_AS,
-	BEHAVIOUR_END_AD,
-	BEHAVIOUR_END_AM,
-	BEHAVIOURS,
+enum behavior {
+	BEHAVIOR_NONE,
+	BEHAVIOR_END,
+	BEHAVIOR_END_X,
+	BEHAVIOR_END_T,
+	BEHAVIOR_END_DX2,
+	BEHAVIOR_END_DX2V,
+	BEHAVIOR_END_DX4,
+	BEHAVIOR_END_DX6,
+	BEHAVIOR_END_DT4,
+	BEHAVIOR_END_DT6,
+	BEHAVIOR_END_DT46,
+	BEHAVIOR_END_B6_ENCAPS,
+	BEHAVIOR_END_AN_NF,
+	BEHAVIOR_END_AS,
+	BEHAVIOR_END_AD,
+	BEHAVIOR_END_AM,
 };
 
 /* Flags of a SID: its flavors (RFC 8986 section 4.16, RFC 9800 section 4.1), and its presence in
@@ -333,20 +333,51 @@ enum sid_flag {
 	SID_IN_KERNEL = 16,
 };
 
+/* The routing table of a lookup. */
+struct sid_table {
+	__u32 number; /* 0: that of the VRF */
+	__u32 vrf;    /* the interface; 0 for none */
+};
+
+/* An entry of an L2 table (RFC 8986 section 4.10). */
+struct sid_vlan {
+	__u16 vlan; /* 0 for a free entry */
+	__u16 port; /* low bits of the interface's index, as in `ports` */
+};
+
+/* The way back from netfilter. */
+struct sid_netfilter {
+	__u32 returned; /* counter of packets that return */
+	__u32 answers;  /* return policy for local replies; 0 for none */
+};
+
+/* The way to a service function behind an interface. */
+struct sid_proxy {
+	__u32 returned; /* counter of packets that return */
+	__u32 number;   /* of the proxy */
+};
+
+/* The argument of a behavior, which selects the member. */
+union sid_argument {
+	__u64 next_hop6[2];             /* X, DX6: zero for the packet's own destination */
+	__be32 next_hop4;               /* DX4: zero for the packet's own destination */
+	struct sid_table table;         /* T, DT4, DT6, DT46 */
+	__u32 port;                     /* DX2: the egress interface */
+	struct sid_vlan vlans[4];       /* DX2V */
+	__u32 policy;                   /* B6.Encaps */
+	struct sid_netfilter netfilter; /* AN.NF */
+	struct sid_proxy proxy;         /* AS, AD, AM */
+	__u64 words[2];                 /* the whole, for copies */
+};
+
 /* A SID and its behavior. A SID is a prefix, usually of 128 bits, shorter if it has an argument.
  * The address is masked. */
 struct sid {
 	__u64 address[2];
-	/* X, DX4 (first 4 bytes), DX6: the next hop; zero for the packet's own destination.
-	 * T, DT4, DT6, DT46: the routing table; if that is zero, the VRF to look up in.
-	 * DX2: the egress interface. B6.Encaps: the policy.
-	 * AN.NF: the counter of packets that return from netfilter, and the return policy for
-	 * local replies, 0 for none.
-	 * AS, AD, AM: the counter of packets that return, and the proxy. */
-	__u64 target[2];
+	union sid_argument argument;
 	__u32 version; /* version of `control` at which the counter was assigned to this SID */
 	__u32 counter;
-	__u8 behaviour;
+	__u8 behavior;
 	__u8 flags;
 	__u8 csid;   /* NEXT-C-SID: locator block length in bytes times 16, plus node and
 		      * function length */
@@ -501,7 +532,7 @@ struct proxy {
 	__u32 port;     /* AS, AM: ingress port of returning packets for further processing */
 	__u8 station[6]; /* MAC address of `to` */
 	__u8 family;    /* of `via`; 0 for none: the function accepts any destination MAC address */
-	__u8 behaviour;
+	__u8 behavior;
 	__u32 back;     /* IFACE-IN, on which packets return */
 };
 _Static_assert(sizeof(struct proxy) == 48, "no hidden padding");

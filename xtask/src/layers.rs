@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// Layers, lowest first. A crate depends only on crates of lower layers.
 const FLOORS: [&[&str]; 9] = [
-    &["wire"],
+    &["srv6", "wire"],
     &["model"],
     &["bpf", "capture", "confine", "grpc-bounds", "netlink", "private", "serve", "vminfo"],
     &["emulator", "import", "p4", "pathfinder"],

@@ -1,7 +1,9 @@
 //! Checks of the workspace: `cargo xtask layers`, `cargo xtask schema [--check]`,
-//! `cargo xtask language [--check]`, `cargo xtask benchmarks [--check]`.
+//! `cargo xtask behaviors [--check]`, `cargo xtask language [--check]`,
+//! `cargo xtask benchmarks [--check]`.
 #![forbid(unsafe_code)]
 
+mod behaviors;
 mod benchmarks;
 mod language;
 mod layers;
@@ -19,6 +21,9 @@ Usage: cargo xtask COMMAND
   prose            check comments, messages and pages for plain English
   schema           write docs/*.schema.json, and check every file in labs/ against them
   schema --check   the same, but fail instead of writing when the file is out of date
+  behaviors        write the table of endpoint behaviors in docs/dataplane.md
+  behaviors --check
+                   the same, but fail instead of writing when the table is out of date
   language         write docs/p4-language.md, from the programs in crates/p4/tests
   language --check the same, but fail instead of writing when the file is out of date
   benchmarks       write the tables of docs/benchmarks.md, from bench/results and bench/targets.yaml
@@ -33,6 +38,8 @@ fn main() -> ExitCode {
         ["layers"] => layers::run(root),
         ["schema"] => schema::run(root, false),
         ["schema", "--check"] => schema::run(root, true),
+        ["behaviors"] => behaviors::run(root, false),
+        ["behaviors", "--check"] => behaviors::run(root, true),
         ["language"] => language::run(root, false),
         ["language", "--check"] => language::run(root, true),
         ["benchmarks"] => benchmarks::run(root, false),

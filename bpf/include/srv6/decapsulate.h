@@ -37,7 +37,7 @@ static __always_inline int wrong_payload(const struct frame *frame, const struct
 static __always_inline int decapsulate4(const struct frame *frame, const struct sid *sid, __u32 at)
 {
 	const struct iphdr *ip = data_of(frame) + ETH_HLEN + at;
-	__be32 dst = has_next_hop(sid) ? sid->target[0] : 0;
+	__be32 dst = has_next_hop(sid) ? sid->argument.next_hop4 : 0;
 	int reason;
 
 	if ((void *)(ip + 1) > end_of(frame))
@@ -89,8 +89,8 @@ static __always_inline int decapsulate6(const struct frame *frame, const struct 
 	if (ip->hop_limit <= 1)
 		return leave(frame, REASON_HOP_LIMIT, is_in_kernel(sid));
 	if (has_next_hop(sid)) {
-		dst0 = sid->target[0];
-		dst1 = sid->target[1];
+		dst0 = sid->argument.next_hop6[0];
+		dst1 = sid->argument.next_hop6[1];
 	}
 	if (!dst0 && !dst1) {
 		dst0 = high(&ip->daddr);
@@ -129,16 +129,51 @@ static __always_inline int decapsulate(const struct frame *frame, const struct s
 	return wrong_payload(frame, sid, protocol);
 }
 
-/* End.DX2 (RFC 8986 section 4.9): sends the inner frame unchanged from the SID's port. */
+/* End.DX2V (RFC 8986 section 4.10): returns the egress interface for the first VLAN tag of the
+ * inner frame at `at`; 0 without a tag, or without an entry for it. */
+static __always_inline __u32 port_of_vlan(const struct frame *frame, const struct sid *sid,
+					  __u32 at)
+{
+	const void *ethernet = data_of(frame) + frame->l3 + at;
+	const struct vlan_header *tag = ethernet + ETH_HLEN;
+
+	if ((void *)(tag + 1) > end_of(frame))
+		return 0;
+	if (ethertype_of(ethernet) != bpf_htons(ETH_P_8021Q) &&
+	    ethertype_of(ethernet) != bpf_htons(ETH_P_8021AD))
+		return 0;
+	__u16 vlan = bpf_ntohs(tag->tag) & 0xfff;
+
+	for (int i = 0; i < 4; i++) {
+		__u32 slot = sid->argument.vlans[i].port;
+
+		if (!vlan || sid->argument.vlans[i].vlan != vlan)
+			continue;
+		const struct port *port = bpf_map_lookup_elem(&ports, &slot);
+
+		return port ? port->ifindex : 0;
+	}
+	return 0;
+}
+
+/* End.DX2 (RFC 8986 section 4.9): sends the inner frame unchanged from the SID's port. End.DX2V:
+ * from the port of its VLAN. */
 static __always_inline int decapsulate2(const struct frame *frame, const struct sid *sid,
 					__u8 protocol, __u32 at)
 {
-	__u32 device = sid->target[0], slot = device & (LIMIT_PORTS - 1);
+	__u32 device = sid->argument.port;
 
 	if (protocol != IPPROTO_ETHERNET)
 		return wrong_payload(frame, sid, protocol);
 	if (frame->length < at + ETH_HLEN)
 		return drop(frame, REASON_TRUNCATED);
+	if (sid->behavior == BEHAVIOR_END_DX2V) {
+		device = port_of_vlan(frame, sid, at);
+		if (!device)
+			return drop(frame, REASON_NO_ENTRY);
+	}
+	__u32 slot = device & (LIMIT_PORTS - 1);
+
 	/* Checked here, since the redirect would fail silently. For length 0 the helper would use
 	 * the frame's length. */
 	__u32 mtu = frame->length - at - ETH_HLEN;
@@ -155,6 +190,39 @@ static __always_inline int decapsulate2(const struct frame *frame, const struct 
 		return drop(frame, REASON_OTHER_PORT);
 	count_sid(frame, sid);
 	return XDP_REDIRECT;
+}
+
+/* True for End.DX* and End.DT*. */
+static __always_inline int decapsulates(__u32 behavior)
+{
+	switch (behavior) {
+	case BEHAVIOR_END_DX2:
+	case BEHAVIOR_END_DX2V:
+	case BEHAVIOR_END_DX4:
+	case BEHAVIOR_END_DX6:
+	case BEHAVIOR_END_DT4:
+	case BEHAVIOR_END_DT6:
+	case BEHAVIOR_END_DT46:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Removes the outer header for a SID with End.DX* or End.DT*. `protocol`: type of the payload at
+ * offset `at`. */
+static __always_inline int decapsulate_for(const struct frame *frame, const struct sid *sid,
+					   __u8 protocol, __u32 at)
+{
+	__u8 behavior = sid->behavior;
+
+	if (behavior == BEHAVIOR_END_DX2 || behavior == BEHAVIOR_END_DX2V)
+		return decapsulate2(frame, sid, protocol, at);
+	return decapsulate(frame, sid, protocol, at,
+			   behavior == BEHAVIOR_END_DX4 || behavior == BEHAVIOR_END_DT4 ||
+				   behavior == BEHAVIOR_END_DT46,
+			   behavior == BEHAVIOR_END_DX6 || behavior == BEHAVIOR_END_DT6 ||
+				   behavior == BEHAVIOR_END_DT46);
 }
 
 #endif

@@ -16,6 +16,21 @@
 #include "send.h"
 #include "srh.h"
 
+/* True for End, End.X and End.T. No record has the behavior 0; with it, the test is a single
+ * comparison. */
+static __always_inline int advances(__u32 behavior)
+{
+	switch (behavior) {
+	case BEHAVIOR_NONE:
+	case BEHAVIOR_END:
+	case BEHAVIOR_END_X:
+	case BEHAVIOR_END_T:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 /* A 128-bit number in host byte order, as two words. */
 struct bits {
 	__u64 high;
@@ -63,14 +78,14 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 							     __u8 protocol, __u64 dst0,
 							     __u64 dst1, int *reason)
 {
-	if (sid->behaviour == BEHAVIOUR_END_X) {
+	if (sid->behavior == BEHAVIOR_END_X) {
 		/* The lookup of the neighbour would not detect a multicast destination. */
 		if (is_special6(dst0)) {
 			*reason = REASON_IRREGULAR;
 			return 0;
 		}
-		dst0 = sid->target[0];
-		dst1 = sid->target[1];
+		dst0 = sid->argument.next_hop6[0];
+		dst1 = sid->argument.next_hop6[1];
 	}
 	return route(frame, dst0, dst1, high(&ip->saddr), low(&ip->saddr),
 		     ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, protocol),

@@ -112,8 +112,8 @@ __noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 		place->count = *count;
 	place->sid.address[0] = high;
 	place->sid.address[1] = low;
-	place->sid.target[0] = sid->target[0];
-	place->sid.target[1] = sid->target[1];
+	place->sid.argument.words[0] = sid->argument.words[0];
+	place->sid.argument.words[1] = sid->argument.words[1];
 	__builtin_memcpy(&place->sid.counter, &sid->counter,
 			 sizeof(*sid) - offsetof(struct sid, counter));
 	barrier();

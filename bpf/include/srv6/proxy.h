@@ -36,14 +36,6 @@ static __always_inline __u32 proxy_mac_high(const struct control *state)
 #define ND_FIRST 133
 #define ND_LAST 137
 
-_Static_assert(BEHAVIOURS - BEHAVIOUR_END_AS == 3, "proxies are the last three");
-
-/* True for the behavior of a proxy. */
-static __always_inline int is_proxy(__u8 behaviour)
-{
-	return behaviour >= BEHAVIOUR_END_AS;
-}
-
 /* True if the inner packet is unicast and its length matches its header. */
 static __always_inline int is_regular(const struct frame *frame, __u32 at, int ipv6)
 {
@@ -75,7 +67,7 @@ static __noinline int is_led(__u32 number)
 static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 				 const struct sid *sid, __u32 length)
 {
-	__u32 zero = 0, number = sid->target[1];
+	__u32 zero = 0, number = sid->argument.proxy.number;
 	int led = is_led(number);
 	struct frame whole = {
 		.ctx = ctx,
@@ -106,7 +98,7 @@ static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 	if (!proxy || !led)
 		return drop(frame, REASON_FUNCTION_DOWN);
 	__u32 outer = sizeof(*ip) + 8 + 8 * srh->length;
-	int masked = sid->behaviour == BEHAVIOUR_END_AM;
+	int masked = sid->behavior == BEHAVIOR_END_AM;
 	int ipv6 = masked || srh->next_header == IPPROTO_IPV6;
 
 	if (outer > LIMIT_OUTER)
@@ -122,7 +114,7 @@ static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 			return drop(frame, REASON_WRONG_PAYLOAD);
 		if (!is_regular(frame, outer, ipv6))
 			return drop(frame, REASON_IRREGULAR);
-		failed = sid->behaviour == BEHAVIOUR_END_AD ?
+		failed = sid->behavior == BEHAVIOR_END_AD ?
 				 end_ad(frame, proxy, outer, ipv6, &tag) :
 				 -1;
 	}
@@ -275,9 +267,9 @@ static __always_inline int out_of_function(struct __sk_buff *skb)
 
 	if (!number || !proxy)
 		return shoot(state, skb, REASON_STATE_LOST);
-	if (proxy->behaviour == BEHAVIOUR_END_AM)
+	if (proxy->behavior == BEHAVIOR_END_AM)
 		return end_am_back(skb, state, proxy);
-	if (proxy->behaviour == BEHAVIOUR_END_AS)
+	if (proxy->behavior == BEHAVIOR_END_AS)
 		return end_as_back(skb, state, proxy);
 	return shoot(state, skb, REASON_STATE_LOST);
 }

@@ -13,14 +13,14 @@ static __always_inline int is_in_kernel(const struct sid *sid)
 
 static __always_inline int has_next_hop(const struct sid *sid)
 {
-	return sid->behaviour == BEHAVIOUR_END_X || sid->behaviour == BEHAVIOUR_END_DX4 ||
-	       sid->behaviour == BEHAVIOUR_END_DX6;
+	return sid->behavior == BEHAVIOR_END_X || sid->behavior == BEHAVIOR_END_DX4 ||
+	       sid->behavior == BEHAVIOR_END_DX6;
 }
 
 /* Returns the ROUTE_TABLE in which to look up a packet that the SID has processed. */
 static __always_inline __u64 table_of(const struct frame *frame, const struct sid *sid, int family)
 {
-	__u32 table = sid->target[0], vrf = sid->target[1];
+	__u32 table = sid->argument.table.number, vrf = sid->argument.table.vrf;
 
 	if (has_next_hop(sid))
 		return ROUTE_TABLE(family, frame->port->ifindex, 0);

@@ -8,8 +8,9 @@ use model::topology::{Family, Pattern, Traffic};
 use model::{
     Adjacency, AnnouncedFunction, AnnouncedInterface, Announcement, Application, Assignment,
     Bandwidth, Class, Color, Decision, Destination, Dscp, Flow, InterfaceLoad, NodeSids, Placement,
-    Policy, PortRange, Protocol, SegmentList, Sid, Step, Telemetry, is_node_name,
+    Policy, PortRange, Protocol, Step, Telemetry, is_node_name,
 };
+use srv6::{SegmentList, Sid};
 
 use crate::v1;
 

@@ -23,7 +23,7 @@ struct excess {
 	u8 class, zero[3];
 };
 
-enum { COLOUR, REFUSE };
+enum { COLOR, REFUSE };
 
 MAP(c_limiter_classes_of, TERNARY, 8, sizeof(struct class_value), 1024);
 MAP(c_limiter_buckets, ARRAY, 4, sizeof(struct bucket), 4);

@@ -2,9 +2,9 @@
 
 use model::{
     AnnouncedFunction, AnnouncedInterface, Application, Bandwidth, Color, Decision, NodeSids,
-    SegmentList,
 };
 use pathfinder::PortLoad;
+use srv6::SegmentList;
 
 /// The state of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]

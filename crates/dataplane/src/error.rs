@@ -3,42 +3,43 @@
 use std::path::PathBuf;
 
 use ipnet::IpNet;
-use model::{Color, SegmentList, Sid};
+use model::Color;
+use srv6::{SegmentList, Sid};
 
 /// An error of a data plane or a headend.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The colour, which is also a table number, is outside the range reserved for policies.
-    #[error("colour {} is outside {} to {}", color.0, Color::FIRST, Color::LAST)]
+    /// The color, which is also a table number, is outside the range reserved for policies.
+    #[error("color {} is outside {} to {}", color.0, Color::FIRST, Color::LAST)]
     ForeignColor {
-        /// The colour.
+        /// The color.
         color: Color,
     },
     /// The policy lacks a segment list for the address family of a flow.
-    #[error("colour {}: no segment list for packets to {destination}", color.0)]
+    #[error("color {}: no segment list for packets to {destination}", color.0)]
     NoSegments {
-        /// Colour of the policy.
+        /// Color of the policy.
         color: Color,
         /// Destination of the flow.
         destination: IpNet,
     },
     /// A segment list is longer than the MTU of the links allows.
     #[error(
-        "colour {}: {} segments are more than the {} that the links have room for",
+        "color {}: {} segments are more than the {} that the links have room for",
         color.0,
         segments.0.len(),
         SegmentList::MAX
     )]
     TooManySegments {
-        /// Colour of the policy.
+        /// Color of the policy.
         color: Color,
         /// The segment list.
         segments: SegmentList,
     },
     /// A flow matches its own encapsulated packets, which would be encapsulated endlessly.
-    #[error("colour {}: packets to {destination} include those to the segment {sid}", color.0)]
+    #[error("color {}: packets to {destination} include those to the segment {sid}", color.0)]
     Loop {
-        /// Colour of the policy.
+        /// Color of the policy.
         color: Color,
         /// Destination of the flow.
         destination: IpNet,
@@ -46,17 +47,17 @@ pub enum Error {
         sid: Sid,
     },
     /// The IGP has no route to the first segment.
-    #[error("colour {}: no route to the first SID {sid}", color.0)]
+    #[error("color {}: no route to the first SID {sid}", color.0)]
     NoRoute {
-        /// Colour of the policy.
+        /// Color of the policy.
         color: Color,
         /// The first segment.
         sid: Sid,
     },
     /// Another process kept changing the rules, which must have a single writer.
-    #[error("colour {}: another process changes its rules at the same time", color.0)]
+    #[error("color {}: another process changes its rules at the same time", color.0)]
     Contended {
-        /// Colour of the policy.
+        /// Color of the policy.
         color: Color,
     },
     /// The kernel rejected a request.
@@ -141,12 +142,6 @@ pub enum Error {
     UnknownPolicy {
         /// Its name.
         policy: crate::xdp::PolicyId,
-    },
-    /// The program does not support the behavior.
-    #[error("the SID {sid} has a behaviour that only the kernel has")]
-    NotInXdp {
-        /// The SID.
-        sid: ipnet::Ipv6Net,
     },
     /// Entries that the kernel cannot handle without XDP.
     #[error(

@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use dataplane::{Error, Headend, KernelSeg6, normalized};
 use ipnet::IpNet;
-use model::{Color, Flow, Policy, Protocol, SegmentList, Sid};
+use model::{Color, Flow, Policy, Protocol};
 use netlink::{
-    Address, Batch, Behavior, Encap, Handle, Namespace, NextHop, PROTOCOL, Route, VethEnd,
+    Address, Batch, Encap, Handle, LocalAction, Namespace, NextHop, PROTOCOL, Route, VethEnd,
     add_address, add_route, add_veth, set_up, sysctl,
 };
+use srv6::{SegmentList, Sid};
 
 const INNER_MTU: u16 = 1500;
 const LINK_MTU: u32 = 1800;
@@ -47,9 +48,9 @@ fn via(destination: &str, neighbour: &str, interface: u32) -> Route {
     Route::new(net(destination), vec![hop])
 }
 
-fn sid(text: &str, behavior: Behavior, interface: u32) -> Route {
+fn sid(text: &str, action: LocalAction, interface: u32) -> Route {
     let hop = NextHop { via: None, interface };
-    Route { encap: Some(Encap::local(behavior)), ..Route::new(net(text), vec![hop]) }
+    Route { encap: Some(Encap::local(action)), ..Route::new(net(text), vec![hop]) }
 }
 
 fn up() -> Net {
@@ -90,13 +91,13 @@ fn up() -> Net {
             (format!("10.8.{number}.2/24"), links[1]),
             (format!("fd00:8:{number}::2/64"), links[1]),
         ];
-        let all = Behavior::EndDx4 { nh4: [0; 4].into() };
+        let all = LocalAction::EndDx4 { nh4: [0; 4].into() };
         let routes = vec![
             via("10.9.0.1/32", &format!("10.8.{number}.1"), links[1]),
             via("fd00:9::1/128", &format!("fd00:8:{number}::1"), links[1]),
-            sid(&format!("fd00:0:{letter}:1::/128"), Behavior::End, links[0]),
+            sid(&format!("fd00:0:{letter}:1::/128"), LocalAction::End, links[0]),
             sid(&format!("fd00:0:{letter}:d4::/128"), all, links[0]),
-            sid(&format!("fd00:0:{letter}:d6::/128"), Behavior::EndDt6 { table: 254 }, links[0]),
+            sid(&format!("fd00:0:{letter}:d6::/128"), LocalAction::EndDt6 { table: 254 }, links[0]),
         ];
         (addresses, routes)
     };
@@ -404,7 +405,7 @@ fn root_what_cannot_work_changes_nothing() {
     let mut plane = KernelSeg6::within(&net.host, INNER_MTU).unwrap();
     let lost = Policy { ipv6: list(&["fd99::1"]), ..policy('a') };
     let error = plane.install(&lost).unwrap_err();
-    assert_eq!(error.to_string(), "colour 7001: no route to the first SID fd99::1");
+    assert_eq!(error.to_string(), "color 7001: no route to the first SID fd99::1");
     let empty = Policy { ipv4: SegmentList::default(), ..policy('a') };
     assert!(matches!(plane.install(&empty), Err(Error::NoSegments { .. })));
     let foreign = Policy { color: Color(254), ..policy('a') };

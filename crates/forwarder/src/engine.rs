@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 use api::v1;
 use dataplane::Dataplane;
 use dataplane::xdp::{
-    Difference, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath, TableTenants,
-    TenantId, Tenants, check_functions, check_tables, import, leave_own, resolve, warnings,
+    Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath,
+    TableTenants, TenantId, Tenants, check_functions, check_tables, import, leave_own, resolve,
+    warnings,
 };
 use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Table};
@@ -147,7 +148,7 @@ impl Engine {
     fn warn(&mut self, wanted: &Wanted, which: Which) {
         let alone = which == Which::Kernel;
         self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
-        if wanted.forwarding.sids.values().any(|endpoint| endpoint.netfilter) {
+        if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
             self.warnings.extend(self.host.open_firewall());
         }
     }

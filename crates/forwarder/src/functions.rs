@@ -6,8 +6,9 @@ use std::path::Path;
 
 use api::v1;
 use ipnet::Ipv6Net;
-use model::dataplane::{Action, END_AN_NF, FUNCTIONS, Problem, Problems, with_sid, without_sid};
+use model::dataplane::{Problem, Problems, with_sid, without_sid};
 use serde_json::{Map, Value, json};
+use srv6::Kind;
 
 use crate::engine::{Engine, Ports};
 use crate::reply::response;
@@ -24,13 +25,14 @@ pub(crate) fn add(
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let sid = prefix(&request.sid)?;
     let text = applied(state)?;
-    match action(&text, sid)? {
-        None | Some(Action::EndAnNf { .. } | Action::Proxy(_)) => {}
+    match kind(&text, sid)? {
+        None => {}
+        Some(kind) if kind.info().is_function => {}
         Some(_) => {
             return Err(Error::Function(format!("the SID `{sid}` is there, and no function")));
         }
     }
-    let text = with_sid(&text, sid, behaviour(request)?).map_err(Error::File)?;
+    let text = with_sid(&text, sid, behavior(request)?).map_err(Error::File)?;
     // The applied file was valid, so any problem is in this request, and has no line in a file of
     // the user.
     model::dataplane::parse("the applied file", &text).map_err(|found| asked_for(&found))?;
@@ -55,7 +57,7 @@ pub(crate) fn remove(
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let sid = prefix(&request.sid)?;
     let text = applied(state)?;
-    if !matches!(action(&text, sid)?, Some(Action::EndAnNf { .. } | Action::Proxy(_))) {
+    if !kind(&text, sid)?.is_some_and(|kind| kind.info().is_function) {
         let message = format!("no function `{sid}`: `kaido function ls` lists them");
         return Err(Error::Function(message));
     }
@@ -63,21 +65,22 @@ pub(crate) fn remove(
     apply(engine, &text, state)
 }
 
-/// Returns the action of a SID in the applied file, if the SID exists.
-fn action(text: &str, sid: Ipv6Net) -> Result<Option<Action>, Error> {
+/// Returns the behavior of a SID in the applied file, if the SID exists.
+fn kind(text: &str, sid: Ipv6Net) -> Result<Option<Kind>, Error> {
     let file = model::dataplane::parse("the applied file", text).map_err(Error::File)?;
     let found = file.sids.into_iter().find(|(other, _)| *other == sid);
-    Ok(found.map(|(_, endpoint)| endpoint.action))
+    Ok(found.map(|(_, endpoint)| endpoint.behavior.kind()))
 }
 
-fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
-    let name = match request.behaviour.as_str() {
-        "" => END_AN_NF,
-        name if FUNCTIONS.contains(&name) => name,
+fn behavior(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
+    let name = match request.behavior.as_str() {
+        "" => Kind::EndAnNf.name(),
+        name if srv6::functions().any(|info| info.name == name) => name,
         other => {
-            let all = FUNCTIONS.join(", ");
+            let all: Vec<_> = srv6::functions().map(|info| info.name).collect();
+            let all = all.join(", ");
             let message =
-                format!("`{other}` is not a service function's behaviour: use one of {all}");
+                format!("`{other}` is not a service function's behavior: use one of {all}");
             return Err(Error::Function(message));
         }
     };
@@ -93,11 +96,11 @@ fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
             map.insert(key.into(), json!(value));
         }
     }
-    // The file parser reports the arguments that the behaviour does not take.
+    // The file parser reports the arguments that the behavior does not take.
     Ok(if map.is_empty() {
         json!(name)
     } else {
-        map.insert("behaviour".into(), json!(name));
+        map.insert("behavior".into(), json!(name));
         Value::Object(map)
     })
 }

@@ -185,7 +185,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .map(|(sid, endpoint, count)| v1::DataplaneEntry {
                 returned: packets(Counter::Returned(sid)),
                 health: engine.health(*sid).map(health),
-                dropped: plane.drops(sid).filter(|_| endpoint.netfilter).map(dropped),
+                dropped: plane.drops(sid).filter(|_| endpoint.is_netfilter()).map(dropped),
                 ..entry(sid.to_string(), names.endpoint(endpoint), count)
             })
             .collect(),

@@ -7,7 +7,6 @@ use api::v1;
 use bpf::Count;
 use dataplane::xdp::{PolicyId, TABLE_TENANTS, TenantId};
 use dataplane::{Counter, Dataplane};
-use netlink::Behavior;
 
 /// Returns the counts by tenant. `name` gives the name of a tenant, `owners` the tenant of a
 /// routing table.
@@ -31,14 +30,8 @@ pub(crate) fn counts(
         }
     }
     for (sid, endpoint) in &now.sids {
-        let table = match &endpoint.behavior {
-            Behavior::EndDt4 { vrf_table }
-            | Behavior::EndDt46 { vrf_table }
-            | Behavior::EndDt6Vrf { vrf_table } => *vrf_table,
-            Behavior::EndDt6 { table } => *table,
-            _ => continue,
-        };
-        if let Some(tenant) = owners.get(&table) {
+        let table = endpoint.behavior.inner_table();
+        if let Some(tenant) = table.and_then(|look_up| owners.get(&look_up.table)) {
             add(&mut sums.entry(*tenant).or_default()[1], plane.count(Counter::Sid(sid)));
         }
     }

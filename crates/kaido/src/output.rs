@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// Cursor home and clear screen, supported by every terminal since the VT100.
 pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// Escapes text for a terminal. Keeps line breaks, tabs and colours (SGR, which diagnostics use).
+/// Escapes text for a terminal. Keeps line breaks, tabs and colors (SGR, which diagnostics use).
 /// Other control characters, and those that change the writing direction, become `\u{..}`. Text of
 /// objects, of programs' processes and of daemons may contain any of them.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
@@ -24,10 +24,10 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find(is_control) {
         shown.push_str(&rest[..at]);
         rest = &rest[at..];
-        let colour = colour(rest);
-        if colour > 0 {
-            shown.push_str(&rest[..colour]);
-            rest = &rest[colour..];
+        let color = color(rest);
+        if color > 0 {
+            shown.push_str(&rest[..color]);
+            rest = &rest[color..];
         } else if let Some(control) = rest.chars().next() {
             shown.extend(control.escape_unicode());
             rest = &rest[control.len_utf8()..];
@@ -45,9 +45,9 @@ fn is_control(c: char) -> bool {
     }
 }
 
-/// Returns the length of the colour sequence at the start of the text: `ESC [ 1;31 m` (ECMA-48
+/// Returns the length of the color sequence at the start of the text: `ESC [ 1;31 m` (ECMA-48
 /// section 8.3.117).
-fn colour(text: &str) -> usize {
+fn color(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\x1b[") else { return 0 };
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(rest.len());
     if rest[end..].starts_with('m') { "\x1b[".len() + end + 1 } else { 0 }
@@ -163,8 +163,8 @@ mod tests {
         let shown = "one\ttwo\nthree \\u{1b}]0;evil\\u{7}\\u{d}\\u{9b}2J\\u{202e}ü";
         assert_eq!(plain(text), shown);
         assert!(matches!(plain("quiet"), Cow::Borrowed(_)));
-        let coloured = "\x1b[1;31merror\x1b[0m";
-        assert_eq!(plain(coloured), coloured);
+        let colored = "\x1b[1;31merror\x1b[0m";
+        assert_eq!(plain(colored), colored);
         assert_eq!(plain("\x1b[31"), "\\u{1b}[31");
     }
 

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use model::topology::{Node, Topology};
-use model::{Adjacency, AnnouncedFunction, AnnouncedInterface, Announcement, NodeSids, function};
+use model::{Adjacency, AnnouncedFunction, AnnouncedInterface, Announcement, NodeSids};
+use srv6::function;
 
 /// IGP cost of a host's second and further links: a host sends all traffic over its first link.
 const STANDBY: u32 = 65_535;

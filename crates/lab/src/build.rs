@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use model::function;
 use model::topology::{Backend, Interface, Node, Routing, SegmentKind, Topology};
 use netlink::{
-    Address, Batch, Behavior, Encap, GenericHandle, Handle, Namespace, NextHop, Request, Route,
+    Address, Batch, Encap, GenericHandle, Handle, LocalAction, Namespace, NextHop, Request, Route,
     RouteKind, Tbf, VethEnd,
 };
 use pathfinder::{Routes, StaticRoute, routing};
+use srv6::function;
 
 use crate::Error;
 use crate::emulated;
@@ -314,16 +314,16 @@ fn default_routes(topology: &Topology, node: &Node) -> Vec<Route> {
 fn sids(topology: &Topology, at: usize) -> Vec<Route> {
     let node = &topology.nodes[at];
     let Some(locator) = node.locator else { return Vec::new() };
-    let local = |sid: model::Sid, interface: u32, behavior: Behavior| {
+    let local = |sid: srv6::Sid, interface: u32, action: LocalAction| {
         let hop = NextHop { via: None, interface };
         let mut route = Route::new(IpNet::from(IpAddr::V6(sid.0)), vec![hop]);
-        route.encap = Some(Encap::local(behavior));
+        route.encap = Some(Encap::local(action));
         route
     };
-    let lookup = Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED };
-    let main = Behavior::EndDt6 { table: netlink::MAIN_TABLE };
+    let lookup = LocalAction::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED };
+    let main = LocalAction::EndDt6 { table: netlink::MAIN_TABLE };
     let mut routes = vec![
-        local(locator.sid(function::END), SID_DEVICE_INDEX, Behavior::End),
+        local(locator.sid(function::END), SID_DEVICE_INDEX, LocalAction::End),
         local(locator.sid(function::END_DX4), SID_DEVICE_INDEX, lookup),
         local(locator.sid(function::END_DT6), SID_DEVICE_INDEX, main),
     ];
@@ -331,8 +331,8 @@ fn sids(topology: &Topology, at: usize) -> Vec<Route> {
         for adjacency in &interface.adjacencies {
             let peer = &topology.nodes[adjacency.node].interfaces[adjacency.interface];
             let Some(sid) = node.end_x(adjacency) else { continue };
-            let behavior = Behavior::EndX { nh6: peer.ipv6.addr(), interface: None };
-            routes.push(local(sid, index_of(index), behavior));
+            let action = LocalAction::EndX { nh6: peer.ipv6.addr(), interface: None };
+            routes.push(local(sid, index_of(index), action));
         }
     }
     if node.ipv6_routing == Routing::Static {

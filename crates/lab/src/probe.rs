@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use ipnet::IpNet;
-use netlink::{Behavior, Encap, Handle, Mode, Namespace, NextHop, Route, Rule, Tbf, VethEnd};
+use netlink::{Encap, Handle, LocalAction, Namespace, NextHop, Route, Rule, Tbf, VethEnd};
+use srv6::{EncapMode, Kind};
 
 #[path = "probe_xdp.rs"]
 mod xdp;
@@ -90,17 +91,24 @@ pub fn probe() -> Vec<Probe> {
     add("token buckets", "rates", "CONFIG_NET_SCH_TBF", handle.request("tbf", tbf));
     let netem = crate::netem::try_netem();
     let netem = of_netlink("netem", "links with `engine: netem`", "CONFIG_NET_SCH_NETEM", netem);
-    for (what, needed_for, encap) in [
-        ("H.Encaps.Red", "paths for applications", seg6()),
-        ("End", "SRv6 routers", Encap::local(Behavior::End)),
-        ("End.DX4", "SRv6 routers", Encap::local(Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED })),
-        ("End.DT6", "SRv6 routers", Encap::local(Behavior::EndDt6 { table: netlink::MAIN_TABLE })),
+    let routers = |kind: Kind, action| {
+        let info = kind.info();
+        let since = info.kernel.map_or("", |kernel| kernel.since);
+        (info.name, "SRv6 routers", since, Encap::local(action))
+    };
+    let headend = EncapMode::EncapsRed;
+    for (what, needed_for, since, encap) in [
+        (headend.name(), "paths for applications", headend.since(), seg6(headend)),
+        routers(Kind::End, LocalAction::End),
+        routers(Kind::EndDx4, LocalAction::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED }),
+        routers(Kind::EndDt6, LocalAction::EndDt6 { table: netlink::MAIN_TABLE }),
     ] {
+        let option = format!("CONFIG_IPV6_SEG6_LWTUNNEL and Linux {since}");
         let destination: IpNet = "fd00:0:1:1::/128".parse().expect("a prefix");
         let hop = NextHop { via: None, interface: BRIDGE };
         let route = Route { encap: Some(encap), ..Route::new(destination, vec![hop]) };
         let tried = handle.request(what, netlink::replace_route(&route));
-        add(what, needed_for, "CONFIG_IPV6_SEG6_LWTUNNEL and Linux 6.1", tried);
+        add(what, needed_for, &option, tried);
     }
     let flow = model::Flow {
         src: None,
@@ -130,7 +138,7 @@ fn of_netlink(
     Probe { what, ok: tried.is_ok(), required: true, needed_for, fix }
 }
 
-fn seg6() -> Encap {
-    let segments = model::SegmentList(vec![model::Sid("fd00:0:2:1::".parse().expect("a SID"))]);
-    Encap::Seg6 { mode: Mode::EncapRed, segments }
+fn seg6(mode: EncapMode) -> Encap {
+    let segments = srv6::SegmentList(vec![srv6::Sid("fd00:0:2:1::".parse().expect("a SID"))]);
+    Encap::Seg6 { mode, segments }
 }

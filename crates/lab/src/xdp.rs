@@ -116,7 +116,7 @@ fn file(node: &Node) -> String {
         });
         let health = health.unwrap_or_default();
         let sid = function.prefix;
-        let _ = writeln!(text, "  \"{sid}\": {{behaviour: End.AN.NF{health}}}");
+        let _ = writeln!(text, "  \"{sid}\": {{behavior: End.AN.NF{health}}}");
     }
     text
 }

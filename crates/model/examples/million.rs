@@ -14,7 +14,7 @@ fn file(entries: u32) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "  \"fd00:{:x}:{:x}::\": {{behaviour: End.DT4, tenant: blue}}",
+            "  \"fd00:{:x}:{:x}::\": {{behavior: End.DT4, tenant: blue}}",
             n >> 16,
             n & 0xffff
         );

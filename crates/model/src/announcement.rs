@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
+use srv6::Sid;
 
-use crate::{Bandwidth, Sid};
+use crate::Bandwidth;
 
 /// A node's SIDs, addresses, interfaces and adjacencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,9 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use srv6::SegmentList;
 
-use crate::{Bandwidth, Class, Dscp, PortRange, Protocol, SegmentList, is_lab_name, is_node_name};
+use crate::{Bandwidth, Class, Dscp, PortRange, Protocol, is_lab_name, is_node_name};
 
 /// Destination of an application's packets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,8 +1,9 @@
 //! The assignment of an application to a headend, which the controller sends.
 
 use serde::{Deserialize, Serialize};
+use srv6::SegmentList;
 
-use crate::{Application, Policy, SegmentList};
+use crate::{Application, Policy};
 
 /// An application at its headend: count its packets, and steer them into the policy's segment
 /// lists. Packets with an empty list are routed by the IGP.

@@ -1,8 +1,7 @@
 //! A decision about an application, as stored and displayed.
 
 use serde::{Deserialize, Serialize};
-
-use crate::SegmentList;
+use srv6::SegmentList;
 
 /// A decision with its cause and the time of each stage, in nanoseconds since the Unix epoch; zero
 /// for a stage that was not reached.

@@ -14,7 +14,6 @@ mod flow;
 mod name;
 mod outline;
 mod policy;
-mod sid;
 mod telemetry;
 pub mod topology;
 
@@ -31,5 +30,4 @@ pub use flow::{Class, Dscp, DscpError, Flow, PortRange, PortRangeError, Protocol
 pub use name::{is_daemon_name, is_lab_name, is_node_name};
 pub use outline::{Outline, OutlineValue, outline};
 pub use policy::{Color, Policy};
-pub use sid::{Locator, LocatorError, SegmentList, Sid, function};
 pub use telemetry::{InterfaceLoad, Telemetry};

@@ -1,10 +1,11 @@
 //! SR policies that a headend installs for applications (RFC 9256).
 
 use serde::{Deserialize, Serialize};
+use srv6::SegmentList;
 
-use crate::{Application, Flow, SegmentList};
+use crate::{Application, Flow};
 
-/// The colour that identifies an application's intent at its headend (RFC 9256 section 2.1). The
+/// The color that identifies an application's intent at its headend (RFC 9256 section 2.1). The
 /// headend also uses it as the ID of the application's routing table, so it is between
 /// [`Color::FIRST`] and [`Color::LAST`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -12,15 +13,15 @@ use crate::{Application, Flow, SegmentList};
 pub struct Color(pub u32);
 
 impl Color {
-    /// First colour, and first table ID, reserved for Kaido.
+    /// First color, and first table ID, reserved for Kaido.
     pub const FIRST: u32 = 7000;
-    /// Last colour, and last table ID, reserved for Kaido.
+    /// Last color, and last table ID, reserved for Kaido.
     pub const LAST: u32 = 15_999;
-    /// Number of colours for applications of the same specificity.
+    /// Number of colors for applications of the same specificity.
     pub const BAND: u32 = 1000;
 
-    /// The colours for applications of `specificity`, 0 to [`Application::MAX_SPECIFICITY`]. More
-    /// specific applications have lower colours.
+    /// The colors for applications of `specificity`, 0 to [`Application::MAX_SPECIFICITY`]. More
+    /// specific applications have lower colors.
     pub fn band(specificity: u32) -> std::ops::Range<u32> {
         let behind = Application::MAX_SPECIFICITY.saturating_sub(specificity);
         let first = Self::FIRST + behind * Self::BAND;
@@ -31,7 +32,7 @@ impl Color {
 /// Steering of one application at one headend: its packets, and their segment lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Policy {
-    /// Colour of the policy at this headend.
+    /// Color of the policy at this headend.
     pub color: Color,
     /// Packets to steer.
     pub flows: Vec<Flow>,

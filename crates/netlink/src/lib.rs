@@ -45,7 +45,7 @@ pub use qdisc::{
 };
 pub use route::{NextHop, Route, RouteKind, RouteList, add_route, delete_route, replace_route};
 pub use rule::{Rule, RuleOwners, add_rule, delete_rule};
-pub use seg6::{Behavior, Encap, Flavors, Mode, NextCsid};
+pub use seg6::{Encap, LocalAction};
 pub use socket::{Batch, Handle, Request};
 pub use stats::Sample;
 

@@ -1,4 +1,4 @@
-//! Routes, with SRv6 encapsulations and endpoint behaviours.
+//! Routes, with SRv6 encapsulations and endpoint behaviors.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -58,7 +58,7 @@ pub struct Route {
     pub mtu: Option<u32>,
     /// The source address for locally generated packets.
     pub source: Option<IpAddr>,
-    /// The encapsulation or endpoint behaviour applied to the packets.
+    /// The encapsulation or endpoint behavior applied to the packets.
     pub encap: Option<Encap>,
 }
 

@@ -1,4 +1,4 @@
-//! SRv6 in the kernel: headend behaviours (RFC 8986 section 5), endpoint behaviours (section 4),
+//! SRv6 in the kernel: headend behaviors (RFC 8986 section 5), endpoint behaviors (section 4),
 //! and the outer source address.
 
 mod endpoint;
@@ -6,13 +6,12 @@ mod headend;
 
 use std::net::Ipv6Addr;
 
-use model::SegmentList;
+use srv6::{EncapMode, Flavors, SegmentList};
 
 use crate::attribute::Writer;
 use crate::{GenericHandle, Result};
 
-pub use endpoint::{Behavior, Flavors, NextCsid};
-pub use headend::Mode;
+pub use endpoint::LocalAction;
 
 // linux/lwtunnel.h
 const LWTUNNEL_ENCAP_SEG6: u16 = 5;
@@ -21,17 +20,17 @@ const LWTUNNEL_ENCAP_SEG6_LOCAL: u16 = 7;
 /// The SRv6 encapsulation (lightweight tunnel) of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Encap {
-    /// A headend behaviour: pushes an SRH, usually together with an outer IPv6 header.
+    /// A headend behavior: pushes an SRH, usually together with an outer IPv6 header.
     Seg6 {
         /// The encapsulation mode.
-        mode: Mode,
+        mode: EncapMode,
         /// The segment list, in the order of visits.
         segments: SegmentList,
     },
-    /// An endpoint behaviour, on a route to its SID.
+    /// An endpoint behavior, on a route to its SID.
     Seg6Local {
-        /// The behaviour.
-        behavior: Behavior,
+        /// The behavior.
+        action: LocalAction,
         /// Its flavors.
         flavors: Flavors,
         /// Enables the kernel's per-SID packet counters (`count` in `ip route`).
@@ -40,9 +39,9 @@ pub enum Encap {
 }
 
 impl Encap {
-    /// An endpoint behaviour without flavors or counters.
-    pub fn local(behavior: Behavior) -> Self {
-        Self::Seg6Local { behavior, flavors: Flavors::default(), counters: false }
+    /// An endpoint behavior without flavors or counters.
+    pub fn local(action: LocalAction) -> Self {
+        Self::Seg6Local { action, flavors: Flavors::default(), counters: false }
     }
 
     /// The value of RTA_ENCAP_TYPE.
@@ -57,8 +56,8 @@ impl Encap {
     pub(crate) fn to_attributes(&self) -> Vec<u8> {
         match self {
             Self::Seg6 { mode, segments } => headend::write(*mode, segments),
-            Self::Seg6Local { behavior, flavors, counters } => {
-                endpoint::write(behavior, *flavors, *counters)
+            Self::Seg6Local { action, flavors, counters } => {
+                endpoint::write(action, *flavors, *counters)
             }
         }
     }
@@ -70,13 +69,8 @@ impl Encap {
             LWTUNNEL_ENCAP_SEG6 => {
                 headend::read(attributes).map(|(mode, segments)| Self::Seg6 { mode, segments })
             }
-            LWTUNNEL_ENCAP_SEG6_LOCAL => {
-                endpoint::read(attributes).map(|(behavior, flavors, counters)| Self::Seg6Local {
-                    behavior,
-                    flavors,
-                    counters,
-                })
-            }
+            LWTUNNEL_ENCAP_SEG6_LOCAL => endpoint::read(attributes)
+                .map(|(action, flavors, counters)| Self::Seg6Local { action, flavors, counters }),
             _ => None,
         }
     }

@@ -15,11 +15,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::{SegmentList, Sid};
 use netlink::{
-    Address, Batch, Behavior, Encap, GenericHandle, Handle, Mode, Namespace, NextHop, Route,
-    VethEnd, add_address, add_route, add_veth, replace_route, set_up, sysctl,
+    Address, Batch, Encap, GenericHandle, Handle, LocalAction, Namespace, NextHop, Route, VethEnd,
+    add_address, add_route, add_veth, replace_route, set_up, sysctl,
 };
+use srv6::{EncapMode, SegmentList, Sid};
 
 struct Chain {
     left: Namespace,
@@ -41,7 +41,7 @@ fn encap(destination: &str, list: &[&str]) -> Route {
     let hop = NextHop { via: None, interface: 10 };
     let segments = sids(list);
     let mtu = Some(1500 + u32::from(segments.overhead()));
-    let encap = Some(Encap::Seg6 { mode: Mode::Encap, segments });
+    let encap = Some(Encap::Seg6 { mode: EncapMode::Encaps, segments });
     let destination: ipnet::IpNet = destination.parse().unwrap();
     Route { encap, mtu, ..Route::new(destination, vec![hop]) }
 }
@@ -89,8 +89,8 @@ fn chain() -> Chain {
     assert_eq!(here.links().unwrap().len(), 1, "nothing may show up here");
 
     let net = |text: &str| text.parse::<ipnet::IpNet>().unwrap();
-    let local = |sid: &str, behavior| Route {
-        encap: Some(Encap::local(behavior)),
+    let local = |sid: &str, action| Route {
+        encap: Some(Encap::local(action)),
         ..Route::new(net(sid), vec![NextHop { via: None, interface: 10 }])
     };
     let plan = [
@@ -112,9 +112,9 @@ fn chain() -> Chain {
                 ("fd00:b::2/64", 11),
             ],
             vec![
-                local("fd00:0:1:1::/128", Behavior::End),
-                local("fd00:0:1:d4::/128", Behavior::EndDx4 { nh4: "0.0.0.0".parse().unwrap() }),
-                local("fd00:0:1:d6::/128", Behavior::EndDt6 { table: netlink::MAIN_TABLE }),
+                local("fd00:0:1:1::/128", LocalAction::End),
+                local("fd00:0:1:d4::/128", LocalAction::EndDx4 { nh4: "0.0.0.0".parse().unwrap() }),
+                local("fd00:0:1:d6::/128", LocalAction::EndDt6 { table: netlink::MAIN_TABLE }),
             ],
         ),
         (
@@ -180,7 +180,7 @@ fn root_ping_passes_through_every_behavior_and_is_counted() {
     ping(&chain.left, "fd00:b::1");
     assert!(sent(&chain.left) - before >= 3 * (14 + 40 + 40 + 40 + 8 + 1452));
 
-    // No packet passes a SID without a behaviour, which proves that the pings above took the
+    // No packet passes a SID without a behavior, which proves that the pings above took the
     // segment list's path.
     let broken = encap("10.0.2.0/24", &["fd00:0:1:99::", "fd00:0:1:d4::"]);
     handle.request("replace", replace_route(&broken)).unwrap();

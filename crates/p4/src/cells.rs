@@ -3,7 +3,7 @@
 
 mod meter;
 
-pub use meter::{Colour, MeterCell, Rates};
+pub use meter::{Color, MeterCell, Rates};
 
 /// Value of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -135,8 +135,8 @@ impl Diagnostics {
 
     /// Formats the diagnostics with location, source line and hint. Errors come first, so warnings
     /// cannot hide them.
-    pub fn render(&self, sources: &Sources, colour: bool) -> String {
-        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    pub fn render(&self, sources: &Sources, color: bool) -> String {
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let of = |severity| self.found.iter().filter(move |one| one.severity == severity);
         let shown = of(Severity::Error).chain(of(Severity::Warning)).take(MAX_SHOWN);
         let mut out: Vec<String> = shown.map(|one| render(one, sources, &renderer)).collect();

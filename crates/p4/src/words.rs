@@ -92,7 +92,7 @@ const COUNTERPARTS: [(&[&str], &str); 19] = [
     ),
     (
         &["RED", "YELLOW", "GREEN", "MeterColor_t"],
-        "colours are `PSA_MeterColor_t.RED`, YELLOW and GREEN",
+        "colors are `PSA_MeterColor_t.RED`, YELLOW and GREEN",
     ),
     (
         &["MeterType_t", "MeterType", "CounterType_t", "CounterType"],

@@ -64,7 +64,7 @@ pub(crate) fn meter(
             "a meter with one rate has its peak rate and burst equal to the committed ones"
         }
         meter_spec::Type::SingleRateTwoColor if !one_rate || meter.eburst != 0 => {
-            "a meter with one rate and two colours has one rate and one burst"
+            "a meter with one rate and two colors has one rate and one burst"
         }
         _ if meter.pir < meter.cir => "the peak rate is below the committed one",
         _ => return Ok(Some(meter)),
@@ -80,9 +80,9 @@ fn only_modify(kind: update::Type, what: &'static str) -> Result<(), Error> {
     }
 }
 
-/// Rejects per-colour meter counters, which are not implemented.
-pub(crate) fn no_colours(data: Option<&v1::MeterCounterData>) -> Result<(), Error> {
-    data.map_or(Ok(()), |_| Err(Error::Unsupported("counters of meters' colours")))
+/// Rejects per-color meter counters, which are not implemented.
+pub(crate) fn no_colors(data: Option<&v1::MeterCounterData>) -> Result<(), Error> {
+    data.map_or(Ok(()), |_| Err(Error::Unsupported("counters of meters' colors")))
 }
 
 pub(crate) fn counter(pipeline: &Pipeline, id: u32) -> Result<&Array, Error> {
@@ -138,7 +138,7 @@ pub(crate) fn plan_meter(
     let id = entry.meter_id;
     let array = meter_array(pipeline, id)?;
     only_modify(kind, "meters")?;
-    no_colours(entry.counter_data.as_ref())?;
+    no_colors(entry.counter_data.as_ref())?;
     let at = index(entry.index.as_ref(), &array.name, array.size)?;
     let meter = meter(entry.config.as_ref(), array.meter, &array.name)?;
     let effect = match at {
@@ -199,7 +199,7 @@ pub(crate) fn plan_direct_meter(
 ) -> Result<Plan, Error> {
     let (table, state, id, of) = direct_of(pipeline, store, entry.table_entry.as_ref())?;
     only_modify(kind, "direct meters")?;
-    no_colours(entry.counter_data.as_ref())?;
+    no_colors(entry.counter_data.as_ref())?;
     let none = || Error::NoDirect(table.name.clone(), "meter");
     let kind = table.meter.ok_or_else(none)?;
     let meter = meter(entry.config.as_ref(), kind, &table.name)?;

@@ -154,7 +154,7 @@ fn direct(table: &Table, entry: &v1::TableEntry) -> Result<Direct, Error> {
         return Err(Error::NoIdleTimeout(table.name.clone()));
     }
     if entry.meter_counter_data.is_some() {
-        return Err(Error::Unsupported("counters of meters' colours"));
+        return Err(Error::Unsupported("counters of meters' colors"));
     }
     let none = |what| Err(Error::NoDirect(table.name.clone(), what));
     if entry.counter_data.is_some() && !table.counter {

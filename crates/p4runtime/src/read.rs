@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::cells::{self, no_colours};
+use crate::cells::{self, no_colors};
 use crate::data::Data;
 use crate::device::{Count, Device, Key, Match, Meter, Target};
 use crate::entries::cookie;
@@ -82,7 +82,7 @@ impl<D: Device> Reader<'_, D> {
             }
             Entity::MeterEntry(entry) => self.meters(entry),
             Entity::DirectMeterEntry(entry) => {
-                no_colours(entry.counter_data.as_ref())?;
+                no_colors(entry.counter_data.as_ref())?;
                 self.direct(entry.table_entry.as_ref(), Resource::Meter)
             }
             Entity::RegisterEntry(entry) => self.registers(entry),
@@ -129,7 +129,7 @@ impl<D: Device> Reader<'_, D> {
     fn table_entries(&mut self, asked: &v1::TableEntry) -> Result<(), Error> {
         let (pipeline, store) = (self.pipeline, self.store);
         if asked.meter_counter_data.is_some() {
-            return Err(Error::Unsupported("counters of meters' colours"));
+            return Err(Error::Unsupported("counters of meters' colors"));
         }
         if asked.table_id == 0 && filters(asked) {
             return Err(Error::AllTables);
@@ -270,7 +270,7 @@ impl<D: Device> Reader<'_, D> {
 
     fn meters(&mut self, asked: &v1::MeterEntry) -> Result<(), Error> {
         let (pipeline, store) = (self.pipeline, self.store);
-        no_colours(asked.counter_data.as_ref())?;
+        no_colors(asked.counter_data.as_ref())?;
         for id in self.ids(asked.meter_id, "meter", &pipeline.meters)? {
             let array = cells::meter_array(pipeline, id)?;
             let at = self.cells(asked.meter_id, asked.index.as_ref(), &array.name, array.size)?;

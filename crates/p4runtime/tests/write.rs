@@ -116,7 +116,7 @@ async fn entries_that_are_wrong_are_refused() {
         (|one| one.is_const = true, Code::InvalidArgument, "is_const"),
         (|one| one.idle_timeout_ns = 1, Code::InvalidArgument, "no idle timeouts"),
         (|one| one.time_since_last_hit = Some(Default::default()), Code::InvalidArgument, "idle"),
-        (|one| one.meter_counter_data = Some(Default::default()), Code::Unimplemented, "colours"),
+        (|one| one.meter_counter_data = Some(Default::default()), Code::Unimplemented, "colors"),
         (|one| one.is_default_action = true, Code::InvalidArgument, "no match fields"),
         (
             |one| one.counter_data = Some(v1::CounterData { byte_count: -1, packet_count: 0 }),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::{Bandwidth, NodeSids, Sid};
+use model::{Bandwidth, NodeSids};
+use srv6::Sid;
 
 /// ID of a node, stable for the life of its [`crate::Ted`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@
 //! leads to the last layer. So every path through the layers visits the functions in order, and any
 //! search finds it like a path through the plain network.
 
-use model::Sid;
+use srv6::Sid;
 
 use crate::graph::{ArcId, Graph, GraphArc, GraphNode, NodeId};
 

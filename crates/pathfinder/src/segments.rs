@@ -12,7 +12,7 @@
 //! section 2.1), even where an earlier one would suffice. So the inner packet's own routing affects
 //! as few links as possible.
 
-use model::{SegmentList, Sid};
+use srv6::{SegmentList, Sid};
 
 use crate::graph::{ArcId, Graph, NodeId};
 use crate::igp::ShortestPaths;

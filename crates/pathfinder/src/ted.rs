@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use model::{AnnouncedInterface, Announcement, Bandwidth, Sid};
+use model::{AnnouncedInterface, Announcement, Bandwidth};
+use srv6::Sid;
 
 use crate::graph::{Graph, GraphArc, GraphNode, NodeId, PortId};
 

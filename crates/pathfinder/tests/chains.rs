@@ -8,11 +8,11 @@ use std::collections::{BTreeSet, HashSet};
 use common::scenario::{APP, path, reserved, secs, world};
 use common::world::demand;
 use common::{Net, demo, forward, shapes};
-use model::{SegmentList, Sid};
 use pathfinder::layers::{self, Layers};
 use pathfinder::search::{self, Limits};
 use pathfinder::{ArcId, Demand, Graph, NodeId, State, segments};
 use proptest::prelude::*;
+use srv6::{SegmentList, Sid};
 
 fn names(functions: &[&str]) -> Vec<String> {
     functions.iter().map(|name| (*name).into()).collect()

@@ -54,7 +54,7 @@ fn a_low_latency_application_loses_the_list_that_a_store_remembers() {
     let low = Demand { class: Class::LowLatency, ..demand(&net, 7000, "h3", "h2", 0) };
     world.add(low);
     let lists = segments::Lists {
-        ipv4: model::SegmentList(vec![common::sid(7, 0xd4)]),
+        ipv4: srv6::SegmentList(vec![common::sid(7, 0xd4)]),
         ..Default::default()
     };
     world.decider.restore(APP, Path::over(&graph, net.id("h3"), &arcs), lists, 0);

@@ -6,9 +6,9 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{DECAP_IPV4, DECAP_IPV6, END, Net, along, demo, forward, shapes, sid, simple_paths};
-use model::{SegmentList, Sid};
 use pathfinder::{ArcId, Graph, NodeId, segments};
 use proptest::prelude::*;
+use srv6::{SegmentList, Sid};
 
 fn ipv4(net: &Net, names: &[&str]) -> Vec<Sid> {
     let graph = net.graph();

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use p4::cells::{Colour, MeterCell};
+use p4::cells::{Color, MeterCell};
 use p4::object::{MAX_DIGEST, MAX_KEY, helper, lookup3_of};
 use p4::vm;
 
@@ -191,19 +191,19 @@ fn get_vm_info(state: &State, key: u64, part: u64) -> u64 {
 /// Cost of updating two token buckets, in instructions.
 const METER_COST: u64 = 16;
 
-/// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: executes a meter cell for a
-/// packet of `units` units and an initial colour; consumes tokens and returns the packet's colour.
-fn meter(state: &mut State, cell: u64, units: u64, colour: u64) -> Answer {
+/// `uint32_t meter(void *cell, uint64_t units, uint32_t color)`: executes a meter cell for a
+/// packet of `units` units and an initial color; consumes tokens and returns the packet's color.
+fn meter(state: &mut State, cell: u64, units: u64, color: u64) -> Answer {
     state.pay(METER_COST)?;
     let place =
         state.reach(cell, u64::from(MeterCell::SIZE))?.cast::<[u8; MeterCell::SIZE as usize]>();
     // SAFETY: `reach` has checked the size of a cell, and there is no reference to these bytes.
     let bytes = unsafe { place.read_unaligned() };
     let Some(mut meter) = MeterCell::from_bytes(&bytes) else { return Err(FaultKind::Bounds) };
-    let colour = meter.execute(state.now, units, Colour::from_number(colour & 0xffff_ffff));
+    let color = meter.execute(state.now, units, Color::from_number(color & 0xffff_ffff));
     // SAFETY: as above.
     unsafe { place.write_unaligned(meter.to_bytes()) };
-    Ok(colour as u64)
+    Ok(color as u64)
 }
 
 /// `void digest(uint32_t id, void *data, uint32_t length)`: emits a digest for the control plane.

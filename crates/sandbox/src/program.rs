@@ -57,7 +57,7 @@ pub(crate) struct Loaded {
 }
 
 impl Program {
-    /// Verifies the structure of an object and compiles it. Its behaviour is not analysed: memory
+    /// Verifies the structure of an object and compiles it. Its behavior is not analysed: memory
     /// bounds and termination are enforced at run time.
     ///
     /// # Errors

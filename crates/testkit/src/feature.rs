@@ -31,9 +31,9 @@ pub const VLAN: Feature =
     Feature { name: "802.1Q and 802.1ad devices", since: Since::Option("CONFIG_VLAN_8021Q") };
 /// The kernel's network emulator.
 pub const NETEM: Feature = Feature { name: "netem", since: Since::Option("CONFIG_NET_SCH_NETEM") };
-/// The PSP flavour of End, alone or with NEXT-C-SID.
+/// The PSP flavor of End, alone or with NEXT-C-SID.
 pub const PSP: Feature = Feature { name: "End with PSP", since: Since::Version(6, 3) };
-/// The NEXT-C-SID flavour of End.X.
+/// The NEXT-C-SID flavor of End.X.
 pub const X_NEXT_CSID: Feature =
     Feature { name: "End.X with NEXT-C-SID", since: Since::Version(6, 6) };
 /// Rules that match a DSCP.
@@ -41,9 +41,9 @@ pub const RULE_DSCP: Feature = Feature { name: "rules by DSCP", since: Since::Ve
 /// End.X with an interface.
 pub const X_INTERFACE: Feature =
     Feature { name: "End.X with an interface", since: Since::Version(6, 17) };
-/// USP and USD of any behaviour, PSP of behaviours other than End, and insertion of segments into
+/// USP and USD of any behavior, PSP of behaviors other than End, and insertion of segments into
 /// IPv4.
-pub const NO_KERNEL: Feature = Feature { name: "this behaviour", since: Since::Never };
+pub const NO_KERNEL: Feature = Feature { name: "this behavior", since: Since::Never };
 
 impl Feature {
     /// Reports a missing feature on standard error. A test calls this when it skips something.

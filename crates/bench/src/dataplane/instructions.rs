@@ -11,10 +11,9 @@ use anyhow::Context as _;
 use bpf::Template;
 use bpf::srv6::Sizes;
 use dataplane::xdp::{
-    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, Upper, Weighted,
+    Attachment, Behavior, Endpoint, Forwarding, Owner, Policy, PolicyId, Tags, Upper, Weighted,
 };
-use model::{SegmentList, Sid};
-use netlink::Behavior;
+use srv6::{Form, LookUp, SegmentList, Sid};
 
 use super::bed::{Bed, IN, OUT, Plane};
 use super::packets::{FAR, SID, SOURCE, STEERED, What};
@@ -99,17 +98,8 @@ fn layout() -> Vec<String> {
 /// Outbound: a tenant selected by its tag, and the policy of the prefix.
 fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
     let tags = Tags { outer: VLAN, inner: 0 };
-    let endpoint = Endpoint {
-        behavior: Behavior::EndDt4 { vrf_table: 302 },
-        flavors: netlink::Flavors::default(),
-        tags,
-        vrf: Some(cluster),
-        policy: None,
-        netfilter: false,
-        proxy: None,
-        health: None,
-        in_kernel: true,
-    };
+    let table = LookUp { table: 302, vrf: Some(cluster) };
+    let endpoint = Endpoint { tags, in_kernel: true, ..Endpoint::new(Behavior::EndDt4 { table }) };
     let id = PolicyId::Of(TENANT, STEERED.into());
     let lists = vec![Weighted { segments: SegmentList(vec![Sid(FAR)]), weight: 1 }];
     let policy = Policy { lists, form: Form::Whole, in_kernel: true };

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net};
-use model::{SegmentList, Sid};
-use netlink::{Behavior, Encap, MAIN_TABLE, Mode, NextHop, Route};
+use netlink::{Encap, LocalAction, MAIN_TABLE, NextHop, Route};
+use srv6::{EncapMode, SegmentList, Sid};
 use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
 
 use super::bed::{IN_MAC, WORLD_IN_MAC};
@@ -46,18 +46,18 @@ impl What {
 
     /// Returns the route that configures the kernel; the program takes it over.
     pub(super) fn route(self, interface: u32) -> Route {
-        let local = |behavior| Encap::local(behavior);
+        let local = |action| Encap::local(action);
         let headend = |mode| Encap::Seg6 { mode, segments: SegmentList(vec![Sid(FAR)]) };
         let sid = IpNet::from(IpAddr::V6(SID));
         let steered = IpNet::V4(STEERED);
         let (destination, encap) = match self {
-            Self::End => (sid, local(Behavior::End)),
-            Self::EndX => (sid, local(Behavior::EndX { nh6: NEXT6, interface: None })),
-            Self::EndDx4 => (sid, local(Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED })),
-            Self::EndDx6 => (sid, local(Behavior::EndDx6 { nh6: Ipv6Addr::UNSPECIFIED })),
-            Self::EndDt6 => (sid, local(Behavior::EndDt6 { table: MAIN_TABLE })),
-            Self::HEncaps => (steered, headend(Mode::Encap)),
-            Self::HEncapsRed => (steered, headend(Mode::EncapRed)),
+            Self::End => (sid, local(LocalAction::End)),
+            Self::EndX => (sid, local(LocalAction::EndX { nh6: NEXT6, interface: None })),
+            Self::EndDx4 => (sid, local(LocalAction::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED })),
+            Self::EndDx6 => (sid, local(LocalAction::EndDx6 { nh6: Ipv6Addr::UNSPECIFIED })),
+            Self::EndDt6 => (sid, local(LocalAction::EndDt6 { table: MAIN_TABLE })),
+            Self::HEncaps => (steered, headend(EncapMode::Encaps)),
+            Self::HEncapsRed => (steered, headend(EncapMode::EncapsRed)),
         };
         let hop = NextHop { via: None, interface };
         Route { encap: Some(encap), ..Route::new(destination, vec![hop]) }

@@ -39,10 +39,10 @@ fn links(svg: &mut String, topology: &Topology, path: &[String]) -> std::fmt::Re
         let (a, b) = (name(0), name(1));
         let (Some((x1, y1)), Some((x2, y2))) = (place(a), place(b)) else { continue };
         let on_path = path.windows(2).any(|p| (p[0] == a && p[1] == b) || (p[0] == b && p[1] == a));
-        let (colour, width) = if on_path { ("#1d5fb4", 6) } else { ("#c3ccd6", 3) };
+        let (color, width) = if on_path { ("#1d5fb4", 6) } else { ("#c3ccd6", 3) };
         write!(
             svg,
-            "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" stroke=\"{colour}\" \
+            "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" stroke=\"{color}\" \
              stroke-width=\"{width}\"/>"
         )?;
         let end = segment.ends[0];

@@ -25,7 +25,7 @@ svg { max-width: 100%; height: auto }
 .bar span { color: #fff; padding: .4em; overflow: hidden; white-space: nowrap }
 ";
 
-/// Colours of the reaction's stages.
+/// Colors of the reaction's stages.
 const STAGES: [&str; 6] = ["#3b6ea8", "#7a5195", "#bc5090", "#ef5675", "#ff764a", "#ffa600"];
 
 /// The report.
@@ -151,19 +151,19 @@ fn reaction_bar(html: &mut String, reaction: &crate::reaction::Reaction) -> std:
         reaction.seconds() * 1e3
     )?;
     let stages = reaction.stages();
-    for ((name, seconds), colour) in stages.iter().zip(STAGES) {
+    for ((name, seconds), color) in stages.iter().zip(STAGES) {
         // Make short stages visible.
         let share = (seconds / reaction.seconds() * 100.0).max(0.5);
         write!(
             html,
-            "<span style=\"flex:{share:.2};background:{colour}\" title=\"{name}\">{name}</span>"
+            "<span style=\"flex:{share:.2};background:{color}\" title=\"{name}\">{name}</span>"
         )?;
     }
     html.push_str("</div><table><tr><th>stage<th>since the one before</tr>");
-    for ((name, seconds), colour) in stages.iter().zip(STAGES) {
+    for ((name, seconds), color) in stages.iter().zip(STAGES) {
         write!(
             html,
-            "<tr><td><span style=\"color:{colour}\">&#9632;</span> {name}<td>{:.2} ms</tr>",
+            "<tr><td><span style=\"color:{color}\">&#9632;</span> {name}<td>{:.2} ms</tr>",
             seconds * 1e3
         )?;
     }

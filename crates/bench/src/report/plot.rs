@@ -12,7 +12,7 @@ pub(super) const BLUE: RGBColor = RGBColor(29, 95, 180);
 /// A curve with its name.
 pub(super) struct Curve<'s> {
     name: &'static str,
-    colour: RGBColor,
+    color: RGBColor,
     dashed: bool,
     series: &'s Series,
 }
@@ -20,11 +20,11 @@ pub(super) struct Curve<'s> {
 impl<'s> Curve<'s> {
     pub(super) fn new(
         name: &'static str,
-        colour: RGBColor,
+        color: RGBColor,
         dashed: bool,
         series: &'s Series,
     ) -> Self {
-        Self { name, colour, dashed, series }
+        Self { name, color, dashed, series }
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn draw(curves: &[Curve<'_>], unit: &str, moved: Option<f64>) -> Resu
             .draw()
             .map_err(failed)?;
         for curve in curves {
-            let style = curve.colour.stroke_width(2);
+            let style = curve.color.stroke_width(2);
             let points = curve.series.0.iter().copied();
             let drawn = if curve.dashed {
                 chart.draw_series(DashedLineSeries::new(points, 6, 5, style)).map_err(failed)?
@@ -64,7 +64,7 @@ pub(super) fn draw(curves: &[Curve<'_>], unit: &str, moved: Option<f64>) -> Resu
             };
             let mut legend = style;
             if curve.dashed {
-                legend = curve.colour.mix(0.5).stroke_width(2);
+                legend = curve.color.mix(0.5).stroke_width(2);
             }
             drawn
                 .label(curve.name)

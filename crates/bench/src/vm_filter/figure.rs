@@ -21,7 +21,7 @@ type Points = Vec<(f64, f64)>;
 /// A curve with its name.
 struct Curve {
     name: &'static str,
-    colour: RGBColor,
+    color: RGBColor,
     points: Points,
 }
 
@@ -41,11 +41,11 @@ pub(super) fn draw(steps: &[Step]) -> Result<String> {
         area.fill(&WHITE).map_err(failed)?;
         let (above, below) = area.split_vertically(290);
         let on = shaded(steps, &seconds);
-        let network = Curve { name: "network of the VM", colour: BLUE, points: used };
+        let network = Curve { name: "network of the VM", color: BLUE, points: used };
         let limits = [(ON_ABOVE, "on above 30 %"), (OFF_BELOW, "off below 10 %")];
         panel(&above, ("% used", end, 50.0), &on, &[network], &limits)?;
-        let load = Curve { name: "load (port 9000)", colour: ORANGE, points: load };
-        let protected = Curve { name: "protected (port 8000)", colour: GREEN, points: protected };
+        let load = Curve { name: "load (port 9000)", color: ORANGE, points: load };
+        let protected = Curve { name: "protected (port 8000)", color: GREEN, points: protected };
         panel(&below, ("packets/s that pass", end, 4200.0), &on, &[load, protected], &[])?;
         area.present().map_err(failed)?;
     }
@@ -112,8 +112,8 @@ fn panel(
         );
         chart.draw_series([text]).map_err(failed)?;
     }
-    for Curve { name, colour, points } in curves {
-        let style = colour.stroke_width(2);
+    for Curve { name, color, points } in curves {
+        let style = color.stroke_width(2);
         chart
             .draw_series(LineSeries::new(points.iter().copied(), style))
             .map_err(failed)?

@@ -7,8 +7,9 @@ mod nodes;
 use std::sync::{Arc, Mutex};
 
 use model::{
-    Adjacency, AnnouncedInterface, Announcement, Bandwidth, InterfaceLoad, NodeSids, Sid, Telemetry,
+    Adjacency, AnnouncedInterface, Announcement, Bandwidth, InterfaceLoad, NodeSids, Telemetry,
 };
+use srv6::Sid;
 use tokio::sync::{mpsc, oneshot};
 
 use super::*;

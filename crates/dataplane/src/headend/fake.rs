@@ -87,7 +87,7 @@ impl Headend for FakeHeadend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::SegmentList;
+    use srv6::SegmentList;
 
     #[test]
     fn remembers_replaces_and_fails_as_told() {

@@ -1,6 +1,6 @@
 //! A headend made of the stock kernel's routes and rules.
 //!
-//! A policy's colour is the number of its routing table and the priority of its rules. For each
+//! A policy's color is the number of its routing table and the priority of its rules. For each
 //! flow, a rule directs its packets to the table, and the table's route to the flow's destination
 //! encapsulates them (H.Encaps.Red, RFC 8986 section 5.2). Routes are added before the rules that
 //! refer to them and removed after them, and a list is changed by replacing its route in one step,
@@ -14,15 +14,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use model::{Color, Flow, Policy, SegmentList};
+use model::{Color, Flow, Policy};
 use netlink::{
-    Batch, Encap, Handle, MAIN_TABLE, Mode, Namespace, NextHop, PROTOCOL, Route, RouteKind, Rule,
+    Batch, Encap, Handle, MAIN_TABLE, Namespace, NextHop, PROTOCOL, Route, RouteKind, Rule,
     add_rule, delete_route, delete_rule, replace_route,
 };
+use srv6::{EncapMode, SegmentList};
 
 use crate::{Error, Headend, normalized};
 
-/// Metric of the routes in a colour's table. It differs from the kernel's default, so that a route
+/// Metric of the routes in a color's table. It differs from the kernel's default, so that a route
 /// added by another process is not replaced.
 const PRIORITY: u32 = PROTOCOL as u32;
 
@@ -83,21 +84,21 @@ impl KernelSeg6 {
                 mtu: Some(u32::from(self.inner_mtu) + u32::from(segments.overhead())),
                 // Reduced encapsulation saves 16 bytes per packet. The kernel nevertheless
                 // subtracts the length of the whole list from the MTU.
-                encap: Some(Encap::Seg6 { mode: Mode::EncapRed, segments: segments.clone() }),
+                encap: Some(Encap::Seg6 { mode: EncapMode::EncapsRed, segments: segments.clone() }),
                 ..Route::new(destination, vec![NextHop { via: None, interface }])
             });
         }
         Ok(routes)
     }
 
-    /// Returns the installed rules of the colour.
+    /// Returns the installed rules of the color.
     fn rules(&mut self, color: Color) -> Result<Vec<Rule>, Error> {
         let mut rules = self.handle.rules(PROTOCOL)?;
         rules.retain(|rule| rule.priority == color.0 && is_own_table(rule));
         Ok(rules)
     }
 
-    /// Makes `wanted`, which refer to `table`, the only rules of the colour: first adds missing
+    /// Makes `wanted`, which refer to `table`, the only rules of the color: first adds missing
     /// rules, then deletes surplus ones.
     ///
     /// On deletion, the kernel removes the first rule that matches the request, and a request for
@@ -139,13 +140,13 @@ impl KernelSeg6 {
     }
 }
 
-/// Returns true if a rule refers to one of the tables that a colour's rules use.
+/// Returns true if a rule refers to one of the tables that a color's rules use.
 fn is_own_table(rule: &Rule) -> bool {
     rule.table == rule.priority || rule.table == MAIN_TABLE
 }
 
 fn label(what: &str, rule: &Rule) -> String {
-    format!("{what} the rule for {} of colour {}", rule.flow.dst, rule.priority)
+    format!("{what} the rule for {} of color {}", rule.flow.dst, rule.priority)
 }
 
 fn own(color: Color) -> Result<Color, Error> {
@@ -194,7 +195,7 @@ impl Headend for KernelSeg6 {
         wanted.extend(steers.iter().flatten().cloned());
         let mut batch = Batch::new();
         for route in wanted.iter().filter(|route| !found.contains(route)) {
-            let label = format!("route {} of colour {}", route.destination, color.0);
+            let label = format!("route {} of color {}", route.destination, color.0);
             batch.push(label, replace_route(route));
         }
         self.handle.commit(batch)?;
@@ -205,7 +206,7 @@ impl Headend for KernelSeg6 {
         let key = |route: &Route| (route.destination, route.priority);
         let kept: Vec<_> = wanted.iter().map(key).collect();
         for route in found.iter().filter(|route| !kept.contains(&key(route))) {
-            let label = format!("delete the route {} of colour {}", route.destination, color.0);
+            let label = format!("delete the route {} of color {}", route.destination, color.0);
             batch.push(label, delete_route(route).tolerate(netlink::Errno::ESRCH));
         }
         Ok(self.handle.commit(batch)?)
@@ -216,7 +217,7 @@ impl Headend for KernelSeg6 {
         self.reconcile(color, &[], color.0)?;
         let mut batch = Batch::new();
         for route in self.handle.routes(Some(color.0), Some(PROTOCOL))? {
-            let label = format!("delete the route {} of colour {}", route.destination, color.0);
+            let label = format!("delete the route {} of color {}", route.destination, color.0);
             batch.push(label, delete_route(&route).tolerate(netlink::Errno::ESRCH));
         }
         Ok(self.handle.commit(batch)?)
@@ -287,7 +288,7 @@ fn agreed(flows: &[&Flow], by_destination: &BTreeMap<IpNet, SegmentList>) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Sid;
+    use srv6::Sid;
 
     fn policy(color: u32, dst: &str, sids: &[&str]) -> Policy {
         let list = SegmentList(sids.iter().map(|sid| Sid(sid.parse().unwrap())).collect());
@@ -317,7 +318,7 @@ mod tests {
         let error = check(&policy(7000, "::/0", &["fd00::1"])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "colour 7000: packets to ::/0 include those to the segment fd00::1"
+            "color 7000: packets to ::/0 include those to the segment fd00::1"
         );
         let mut tcp = policy(7000, "::/0", &["fd00::1"]);
         tcp.flows[0].protocol = Some(model::Protocol::Tcp);

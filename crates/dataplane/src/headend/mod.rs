@@ -18,14 +18,14 @@ pub use normal::normalized;
 /// A headend, which steers packets.
 pub trait Headend: Send {
     /// Steers the policy's packets onto its lists. Without lists, the packets stay on the IGP's
-    /// path, regardless of policies with higher colours. Replaces the previous policy of this
-    /// colour. No packet in flight is lost, and routes that are unchanged are not touched.
+    /// path, regardless of policies with higher colors. Replaces the previous policy of this
+    /// color. No packet in flight is lost, and routes that are unchanged are not touched.
     fn install(&mut self, policy: &Policy) -> Result<(), Error>;
 
-    /// Returns the packets of the colour's policy to the IGP. A missing policy is not an error.
+    /// Returns the packets of the color's policy to the IGP. A missing policy is not an error.
     fn remove(&mut self, color: Color) -> Result<(), Error>;
 
-    /// Returns the installed policies, by colour, in the form of [`normalized`]. If an installation
+    /// Returns the installed policies, by color, in the form of [`normalized`]. If an installation
     /// was interrupted, the result contains its installed part and differs from the request.
     fn installed(&mut self) -> Result<Vec<Policy>, Error>;
 }

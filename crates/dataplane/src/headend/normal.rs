@@ -1,7 +1,8 @@
 //! Normal form of equivalent policies.
 
 use ipnet::IpNet;
-use model::{Flow, Policy, SegmentList};
+use model::{Flow, Policy};
+use srv6::SegmentList;
 
 /// Returns the form in which [`crate::Headend::installed`] returns a policy: prefixes without host
 /// bits, flows sorted and without duplicates, no list for a family without flows, no source prefix
@@ -43,7 +44,8 @@ fn order(flow: &Flow) -> Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Color, Sid};
+    use model::Color;
+    use srv6::Sid;
 
     #[test]
     fn what_means_the_same_looks_the_same() {

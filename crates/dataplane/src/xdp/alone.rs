@@ -5,12 +5,13 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
-use netlink::{Behavior, Link, MAIN_TABLE};
+use netlink::{Link, MAIN_TABLE};
+use srv6::Form;
 
 use super::outer_destinations::{catches, outer_destinations};
 use super::text::{Names, short};
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Owner, Policy, TABLE_TENANTS, TenantId,
+    Attachment, Behavior, Endpoint, Forwarding, Kernel, Map, Owner, Policy, TABLE_TENANTS, TenantId,
 };
 use crate::Error;
 
@@ -158,9 +159,9 @@ impl Checking<'_> {
             kernel.routes.iter().filter(|r| r.table == MAIN_TABLE).map(|r| r.destination).collect();
         for (sid, endpoint) in &forwarding.sids {
             let why = if taken.contains(&IpNet::V6(*sid)) {
-                Some("another program has a route for it: remove one of the two")
+                Some("another program has a route for it: remove one of the two".into())
             } else if kernel.addresses.contains(&IpAddr::V6(sid.addr())) {
-                Some("it is an address of this node, which comes first")
+                Some("it is an address of this node, which comes first".into())
             } else {
                 why_no_sid(endpoint, forwarding)
             };
@@ -182,32 +183,33 @@ fn why_no_prefix(
     catches(prefix, outer).then_some("SIDs or segments are in it, which the kernel would steer too")
 }
 
-fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<&'static str> {
+fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<String> {
     if endpoint.tags.outer != 0 {
-        return Some("the kernel puts no tags on what comes out: route it to a VLAN interface");
+        return Some(
+            "the kernel puts no tags on what comes out: route it to a VLAN interface".into(),
+        );
     }
-    if endpoint.netfilter {
-        return Some("the kernel has no End.AN.NF: write `dataplane: xdp`");
+    let info = endpoint.behavior.kind().info();
+    if info.kernel.is_none() {
+        return Some(format!("the kernel has no {}: write `dataplane: xdp`", info.name));
     }
-    if endpoint.proxy.is_some() {
-        return Some("the kernel has no End.AS, End.AD and End.AM: write `dataplane: xdp`");
-    }
-    match &endpoint.behavior {
-        Behavior::EndDt4 { .. } | Behavior::EndDt46 { .. } if endpoint.vrf.is_none() => {
-            Some("the kernel finds its table only by a VRF: `ip link add NAME type vrf table …`")
+    let why = match &endpoint.behavior {
+        Behavior::EndDt4 { table } | Behavior::EndDt46 { table } if table.vrf.is_none() => {
+            "the kernel finds its table only by a VRF: `ip link add NAME type vrf table …`"
         }
-        Behavior::EndB6Encaps { .. } => {
-            let policy = endpoint.policy.as_ref().and_then(|id| forwarding.policies.get(id))?;
+        Behavior::EndB6Encaps { policy } => {
+            let policy = forwarding.policies.get(policy)?;
             if policy.lists.len() > 1 {
-                Some("the kernel spreads nothing over lists: give it one")
+                "the kernel spreads nothing over lists: give it one"
             } else if policy.form == Form::Reduced {
-                Some("the kernel has no End.B6.Encaps.Red: write `form: whole`")
+                "the kernel has no End.B6.Encaps.Red: write `form: whole`"
             } else {
-                None
+                return None;
             }
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(why.into())
 }
 
 /// Returns an error if the kernel has rejected routes, in the terms of the file.

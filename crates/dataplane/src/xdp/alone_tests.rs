@@ -60,9 +60,9 @@ fn refused(rest: &str, kernel: &Kernel, expected: &[&str]) {
 #[test]
 fn what_has_a_counterpart_is_taken() {
     let path = alone(
-        "sids:\n  \"fd00:0:1::1\": End\n  \"fd00:0:1::2\": {behaviour: End.X, next_hop: \"fd00:9::1\"}\n  \
-         \"fd00:0:1::3\": {behaviour: End.DT4, vrf: red}\n  \"fd00:0:1::4\": {behaviour: End.DT6, table: 7}\n  \
-         \"fd00:0:1::5\": {behaviour: End.B6.Encaps, policy: {segments: [\"fd00:2::1\"], form: whole}}\n\
+        "sids:\n  \"fd00:0:1::1\": End\n  \"fd00:0:1::2\": {behavior: End.X, next_hop: \"fd00:9::1\"}\n  \
+         \"fd00:0:1::3\": {behavior: End.DT4, vrf: red}\n  \"fd00:0:1::4\": {behavior: End.DT6, table: 7}\n  \
+         \"fd00:0:1::5\": {behavior: End.B6.Encaps, policy: {segments: [\"fd00:2::1\"], form: whole}}\n\
          tenants:\n  blue: {attachments: [{port: eth1, vlan: 10}], routes: {10.0.0.0/8: [\"fd00:2::1\"]}}\n  \
          red: {vrf: red, attachments: [{port: eth1, vlan: 20}]}\n",
         &kernel(),
@@ -76,9 +76,9 @@ fn what_has_a_counterpart_is_taken() {
 #[test]
 fn what_has_none_is_named() {
     refused(
-        "sids:\n  \"fd00:0:1::1\": {behaviour: End.DT46, table: 7}\n  \
-         \"fd00:0:1::2\": {behaviour: End.DX6, next_hop: \"::\", vlan: 10}\n  \
-         \"fd00:0:1::3\": {behaviour: End.B6.Encaps, policy: [\"fd00:2::1\"]}\n",
+        "sids:\n  \"fd00:0:1::1\": {behavior: End.DT46, table: 7}\n  \
+         \"fd00:0:1::2\": {behavior: End.DX6, next_hop: \"::\", vlan: 10}\n  \
+         \"fd00:0:1::3\": {behavior: End.B6.Encaps, policy: [\"fd00:2::1\"]}\n",
         &kernel(),
         &[
             "sid fd00:0:1::1: the kernel finds its table only by a VRF",
@@ -126,7 +126,7 @@ fn what_somebody_else_has_is_his() {
     own.addresses.insert(sid.into());
     refused(sids, &own, &["sid fd00:0:1::1: it is an address of this node"]);
     let source = |text: &str| Kernel { source: Some(text.parse().unwrap()), ..kernel() };
-    let binding = "sids:\n  \"fd00:0:1::1\": {behaviour: End.B6.Encaps, \
+    let binding = "sids:\n  \"fd00:0:1::1\": {behavior: End.B6.Encaps, \
                    policy: {segments: [\"fd00:2::1\"], form: whole}}\n";
     refused(binding, &source("fd00:5::5"), &["source fd00:0:1::1: the kernel's is fd00:5::5"]);
     alone(binding, &source("fd00:0:1::1")).unwrap();
@@ -136,14 +136,14 @@ fn what_somebody_else_has_is_his() {
 
 #[test]
 fn there_is_no_limit_and_a_message_has_one() {
-    let sids = |behaviour: &str| -> String {
+    let sids = |behavior: &str| -> String {
         let sids = (1..70_000)
-            .map(|n: u32| format!("  \"fd00:0:1::{:x}:{:x}\": {behaviour}\n", n >> 16, n & 0xffff));
+            .map(|n: u32| format!("  \"fd00:0:1::{:x}:{:x}\": {behavior}\n", n >> 16, n & 0xffff));
         format!("sids:\n{}", sids.collect::<String>())
     };
     let path = alone(&sids("End"), &kernel()).unwrap();
     assert_eq!(path.routes().count(), 2 * 69_999);
-    let file = format!("{HEAD}{}", sids("{behaviour: End.DT4, table: 7}"));
+    let file = format!("{HEAD}{}", sids("{behavior: End.DT4, table: 7}"));
     let file = model::dataplane::parse("the file", &file).unwrap();
     let links = Links::new(links(), true);
     let forwarding = resolve(&file, &links, &mut Tenants::default()).unwrap();

@@ -163,9 +163,8 @@ impl Difference {
         found.add(Kind::Route, names, most, routes, |key| after.route(key), |of, id| of.policy(id));
 
         let same = |a: &Endpoint, b: &Endpoint| {
-            // A named policy has a line of its own, even though the behavior contains its segments.
             (a == b || before.endpoint(a) == after.endpoint(b))
-                && a.policy.as_ref().is_none_or(|id| same_policy(old, new, id))
+                && a.behavior.policy().is_none_or(|id| same_policy(old, new, id))
         };
         let sids = compare(
             (&old.sids, |sid| old.sids.get(sid)),

@@ -87,11 +87,11 @@ fn each_kind_has_its_line() {
             ("[PSP, USD]", "[PSP]"),
             (
                 "sids:\n",
-                "sids:\n  fd00:0:1:99::: {behaviour: End.DX4, next_hop: 10.0.0.9, vlan: 7}\n",
+                "sids:\n  fd00:0:1:99::: {behavior: End.DX4, next_hop: 10.0.0.9, vlan: 7}\n",
             ),
             (
-                "behaviour: End.B6.Encaps, policy: to-osaka",
-                "behaviour: End.B6.Encaps, policy: [fd00:0:8::1]",
+                "behavior: End.B6.Encaps, policy: to-osaka",
+                "behavior: End.B6.Encaps, policy: [fd00:0:8::1]",
             ),
         ],
         "- policy to-osaka <fd00:0:2::1, fd00:0:3::d4>
@@ -108,7 +108,7 @@ fn a_list_of_its_own_that_changes_is_seen_wherever_it_is_used() {
         format!(
             "source: fd00::1\nports: {{eth0: {{}}}}\nlocators: [fd00:0:1::/48]\n\
              tenants: {{a: {{frames: [{last}], attachments: [{{port: eth0, vlan: 7}}]}}}}\n\
-             sids: {{\"fd00:0:1::1\": {{behaviour: End.B6.Encaps, policy: [{last}]}}}}\n"
+             sids: {{\"fd00:0:1::1\": {{behavior: End.B6.Encaps, policy: [{last}]}}}}\n"
         )
     };
     let mut tenants = Tenants::default();

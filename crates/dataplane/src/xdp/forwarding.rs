@@ -2,15 +2,13 @@
 //! number.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
-use model::SegmentList;
-use model::dataplane::{Health, ProxyBehaviour};
-use netlink::{Behavior, Flavors, Mac};
-
-use super::Form;
+use model::dataplane::Health;
+use netlink::Mac;
+use srv6::{Flavors, Form, Kind, LookUp, SegmentList};
 
 /// A map with up to millions of entries. Its keys come from the operator's file, not from an
 /// attacker, so that a fast hash is sufficient (SipHash took a tenth of the time of an `apply`).
@@ -127,23 +125,21 @@ pub enum Owner {
     Frames(PolicyId),
 }
 
-/// An endpoint behavior with its arguments.
+/// An endpoint behavior with interfaces by index and policies by identity.
+pub type Behavior = srv6::Behavior<u32, LookUp, PolicyId, Arc<ProxyLink>>;
+
+/// The path to a service function behind an interface (End.AS, End.AD, End.AM).
+pub type Proxy = srv6::Proxy<Arc<ProxyLink>>;
+
+/// The treatment of packets to a SID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The behavior.
+    /// The behavior and its arguments.
     pub behavior: Behavior,
     /// Its flavors.
     pub flavors: Flavors,
     /// VLAN tags of decapsulated packets; if none, the route determines them.
     pub tags: Tags,
-    /// The VRF device to look up in, if the behavior has the table of a VRF.
-    pub vrf: Option<u32>,
-    /// The policy of End.B6.Encaps or End.AS, or the return policy of End.AN.NF.
-    pub policy: Option<PolicyId>,
-    /// True if the inner packet passes netfilter before the behavior, which is End (End.AN.NF).
-    pub netfilter: bool,
-    /// The proxy of a function behind an interface. The behavior is End.
-    pub proxy: Option<Arc<Proxy>>,
     /// Health check of the function.
     pub health: Option<Arc<Health>>,
     /// True if the kernel has this SID too. It then gets the packets that the program does not
@@ -152,29 +148,20 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Creates an endpoint without flavors and tags, which the kernel does not have.
+    pub fn new(behavior: Behavior) -> Self {
+        let (flavors, tags) = (Flavors::default(), Tags::default());
+        Self { behavior, flavors, tags, health: None, in_kernel: false }
+    }
+
     /// Returns true for a service function, for which the kernel has no counterpart.
     pub fn is_function(&self) -> bool {
-        self.netfilter || self.proxy.is_some()
+        self.behavior.kind().info().is_function
     }
-}
 
-/// The path to a service function behind an interface (End.AS, End.AD, End.AM).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxy {
-    /// The behavior.
-    pub behavior: ProxyBehaviour,
-    /// Interface that packets are sent on (IFACE-OUT).
-    pub to: ProxyLink,
-    /// Interface that packets return on (IFACE-IN).
-    pub back: ProxyLink,
-    /// Address of the function (NH-ADDR), if it routes.
-    pub via: Option<IpAddr>,
-}
-
-impl Proxy {
-    /// Returns true if both interfaces pass packets.
-    pub fn is_up(&self) -> bool {
-        self.to.up && self.back.up
+    /// Returns true for a service function in this node's netfilter.
+    pub fn is_netfilter(&self) -> bool {
+        self.behavior.kind() == Kind::EndAnNf
     }
 }
 

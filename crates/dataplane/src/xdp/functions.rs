@@ -20,7 +20,7 @@ use netlink::{
 
 use super::devices::{INWARDS, OUTWARDS};
 use super::guards::{self, Guards};
-use super::{Forwarding, Kernel, Pins, Xdp};
+use super::{Endpoint, Forwarding, Kernel, Pins, Xdp};
 use wire::protocol;
 
 use crate::Error;
@@ -82,7 +82,7 @@ pub fn function_settings() -> &'static [(&'static str, &'static str)] {
 
 /// Returns true if there is a SID with End.AN.NF.
 pub(super) fn are_in(forwarding: &Forwarding) -> bool {
-    forwarding.sids.values().any(|endpoint| endpoint.netfilter)
+    forwarding.sids.values().any(Endpoint::is_netfilter)
 }
 
 /// Returns the number of SIDs of service functions.

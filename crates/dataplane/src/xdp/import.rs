@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
-use netlink::{Behavior, Encap, Link, MAIN_TABLE, Mode, Route};
+use netlink::{Encap, Link, LocalAction, MAIN_TABLE, Route};
+use srv6::{EncapMode, Form, LookUp};
 
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, TenantId, Upper,
-    Weighted, longest,
+    Attachment, Behavior, Endpoint, Forwarding, Owner, Policy, PolicyId, TenantId, Upper, Weighted,
+    longest,
 };
 
 /// The kernel's configuration at the time of listing.
@@ -202,9 +203,9 @@ fn import_table(
     for (destination, route) in routes {
         let Some(Encap::Seg6 { mode, segments }) = &route.encap else { continue };
         let form = match mode {
-            Mode::Encap => Form::Whole,
-            Mode::EncapRed => Form::Reduced,
-            Mode::Inline | Mode::L2Encap | Mode::L2EncapRed => {
+            EncapMode::Encaps => Form::Whole,
+            EncapMode::EncapsRed => Form::Reduced,
+            EncapMode::Insert | EncapMode::EncapsL2 | EncapMode::EncapsL2Red => {
                 let reason = "only the kernel inserts headers, and takes frames, by a route";
                 imported.left.push(Left { destination: *destination, reason });
                 steered.insert(*destination);
@@ -287,32 +288,23 @@ fn import_sids(
     let cut: HashSet<Ipv6Net> =
         sorted.windows(2).filter(|pair| pair[0].contains(&pair[1])).map(|pair| pair[0]).collect();
     for (destination, route) in routes {
-        let Some(Encap::Seg6Local { behavior, flavors, .. }) = &route.encap else { continue };
+        let Some(Encap::Seg6Local { action, flavors, .. }) = &route.encap else { continue };
         let Some(sid) = v6(*destination) else { continue };
         if forwarding.sids.contains_key(&sid) {
             continue;
         }
-        let mut endpoint = Endpoint {
-            behavior: behavior.clone(),
-            flavors: *flavors,
-            tags: Tags::default(),
-            vrf: None,
-            policy: None,
-            netfilter: false,
-            proxy: None,
-            health: None,
-            in_kernel: true,
-        };
-        let reason = if cut.contains(&sid) {
-            Some("a longer route is within it")
+        let behavior = if cut.contains(&sid) {
+            Err("a longer route is within it")
         } else if kernel.addresses.contains(&IpAddr::V6(sid.network())) && sid.prefix_len() == 128 {
-            Some("it is an address of this node, which comes first")
+            Err("it is an address of this node, which comes first")
         } else {
-            complete(forwarding, kernel, sid, &mut endpoint)
+            counterpart(forwarding, kernel, sid, action)
         };
-        match reason {
-            Some(reason) => imported.left.push(Left { destination: *destination, reason }),
-            None => {
+        match behavior {
+            Err(reason) => imported.left.push(Left { destination: *destination, reason }),
+            Ok(behavior) => {
+                let flavors = *flavors;
+                let endpoint = Endpoint { flavors, in_kernel: true, ..Endpoint::new(behavior) };
                 forwarding.sids.insert(sid, endpoint);
                 imported.taken += 1;
             }
@@ -320,49 +312,67 @@ fn import_sids(
     }
 }
 
-/// Adds the missing arguments of the behavior, or returns the reason why it stays with the kernel.
-fn complete(
+/// Returns the behavior that does the same as the kernel's action, or the reason why the SID stays
+/// with the kernel.
+fn counterpart(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
     sid: Ipv6Net,
-    endpoint: &mut Endpoint,
-) -> Option<&'static str> {
-    match &endpoint.behavior {
-        Behavior::EndX { nh6, .. } if nh6.is_unicast_link_local() => {
-            return Some("its next hop is a link-local address");
+    action: &LocalAction,
+) -> Result<Behavior, &'static str> {
+    Ok(match action {
+        LocalAction::End => Behavior::End,
+        LocalAction::EndX { nh6, .. } if nh6.is_unicast_link_local() => {
+            return Err("its next hop is a link-local address");
         }
-        Behavior::EndX { interface: Some(_), .. } => {
-            return Some("its interface is given, and only the kernel keeps to that");
+        LocalAction::EndX { interface: Some(_), .. } => {
+            return Err("its interface is given, and only the kernel keeps to that");
         }
-        Behavior::EndDx2 { interface } if !forwarding.ports.contains_key(interface) => {
-            return Some("it sends by an interface that is not a port of the data plane");
+        LocalAction::EndX { nh6, interface: None } => Behavior::EndX { next_hop: *nh6 },
+        LocalAction::EndT { table } => Behavior::EndT { table: by_number(kernel, *table)? },
+        LocalAction::EndDx2 { interface } if !forwarding.ports.contains_key(interface) => {
+            return Err("it sends by an interface that is not a port of the data plane");
         }
-        Behavior::EndB6 { .. } => return Some("only the kernel inserts headers"),
-        Behavior::EndB6Encaps { segments } => {
+        LocalAction::EndDx2 { interface } => Behavior::EndDx2 { port: *interface },
+        LocalAction::EndDx4 { nh4 } => Behavior::EndDx4 { next_hop: *nh4 },
+        LocalAction::EndDx6 { nh6 } => Behavior::EndDx6 { next_hop: *nh6 },
+        LocalAction::EndDt4 { vrf_table } => {
+            Behavior::EndDt4 { table: in_vrf(kernel, *vrf_table)? }
+        }
+        LocalAction::EndDt6 { table } => Behavior::EndDt6 { table: by_number(kernel, *table)? },
+        LocalAction::EndDt6Vrf { vrf_table } => {
+            Behavior::EndDt6 { table: in_vrf(kernel, *vrf_table)? }
+        }
+        LocalAction::EndDt46 { vrf_table } => {
+            Behavior::EndDt46 { table: in_vrf(kernel, *vrf_table)? }
+        }
+        LocalAction::EndB6 { .. } => return Err("only the kernel inserts headers"),
+        LocalAction::EndB6Encaps { segments } => {
             if segments.0.len() > longest(Form::Whole) {
-                return Some("more segments than XDP has room for");
+                return Err("more segments than XDP has room for");
             }
             let id = PolicyId::Of(0, IpNet::V6(sid));
             let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
             let policy = Policy { lists, form: Form::Whole, in_kernel: true };
             forwarding.policies.insert(id.clone(), policy);
-            endpoint.policy = Some(id);
+            Behavior::EndB6Encaps { policy: id }
         }
-        Behavior::EndDt4 { vrf_table }
-        | Behavior::EndDt46 { vrf_table }
-        | Behavior::EndDt6Vrf { vrf_table } => {
-            let Some(vrf) = vrf_of(kernel, *vrf_table) else { return Some("its VRF is gone") };
-            endpoint.vrf = Some(vrf);
-        }
-        Behavior::EndT { table } | Behavior::EndDt6 { table } if !kernel.finds_tables => {
-            let Some(vrf) = vrf_of(kernel, *table) else {
-                return Some("this kernel finds no table by its number; Linux 6.5 does");
-            };
-            endpoint.vrf = Some(vrf);
-        }
-        _ => {}
+    })
+}
+
+/// Returns the table of a VRF.
+fn in_vrf(kernel: &Kernel, table: u32) -> Result<LookUp, &'static str> {
+    let vrf = Some(vrf_of(kernel, table).ok_or("its VRF is gone")?);
+    Ok(LookUp { table, vrf })
+}
+
+/// Returns a table that the kernel finds by its number, or by its VRF if it cannot.
+fn by_number(kernel: &Kernel, table: u32) -> Result<LookUp, &'static str> {
+    if kernel.finds_tables {
+        return Ok(LookUp { table, vrf: None });
     }
-    None
+    let reason = "this kernel finds no table by its number; Linux 6.5 does";
+    Ok(LookUp { table, vrf: Some(vrf_of(kernel, table).ok_or(reason)?) })
 }
 
 /// Returns the VRF device of a table.

@@ -2,6 +2,7 @@
 
 mod alone;
 mod attach;
+mod counterpart;
 mod counters;
 mod devices;
 mod edge;
@@ -16,6 +17,7 @@ mod pins;
 mod ports;
 mod program;
 mod proxies;
+mod record;
 mod rule_priority;
 mod slow_path;
 mod sources;
@@ -26,12 +28,11 @@ mod tracing;
 pub use alone::NotInKernel;
 pub use edge::{check_tables, warnings};
 pub use forwarding::{
-    Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy, ProxyLink, Tags,
-    TenantId, Upper, Weighted,
+    Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy,
+    ProxyLink, Tags, TenantId, Upper, Weighted,
 };
 pub use functions::{check_functions, function_settings};
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
-pub use model::dataplane::{Form, ProxyBehaviour};
 pub use outer::{longest, outer};
 pub(crate) use pins::Pins;
 pub use program::Xdp;

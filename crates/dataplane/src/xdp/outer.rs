@@ -3,8 +3,7 @@
 use std::net::Ipv6Addr;
 
 use bpf::srv6::types;
-use model::SegmentList;
-use model::dataplane::{Form, Payload};
+use srv6::{Form, Payload, SegmentList};
 use wire::{Ipv6, Srh, protocol};
 
 use crate::Error;
@@ -57,7 +56,7 @@ pub fn longest(form: Form) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use model::Sid;
+    use srv6::Sid;
     use wire::{Ipv6Packet, SrhPacket};
 
     use super::*;

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bpf::srv6::types::{self, behaviour, limit};
+use bpf::srv6::types::{self, behavior, limit};
 use bpf::{ProxyEnds, Srv6, leave_back, words};
 use ipnet::Ipv6Net;
 use model::dataplane as file;
@@ -21,7 +22,9 @@ use netlink::{
 use super::machine::Unresolved;
 use super::pins::{Pins, remove};
 use super::resolve::Resolving;
-use super::{Attachment, Forwarding, Map, Proxy, ProxyBehaviour, ProxyLink, Tables, Upper, Xdp};
+use super::{
+    Attachment, Behavior, Endpoint, Forwarding, Map, Proxy, ProxyLink, Tables, Upper, Xdp,
+};
 use crate::Error;
 
 const INWARDS: &str = "kaido-px-in";
@@ -45,11 +48,12 @@ impl Resolving<'_> {
         let to = self.proxy_link(&proxy.to, line);
         let back =
             if proxy.back == proxy.to { to.clone() } else { self.proxy_link(&proxy.back, line) };
-        Proxy { behavior: proxy.kind.behaviour(), to, back, via: proxy.via }
+        Proxy { to, back, via: proxy.via }
     }
 
-    fn proxy_link(&mut self, name: &file::Name, line: u32) -> ProxyLink {
-        let absent = ProxyLink { name: name.clone(), index: None, mac: Mac([0; 6]), up: false };
+    fn proxy_link(&mut self, name: &file::Name, line: u32) -> Arc<ProxyLink> {
+        let (index, mac, up) = (None, Mac([0; 6]), false);
+        let absent = Arc::new(ProxyLink { name: name.clone(), index, mac, up });
         let Some(link) = self.links.named(name) else {
             if !self.links.may_lack {
                 self.problems.push(self.no_interface(line, name));
@@ -72,7 +76,7 @@ impl Resolving<'_> {
             }
         }
         let up = self.links.passing.contains(&link.index);
-        ProxyLink { index: Some(link.index), mac, up, ..absent }
+        Arc::new(ProxyLink { name: name.clone(), index: Some(link.index), mac, up })
     }
 }
 
@@ -87,7 +91,7 @@ impl Forwarding {
 
 /// Returns all proxies.
 fn all(forwarding: &Forwarding) -> impl Iterator<Item = &Proxy> {
-    forwarding.sids.values().filter_map(|endpoint| endpoint.proxy.as_deref())
+    forwarding.sids.values().filter_map(|endpoint| endpoint.behavior.proxy())
 }
 
 /// Returns the number of SIDs of proxies.
@@ -101,8 +105,11 @@ pub(super) fn rings(forwarding: &Forwarding) -> u32 {
 }
 
 fn ring_owners(forwarding: &Forwarding) -> BTreeSet<u32> {
-    let dynamic = all(forwarding).filter(|proxy| proxy.behavior == ProxyBehaviour::Dynamic);
-    dynamic.filter_map(|proxy| proxy.back.index).collect()
+    let dynamic = |endpoint: &Endpoint| match &endpoint.behavior {
+        Behavior::EndAd { proxy } => proxy.back.index,
+        _ => None,
+    };
+    forwarding.sids.values().filter_map(dynamic).collect()
 }
 
 /// Returns the interfaces that lead to functions, in both directions.
@@ -113,15 +120,6 @@ fn interfaces(forwarding: &Forwarding) -> BTreeSet<u32> {
 /// Returns true if the interface is one of the veth's ends.
 pub(super) fn is_own(link: &Link) -> bool {
     link.name == INWARDS || link.name == OUTWARDS
-}
-
-/// Returns the behavior in the numbering of the program.
-pub(super) fn number(of: ProxyBehaviour) -> behaviour {
-    match of {
-        ProxyBehaviour::Static => behaviour::BEHAVIOUR_END_AS,
-        ProxyBehaviour::Dynamic => behaviour::BEHAVIOUR_END_AD,
-        ProxyBehaviour::Masquerading => behaviour::BEHAVIOUR_END_AM,
-    }
 }
 
 /// Contents of the program's tables of proxies.
@@ -146,7 +144,9 @@ impl Proxies {
             let free = (0..).find(|ring| !taken.contains(ring)).unwrap_or(0);
             self.rings.entry(interface).or_insert(free);
         }
-        for (sid, _) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.proxy.is_some()) {
+        for (sid, _) in
+            wanted.sids.iter().filter(|(_, endpoint)| endpoint.behavior.proxy().is_some())
+        {
             let taken: BTreeSet<u32> = self.numbers.values().copied().collect();
             let free = (1..).find(|number| !taken.contains(number)).unwrap_or(0);
             self.numbers.entry(*sid).or_insert(free);
@@ -158,13 +158,11 @@ impl Proxies {
         let mut said: BTreeMap<u32, types::back> =
             interfaces(wanted).into_iter().map(|index| (index, types::back::default())).collect();
         for (sid, endpoint) in &wanted.sids {
-            let Some(proxy) = &endpoint.proxy else { continue };
+            let Some(proxy) = endpoint.behavior.proxy() else { continue };
             let Some(index) = proxy.back.index else { continue };
             let back = said.entry(index).or_default();
-            match proxy.behavior {
-                ProxyBehaviour::Dynamic => {
-                    back.ring = self.rings.get(&index).map_or(0, |at| at + 1)
-                }
+            match endpoint.behavior {
+                Behavior::EndAd { .. } => back.ring = self.rings.get(&index).map_or(0, |at| at + 1),
                 _ => back.proxy = self.numbers.get(sid).copied().unwrap_or(0),
             }
         }
@@ -181,10 +179,11 @@ impl Proxies {
         srv6: &Srv6,
         sid: Ipv6Net,
         proxy: &Proxy,
+        number: behavior,
         policy: u32,
         counter: u32,
     ) -> u32 {
-        let Some(number) = self.numbers.get(&sid).copied() else { return 0 };
+        let Some(at) = self.numbers.get(&sid).copied() else { return 0 };
         let (via, family) = match proxy.via {
             None => ([0; 2], 0),
             Some(IpAddr::V4(via)) => ([u64::from(u32::from_ne_bytes(via.octets())), 0], AF_INET),
@@ -193,23 +192,24 @@ impl Proxies {
         let ring = proxy.back.index.and_then(|index| self.rings.get(&index));
         let value = types::proxy {
             via,
-            to: proxy.to.index.filter(|_| proxy.is_up()).unwrap_or(0),
+            to: proxy.to.index.filter(|_| proxy.to.up && proxy.back.up).unwrap_or(0),
             ring: ring.copied().unwrap_or(0),
             policy,
             counter,
             port: self.port,
             station: proxy.to.mac.0,
             family,
-            behaviour: self::number(proxy.behavior).0 as u8,
+            behavior: number.0 as u8,
             back: proxy.back.index.unwrap_or(0),
         };
-        srv6.proxies.write(number as usize, value);
-        number
+        srv6.proxies.write(at as usize, value);
+        at
     }
 
     /// Removes entries that are not wanted any more.
     pub(super) fn end(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
-        let is_proxy = |sid: &Ipv6Net| wanted.sids.get(sid).is_some_and(|one| one.proxy.is_some());
+        let is_proxy =
+            |sid: &Ipv6Net| wanted.sids.get(sid).is_some_and(|one| one.behavior.proxy().is_some());
         for (_, number) in self.numbers.extract_if(|sid, _| !is_proxy(sid)) {
             srv6.proxies.write(number as usize, types::proxy::default());
         }

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use ipnet::{IpNet, Ipv4Net};
-use model::dataplane::{self as file, Action, File, Name, ProxyKind, Steer, Table};
-use netlink::{Behavior, Flavors, Link, Mac, NextCsid};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use model::dataplane::{self as file, File, Name, Steer, Table};
+use netlink::{Link, Mac};
+use srv6::{LookUp, Resolve};
 
 use super::machine::{Links, Unresolved};
 use super::{
-    Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, TABLE_TENANTS, Tags, TenantId,
-    Upper, Weighted,
+    Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Proxy, ProxyLink,
+    TABLE_TENANTS, Tags, TenantId, Upper, Weighted,
 };
 
 // The TPIDs of a single VLAN tag, and of the outer of two tags. The program writes no others.
@@ -248,95 +249,76 @@ impl Resolving<'_> {
 
     fn sids(&mut self, file: &File, ports: &HashMap<&str, u32>) {
         self.forwarding.sids.reserve(file.sids.len());
-        // A missing port has been reported already.
-        let index = |name: &Name| ports.get(&**name).copied();
         for (sid, endpoint) in &file.sids {
-            let (mut vrf, mut policy) = (None, None);
-            let mut look_up = |table: &Table| {
-                let (number, device) = self.table(table, endpoint.line);
-                vrf = device;
-                number
-            };
-            let behavior = match &endpoint.action {
-                Action::End => Behavior::End,
-                Action::EndAnNf { answers } => {
-                    let answers = answers.as_ref();
-                    policy = answers.map(|steer| self.policy(file, 0, IpNet::V6(*sid), steer));
-                    Behavior::End
-                }
-                Action::Proxy(_) => Behavior::End,
-                Action::EndX(nh6) => Behavior::EndX { nh6: *nh6, interface: None },
-                Action::EndT(table) => Behavior::EndT { table: look_up(table) },
-                Action::EndDx2(port) => Behavior::EndDx2 { interface: index(port).unwrap_or(0) },
-                Action::EndDx4(nh4) => Behavior::EndDx4 { nh4: *nh4 },
-                Action::EndDx6(nh6) => Behavior::EndDx6 { nh6: *nh6 },
-                Action::EndDt4(table) => Behavior::EndDt4 { vrf_table: look_up(table) },
-                Action::EndDt6(table) => {
-                    let table = look_up(table);
-                    match vrf {
-                        Some(_) => Behavior::EndDt6Vrf { vrf_table: table },
-                        None => Behavior::EndDt6 { table },
-                    }
-                }
-                Action::EndDt46(table) => Behavior::EndDt46 { vrf_table: look_up(table) },
-                Action::EndB6Encaps(steer) => {
-                    let id = self.policy(file, 0, IpNet::V6(*sid), steer);
-                    let lists = self.forwarding.policies.get(&id).map(|policy| &policy.lists);
-                    let first = lists.and_then(|lists| lists.first());
-                    let segments = first.map(|list| list.segments.clone()).unwrap_or_default();
-                    policy = Some(id);
-                    Behavior::EndB6Encaps { segments }
-                }
-            };
-            let file::Flavours { psp, usp, usd, next_csid } = endpoint.flavours;
-            let next_csid = next_csid.map(|(block_bits, node_function_bits)| NextCsid {
-                block_bits,
-                node_function_bits,
-            });
-            let mut proxy = None;
-            if let Action::Proxy(one) = &endpoint.action {
-                if let ProxyKind::Static(steer) = &one.kind {
-                    policy = Some(self.policy(file, 0, IpNet::V6(*sid), steer));
-                }
-                proxy = Some(Arc::new(self.proxy(one, endpoint.line)));
-            }
+            let (sid, line) = (*sid, endpoint.line);
+            let mut arguments = Arguments { resolving: &mut *self, file, ports, sid, line };
             let made = Endpoint {
-                behavior,
-                flavors: Flavors { psp, usp, usd, next_csid },
+                behavior: endpoint.behavior.resolve(&mut arguments),
+                flavors: endpoint.flavors,
                 tags: tags(endpoint.tags),
-                vrf,
-                policy,
-                netfilter: matches!(endpoint.action, Action::EndAnNf { .. }),
-                proxy,
                 health: endpoint.health.clone().map(Arc::new),
                 in_kernel: false,
             };
-            self.forwarding.sids.insert(*sid, made);
+            self.forwarding.sids.insert(sid, made);
         }
     }
 
     /// Returns the number of a table, and its VRF device.
-    fn table(&mut self, table: &Table, line: u32) -> (u32, Option<u32>) {
+    fn table(&mut self, table: &Table, line: u32) -> LookUp {
         match table {
             Table::Number(number) => {
                 let vrf = self.links.by_table.get(number).copied();
                 if vrf.is_none() && !self.links.finds_tables {
                     self.problems.push(Unresolved::NeedsVrf { line, table: *number });
                 }
-                (*number, vrf)
+                LookUp { table: *number, vrf }
             }
             Table::Vrf(name) => {
                 let link = self.links.named(name);
                 if let Some((table, link)) = link.and_then(|link| Some((link.vrf_table?, link))) {
-                    return (table, Some(link.index));
+                    return LookUp { table, vrf: Some(link.index) };
                 }
                 let known = |problem: &Unresolved| matches!(problem, Unresolved::NoVrf { vrf, .. } if vrf == name);
                 if !self.problems.iter().any(known) {
                     self.problems.push(Unresolved::NoVrf { line, vrf: name.clone() });
                 }
-                (0, None)
+                LookUp { table: 0, vrf: None }
             }
         }
+    }
+}
+
+/// Resolves the arguments of a SID's behavior.
+struct Arguments<'r, 'a> {
+    resolving: &'r mut Resolving<'a>,
+    file: &'r File,
+    ports: &'r HashMap<&'r str, u32>,
+    sid: Ipv6Net,
+    /// Line of the SID in the file.
+    line: u32,
+}
+
+impl Resolve<Name, Table, Steer, Name> for Arguments<'_, '_> {
+    type Interface = u32;
+    type Table = LookUp;
+    type Policy = PolicyId;
+    type Link = Arc<ProxyLink>;
+
+    fn interface(&mut self, name: &Name) -> u32 {
+        // A missing port has been reported already.
+        self.ports.get(&**name).copied().unwrap_or(0)
+    }
+
+    fn table(&mut self, table: &Table) -> LookUp {
+        self.resolving.table(table, self.line)
+    }
+
+    fn policy(&mut self, steer: &Steer) -> PolicyId {
+        self.resolving.policy(self.file, 0, IpNet::V6(self.sid), steer)
+    }
+
+    fn proxy(&mut self, proxy: &file::Proxy) -> Proxy {
+        self.resolving.proxy(proxy, self.line)
     }
 }
 

@@ -1,8 +1,8 @@
-use model::{SegmentList, Sid};
 use netlink::Vlan;
+use srv6::{Form, NextCsid, SegmentList, Sid};
 
 use super::*;
-use crate::xdp::{Form, outer};
+use crate::xdp::{Behavior, outer};
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
@@ -98,14 +98,17 @@ fn every_name_is_resolved() {
 
     let endpoint = |text: &str| &forwarding.sids[&sid(text)];
     let dt4 = endpoint("fd00:0:1:d4::");
-    assert_eq!((&dt4.behavior, dt4.vrf), (&Behavior::EndDt4 { vrf_table: 100 }, Some(5)));
+    let table = LookUp { table: 100, vrf: Some(5) };
+    assert_eq!(dt4.behavior, Behavior::EndDt4 { table });
     let dt6 = endpoint("fd00:0:1:d6::");
-    assert_eq!((&dt6.behavior, dt6.vrf), (&Behavior::EndDt6 { table: 254 }, None));
+    let table = LookUp { table: 254, vrf: None };
+    assert_eq!(dt6.behavior, Behavior::EndDt6 { table });
     assert_eq!(endpoint("fd00:0:1:d7::").tags, Tags { outer: 10, inner: 20 });
-    assert_eq!(endpoint("fd00:0:1:d2::").behavior, Behavior::EndDx2 { interface: 4 });
+    assert_eq!(endpoint("fd00:0:1:d2::").behavior, Behavior::EndDx2 { port: 4 });
     let b6 = endpoint("fd00:0:1:b6::");
-    assert_eq!(b6.policy, Some(named(0, "to-osaka")));
-    assert!(matches!(&b6.behavior, Behavior::EndB6Encaps { segments } if segments.0.len() == 2));
+    let policy = named(0, "to-osaka");
+    assert_eq!(forwarding.policies[&policy].lists[0].segments.0.len(), 2);
+    assert_eq!(b6.behavior, Behavior::EndB6Encaps { policy });
     let next_csid = forwarding.sids[&"fd00:1:1::/48".parse().unwrap()].flavors.next_csid;
     assert_eq!(next_csid, Some(NextCsid { block_bits: 32, node_function_bits: 16 }));
 }
@@ -129,8 +132,8 @@ fn what_the_machine_lacks_is_told_at_once() {
     let text = "ports:\n  eth9: {}\n  veth-tokyo: {}\n  lo: {}\n  eth1.10: {}\n  red: {}\n  eth0: {}\n\
                 tenants:\n  a: {vrf: blue}\n  b: {vrf: eth0}\n  c: {vrf: red}\n\
                 locators: [fd00:0:1::/48]\n\
-                sids:\n  fd00:0:1:1::: {behaviour: End.DT4, vrf: green}\n  \
-                fd00:0:1:2::: {behaviour: End.DT4, tenant: a}\n";
+                sids:\n  fd00:0:1:1::: {behavior: End.DT4, vrf: green}\n  \
+                fd00:0:1:2::: {behavior: End.DT4, tenant: a}\n";
     let mut tenants = Tenants::default();
     let problems = resolve(&file(text), &machine(), &mut tenants).unwrap_err();
     let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -185,7 +188,7 @@ fn the_file_and_the_program_have_the_same_limits() {
     for form in [Form::Whole, Form::Reduced] {
         let list = |count| SegmentList(vec![Sid("fd00::1".parse().unwrap()); count]);
         let fits = |count| outer("fd00::".parse().unwrap(), &list(count), form).is_ok();
-        let most = form.longest(file::Payload::Packet);
+        let most = form.longest(srv6::Payload::Packet);
         assert!(fits(most) && !fits(most + 1), "{form:?}");
     }
 }
@@ -195,8 +198,8 @@ fn a_kernel_that_finds_no_table_by_its_number_needs_a_vrf() {
 locators: ["fd00:1::/32"]
 ports: { eth0: {} }
 sids:
-  "fd00:1::1": { behaviour: End.DT4, table: 100 }
-  "fd00:1::2": { behaviour: End.DT6, table: 254 }
+  "fd00:1::1": { behavior: End.DT4, table: 100 }
+  "fd00:1::2": { behavior: End.DT6, table: 254 }
 "#;
     let older = Links::new(links(), false);
     let problems = resolve(&file(text), &older, &mut Tenants::default()).unwrap_err();

@@ -25,16 +25,15 @@ use std::net::Ipv6Addr;
 
 use ipnet::{IpNet, Ipv6Net};
 use netlink::{
-    Batch, Behavior, Encap, Errno, Handle, InterfaceRule, Link, MAIN_TABLE, Mode, NextHop, Route,
+    Batch, Encap, Errno, Handle, InterfaceRule, Link, LocalAction, MAIN_TABLE, NextHop, Route,
     RouteKind, SLOW_PATH, add_interface_rule, delete_interface_rule, delete_route, replace_route,
 };
+use srv6::{EncapMode, Payload};
 
+use super::counterpart::counterpart;
 use super::outer_destinations::{catches, outer_destinations};
 use super::rule_priority::PRIORITY;
-use super::{
-    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Names, Owner, PolicyId, TABLE_TENANTS,
-    Tags, TenantId,
-};
+use super::{Attachment, Forwarding, Kernel, Map, Names, Owner, PolicyId, TABLE_TENANTS, TenantId};
 use super::{alone, edge};
 use crate::Error;
 
@@ -273,11 +272,11 @@ impl SlowPath {
             kernel.routes.iter().filter(|r| r.table == MAIN_TABLE).map(|r| r.destination).collect();
         for (sid, endpoint) in forwarding.sids.iter().filter(|(_, endpoint)| !endpoint.in_kernel) {
             let destination = IpNet::V6(*sid);
-            let Some(behavior) = counterpart(endpoint) else { continue };
+            let Some(action) = counterpart(endpoint, forwarding) else { continue };
             if taken.contains(&destination) || kernel.addresses.contains(&sid.addr().into()) {
                 continue;
             }
-            let encap = Encap::Seg6Local { behavior, flavors: endpoint.flavors, counters: false };
+            let encap = Encap::Seg6Local { action, flavors: endpoint.flavors, counters: false };
             self.add(MAIN_TABLE, destination, device, encap);
         }
     }
@@ -308,10 +307,7 @@ impl SlowPath {
             let Some(first) = list.segments.0.first() else { continue };
             let device =
                 *devices.entry(first.0).or_insert_with(|| interface(first.0).unwrap_or(device));
-            let mode = match policy.form {
-                Form::Whole => Mode::Encap,
-                Form::Reduced => Mode::EncapRed,
-            };
+            let mode = EncapMode::of(policy.form, Payload::Packet);
             let table = TABLES + tenant;
             let encap = Encap::Seg6 { mode, segments: list.segments.clone() };
             self.add(table, *prefix, device, encap);
@@ -433,7 +429,7 @@ impl SlowPath {
         // source.
         let is_one = |encap: &Encap| match encap {
             Encap::Seg6 { .. } => true,
-            Encap::Seg6Local { behavior, .. } => matches!(behavior, Behavior::EndB6Encaps { .. }),
+            Encap::Seg6Local { action, .. } => matches!(action, LocalAction::EndB6Encaps { .. }),
         };
         self.routes.values().any(|route| route.encap.as_ref().is_some_and(is_one))
     }
@@ -487,21 +483,6 @@ fn remove<'a>(
         batch.push(label(route), delete_route(route).tolerate(Errno::ESRCH));
     }
     Ok(handle.commit(batch)?)
-}
-
-/// Returns the kernel's behavior that does the same.
-fn counterpart(endpoint: &Endpoint) -> Option<Behavior> {
-    if endpoint.tags != Tags::default() || endpoint.is_function() {
-        return None;
-    }
-    match &endpoint.behavior {
-        Behavior::EndX { interface: Some(_), .. } => None,
-        // For these, the kernel can look up in the table only through its VRF.
-        Behavior::EndDt4 { .. } | Behavior::EndDt46 { .. } | Behavior::EndDt6Vrf { .. } => {
-            endpoint.vrf.is_some().then(|| endpoint.behavior.clone())
-        }
-        other => Some(other.clone()),
-    }
 }
 
 /// Returns the names of the interfaces on which tenants' packets arrive. A tenant is omitted if one

@@ -5,15 +5,13 @@
 //! packet takes either the old or the new path. A change that fails is undone by rewriting the
 //! complete previous state.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use bpf::srv6::FUNCTIONS;
-use bpf::srv6::types::{self, behaviour, limit, sid_flag};
+use bpf::srv6::types::{self, limit};
 use bpf::{Count, Drops, Srv6};
 use ipnet::{IpNet, Ipv6Net};
-use model::SegmentList;
-use netlink::Behavior;
+use srv6::{Form, SegmentList};
 
 use super::counters::Counters;
 use super::lengths::Lengths;
@@ -21,7 +19,7 @@ use super::ports::Ports;
 use super::proxies::Proxies;
 use super::sources::Sources;
 use super::spread::spread;
-use super::{Endpoint, Form, Forwarding, Map, Policy, PolicyId, TenantId, outer};
+use super::{Endpoint, Forwarding, Map, Policy, PolicyId, TenantId, outer};
 use crate::Error;
 
 /// A list, with all parameters of its header.
@@ -60,19 +58,19 @@ pub enum Counted<'a> {
 
 /// The tables of a loaded program.
 pub struct Tables {
-    srv6: Srv6,
+    pub(super) srv6: Srv6,
     now: Forwarding,
     lists: Map<ListKey, PlacedList>,
     policies: Map<PolicyId, PlacedPolicy>,
     prefixes: Map<(TenantId, IpNet), u32>,
     sids: Map<Ipv6Net, PlacedSid>,
     /// Policies for replies to functions' packets, by the number of the return policy.
-    ways_back: Map<u32, PolicyId>,
+    pub(super) ways_back: Map<u32, PolicyId>,
     counters: Counters,
     lengths: Lengths,
     ports: Ports,
     sources: Sources,
-    proxies: Proxies,
+    pub(super) proxies: Proxies,
 }
 
 impl Tables {
@@ -205,9 +203,11 @@ impl Tables {
             }
         }
         // The port may have changed for SIDs that have not.
-        for (sid, endpoint) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.proxy.is_some()) {
+        for (sid, endpoint) in
+            wanted.sids.iter().filter(|(_, endpoint)| endpoint.behavior.proxy().is_some())
+        {
             let returned = self.sids.get(sid).and_then(|placed| placed.returned).unwrap_or(0);
-            self.place_proxy(*sid, endpoint, returned)?;
+            self.sid_record(*sid, endpoint, returned)?;
         }
         let policies = &self.policies;
         let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
@@ -383,161 +383,45 @@ impl Tables {
     }
 
     fn place_sid(&mut self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<(), Error> {
-        let mut value = self.sid_value(sid, endpoint)?;
-        if let Some(placed) = self.sids.get_mut(&sid) {
-            value.counter = placed.counter;
-            if endpoint.is_function() {
-                let counters = &mut self.counters;
-                let returned = placed.returned.get_or_insert_with(|| counters.take(&self.srv6));
-                value.target[0] = u64::from(*returned);
+        let known = self.sids.get(&sid).map(|placed| (placed.record, placed.counter));
+        let returned = self.sids.get(&sid).and_then(|placed| placed.returned);
+        let counter = known.map_or_else(|| self.counters.take(&self.srv6), |(_, counter)| counter);
+        let returned =
+            returned.or_else(|| endpoint.is_function().then(|| self.counters.take(&self.srv6)));
+        let version = match known {
+            Some((record, _)) => self.srv6.sids.get(record).version,
+            None => self.srv6.version(),
+        };
+        let record = self.sid_record(sid, endpoint, returned.unwrap_or(0)).and_then(|value| {
+            let value = types::sid { counter, version, ..value };
+            Ok(match known {
+                Some((record, _)) => self.srv6.sids.replace(record, value)?,
+                None => self.srv6.sids.add(value)?,
+            })
+        });
+        match (record, known) {
+            (Ok(record), _) => {
+                self.sids.insert(sid, PlacedSid { record, counter, returned });
             }
-            if endpoint.proxy.is_some() {
-                value.target[1] = self.place_proxy(sid, endpoint, value.target[0] as u32)?;
+            (Err(error), None) => {
+                self.counters.free(counter);
+                returned.into_iter().for_each(|returned| self.counters.free(returned));
+                return Err(error);
             }
-            let placed = self.sids.get_mut(&sid).expect("it was there a moment ago");
-            value.version = self.srv6.sids.get(placed.record).version;
-            placed.record = self.srv6.sids.replace(placed.record, value)?;
-        } else {
-            let counter = self.counters.take(&self.srv6);
-            value.counter = counter;
-            value.version = self.srv6.version();
-            let returned = endpoint.is_function().then(|| self.counters.take(&self.srv6));
-            if let Some(returned) = returned {
-                value.target[0] = u64::from(returned);
+            (Err(error), Some((record, _))) => {
+                self.sids.insert(sid, PlacedSid { record, counter, returned });
+                return Err(error);
             }
-            if endpoint.proxy.is_some() {
-                value.target[1] = self.place_proxy(sid, endpoint, value.target[0] as u32)?;
-            }
-            let record = match self.srv6.sids.add(value) {
-                Ok(record) => record,
-                Err(error) => {
-                    self.counters.free(counter);
-                    returned.into_iter().for_each(|returned| self.counters.free(returned));
-                    return Err(error.into());
-                }
-            };
-            self.sids.insert(sid, PlacedSid { record, counter, returned });
+        }
+        if known.is_none() {
             self.lengths.add_sid(&self.srv6, sid.prefix_len());
         }
         Ok(())
     }
 
-    /// Writes a SID's proxy and returns its number; 0 for none.
-    fn place_proxy(
-        &mut self,
-        sid: Ipv6Net,
-        endpoint: &Endpoint,
-        counter: u32,
-    ) -> Result<u64, Error> {
-        let Some(proxy) = &endpoint.proxy else { return Ok(0) };
-        let policy = endpoint.policy.as_ref().map_or(Ok(0), |id| self.record(id))?;
-        Ok(u64::from(self.proxies.place(&self.srv6, sid, proxy, policy, counter)))
-    }
-
-    fn sid_value(&mut self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<types::sid, Error> {
-        let mut value = types::sid {
-            address: bpf::words(sid.network()),
-            length: sid.prefix_len(),
-            outer: endpoint.tags.outer,
-            inner: endpoint.tags.inner,
-            ..types::sid::default()
-        };
-        let flavors = endpoint.flavors;
-        for (set, bit) in [
-            (flavors.psp, sid_flag::SID_PSP),
-            (flavors.usp, sid_flag::SID_USP),
-            (flavors.usd, sid_flag::SID_USD),
-            (flavors.next_csid.is_some(), sid_flag::SID_NEXT_CSID),
-            (endpoint.in_kernel, sid_flag::SID_IN_KERNEL),
-        ] {
-            value.flags |= if set { bit.0 as u8 } else { 0 };
-        }
-        if let Some(lengths) = flavors.next_csid {
-            value.csid = ((lengths.block_bits / 8) << 4) | (lengths.node_function_bits / 8);
-        }
-        // The VRF, if there is one, determines the table.
-        let looked_up_in = |table: u32| match endpoint.vrf {
-            Some(vrf) => [0, u64::from(vrf)],
-            None => [u64::from(table), 0],
-        };
-        let ipv4 = |address: Ipv4Addr| [u64::from(u32::from_ne_bytes(address.octets())), 0];
-        let number = match &endpoint.behavior {
-            Behavior::End if endpoint.netfilter => {
-                value.target[1] = u64::from(self.way_back(endpoint)?);
-                behaviour::BEHAVIOUR_END_AN_NF
-            }
-            Behavior::End => match endpoint.proxy.as_deref().map(|proxy| proxy.behavior) {
-                None => behaviour::BEHAVIOUR_END,
-                Some(proxy) => super::proxies::number(proxy),
-            },
-            Behavior::EndX { nh6, .. } => {
-                value.target = bpf::words(*nh6);
-                behaviour::BEHAVIOUR_END_X
-            }
-            Behavior::EndT { table } => {
-                value.target = looked_up_in(*table);
-                behaviour::BEHAVIOUR_END_T
-            }
-            Behavior::EndDx2 { interface } => {
-                value.target[0] = u64::from(*interface);
-                behaviour::BEHAVIOUR_END_DX2
-            }
-            Behavior::EndDx4 { nh4 } => {
-                value.target = ipv4(*nh4);
-                behaviour::BEHAVIOUR_END_DX4
-            }
-            Behavior::EndDx6 { nh6 } => {
-                value.target = bpf::words(*nh6);
-                behaviour::BEHAVIOUR_END_DX6
-            }
-            Behavior::EndDt4 { vrf_table } => {
-                value.target = looked_up_in(*vrf_table);
-                behaviour::BEHAVIOUR_END_DT4
-            }
-            Behavior::EndDt6 { table } | Behavior::EndDt6Vrf { vrf_table: table } => {
-                value.target = looked_up_in(*table);
-                behaviour::BEHAVIOUR_END_DT6
-            }
-            Behavior::EndDt46 { vrf_table } => {
-                value.target = looked_up_in(*vrf_table);
-                behaviour::BEHAVIOUR_END_DT46
-            }
-            Behavior::EndB6Encaps { .. } => {
-                let placed = endpoint.policy.as_ref().and_then(|id| self.policies.get(id));
-                value.target[0] = placed.map_or(0, |placed| u64::from(placed.record));
-                behaviour::BEHAVIOUR_END_B6_ENCAPS
-            }
-            Behavior::EndB6 { .. } => return Err(Error::NotInXdp { sid }),
-        };
-        value.behaviour = number.0 as u8;
-        Ok(value)
-    }
-
-    /// Returns the number of the return policy for replies to a service function's packets, after
-    /// writing its current policy; 0 for none.
-    fn way_back(&mut self, endpoint: &Endpoint) -> Result<u32, Error> {
-        let Some(id) = &endpoint.policy else { return Ok(0) };
-        let way = way_back(id);
-        if *self.ways_back.entry(way).or_insert_with(|| id.clone()) != *id {
-            tracing::warn!("answers of one service function are dropped: two ways have one number");
-            return Ok(0);
-        }
-        self.srv6.ways_back.set(&way, &self.record(id)?)?;
-        Ok(way)
-    }
-
     /// Returns the record of an installed policy.
-    fn record(&self, id: &PolicyId) -> Result<u32, Error> {
+    pub(super) fn record(&self, id: &PolicyId) -> Result<u32, Error> {
         let unknown = || Error::UnknownPolicy { policy: id.clone() };
         Ok(self.policies.get(id).ok_or_else(unknown)?.record)
     }
-}
-
-/// Returns the number of a return policy, not 0, in 28 bits (`passage.h`). It is the same in every
-/// process of a build, since packets in service functions outlive the daemon. Replies for another
-/// build's numbers are dropped.
-fn way_back(policy: &PolicyId) -> u32 {
-    let mut hasher = DefaultHasher::new();
-    policy.hash(&mut hasher);
-    ((hasher.finish() >> 36) as u32).max(1)
 }

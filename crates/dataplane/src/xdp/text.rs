@@ -1,12 +1,12 @@
 //! A forwarding state in the terms of its file.
 
+use std::sync::Arc;
+
 use ipnet::{IpNet, Ipv6Net};
-use model::dataplane::END_AN_NF;
-use netlink::Behavior;
+use srv6::{Form, LookUp, Resolve};
 
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Proxy, ProxyLink, Tags,
-    TenantId,
+    Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Proxy, ProxyLink, Tags, TenantId,
 };
 
 /// A state, and the names of its tenants.
@@ -87,57 +87,12 @@ impl<'a> Names<'a> {
 
     /// `End.X fd00:b::2 [PSP, USD]`
     pub fn endpoint(self, endpoint: &Endpoint) -> String {
-        let table = |table: &u32| match endpoint.vrf {
-            Some(vrf) => format!("table {table} of {}", self.interface(vrf)),
-            None => format!("table {table}"),
-        };
-        let policy = |segments: &model::SegmentList| match &endpoint.policy {
-            Some(id) => self.policy(id),
-            None => segments.to_string(),
-        };
-        let mut text = match &endpoint.behavior {
-            Behavior::End if endpoint.netfilter => match &endpoint.policy {
-                Some(id) => format!("{END_AN_NF} answers {}", self.policy(id)),
-                None => END_AN_NF.into(),
-            },
-            Behavior::End if endpoint.proxy.is_some() => {
-                let proxy = endpoint.proxy.as_deref().map(proxy).unwrap_or_default();
-                match &endpoint.policy {
-                    Some(id) => format!("{proxy} policy {}", self.policy(id)),
-                    None => proxy,
-                }
-            }
-            Behavior::End => "End".into(),
-            Behavior::EndX { nh6, interface: None } => format!("End.X {nh6}"),
-            Behavior::EndX { nh6, interface: Some(index) } => {
-                format!("End.X {nh6} {}", self.interface(*index))
-            }
-            Behavior::EndT { table: number } => format!("End.T {}", table(number)),
-            Behavior::EndDx2 { interface } => format!("End.DX2 {}", self.interface(*interface)),
-            Behavior::EndDx4 { nh4 } => format!("End.DX4 {nh4}"),
-            Behavior::EndDx6 { nh6 } => format!("End.DX6 {nh6}"),
-            Behavior::EndDt4 { vrf_table } => format!("End.DT4 {}", table(vrf_table)),
-            Behavior::EndDt6 { table: number } | Behavior::EndDt6Vrf { vrf_table: number } => {
-                format!("End.DT6 {}", table(number))
-            }
-            Behavior::EndDt46 { vrf_table } => format!("End.DT46 {}", table(vrf_table)),
-            Behavior::EndB6 { segments } => format!("End.B6.Insert {segments}"),
-            Behavior::EndB6Encaps { segments } => format!("End.B6.Encaps {}", policy(segments)),
-        };
+        let mut text = endpoint.behavior.resolve(&mut { self }).to_string();
         if let Some(health) = &endpoint.health {
             text += &format!(" health {health}");
         }
         text += &tags(endpoint.tags);
-        let flavors = endpoint.flavors;
-        let next_csid = flavors.next_csid.map(|lengths| {
-            format!("NEXT-C-SID {}+{}", lengths.block_bits, lengths.node_function_bits)
-        });
-        let plain = [("PSP", flavors.psp), ("USP", flavors.usp), ("USD", flavors.usd)];
-        let plain = plain.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned());
-        let all: Vec<String> = plain.chain(next_csid).collect();
-        if !all.is_empty() {
-            text += &format!(" [{}]", all.join(", "));
-        }
+        text += &endpoint.flavors.to_string();
         text + kernel_too(endpoint.in_kernel)
     }
 }
@@ -158,21 +113,39 @@ pub fn lists(policy: &Policy) -> String {
     text + kernel_too(policy.in_kernel)
 }
 
-/// `End.AD to eth2 back eth3 via 10.0.0.2`
-fn proxy(proxy: &Proxy) -> String {
-    let link = |link: &ProxyLink| match (link.index, link.up) {
+/// The arguments of behaviors, as texts.
+impl Resolve<u32, LookUp, PolicyId, Arc<ProxyLink>> for Names<'_> {
+    type Interface = String;
+    type Table = String;
+    type Policy = String;
+    type Link = String;
+
+    fn interface(&mut self, index: &u32) -> String {
+        Names::interface(*self, *index)
+    }
+
+    fn table(&mut self, LookUp { table, vrf }: &LookUp) -> String {
+        match vrf {
+            Some(vrf) => format!("table {table} of {}", Names::interface(*self, *vrf)),
+            None => format!("table {table}"),
+        }
+    }
+
+    fn policy(&mut self, id: &PolicyId) -> String {
+        Names::policy(*self, id)
+    }
+
+    fn proxy(&mut self, proxy: &Proxy) -> srv6::Proxy<String> {
+        srv6::Proxy { to: link(&proxy.to), back: link(&proxy.back), via: proxy.via }
+    }
+}
+
+fn link(link: &ProxyLink) -> String {
+    match (link.index, link.up) {
         (None, _) => format!("{} (not there)", link.name),
         (_, false) => format!("{} (down)", link.name),
         _ => link.name.to_string(),
-    };
-    let mut text = format!("{} to {}", proxy.behavior.name(), link(&proxy.to));
-    if proxy.back.name != proxy.to.name {
-        text += &format!(" back {}", link(&proxy.back));
     }
-    if let Some(via) = proxy.via {
-        text += &format!(" via {via}");
-    }
-    text
 }
 
 fn kernel_too(is: bool) -> &'static str {

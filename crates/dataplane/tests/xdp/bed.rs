@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 
 use bpf::Srv6;
 use bpf::srv6::{Sizes, types};
-use dataplane::xdp::{Form, outer};
-use model::{SegmentList, Sid};
+use dataplane::xdp::outer;
+use srv6::{Form, SegmentList, Sid};
 use wire::{Ethernet, Ipv4, Ipv6, Srh, Udp, ethertype, protocol};
 
 pub(crate) const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xa];

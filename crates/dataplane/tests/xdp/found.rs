@@ -8,13 +8,13 @@ use bpf::Srv6;
 use bpf::measure::{run_once, verdict};
 use bpf::srv6::{Sizes, types};
 use dataplane::xdp::{
-    Endpoint, Form, Forwarding, Map, Owner, Policy, PolicyId, Port, Tables, Tags, Weighted,
+    Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Tables, Weighted,
 };
 use ipnet::Ipv6Net;
-use model::{SegmentList, Sid};
-use netlink::{Behavior, Flavors, Mac};
+use netlink::Mac;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
+use srv6::{Form, SegmentList, Sid};
 use wire::{Headers, protocol};
 
 use crate::bed::*;
@@ -52,17 +52,7 @@ fn ports(of_tenant: bool) -> Forwarding {
 }
 
 fn endpoint(behavior: Behavior) -> Endpoint {
-    Endpoint {
-        behavior,
-        flavors: Flavors::default(),
-        tags: Tags::default(),
-        vrf: None,
-        policy: None,
-        netfilter: false,
-        proxy: None,
-        health: None,
-        in_kernel: true,
-    }
+    Endpoint { in_kernel: true, ..Endpoint::new(behavior) }
 }
 
 fn address_of(sid: u32) -> Ipv6Addr {
@@ -108,7 +98,7 @@ fn root_a_changed_sid_is_not_the_one_that_was_found() {
         tables.change_to(with(Some(Behavior::End))).unwrap();
         assert_eq!((forwards(&tables), count(&tables)), ([true, false], 1));
         assert_eq!((forwards(&tables), count(&tables)), ([true, false], 2));
-        let dx4 = Behavior::EndDx4 { nh4: [0, 0, 0, 0].into() };
+        let dx4 = Behavior::EndDx4 { next_hop: [0, 0, 0, 0].into() };
         tables.change_to(with(Some(dx4))).unwrap();
         assert_eq!((forwards(&tables), count(&tables)), ([false, true], 3), "it is the same SID");
         tables.change_to(with(None)).unwrap();

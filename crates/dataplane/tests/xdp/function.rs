@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bpf::measure::{run_once, verdict};
-use bpf::srv6::types::{behaviour, reason};
+use bpf::srv6::types::{behavior, reason};
 use bpf::srv6::{Sizes, types};
 use bpf::{FunctionEnds, Srv6};
 use wire::Ipv4;
@@ -24,9 +24,11 @@ pub(crate) fn with_function(test: impl FnOnce(&Srv6) + Send + 'static) {
         let sid = types::sid {
             address: address(SID),
             length: 128,
-            behaviour: behaviour::BEHAVIOUR_END_AN_NF.0 as u8,
+            behavior: behavior::BEHAVIOR_END_AN_NF.0 as u8,
             counter: 70,
-            target: [71, 0],
+            argument: types::sid_argument {
+                netfilter: types::sid_netfilter { returned: 71, answers: 0 },
+            },
             ..Default::default()
         };
         plane.sids.add(sid).unwrap();

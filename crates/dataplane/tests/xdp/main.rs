@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod bed;
-mod behaviours;
+mod behaviors;
 mod found;
 mod function;
 mod oracle;

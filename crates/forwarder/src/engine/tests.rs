@@ -10,7 +10,7 @@ use dataplane::xdp::{Kernel, Refused, SlowPath};
 use dataplane::{Dataplane, FakeDataplane};
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{Dataplane as Which, File};
-use netlink::{Behavior, Encap, Event, Link, Mac, Neighbour, NeighbourState, NextHop, Route};
+use netlink::{Encap, Event, Link, LocalAction, Mac, Neighbour, NeighbourState, NextHop, Route};
 
 use super::{Engine, Ports};
 use crate::Error;
@@ -73,7 +73,7 @@ impl FakeHost {
 
     /// Adds an End SID to the kernel from outside the daemon, or removes it.
     fn change_sid(&self, is_there: bool) {
-        let encap = Encap::local(Behavior::End);
+        let encap = Encap::local(LocalAction::End);
         let hops = vec![NextHop { via: None, interface: 2 }];
         let sid: Ipv6Addr = "fd00:1::f".parse().unwrap();
         let route = Route { encap: Some(encap), ..Route::new(IpNet::from(IpAddr::V6(sid)), hops) };
@@ -381,7 +381,7 @@ fn the_kernel_alone_does_everything_or_nothing() {
     engine.apply(alone(1), Ports::All, 0).unwrap();
     host.done();
     let tags = "locators: [\"fd00:1::/32\"]\nports: { l: {}, r: {} }\ndataplane: kernel\n\
-                sids: { \"fd00:1::d4\": {behaviour: End.DX4, next_hop: 10.0.0.1, vlan: 10} }\n";
+                sids: { \"fd00:1::d4\": {behavior: End.DX4, next_hop: 10.0.0.1, vlan: 10} }\n";
     let error = engine.apply(parse(tags), Ports::All, 0).unwrap_err();
     assert!(error.to_string().contains("\n  sid fd00:1::d4: the kernel puts no tags"), "{error}");
     assert!(error.is_usage());
@@ -406,7 +406,7 @@ fn function(path: &std::path::Path) -> File {
         format!("{{run: [test, -e, {path}], every: 10ms, timeout: 10s, fall: 2, rise: 2}}");
     parse(&format!(
         "locators: [\"fd00:1::/32\"]\nports: {{ l: {{}}, r: {{}} }}\nsids:\n  fd00:1::f:0/112: \
-         {{behaviour: End.AN.NF, health: {health}}}\n"
+         {{behavior: End.AN.NF, health: {health}}}\n"
     ))
 }
 

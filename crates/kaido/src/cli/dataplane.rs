@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use model::dataplane::{END_AN_NF, FUNCTIONS};
+use srv6::Kind;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataplaneCommand {
@@ -72,9 +72,10 @@ pub(crate) enum FunctionCommand {
         /// Length of the SID's argument in bits, which becomes the mark; 0 for a full address
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=32))]
         arg_bits: Option<u8>,
-        /// Endpoint behaviour of the SID
-        #[arg(long, default_value = END_AN_NF, value_parser = PossibleValuesParser::new(FUNCTIONS))]
-        behaviour: String,
+        /// Endpoint behavior of the SID
+        #[arg(long, alias = "behaviour", default_value = Kind::EndAnNf.name())]
+        #[arg(value_parser = functions())]
+        behavior: String,
         /// Segments of the path for this node's own answers (`reject`, ICMP errors); if omitted,
         /// they are dropped
         #[arg(long, value_name = "SEGMENT,...", value_delimiter = ',')]
@@ -152,4 +153,9 @@ pub(crate) struct WhichDataplane {
     /// Lab of the node; optional if there is only one lab
     #[arg(long, value_name = "NAME", requires = "node")]
     pub(crate) lab: Option<String>,
+}
+
+/// Accepts the names of service functions' behaviors.
+fn functions() -> PossibleValuesParser {
+    PossibleValuesParser::new(srv6::functions().map(|info| info.name))
 }

@@ -116,7 +116,7 @@ pub(crate) enum LabCommand {
         #[command(flatten)]
         which: WhichLab,
     },
-    /// Show the measured behaviour of every link next to its settings
+    /// Show the measured behavior of every link next to its settings
     ///
     /// Runs on a terminal until `q` or Ctrl-C, and elsewhere once. For links of the kernel, only
     /// the kernel's counters are shown.

@@ -104,7 +104,7 @@ pub(crate) fn start() {
 fn start_tracing() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("KAIDO_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    // No colours: the log is more often a file than a terminal.
+    // No colors: the log is more often a file than a terminal.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)

@@ -22,7 +22,7 @@ pub(crate) fn run(command: FunctionCommand, output: &Output) -> Done {
         FunctionCommand::Add {
             sid,
             arg_bits,
-            behaviour,
+            behavior,
             answers,
             to,
             back,
@@ -33,7 +33,7 @@ pub(crate) fn run(command: FunctionCommand, output: &Output) -> Done {
             let text = |list: Vec<_>| list.iter().map(Ipv6Addr::to_string).collect();
             let request = v1::AddFunctionRequest {
                 sid: with_argument(sid, arg_bits)?,
-                behaviour,
+                behavior,
                 answers: text(answers),
                 to: to.unwrap_or_default(),
                 back: back.unwrap_or_default(),

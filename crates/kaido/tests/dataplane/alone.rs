@@ -23,7 +23,7 @@ import: false
 ports: { l: {}, r: {} }
 sids:
   fd00:7::e: End
-  fd00:7::d6: {behaviour: End.DT6, table: 254}
+  fd00:7::d6: {behavior: End.DT6, table: 254}
 ";
 
 /// Left is a tenant, and the node encapsulates its packets.
@@ -216,9 +216,9 @@ fn root_what_the_kernel_alone_cannot_do_is_refused_by_name() {
     };
     refused(
         &format!(
-            "{}  fd00:7::d4: {{behaviour: End.DT4, table: 100}}\n  \
-             fd00:7::d5: {{behaviour: End.DX4, next_hop: 0.0.0.0, vlan: 10}}\n  \
-             fd00:7::b6: {{behaviour: End.B6.Encaps, policy: [\"fd00:2::1\"]}}\n",
+            "{}  fd00:7::d4: {{behavior: End.DT4, table: 100}}\n  \
+             fd00:7::d5: {{behavior: End.DX4, next_hop: 0.0.0.0, vlan: 10}}\n  \
+             fd00:7::b6: {{behavior: End.B6.Encaps, policy: [\"fd00:2::1\"]}}\n",
             by("kernel", FILE)
         ),
         &[

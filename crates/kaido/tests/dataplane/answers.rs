@@ -22,7 +22,7 @@ table inet firewall {
 
 /// Answers are sent to left's SIDs, by family.
 fn with_ways_back() -> String {
-    let way = |sid| format!("{{ behaviour: End.AN.NF, answers: [\"{sid}\"] }}");
+    let way = |sid| format!("{{ behavior: End.AN.NF, answers: [\"{sid}\"] }}");
     let ipv4 = FILE.replace("End.AN.NF", &way("fd00:3::d4"));
     format!("{ipv4}  fd00:1::e:0:0/112: {}\n", way("fd00:3::d6"))
 }

@@ -399,7 +399,7 @@ fn root_a_domain_without_an_edge_is_told_by_apply_plan_show_and_doctor() {
     assert!(doctor().contains(open), "{}", doctor());
     let closed = bed.apply("{ l: { sids: false }, r: {} }", "");
     assert!(!closed["warnings"].to_string().contains(open), "{closed}");
-    // The kernel's own behaviour does not depend on the file.
+    // The kernel's own behavior does not depend on the file.
     let kernel = "the kernel takes SRHs to its own addresses from the edge `l`";
     assert!(closed["warnings"].to_string().contains(kernel), "{closed}");
     assert!(!doctor().contains(open) && doctor().contains(kernel), "{}", doctor());

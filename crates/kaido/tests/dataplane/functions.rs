@@ -160,7 +160,7 @@ fn root_the_next_segment_may_be_the_nodes_own() {
     let mut net = function_net();
     net.start(&[]);
     net.apply(&format!(
-        "{FILE}  fd00:1::e:0:0/112: End.AN.NF\n  fd00:1::d4: {{ behaviour: End.DX4, next_hop: 0.0.0.0 }}\n"
+        "{FILE}  fd00:1::e:0:0/112: End.AN.NF\n  fd00:1::d4: {{ behavior: End.DX4, next_hop: 0.0.0.0 }}\n"
     ));
     nft(
         &net,

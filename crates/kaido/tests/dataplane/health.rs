@@ -32,7 +32,7 @@ impl Function {
 
     /// Returns the data plane's file with this check of the function.
     pub(crate) fn file(&self, check: &str) -> String {
-        let health = format!("{{behaviour: End.AN.NF, health: {check}}}");
+        let health = format!("{{behavior: End.AN.NF, health: {check}}}");
         crate::functions::FILE.replace("End.AN.NF", &health)
     }
 

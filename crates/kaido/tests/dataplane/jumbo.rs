@@ -38,8 +38,8 @@ const END: &str = "\
 locators: [\"fd00:3::/48\"]
 ports: { a: {}, b: {} }
 sids:
-  fd00:3::d4: {behaviour: End.DX4, next_hop: 0.0.0.0}
-  fd00:3::d6: {behaviour: End.DT6, table: 254}
+  fd00:3::d4: {behavior: End.DX4, next_hop: 0.0.0.0}
+  fd00:3::d6: {behavior: End.DT6, table: 254}
 ";
 
 struct Chain {

@@ -10,7 +10,7 @@ source: \"fd00:1::\"
 locators: [\"fd00:1::/48\"]
 ports: { l: {tenant: blue}, r: {} }
 tenants: { blue: { table: 254, routes: { fd00:99::/64: [fd00:2::d6] } } }
-sids: { fd00:1::d6: {behaviour: End.DT6, tenant: blue} }
+sids: { fd00:1::d6: {behavior: End.DT6, tenant: blue} }
 ";
 
 fn scrape(net: &Net, path: &str) -> String {

@@ -170,7 +170,7 @@ fn root_a_neighbour_that_only_xdp_needs_is_asked_for() {
     net.start(&[]);
     net.apply(
         "locators: [\"fd00:1::/48\"]\nports: { l: {}, r: {} }\n\
-         sids: { fd00:1::d4: {behaviour: End.DT4, table: 100} }\n",
+         sids: { fd00:1::d4: {behavior: End.DT4, table: 100} }\n",
     );
     assert!(show(&net.node, "neigh show 10.7.0.2").is_empty());
     // The first packets are dropped while the daemon resolves the neighbour.

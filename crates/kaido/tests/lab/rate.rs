@@ -102,7 +102,7 @@ fn root_a_link_takes_what_is_built_and_says_what_is_not() {
     for setting in ["delay=10ms", "loss=1%", "jitter=1ms", "queue=10p"] {
         set(setting).failed(2, &["a link of the kernel's own", "`engine: true`"]);
     }
-    set("colour=red").failed(2, &["`colour` of a link cannot be changed"]);
+    set("color=red").failed(2, &["`color` of a link cannot be changed"]);
     set("rate=fast").failed(2, &["rate"]);
     set("rate").failed(2, &["KEY=VALUE"]);
     set("rate=7bit").failed(2, &["at least 8bit", "7bit is less"]);

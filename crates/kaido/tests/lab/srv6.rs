@@ -1,7 +1,7 @@
 //! SRv6 through the lab's own SIDs, with manual steering at a host.
 
-use model::Sid;
 use model::topology::Topology;
+use srv6::Sid;
 use testkit::Lab;
 
 use crate::kaido;
@@ -20,7 +20,7 @@ pub(crate) fn steer(lab: &Lab<'_>, topology: &Topology, over: &[Sid]) {
 
 /// Paths over End at r1, the adjacency r1 -> r2 or r2 -> r3, and decapsulation at r3.
 pub(crate) fn paths(topology: &Topology) -> [Vec<Sid>; 4] {
-    let end = |node| sid(topology, node, model::function::END);
+    let end = |node| sid(topology, node, srv6::function::END);
     [
         vec![],
         vec![end("r1"), end("r2")],

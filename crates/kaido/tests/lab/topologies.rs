@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use model::topology::{Topology, parse};
-use model::{Sid, function};
+use srv6::{Sid, function};
 
 /// FRR with all features of a small lab: parallel links, a LAN of three, different costs, a rate
 /// that must not affect costs, and a router with its own lines.

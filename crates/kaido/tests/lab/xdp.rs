@@ -237,7 +237,7 @@ fn root_kernel_and_xdp_routers_go_together() {
         // A router as headend with H.Encaps.Red: it sends replies from h2 over SIDs.
         let back = addresses(&topology, "h1");
         let ends = crate::topologies::decapsulating(&topology, "r1");
-        let over = crate::topologies::sid(&topology, "r2", model::function::END);
+        let over = crate::topologies::sid(&topology, "r2", srv6::function::END);
         for ((family, address), end) in ["-4", "-6"].iter().zip(&back).zip(ends) {
             let encap = format!("encap seg6 mode encap.red segs {over},{end} dev r2");
             lab.exec("r3", &format!("ip {family} route replace {address} {encap}"));

@@ -38,8 +38,8 @@ def heard():
     return message.packet.payload
 
 
-def colour(source, dscp=0):
-    """What becomes of a packet, by its colour. ARP, which always comes back, is behind it."""
+def color(source, dscp=0):
+    """What becomes of a packet, by its color. ARP, which always comes back, is behind it."""
     send(ipv4(source, dscp))
     send(ARP)
     first = heard()
@@ -77,17 +77,17 @@ def directly():
 sh.setup(device_id=DEVICE, grpc_addr=address, election_id=(0, 10), verbose=False)
 
 # ---- counters of entries ----
-assert colour([10, 0, 0, 1]) == "red", "nobody's customer"
+assert color([10, 0, 0, 1]) == "red", "nobody's customer"
 customer("10.0.0.0/8", 1).insert()
 customer("20.0.0.0/8", 2).insert()
-assert [colour([10, 0, 0, 1]), colour([10, 0, 0, 2]), colour([20, 0, 0, 1])] == ["green"] * 3
+assert [color([10, 0, 0, 1]), color([10, 0, 0, 2]), color([20, 0, 0, 1])] == ["green"] * 3
 assert directly() == {10: (2, 2 * SIZE), 20: (1, SIZE)}, directly()
 # A client may set a count, which continues from there; another action keeps it.
 cell = sh.DirectCounterEntry("c.all")
 cell.table_entry.match["src"] = "10.0.0.0/8"
 cell.packet_count, cell.byte_count = 100, 5000
 cell.modify()
-assert colour([10, 0, 0, 1]) == "green"
+assert color([10, 0, 0, 1]) == "green"
 customer("10.0.0.0/8", 3).modify()
 assert directly()[10] == (101, 5000 + SIZE), directly()
 # A read of entries can include their counts.
@@ -104,9 +104,9 @@ assert entry.counter_data.packet_count == 101 and not entry.HasField("meter_conf
 # ---- rates of entries ----
 # One byte per second: the time of the test adds no packet to the burst.
 customer("10.0.0.0/8", 3, (1, 2 * SIZE, 1, 3 * SIZE)).modify()
-said = [colour([10, 0, 0, 1]) for _ in range(5)]
+said = [color([10, 0, 0, 1]) for _ in range(5)]
 assert said == ["green", "green", "yellow", "red", "red"], said
-assert colour([20, 0, 0, 1]) == "green", "another customer"
+assert color([20, 0, 0, 1]) == "green", "another customer"
 assert counted("c.marked") == {3: (1, SIZE)}, counted("c.marked")
 assert {at: packets for at, (packets, _) in counted("c.dropped").items()} == {3: 2}
 rate = sh.DirectMeterEntry("c.rate")
@@ -116,8 +116,8 @@ rate.modify()
 assert [(one.cburst, one.pburst) for one in sh.DirectMeterEntry("c.rate").read() if one.cburst] == [
     (SIZE, 2 * SIZE)
 ]
-# A marked packet keeps its colour, and consumes the peak burst.
-said = [colour([10, 0, 0, 1], dscp=8), colour([10, 0, 0, 1]), colour([10, 0, 0, 1])]
+# A marked packet keeps its color, and consumes the peak burst.
+said = [color([10, 0, 0, 1], dscp=8), color([10, 0, 0, 1]), color([10, 0, 0, 1])]
 assert said == ["yellow", "green", "red"], said
 
 # ---- a meter and counters by index ----
@@ -125,12 +125,12 @@ uplink = sh.MeterEntry("c.uplink")
 uplink.index = 0
 uplink.cir, uplink.cburst, uplink.pir, uplink.pburst = 0, 1, 0, 1
 uplink.modify()
-assert [colour([20, 0, 0, 1]), colour([20, 0, 0, 1])] == ["green", "red"]
+assert [color([20, 0, 0, 1]), color([20, 0, 0, 1])] == ["green", "red"]
 (found,) = sh.MeterEntry("c.uplink").read()
 assert (found.cburst, found.pburst) == (1, 1), found
 uplink.clear_config()
 uplink.modify()
-assert colour([20, 0, 0, 1]) == "green"
+assert color([20, 0, 0, 1]) == "green"
 dropped = sh.CounterEntry("c.dropped")
 dropped.index = 3
 dropped.packet_count = 7
@@ -168,15 +168,15 @@ wanted.max_timeout_ns = 0
 wanted.max_list_size = 0
 wanted.ack_timeout_ns = 60_000_000_000
 wanted.insert()
-assert colour([30, 0, 0, 1]) == "red"
+assert color([30, 0, 0, 1]) == "red"
 first = list_of_digests()
 assert first.digest_id == digest.preamble.id
 assert strangers(first) == [(b"\xff", b"\x1e\0\0\x01")], first
 # The same value is not sent again before the first list is acknowledged; another value is.
-assert colour([30, 0, 0, 1]) == "red" and colour([30, 0, 0, 2]) == "red"
+assert color([30, 0, 0, 1]) == "red" and color([30, 0, 0, 2]) == "red"
 assert strangers(list_of_digests()) == [(b"\xff", b"\x1e\0\0\x02")]
 acknowledge(first)
-assert colour([30, 0, 0, 1]) == "red"
+assert color([30, 0, 0, 1]) == "red"
 again = list_of_digests()
 assert strangers(again) == [(b"\xff", b"\x1e\0\0\x01")] and again.list_id > first.list_id
 # Lists of three values, or a shorter one after a timeout.
@@ -184,17 +184,17 @@ wanted.max_timeout_ns = 60_000_000_000
 wanted.max_list_size = 3
 wanted.modify()
 for last in range(10, 13):
-    assert colour([30, 0, 0, last]) == "red"
+    assert color([30, 0, 0, last]) == "red"
 assert [one[1][3] for one in strangers(list_of_digests())] == [10, 11, 12]
 wanted.max_timeout_ns = 50_000_000
 wanted.max_list_size = 1000
 wanted.modify()
 began = time.monotonic()
-assert colour([30, 0, 0, 20]) == "red"
+assert color([30, 0, 0, 20]) == "red"
 assert [one[1][3] for one in strangers(list_of_digests())] == [20]
 assert time.monotonic() - began >= 0.05
 wanted.delete()
-assert colour([30, 0, 0, 30]) == "red"
+assert color([30, 0, 0, 30]) == "red"
 assert sh.client.stream_in_q["digest"].empty(), "nobody asks for them any more"
 
 # ---- another version takes over ----

@@ -35,7 +35,7 @@ fn root_a_file_that_another_user_planted_is_not_applied() {
     plant(
         &format!(
             "printf '%s' 'locators: [fd00:1::/48]\nports: {{l: {{}}}}\nsids: {{fd00:1:0:f::/112: \
-             {{behaviour: End.AN.NF, {check}}}}}' > applied.yaml"
+             {{behavior: End.AN.NF, {check}}}}}' > applied.yaml"
         ),
         &state,
     );

@@ -110,7 +110,7 @@ fn everything_wrong_is_found_in_one_run() {
         "imprt: true\nmode: fast\nports: {eth0: {tenat: x}, eth1: {}}\ntenants:\n  blue:\n    \
          routes:\n      10.0.0.1/8: a\n      10.0.0.0/33: b\n      10.1.0.0/16: {segmnts: []}\n    \
          attachments:\n      - {port: eth0, vlan: x}\n      - {prt: eth0}\n      - {port: eth0, vlan: y}\n\
-         sids:\n  fd00:0:1:: End\n  'fd00::/x': End\n  'fd00:0:1:1::': End.Z\n  'fd00:0:1:2::': {behaviour: Ed}\n",
+         sids:\n  fd00:0:1:: End\n  'fd00::/x': End\n  'fd00:0:1:1::': End.Z\n  'fd00:0:1:2::': {behavior: Ed}\n",
         &[
             ("1:1", "unknown key `imprt`", "did you mean `import`?"),
             ("2:7", "`fast` is not known", ""),
@@ -124,7 +124,7 @@ fn everything_wrong_is_found_in_one_run() {
             ("15:3", "`fd00:0:1:` is not a SID", "write \"fd00:0:1::\" in quotes"),
             ("16:3", "`fd00::/x` is not a prefix", ""),
             ("17:19", "`End.Z` is not known here", "did you mean"),
-            ("18:31", "`Ed` is not known here", "did you mean `End`?"),
+            ("18:30", "`Ed` is not known here", "did you mean `End`?"),
         ],
     );
 }
@@ -158,7 +158,7 @@ fn lists_that_begin_at_home() {
     let begins = "the list begins with `fd00:0:1::1`";
     expect(&tenant("routes: {10.0.0.0/8: [fd00:0:1::1]}"), &[("5:40", begins, help)]);
     expect(&tenant("frames: [fd00:0:1::1]"), &[("5:27", begins, help)]);
-    expect(&sid("behaviour: End.B6.Encaps, policy: [fd00:0:1::1]"), &[("6:55", begins, help)]);
+    expect(&sid("behavior: End.B6.Encaps, policy: [fd00:0:1::1]"), &[("6:54", begins, help)]);
     // The list may contain a local SID after that of another node.
     let back = file("tenants: {blue: {routes: {10.0.0.0/8: [fd00:0:2::1, fd00:0:1::1]}}}");
     assert!(parse("dataplane.yaml", &back).is_ok());
@@ -177,7 +177,7 @@ fn sources_and_locators() {
     }
     expect(
         "ports: {eth0: {}}\nlocators: [fd00::/48]\n\
-         sids: {\"fd00::1\": {behaviour: End.B6.Encaps, policy: [fd00:1::1]}}\n",
+         sids: {\"fd00::1\": {behavior: End.B6.Encaps, policy: [fd00:1::1]}}\n",
         &[("3:8", missing.0, missing.1)],
     );
     expect(
@@ -217,14 +217,14 @@ fn sids_that_overlap() {
             ("8:3", "the SID `fd00:0:1:1::6` overlaps fd00:0:1:1::/64", "only NEXT-C-SID"),
         ],
     );
-    let csid = "{behaviour: End, flavours: [NEXT-C-SID]}";
+    let csid = "{behavior: End, flavors: [NEXT-C-SID]}";
     expect(
         &file(&format!("sids:\n  fd00:1:1::/48: {csid}\n  fd00:1:0001::/48: {csid}")),
         &[("7:3", "the SID `fd00:1:1::/48` is given twice", "")],
     );
     // The prefix of a container may contain other SIDs.
     let inside =
-        "sids:\n  fd00:1:1::/48: {behaviour: End, flavours: [NEXT-C-SID]}\n  fd00:1:1:d4::: End";
+        "sids:\n  fd00:1:1::/48: {behavior: End, flavors: [NEXT-C-SID]}\n  fd00:1:1:d4::: End";
     assert!(parse("x", &file(inside)).is_ok());
 }
 
@@ -304,16 +304,16 @@ fn names_that_nothing_has() {
     );
     expect(&tenant("frames: to-osak"), &[("5:26", "no policy is called `to-osak`", "`to-osaka`?")]);
     expect(
-        &sid("behaviour: End.DT4, tenant: red"),
-        &[("6:48", "no tenant is called `red`", "add `red:` under")],
+        &sid("behavior: End.DT4, tenant: red"),
+        &[("6:47", "no tenant is called `red`", "add `red:` under")],
     );
     expect(
-        &sid("behaviour: End.DX2, port: veth-tokyo"),
-        &[("6:46", "no port is called `veth-tokyo`", "add `veth-tokyo: {}` under `ports:`")],
+        &sid("behavior: End.DX2, port: veth-tokyo"),
+        &[("6:45", "no port is called `veth-tokyo`", "add `veth-tokyo: {}` under `ports:`")],
     );
     expect(
-        &sid("behaviour: End.B6.Encaps, policy: osaka"),
-        &[("6:54", "no policy is called `osaka`", "add `osaka:")],
+        &sid("behavior: End.B6.Encaps, policy: osaka"),
+        &[("6:53", "no policy is called `osaka`", "add `osaka:")],
     );
 }
 
@@ -370,7 +370,7 @@ fn vlans() {
 }
 
 #[test]
-fn behaviours_and_arguments() {
+fn behaviors_and_arguments() {
     let lacks = [
         ("End.X", "a next hop", "fd00:b::2"),
         ("End.T", "a table", "add one of `tenant:`, `table:` and `vrf:`"),
@@ -382,10 +382,10 @@ fn behaviours_and_arguments() {
         ("End.DT46", "a table", "add one of"),
         ("End.B6.Encaps", "a policy", "add `policy:`"),
     ];
-    for (behaviour, what, help) in lacks {
-        let message = format!("{behaviour} needs {what}");
-        expect(&sid(&format!("behaviour: {behaviour}")), &[("6:3", &message, help)]);
-        let short = file(&format!("sids:\n  fd00:0:1:abc::: {behaviour}"));
+    for (behavior, what, help) in lacks {
+        let message = format!("{behavior} needs {what}");
+        expect(&sid(&format!("behavior: {behavior}")), &[("6:3", &message, help)]);
+        let short = file(&format!("sids:\n  fd00:0:1:abc::: {behavior}"));
         expect(&short, &[("6:19", &message, help)]);
     }
     let takes_none = [
@@ -401,29 +401,29 @@ fn behaviours_and_arguments() {
         ("End", "answers: to-osaka", "answers"),
         ("End.AN.NF", "policy: to-osaka", "policy"),
     ];
-    for (behaviour, argument, key) in takes_none {
-        let text = sid(&format!("behaviour: {behaviour}, {argument}"));
-        let column = 33 + behaviour.len();
+    for (behavior, argument, key) in takes_none {
+        let text = sid(&format!("behavior: {behavior}, {argument}"));
+        let column = 32 + behavior.len();
         let message = format!("takes no `{key}`");
         expect(&text, &[(&format!("6:{column}"), &message, "remove it")]);
     }
-    expect(&sid("next_hop: fd00::1"), &[("6:3", "`behaviour` is missing", "add `behaviour:`")]);
+    expect(&sid("next_hop: fd00::1"), &[("6:3", "`behavior` is missing", "add `behavior:`")]);
     expect(
-        &sid("behaviour: End.AN.NF, answers: nowhere"),
-        &[("6:51", "no policy is called `nowhere`", "")],
+        &sid("behavior: End.AN.NF, answers: nowhere"),
+        &[("6:50", "no policy is called `nowhere`", "")],
     );
-    expect(&sid("behaviour: End.DT4, table: 0"), &[("6:47", "there is no table 0", "")]);
+    expect(&sid("behavior: End.DT4, table: 0"), &[("6:46", "there is no table 0", "")]);
     expect(
-        &sid("behaviour: End.DT4, table: 7, vrf: red"),
-        &[("6:50", "`table` and `vrf` both", "remove one")],
+        &sid("behavior: End.DT4, table: 7, vrf: red"),
+        &[("6:49", "`table` and `vrf` both", "remove one")],
     );
     expect(
         &file(
-            "tenants: {a: {}, b: {table: 7}}\nsids:\n  fd00:0:1:1::: {behaviour: End.DT4, tenant: a}\n  fd00:0:1:2::: {behaviour: End.DT4, tenant: b, table: 7}",
+            "tenants: {a: {}, b: {table: 7}}\nsids:\n  fd00:0:1:1::: {behavior: End.DT4, tenant: a}\n  fd00:0:1:2::: {behavior: End.DT4, tenant: b, table: 7}",
         ),
         &[
-            ("7:46", "the tenant `a` has no table", "add `table:` or `vrf:` to it"),
-            ("8:38", "the tenant says in which table", "remove it, or the table"),
+            ("7:45", "the tenant `a` has no table", "add `table:` or `vrf:` to it"),
+            ("8:37", "the tenant says in which table", "remove it, or the table"),
         ],
     );
 }
@@ -431,43 +431,55 @@ fn behaviours_and_arguments() {
 #[test]
 fn next_hops() {
     expect(
-        &sid("behaviour: End.DX4, next_hop: fd00::1"),
-        &[("6:50", "End.DX4 sends IPv4", "or use End.DX6")],
+        &sid("behavior: End.DX4, next_hop: fd00::1"),
+        &[("6:49", "End.DX4 sends IPv4", "or use End.DX6")],
     );
-    for behaviour in ["End.X", "End.DX6"] {
-        let text = |next_hop: &str| sid(&format!("behaviour: {behaviour}, next_hop: {next_hop}"));
-        let place = format!("6:{}", 43 + behaviour.len());
-        let message = format!("{behaviour} sends IPv6");
+    for behavior in ["End.X", "End.DX6"] {
+        let text = |next_hop: &str| sid(&format!("behavior: {behavior}, next_hop: {next_hop}"));
+        let place = format!("6:{}", 42 + behavior.len());
+        let message = format!("{behavior} sends IPv6");
         expect(&text("10.0.0.1"), &[(&place, &message, "such as fd00:b::2")]);
         expect(&text("ff02::1"), &[(&place, "`ff02::1` is not a neighbour", "")]);
         expect(&text("fe80::1"), &[(&place, "an address on every port", "a global address")]);
         expect(&text("here"), &[(&place, "`here` is not an address", "")]);
     }
-    expect(&sid("behaviour: End.X, next_hop: '::'"), &[("6:48", "`::` is not a neighbour", "")]);
-    assert!(parse("x", &sid("behaviour: End.DX6, next_hop: '::'")).is_ok());
-    assert!(parse("x", &sid("behaviour: End.DX4, next_hop: 0.0.0.0")).is_ok());
+    expect(&sid("behavior: End.X, next_hop: '::'"), &[("6:47", "`::` is not a neighbour", "")]);
+    assert!(parse("x", &sid("behavior: End.DX6, next_hop: '::'")).is_ok());
+    assert!(parse("x", &sid("behavior: End.DX4, next_hop: 0.0.0.0")).is_ok());
 }
 
 #[test]
-fn flavours() {
-    for (behaviour, flavour) in [
+fn keys_of_earlier_versions() {
+    let text = sid("behaviour: End, flavours: [PSP]");
+    let file = parse("x", &text).unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(file.sids[0].1.flavors.psp);
+    // Their places are those of the file.
+    expect(&sid("behaviour: End, flavours: [PSP, PSP]"), &[("6:52", "PSP is listed twice", "one")]);
+    expect(&sid("behaviour: End, behavior: End"), &[("6:3", "duplicate field `behavior`", "")]);
+    // Only SIDs had them.
+    let text = tenant("behaviour: End");
+    expect(&text, &[("5:18", "unknown key `behaviour`", "allowed here")]);
+}
+
+#[test]
+fn flavors() {
+    for (behavior, flavor) in [
         ("End.DT4, table: 7", "PSP"),
         ("End.DX4, next_hop: 10.0.0.1", "USD"),
         ("End.DX2, port: eth0", "NEXT-C-SID"),
         ("End.B6.Encaps, policy: to-osaka", "USP"),
     ] {
-        let text = file(&format!(
-            "sids:\n  fd00:1:1::/48: {{behaviour: {behaviour}, flavours: [{flavour}]}}"
-        ));
-        let place = format!("6:{}", 45 - 14 + behaviour.len() + 12);
-        let message = format!("cannot have {flavour}");
+        let text =
+            file(&format!("sids:\n  fd00:1:1::/48: {{behavior: {behavior}, flavors: [{flavor}]}}"));
+        let place = format!("6:{}", 45 - 14 + behavior.len() + 10);
+        let message = format!("cannot have {flavor}");
         expect(&text, &[(&place, &message, "remove it")]);
     }
-    expect(&sid("behaviour: End, flavours: [PSP, PSP]"), &[("6:52", "PSP is listed twice", "one")]);
-    expect(&sid("behaviour: End, flavours: [PSB]"), &[("6:47", "`PSB` is not", "mean `PSP`?")]);
-    expect(&sid("behaviour: End, block: 32"), &[("6:36", "a length of NEXT-C-SID", "flavours:")]);
+    expect(&sid("behavior: End, flavors: [PSP, PSP]"), &[("6:50", "PSP is listed twice", "one")]);
+    expect(&sid("behavior: End, flavors: [PSB]"), &[("6:45", "`PSB` is not", "mean `PSP`?")]);
+    expect(&sid("behavior: End, block: 32"), &[("6:35", "a length of NEXT-C-SID", "flavors:")]);
     let csid = |prefix: &str, lengths: &str| {
-        file(&format!("sids:\n  {prefix}: {{{lengths}, behaviour: End, flavours: [NEXT-C-SID]}}"))
+        file(&format!("sids:\n  {prefix}: {{{lengths}, behavior: End, flavors: [NEXT-C-SID]}}"))
     };
     for length in [0, 12, 128, 300] {
         let message = format!("`block` cannot have {length} bits");
@@ -540,25 +552,25 @@ proptest! {
 
 #[test]
 fn checks_of_functions() {
-    let end = sid("behaviour: End, health: {run: /bin/true}");
-    expect(&end, &[("6:36", "End takes no `health`", "remove it")]);
+    let end = sid("behavior: End, health: {run: /bin/true}");
+    expect(&end, &[("6:35", "End takes no `health`", "remove it")]);
     let health = |text: &str| {
-        file(&format!("sids:\n  fd00:0:1:f::/112: {{behaviour: End.AN.NF, health: {{{text}}}}}"))
+        file(&format!("sids:\n  fd00:0:1:f::/112: {{behavior: End.AN.NF, health: {{{text}}}}}"))
     };
-    expect(&health("every: 1s"), &[("6:44", "`run` is missing", "add `run:`")]);
-    expect(&health("run: \"\""), &[("6:58", "there is no command", "nft list table")]);
-    expect(&health("run: []"), &[("6:53", "there is no command", "nft list table")]);
-    expect(&health("run: a | b"), &[("6:58", "`|` is for a shell", "[sh, -c, \"a | b\"]")]);
-    expect(&health("run: ./check"), &[("6:58", "`./check` is a path from nowhere", "whole path")]);
-    expect(&health("run: {}"), &[("6:53", "a command such as", "")]);
+    expect(&health("every: 1s"), &[("6:43", "`run` is missing", "add `run:`")]);
+    expect(&health("run: \"\""), &[("6:57", "there is no command", "nft list table")]);
+    expect(&health("run: []"), &[("6:52", "there is no command", "nft list table")]);
+    expect(&health("run: a | b"), &[("6:57", "`|` is for a shell", "[sh, -c, \"a | b\"]")]);
+    expect(&health("run: ./check"), &[("6:57", "`./check` is a path from nowhere", "whole path")]);
+    expect(&health("run: {}"), &[("6:52", "a command such as", "")]);
     expect(
         &health("run: a, every: 1ms, timeout: 2h"),
-        &[("6:68", "1ms is not possible", "10ms to 1h"), ("6:82", "7200s", "10ms to 1h")],
+        &[("6:67", "1ms is not possible", "10ms to 1h"), ("6:81", "7200s", "10ms to 1h")],
     );
-    expect(&health("run: a, every: 1"), &[("6:68", "`1` has no unit", "1ms, 1s or 1m")]);
+    expect(&health("run: a, every: 1"), &[("6:67", "`1` has no unit", "1ms, 1s or 1m")]);
     expect(
         &health("run: a, fall: 0, rise: 1001"),
-        &[("6:67", "0 times in a row", "1 to 1000"), ("6:76", "1001 times", "1 to 1000")],
+        &[("6:66", "0 times in a row", "1 to 1000"), ("6:75", "1001 times", "1 to 1000")],
     );
-    expect(&health("run: a, rises: 1"), &[("6:61", "unknown key `rises`", "`rise`?")]);
+    expect(&health("run: a, rises: 1"), &[("6:60", "unknown key `rises`", "`rise`?")]);
 }

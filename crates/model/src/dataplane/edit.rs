@@ -8,11 +8,11 @@ use super::KIND;
 use super::file::SidPrefix;
 use crate::document::{self, Problems};
 
-/// Returns `text` with a SID added or replaced. `behaviour` contains its arguments.
-pub fn with_sid(text: &str, sid: Ipv6Net, behaviour: Value) -> Result<String, Problems> {
+/// Returns `text` with a SID added or replaced. `behavior` contains its arguments.
+pub fn with_sid(text: &str, sid: Ipv6Net, behavior: Value) -> Result<String, Problems> {
     change(text, |sids| {
         sids.retain(|key, _| !is(key, sid));
-        sids.insert(sid.to_string(), behaviour);
+        sids.insert(sid.to_string(), behavior);
     })
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::dataplane::{Action, parse};
+    use crate::dataplane::{Behavior, parse};
 
     const FILE: &str = "\
 # kept by the operator
@@ -55,7 +55,7 @@ tenants:
   red: { table: 7, vlans: {} }
 sids:
   fd00:1::1: End
-  fd00:1:0:0:f::/80: { behaviour: End.DT46, tenant: red }
+  fd00:1:0:0:f::/80: { behavior: End.DT46, tenant: red }
 ";
 
     fn sid(text: &str) -> Ipv6Net {
@@ -71,10 +71,10 @@ sids:
         let with = parse("with", &text).unwrap();
         assert_eq!(with.sids.len(), before.sids.len() + 1);
         assert!(with.sids.iter().any(|(sid, endpoint)| {
-            *sid == function && endpoint.action == Action::EndAnNf { answers: None }
+            *sid == function && endpoint.behavior == Behavior::EndAnNf { answers: None }
         }));
         // The same SID in another notation.
-        let again = with_sid(&text, function, json!({"behaviour": "End"})).unwrap();
+        let again = with_sid(&text, function, json!({"behavior": "End"})).unwrap();
         assert_eq!(parse("again", &again).unwrap().sids.len(), with.sids.len());
         let without = without_sid(&text, function).unwrap();
         let without = parse("without", &without).unwrap();

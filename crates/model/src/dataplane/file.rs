@@ -5,11 +5,11 @@ use std::str::FromStr;
 use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use srv6::Locator;
 
-use super::sid_text::SidText;
+use super::behaviors::SidText;
 use super::steer_text::{PolicyText, SteerText};
 use super::types::Mode;
-use crate::Locator;
 use crate::document::{Entries, Items, Prefix, Prefix6, from_text, prefix};
 use crate::topology::Dataplane;
 

@@ -2,6 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use srv6::{Flavors, Form, NextCsid};
+
 use super::*;
 use crate::document::{Tree, Value, load};
 
@@ -12,7 +14,7 @@ fn good(text: &str) -> File {
     parse("dataplane.yaml", text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-fn text(segments: &crate::SegmentList) -> String {
+fn text(segments: &srv6::SegmentList) -> String {
     segments.to_string()
 }
 
@@ -74,31 +76,33 @@ fn the_whole_grammar() {
     assert_eq!(wire.frames, Some(Steer::Named("to-osaka".into())));
     assert!(wire.attachments.is_empty());
 
-    let actions: Vec<&Action> = file.sids.iter().map(|(_, endpoint)| &endpoint.action).collect();
+    let behaviors: Vec<&Behavior> =
+        file.sids.iter().map(|(_, endpoint)| &endpoint.behavior).collect();
     let (nh6, nh4): (Ipv6Addr, _) = ("fd00:b::2".parse().unwrap(), [10, 0, 0, 1].into());
     let table = || Table::Number(100);
     assert_eq!(
-        actions,
+        behaviors,
         [
-            &Action::End,
-            &Action::EndX(nh6),
-            &Action::EndT(table()),
-            &Action::EndDt4(table()),
-            &Action::EndDt6(Table::Number(254)),
-            &Action::EndDt46(table()),
-            &Action::EndDx2("eth2".into()),
-            &Action::EndDx4(nh4),
-            &Action::EndDx6("fd00:c::1".parse().unwrap()),
-            &Action::EndB6Encaps(Steer::Named("to-osaka".into())),
-            &Action::End,
-            &Action::EndX(nh6),
+            &Behavior::End,
+            &Behavior::EndX { next_hop: nh6 },
+            &Behavior::EndT { table: table() },
+            &Behavior::EndDt4 { table: table() },
+            &Behavior::EndDt6 { table: Table::Number(254) },
+            &Behavior::EndDt46 { table: table() },
+            &Behavior::EndDx2 { port: "eth2".into() },
+            &Behavior::EndDx4 { next_hop: nh4 },
+            &Behavior::EndDx6 { next_hop: "fd00:c::1".parse().unwrap() },
+            &Behavior::EndB6Encaps { policy: Steer::Named("to-osaka".into()) },
+            &Behavior::End,
+            &Behavior::EndX { next_hop: nh6 },
         ]
     );
     let (x, out) = (&file.sids[1].1, &file.sids[5].1);
-    assert_eq!(x.flavours, Flavours { psp: true, usd: true, ..Flavours::default() });
+    assert_eq!(x.flavors, Flavors { psp: true, usd: true, ..Flavors::default() });
     assert_eq!(out.tags, Tags { outer: 10, inner: 20 });
-    assert_eq!(file.sids[10].1.flavours.next_csid, Some((32, 16)));
-    assert_eq!(file.sids[11].1.flavours.next_csid, Some((32, 32)));
+    let csid = |node_function_bits| NextCsid { block_bits: 32, node_function_bits };
+    assert_eq!(file.sids[10].1.flavors.next_csid, Some(csid(16)));
+    assert_eq!(file.sids[11].1.flavors.next_csid, Some(csid(32)));
     // The line, for errors that are detected later.
     assert!(EVERYTHING.lines().nth(x.line as usize - 1).unwrap().contains("fd00:0:1:e000::"));
 }
@@ -116,14 +120,14 @@ fn other_ways_to_write_it() {
          policies: {p: [fd00:0:2::1]}\n\
          tenants:\n  a: {vrf: red, routes: {0.0.0.0/0: p, '::/0': p}}\n  \
          b: {frames: [fd00:0:2::2], attachments: [{port: eth0}, {port: eth1, vlan: 4094}]}\n\
-         sids:\n  \"fd00:0:1:1::\": End\n  fd00:0:1:2::/64: {behaviour: End.DT46, tenant: a}\n  \
-         fd00:0:1:3::: {behaviour: End.X, next_hop: fd00:b::1}\n  \
-         fd00:0:1:4::: {behaviour: End.B6.Encaps, policy: [fd00:0:2::1, \"fd00:0:3::\"]}\n  \
-         fd00:0:1:5::: {behaviour: End.DT4, vrf: red}\n",
+         sids:\n  \"fd00:0:1:1::\": End\n  fd00:0:1:2::/64: {behavior: End.DT46, tenant: a}\n  \
+         fd00:0:1:3::: {behavior: End.X, next_hop: fd00:b::1}\n  \
+         fd00:0:1:4::: {behavior: End.B6.Encaps, policy: [fd00:0:2::1, \"fd00:0:3::\"]}\n  \
+         fd00:0:1:5::: {behavior: End.DT4, vrf: red}\n",
     );
     assert_eq!(file.tenants["a"].table, Some(Table::Vrf("red".into())));
-    assert_eq!(file.sids[1].1.action, Action::EndDt46(Table::Vrf("red".into())));
-    assert_eq!(file.sids[2].1.action, Action::EndX("fd00:b::1".parse().unwrap()));
+    assert_eq!(file.sids[1].1.behavior, Behavior::EndDt46 { table: Table::Vrf("red".into()) });
+    assert_eq!(file.sids[2].1.behavior, Behavior::EndX { next_hop: "fd00:b::1".parse().unwrap() });
     assert_eq!(file.tenants["b"].attachments.len(), 1);
 }
 
@@ -160,7 +164,7 @@ fn the_schema_refuses_what_the_grammar_refuses() {
         "ports: {eth0: {}}\nsource: 10.0.0.1/8\n",
         "ports: {eth0: {}}\nsids: {x: End}\n",
         "ports: {eth0: {}}\nsids: {'fd00::': End.Z}\n",
-        "ports: {eth0: {}}\nsids: {'fd00::': {flavours: [PSP]}}\n",
+        "ports: {eth0: {}}\nsids: {'fd00::': {flavors: [PSP]}}\n",
         "ports: {eth0: {}}\ntenants: {a: {routes: {10.0.0.0: p}}}\n",
         "ports: {eth0: {}}\ntenants: {a: {attachments: [{port: eth0, vlan: 4095}]}}\n",
     ];
@@ -187,7 +191,7 @@ fn a_check_of_a_function() {
     let health = |text: &str| {
         let file = good(&format!(
             "ports: {{eth0: {{}}}}\nlocators: [\"fd00:1::/48\"]\nsids:\n  fd00:1::f:0:0/112: \
-             {{behaviour: End.AN.NF, health: {text}}}\n"
+             {{behavior: End.AN.NF, health: {text}}}\n"
         ));
         file.sids[0].1.health.clone().unwrap()
     };

@@ -1,17 +1,17 @@
 //! The data plane's file: parses text into a configuration, or reports all errors in it.
 //!
-//! `document` parses it into the grammar's serde types (`file`, `steer_text`, `sid_text`), or
+//! `document` parses it into the grammar's serde types (`file`, `steer_text`, `behaviors`), or
 //! reports syntax errors. `resolve` and its sibling modules then check references and constraints.
 //! Properties of the machine, such as the existence of a port, are not checked here.
 
+mod behaviors;
 mod edit;
 mod file;
-mod flavours;
+mod flavors;
 mod health;
 mod policies;
 mod proxies;
 mod resolve;
-mod sid_text;
 mod sids;
 mod steer_text;
 mod tenants;
@@ -26,7 +26,7 @@ mod good_input;
 #[cfg(test)]
 mod manual;
 
-use crate::document::{self, Kind};
+use crate::document::{self, Kind, Renamed};
 use file::FileText;
 
 pub use crate::document::{Problem, Problems};
@@ -35,10 +35,9 @@ pub use edit::{with_sid, without_sid};
 pub use file::json_schema;
 pub use health::Health;
 pub(crate) use health::HealthText;
-pub use sid_text::{END_AN_NF, FUNCTIONS};
 pub use types::{
-    Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,
-    Proxy, ProxyBehaviour, ProxyKind, Steer, Table, Tags, Tenant, Weighted,
+    Attachment, Behavior, Endpoint, File, Limits, Mode, Name, Policy, Port, Proxy, Steer, Table,
+    Tags, Tenant, Weighted,
 };
 
 /// Name of a daemon's Unix socket in its state directory.
@@ -48,6 +47,10 @@ const KIND: Kind = Kind {
     max_mib: 1024,
     large: "remove what is not needed, or send it in parts over gRPC",
     empty: "write at least `ports:`",
+    renamed: &[
+        Renamed { section: "sids", old: "behaviour", new: "behavior" },
+        Renamed { section: "sids", old: "flavours", new: "flavors" },
+    ],
 };
 
 /// Parses a data plane's file. `file_name` is used only in messages.

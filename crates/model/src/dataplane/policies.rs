@@ -1,10 +1,12 @@
 //! Policies: checks that their lists exist, consist of valid segments and fit into the headroom.
 
+use srv6::{Form, Payload, SegmentList, Sid};
+
 use super::resolve::{At, Checked};
 use super::steer_text::{ListText, SteerText};
-use super::types::{Payload, Policy, Steer, Weighted};
+use super::types::{Policy, Steer, Weighted};
 use crate::document::{Items, Step};
-use crate::{SegmentList, Sid, is_lab_name};
+use crate::is_lab_name;
 
 use super::file::Ipv6;
 
@@ -111,7 +113,7 @@ impl Checked<'_> {
         &mut self,
         at: At<'_>,
         Items(texts): Items<Ipv6>,
-        form: super::types::Form,
+        form: Form,
         payload: Payload,
     ) -> SegmentList {
         let longest = form.longest(payload);
@@ -125,9 +127,7 @@ impl Checked<'_> {
             let message =
                 format!("{count} segments, and there is room for {longest} in front of a {what}");
             let help = match form {
-                super::types::Form::Whole if count == longest + 1 => {
-                    "write `form: reduced`, or remove one"
-                }
+                Form::Whole if count == longest + 1 => "write `form: reduced`, or remove one",
                 _ => "remove some",
             };
             self.place.value(&at(), message, help);

@@ -5,37 +5,33 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::Ipv6Net;
+use srv6::{Kind, Payload};
 
+use super::behaviors::SidMap;
 use super::resolve::{At, Checked};
-use super::sid_text::{Behaviour, SidMap};
 use super::sids::{key, short};
 use super::tenants::is_interface;
-use super::types::{Action, Endpoint, Name, Payload, Proxy, ProxyKind};
+use super::types::{Endpoint, Name, Proxy, Steer};
 use crate::document::{Address, steps};
 
 /// Prefix of the names of the data plane's own interfaces.
 const OWN: &str = "kaido-";
 
 impl Checked<'_> {
+    /// Returns the policy for packets that return to End.AS; none if it is missing.
+    pub(super) fn return_policy(&mut self, at: At<'_>, text: &mut SidMap) -> Option<Steer> {
+        if let Some(policy) = &mut text.policy {
+            return Some(self.steer(&|| key(at, "policy"), policy, Payload::Packet));
+        }
+        let help = "add `policy:` with one of `policies:`, or with a list \
+                    (`--segments` of `kaido function add`)";
+        self.missing(at, text.behavior.name(), "a policy for what comes back", help);
+        None
+    }
+
     /// Returns the proxy of a SID; none if the interface is missing.
-    pub(super) fn proxy(&mut self, at: At<'_>, text: &mut SidMap) -> Option<Proxy> {
-        let name = text.behaviour.name();
-        let kind = match text.behaviour {
-            Behaviour::EndAd => Some(ProxyKind::Dynamic),
-            Behaviour::EndAm => Some(ProxyKind::Masquerading),
-            _ => match &mut text.policy {
-                Some(policy) => {
-                    let steer = self.steer(&|| key(at, "policy"), policy, Payload::Packet);
-                    Some(ProxyKind::Static(steer))
-                }
-                None => {
-                    let help = "add `policy:` with one of `policies:`, or with a list \
-                                (`--segments` of `kaido function add`)";
-                    self.missing(at, name, "a policy for what comes back", help);
-                    None
-                }
-            },
-        };
+    pub(super) fn proxy(&mut self, at: At<'_>, text: &SidMap) -> Option<Proxy> {
+        let name = text.behavior.name();
         if text.to.is_none() {
             let help = "add `to:` with the interface that the function is behind";
             self.missing(at, name, "an interface", help);
@@ -44,11 +40,11 @@ impl Checked<'_> {
         let back = text.back.as_ref().map(|back| self.interface(&|| key(at, "back"), back));
         let via = text.via.map(|Address(via)| via);
         if let Some(via) = via {
-            self.function_address(at, via, name, kind == Some(ProxyKind::Masquerading));
+            self.function_address(at, via, name, text.behavior == Kind::EndAm);
         }
         let to = to?;
         let back = back.unwrap_or_else(|| to.clone());
-        Some(Proxy { kind: kind?, to, back, via })
+        Some(Proxy { to, back, via })
     }
 
     /// Rejects invalid addresses of functions, and those that no packet can be sent to.
@@ -90,12 +86,12 @@ impl Checked<'_> {
     /// Checks that packets returning on one interface belong either to SIDs with End.AD, which are
     /// distinguished by their tags, or to a single SID.
     pub(super) fn shared_ways_back(&mut self, sids: &[(Ipv6Net, Endpoint)]) {
-        let mut owners: HashMap<&Name, (Ipv6Net, &ProxyKind)> = HashMap::new();
+        let mut owners: HashMap<&Name, (Ipv6Net, Kind)> = HashMap::new();
         for (index, (sid, endpoint)) in sids.iter().enumerate() {
-            let Action::Proxy(proxy) = &endpoint.action else { continue };
-            let (other, kind) = *owners.entry(&proxy.back).or_insert((*sid, &proxy.kind));
-            let both = (kind, &proxy.kind);
-            if other == *sid || both == (&ProxyKind::Dynamic, &ProxyKind::Dynamic) {
+            let Some(proxy) = endpoint.behavior.proxy() else { continue };
+            let kind = endpoint.behavior.kind();
+            let (other, first) = *owners.entry(&proxy.back).or_insert((*sid, kind));
+            if other == *sid || (first, kind) == (Kind::EndAd, Kind::EndAd) {
                 continue;
             }
             let message = format!("by `{}` the packets of {} come back", proxy.back, short(other));

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use ipnet::Ipv6Net;
+use srv6::Locator;
 
 use super::file::{FileText, Ipv6, LimitsText};
 use super::types::{File, Limits, Name, Policy, Port, Steer, Tenant};
-use crate::Locator;
 use crate::document::{Entry, Place, Report, Step, Tree, Value, steps};
 use crate::topology::Dataplane;
 

@@ -5,38 +5,12 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::Ipv6Net;
 
+use super::behaviors::{SidMap, SidText};
 use super::file::SidPrefix;
 use super::resolve::{At, Checked};
-use super::sid_text::{Behaviour, SidMap, SidText};
 use super::tenants::add_tenant;
-use super::types::{Action, Endpoint, Payload, Proxy, ProxyKind, Steer, Table};
+use super::types::{Endpoint, Table};
 use crate::document::{Address, Step, steps};
-
-/// The argument of a service function's SID is a mark, which has at most 32 bits.
-const SHORTEST_FUNCTION: u8 = 96;
-
-/// The alternative arguments of a lookup.
-const LOOK_UP: [&str; 3] = ["tenant", "table", "vrf"];
-
-impl Behaviour {
-    /// Returns the arguments that the behavior takes.
-    fn takes(self) -> &'static [&'static str] {
-        match self {
-            Self::End => &[],
-            Self::EndAnNf => &["answers", "health"],
-            Self::EndX => &["next_hop"],
-            Self::EndT => &LOOK_UP,
-            Self::EndDx2 => &["port"],
-            Self::EndDx4 | Self::EndDx6 => &["next_hop", "vlan", "inner"],
-            Self::EndDt4 | Self::EndDt6 | Self::EndDt46 => {
-                &["tenant", "table", "vrf", "vlan", "inner"]
-            }
-            Self::EndB6Encaps => &["policy"],
-            Self::EndAs => &["to", "back", "via", "policy", "health"],
-            Self::EndAd | Self::EndAm => &["to", "back", "via", "health"],
-        }
-    }
-}
 
 impl Checked<'_> {
     /// Returns the SIDs.
@@ -54,15 +28,7 @@ impl Checked<'_> {
             }
             sids.push((sid, self.endpoint(index, sid, text)));
         }
-        self.count(
-            &None,
-            sids.iter().filter_map(|(_, endpoint)| match &endpoint.action {
-                Action::EndB6Encaps(steer)
-                | Action::EndAnNf { answers: Some(steer) }
-                | Action::Proxy(Proxy { kind: ProxyKind::Static(steer), .. }) => Some(steer),
-                _ => None,
-            }),
-        );
+        self.count(&None, sids.iter().filter_map(|(_, endpoint)| endpoint.behavior.policy()));
         self.overlaps(&sids);
         self.shared_ways_back(&sids);
         sids
@@ -84,7 +50,7 @@ impl Checked<'_> {
             while around.pop_if(|outer| !sids[*outer as usize].0.contains(&sid)).is_some() {}
             let clash = around.iter().rev().find(|outer| {
                 let (outer, endpoint) = &sids[**outer as usize];
-                *outer == sid || endpoint.flavours.next_csid.is_none()
+                *outer == sid || endpoint.flavors.next_csid.is_none()
             });
             if let Some(other) = clash {
                 let (last, first) = if index > *other { (index, *other) } else { (*other, index) };
@@ -103,114 +69,21 @@ impl Checked<'_> {
 
     fn endpoint(&mut self, index: usize, sid: Ipv6Net, mut text: SidMap) -> Endpoint {
         let at = || vec!["sids".into(), Step::Index(index)];
-        let name = text.behaviour.name();
         self.strangers(&at, &text);
-        let flavours = self.flavours(&at, sid, &text);
+        let flavors = self.flavors(&at, sid, &text);
         let tags = self.tags(&at, text.vlan, text.inner);
-        let action = match text.behaviour {
-            Behaviour::End => Action::End,
-            Behaviour::EndAnNf => {
-                if sid.prefix_len() < SHORTEST_FUNCTION {
-                    let message = format!("`{sid}` leaves {} bits", 128 - sid.prefix_len());
-                    let help = "write a prefix of /96 or more: a mark has 32 bits";
-                    self.place.key(&at(), message, help);
-                }
-                let answers = text.answers.as_mut();
-                let steer =
-                    answers.map(|to| self.steer(&|| key(&at, "answers"), to, Payload::Packet));
-                Action::EndAnNf { answers: steer }
-            }
-            Behaviour::EndX => {
-                let next_hop = self.next_hop6(&at, &text);
-                let unspecified = Some(Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
-                if text.next_hop == unspecified {
-                    let help = "write a neighbour's address; End looks the packet's own up";
-                    self.place.value(&key(&at, "next_hop"), "`::` is not a neighbour", help);
-                }
-                Action::EndX(next_hop)
-            }
-            Behaviour::EndT => Action::EndT(self.look_up(&at, &mut text)),
-            Behaviour::EndDx2 => match &text.port {
-                Some(port) => {
-                    let known = self.port(&|| key(&at, "port"), port);
-                    Action::EndDx2(known.unwrap_or_else(|| "".into()))
-                }
-                None => {
-                    self.missing(&at, name, "a port", "add `port:` with one of `ports:`");
-                    Action::EndDx2("".into())
-                }
-            },
-            Behaviour::EndDx4 => match text.next_hop {
-                Some(Address(IpAddr::V4(next_hop))) => Action::EndDx4(next_hop),
-                Some(Address(IpAddr::V6(next_hop))) => {
-                    let message = format!("{name} sends IPv4, and `{next_hop}` is an IPv6 address");
-                    let help = "write an IPv4 address such as 10.0.0.1, or use End.DX6";
-                    self.place.value(&key(&at, "next_hop"), message, help);
-                    Action::End
-                }
-                None => {
-                    let help = "add `next_hop:` with an address such as 10.0.0.1";
-                    self.missing(&at, name, "a next hop", help);
-                    Action::End
-                }
-            },
-            Behaviour::EndDx6 => Action::EndDx6(self.next_hop6(&at, &text)),
-            Behaviour::EndDt4 => Action::EndDt4(self.look_up(&at, &mut text)),
-            Behaviour::EndDt6 => Action::EndDt6(self.look_up(&at, &mut text)),
-            Behaviour::EndDt46 => Action::EndDt46(self.look_up(&at, &mut text)),
-            Behaviour::EndB6Encaps => match &mut text.policy {
-                Some(policy) => {
-                    Action::EndB6Encaps(self.steer(&|| key(&at, "policy"), policy, Payload::Packet))
-                }
-                None => {
-                    let help = "add `policy:` with one of `policies:`, or with a list";
-                    self.missing(&at, name, "a policy", help);
-                    Action::EndB6Encaps(Steer::Named("".into()))
-                }
-            },
-            Behaviour::EndAs | Behaviour::EndAd | Behaviour::EndAm => {
-                self.proxy(&at, &mut text).map_or(Action::End, Action::Proxy)
-            }
-        };
+        let behavior = self.behavior(&at, sid, &mut text);
         let health = text.health.take();
         let health = health.map(|health| health.resolve(&mut self.place, &key(&at, "health")));
-        Endpoint { action, flavours, tags, health, line: self.line("sids", index) }
+        Endpoint { behavior, flavors, tags, health, line: self.line("sids", index) }
     }
 
-    pub(super) fn missing(&mut self, at: At<'_>, behaviour: &str, what: &str, help: &str) {
-        self.place.value(&at(), format!("{behaviour} needs {what}"), help);
+    pub(super) fn missing(&mut self, at: At<'_>, behavior: &str, what: &str, help: &str) {
+        self.place.value(&at(), format!("{behavior} needs {what}"), help);
     }
 
-    /// Reports arguments that the behavior does not take.
-    fn strangers(&mut self, at: At<'_>, text: &SidMap) {
-        let given = [
-            ("next_hop", text.next_hop.is_some()),
-            ("port", text.port.is_some()),
-            ("tenant", text.tenant.is_some()),
-            ("table", text.table.is_some()),
-            ("vrf", text.vrf.is_some()),
-            ("policy", text.policy.is_some()),
-            ("answers", text.answers.is_some()),
-            ("vlan", text.vlan.is_some()),
-            ("inner", text.inner.is_some()),
-            ("to", text.to.is_some()),
-            ("back", text.back.is_some()),
-            ("via", text.via.is_some()),
-            ("health", text.health.is_some()),
-        ];
-        let takes = text.behaviour.takes();
-        for (argument, _) in given.iter().filter(|(key, is)| *is && !takes.contains(key)) {
-            let message = format!("{} takes no `{argument}`", text.behaviour.name());
-            let help = match takes {
-                [] => "remove it".into(),
-                takes => format!("remove it; it takes {}", takes.join(", ")),
-            };
-            self.place.key(&key(at, argument), message, &help);
-        }
-    }
-
-    fn next_hop6(&mut self, at: At<'_>, text: &SidMap) -> Ipv6Addr {
-        let name = text.behaviour.name();
+    pub(super) fn next_hop6(&mut self, at: At<'_>, text: &SidMap) -> Ipv6Addr {
+        let name = text.behavior.name();
         match text.next_hop {
             Some(Address(IpAddr::V6(next_hop))) => {
                 if next_hop.is_multicast() || next_hop.is_loopback() {
@@ -239,8 +112,8 @@ impl Checked<'_> {
     }
 
     /// Returns the table of End.T and End.DT*.
-    fn look_up(&mut self, at: At<'_>, text: &mut SidMap) -> Table {
-        let name = text.behaviour.name();
+    pub(super) fn look_up(&mut self, at: At<'_>, text: &mut SidMap) -> Table {
+        let name = text.behavior.name();
         let own = self.table(&|| key(at, "table"), &|| key(at, "vrf"), text.table, text.vrf.take());
         let Some(tenant) = &text.tenant else {
             return own.unwrap_or_else(|| {

@@ -7,9 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use srv6::Form;
 
 use super::file::Ipv6;
-use super::types::Form;
 use crate::document::Items;
 
 /// Segment lists and their encapsulation mode.

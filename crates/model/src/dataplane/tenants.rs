@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use ipnet::IpNet;
+use srv6::Payload;
 
 use super::file::{AttachmentText, PortText, TenantText};
 use super::policies::NAME_HELP;
 use super::resolve::{At, Checked};
-use super::types::{Attachment, Mode, Name, Payload, Port, Steer, Table, Tags, Tenant};
+use super::types::{Attachment, Mode, Name, Port, Steer, Table, Tags, Tenant};
 use crate::document::{Step, steps};
 use crate::is_lab_name;
 

@@ -1,17 +1,16 @@
 //! Contents of a data plane's file after validation. Interfaces and VRFs are still names.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use srv6::{Flavors, Form, Locator, SegmentList};
 
 use super::health::Health;
-use super::sid_text::Behaviour;
 use crate::topology::Dataplane;
-use crate::{Locator, SegmentList};
 
 /// A name that the file defines or uses.
 pub type Name = Arc<str>;
@@ -50,7 +49,7 @@ impl File {
             tenant.attachments.retain(|attachment| !missing.contains(&attachment.port));
         }
         file.sids.retain(|(_, endpoint)| {
-            !matches!(&endpoint.action, Action::EndDx2(port) if missing.contains(port))
+            !endpoint.behavior.ports().iter().any(|port| missing.contains(port))
         });
         for port in file.ports.values_mut() {
             port.exit = port.exit.take().filter(|exit| !missing.contains(exit));
@@ -102,39 +101,6 @@ pub struct Limits {
     pub tenants: u32,
     /// Number of packets in service functions, per CPU.
     pub held: u32,
-}
-
-/// Encapsulation mode of a headend (RFC 8986 section 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Form {
-    /// H.Encaps: the SRH contains the whole segment list.
-    Whole,
-    /// H.Encaps.Red: the first segment is only in the destination address.
-    #[default]
-    Reduced,
-}
-
-/// Type of the encapsulated payload: an IP packet or an Ethernet frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Payload {
-    /// H.Encaps, End.B6.Encaps.
-    Packet,
-    /// H.Encaps.L2.
-    Frame,
-}
-
-impl Form {
-    /// Returns the maximum number of segments. XDP can grow a frame by 216 bytes, of which an
-    /// encapsulated frame needs 14 for the outer Ethernet header.
-    pub fn longest(self, payload: Payload) -> usize {
-        let room = match payload {
-            Payload::Packet => 208,
-            Payload::Frame => 216 - 14,
-        };
-        let in_header = (room - 40 - 8) / 16;
-        in_header + usize::from(self == Self::Reduced)
-    }
 }
 
 /// A policy: its weighted segment lists (RFC 9256).
@@ -210,126 +176,23 @@ pub enum Table {
     Vrf(Name),
 }
 
-/// An endpoint behavior with its arguments.
+/// An endpoint behavior with names as arguments.
+pub type Behavior = srv6::Behavior<Name, Table, Steer, Name>;
+
+/// The path to a service function, with names of interfaces.
+pub type Proxy = srv6::Proxy<Name>;
+
+/// The treatment of packets to a SID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The behavior and its arguments.
-    pub action: Action,
+    pub behavior: Behavior,
     /// Its flavors.
-    pub flavours: Flavours,
+    pub flavors: Flavors,
     /// VLAN tags of decapsulated packets; if none, the route determines them.
     pub tags: Tags,
     /// Health check of the service function.
     pub health: Option<Health>,
     /// Line in the file.
     pub line: u32,
-}
-
-/// An endpoint behavior (RFC 8986 section 4).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// End: forwards to the next segment.
-    End,
-    /// End.X: forwards to the next segment through a given neighbour.
-    EndX(Ipv6Addr),
-    /// End.T: forwards to the next segment, which is looked up in a table.
-    EndT(Table),
-    /// End.DX2: decapsulates and sends the frame on a port.
-    EndDx2(Name),
-    /// End.DX4: decapsulates and sends the IPv4 packet to a next hop; 0.0.0.0 stands for the
-    /// packet's own destination.
-    EndDx4(Ipv4Addr),
-    /// End.DX6: decapsulates and sends the IPv6 packet to a next hop; `::` stands for the packet's
-    /// own destination.
-    EndDx6(Ipv6Addr),
-    /// End.DT4: decapsulates and looks up the IPv4 packet.
-    EndDt4(Table),
-    /// End.DT6: decapsulates and looks up the IPv6 packet.
-    EndDt6(Table),
-    /// End.DT46: decapsulates and looks up the packet.
-    EndDt46(Table),
-    /// End.B6.Encaps: advances to the next segment and steers the packet into a policy.
-    EndB6Encaps(Steer),
-    /// End.AN.NF: passes the inner packet through netfilter and forwards to the next segment. The
-    /// argument of the SID, at most 32 bits, becomes the inner packet's mark.
-    EndAnNf {
-        /// Return policy for local replies to the inner packet; without one they are dropped.
-        answers: Option<Steer>,
-    },
-    /// End.AS, End.AD, End.AM: sends packets to a service function behind an interface, and
-    /// forwards returning packets to the next segment.
-    Proxy(Proxy),
-}
-
-/// The path to a service function behind an interface, and back
-/// (draft-ietf-spring-sr-service-programming).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxy {
-    /// The behavior.
-    pub kind: ProxyKind,
-    /// Interface that packets are sent on (IFACE-OUT).
-    pub to: Name,
-    /// Interface that packets return on (IFACE-IN).
-    pub back: Name,
-    /// Address of the function (NH-ADDR) if it routes; none if it accepts any destination MAC
-    /// address.
-    pub via: Option<IpAddr>,
-}
-
-/// Behavior of a proxy, with its arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProxyKind {
-    /// End.AS: removes the outer header. Returning packets get one of the given policy.
-    Static(Steer),
-    /// End.AD: removes the outer header. Each returning packet gets its own header back.
-    Dynamic,
-    /// End.AM: keeps the SRH, and masks the destination with the last segment.
-    Masquerading,
-}
-
-impl ProxyKind {
-    /// Returns the behavior without arguments.
-    pub fn behaviour(&self) -> ProxyBehaviour {
-        match self {
-            Self::Static(_) => ProxyBehaviour::Static,
-            Self::Dynamic => ProxyBehaviour::Dynamic,
-            Self::Masquerading => ProxyBehaviour::Masquerading,
-        }
-    }
-}
-
-/// Behavior of a proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProxyBehaviour {
-    /// End.AS: returning packets get the policy's outer header.
-    Static,
-    /// End.AD: returning packets get their own outer header back.
-    Dynamic,
-    /// End.AM: the destination of returning packets is restored to the next segment.
-    Masquerading,
-}
-
-impl ProxyBehaviour {
-    /// Returns its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Static => Behaviour::EndAs.name(),
-            Self::Dynamic => Behaviour::EndAd.name(),
-            Self::Masquerading => Behaviour::EndAm.name(),
-        }
-    }
-}
-
-/// Flavors of a behavior (RFC 8986 section 4.16, RFC 9800).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flavours {
-    /// Penultimate Segment Pop.
-    pub psp: bool,
-    /// Ultimate Segment Pop.
-    pub usp: bool,
-    /// Ultimate Segment Decapsulation.
-    pub usd: bool,
-    /// NEXT-C-SID, with the lengths in bits of the locator block and of node plus function,
-    /// multiples of 8.
-    pub next_csid: Option<(u8, u8)>,
 }

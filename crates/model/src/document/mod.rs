@@ -39,6 +39,19 @@ pub(crate) struct Kind {
     pub(crate) large: &'static str,
     /// Help for an empty file.
     pub(crate) empty: &'static str,
+    /// Keys with another name in earlier versions.
+    pub(crate) renamed: &'static [Renamed],
+}
+
+/// A key of the entries of a section that had another name in earlier versions, which is still
+/// accepted.
+pub(crate) struct Renamed {
+    /// Key of the section in the file.
+    pub(crate) section: &'static str,
+    /// Earlier name.
+    pub(crate) old: &'static str,
+    /// Name in the grammar.
+    pub(crate) new: &'static str,
 }
 
 /// Deserializes `text` into the grammar's type `T`, or reports every invalid part. The tree
@@ -67,6 +80,7 @@ pub(crate) fn read<'a, T: DeserializeOwned>(
         return Err(report);
     }
     let Some(mut tree) = tree else { return Err(report) };
+    tree.rename(kind.renamed);
     match fit(&mut tree, &mut report) {
         Some(value) if report.is_empty() => Ok((tree, value, report)),
         _ => Err(report),

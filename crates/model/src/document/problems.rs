@@ -60,8 +60,8 @@ impl Problems {
     }
 
     /// Renders the errors as text, each with its location, line and fix.
-    pub fn render(&self, colour: bool) -> String {
-        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    pub fn render(&self, color: bool) -> String {
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let mut out = Vec::new();
         for (problem, line) in self.problems.iter().zip(&self.excerpts).take(MAX_SHOWN) {
             let title = Level::ERROR.primary_title(problem.message.as_str());

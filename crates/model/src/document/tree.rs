@@ -1,5 +1,7 @@
 //! A YAML text as a tree with the location of each value.
 
+use super::Renamed;
+
 /// A range of characters of the text. A tree may have millions of them, so the numbers are small:
 /// files are far below 4 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,6 +96,25 @@ impl Tree {
                 items.get(*index).map(|item| (item.span, item))
             }
             _ => None,
+        }
+    }
+
+    /// Replaces the earlier names of keys. The locations stay those of the file.
+    pub(super) fn rename(&mut self, renamed: &[Renamed]) {
+        let Value::Map(sections) = &mut self.value else { return };
+        for Renamed { section, old, new } in renamed {
+            let section = sections.iter_mut().filter(|entry| entry.key == *section);
+            let entries = section.flat_map(|section| section.value.entries_mut());
+            let keys = entries.flat_map(|entry| entry.value.entries_mut());
+            keys.filter(|key| key.key == *old).for_each(|key| key.key = (*new).into());
+        }
+    }
+
+    /// The entries of a map.
+    fn entries_mut(&mut self) -> &mut [Entry] {
+        match &mut self.value {
+            Value::Map(entries) => entries,
+            _ => &mut [],
         }
     }
 

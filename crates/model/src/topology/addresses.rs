@@ -3,12 +3,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
+use srv6::Locator;
 
 use super::file::{File, NodeSrv6};
 use super::links::Plan;
 use super::taken::{Block, Pool, Taken};
 use super::values::network::Node;
-use crate::Locator;
 use crate::document::{Place, steps};
 
 /// Length of automatic locators.

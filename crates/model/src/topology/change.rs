@@ -273,7 +273,7 @@ mod tests {
             ("rate=7bit", "at least 8bit, and 7bit is less"),
             ("loss=1%/x", "not a percentage"),
             ("loss=1%/2%/3%", "write 1%, or bursts"),
-            ("colour=red", "`colour` of a link cannot be changed: there are rate"),
+            ("color=red", "`color` of a link cannot be changed: there are rate"),
             ("queue=0p", "is not a queue"),
         ] {
             let said = text.parse::<LinkChange>().unwrap_err();

@@ -248,7 +248,7 @@ mod tests {
             ("time,delay\n", 1, "no line with values"),
             ("delay,loss\n1ms,1%", 1, "needs a column `time`"),
             ("time\n1s", 1, "needs a column `time`, and one of"),
-            ("time,colour\n1s,2", 1, "`colour` is not a column"),
+            ("time,color\n1s,2", 1, "`color` is not a column"),
             ("time,delay,delay\n", 1, "two columns `delay`"),
             ("time,delay\n1s,2ms\n0.5s,2ms", 3, "500ms is earlier than the line before it, 1s"),
             ("time,delay\n1s,2ms\n1s,3ms", 3, "is the time of the line before"),

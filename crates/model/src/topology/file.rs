@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
+use srv6::Locator;
 
 use super::event_text::Event;
 use super::function_text::FunctionText;
@@ -15,7 +16,7 @@ use super::units::{BandwidthRange, PercentRange, Time, TimeRange};
 use super::values::network::Dataplane;
 use super::values::quantity::Family;
 use crate::document::{Address, Entries, Items, Prefix, Prefix4, Prefix6};
-use crate::{Bandwidth, Class, Dscp, Locator, PortRange, Protocol};
+use crate::{Bandwidth, Class, Dscp, PortRange, Protocol};
 
 /// A Kaido lab: nodes, links, applications.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -1,13 +1,14 @@
 //! Service functions of routers, and references to them in applications.
 
 use ipnet::Ipv6Net;
+use srv6::{SegmentList, Sid, function};
 
 use super::file::{File, Node as NodeText, NodeSrv6};
 use super::function_text::Mark;
 use super::values::function::Function;
 use super::values::network::{Dataplane, Node, Topology};
 use crate::document::{Place, Step, steps};
-use crate::{SegmentList, Sid, function, is_lab_name};
+use crate::is_lab_name;
 
 /// Default length of the argument in bits.
 const BITS: u8 = 16;

@@ -65,6 +65,7 @@ const KIND: Kind = Kind {
     max_mib: 4,
     large: "write a smaller lab; YAML anchors save repetition",
     empty: "write at least `name:` and `nodes:`",
+    renamed: &[],
 };
 
 /// Parses a topology file's text; `file_name` is only used in messages.

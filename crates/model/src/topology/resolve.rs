@@ -1,5 +1,7 @@
 //! Resolves the grammar's values to a network, and checks all rules.
 
+use srv6::function;
+
 use super::addresses::{Pools, assign, member4, member6};
 use super::applications::applications;
 use super::attachment;
@@ -16,7 +18,7 @@ use super::values::network::{
     Adjacency, End, Interface, Node, NodeKind, RouterKind, SRV6_HEADROOM, Segment, Topology,
 };
 use crate::document::{Place, Report, Step, Tree, steps};
-use crate::{function, is_lab_name};
+use crate::is_lab_name;
 
 /// Default inner MTU of a lab.
 const DEFAULT_MTU: u16 = 1500;

@@ -217,7 +217,7 @@ mod tests {
             ("rate=10mbit for=1s pattern=on-off", "needs on= and off="),
             ("rate=10mbit for=1s pattern=bursts", "not a pattern"),
             ("rate=10mbit for=1s size=9", "has no unit"),
-            ("rate=10mbit for=1s colour=red", "there are rate, for"),
+            ("rate=10mbit for=1s color=red", "there are rate, for"),
             ("10mbit", "write KEY=VALUE"),
         ] {
             let said = read(bad).unwrap_err();

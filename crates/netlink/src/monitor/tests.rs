@@ -3,8 +3,8 @@
 use super::*;
 use crate::testing::{in_namespace, output};
 use crate::{
-    Batch, Behavior, Encap, NextHop, PROTOCOL, RouteKind, add_neighbour, add_route, delete_route,
-    sysctl,
+    Batch, Encap, LocalAction, NextHop, PROTOCOL, RouteKind, add_neighbour, add_route,
+    delete_route, sysctl,
 };
 
 /// Reads until no event has arrived for a while.
@@ -39,8 +39,8 @@ fn root_routes_come_and_go_in_order() {
         links();
         let mut monitor = Monitor::new().unwrap();
         quiet(&mut monitor);
-        let local = |destination, behavior| Route {
-            encap: Some(Encap::local(behavior)),
+        let local = |destination, action| Route {
+            encap: Some(Encap::local(action)),
             ..made(destination, &[""])
         };
         use Event::{Route as Now, RouteGone as Gone};
@@ -60,10 +60,10 @@ fn root_routes_come_and_go_in_order() {
             ("route del fd00:7::/48 via fd00:a::2", Gone(made("fd00:7::/48", &["fd00:a::2"]))),
             ("route del fd00:7::/48", Gone(made("fd00:7::/48", &["fd00:a::3"]))),
             ("-6 route add fd00:1::/128 encap seg6local action End.DT6 table 254 dev a", {
-                Now(local("fd00:1::/128", Behavior::EndDt6 { table: 254 }))
+                Now(local("fd00:1::/128", LocalAction::EndDt6 { table: 254 }))
             }),
             ("-6 route replace fd00:1::/128 encap seg6local action End dev a", {
-                Now(local("fd00:1::/128", Behavior::End))
+                Now(local("fd00:1::/128", LocalAction::End))
             }),
             ("route add blackhole 10.9.0.0/16", {
                 Now(Route { kind: RouteKind::Blackhole, ..made("10.9.0.0/16", &[]) })

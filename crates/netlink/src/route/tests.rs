@@ -4,8 +4,8 @@ use super::*;
 use crate::testing::{in_namespace, output, veth};
 use std::time::{Duration, Instant};
 
-use crate::{Address, Batch, Behavior, Flavors, Mode, NextCsid, add_address};
-use model::{SegmentList, Sid};
+use crate::{Address, Batch, LocalAction, add_address};
+use srv6::{EncapMode, Flavors, NextCsid, SegmentList, Sid};
 use testkit::feature::{NO_KERNEL, PSP, VRF, X_INTERFACE, X_NEXT_CSID};
 
 fn sids(list: &[&str]) -> SegmentList {
@@ -64,7 +64,7 @@ fn root_every_kind_of_route_is_read_back_equal() {
                 ..Route::new(net("fd00:13::/48"), vec![on(a)])
             },
         ];
-        for (index, mode) in [Mode::Encap, Mode::EncapRed].into_iter().enumerate() {
+        for (index, mode) in [EncapMode::Encaps, EncapMode::EncapsRed].into_iter().enumerate() {
             for destination in [format!("10.2{index}.0.0/16"), format!("fd00:2{index}::/48")] {
                 let segments = sids(&["fd00:0:1:1::", "fd00:0:2:1::", "fd00:0:3:d6::"]);
                 wanted.push(Route {
@@ -74,19 +74,19 @@ fn root_every_kind_of_route_is_read_back_equal() {
             }
         }
         let nh6 = "fd00:a::2".parse().unwrap();
-        for (index, behavior) in [
-            Behavior::End,
-            Behavior::EndX { nh6, interface: None },
-            Behavior::EndDx4 { nh4: "0.0.0.0".parse().unwrap() },
-            Behavior::EndDx4 { nh4: "10.0.0.2".parse().unwrap() },
-            Behavior::EndDx6 { nh6 },
-            Behavior::EndDt6 { table: 254 },
+        for (index, action) in [
+            LocalAction::End,
+            LocalAction::EndX { nh6, interface: None },
+            LocalAction::EndDx4 { nh4: "0.0.0.0".parse().unwrap() },
+            LocalAction::EndDx4 { nh4: "10.0.0.2".parse().unwrap() },
+            LocalAction::EndDx6 { nh6 },
+            LocalAction::EndDt6 { table: 254 },
         ]
         .into_iter()
         .enumerate()
         {
             let sid = format!("fd00:0:1:{index}::/128");
-            let encap = Some(Encap::local(behavior));
+            let encap = Some(Encap::local(action));
             wanted.push(Route { encap, ..Route::new(net(&sid), vec![on(a)]) });
         }
         for route in &wanted {
@@ -180,7 +180,7 @@ fn root_an_empty_list_and_a_missing_link_are_refused() {
         let segments = SegmentList::default();
         let hop = NextHop { via: None, interface: 1 };
         let route = Route {
-            encap: Some(Encap::Seg6 { mode: Mode::Encap, segments }),
+            encap: Some(Encap::Seg6 { mode: EncapMode::Encaps, segments }),
             ..Route::new(net("10.0.0.0/8"), vec![hop])
         };
         let error = handle.request("route", add_route(&route)).unwrap_err();
@@ -194,16 +194,16 @@ fn root_an_empty_list_and_a_missing_link_are_refused() {
 
 /// The part of the route that an older kernel keeps.
 fn forgotten(mut route: Route) -> Route {
-    if let Some(Encap::Seg6Local { behavior, flavors, .. }) = &mut route.encap {
+    if let Some(Encap::Seg6Local { action, flavors, .. }) = &mut route.encap {
         *flavors = Flavors::default();
-        if let Behavior::EndX { interface, .. } = behavior {
+        if let LocalAction::EndX { interface, .. } = action {
             *interface = None;
         }
     }
     route
 }
 
-/// Creates a VRF for the behaviours that refer to its table, if the kernel supports VRFs.
+/// Creates a VRF for the behaviors that refer to its table, if the kernel supports VRFs.
 fn make_vrf(table: u32) {
     let arguments = format!("link add red type vrf table {table}");
     let made = std::process::Command::new("ip").args(arguments.split(' ')).output().unwrap();
@@ -230,43 +230,49 @@ fn root_every_encapsulation_that_the_kernel_takes_is_read_back_equal() {
         let next = Flavors { next_csid: lengths(48, 16), ..plain };
         let both = Flavors { psp: true, ..next };
         let [usp, usd] = [Flavors { usp: true, ..plain }, Flavors { usd: true, ..plain }];
-        let x = Behavior::EndX { nh6, interface: None };
+        let x = LocalAction::EndX { nh6, interface: None };
         // The last column is the feature that a kernel from 6.1 on may lack.
         let locals = [
-            (Behavior::End, plain, None),
-            (Behavior::End, psp, Some(PSP)),
-            (Behavior::End, next, None),
-            (Behavior::End, both, Some(PSP)),
-            (Behavior::End, usp, Some(NO_KERNEL)),
-            (Behavior::End, usd, Some(NO_KERNEL)),
+            (LocalAction::End, plain, None),
+            (LocalAction::End, psp, Some(PSP)),
+            (LocalAction::End, next, None),
+            (LocalAction::End, both, Some(PSP)),
+            (LocalAction::End, usp, Some(NO_KERNEL)),
+            (LocalAction::End, usd, Some(NO_KERNEL)),
             (x.clone(), plain, None),
             (x.clone(), psp, Some(NO_KERNEL)),
             (x, next, Some(X_NEXT_CSID)),
-            (Behavior::EndX { nh6: link_local, interface: Some(a) }, plain, Some(X_INTERFACE)),
-            (Behavior::EndT { table: 254 }, plain, None),
-            (Behavior::EndT { table: 254 }, psp, Some(NO_KERNEL)),
-            (Behavior::EndDx2 { interface: b }, plain, None),
-            (Behavior::EndDx4 { nh4: "10.0.0.2".parse().unwrap() }, plain, None),
-            (Behavior::EndDx6 { nh6 }, plain, None),
-            (Behavior::EndDt4 { vrf_table: 100 }, plain, Some(VRF)),
-            (Behavior::EndDt6 { table: 254 }, plain, None),
-            (Behavior::EndDt6 { table: 254 }, usd, Some(NO_KERNEL)),
-            (Behavior::EndDt6Vrf { vrf_table: 100 }, plain, Some(VRF)),
-            (Behavior::EndDt46 { vrf_table: 100 }, plain, Some(VRF)),
-            (Behavior::EndB6 { segments: segments.clone() }, plain, None),
-            (Behavior::EndB6Encaps { segments: segments.clone() }, plain, None),
+            (LocalAction::EndX { nh6: link_local, interface: Some(a) }, plain, Some(X_INTERFACE)),
+            (LocalAction::EndT { table: 254 }, plain, None),
+            (LocalAction::EndT { table: 254 }, psp, Some(NO_KERNEL)),
+            (LocalAction::EndDx2 { interface: b }, plain, None),
+            (LocalAction::EndDx4 { nh4: "10.0.0.2".parse().unwrap() }, plain, None),
+            (LocalAction::EndDx6 { nh6 }, plain, None),
+            (LocalAction::EndDt4 { vrf_table: 100 }, plain, Some(VRF)),
+            (LocalAction::EndDt6 { table: 254 }, plain, None),
+            (LocalAction::EndDt6 { table: 254 }, usd, Some(NO_KERNEL)),
+            (LocalAction::EndDt6Vrf { vrf_table: 100 }, plain, Some(VRF)),
+            (LocalAction::EndDt46 { vrf_table: 100 }, plain, Some(VRF)),
+            (LocalAction::EndB6 { segments: segments.clone() }, plain, None),
+            (LocalAction::EndB6Encaps { segments: segments.clone() }, plain, None),
         ];
         let mut wanted = Vec::new();
-        for (behavior, flavors, needs) in locals {
+        for (action, flavors, needs) in locals {
             for counters in [false, true] {
-                let behavior = behavior.clone();
-                wanted.push((Encap::Seg6Local { behavior, flavors, counters }, "fd00", needs));
+                let action = action.clone();
+                wanted.push((Encap::Seg6Local { action, flavors, counters }, "fd00", needs));
             }
         }
-        for mode in [Mode::Inline, Mode::Encap, Mode::EncapRed, Mode::L2Encap, Mode::L2EncapRed] {
+        for mode in [
+            EncapMode::Insert,
+            EncapMode::Encaps,
+            EncapMode::EncapsRed,
+            EncapMode::EncapsL2,
+            EncapMode::EncapsL2Red,
+        ] {
             for family in ["fd00", "10"] {
                 let encap = Encap::Seg6 { mode, segments: segments.clone() };
-                let of_ipv4 = mode == Mode::Inline && family == "10";
+                let of_ipv4 = mode == EncapMode::Insert && family == "10";
                 wanted.push((encap, family, of_ipv4.then_some(NO_KERNEL)));
             }
         }
@@ -281,8 +287,8 @@ fn root_every_encapsulation_that_the_kernel_takes_is_read_back_equal() {
             match handle.request(&destination, add_route(&route)) {
                 Ok(()) => {
                     let mut kept = route.clone();
-                    if let Some(Encap::Seg6Local { behavior, flavors, .. }) = &mut kept.encap
-                        && !matches!(behavior, Behavior::End | Behavior::EndX { .. })
+                    if let Some(Encap::Seg6Local { action, flavors, .. }) = &mut kept.encap
+                        && !matches!(action, LocalAction::End | LocalAction::EndX { .. })
                     {
                         // Accepted but ignored by the kernel: see Flavors.
                         *flavors = plain;
@@ -329,14 +335,17 @@ fn root_what_ip_makes_is_read_or_left_out() {
         let lengths = NextCsid { block_bits: 48, node_function_bits: 16 };
         let flavors = Flavors { next_csid: Some(lengths), ..Flavors::default() };
         let nh6 = "fd00:a::2".parse().unwrap();
-        let x = Behavior::EndX { nh6, interface: None };
+        let x = LocalAction::EndX { nh6, interface: None };
         let encaps = [
-            Encap::Seg6 { mode: Mode::Inline, segments: sids(&["fd00:0:1:1::", "fd00:0:2:1::"]) },
-            Encap::local(Behavior::EndB6 { segments: one.clone() }),
-            Encap::local(Behavior::EndB6Encaps { segments: one }),
-            Encap::Seg6Local { behavior: Behavior::End, flavors, counters: false },
-            Encap::Seg6Local { behavior: x, flavors: Flavors::default(), counters: true },
-            Encap::local(Behavior::EndDx2 { interface: b }),
+            Encap::Seg6 {
+                mode: EncapMode::Insert,
+                segments: sids(&["fd00:0:1:1::", "fd00:0:2:1::"]),
+            },
+            Encap::local(LocalAction::EndB6 { segments: one.clone() }),
+            Encap::local(LocalAction::EndB6Encaps { segments: one }),
+            Encap::Seg6Local { action: LocalAction::End, flavors, counters: false },
+            Encap::Seg6Local { action: x, flavors: Flavors::default(), counters: true },
+            Encap::local(LocalAction::EndDx2 { interface: b }),
         ];
         // Another tunnel type, an HMAC, differing segment lists, a source prefix, a TOS: a route
         // that cannot be expressed must not keep the others from being listed.
@@ -365,7 +374,7 @@ fn root_what_ip_makes_is_read_or_left_out() {
 fn a_route_that_is_cut_off_is_an_error_not_a_panic() {
     let hop = |via: &str, interface| NextHop { via: via.parse().ok(), interface };
     let segments = sids(&["fd00:0:1:1::"]);
-    let encap = Some(Encap::Seg6 { mode: Mode::Encap, segments });
+    let encap = Some(Encap::Seg6 { mode: EncapMode::Encaps, segments });
     for wanted in [
         Route { encap, mtu: Some(1500), ..Route::new(net("10.0.0.0/8"), vec![hop("fd00::1", 7)]) },
         Route::new(net("fd00::/16"), vec![hop("fd00:a::1", 7), hop("", 8)]),

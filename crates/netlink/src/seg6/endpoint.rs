@@ -1,8 +1,9 @@
-//! Endpoint behaviours (RFC 8986 section 4) with their flavors (section 4.16, RFC 9800).
+//! The kernel's actions for SIDs (seg6local) with their flavors: the counterparts of endpoint
+//! behaviors.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use model::SegmentList;
+use srv6::{Behavior, Flavors, LookUp, NextCsid, SegmentList};
 
 use super::headend;
 use crate::attribute::{Writer, array, each, u32_at};
@@ -43,9 +44,9 @@ const USP: u32 = 1 << 2;
 const USD: u32 = 1 << 3;
 const NEXT_CSID: u32 = 1 << 4;
 
-/// An endpoint behaviour (RFC 8986 section 4).
+/// An action of the kernel (RFC 8986 section 4).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Behavior {
+pub enum LocalAction {
     /// End: forward to the next segment (section 4.1).
     End,
     /// End.X: forward to the next segment over one adjacency (section 4.2).
@@ -109,39 +110,39 @@ pub enum Behavior {
     },
 }
 
-/// The flavors of an endpoint behaviour. The kernel (6.18) supports PSP and NEXT-C-SID with End,
-/// NEXT-C-SID with End.X, and rejects other flavors for these two. With all other behaviours it
-/// ignores flavors silently: the route that is read back has none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Flavors {
-    /// Penultimate segment pop (RFC 8986 section 4.16.1).
-    pub psp: bool,
-    /// Ultimate segment pop (section 4.16.2).
-    pub usp: bool,
-    /// Ultimate segment decapsulation (section 4.16.3).
-    pub usd: bool,
-    /// NEXT-C-SID: several compressed SIDs in one address (RFC 9800 section 4.1).
-    pub next_csid: Option<NextCsid>,
-}
-
-/// Field lengths of a NEXT-C-SID container. The kernel accepts multiples of 8 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct NextCsid {
-    /// The locator block (LBL), in bits.
-    pub block_bits: u8,
-    /// Locator node and function (LNFL), in bits.
-    pub node_function_bits: u8,
-}
-
-impl Default for NextCsid {
-    /// The kernel's default, F3216: 32 and 16 bits.
-    fn default() -> Self {
-        Self { block_bits: 32, node_function_bits: 16 }
+impl LocalAction {
+    /// Returns the counterpart of a behavior; none if only XDP has it, or if the kernel finds its
+    /// table only by a VRF and there is none.
+    pub fn of<L>(behavior: &Behavior<u32, LookUp, SegmentList, L>) -> Option<Self> {
+        Some(match behavior {
+            Behavior::End => Self::End,
+            Behavior::EndX { next_hop } => Self::EndX { nh6: *next_hop, interface: None },
+            Behavior::EndT { table } => Self::EndT { table: table.table },
+            Behavior::EndDx2 { port } => Self::EndDx2 { interface: *port },
+            Behavior::EndDx4 { next_hop } => Self::EndDx4 { nh4: *next_hop },
+            Behavior::EndDx6 { next_hop } => Self::EndDx6 { nh6: *next_hop },
+            Behavior::EndDt6 { table: LookUp { table, vrf: None } } => {
+                Self::EndDt6 { table: *table }
+            }
+            Behavior::EndDt6 { table: LookUp { table, vrf: Some(_) } } => {
+                Self::EndDt6Vrf { vrf_table: *table }
+            }
+            Behavior::EndDt4 { table: LookUp { table, vrf: Some(_) } } => {
+                Self::EndDt4 { vrf_table: *table }
+            }
+            Behavior::EndDt46 { table: LookUp { table, vrf: Some(_) } } => {
+                Self::EndDt46 { vrf_table: *table }
+            }
+            Behavior::EndB6Encaps { policy } => Self::EndB6Encaps { segments: policy.clone() },
+            _ => return None,
+        })
     }
 }
 
-/// The attributes nested in RTA_ENCAP.
-pub(super) fn write(behavior: &Behavior, flavors: Flavors, counters: bool) -> Vec<u8> {
+/// The attributes nested in RTA_ENCAP. The kernel (6.18) supports the flavors PSP and NEXT-C-SID with
+/// End, NEXT-C-SID with End.X, and rejects other flavors for these two. With all other actions it
+/// ignores flavors silently: the route that is read back has none.
+pub(super) fn write(behavior: &LocalAction, flavors: Flavors, counters: bool) -> Vec<u8> {
     let mut out = Writer::default();
     let number = |out: &mut Writer, kind, value: u32| {
         out.put(kind, &value.to_ne_bytes());
@@ -153,51 +154,51 @@ pub(super) fn write(behavior: &Behavior, flavors: Flavors, counters: bool) -> Ve
         }
     };
     match behavior {
-        Behavior::End => action(&mut out, ACTION_END),
-        Behavior::EndX { nh6, interface } => {
+        LocalAction::End => action(&mut out, ACTION_END),
+        LocalAction::EndX { nh6, interface } => {
             action(&mut out, ACTION_END_X);
             out.put(SEG6_LOCAL_NH6, &nh6.octets());
             if let Some(interface) = interface {
                 number(&mut out, SEG6_LOCAL_OIF, *interface);
             }
         }
-        Behavior::EndT { table } => {
+        LocalAction::EndT { table } => {
             action(&mut out, ACTION_END_T);
             number(&mut out, SEG6_LOCAL_TABLE, *table);
         }
-        Behavior::EndDx2 { interface } => {
+        LocalAction::EndDx2 { interface } => {
             action(&mut out, ACTION_END_DX2);
             number(&mut out, SEG6_LOCAL_OIF, *interface);
         }
-        Behavior::EndDx4 { nh4 } => {
+        LocalAction::EndDx4 { nh4 } => {
             action(&mut out, ACTION_END_DX4);
             out.put(SEG6_LOCAL_NH4, &nh4.octets());
         }
-        Behavior::EndDx6 { nh6 } => {
+        LocalAction::EndDx6 { nh6 } => {
             action(&mut out, ACTION_END_DX6);
             out.put(SEG6_LOCAL_NH6, &nh6.octets());
         }
-        Behavior::EndDt4 { vrf_table } => {
+        LocalAction::EndDt4 { vrf_table } => {
             action(&mut out, ACTION_END_DT4);
             number(&mut out, SEG6_LOCAL_VRFTABLE, *vrf_table);
         }
-        Behavior::EndDt6 { table } => {
+        LocalAction::EndDt6 { table } => {
             action(&mut out, ACTION_END_DT6);
             number(&mut out, SEG6_LOCAL_TABLE, *table);
         }
-        Behavior::EndDt6Vrf { vrf_table } => {
+        LocalAction::EndDt6Vrf { vrf_table } => {
             action(&mut out, ACTION_END_DT6);
             number(&mut out, SEG6_LOCAL_VRFTABLE, *vrf_table);
         }
-        Behavior::EndDt46 { vrf_table } => {
+        LocalAction::EndDt46 { vrf_table } => {
             action(&mut out, ACTION_END_DT46);
             number(&mut out, SEG6_LOCAL_VRFTABLE, *vrf_table);
         }
-        Behavior::EndB6 { segments } => {
+        LocalAction::EndB6 { segments } => {
             action(&mut out, ACTION_END_B6);
             list(&mut out, segments, true);
         }
-        Behavior::EndB6Encaps { segments } => {
+        LocalAction::EndB6Encaps { segments } => {
             action(&mut out, ACTION_END_B6_ENCAP);
             list(&mut out, segments, false);
         }
@@ -242,7 +243,7 @@ struct Found {
 }
 
 /// Parses the attributes. None for those that [`write()`] never produces.
-pub(super) fn read(attributes: &[u8]) -> Option<(Behavior, Flavors, bool)> {
+pub(super) fn read(attributes: &[u8]) -> Option<(LocalAction, Flavors, bool)> {
     let mut found = Found::default();
     for attribute in each(attributes) {
         let attribute = attribute.ok()?;
@@ -264,21 +265,21 @@ pub(super) fn read(attributes: &[u8]) -> Option<(Behavior, Flavors, bool)> {
     }
     let list = |inline| headend::segments(found.srh.as_deref()?, inline);
     let behavior = match found.action {
-        ACTION_END => Behavior::End,
-        ACTION_END_X => Behavior::EndX { nh6: found.nh6?, interface: found.oif },
-        ACTION_END_T => Behavior::EndT { table: found.table? },
-        ACTION_END_DX2 => Behavior::EndDx2 { interface: found.oif? },
-        ACTION_END_DX4 => Behavior::EndDx4 { nh4: found.nh4? },
-        ACTION_END_DX6 => Behavior::EndDx6 { nh6: found.nh6? },
-        ACTION_END_DT4 => Behavior::EndDt4 { vrf_table: found.vrf_table? },
+        ACTION_END => LocalAction::End,
+        ACTION_END_X => LocalAction::EndX { nh6: found.nh6?, interface: found.oif },
+        ACTION_END_T => LocalAction::EndT { table: found.table? },
+        ACTION_END_DX2 => LocalAction::EndDx2 { interface: found.oif? },
+        ACTION_END_DX4 => LocalAction::EndDx4 { nh4: found.nh4? },
+        ACTION_END_DX6 => LocalAction::EndDx6 { nh6: found.nh6? },
+        ACTION_END_DT4 => LocalAction::EndDt4 { vrf_table: found.vrf_table? },
         ACTION_END_DT6 => match (found.table, found.vrf_table) {
-            (Some(table), None) => Behavior::EndDt6 { table },
-            (None, Some(vrf_table)) => Behavior::EndDt6Vrf { vrf_table },
+            (Some(table), None) => LocalAction::EndDt6 { table },
+            (None, Some(vrf_table)) => LocalAction::EndDt6Vrf { vrf_table },
             _ => return None,
         },
-        ACTION_END_DT46 => Behavior::EndDt46 { vrf_table: found.vrf_table? },
-        ACTION_END_B6 => Behavior::EndB6 { segments: list(true)? },
-        ACTION_END_B6_ENCAP => Behavior::EndB6Encaps { segments: list(false)? },
+        ACTION_END_DT46 => LocalAction::EndDt46 { vrf_table: found.vrf_table? },
+        ACTION_END_B6 => LocalAction::EndB6 { segments: list(true)? },
+        ACTION_END_B6_ENCAP => LocalAction::EndB6Encaps { segments: list(false)? },
         _ => return None,
     };
     Some((behavior, found.flavors, found.counters))
@@ -307,26 +308,78 @@ fn read_flavors(attributes: &[u8]) -> Option<Flavors> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Sid;
+    use srv6::Sid;
 
-    fn behaviors() -> Vec<Behavior> {
+    fn behaviors() -> Vec<LocalAction> {
         let nh6: Ipv6Addr = "fd00:a::2".parse().unwrap();
         let segments = SegmentList(vec![Sid(nh6), Sid("fd00:b::2".parse().unwrap())]);
         vec![
-            Behavior::End,
-            Behavior::EndX { nh6, interface: None },
-            Behavior::EndX { nh6, interface: Some(7) },
-            Behavior::EndT { table: 254 },
-            Behavior::EndDx2 { interface: 7 },
-            Behavior::EndDx4 { nh4: [10, 0, 0, 2].into() },
-            Behavior::EndDx6 { nh6 },
-            Behavior::EndDt4 { vrf_table: 100_000 },
-            Behavior::EndDt6 { table: 254 },
-            Behavior::EndDt6Vrf { vrf_table: 100 },
-            Behavior::EndDt46 { vrf_table: 100 },
-            Behavior::EndB6 { segments: segments.clone() },
-            Behavior::EndB6Encaps { segments },
+            LocalAction::End,
+            LocalAction::EndX { nh6, interface: None },
+            LocalAction::EndX { nh6, interface: Some(7) },
+            LocalAction::EndT { table: 254 },
+            LocalAction::EndDx2 { interface: 7 },
+            LocalAction::EndDx4 { nh4: [10, 0, 0, 2].into() },
+            LocalAction::EndDx6 { nh6 },
+            LocalAction::EndDt4 { vrf_table: 100_000 },
+            LocalAction::EndDt6 { table: 254 },
+            LocalAction::EndDt6Vrf { vrf_table: 100 },
+            LocalAction::EndDt46 { vrf_table: 100 },
+            LocalAction::EndB6 { segments: segments.clone() },
+            LocalAction::EndB6Encaps { segments },
         ]
+    }
+
+    #[test]
+    fn a_counterpart_needs_its_vrf() {
+        type Resolved = Behavior<u32, LookUp, SegmentList, ()>;
+        let of = |behavior: Resolved| LocalAction::of(&behavior);
+        let table = |vrf| LookUp { table: 100, vrf };
+        assert_eq!(
+            of(Behavior::EndT { table: table(Some(5)) }),
+            Some(LocalAction::EndT { table: 100 })
+        );
+        assert_eq!(of(Behavior::EndDt4 { table: table(None) }), None);
+        assert_eq!(of(Behavior::EndDt46 { table: table(None) }), None);
+        let with = of(Behavior::EndDt46 { table: table(Some(5)) });
+        assert_eq!(with, Some(LocalAction::EndDt46 { vrf_table: 100 }));
+        let [without, with] =
+            [None, Some(5)].map(|vrf| of(Behavior::EndDt6 { table: table(vrf) }).unwrap());
+        assert_eq!(without, LocalAction::EndDt6 { table: 100 });
+        assert_eq!(with, LocalAction::EndDt6Vrf { vrf_table: 100 });
+    }
+
+    /// The table of behaviors and this crate agree about counterparts.
+    #[test]
+    fn the_kernel_has_what_the_table_says() {
+        let (table, port) = (LookUp { table: 100, vrf: Some(5) }, 7);
+        let (next_hop4, next_hop6) = ([10, 0, 0, 2].into(), "fd00:a::2".parse().unwrap());
+        let segments = || SegmentList(vec![Sid("fd00:b::2".parse().unwrap())]);
+        let all: [Behavior<u32, LookUp, SegmentList, ()>; 10] = [
+            Behavior::End,
+            Behavior::EndX { next_hop: next_hop6 },
+            Behavior::EndT { table },
+            Behavior::EndDx2 { port },
+            Behavior::EndDx4 { next_hop: next_hop4 },
+            Behavior::EndDx6 { next_hop: next_hop6 },
+            Behavior::EndDt4 { table },
+            Behavior::EndDt6 { table },
+            Behavior::EndDt46 { table },
+            Behavior::EndB6Encaps { policy: segments() },
+        ];
+        let counterparts: Vec<_> = all.iter().map(|behavior| behavior.kind().name()).collect();
+        assert!(all.iter().all(|behavior| LocalAction::of(behavior).is_some()));
+        let table = srv6::TABLE.iter().filter(|info| info.kernel.is_some());
+        assert_eq!(table.map(|info| info.name).collect::<Vec<_>>(), counterparts);
+        let proxy = srv6::Proxy { to: (), back: (), via: None };
+        for only_xdp in [
+            Behavior::EndAnNf { answers: Some(segments()) },
+            Behavior::EndAs { proxy: proxy.clone(), policy: segments() },
+            Behavior::EndAd { proxy: proxy.clone() },
+            Behavior::EndAm { proxy },
+        ] {
+            assert_eq!(LocalAction::of(&only_xdp), None, "{only_xdp:?}");
+        }
     }
 
     #[test]
@@ -352,7 +405,7 @@ mod tests {
         for behavior in behaviors() {
             let whole = write(&behavior, Flavors::default(), false);
             // Only End is complete with the action alone.
-            assert_eq!(read(&whole[..8]).is_some(), behavior == Behavior::End, "{behavior:?}");
+            assert_eq!(read(&whole[..8]).is_some(), behavior == LocalAction::End, "{behavior:?}");
             let mut program = Writer(whole.clone());
             program.put(8, &[0; 4]);
             assert_eq!(read(&program.0), None);
@@ -360,10 +413,10 @@ mod tests {
         let mut other = Writer::default();
         other.put(SEG6_LOCAL_ACTION, &15u32.to_ne_bytes());
         assert_eq!(read(&other.0), None);
-        let mut both = Writer(write(&Behavior::EndDt6 { table: 7 }, Flavors::default(), false));
+        let mut both = Writer(write(&LocalAction::EndDt6 { table: 7 }, Flavors::default(), false));
         both.put(SEG6_LOCAL_VRFTABLE, &7u32.to_ne_bytes());
         assert_eq!(read(&both.0), None);
-        let mut later = Writer(write(&Behavior::End, Flavors::default(), false));
+        let mut later = Writer(write(&LocalAction::End, Flavors::default(), false));
         later.nest(SEG6_LOCAL_FLAVORS, |inner| {
             inner.put(SEG6_LOCAL_FLV_OPERATION, &(1u32 << 5).to_ne_bytes());
         });
@@ -373,7 +426,7 @@ mod tests {
 
     #[test]
     fn flavors_without_lengths_are_f3216() {
-        let mut bytes = Writer(write(&Behavior::End, Flavors::default(), false));
+        let mut bytes = Writer(write(&LocalAction::End, Flavors::default(), false));
         bytes.nest(SEG6_LOCAL_FLAVORS, |inner| {
             inner.put(SEG6_LOCAL_FLV_OPERATION, &NEXT_CSID.to_ne_bytes());
         });

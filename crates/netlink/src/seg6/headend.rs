@@ -1,4 +1,4 @@
-//! Headend behaviours (RFC 8986 section 5): the modes, and the SRH as it appears in the kernel's
+//! Headend behaviors (RFC 8986 section 5): the modes, and the SRH as it appears in the kernel's
 //! attributes.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 
 use std::net::Ipv6Addr;
 
-use model::{SegmentList, Sid};
+use srv6::{EncapMode, SegmentList, Sid};
 
 use crate::attribute::{Writer, array, each, u32_at};
 
@@ -31,52 +31,34 @@ const ROUTING_TYPE: u8 = 4;
 /// Limited by Hdr Ext Len, which counts units of 8 bytes without the first.
 const MOST_SEGMENTS: usize = 127;
 
-/// The headend behaviour that imposes the segment list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// H.Insert, from the drafts: no outer header; the SRH is inserted into the IPv6 packet. The
-    /// kernel appends the packet's destination as the last segment, so the list does not contain
-    /// it.
-    Inline,
-    /// H.Encaps (RFC 8986 section 5.1).
-    Encap,
-    /// H.Encaps.Red: the first segment is only in the destination address (section 5.2).
-    EncapRed,
-    /// H.Encaps.L2: encapsulates the whole Ethernet frame (section 5.3).
-    L2Encap,
-    /// H.Encaps.L2.Red (section 5.4).
-    L2EncapRed,
+/// Returns the kernel's number of a mode.
+fn number(mode: EncapMode) -> u32 {
+    match mode {
+        EncapMode::Insert => MODE_INLINE,
+        EncapMode::Encaps => MODE_ENCAP,
+        EncapMode::EncapsRed => MODE_ENCAP_RED,
+        EncapMode::EncapsL2 => MODE_L2ENCAP,
+        EncapMode::EncapsL2Red => MODE_L2ENCAP_RED,
+    }
 }
 
-impl Mode {
-    fn number(self) -> u32 {
-        match self {
-            Self::Inline => MODE_INLINE,
-            Self::Encap => MODE_ENCAP,
-            Self::EncapRed => MODE_ENCAP_RED,
-            Self::L2Encap => MODE_L2ENCAP,
-            Self::L2EncapRed => MODE_L2ENCAP_RED,
-        }
-    }
-
-    fn from_number(number: u32) -> Option<Self> {
-        Some(match number {
-            MODE_INLINE => Self::Inline,
-            MODE_ENCAP => Self::Encap,
-            MODE_ENCAP_RED => Self::EncapRed,
-            MODE_L2ENCAP => Self::L2Encap,
-            MODE_L2ENCAP_RED => Self::L2EncapRed,
-            _ => return None,
-        })
-    }
+fn from_number(number: u32) -> Option<EncapMode> {
+    Some(match number {
+        MODE_INLINE => EncapMode::Insert,
+        MODE_ENCAP => EncapMode::Encaps,
+        MODE_ENCAP_RED => EncapMode::EncapsRed,
+        MODE_L2ENCAP => EncapMode::EncapsL2,
+        MODE_L2ENCAP_RED => EncapMode::EncapsL2Red,
+        _ => return None,
+    })
 }
 
 /// The attributes nested in RTA_ENCAP.
-pub(super) fn write(mode: Mode, segments: &SegmentList) -> Vec<u8> {
+pub(super) fn write(mode: EncapMode, segments: &SegmentList) -> Vec<u8> {
     let mut out = Writer::default();
-    if let Some(srh) = srh(segments, mode == Mode::Inline) {
+    if let Some(srh) = srh(segments, mode == EncapMode::Insert) {
         // struct seg6_iptunnel_encap
-        let mut value = mode.number().to_ne_bytes().to_vec();
+        let mut value = number(mode).to_ne_bytes().to_vec();
         value.extend_from_slice(&srh);
         out.put(SEG6_IPTUNNEL_SRH, &value);
     }
@@ -84,7 +66,7 @@ pub(super) fn write(mode: Mode, segments: &SegmentList) -> Vec<u8> {
 }
 
 /// Parses the attributes. None for those that [`write()`] never produces.
-pub(super) fn read(attributes: &[u8]) -> Option<(Mode, SegmentList)> {
+pub(super) fn read(attributes: &[u8]) -> Option<(EncapMode, SegmentList)> {
     let mut found = None;
     for attribute in each(attributes) {
         let attribute = attribute.ok()?;
@@ -93,9 +75,9 @@ pub(super) fn read(attributes: &[u8]) -> Option<(Mode, SegmentList)> {
         if attribute.kind() != SEG6_IPTUNNEL_SRH {
             return None;
         }
-        let mode = Mode::from_number(u32_at(attribute.value(), 0).ok()?)?;
+        let mode = from_number(u32_at(attribute.value(), 0).ok()?)?;
         let srh = attribute.value().get(4..)?;
-        found = Some((mode, segments(srh, mode == Mode::Inline)?));
+        found = Some((mode, segments(srh, mode == EncapMode::Insert)?));
     }
     found
 }
@@ -142,8 +124,13 @@ pub(super) fn segments(srh: &[u8], inline: bool) -> Option<SegmentList> {
 mod tests {
     use super::*;
 
-    const MODES: [Mode; 5] =
-        [Mode::Inline, Mode::Encap, Mode::EncapRed, Mode::L2Encap, Mode::L2EncapRed];
+    const MODES: [EncapMode; 5] = [
+        EncapMode::Insert,
+        EncapMode::Encaps,
+        EncapMode::EncapsRed,
+        EncapMode::EncapsL2,
+        EncapMode::EncapsL2Red,
+    ];
 
     fn sids(count: u16) -> SegmentList {
         SegmentList((1..=count).map(|n| Sid([0xfd00, 0, n, 1, 0, 0, 0, 0].into())).collect())
@@ -196,10 +183,10 @@ mod tests {
         }
         // Only the segment reserved for the destination.
         assert_eq!(segments(&srh(&sids(1), false).unwrap(), true), None);
-        let mut unknown = write(Mode::Encap, &sids(1));
+        let mut unknown = write(EncapMode::Encaps, &sids(1));
         unknown[4] = 9;
         assert_eq!(read(&unknown), None);
-        let mut source = Writer(write(Mode::Encap, &sids(1)));
+        let mut source = Writer(write(EncapMode::Encaps, &sids(1)));
         source.put(2, &[0; 16]);
         assert_eq!(read(&source.0), None);
         assert_eq!(read(&[]), None);

@@ -1,10 +1,10 @@
-//! Two-rate three-colour meters (RFC 2698).
+//! Two-rate three-color meters (RFC 2698).
 
 use super::{of_words, words};
 
-/// Colour of a packet, numbered as the members of `PSA_MeterColor_t`.
+/// Color of a packet, numbered as the members of `PSA_MeterColor_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colour {
+pub enum Color {
     /// Above the peak rate.
     Red = 0,
     /// Within the committed rate.
@@ -13,8 +13,8 @@ pub enum Colour {
     Yellow = 2,
 }
 
-impl Colour {
-    /// Returns the colour with this number, or green for an invalid number.
+impl Color {
+    /// Returns the color with this number, or green for an invalid number.
     pub fn from_number(number: u64) -> Self {
         match number {
             0 => Self::Red,
@@ -113,9 +113,9 @@ impl MeterCell {
         (self.state != State::Unset).then_some(self.rates)
     }
 
-    /// Meters a packet of this size in units, at a time in nanoseconds, and returns its colour.
-    /// `before` is the packet's previous colour; a colour-blind program passes green.
-    pub fn execute(&mut self, now: u64, units: u64, before: Colour) -> Colour {
+    /// Meters a packet of this size in units, at a time in nanoseconds, and returns its color.
+    /// `before` is the packet's previous color; a color-blind program passes green.
+    pub fn execute(&mut self, now: u64, units: u64, before: Color) -> Color {
         let Rates { cir, cburst, pir, pburst } = self.rates;
         let now = now & ((1 << STATE) - 1);
         let (mut committed, mut peak) = match self.state {
@@ -127,21 +127,21 @@ impl MeterCell {
                 (committed.filled(elapsed, cir, cburst), peak.filled(elapsed, pir, pburst))
             }
         };
-        let colour = match before {
-            _ if peak.tokens < units => Colour::Red,
-            Colour::Red => Colour::Red,
-            Colour::Yellow => Colour::Yellow,
-            Colour::Green if committed.tokens < units => Colour::Yellow,
-            Colour::Green => Colour::Green,
+        let color = match before {
+            _ if peak.tokens < units => Color::Red,
+            Color::Red => Color::Red,
+            Color::Yellow => Color::Yellow,
+            Color::Green if committed.tokens < units => Color::Yellow,
+            Color::Green => Color::Green,
         };
-        if colour != Colour::Red {
+        if color != Color::Red {
             peak.tokens -= units;
         }
-        if colour == Colour::Green {
+        if color == Color::Green {
             committed.tokens -= units;
         }
         self.state = State::Used(now, committed, peak);
-        colour
+        color
     }
 
     /// Serializes the cell.
@@ -180,7 +180,7 @@ impl MeterCell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Colour::{Green, Red, Yellow};
+    use Color::{Green, Red, Yellow};
 
     const MS: u64 = 1_000_000;
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_kept_or_become_worse() {
+    fn colors_are_kept_or_become_worse() {
         let mut meter = meter(1, 10, 1, 30);
         assert_eq!(meter.execute(0, 10, Yellow), Yellow);
         assert_eq!(meter.execute(0, 10, Red), Red, "which takes nothing");

@@ -22,7 +22,7 @@ header_union l3_t { ip_t ip; opt_t opt; }
 struct headers { eth_t eth; ip_t ip; eth_t[3] tags; l3_t l3; opt_t opt; }
 struct meta_t { bit<16> port; bool ok; int<8> s; }
 enum bit<16> Ether { IPV4 = 0x800, IPV6 = 0x86dd }
-enum Colour { Red, Green }
+enum Color { Red, Green }
 ";
 
 /// End of every program here.

@@ -4,7 +4,7 @@ use num_traits::ToPrimitive;
 
 use super::tables::{Direct, Entry};
 use super::{Done, Error, Machine, Run, Stop};
-use crate::cells::{Colour, Count, MeterCell, Rates};
+use crate::cells::{Color, Count, MeterCell, Rates};
 use crate::ir::{Expression, Value};
 use crate::model::Unit;
 
@@ -90,26 +90,26 @@ impl Run<'_, '_> {
             Unit::Bytes => self.packet.len() as u64,
             _ => 1,
         };
-        let (index, colour) = match (object.table, given) {
-            (Some(_), [colour]) => (None, Some(colour)),
+        let (index, color) = match (object.table, given) {
+            (Some(_), [color]) => (None, Some(color)),
             (Some(_), _) => (None, None),
             (None, [index, rest @ ..]) => (Some(index), rest.first()),
             (None, []) => return Err(Stop::Failed(Error::Internal)),
         };
         let key = index.map(|index| self.cell(at, index)).transpose()?;
-        let colour = match colour.map(|colour| self.value(colour)).transpose()? {
-            Some(Value::Member(colour)) => Colour::from_number(colour as u64),
-            _ => Colour::Green,
+        let color = match color.map(|color| self.value(color)).transpose()? {
+            Some(Value::Member(color)) => Color::from_number(color as u64),
+            _ => Color::Green,
         };
         let now = self.machine.now;
-        let colour = match key {
-            None => self.of_entry()?.meter.execute(now, units, colour),
-            Some(None) => colour,
+        let color = match key {
+            None => self.of_entry()?.meter.execute(now, units, color),
+            Some(None) => color,
             Some(Some(key)) => {
-                self.machine.meters.entry(key).or_default().execute(now, units, colour)
+                self.machine.meters.entry(key).or_default().execute(now, units, color)
             }
         };
-        Ok(Value::Member(colour as usize))
+        Ok(Value::Member(color as usize))
     }
 
     /// `digest.pack(data)`

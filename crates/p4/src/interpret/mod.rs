@@ -1,7 +1,7 @@
 //! A reference interpreter: it executes the checked program directly and slowly, and compiled code
 //! is compared with it.
 //!
-//! Behaviour that the language leaves undefined is defined here: variables start as zeros; an
+//! Behavior that the language leaves undefined is defined here: variables start as zeros; an
 //! out-of-bounds stack element reads as zeros, and writes to it are ignored; the fields of a header
 //! that becomes invalid are zeroed.
 

@@ -28,8 +28,8 @@ pub const TRUNCATE: i32 = 11;
 /// VM publishes ([`crate::vm::part`]). The key is an index into
 /// [`Object::keys`](super::Object::keys).
 pub const GET_VM_INFO: i32 = 20;
-/// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: meters a packet with a cell of
-/// [`crate::cells::MeterCell`] and returns its colour.
+/// `uint32_t meter(void *cell, uint64_t units, uint32_t color)`: meters a packet with a cell of
+/// [`crate::cells::MeterCell`] and returns its color.
 pub const METER: i32 = 30;
 /// `void digest(uint32_t id, void *data, uint32_t length)`: sends one of the object's digests to
 /// the control plane.

@@ -1,9 +1,9 @@
 // A direct meter has one cell per entry of its table and one for the default action.
 #include <kaido.p4>
 
-header h_t { bit<8> who; bit<8> colour; }
+header h_t { bit<8> who; bit<8> color; }
 struct headers { h_t h; }
-struct meta_t { PSA_MeterColor_t colour; }
+struct meta_t { PSA_MeterColor_t color; }
 
 parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metadata std) {
     state start { p.extract(hdr.h); transition accept; }
@@ -14,8 +14,8 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     DirectCounter<bit<64>>(PSA_CounterType_t.PACKETS) counter;
     DirectMeter(PSA_MeterType_t.BYTES) second;
 
-    action ask() { meta.colour = meter.execute(); counter.count(); }
-    action worsen(bit<8> by) { meta.colour = meter.execute(PSA_MeterColor_t.YELLOW); hdr.h.who = by; }
+    action ask() { meta.color = meter.execute(); counter.count(); }
+    action worsen(bit<8> by) { meta.color = meter.execute(PSA_MeterColor_t.YELLOW); hdr.h.who = by; }
     table who {
         key = { hdr.h.who: exact; }
         actions = { ask; worsen; }
@@ -23,7 +23,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         psa_direct_counter = counter;
         psa_direct_meter = meter;
     }
-    action again() { meta.colour = second.execute(meta.colour); }
+    action again() { meta.color = second.execute(meta.color); }
     table all {
         actions = { again; }
         const default_action = again();
@@ -32,9 +32,9 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     apply {
         who.apply();
         all.apply();
-        if (meta.colour == PSA_MeterColor_t.RED) mark_to_drop();
-        else if (meta.colour == PSA_MeterColor_t.YELLOW) hdr.h.colour = 1;
-        else hdr.h.colour = 2;
+        if (meta.color == PSA_MeterColor_t.RED) mark_to_drop();
+        else if (meta.color == PSA_MeterColor_t.YELLOW) hdr.h.color = 1;
+        else hdr.h.color = 2;
     }
 }
 

@@ -1,7 +1,7 @@
 // An enum without an underlying type has only its members as values.
 #include <ubpf_model.p4>
 
-enum Colour { Red, Green, Blue }
+enum Color { Red, Green, Blue }
 header h_t { bit<8> a; bit<8> result; }
 struct headers { h_t h; }
 struct meta_t { }
@@ -12,15 +12,15 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
 
 control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     apply {
-        Colour colour = Colour.Red;
-        if (hdr.h.a == 1) colour = Colour.Green;
-        if (hdr.h.a == 2) colour = Colour.Blue;
-        switch (colour) {
-            Colour.Green: { hdr.h.result = 0x10; }
-            Colour.Red:
-            Colour.Blue: { hdr.h.result = 0x20; }
+        Color color = Color.Red;
+        if (hdr.h.a == 1) color = Color.Green;
+        if (hdr.h.a == 2) color = Color.Blue;
+        switch (color) {
+            Color.Green: { hdr.h.result = 0x10; }
+            Color.Red:
+            Color.Blue: { hdr.h.result = 0x20; }
         }
-        if (colour != Colour.Red) hdr.h.result = hdr.h.result + 1;
+        if (color != Color.Red) hdr.h.result = hdr.h.result + 1;
     }
 }
 

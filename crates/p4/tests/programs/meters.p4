@@ -4,7 +4,7 @@
 // nothing.
 #include <kaido.p4>
 
-header h_t { bit<8> index; bit<8> colour; bit<8> by_packets; bit<8> by_bytes; bit<8> aware; }
+header h_t { bit<8> index; bit<8> color; bit<8> by_packets; bit<8> by_bytes; bit<8> aware; }
 struct headers { h_t h; }
 struct meta_t { }
 
@@ -12,9 +12,9 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
     state start { p.extract(hdr.h); transition accept; }
 }
 
-control number(in PSA_MeterColor_t colour, out bit<8> result) {
+control number(in PSA_MeterColor_t color, out bit<8> result) {
     apply {
-        switch (colour) {
+        switch (color) {
             PSA_MeterColor_t.RED: { result = 0xaa; }
             PSA_MeterColor_t.GREEN: { result = 0xbb; }
             default: { result = 0xcc; }
@@ -32,8 +32,8 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
 
     apply {
         PSA_MeterColor_t before = PSA_MeterColor_t.GREEN;
-        if (hdr.h.colour == 1) before = PSA_MeterColor_t.YELLOW;
-        if (hdr.h.colour == 2) before = PSA_MeterColor_t.RED;
+        if (hdr.h.color == 1) before = PSA_MeterColor_t.YELLOW;
+        if (hdr.h.color == 2) before = PSA_MeterColor_t.RED;
         first.apply(packets.execute(hdr.h.index), hdr.h.by_packets);
         second.apply(bytes.execute((bit<64>)hdr.h.index), hdr.h.by_bytes);
         third.apply(aware.execute(hdr.h.index, before), hdr.h.aware);

@@ -21,7 +21,7 @@ header ipv4_t {
     bit<32> dst;
 }
 struct headers { ethernet_t ethernet; ipv4_t ipv4; }
-struct meta_t { bit<16> customer; PSA_MeterColor_t colour; }
+struct meta_t { bit<16> customer; PSA_MeterColor_t color; }
 struct stranger_t { bit<32> port; bit<32> source; }
 
 const bit<32> CUSTOMERS = 512;
@@ -47,12 +47,12 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         meta.customer = number;
         all.count();
         // A packet that the customer has marked low starts as yellow.
-        meta.colour = rate.execute(hdr.ipv4.dscp == LOW ? PSA_MeterColor_t.YELLOW
+        meta.color = rate.execute(hdr.ipv4.dscp == LOW ? PSA_MeterColor_t.YELLOW
                                                        : PSA_MeterColor_t.GREEN);
     }
     action stranger() {
         strangers.pack({ std.input_port, hdr.ipv4.src });
-        meta.colour = PSA_MeterColor_t.RED;
+        meta.color = PSA_MeterColor_t.RED;
     }
     table customers {
         key = { hdr.ipv4.src: lpm; }
@@ -66,11 +66,11 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         if (!hdr.ipv4.isValid()) return;
         if (!customers.apply().hit) { mark_to_drop(); return; }
         // The uplink's limit applies regardless of the customer's rates.
-        PSA_MeterColor_t colour = uplink.execute(0, meta.colour);
-        if (colour == PSA_MeterColor_t.RED) {
+        PSA_MeterColor_t color = uplink.execute(0, meta.color);
+        if (color == PSA_MeterColor_t.RED) {
             dropped.count(meta.customer);
             mark_to_drop();
-        } else if (colour == PSA_MeterColor_t.YELLOW && hdr.ipv4.dscp != LOW) {
+        } else if (color == PSA_MeterColor_t.YELLOW && hdr.ipv4.dscp != LOW) {
             marked.count(meta.customer);
             bit<16> old = hdr.ipv4.version ++ hdr.ipv4.ihl ++ hdr.ipv4.dscp ++ hdr.ipv4.ecn;
             hdr.ipv4.dscp = LOW;

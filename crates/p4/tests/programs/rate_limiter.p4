@@ -79,7 +79,7 @@ control limit(in bit<32> length, inout bool passes)(bit<32> classes) {
 
 control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     limit(4) limiter;
-    action colour(bit<6> class) {
+    action color(bit<6> class) {
         bit<16> old = hdr.ipv4.version ++ hdr.ipv4.ihl ++ hdr.ipv4.dscp;
         hdr.ipv4.dscp[7:2] = class;
         bit<16> new = hdr.ipv4.version ++ hdr.ipv4.ihl ++ hdr.ipv4.dscp;
@@ -88,7 +88,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     action drop() { mark_to_drop(); }
     table excess {
         key = { hdr.ipv4.src: lpm; }
-        actions = { colour; drop; }
+        actions = { color; drop; }
         default_action = drop();
     }
     apply {

@@ -5,7 +5,7 @@
 typedef WIDE(48) mac_t;
 type bit<9> port_t;
 enum bit<16> Ether { IPV4 = 0x800, VLAN = 0x8100 }
-enum Colour { Red, Green }
+enum Color { Red, Green }
 const bit<8> ONE = 1;
 error { Odd }
 
@@ -74,8 +74,8 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         for (bit<8> j in 0 .. 3) { hdr.ip.sum[7:0] = j ++ 4w0 == 0 ? 8w1 : meta.two.b; continue; }
         hdr.tags.push_front(1); hdr.tags[0] = { 1, true, 3, ... }; hdr.tags[meta.port].vid = 12w1 << meta.two.a;
         wide = ~wide + 128w3; hdr.ip.src = (bit<32>)wide; hdr.l4.opt.setInvalid(); hdr.opt = {#};
-        bit<32> r; hash(r, HashAlgorithm.lookup3, { hdr.ip.src, hdr.ip.dst }); Colour k = Colour.Red;
-        if (k != Colour.Green || hdr.tags[1].cfi) truncate(r); hdr.ip.sum = csum_replace2(hdr.ip.sum, 1, 2);
+        bit<32> r; hash(r, HashAlgorithm.lookup3, { hdr.ip.src, hdr.ip.dst }); Color k = Color.Red;
+        if (k != Color.Green || hdr.tags[1].cfi) truncate(r); hdr.ip.sum = csum_replace2(hdr.ip.sum, 1, 2);
         switch (hdr.ip.proto) { 6: 17: { exit; } default: { mark_to_pass(); } }
     }
 }

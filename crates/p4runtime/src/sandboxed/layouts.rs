@@ -116,7 +116,7 @@ impl Layouts {
 fn two_rates(of: &str, kind: meter_spec::Type) -> Result<(), Refused> {
     match kind {
         meter_spec::Type::TwoRateThreeColor => Ok(()),
-        _ => Err(Refused::Unsupported(format!("{of}: meters have two rates and three colours"))),
+        _ => Err(Refused::Unsupported(format!("{of}: meters have two rates and three colors"))),
     }
 }
 

@@ -7,9 +7,10 @@ pub mod world;
 
 use std::collections::BTreeSet;
 
-use model::{Bandwidth, NodeSids, Sid};
+use model::{Bandwidth, NodeSids};
 use pathfinder::{ArcId, Graph, GraphArc, GraphNode, NodeId, PortId, igp};
 use proptest::prelude::*;
+use srv6::Sid;
 
 /// The SID fd00::node:function of node `node`: End, or a decapsulating one.
 pub fn sid(node: usize, function: u16) -> Sid {

@@ -13,8 +13,8 @@ fn fault(code: &[Instruction], maps: &[Map]) -> FaultKind {
     }
 }
 
-/// Executes a meter in the first value of an array; the resulting colour becomes the egress port.
-fn metered(offset: i32, units: i32, colour: i32) -> Vec<Instruction> {
+/// Executes a meter in the first value of an array; the resulting color becomes the egress port.
+fn metered(offset: i32, units: i32, color: i32) -> Vec<Instruction> {
     let mut code = vec![copy(6, 2), one(0x62, 10, 0, -4, 0), copy(2, 10), one(0x07, 2, 0, 0, -4)];
     code.extend(load_map(1, 0));
     code.extend([
@@ -22,7 +22,7 @@ fn metered(offset: i32, units: i32, colour: i32) -> Vec<Instruction> {
         copy(1, 0),
         one(0x07, 1, 0, 0, offset),
         set(2, units),
-        set(3, colour),
+        set(3, color),
         helper(number::METER),
         one(0x63, 6, 0, 12, 0),
         one(0x62, 6, 0, 8, 3),
@@ -36,21 +36,21 @@ fn metered(offset: i32, units: i32, colour: i32) -> Vec<Instruction> {
 fn meters_are_asked() {
     let array = map("meter", MapKind::Array, [4, 72, 1]);
     let mut instances = both(&object(&metered(8, 10, 1), std::slice::from_ref(&array)));
-    let mut colour = || match run(&mut instances, &[7; 64]).0.verdict {
+    let mut color = || match run(&mut instances, &[7; 64]).0.verdict {
         Verdict::Redirect(port) => port,
         other => panic!("{other:?}"),
     };
-    assert_eq!([colour(), colour()], [1, 1], "nobody has set it");
+    assert_eq!([color(), color()], [1, 1], "nobody has set it");
     for instance in &mut instances {
         let rates = Rates { cir: 1, cburst: 10, pir: 1, pburst: 20 };
         let value = [&[0; 8][..], &MeterCell::set(Some(rates)).to_bytes()].concat();
         instance.map("meter").unwrap().update(&[0; 4], &value).unwrap();
     }
-    let mut colour = || match run(&mut instances, &[7; 64]).0.verdict {
+    let mut color = || match run(&mut instances, &[7; 64]).0.verdict {
         Verdict::Redirect(port) => port,
         other => panic!("{other:?}"),
     };
-    assert_eq!([colour(), colour(), colour()], [1, 2, 0]);
+    assert_eq!([color(), color(), color()], [1, 2, 0]);
     for instance in &mut instances {
         instance.set_time(std::time::Duration::from_secs(10));
     }

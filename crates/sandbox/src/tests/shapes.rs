@@ -137,8 +137,8 @@ fn piece(word: u64) -> Vec<Instruction> {
             6 => {
                 let (base, at) = [(10, -64), (10, -63), (8, 0), (6, 0)][bits.take(4) as usize];
                 let units = set(2, bits.take(100) as i32 - 2);
-                let colour = set(3, bits.take(4) as i32);
-                vec![copy(1, base), one(0x07, 1, 0, 0, at), units, colour, helper(METER)]
+                let color = set(3, bits.take(4) as i32);
+                vec![copy(1, base), one(0x07, 1, 0, 0, at), units, color, helper(METER)]
             }
             7 => {
                 let (id, length) = (bits.take(3) as i32, [8, 8, 256, 9][bits.take(4) as usize]);

@@ -223,7 +223,7 @@ fn root_usd_takes_off_what_dx_does() {
         let usd = types::sid {
             address: address("fd00:1::5d"),
             length: 128,
-            behaviour: types::behaviour::BEHAVIOUR_END.0 as u8,
+            behavior: types::behavior::BEHAVIOR_END.0 as u8,
             flags: (types::sid_flag::SID_USD.0 | types::sid_flag::SID_PSP.0) as u8,
             counter: node.counter(),
             ..Default::default()

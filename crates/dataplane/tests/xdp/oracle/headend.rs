@@ -1,7 +1,7 @@
 //! H.Encaps in all its variants.
 
 use bpf::srv6::types;
-use dataplane::xdp::Form;
+use srv6::Form;
 
 use super::compare::Same;
 use super::network::POLICIES;

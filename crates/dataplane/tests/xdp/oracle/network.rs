@@ -1,8 +1,8 @@
 //! The node's configuration, applied to the kernel and to the program.
 
-use bpf::srv6::types::{self, behaviour, sid_flag};
-use dataplane::xdp::{Form, outer};
-use model::{SegmentList, Sid};
+use bpf::srv6::types::{self, behavior, sid_flag};
+use dataplane::xdp::outer;
+use srv6::{Form, SegmentList, Sid};
 
 use testkit::feature::{Feature, PSP, X_NEXT_CSID};
 
@@ -16,9 +16,9 @@ type Fill = fn(&mut types::sid);
 
 /// Prefix, action of the kernel, and entry of the program.
 pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
-    ("fd00:1::e0/128", "End", |sid| is(sid, behaviour::BEHAVIOUR_END)),
+    ("fd00:1::e0/128", "End", |sid| is(sid, behavior::BEHAVIOR_END)),
     ("fd00:1::e1/128", "End flavors psp", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END);
+        is(sid, behavior::BEHAVIOR_END);
         sid.flags |= sid_flag::SID_PSP.0 as u8;
     }),
     ("fd00:1:2::/48", "End flavors next-csid lblen 32 nflen 16", |sid| csid(sid, 4, 2)),
@@ -27,50 +27,50 @@ pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
     ("fd00:4:4:1:2::/80", "End flavors next-csid lblen 48 nflen 32", |sid| csid(sid, 6, 4)),
     ("fc03:1:1:1::/64", "End flavors next-csid lblen 56 nflen 8", |sid| csid(sid, 7, 1)),
     ("fd00:1::a0/128", "End.X nh6 fd00:b::2", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_X);
-        sid.target = address("fd00:b::2");
+        is(sid, behavior::BEHAVIOR_END_X);
+        sid.argument.next_hop6 = address("fd00:b::2");
     }),
     ("fd00:1::a1/128", "End.X nh6 fd00:a::2", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_X);
-        sid.target = address("fd00:a::2");
+        is(sid, behavior::BEHAVIOR_END_X);
+        sid.argument.next_hop6 = address("fd00:a::2");
     }),
     ("fd00:1:5::/48", "End.X nh6 fd00:a::2 flavors next-csid lblen 32 nflen 16", |sid| {
         csid(sid, 4, 2);
-        is(sid, behaviour::BEHAVIOUR_END_X);
-        sid.target = address("fd00:a::2");
+        is(sid, behavior::BEHAVIOR_END_X);
+        sid.argument.next_hop6 = address("fd00:a::2");
     }),
     ("fd00:1::70/128", "End.T table 100", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_T);
-        sid.target[0] = 100;
+        is(sid, behavior::BEHAVIOR_END_T);
+        sid.argument.table.number = 100;
     }),
     ("fd00:1::d2/128", "End.DX2 oif r", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_DX2);
-        sid.target[0] = index("r").into();
+        is(sid, behavior::BEHAVIOR_END_DX2);
+        sid.argument.port = index("r");
     }),
-    ("fd00:1::d4/128", "End.DX4 nh4 0.0.0.0", |sid| is(sid, behaviour::BEHAVIOUR_END_DX4)),
+    ("fd00:1::d4/128", "End.DX4 nh4 0.0.0.0", |sid| is(sid, behavior::BEHAVIOR_END_DX4)),
     // Through a gateway. For a next hop on the link, see `root_dx4_and_a_next_hop_on_the_link`.
     ("fd00:1::d5/128", "End.DX4 nh4 10.1.0.99", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_DX4);
-        sid.target[0] = u64::from(u32::from_ne_bytes([10, 1, 0, 99]));
+        is(sid, behavior::BEHAVIOR_END_DX4);
+        sid.argument.next_hop4 = u32::from_ne_bytes([10, 1, 0, 99]);
     }),
-    ("fd00:1::d6/128", "End.DX6 nh6 ::", |sid| is(sid, behaviour::BEHAVIOUR_END_DX6)),
+    ("fd00:1::d6/128", "End.DX6 nh6 ::", |sid| is(sid, behavior::BEHAVIOR_END_DX6)),
     ("fd00:1::d7/128", "End.DX6 nh6 fd00:a::2", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_DX6);
-        sid.target = address("fd00:a::2");
+        is(sid, behavior::BEHAVIOR_END_DX6);
+        sid.argument.next_hop6 = address("fd00:a::2");
     }),
     ("fd00:1::d8/128", "End.DT6 table 254", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_DT6);
-        sid.target[0] = 254;
+        is(sid, behavior::BEHAVIOR_END_DT6);
+        sid.argument.table.number = 254;
     }),
     ("fd00:1::d9/128", "End.DT6 table 100", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_DT6);
-        sid.target[0] = 100;
+        is(sid, behavior::BEHAVIOR_END_DT6);
+        sid.argument.table.number = 100;
     }),
     // The kernel's behavior needs a VRF here. Its End.DX4 without a next hop does the same in the
     // main table.
     ("fd00:1::da/128", "End.DX4 nh4 0.0.0.0", |sid| {
-        is(sid, behaviour::BEHAVIOUR_END_DT4);
-        sid.target[0] = 254;
+        is(sid, behavior::BEHAVIOR_END_DT4);
+        sid.argument.table.number = 254;
     }),
 ];
 
@@ -83,8 +83,8 @@ fn needs(action: &str) -> Option<Feature> {
 
 /// The kernel's End.DT46 needs a VRF too. For inner IPv6, its End.DT6 does the same.
 pub(crate) const DT46: (&str, &str, Fill) = ("fd00:1::db/128", "End.DT6 table 254", |sid| {
-    is(sid, behaviour::BEHAVIOUR_END_DT46);
-    sid.target[0] = 254;
+    is(sid, behavior::BEHAVIOR_END_DT46);
+    sid.argument.table.number = 254;
 });
 
 /// Segment list of the binding SID (End.B6.Encaps).
@@ -103,12 +103,12 @@ pub(crate) const POLICIES: [(Form, usize); 8] = [
     (Form::Reduced, 11),
 ];
 
-fn is(sid: &mut types::sid, what: behaviour) {
-    sid.behaviour = what.0 as u8;
+fn is(sid: &mut types::sid, what: behavior) {
+    sid.behavior = what.0 as u8;
 }
 
 fn csid(sid: &mut types::sid, block: u8, node: u8) {
-    is(sid, behaviour::BEHAVIOUR_END);
+    is(sid, behavior::BEHAVIOR_END);
     sid.flags |= sid_flag::SID_NEXT_CSID.0 as u8;
     sid.csid = block << 4 | node;
 }
@@ -133,8 +133,8 @@ impl Node {
         let action = format!("End.B6.Encaps srh segs {}", path.join(","));
         let policy = self.policy(path, Form::Whole, in_kernel);
         self.sid(prefix, &action, in_kernel, |sid| {
-            is(sid, behaviour::BEHAVIOUR_END_B6_ENCAPS);
-            sid.target[0] = policy.into();
+            is(sid, behavior::BEHAVIOR_END_B6_ENCAPS);
+            sid.argument.policy = policy;
         });
         let mut tenant = types::tenant::default();
         (tenant.ipv4[0].count, tenant.ipv4[0].length[0]) = (1, 24);
@@ -158,7 +158,7 @@ impl Node {
         let kept = || try_ip(&format!("-6 route show {prefix}")).unwrap();
         if made.is_ok() && action.contains("flavors") && !kept().contains("flavors") {
             ip(&format!("-6 route del {prefix}"));
-            made = Err("the kernel forgets the flavour".into());
+            made = Err("the kernel forgets the flavor".into());
         }
         if let Err(why) = made {
             let feature = needs(action).unwrap_or_else(|| panic!("{action}: {why}"));

@@ -1,7 +1,7 @@
 //! Behaviors that look up in a VRF, compared with those of the kernel (`vrftable`). The VRF's
 //! routes are those of the main table with left and right swapped.
 
-use bpf::srv6::types::behaviour;
+use bpf::srv6::types::{self, behavior};
 use testkit::Random;
 use testkit::feature::VRF;
 use wire::protocol::{IPV4, IPV6};
@@ -17,10 +17,10 @@ const RED: &str = "red";
 const TABLE: u32 = 300;
 
 /// SIDs that look up in the VRF, and their counterparts without VRF for random packets.
-const SIDS: [(&str, &str, behaviour, &str); 3] = [
-    ("fd00:1::4d", "End.DT4", behaviour::BEHAVIOUR_END_DT4, "fd00:1::d4"),
-    ("fd00:1::4e", "End.DT46", behaviour::BEHAVIOUR_END_DT46, "fd00:1::da"),
-    ("fd00:1::4f", "End.DT6", behaviour::BEHAVIOUR_END_DT6, "fd00:1::d6"),
+const SIDS: [(&str, &str, behavior, &str); 3] = [
+    ("fd00:1::4d", "End.DT4", behavior::BEHAVIOR_END_DT4, "fd00:1::d4"),
+    ("fd00:1::4e", "End.DT46", behavior::BEHAVIOR_END_DT46, "fd00:1::da"),
+    ("fd00:1::4f", "End.DT6", behavior::BEHAVIOR_END_DT6, "fd00:1::d6"),
 ];
 
 /// Runs `test` in a node with the VRF, if the kernel supports VRFs.
@@ -49,8 +49,8 @@ fn with_vrf(test: impl FnOnce(&mut Node) + Send + 'static) {
         for (sid, name, what, _) in SIDS {
             let action = format!("{name} vrftable {TABLE}");
             node.sid(&format!("{sid}/128"), &action, true, |sid| {
-                sid.behaviour = what.0 as u8;
-                sid.target = [0, index(RED).into()];
+                sid.behavior = what.0 as u8;
+                sid.argument.table = types::sid_table { number: 0, vrf: index(RED) };
             });
         }
         test(node);
@@ -70,8 +70,8 @@ fn root_oracle_vrf_decapsulation() {
                 (IPV6, v6("fd00:9::9"), false),
             ] {
                 let takes = match what {
-                    behaviour::BEHAVIOUR_END_DT4 => next_header == IPV4,
-                    behaviour::BEHAVIOUR_END_DT6 => next_header == IPV6,
+                    behavior::BEHAVIOR_END_DT4 => next_header == IPV4,
+                    behavior::BEHAVIOR_END_DT6 => next_header == IPV6,
                     _ => true,
                 };
                 let bare = frame6(&V6::new("fd00:9::1", sid, next_header).with(&inner));
@@ -150,8 +150,8 @@ fn root_oracle_vrf_two_with_the_same_addresses() {
             ip(line);
         }
         node.sid("fd00:1::5d/128", "End.DT4 vrftable 301", true, |sid| {
-            sid.behaviour = behaviour::BEHAVIOUR_END_DT4.0 as u8;
-            sid.target = [0, index("blue").into()];
+            sid.behavior = behavior::BEHAVIOR_END_DT4.0 as u8;
+            sid.argument.table = types::sid_table { number: 0, vrf: index("blue") };
         });
         for dst in ["10.2.0.1", "10.9.9.9", "192.0.2.1"] {
             let inner = V4::new("10.3.0.1", dst).with(&udp(22));

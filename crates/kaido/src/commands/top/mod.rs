@@ -1,4 +1,4 @@
-//! `kaido lab top`: shows the measured behaviour of links next to their settings.
+//! `kaido lab top`: shows the measured behavior of links next to their settings.
 
 mod reading;
 mod row;
@@ -30,7 +30,7 @@ pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) ->
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// Prints the behaviour of the links in an interval.
+/// Prints the behavior of the links in an interval.
 #[allow(clippy::disallowed_methods, reason = "an interval is what is measured")]
 fn print(lab: &Lab, interval: Duration, cancel: &Cancel, output: &Output) -> Result<(), Failure> {
     let before = Reading::of(lab)?;

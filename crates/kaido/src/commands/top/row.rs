@@ -1,4 +1,4 @@
-//! The behaviour of a direction between two snapshots.
+//! The behavior of a direction between two snapshots.
 
 use api::v1;
 use model::Bandwidth;

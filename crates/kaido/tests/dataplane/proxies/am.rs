@@ -55,7 +55,7 @@ fn check(bed: &Bed, hops: u8) {
 #[test]
 fn root_a_packet_is_to_its_last_segment_for_a_bump() {
     let mut bed = Bed::bridged();
-    bed.start("  fd00:1::f:0:1111: { behaviour: End.AM, to: f0, back: f1 }\n");
+    bed.start("  fd00:1::f:0:1111: { behavior: End.AM, to: f0, back: f1 }\n");
     check(&bed, 0);
     // Without an SRH the destination cannot be restored.
     let own = bed.function.run(|| Tap::open("b")).unwrap();
@@ -81,7 +81,7 @@ fn root_a_packet_is_to_its_last_segment_for_a_bump() {
 #[test]
 fn root_a_packet_is_to_its_last_segment_for_a_router() {
     let mut bed = Bed::routed();
-    bed.start("  fd00:1::f:0:1111: { behaviour: End.AM, to: f0, back: f1, via: \"fd00:5::2\" }\n");
+    bed.start("  fd00:1::f:0:1111: { behavior: End.AM, to: f0, back: f1, via: \"fd00:5::2\" }\n");
     let tap = bed.net.left.run(|| Tap::open("port")).unwrap();
     // Resolve the neighbour before the test.
     tap.send(&frame(&bed.net, &packet(0)));

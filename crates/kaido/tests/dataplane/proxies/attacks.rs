@@ -85,7 +85,7 @@ fn root_what_is_no_packet_of_the_sid_is_dropped_and_counted() {
 fn root_a_tag_is_lost_where_a_ring_of_later_ones_has_come() {
     const RING: u32 = limit::LIMIT_PROXIED.0;
     let mut bed = Bed::new();
-    bed.start("  fd00:1::f:0:1111: { behaviour: End.AD, to: f0, back: f1 }\n");
+    bed.start("  fd00:1::f:0:1111: { behavior: End.AD, to: f0, back: f1 }\n");
     let received = bed.net.right.run(|| Tap::open("port")).unwrap();
     let [a, b] = ["a", "b"].map(|name| bed.function.run(|| Tap::open(name)).unwrap());
     let numbered = Numbered::new(&bed.net);
@@ -110,7 +110,7 @@ fn root_a_tag_is_lost_where_a_ring_of_later_ones_has_come() {
 #[test]
 fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
     let mut bed = Bed::new();
-    bed.start("  fd00:1::f:0:1111: { behaviour: End.AD, to: f0, back: f1 }\n");
+    bed.start("  fd00:1::f:0:1111: { behavior: End.AD, to: f0, back: f1 }\n");
     let received = bed.net.right.run(|| Tap::open("port")).unwrap();
     let [a, b] = ["a", "b"].map(|name| bed.function.run(|| Tap::open(name)).unwrap());
     let numbered = Numbered::new(&bed.net);

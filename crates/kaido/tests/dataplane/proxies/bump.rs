@@ -6,8 +6,8 @@ use super::*;
 use crate::functions::expect;
 use crate::numbered::{Numbered, receive};
 
-pub(super) const BUMP: &str = "  fd00:1::f:0:1111: { behaviour: End.AD, to: f0, back: f1 }\n  \
-     fd00:1::f:0:2222: { behaviour: End.AD, to: f1, back: f0 }\n";
+pub(super) const BUMP: &str = "  fd00:1::f:0:1111: { behavior: End.AD, to: f0, back: f1 }\n  \
+     fd00:1::f:0:2222: { behavior: End.AD, to: f1, back: f0 }\n";
 
 #[test]
 fn root_each_packet_gets_its_own_header_back_from_a_bump() {

@@ -26,8 +26,8 @@ fn root_the_next_segment_of_a_proxy_may_be_this_nodes_own() {
     go_by(&bed, "fd00:1::f:0:1111,fd00:1::f:0:2222,fd00:2::d4");
     for first in ["End.AD", "End.AM"] {
         bed.apply(&format!(
-            "  {THERE}: {{ behaviour: {first}, to: f0, back: f1 }}\n  \
-             {BACK}: {{ behaviour: End.AD, to: f1, back: f0 }}\n"
+            "  {THERE}: {{ behavior: {first}, to: f0, back: f1 }}\n  \
+             {BACK}: {{ behavior: End.AD, to: f1, back: f0 }}\n"
         ));
         let before = [bed.counts(THERE), bed.counts(BACK)];
         expect(&bed.net, "10.9.0.1", true);

@@ -108,7 +108,7 @@ fn root_a_proxy_is_added_listed_and_removed() {
     bed.start("");
     let kaido = &bed.net.kaido;
     for (sid, to, back) in [(THERE, "f0", "f1"), (BACK, "f1", "f0")] {
-        let add = ["function", "add", sid, "--behaviour", "End.AD", "--to", to, "--back", back];
+        let add = ["function", "add", sid, "--behavior", "End.AD", "--to", to, "--back", back];
         kaido.ok(&add);
     }
     expect(&bed.net, "10.9.0.1", true);
@@ -117,17 +117,17 @@ fn root_a_proxy_is_added_listed_and_removed() {
     assert_eq!((&list[0]["in"], &list[0]["out"]), (&3.into(), &3.into()));
     kaido.ok(&["function", "rm", BACK]);
     expect(&bed.net, "10.9.0.1", false);
-    let segments = ["function", "add", BACK, "--behaviour", "End.AS", "--to", "f1", "--back", "f0"];
+    let segments = ["function", "add", BACK, "--behavior", "End.AS", "--to", "f1", "--back", "f0"];
     kaido.run(&segments).failed(2, &["End.AS needs a policy"]);
     kaido.ok(&[&segments[..], &["--segments", "fd00:4::d4"]].concat());
     expect(&bed.net, "10.9.0.1", true);
     for (arguments, words) in [
-        (&["--behaviour", "End.AD"][..], &["End.AD needs an interface"][..]),
-        (&["--behaviour", "End.AD", "--to", "l"], &["`l` is a port, and leads to a function"]),
-        (&["--behaviour", "End.AD", "--to", "f7"], &["there is no interface `f7`", "did you mean"]),
-        (&["--behaviour", "End.AM", "--to", "f2", "--segments", "fd00::1"], &["takes no `policy`"]),
+        (&["--behavior", "End.AD"][..], &["End.AD needs an interface"][..]),
+        (&["--behavior", "End.AD", "--to", "l"], &["`l` is a port, and leads to a function"]),
+        (&["--behavior", "End.AD", "--to", "f7"], &["there is no interface `f7`", "did you mean"]),
+        (&["--behavior", "End.AM", "--to", "f2", "--segments", "fd00::1"], &["takes no `policy`"]),
         (&["--to", "f2"], &["End.AN.NF takes no `to`"]),
-        (&["--behaviour", "End.AD", "--to", "lo"], &["`lo` carries no Ethernet frames"]),
+        (&["--behavior", "End.AD", "--to", "lo"], &["`lo` carries no Ethernet frames"]),
     ] {
         let add = [&["function", "add", "fd00:1::f:0:3333"], arguments].concat();
         kaido.run(&add).failed(2, words);
@@ -136,5 +136,7 @@ fn root_a_proxy_is_added_listed_and_removed() {
         "kernel.yaml",
         &format!("dataplane: kernel\n{HEAD}{BUMP}").replace("source: \"fd00:1::\"\n", ""),
     );
-    kaido.run(&["dataplane", "apply", &file]).failed(2, &["the kernel has no End.AS, End.AD"]);
+    kaido
+        .run(&["dataplane", "apply", &file])
+        .failed(2, &["sid fd00:1::f:0:1111: the kernel has no End.AD: write `dataplane: xdp`"]);
 }

@@ -6,8 +6,8 @@ use super::*;
 use crate::functions::expect;
 use crate::numbered::{Numbered, receive};
 
-pub(super) const ROUTED: &str = "  fd00:1::f:0:1111: { behaviour: End.AD, to: f0, back: f1, via: \"fd00:5::2\" }\n  \
-     fd00:1::f:0:2222: { behaviour: End.AD, to: f1, back: f0, via: \"fd00:6::2\" }\n";
+pub(super) const ROUTED: &str = "  fd00:1::f:0:1111: { behavior: End.AD, to: f0, back: f1, via: \"fd00:5::2\" }\n  \
+     fd00:1::f:0:2222: { behavior: End.AD, to: f1, back: f0, via: \"fd00:6::2\" }\n";
 
 #[test]
 fn root_each_packet_gets_its_own_header_back_from_nat() {
@@ -56,8 +56,8 @@ fn root_one_interface_leads_there_and_back() {
         ],
     );
     bed.start(
-        "  fd00:1::f:0:1111: { behaviour: End.AD, to: f0, via: \"fe80::2\" }\n  \
-         fd00:1::f:0:2222: { behaviour: End.AD, to: f0, via: \"fe80::2\" }\n",
+        "  fd00:1::f:0:1111: { behavior: End.AD, to: f0, via: \"fe80::2\" }\n  \
+         fd00:1::f:0:2222: { behavior: End.AD, to: f0, via: \"fe80::2\" }\n",
     );
     for address in ["10.9.0.1", "fd00:9::1"] {
         expect(&bed.net, address, true);

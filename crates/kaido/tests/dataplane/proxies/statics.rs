@@ -14,8 +14,8 @@ fn sids(ends: [&str; 2], via: [&str; 2]) -> String {
     let via =
         via.map(|via| if via.is_empty() { String::new() } else { format!(", via: \"{via}\"") });
     format!(
-        "  {THERE}: {{ behaviour: End.AS, to: f0, back: f1, policy: [\"{}\"]{} }}\n  \
-         {BACK}: {{ behaviour: End.AS, to: f1, back: f0, policy: [\"{}\"]{} }}\n",
+        "  {THERE}: {{ behavior: End.AS, to: f0, back: f1, policy: [\"{}\"]{} }}\n  \
+         {BACK}: {{ behavior: End.AS, to: f1, back: f0, policy: [\"{}\"]{} }}\n",
         ends[0], via[0], ends[1], via[1],
     )
 }
@@ -51,7 +51,7 @@ fn root_a_bump_and_nat_may_be_behind_a_static_proxy() {
 fn root_every_packet_leaves_in_the_header_that_the_file_says() {
     let mut bed = Bed::bridged();
     bed.start(
-        "  fd00:1::f:0:1111: { behaviour: End.AS, to: f0, back: f1, \
+        "  fd00:1::f:0:1111: { behavior: End.AS, to: f0, back: f1, \
          policy: { segments: [\"fd00:2::1\", \"fd00:2::d4\"], form: whole } }\n",
     );
     let received = bed.net.right.run(|| Tap::open("port")).unwrap();

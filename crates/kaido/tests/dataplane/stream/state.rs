@@ -112,11 +112,11 @@ impl State {
         text += "sids:\n";
         if self.sids {
             text += "  fd00:1::e: End\n";
-            text += "  fd00:1::a: {behaviour: End.X, next_hop: \"fd00:b::2\"}\n";
+            text += "  fd00:1::a: {behavior: End.X, next_hop: \"fd00:b::2\"}\n";
         }
-        text += "  fd00:1::d6: {behaviour: End.DT6, table: 254}\n";
-        text += "  fd00:1::d4: {behaviour: End.DX4, next_hop: 0.0.0.0}\n";
-        text += "  fd00:1::b6: {behaviour: End.B6.Encaps, policy: binding}\n";
+        text += "  fd00:1::d6: {behavior: End.DT6, table: 254}\n";
+        text += "  fd00:1::d4: {behavior: End.DX4, next_hop: 0.0.0.0}\n";
+        text += "  fd00:1::b6: {behavior: End.B6.Encaps, policy: binding}\n";
         text
     }
 

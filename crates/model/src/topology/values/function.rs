@@ -5,8 +5,8 @@ use std::fmt;
 use ipnet::Ipv6Net;
 use serde::Serialize;
 
-use crate::Sid;
 use crate::dataplane::Health;
+use srv6::Sid;
 
 /// A router's service function (End.AN.NF).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use srv6::{Locator, SegmentList, Sid, function};
 
 use super::attachment::{Attachment, Means};
 use super::backend::Backend;
@@ -15,7 +16,7 @@ use super::quantity::Queue;
 use super::test::Test;
 use super::timers::Timers;
 use crate::name::split_parallel;
-use crate::{Application, Bandwidth, Locator, SegmentList, Sid, function};
+use crate::{Application, Bandwidth};
 
 /// Headroom of a link's devices above the inner MTU with SRv6: the outer IPv6 header, the SRH's
 /// fixed part (RFC 8754 section 2), and the longest segment list.

@@ -168,7 +168,7 @@ fn what_they_are_made_of_fits() {
             "not `PSA_MeterColor_t`",
         ),
         ("Digest<ip_t>() d;", "", "a digest cannot be of type `ip_t`"),
-        ("Digest<Colour>() d;", "", "a digest cannot be of type `Colour`"),
+        ("Digest<Color>() d;", "", "a digest cannot be of type `Color`"),
         ("Digest<meta_t>() d;", "d.pack(hdr.ip);", "not `meta_t`"),
     ] {
         refuses(&control(locals, apply), why);

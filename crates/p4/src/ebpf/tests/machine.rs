@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::cells::{Colour, Count, MeterCell, Rates};
+use crate::cells::{Color, Count, MeterCell, Rates};
 use crate::ebpf::Compiled;
 use crate::interpret::tables::Entry as Written;
 use crate::interpret::{Outcome, Verdict};
@@ -230,10 +230,10 @@ impl<'c> Machine<'c> {
                 let now = self.now;
                 let bytes = self.memory(a, MeterCell::SIZE as usize);
                 let mut cell = MeterCell::from_bytes(bytes).unwrap();
-                assert!(c < 3, "no colour");
-                let colour = cell.execute(now, b, Colour::from_number(c));
+                assert!(c < 3, "no color");
+                let color = cell.execute(now, b, Color::from_number(c));
                 bytes.copy_from_slice(&cell.to_bytes());
-                colour as u64
+                color as u64
             }
             helper::DIGEST => {
                 let id = u32::try_from(a).unwrap();

@@ -1,7 +1,7 @@
 //! Counters, meters and digests (crates/p4/model/kaido.p4).
 
 use super::{Lower, Lowered};
-use crate::cells::Colour;
+use crate::cells::Color;
 use crate::flat::shape::limbs;
 use crate::flat::{Binary, BlockId, Op, ValueId};
 use crate::ir::Expression;
@@ -60,22 +60,22 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// `meter.execute(index, color)` and its variants; returns the packet's colour.
+    /// `meter.execute(index, color)` and its variants; returns the packet's color.
     pub(super) fn execute(&mut self, at: usize, given: &[Expression]) -> Lowered<ValueId> {
         let object = &self.made.objects[at];
         let units = match self.program.unit(object) {
             Unit::Bytes => self.length,
             _ => self.build.constant(1),
         };
-        let (index, colour) = match (object.table, given) {
-            (None, [index, colour, ..]) => (Some(index), Some(colour)),
+        let (index, color) = match (object.table, given) {
+            (None, [index, color, ..]) => (Some(index), Some(color)),
             (None, [index]) => (Some(index), None),
             (_, given) => (None, given.first()),
         };
-        let green = self.build.constant(Colour::Green as u64);
+        let green = self.build.constant(Color::Green as u64);
         let index = index.map(|index| self.value(index)).transpose()?;
-        let before = match colour {
-            Some(colour) => self.value(colour)?[0],
+        let before = match color {
+            Some(color) => self.value(color)?[0],
             None => green,
         };
         let slot = self.slots(1);

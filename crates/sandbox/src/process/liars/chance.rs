@@ -1,4 +1,4 @@
-//! Randomised protocol violations: for any behaviour of the process, each packet gets exactly one
+//! Randomised protocol violations: for any behavior of the process, each packet gets exactly one
 //! answer, which is within its frame. `KAIDO_LIARS` sets the number of processes, `KAIDO_SEED`
 //! reproduces one.
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use p4::cells::{Colour, MeterCell, Rates};
+use p4::cells::{Color, MeterCell, Rates};
 
 use super::{Lie, Sandbox, State};
 use crate::digests::Digest;
@@ -80,7 +80,7 @@ impl Sandbox {
             let size = digests.sizes.get(id as usize).filter(|size| **size == length);
             let data = size.and_then(|size| bytes.get(..*size as usize)).ok_or(Lie::Digest)?;
             counters.digests += 1;
-            let is_much = digests.rate.execute(now, 1, Colour::Green) != Colour::Green;
+            let is_much = digests.rate.execute(now, 1, Color::Green) != Color::Green;
             if is_much || digests.waiting.len() >= WAITING {
                 counters.excess_digests += 1;
                 continue;

@@ -1,72 +1,59 @@
 //! Flavors: the permitted combinations with behaviors, and the lengths of NEXT-C-SID.
 
 use ipnet::Ipv6Net;
+use srv6::{Flavor, Flavors, NextCsid};
 
+use super::behaviors::SidMap;
 use super::resolve::{At, Checked};
-use super::sid_text::{Behaviour, Flavour, SidMap};
 use super::sids::{key, short};
-use super::types::Flavours;
-
-impl Behaviour {
-    /// Returns the permitted flavors (RFC 8986 section 4.16, RFC 9800 section 4.1).
-    fn may_have(self) -> &'static [Flavour] {
-        match self {
-            Self::End | Self::EndX | Self::EndT => {
-                &[Flavour::Psp, Flavour::Usp, Flavour::Usd, Flavour::NextCsid]
-            }
-            Self::EndDt4 | Self::EndDt6 | Self::EndDt46 => &[Flavour::NextCsid],
-            _ => &[],
-        }
-    }
-}
 
 impl Checked<'_> {
     /// Returns the flavors of a SID.
-    pub(super) fn flavours(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> Flavours {
-        let name = text.behaviour.name();
-        let mut flavours = Flavours::default();
+    pub(super) fn flavors(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> Flavors {
+        let name = text.behavior.name();
+        let mut flavors = Flavors::default();
         let item = |index: usize| {
-            let mut path = key(at, "flavours");
+            let mut path = key(at, "flavors");
             path.push(index.into());
             path
         };
         let mut next_csid = false;
-        for (index, flavour) in text.flavours.0.iter().copied().enumerate() {
-            let held = match flavour {
-                Flavour::Psp => &mut flavours.psp,
-                Flavour::Usp => &mut flavours.usp,
-                Flavour::Usd => &mut flavours.usd,
-                Flavour::NextCsid => &mut next_csid,
+        for (index, flavor) in text.flavors.0.iter().copied().enumerate() {
+            let held = match flavor {
+                Flavor::Psp => &mut flavors.psp,
+                Flavor::Usp => &mut flavors.usp,
+                Flavor::Usd => &mut flavors.usd,
+                Flavor::NextCsid => &mut next_csid,
             };
             if std::mem::replace(held, true) {
-                let message = format!("{} is listed twice", flavour.name());
+                let message = format!("{} is listed twice", flavor.name());
                 self.place.value(&item(index), message, "remove one of the two");
-            } else if !text.behaviour.may_have().contains(&flavour) {
-                let message = format!("{name} cannot have {}", flavour.name());
-                let may = text.behaviour.may_have().iter().map(|flavour| flavour.name());
+            } else if !text.behavior.info().flavors.contains(&flavor) {
+                let message = format!("{name} cannot have {}", flavor.name());
+                let may = text.behavior.info().flavors.iter().map(|flavor| flavor.name());
                 let help = match may.collect::<Vec<_>>().join(", ") {
-                    none if none.is_empty() => "remove it: it has no flavours".into(),
+                    none if none.is_empty() => "remove it: it has no flavors".into(),
                     may => format!("remove it; it may have {may}"),
                 };
                 self.place.value(&item(index), message, &help);
             }
         }
         if next_csid {
-            flavours.next_csid = Some(self.container(at, sid, text));
+            flavors.next_csid = Some(self.container(at, sid, text));
         } else {
             for (argument, _) in
                 [("block", text.block), ("node", text.node)].iter().filter(|(_, l)| l.is_some())
             {
                 let message = format!("`{argument}` is a length of NEXT-C-SID");
-                let help = "add `flavours: [NEXT-C-SID]`, or remove it";
+                let help = "add `flavors: [NEXT-C-SID]`, or remove it";
                 self.place.key(&key(at, argument), message, help);
             }
         }
-        flavours
+        flavors
     }
 
     /// Returns the lengths of the parts of a NEXT-C-SID container.
-    fn container(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> (u8, u8) {
+    fn container(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> NextCsid {
         let lengths = [("block", text.block.unwrap_or(32)), ("node", text.node.unwrap_or(16))];
         let mut right = true;
         for (argument, length) in lengths {
@@ -92,6 +79,6 @@ impl Checked<'_> {
             self.place.key(&at(), message, &help);
         }
         // Below 128, or the file is rejected.
-        (block as u8, node as u8)
+        NextCsid { block_bits: block as u8, node_function_bits: node as u8 }
     }
 }

@@ -8,13 +8,13 @@ use wire::{Headers, protocol};
 use crate::bed::*;
 
 /// Adds a SID. Returns its record.
-fn add_sid(plane: &mut Srv6, text: &str, behaviour: types::behaviour, table: u32) -> u32 {
+fn add_sid(plane: &mut Srv6, text: &str, behavior: types::behavior, table: u32) -> u32 {
     let value = types::sid {
         address: address(text),
         length: 128,
-        behaviour: behaviour.0 as u8,
-        target: [u64::from(table), 0],
-        counter: 70 + behaviour.0,
+        behavior: behavior.0 as u8,
+        argument: types::sid_argument { table: types::sid_table { number: table, vrf: 0 } },
+        counter: 70 + behavior.0,
         flags: types::sid_flag::SID_IN_KERNEL.0 as u8,
         ..Default::default()
     };
@@ -36,7 +36,7 @@ fn forwarded(plane: &Srv6, packet: &[u8]) -> Option<Headers> {
 fn root_end_goes_on_to_the_next_segment() {
     in_node(|| {
         let mut plane = loaded(Sizes::default());
-        let sid = add_sid(&mut plane, "fd00:1::1", types::behaviour::BEHAVIOUR_END, 0);
+        let sid = add_sid(&mut plane, "fd00:1::1", types::behavior::BEHAVIOR_END, 0);
         let inner = udp4("10.1.0.1", "10.2.0.1", 22);
         let path = ["fd00:1::1", "fd00:2::1"];
         let seen = forwarded(&plane, &srv6("fd00:9::1", &path, 1, protocol::IPV4, &inner)).unwrap();
@@ -57,8 +57,8 @@ fn root_end_goes_on_to_the_next_segment() {
 fn root_decapsulation_and_its_inner_packet() {
     in_node(|| {
         let mut plane = loaded(Sizes::default());
-        add_sid(&mut plane, "fd00:1::d4", types::behaviour::BEHAVIOUR_END_DX4, 0);
-        add_sid(&mut plane, "fd00:1::d6", types::behaviour::BEHAVIOUR_END_DT6, 254);
+        add_sid(&mut plane, "fd00:1::d4", types::behavior::BEHAVIOR_END_DX4, 0);
+        add_sid(&mut plane, "fd00:1::d6", types::behavior::BEHAVIOR_END_DT6, 254);
         let inner = udp4("10.1.0.1", "10.2.0.1", 22);
         let packet = srv6("fd00:9::1", &["fd00:1::d4"], 0, protocol::IPV4, &inner);
         let seen = forwarded(&plane, &packet).unwrap();
@@ -117,8 +117,8 @@ fn root_a_tenants_packets_get_their_header() {
 fn root_a_closed_port_reaches_no_sid() {
     in_node(|| {
         let mut plane = loaded(Sizes::default());
-        let end = add_sid(&mut plane, "fd00:1::1", types::behaviour::BEHAVIOUR_END, 0);
-        let dx4 = add_sid(&mut plane, "fd00:1::d4", types::behaviour::BEHAVIOUR_END_DX4, 0);
+        let end = add_sid(&mut plane, "fd00:1::1", types::behavior::BEHAVIOR_END, 0);
+        let dx4 = add_sid(&mut plane, "fd00:1::d4", types::behavior::BEHAVIOR_END_DX4, 0);
         let inner = udp4("10.1.0.1", "10.2.0.1", 22);
         let on_path = srv6("fd00:9::1", &["fd00:1::1", "fd00:2::1"], 1, protocol::IPV4, &inner);
         let last = srv6("fd00:9::1", &["fd00:1::d4"], 0, protocol::IPV4, &inner);

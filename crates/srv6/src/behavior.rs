@@ -1,0 +1,469 @@
+//! Endpoint behaviors: the variants with their arguments, and the table that describes them.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::Flavor::{NextCsid, Psp, Usd, Usp};
+use crate::table::{Info, Kernel};
+
+/// An endpoint behavior (RFC 8986 section 4) with its arguments.
+///
+/// The types of the arguments depend on the stage of a configuration: names in a file, indices and
+/// numbers on a machine. `I` is an interface, `T` a table, `P` a policy, `L` an interface that
+/// leads to a service function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Behavior<I, T, P, L> {
+    /// End: forwards to the next segment.
+    End,
+    /// End.X: forwards to the next segment through a given neighbour.
+    EndX {
+        /// The neighbour.
+        next_hop: Ipv6Addr,
+    },
+    /// End.T: forwards to the next segment, which is looked up in a table.
+    EndT {
+        /// The table.
+        table: T,
+    },
+    /// End.DX2: decapsulates and sends the frame on a port.
+    EndDx2 {
+        /// The port.
+        port: I,
+    },
+    /// End.DX2V: decapsulates and sends the frame on the port of its first VLAN tag.
+    EndDx2v {
+        /// The L2 table: VLANs and their ports.
+        vlans: Vec<(u16, I)>,
+    },
+    /// End.DX4: decapsulates and sends the IPv4 packet to a neighbour.
+    EndDx4 {
+        /// The neighbour; 0.0.0.0 for the packet's own destination.
+        next_hop: Ipv4Addr,
+    },
+    /// End.DX6: decapsulates and sends the IPv6 packet to a neighbour.
+    EndDx6 {
+        /// The neighbour; `::` for the packet's own destination.
+        next_hop: Ipv6Addr,
+    },
+    /// End.DT4: decapsulates and looks up the IPv4 packet.
+    EndDt4 {
+        /// The table.
+        table: T,
+    },
+    /// End.DT6: decapsulates and looks up the IPv6 packet.
+    EndDt6 {
+        /// The table.
+        table: T,
+    },
+    /// End.DT46: decapsulates and looks up the packet.
+    EndDt46 {
+        /// The table.
+        table: T,
+    },
+    /// End.B6.Encaps: advances to the next segment and steers the packet into a policy.
+    EndB6Encaps {
+        /// The policy.
+        policy: P,
+    },
+    /// End.AN.NF: passes the inner packet through netfilter and forwards to the next segment. The
+    /// argument of the SID, at most 32 bits, becomes the inner packet's mark.
+    EndAnNf {
+        /// Return policy for local replies to the inner packet; without one they are dropped.
+        answers: Option<P>,
+    },
+    /// End.AS: sends the inner packet to a service function. Returning packets get the outer header
+    /// of a policy.
+    EndAs {
+        /// The path to the function.
+        proxy: Proxy<L>,
+        /// The policy.
+        policy: P,
+    },
+    /// End.AD: sends the inner packet to a service function. Returning packets get their own outer
+    /// header back.
+    EndAd {
+        /// The path to the function.
+        proxy: Proxy<L>,
+    },
+    /// End.AM: sends the packet with its SRH to a service function, with the last segment as
+    /// destination. Returning packets get the next segment as destination.
+    EndAm {
+        /// The path to the function.
+        proxy: Proxy<L>,
+    },
+}
+
+/// An endpoint behavior without its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the table describes each of them")]
+pub enum Kind {
+    End,
+    EndX,
+    EndT,
+    EndDx2,
+    EndDx2v,
+    EndDx4,
+    EndDx6,
+    EndDt4,
+    EndDt6,
+    EndDt46,
+    EndB6Encaps,
+    EndAnNf,
+    EndAs,
+    EndAd,
+    EndAm,
+}
+
+const PROGRAMMING: &str = "draft-ietf-spring-sr-service-programming";
+
+/// The endpoint behaviors, in the order of [`Kind`].
+pub const TABLE: [Info; 15] = [
+    Info {
+        flavors: &[Psp, Usp, Usd, NextCsid],
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(Kind::End, "End", "RFC 8986 section 4.1", "Forwards to the next segment.")
+    },
+    Info {
+        keys: &["next_hop"],
+        arguments: "`next_hop` (IPv6, not link-local)",
+        flavors: &[Psp, Usp, Usd, NextCsid],
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndX,
+            "End.X",
+            "RFC 8986 section 4.2",
+            "Forwards to the next segment through a neighbour.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf"],
+        arguments: "a table",
+        flavors: &[Psp, Usp, Usd, NextCsid],
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndT,
+            "End.T",
+            "RFC 8986 section 4.3",
+            "Forwards to the next segment, which is looked up in a table.",
+        )
+    },
+    Info {
+        keys: &["port"],
+        arguments: "`port`",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndDx2,
+            "End.DX2",
+            "RFC 8986 section 4.9",
+            "Decapsulates a frame and sends it on a port.",
+        )
+    },
+    Info {
+        keys: &["vlans"],
+        arguments: "`vlans`: up to 4 VLANs of the inner frames, each with its port",
+        ..Info::new(
+            Kind::EndDx2v,
+            "End.DX2V",
+            "RFC 8986 section 4.10",
+            "Decapsulates a frame and sends it on the port of its VLAN.",
+        )
+    },
+    Info {
+        keys: &["next_hop", "vlan", "inner"],
+        arguments: "`next_hop` (IPv4; 0.0.0.0: the packet's own destination); tags",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndDx4,
+            "End.DX4",
+            "RFC 8986 section 4.5",
+            "Decapsulates an IPv4 packet and sends it to a neighbour.",
+        )
+    },
+    Info {
+        keys: &["next_hop", "vlan", "inner"],
+        arguments: "`next_hop` (IPv6; `::`: the packet's own destination); tags",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndDx6,
+            "End.DX6",
+            "RFC 8986 section 4.4",
+            "Decapsulates an IPv6 packet and sends it to a neighbour.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf", "vlan", "inner"],
+        arguments: "a table; tags",
+        flavors: &[NextCsid],
+        kernel: Some(Kernel { since: "5.11" }),
+        ..Info::new(
+            Kind::EndDt4,
+            "End.DT4",
+            "RFC 8986 section 4.7",
+            "Decapsulates an IPv4 packet and looks it up.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf", "vlan", "inner"],
+        arguments: "a table; tags",
+        flavors: &[NextCsid],
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndDt6,
+            "End.DT6",
+            "RFC 8986 section 4.6",
+            "Decapsulates an IPv6 packet and looks it up.",
+        )
+    },
+    Info {
+        keys: &["tenant", "table", "vrf", "vlan", "inner"],
+        arguments: "a table; tags",
+        flavors: &[NextCsid],
+        kernel: Some(Kernel { since: "5.14" }),
+        ..Info::new(
+            Kind::EndDt46,
+            "End.DT46",
+            "RFC 8986 section 4.8",
+            "Decapsulates a packet and looks it up.",
+        )
+    },
+    Info {
+        keys: &["policy"],
+        arguments: "`policy`; with a reduced one it is End.B6.Encaps.Red",
+        kernel: Some(Kernel { since: "4.14" }),
+        ..Info::new(
+            Kind::EndB6Encaps,
+            "End.B6.Encaps",
+            "RFC 8986 section 4.13",
+            "Forwards to the next segment with an additional outer header.",
+        )
+    },
+    Info {
+        keys: &["answers", "health"],
+        arguments: "`answers`, `health` ([functions.md](functions.md))",
+        is_function: true,
+        ..Info::new(
+            Kind::EndAnNf,
+            "End.AN.NF",
+            PROGRAMMING,
+            "Passes the inner packet through this node's netfilter, then forwards to the next \
+             segment.",
+        )
+    },
+    Info {
+        keys: &["to", "back", "via", "policy", "health"],
+        arguments: "`to`, `back`, `via`, `policy`, `health` ([functions.md](functions.md))",
+        is_function: true,
+        ..Info::new(
+            Kind::EndAs,
+            "End.AS",
+            PROGRAMMING,
+            "Sends packets to a service function behind an interface. Returning packets get the \
+             policy's outer header.",
+        )
+    },
+    Info {
+        keys: &["to", "back", "via", "health"],
+        arguments: "`to`, `back`, `via`, `health` ([functions.md](functions.md))",
+        is_function: true,
+        ..Info::new(
+            Kind::EndAd,
+            "End.AD",
+            PROGRAMMING,
+            "Sends packets to a service function behind an interface. Returning packets get their \
+             own outer header back.",
+        )
+    },
+    Info {
+        keys: &["to", "back", "via", "health"],
+        arguments: "`to`, `back`, `via`, `health` ([functions.md](functions.md))",
+        is_function: true,
+        ..Info::new(
+            Kind::EndAm,
+            "End.AM",
+            PROGRAMMING,
+            "Sends packets to a service function behind an interface, with their SRH and with the \
+             last segment as destination.",
+        )
+    },
+];
+
+/// The path to a service function through an interface, and back
+/// (draft-ietf-spring-sr-service-programming).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy<L> {
+    /// Interface that packets are sent on (IFACE-OUT).
+    pub to: L,
+    /// Interface that packets return on (IFACE-IN).
+    pub back: L,
+    /// Address of the function (NH-ADDR) if it routes; none if it accepts any destination MAC
+    /// address.
+    pub via: Option<IpAddr>,
+}
+
+/// A routing table on a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LookUp {
+    /// Number of the table.
+    pub table: u32,
+    /// Index of the VRF device to look up in, if the table is that of a VRF.
+    pub vrf: Option<u32>,
+}
+
+/// Translates the arguments of behaviors to those of another stage.
+pub trait Resolve<I, T, P, L> {
+    /// An interface of the other stage.
+    type Interface;
+    /// A table of the other stage.
+    type Table;
+    /// A policy of the other stage.
+    type Policy;
+    /// An interface that leads to a service function, of the other stage.
+    type Link;
+
+    /// Translates an interface.
+    fn interface(&mut self, interface: &I) -> Self::Interface;
+    /// Translates a table.
+    fn table(&mut self, table: &T) -> Self::Table;
+    /// Translates a policy.
+    fn policy(&mut self, policy: &P) -> Self::Policy;
+    /// Translates the path to a service function.
+    fn proxy(&mut self, proxy: &Proxy<L>) -> Proxy<Self::Link>;
+}
+
+/// The behavior with the arguments that `R` translates to.
+type Resolved<R, I, T, P, L> = Behavior<
+    <R as Resolve<I, T, P, L>>::Interface,
+    <R as Resolve<I, T, P, L>>::Table,
+    <R as Resolve<I, T, P, L>>::Policy,
+    <R as Resolve<I, T, P, L>>::Link,
+>;
+
+impl<I, T, P, L> Behavior<I, T, P, L> {
+    /// Returns the behavior without its arguments.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::End => Kind::End,
+            Self::EndX { .. } => Kind::EndX,
+            Self::EndT { .. } => Kind::EndT,
+            Self::EndDx2 { .. } => Kind::EndDx2,
+            Self::EndDx2v { .. } => Kind::EndDx2v,
+            Self::EndDx4 { .. } => Kind::EndDx4,
+            Self::EndDx6 { .. } => Kind::EndDx6,
+            Self::EndDt4 { .. } => Kind::EndDt4,
+            Self::EndDt6 { .. } => Kind::EndDt6,
+            Self::EndDt46 { .. } => Kind::EndDt46,
+            Self::EndB6Encaps { .. } => Kind::EndB6Encaps,
+            Self::EndAnNf { .. } => Kind::EndAnNf,
+            Self::EndAs { .. } => Kind::EndAs,
+            Self::EndAd { .. } => Kind::EndAd,
+            Self::EndAm { .. } => Kind::EndAm,
+        }
+    }
+
+    /// Returns the ports that packets are sent on.
+    pub fn ports(&self) -> Vec<&I> {
+        match self {
+            Self::EndDx2 { port } => vec![port],
+            Self::EndDx2v { vlans } => vlans.iter().map(|(_, port)| port).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the table that packets are looked up in after decapsulation.
+    pub fn inner_table(&self) -> Option<&T> {
+        match self {
+            Self::EndDt4 { table } | Self::EndDt6 { table } | Self::EndDt46 { table } => {
+                Some(table)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the policy, if there is one.
+    pub fn policy(&self) -> Option<&P> {
+        match self {
+            Self::EndB6Encaps { policy } | Self::EndAs { policy, .. } => Some(policy),
+            Self::EndAnNf { answers } => answers.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the path to a service function behind an interface.
+    pub fn proxy(&self) -> Option<&Proxy<L>> {
+        match self {
+            Self::EndAs { proxy, .. } | Self::EndAd { proxy } | Self::EndAm { proxy } => {
+                Some(proxy)
+            }
+            _ => None,
+        }
+    }
+
+    /// Translates the arguments to those of another stage.
+    pub fn resolve<R: Resolve<I, T, P, L>>(&self, with: &mut R) -> Resolved<R, I, T, P, L> {
+        match self {
+            Self::End => Behavior::End,
+            Self::EndX { next_hop } => Behavior::EndX { next_hop: *next_hop },
+            Self::EndT { table } => Behavior::EndT { table: with.table(table) },
+            Self::EndDx2 { port } => Behavior::EndDx2 { port: with.interface(port) },
+            Self::EndDx2v { vlans } => {
+                let vlans = vlans.iter().map(|(vlan, port)| (*vlan, with.interface(port)));
+                Behavior::EndDx2v { vlans: vlans.collect() }
+            }
+            Self::EndDx4 { next_hop } => Behavior::EndDx4 { next_hop: *next_hop },
+            Self::EndDx6 { next_hop } => Behavior::EndDx6 { next_hop: *next_hop },
+            Self::EndDt4 { table } => Behavior::EndDt4 { table: with.table(table) },
+            Self::EndDt6 { table } => Behavior::EndDt6 { table: with.table(table) },
+            Self::EndDt46 { table } => Behavior::EndDt46 { table: with.table(table) },
+            Self::EndB6Encaps { policy } => Behavior::EndB6Encaps { policy: with.policy(policy) },
+            Self::EndAnNf { answers } => {
+                Behavior::EndAnNf { answers: answers.as_ref().map(|policy| with.policy(policy)) }
+            }
+            Self::EndAs { proxy, policy } => {
+                Behavior::EndAs { proxy: with.proxy(proxy), policy: with.policy(policy) }
+            }
+            Self::EndAd { proxy } => Behavior::EndAd { proxy: with.proxy(proxy) },
+            Self::EndAm { proxy } => Behavior::EndAm { proxy: with.proxy(proxy) },
+        }
+    }
+}
+
+impl<I, T, P, L> fmt::Display for Behavior<I, T, P, L>
+where
+    I: fmt::Display,
+    T: fmt::Display,
+    P: fmt::Display,
+    L: fmt::Display + PartialEq,
+{
+    /// `End.X fd00:b::2`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind().info().name)?;
+        match self {
+            Self::End | Self::EndAnNf { answers: None } => Ok(()),
+            Self::EndX { next_hop } | Self::EndDx6 { next_hop } => write!(f, " {next_hop}"),
+            Self::EndDx4 { next_hop } => write!(f, " {next_hop}"),
+            Self::EndT { table }
+            | Self::EndDt4 { table }
+            | Self::EndDt6 { table }
+            | Self::EndDt46 { table } => write!(f, " {table}"),
+            Self::EndDx2 { port } => write!(f, " {port}"),
+            Self::EndDx2v { vlans } => {
+                vlans.iter().try_for_each(|(vlan, port)| write!(f, " vlan {vlan} {port}"))
+            }
+            Self::EndB6Encaps { policy } => write!(f, " {policy}"),
+            Self::EndAnNf { answers: Some(policy) } => write!(f, " answers {policy}"),
+            Self::EndAs { proxy, policy } => write!(f, "{proxy} policy {policy}"),
+            Self::EndAd { proxy } | Self::EndAm { proxy } => write!(f, "{proxy}"),
+        }
+    }
+}
+
+impl<L: fmt::Display + PartialEq> fmt::Display for Proxy<L> {
+    /// ` to eth2 back eth3 via 10.0.0.2`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, " to {}", self.to)?;
+        if self.back != self.to {
+            write!(f, " back {}", self.back)?;
+        }
+        self.via.map_or(Ok(()), |via| write!(f, " via {via}"))
+    }
+}

@@ -1,0 +1,18 @@
+//! SRv6 as values: SIDs and locators, endpoint behaviors with their flavors, and headends'
+//! encapsulation modes.
+//!
+//! [`TABLE`] is the single description of the endpoint behaviors. The data plane file's grammar,
+//! text output, the checks of kernel-only forwarding and the documentation take it from there.
+#![forbid(unsafe_code)]
+
+mod behavior;
+mod encap;
+mod flavor;
+mod sid;
+mod table;
+
+pub use behavior::{Behavior, Kind, LookUp, Proxy, Resolve, TABLE};
+pub use encap::{EncapMode, Form, Payload};
+pub use flavor::{Flavor, Flavors, NextCsid};
+pub use sid::{Locator, LocatorError, SegmentList, Sid, function};
+pub use table::{Info, Kernel, functions};
