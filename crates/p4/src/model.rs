@@ -62,6 +62,19 @@ pub enum Object {
 }
 
 impl Object {
+    /// Returns the object that an extern of this name declares.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "Register" => Self::Register,
+            "Counter" => Self::Counter,
+            "DirectCounter" => Self::DirectCounter,
+            "Meter" => Self::Meter,
+            "DirectMeter" => Self::DirectMeter,
+            "Digest" => Self::Digest,
+            _ => return None,
+        })
+    }
+
     /// Returns true for objects that are attached to a table.
     pub fn is_direct(self) -> bool {
         matches!(self, Self::DirectCounter | Self::DirectMeter)
@@ -82,15 +95,7 @@ pub enum Unit {
 impl Program {
     /// Returns the model's object that an extern declares; None if the extern is not the model's.
     pub fn model_object(&self, of: ExternId) -> Option<Object> {
-        Some(match &*self.externs[of.index()].declared.name {
-            "Register" => Object::Register,
-            "Counter" => Object::Counter,
-            "DirectCounter" => Object::DirectCounter,
-            "Meter" => Object::Meter,
-            "DirectMeter" => Object::DirectMeter,
-            "Digest" => Object::Digest,
-            _ => return None,
-        })
+        self.externs[of.index()].object
     }
 
     /// Returns the unit of a counter or a meter, from the last argument of its constructor.

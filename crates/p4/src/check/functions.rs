@@ -9,6 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{
     Extern, ExternFunctionId, ExternId, Function, FunctionId, Parameter, Prototype, Type,
 };
+use crate::model::Object;
 use crate::source::Span;
 use crate::syntax::ast::{self, Direction};
 
@@ -67,6 +68,7 @@ impl Checker<'_> {
             generic: generic.iter().map(|name| name.text.clone()).collect(),
             constructors: Vec::new(),
             methods: Vec::new(),
+            object: Object::named(&written.name.text),
         });
         // Its methods may refer to it.
         let symbol = match generic.len() {

@@ -59,7 +59,7 @@ impl Machine<'_> {
 
 impl Run<'_, '_> {
     /// `counter.count(index)`, or `count()` of a direct counter.
-    pub(super) fn count_packet(&mut self, at: usize, index: &[Expression]) -> Done<Value> {
+    pub(super) fn count_packet(&mut self, at: usize, index: Option<&Expression>) -> Done<Value> {
         let object = &self.machine.made.objects[at];
         let (unit, mask) = (self.program.unit(object), self.program.count_mask(object));
         let length = self.packet.len() as u64;
@@ -73,28 +73,27 @@ impl Run<'_, '_> {
         Ok(Value::Bool(false))
     }
 
-    fn counted(&mut self, at: usize, index: &[Expression]) -> Done<Option<&mut Count>> {
+    fn counted(&mut self, at: usize, index: Option<&Expression>) -> Done<Option<&mut Count>> {
         Ok(match index {
-            [] => Some(&mut self.of_entry()?.count),
-            [index, ..] => {
+            None => Some(&mut self.of_entry()?.count),
+            Some(index) => {
                 let key = self.cell(at, index)?;
                 key.map(|key| self.machine.counts.entry(key).or_default())
             }
         })
     }
 
-    /// `meter.execute(index, color)`, and its other overloads.
-    pub(super) fn execute(&mut self, at: usize, given: &[Expression]) -> Done<Value> {
+    /// `meter.execute(index, color)`, and its other overloads. A direct meter has no index.
+    pub(super) fn execute(
+        &mut self,
+        at: usize,
+        index: Option<&Expression>,
+        colour: Option<&Expression>,
+    ) -> Done<Value> {
         let object = &self.machine.made.objects[at];
         let units = match self.program.unit(object) {
             Unit::Bytes => self.packet.len() as u64,
             _ => 1,
-        };
-        let (index, colour) = match (object.table, given) {
-            (Some(_), [colour]) => (None, Some(colour)),
-            (Some(_), _) => (None, None),
-            (None, [index, rest @ ..]) => (Some(index), rest.first()),
-            (None, []) => return Err(Stop::Failed(Error::Internal)),
         };
         let key = index.map(|index| self.cell(at, index)).transpose()?;
         let colour = match colour.map(|colour| self.value(colour)).transpose()? {

@@ -1,7 +1,5 @@
 //! Values from the tenant's VM, and helpers that the program calls by number.
 
-use std::sync::Arc;
-
 use num_bigint::BigInt;
 
 use super::{Done, Error, Run, Stop};
@@ -11,14 +9,6 @@ use crate::object::helper;
 use crate::vm;
 
 impl Run<'_, '_> {
-    /// Evaluates a string literal to a key.
-    pub(super) fn vm_key(&mut self, of: &Expression) -> Done<Arc<str>> {
-        match self.value(of)? {
-            Value::String(name) => Ok(name),
-            _ => Err(Stop::Failed(Error::Internal)),
-        }
-    }
-
     /// Assigns the value of a key to an l-value, saturated to its type. Returns true if the value
     /// is fresh.
     pub(super) fn vm_info(&mut self, key: &str, value: &Expression) -> Done<Value> {

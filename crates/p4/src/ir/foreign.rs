@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::externs::ExternFunction;
 use super::program::{Program, Prototype};
 use super::types::Type;
 use crate::number;
@@ -16,23 +17,13 @@ const MAX_ARGUMENTS: usize = 5;
 /// Helpers of this machine that take and return only numbers.
 const OF_NUMBERS: [&str; 1] = ["time_get_ns"];
 
-/// Implementation of an extern function that is not part of the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Foreign {
-    /// A helper, by number. Its arguments and its result are numbers of at most 64 bits.
-    Helper(i32),
-    /// The VM's value with this key. The function is `bool name(out T value)`, and returns true if
-    /// the value is fresh.
-    VmInfo(Arc<str>),
-}
-
 impl Program {
     /// Returns the implementation of an extern function, if the program specifies one.
     ///
     /// # Errors
     ///
     /// If the annotation or the signature is invalid.
-    pub fn foreign(&self, of: &Prototype) -> Result<Option<Foreign>, String> {
+    pub(crate) fn foreign(&self, of: &Prototype) -> Result<Option<ExternFunction>, String> {
         let said = |name: &str| of.declared.annotations.iter().find(|one| &*one.name.text == name);
         match (said("helper"), said("vm_info")) {
             (Some(_), Some(_)) => Err("it is either a helper or a value of the VM's".to_owned()),
@@ -48,16 +39,16 @@ impl Program {
                     ));
                 }
                 checked_key(&key)?;
-                Ok(Some(Foreign::VmInfo(key)))
+                Ok(Some(ExternFunction::VmInfo(key)))
             }
             (None, None) if self.reads_one_value(of) && of.generic.is_empty() => {
-                Ok(Some(Foreign::VmInfo(of.declared.name.clone())))
+                Ok(Some(ExternFunction::VmInfo(of.declared.name.clone())))
             }
             (None, None) => Ok(None),
         }
     }
 
-    fn helper(&self, of: &Prototype, said: &Annotation) -> Result<Foreign, String> {
+    fn helper(&self, of: &Prototype, said: &Annotation) -> Result<ExternFunction, String> {
         let number = match &said.body[..] {
             [word] => number::parse(word).ok().and_then(|parsed| i32::try_from(parsed.value).ok()),
             _ => None,
@@ -81,7 +72,7 @@ impl Program {
                         and nothing comes back by its arguments"
                 .to_owned());
         }
-        Ok(Foreign::Helper(number))
+        Ok(ExternFunction::Helper(number))
     }
 
     /// Returns true if the type fits into a register.

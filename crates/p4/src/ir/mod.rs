@@ -6,6 +6,7 @@
 pub mod arithmetic;
 mod elaborated;
 mod expression;
+mod externs;
 mod foreign;
 mod program;
 mod shape;
@@ -20,7 +21,8 @@ pub use elaborated::{
 pub use expression::{
     ActionCall, Applied, Binary, Callee, Expression, ExpressionKind, ExternCall, Set, Unary,
 };
-pub use foreign::{Foreign, checked_key};
+pub use externs::{ExternFunction, Method};
+pub use foreign::checked_key;
 pub use program::{
     Action, Block, BlockBody, Entry, Extern, Function, Instance, InstanceKind, Key, Made, Main,
     MatchKind, Parameter, Program, Prototype, State, Table, TableAction, Target, Transition,

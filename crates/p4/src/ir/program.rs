@@ -9,6 +9,7 @@ use super::types::{
     Type, ValueSetId, VariableId,
 };
 use super::value::Value;
+use crate::model::Object;
 use crate::source::Span;
 use crate::syntax::ast::Direction;
 
@@ -136,6 +137,8 @@ pub struct Extern {
     pub constructors: Vec<Prototype>,
     /// Its methods.
     pub methods: Vec<Prototype>,
+    /// The model's object that it declares.
+    pub object: Option<Object>,
 }
 
 /// A function of the program.

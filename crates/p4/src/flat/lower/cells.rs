@@ -39,10 +39,10 @@ impl Lower<'_> {
     }
 
     /// `counter.count(index)`, or `count()` of a direct counter.
-    pub(super) fn count_packet(&mut self, at: usize, index: &[Expression]) -> Lowered {
+    pub(super) fn count_packet(&mut self, at: usize, index: Option<&Expression>) -> Lowered {
         let object = &self.made.objects[at];
         let (unit, mask) = (self.program.unit(object), self.program.count_mask(object));
-        let index = index.first().map(|index| self.value(index)).transpose()?;
+        let index = index.map(|index| self.value(index)).transpose()?;
         let CellAt { base, offset, there, elsewhere } = self.cell(at, index.as_deref(), false)?;
         self.build.continue_in(there);
         let one = self.build.constant(1);
@@ -60,17 +60,18 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// `meter.execute(index, color)` and its variants; returns the packet's colour.
-    pub(super) fn execute(&mut self, at: usize, given: &[Expression]) -> Lowered<ValueId> {
+    /// `meter.execute(index, color)` and its variants; returns the packet's colour. A direct meter
+    /// has no index.
+    pub(super) fn execute(
+        &mut self,
+        at: usize,
+        index: Option<&Expression>,
+        colour: Option<&Expression>,
+    ) -> Lowered<ValueId> {
         let object = &self.made.objects[at];
         let units = match self.program.unit(object) {
             Unit::Bytes => self.length,
             _ => self.build.constant(1),
-        };
-        let (index, colour) = match (object.table, given) {
-            (None, [index, colour, ..]) => (Some(index), Some(colour)),
-            (None, [index]) => (Some(index), None),
-            (_, given) => (None, given.first()),
         };
         let green = self.build.constant(Colour::Green as u64);
         let index = index.map(|index| self.value(index)).transpose()?;

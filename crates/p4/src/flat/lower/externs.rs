@@ -3,7 +3,7 @@
 
 use super::{Lower, Lowered, NotCompiled, part};
 use crate::flat::{Binary, Op, ValueId};
-use crate::ir::{Callee, Expression, ExternCall, Foreign};
+use crate::ir::{Callee, Expression, ExternCall, ExternFunction, Method};
 use crate::model::{action, field};
 use crate::object::helper;
 use crate::vm;
@@ -14,104 +14,102 @@ impl Lower<'_> {
         call: &ExternCall,
         of: &Expression,
     ) -> Lowered<Vec<ValueId>> {
-        match call.callee {
-            Callee::Function(id) => {
-                let called = &self.program.extern_functions[id.index()];
-                match self.program.foreign(called) {
-                    Ok(Some(Foreign::Helper(number))) => self.helper(number, &call.arguments, of),
-                    Ok(Some(Foreign::VmInfo(key))) => self.vm_info(&key, &call.arguments[0]),
-                    _ => self.function(&called.declared.name, &call.arguments, of),
-                }
-            }
+        let arguments = &call.arguments;
+        match &call.callee {
+            Callee::Function(function) => self.function(function, arguments, of),
             Callee::Method(id, method) => {
-                let inside = self.made.blocks[self.around].inside.get(&id);
-                let Some(&at) = inside.or_else(|| self.made.top.get(&id)) else {
+                let inside = self.made.blocks[self.around].inside.get(id);
+                let Some(&at) = inside.or_else(|| self.made.top.get(id)) else {
                     return self.refuse(of.span, "this was not made");
                 };
-                let object = &self.program.externs[self.made.objects[at].of.index()];
-                let name = object.methods[method].declared.name.clone();
-                match (&*object.declared.name, &*name, &call.arguments[..]) {
-                    ("Register", "read", [index]) => {
-                        let index = self.value(index)?;
-                        Ok(self.read_register(at, &index, &of.of))
-                    }
-                    ("Register", "write", [index, value]) => {
-                        let index = self.value(index)?;
-                        let value = self.value(value)?;
-                        self.write_register(at, &index, &value);
-                        Ok(Vec::new())
-                    }
-                    ("Counter" | "DirectCounter", "count", index) => {
-                        self.count_packet(at, index)?;
-                        Ok(Vec::new())
-                    }
-                    ("Meter" | "DirectMeter", "execute", given) => {
-                        Ok(vec![self.execute(at, given)?])
-                    }
-                    ("Digest", "pack", [data]) => {
-                        self.pack(at, data)?;
-                        Ok(Vec::new())
-                    }
-                    (object, method, _) => {
-                        let what =
-                            format!("`{object}.{method}` is a function that nothing here has");
-                        self.refuse(of.span, what)
-                    }
-                }
+                self.method(at, method, arguments, of)
             }
         }
     }
 
-    fn function(
+    fn method(
         &mut self,
-        name: &str,
+        at: usize,
+        method: &Method,
         arguments: &[Expression],
         of: &Expression,
     ) -> Lowered<Vec<ValueId>> {
-        match (name, arguments) {
-            ("mark_to_drop", []) => self.mark(action::DROP),
-            ("mark_to_pass", []) => self.mark(action::PASS),
-            ("ubpf_time_get_ns", []) => {
+        match method {
+            Method::ReadRegister => {
+                let index = self.value(&arguments[0])?;
+                return Ok(self.read_register(at, &index, &of.of));
+            }
+            Method::WriteRegister => {
+                let index = self.value(&arguments[0])?;
+                let value = self.value(&arguments[1])?;
+                self.write_register(at, &index, &value);
+            }
+            Method::Count => self.count_packet(at, Some(&arguments[0]))?,
+            Method::CountDirect => self.count_packet(at, None)?,
+            Method::Execute => {
+                return Ok(vec![self.execute(at, Some(&arguments[0]), arguments.get(1))?]);
+            }
+            Method::ExecuteDirect => {
+                return Ok(vec![self.execute(at, None, arguments.first())?]);
+            }
+            Method::Pack => self.pack(at, &arguments[0])?,
+            Method::Unimplemented(name) => {
+                let what = format!("`{name}` is a function that nothing here has");
+                return self.refuse(of.span, what);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn function(
+        &mut self,
+        function: &ExternFunction,
+        arguments: &[Expression],
+        of: &Expression,
+    ) -> Lowered<Vec<ValueId>> {
+        match function {
+            ExternFunction::MarkToDrop => self.mark(action::DROP),
+            ExternFunction::MarkToPass => self.mark(action::PASS),
+            ExternFunction::TimeGetNs => {
                 let now = self.build.op(Op::Call(helper::TIME_GET_NS, Vec::new()));
                 return Ok(vec![self.build.low(now, 48)]);
             }
-            ("truncate", [length]) => {
-                let length = self.value(length)?;
+            ExternFunction::Truncate => {
+                let length = self.value(&arguments[0])?;
                 let slot = self.truncated;
                 self.build.write(slot, length[0]);
             }
-            ("hash", [result, _, data]) => {
-                let place = self.place(result)?;
-                let hash = self.hash(data)?;
+            ExternFunction::Hash => {
+                let place = self.place(&arguments[0])?;
+                let hash = self.hash(&arguments[2])?;
                 self.write(&place, &[hash]);
             }
-            ("csum_replace2" | "csum_replace4", [sum, old, new]) => {
-                let (sum, old, new) = (self.value(sum)?, self.value(old)?, self.value(new)?);
-                let words = if name == "csum_replace2" { 1 } else { 2 };
-                return Ok(vec![self.replaced_checksum(sum[0], old[0], new[0], words)]);
-            }
-            ("vm_info", [key, value]) => {
-                let key = self.vm_key(key)?;
-                return self.vm_info(&key, value);
-            }
-            ("vm_info_age", [key]) => {
-                let key = self.vm_key(key)?;
-                let key = self.key_number(&key, of.span)?;
+            ExternFunction::ChecksumReplace2 => return self.replace_checksum(arguments, 1),
+            ExternFunction::ChecksumReplace4 => return self.replace_checksum(arguments, 2),
+            ExternFunction::VmInfo(key) => return self.vm_info(key, &arguments[0]),
+            ExternFunction::VmInfoAge(key) => {
+                let key = self.key_number(key, of.span)?;
                 return Ok(vec![self.get_vm_info(key, vm::part::AGE)]);
             }
-            _ => {
+            ExternFunction::Helper(number) => return self.helper(*number, arguments, of),
+            ExternFunction::Unimplemented(name) => {
+                let help = "`@helper(number)` in front of its declaration says by which number a \
+                            machine has it";
                 return Err(NotCompiled {
                     span: of.span,
                     what: format!("`{name}` is a function that nothing here has"),
-                    help: Some(
-                        "`@helper(number)` in front of its declaration says by which \
-                                number a machine has it"
-                            .to_owned(),
-                    ),
+                    help: Some(help.to_owned()),
                 });
             }
         }
         Ok(Vec::new())
+    }
+
+    /// `csum_replace2` or `csum_replace4`, for a change of one or two 16-bit words.
+    fn replace_checksum(&mut self, arguments: &[Expression], words: u32) -> Lowered<Vec<ValueId>> {
+        let (sum, old) = (self.value(&arguments[0])?, self.value(&arguments[1])?);
+        let new = self.value(&arguments[2])?;
+        Ok(vec![self.replaced_checksum(sum[0], old[0], new[0], words)])
     }
 
     /// Sets the output action in all variables that currently hold the model's metadata.

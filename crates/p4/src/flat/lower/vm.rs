@@ -4,20 +4,12 @@ use std::sync::Arc;
 
 use super::{Lower, Lowered, NotCompiled};
 use crate::flat::{Compare, Op, ValueId};
-use crate::ir::{Expression, Type, Value};
+use crate::ir::{Expression, Type};
 use crate::object::helper;
 use crate::source::Span;
 use crate::vm;
 
 impl Lower<'_> {
-    /// Returns a key, which must be a string literal.
-    pub(super) fn vm_key(&self, of: &Expression) -> Lowered<Arc<str>> {
-        match of.constant() {
-            Some(Value::String(name)) => Ok(name.clone()),
-            _ => self.refuse(of.span, "a key that is not written out"),
-        }
-    }
-
     /// Returns the number of a key: its index in the list of keys that the program reads.
     pub(super) fn key_number(&mut self, name: &Arc<str>, span: Span) -> Lowered<u64> {
         let keys = &mut self.build.graph.keys;
