@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use p4::ir::{ActionId, BlockBody, Declared, Elaborated, PlacedBlock, Program, control_plane_name};
-use p4::syntax::ast::{Annotation, Direction};
+use p4_syntax::ast::{Annotation, Direction};
 
 use crate::ids::{self, Ids};
 use crate::types::{Types, bits, named};

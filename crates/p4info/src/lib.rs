@@ -11,11 +11,11 @@ mod tests;
 mod types;
 
 use p4::ir::{NotMade, Program};
-use p4::syntax::ast::Annotation;
+use p4_syntax::ast::Annotation;
 use prost::Message;
+
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
-
 use types::Types;
 
 /// Types of `proto/p4/config/v1/p4info.proto`.

@@ -2,7 +2,7 @@
 
 use num_traits::ToPrimitive;
 use p4::ir::{ActionId, Elaborated, Key, MatchKind, Program, TableAction, TableId, Type};
-use p4::syntax::ast::Annotation;
+use p4_syntax::ast::Annotation;
 
 use crate::actions::action_name;
 use crate::ids::{self, Ids};

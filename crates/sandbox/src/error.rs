@@ -1,6 +1,6 @@
 //! Errors of loading a program.
 
-use p4::object::BadObject;
+use p4_object::BadObject;
 
 use crate::maps::MapError;
 

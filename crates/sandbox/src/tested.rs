@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use p4::cells::{Count, MeterCell, Rates};
-use p4::ebpf::Compiled;
 use p4::interpret::tables::Entry;
 use p4::interpret::{self, Outcome};
 use p4::ir::{Elaborated, Value};
 use p4::model::Object;
-use p4::object;
 use p4::stf::{Cell, Said};
+use p4_ebpf::Compiled;
+use p4_object::cells::{Count, MeterCell, Rates};
 
 use crate::control::{Maps, Operation};
 use crate::{Instance, LoadError, PacketBuffer, Program, Verdict};
@@ -52,7 +51,7 @@ impl<'c> Tested<'c> {
         self.instance.apply(&[change]).map_err(|why| why.to_string())
     }
 
-    fn put(&mut self, entry: &object::Entry) -> Result<(), String> {
+    fn put(&mut self, entry: &p4_object::Entry) -> Result<(), String> {
         let map = self.instance.map_at(entry.map as usize);
         map.and_then(|mut map| map.put(entry)).map_err(|why| why.to_string())
     }
@@ -98,7 +97,7 @@ impl p4::stf::Runs for Tested<'_> {
         let constant = "what the table does by default is constant";
         let entry = table.default_entry(action, &arguments).ok_or(constant)?;
         let kept = table.action_size() as usize;
-        let object::Entry { map, key, value } = entry;
+        let p4_object::Entry { map, key, value } = entry;
         self.apply(Operation::Write { map, key, at: 0, bytes: value[..kept].to_vec() })
     }
 

@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::ptr;
 
+use p4_syntax::ast::{self, Direction};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::statements::is_plain;
 use super::{Checked, Checker, Told};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Declared, Expression, ExpressionKind, Parameter, Type, VariableId};
-use crate::source::Span;
-use crate::syntax::ast::{self, Direction};
 
 /// The argument of each parameter; None for the default value.
 type Matched<'a> = Vec<Option<&'a ast::Argument>>;

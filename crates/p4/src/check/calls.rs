@@ -2,18 +2,18 @@
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
+use p4_syntax::ast::{self, ExpressionKind as Kind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
 
 use super::arguments::listed;
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{
     ActionCall, ActionId, BlockBody, BlockId, Callee, Expression, ExpressionKind, ExternCall,
     ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Method, Parameter, Prototype,
     RecordKind, StatementKind, TableId, Type, Value,
 };
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 /// Result of checking a call.
 pub(super) enum Called {

@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use p4_syntax::ast::{self, Direction};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{
     Extern, ExternFunctionId, ExternId, Function, FunctionId, Parameter, Prototype, Type,
 };
 use crate::model::Object;
-use crate::source::Span;
-use crate::syntax::ast::{self, Direction};
 
 impl Checker<'_> {
     /// Runs `inside` in a scope with type parameters, numbered from `first`.

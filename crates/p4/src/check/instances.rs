@@ -1,15 +1,16 @@
 //! Instantiations (P4_16 specification, sections 11.3 and 15).
 
+use p4_syntax::ast::{self, ExpressionKind as Kind, TypeKind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::arguments::is_generic;
 use super::scope::Symbol;
 use super::{Checked, Checker, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{
     BlockId, Declared, Expression, ExpressionKind, Instance, InstanceId, InstanceKind, Made,
     Parameter, Type,
 };
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind, TypeKind};
 
 impl Checker<'_> {
     pub(super) fn new_instance(&mut self, instance: Instance) -> InstanceId {

@@ -34,13 +34,14 @@ mod types;
 mod unassigned;
 mod vm;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use p4_syntax::ast;
+use p4_syntax::diagnostic::{Diagnostic, Diagnostics};
+use p4_syntax::source::Span;
+
 use crate::ir::{
     BlockId, Declared, Expression, ExpressionKind, InstanceId, Program, Type, Value, Variable,
     VariableId,
 };
-use crate::source::Span;
-use crate::syntax::ast;
 use elsewhere::Elsewhere;
 use packages::{BlockType, Package};
 use records::GenericRecord;

@@ -1,14 +1,15 @@
 //! Parser and control types, packages, and `main` (P4_16 specification, sections 7.2.11 to 7.2.13
 //! and 17).
 
+use p4_syntax::ast::{self, TypeKind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+use p4_syntax::words::{MAIN, PACKAGE};
+
 use super::arguments::direction_text;
 use super::scope::Symbol;
 use super::{Checked, Checker, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{BlockBody, BlockId, Declared, Made, Main, NotMade, Parameter, Type};
-use crate::source::Span;
-use crate::syntax::ast::{self, TypeKind};
-use crate::words::{MAIN, PACKAGE};
 
 /// `parser name<…>(…);` or `control name<…>(…);`
 pub(super) struct BlockType {

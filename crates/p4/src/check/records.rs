@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
+use p4_syntax::ast;
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::scope::Symbol;
 use super::types::Extent;
 use super::{Checked, Checker, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Field, Record, RecordId, RecordKind, Type};
-use crate::source::Span;
-use crate::syntax::ast;
 
 /// A generic header, header union or struct. Each list of type arguments creates an instance.
 pub(super) struct GenericRecord<'c> {

@@ -1,14 +1,15 @@
 //! Statements (P4_16 specification, section 12).
 
+use p4_syntax::ast::{self, DeclarationKind, ExpressionKind as Kind, StatementKind as Written};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::calls::{Call, Called};
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{
     Action, ActionId, Binary, Expression, ExpressionKind, Statement, StatementKind, TableId, Type,
 };
-use crate::source::Span;
-use crate::syntax::ast::{self, DeclarationKind, ExpressionKind as Kind, StatementKind as Written};
 
 impl Checker<'_> {
     /// Checks a block in a new scope.

@@ -1,9 +1,10 @@
-//! Calls that read values from the tenant's VM (crates/p4/model/vm.p4).
+//! Calls that read values from the tenant's VM (crates/p4-syntax/model/vm.p4).
 
 use std::sync::Arc;
 
+use p4_syntax::diagnostic::Diagnostic;
+
 use super::{Checked, Checker};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Expression, ExternFunction, Prototype, Type, Value, checked_key};
 
 impl Checker<'_> {
@@ -52,7 +53,7 @@ impl Checker<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::test_programs::Nothing;
+    use p4_syntax::NoIncludes as Nothing;
 
     /// Returns the diagnostics of a program with these declarations and this apply block.
     fn said(declarations: &str, apply: &str) -> String {

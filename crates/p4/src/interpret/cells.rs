@@ -1,10 +1,10 @@
-//! Counters, meters and digests (crates/p4/model/kaido.p4).
+//! Counters, meters and digests (crates/p4-syntax/model/kaido.p4).
 
 use num_traits::ToPrimitive;
+use p4_object::cells::{Colour, Count, MeterCell, Rates};
 
 use super::tables::{Direct, Entry};
 use super::{Done, Error, Machine, Run, Stop};
-use crate::cells::{Colour, Count, MeterCell, Rates};
 use crate::ir::{Expression, Value};
 use crate::model::Unit;
 

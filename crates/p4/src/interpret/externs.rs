@@ -1,13 +1,13 @@
-//! Extern functions and objects of the model (crates/p4/model/ubpf_model.p4). Counters, meters and
+//! Extern functions and objects of the model (crates/p4-syntax/model/ubpf_model.p4). Counters, meters and
 //! digests are in [`super::cells`].
 
 use num_bigint::{BigInt, Sign};
 use num_traits::ToPrimitive;
+use p4_object::lookup3;
+use p4_object::vm;
 
 use super::{Done, Error, Run, Stop, action, field};
 use crate::ir::{Callee, Expression, ExternCall, ExternFunction, Method, Type, Value};
-use crate::object::lookup3;
-use crate::vm;
 
 impl Run<'_, '_> {
     pub(super) fn extern_call(&mut self, call: &ExternCall, of: &Type) -> Done<Value> {
@@ -151,7 +151,7 @@ fn replaced_checksum(sum: u16, old: u64, new: u64, words: u32) -> u16 {
 }
 
 /// Encodes an unsigned number in big-endian byte order.
-pub(crate) fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
+pub fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
     let mut bytes = BigInt::from_biguint(Sign::Plus, value.magnitude().clone()).to_bytes_be().1;
     let wanted = bits.div_ceil(8);
     while bytes.len() < wanted {

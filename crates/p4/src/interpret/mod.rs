@@ -19,13 +19,15 @@ use std::collections::HashMap;
 
 use num_bigint::BigInt;
 
-use crate::cells::{Count, MeterCell};
 use crate::ir::{BlockBody, Elaborated, NotMade, Program, Type, Value, VariableId};
-use crate::model::{action, field};
-use crate::vm::Reading;
-use crate::words::PACKAGE;
+use crate::model::field;
 pub use cells::Cell;
-pub(crate) use externs::number_bytes;
+pub use externs::number_bytes;
+use p4_object::action;
+use p4_object::cells::{Count, MeterCell};
+use p4_object::vm::Reading;
+use p4_syntax::words::PACKAGE;
+
 use packet::Packet;
 use tables::Tables;
 
@@ -214,7 +216,7 @@ fn given_up(packet: &[u8]) -> Outcome {
 /// # Errors
 ///
 /// If the program has no `main`, or is for another model.
-pub(crate) fn elaborate(program: &Program) -> Result<Elaborated, Error> {
+pub fn elaborate(program: &Program) -> Result<Elaborated, Error> {
     let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
     if &*main.package != PACKAGE || main.arguments.len() != 3 {
         return Err(Error::Model(main.package.to_string()));

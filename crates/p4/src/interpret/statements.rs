@@ -1,6 +1,7 @@
 //! Execution of statements (P4_16 specification, sections 6.8 and 12).
 
 use num_bigint::BigInt;
+use p4_syntax::ast::Direction;
 
 use super::places::Place;
 use super::{Done, Run, Stop};
@@ -8,7 +9,6 @@ use crate::ir::{
     ActionCall, ActionId, Expression, FunctionId, InstanceId, Statement, StatementKind, Type,
     Value, VariableId, arithmetic,
 };
-use crate::syntax::ast::Direction;
 
 impl Run<'_, '_> {
     /// Executes statements in order.

@@ -1,9 +1,9 @@
 //! Table entries, and the lookup of a packet's entry.
 
 use num_bigint::BigInt;
+use p4_object::cells::{Count, MeterCell};
 
 use super::{Done, Error, Run, Stop};
-use crate::cells::{Count, MeterCell};
 use crate::ir::{
     ActionId, Elaborated, Entry as Given, Expression, Key, MatchKind, Program, Set, TableId, Type,
     Value, arithmetic,
@@ -125,7 +125,8 @@ impl Row {
     }
 }
 
-pub(crate) fn given_entry(given: &Given) -> Entry {
+/// Converts an entry of the program's `entries` property.
+pub fn given_entry(given: &Given) -> Entry {
     let known = |value: &Expression| value.constant().cloned().unwrap_or(Value::Bool(false));
     let number = |value: &Expression| match known(value) {
         Value::Integer(value) => value,

@@ -1,12 +1,12 @@
 //! Values from the tenant's VM, and helpers that the program calls by number.
 
 use num_bigint::BigInt;
+use p4_object::helper;
+use p4_object::vm;
 
 use super::{Done, Error, Run, Stop};
 use crate::ir::arithmetic::{range, wrap};
 use crate::ir::{Expression, Type, Value};
-use crate::object::helper;
-use crate::vm;
 
 impl Run<'_, '_> {
     /// Assigns the value of a key to an l-value, saturated to its type. Returns true if the value

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use num_traits::ToPrimitive;
+use p4_syntax::ast::Annotation;
+use p4_syntax::source::Span;
 
 use super::program::{BlockBody, InstanceKind, Made, Program};
 use super::types::{BlockId, Declared, ExternId, InstanceId, TableId, Type, ValueSetId};
 use super::value::Value;
 use super::{Expression, ExpressionKind, arithmetic};
-use crate::source::Span;
-use crate::syntax::ast::Annotation;
 
 /// All instances of a program.
 #[derive(Debug, Clone, Default)]

@@ -3,8 +3,8 @@
 use super::externs::{ExternFunction, Method};
 use super::types::{ActionId, FunctionId, InstanceId, TableId, Type, ValueSetId, VariableId};
 use super::value::Value;
-use crate::source::Span;
-pub use crate::syntax::ast::{Binary, Unary};
+pub use p4_syntax::ast::{Binary, Unary};
+use p4_syntax::source::Span;
 
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]

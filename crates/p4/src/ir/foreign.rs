@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
+use p4_object::HELPERS;
+use p4_object::vm;
+use p4_syntax::ast::{Annotation, Direction};
+use p4_syntax::number;
+
 use super::externs::ExternFunction;
 use super::program::{Program, Prototype};
 use super::types::Type;
-use crate::number;
-use crate::object::HELPERS;
-use crate::syntax::ast::{Annotation, Direction};
-use crate::vm;
 
 /// Maximum number of arguments of a helper: registers r1 to r5.
 const MAX_ARGUMENTS: usize = 5;

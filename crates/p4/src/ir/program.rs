@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use p4_syntax::ast::Direction;
+use p4_syntax::source::Span;
+
 use super::expression::{ActionCall, Expression, Set};
 use super::statement::Statement;
 use super::types::{
@@ -10,8 +13,6 @@ use super::types::{
 };
 use super::value::Value;
 use crate::model::Object;
-use crate::source::Span;
-use crate::syntax::ast::Direction;
 
 /// A program after name resolution and type checking. No function or action is recursive, so each
 /// variable needs only one storage location.
@@ -277,7 +278,7 @@ pub struct Key {
     /// Name of the field in the control plane API.
     pub name: Arc<str>,
     /// Annotations of the field.
-    pub annotations: Vec<crate::syntax::ast::Annotation>,
+    pub annotations: Vec<p4_syntax::ast::Annotation>,
     /// The expression to look up.
     pub expression: Expression,
     /// Match kind.

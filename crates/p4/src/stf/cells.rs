@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use p4_object::cells::Rates;
+
 use super::entries::find_named;
 use super::run::{Cell, Runs, difference};
 use super::{CellText, Comparison, Counted, Pattern};
-use crate::cells::Rates;
 use crate::interpret::tables::Entry;
 use crate::ir::Program;
 use crate::model::{Object, Unit};

@@ -1,6 +1,7 @@
 //! Table entries in STF syntax.
 
 use num_bigint::BigInt;
+use p4_syntax::ast::Direction;
 
 use super::parse::prefix_mask;
 use super::{ActionText, KeyText};
@@ -8,7 +9,6 @@ use crate::interpret::tables::{Entry, Match};
 use crate::ir::{
     ActionId, Elaborated, MatchKind, Program, Type, Value, arithmetic, control_plane_name,
 };
-use crate::syntax::ast::Direction;
 
 /// Finds a table by name.
 pub(super) fn find_table(made: &Elaborated, name: &str) -> Result<usize, String> {
@@ -38,7 +38,7 @@ pub(super) fn find_named(all: &[(usize, &str)], name: &str, what: &str) -> Resul
 }
 
 /// Returns the entry that a line adds, and the index of its table.
-pub(crate) fn added(
+pub fn added(
     program: &Program,
     made: &Elaborated,
     table: &str,

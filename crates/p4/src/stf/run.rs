@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::cells::{self, Names, Waiting};
 use super::entries::{added, find_table, table_action};
 use super::{Command, Line, Said};
-use crate::cells::{Count, Rates};
 pub use crate::interpret::Cell;
+use p4_object::cells::{Count, Rates};
+use p4_syntax::words::closest;
+
 use crate::interpret::tables::Entry;
 use crate::interpret::{Machine, Outcome, Verdict};
 use crate::ir::{Elaborated, Program, Value};
-use crate::words::closest;
 
 /// An unsuccessful line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,7 @@ mod values;
 
 use std::ptr::NonNull;
 
-use p4::object::{Map, MapKind};
+use p4_object::{Map, MapKind};
 
 use crate::error::LoadError;
 use array::Array;

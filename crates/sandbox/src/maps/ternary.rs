@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use p4::object::WordRange;
+use p4_object::WordRange;
 
 use super::MapError;
 use super::hash::Hash;
@@ -269,9 +269,9 @@ mod tests {
     /// The default memory limit has room for a million entries of two words.
     #[test]
     fn a_large_one_has_room() {
-        let map = |value_size| p4::object::Map {
+        let map = |value_size| p4_object::Map {
             name: "large".to_owned(),
-            kind: p4::object::MapKind::Ternary,
+            kind: p4_object::MapKind::Ternary,
             key_size: 16,
             value_size,
             max_entries: 1 << 20,

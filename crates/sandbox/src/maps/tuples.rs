@@ -5,9 +5,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::hash::Hash;
-use p4::object::WordRange;
+use p4_object::WordRange;
 
+use super::hash::Hash;
 use super::ternary::fits;
 
 /// Smaller tables use only the list, which is as fast: 16 ns for 32 entries.

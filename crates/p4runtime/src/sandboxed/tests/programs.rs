@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use num_bigint::BigInt;
-use p4::cells::{Count as Counted, Rates};
 use p4::interpret::tables::{Entry as Written, Match as Wanted};
 use p4::interpret::{Machine, Outcome, Verdict};
 use p4::ir::{Elaborated, Value};
 use p4::stf::{Cell, Said};
+use p4_object::cells::{Count as Counted, Rates};
 use sandbox::process::VmFeed;
 
 use super::in_process::InProcess;
@@ -83,14 +83,14 @@ fn matched(field: &Field, wanted: &Wanted) -> Match {
 
 impl Driven {
     fn new(program: &p4::Checked) -> Option<Self> {
-        let compiled = p4::ebpf::compile(&program.program, &program.sources).ok()?;
+        let compiled = p4_ebpf::compile(&program.program, &program.sources).ok()?;
         let info = p4info::info(&program.program).unwrap();
         // P4Runtime does not support composite action parameters.
         let pipeline = Pipeline::new(&info).ok()?;
         // The VM publishes nothing by itself; tests set its values.
         let vm = Some(VmFeed::watch(Path::new("/dev/null/vm"), Duration::from_secs(3600)));
         let (mut device, plane) = Sandboxed::new(InProcess { vm, ..Default::default() }, 1 << 20);
-        let object = p4::object::write(&compiled.object).unwrap();
+        let object = p4_object::write(&compiled.object).unwrap();
         let (prepared, initial) = device.prepare(&pipeline, &object).unwrap();
         let mut there = BTreeSet::new();
         for (entry, _) in initial.entries {
@@ -99,7 +99,7 @@ impl Driven {
         let given = program.program.tables.iter().map(|table| table.entries.len()).sum::<usize>();
         assert!(there.len() <= given || given == 0);
         device.commit(prepared, &[], false).unwrap();
-        let made = p4::ebpf::made(&program.program).unwrap();
+        let made = p4::interpret::elaborate(&program.program).unwrap();
         let (now, told) = (Duration::ZERO, Vec::new());
         Some(Self { made, pipeline, device, plane, there, written: 0, now, told })
     }
