@@ -2,7 +2,7 @@
 
 use p4_object::BadObject;
 
-use crate::maps::MapError;
+use crate::maps::error::MapError;
 
 /// Reason that a program cannot be loaded.
 #[derive(Debug, thiserror::Error)]

@@ -8,10 +8,10 @@ use p4_syntax::source::Span;
 
 use super::arguments::listed;
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told};
+use super::{Checked, Checker, Place, Told, externs};
 use crate::ir::{
     ActionCall, ActionId, BlockBody, BlockId, Callee, Expression, ExpressionKind, ExternCall,
-    ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Method, Parameter, Prototype,
+    ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Parameter, Prototype,
     RecordKind, StatementKind, TableId, Type, Value,
 };
 
@@ -151,7 +151,7 @@ impl Checker<'_> {
             _ => {
                 let function = match self.vm_call(&prototype, &mut arguments)? {
                     Some(function) => function,
-                    None => self.program.extern_function(&prototype, arguments.len()),
+                    None => externs::function(&self.program, &prototype, arguments.len()),
                 };
                 let callee = Callee::Function(function);
                 let kind = ExpressionKind::ExternCall(ExternCall { callee, types, arguments });
@@ -304,7 +304,7 @@ impl Checker<'_> {
                 };
                 let (types, arguments, returned) = self.instantiate(&methods[at], &outer, call)?;
                 self.uses_direct(id, of, call.span)?;
-                let method = Method::of(self.extern_named(of), &methods[at]);
+                let method = externs::method(self.extern_named(of), &methods[at]);
                 let callee = Callee::Method(id, method);
                 let kind = ExpressionKind::ExternCall(ExternCall { callee, types, arguments });
                 Ok(Called::Value(Expression { span: call.span, of: returned, kind }))

@@ -7,6 +7,7 @@ use p4_syntax::ast::{self, Direction};
 use p4_syntax::diagnostic::Diagnostic;
 use p4_syntax::source::Span;
 
+use super::foreign::foreign;
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
 use crate::ir::{
@@ -124,7 +125,7 @@ impl Checker<'_> {
                 returns: checker.type_of(returns)?,
             })
         });
-        let prototype = prototype.and_then(|prototype| match self.program.foreign(&prototype) {
+        let prototype = prototype.and_then(|prototype| match foreign(&self.program, &prototype) {
             Ok(_) => Ok(prototype),
             Err(why) => self.wrong(written.name.span, why),
         });

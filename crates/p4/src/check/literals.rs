@@ -7,7 +7,7 @@ use p4_syntax::ast::{self, ExpressionKind as Kind};
 use p4_syntax::diagnostic::Diagnostic;
 use p4_syntax::source::Span;
 
-use super::arguments::order_matters;
+use super::evaluation::order_matters;
 use super::{Checked, Checker, constant};
 use crate::ir::{Expression, ExpressionKind, RecordKind, Type};
 

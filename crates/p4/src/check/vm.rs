@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use p4_syntax::diagnostic::Diagnostic;
 
+use super::foreign::checked_key;
 use super::{Checked, Checker};
-use crate::ir::{Expression, ExternFunction, Prototype, Type, Value, checked_key};
+use crate::ir::{Expression, ExternFunction, Prototype, Type, Value};
 
 impl Checker<'_> {
     /// Resolves such a call, and removes its key from the arguments; None for other functions.

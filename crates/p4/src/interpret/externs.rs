@@ -1,7 +1,7 @@
 //! Extern functions and objects of the model (crates/p4-syntax/model/ubpf_model.p4). Counters, meters and
 //! digests are in [`super::cells`].
 
-use num_bigint::{BigInt, Sign};
+use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use p4_object::lookup3;
 use p4_object::vm;
@@ -150,19 +150,10 @@ fn replaced_checksum(sum: u16, old: u64, new: u64, words: u32) -> u16 {
     !(total as u16)
 }
 
-/// Encodes an unsigned number in big-endian byte order.
-pub fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
-    let mut bytes = BigInt::from_biguint(Sign::Plus, value.magnitude().clone()).to_bytes_be().1;
-    let wanted = bits.div_ceil(8);
-    while bytes.len() < wanted {
-        bytes.insert(0, 0);
-    }
-    bytes.split_off(bytes.len() - wanted)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interpret::number_bytes;
 
     #[test]
     fn checksums_follow_what_changes() {

@@ -22,13 +22,13 @@ use num_bigint::BigInt;
 use crate::ir::{BlockBody, Elaborated, NotMade, Program, Type, Value, VariableId};
 use crate::model::field;
 pub use cells::Cell;
-pub use externs::number_bytes;
 use p4_object::action;
 use p4_object::cells::{Count, MeterCell};
 use p4_object::vm::Reading;
 use p4_syntax::words::PACKAGE;
 
 use packet::Packet;
+pub use packet::number_bytes;
 use tables::Tables;
 
 /// The verdict on a packet.

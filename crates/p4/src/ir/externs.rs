@@ -3,9 +3,6 @@
 
 use std::sync::Arc;
 
-use super::program::{Extern, Program, Prototype};
-use crate::model::Object;
-
 /// An extern function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExternFunction {
@@ -35,23 +32,6 @@ pub enum ExternFunction {
     Unimplemented(Arc<str>),
 }
 
-impl ExternFunction {
-    /// Returns the model's function of this name and number of arguments. The functions of VM
-    /// values are not among them: they are resolved with their key.
-    pub(crate) fn of_model(name: &str, arguments: usize) -> Option<Self> {
-        Some(match (name, arguments) {
-            ("mark_to_drop", 0) => Self::MarkToDrop,
-            ("mark_to_pass", 0) => Self::MarkToPass,
-            ("ubpf_time_get_ns", 0) => Self::TimeGetNs,
-            ("truncate", 1) => Self::Truncate,
-            ("hash", 3) => Self::Hash,
-            ("csum_replace2", 3) => Self::ChecksumReplace2,
-            ("csum_replace4", 3) => Self::ChecksumReplace4,
-            _ => return None,
-        })
-    }
-}
-
 /// A method of an extern object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Method {
@@ -71,34 +51,4 @@ pub enum Method {
     Pack,
     /// A method that the model does not have, as `Object.method`.
     Unimplemented(Arc<str>),
-}
-
-impl Method {
-    /// Resolves a method by its name and its number of parameters.
-    pub(crate) fn of(object: &Extern, method: &Prototype) -> Self {
-        let name = &*method.declared.name;
-        match (object.object, name, method.parameters.len()) {
-            (Some(Object::Register), "read", 1) => Self::ReadRegister,
-            (Some(Object::Register), "write", 2) => Self::WriteRegister,
-            (Some(Object::Counter), "count", 1) => Self::Count,
-            (Some(Object::DirectCounter), "count", 0) => Self::CountDirect,
-            (Some(Object::Meter), "execute", 1 | 2) => Self::Execute,
-            (Some(Object::DirectMeter), "execute", 0 | 1) => Self::ExecuteDirect,
-            (Some(Object::Digest), "pack", 1) => Self::Pack,
-            _ => Self::Unimplemented(format!("{}.{name}", object.declared.name).into()),
-        }
-    }
-}
-
-impl Program {
-    /// Resolves an extern function with this number of arguments, other than those of VM values.
-    pub(crate) fn extern_function(&self, of: &Prototype, arguments: usize) -> ExternFunction {
-        // The checker has reported an invalid annotation at the declaration.
-        if let Ok(Some(foreign)) = self.foreign(of) {
-            return foreign;
-        }
-        let name = &of.declared.name;
-        ExternFunction::of_model(name, arguments)
-            .unwrap_or_else(|| ExternFunction::Unimplemented(name.clone()))
-    }
 }

@@ -7,7 +7,6 @@ pub mod arithmetic;
 mod elaborated;
 mod expression;
 mod externs;
-mod foreign;
 mod program;
 mod shape;
 mod statement;
@@ -22,7 +21,6 @@ pub use expression::{
     ActionCall, Applied, Binary, Callee, Expression, ExpressionKind, ExternCall, Set, Unary,
 };
 pub use externs::{ExternFunction, Method};
-pub use foreign::checked_key;
 pub use program::{
     Action, Block, BlockBody, Entry, Extern, Function, Instance, InstanceKind, Key, Made, Main,
     MatchKind, Parameter, Program, Prototype, State, Table, TableAction, Target, Transition,

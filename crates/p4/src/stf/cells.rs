@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use p4_object::cells::Rates;
 
+use super::difference::difference;
 use super::entries::find_named;
-use super::run::{Cell, Runs, difference};
+use super::target::{Cell, Runs};
 use super::{CellText, Comparison, Counted, Pattern};
 use crate::interpret::tables::Entry;
 use crate::ir::Program;

@@ -27,9 +27,11 @@
 //! A packet that passes leaves by its input port.
 
 mod cells;
+mod difference;
 mod entries;
 mod parse;
 mod run;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +41,8 @@ use p4_object::vm::Reading;
 
 pub use entries::added;
 pub use parse::parse;
-pub use run::{Cell, Failure, Runs, run, unread};
+pub use run::{Failure, run, unread};
+pub use target::{Cell, Runs};
 
 /// A line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]

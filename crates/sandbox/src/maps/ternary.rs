@@ -9,7 +9,7 @@ use p4_object::WordRange;
 
 use super::MapError;
 use super::hash::Hash;
-use super::tuples::Tuples;
+use super::tuples::{Tuples, fits};
 
 /// Key of an entry of a ternary map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,14 +48,6 @@ struct List {
 /// Maximum memory of an entry in the tree, in bytes. A leaf node of 240 bytes has room for 11
 /// entries and holds at least five. An inner node takes 96 bytes more and holds at least six.
 const TREE: u64 = 52;
-
-/// Returns true if an entry matches a key.
-pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
-    rule.iter().zip(key.as_chunks::<8>().0).all(|(rule, word)| {
-        let word = u64::from_ne_bytes(*word) & rule.mask;
-        rule.from <= word && word <= rule.to
-    })
-}
 
 /// Key as bytes: its words, followed by its priority.
 fn bytes_of(key: &TernaryKey) -> Vec<u8> {

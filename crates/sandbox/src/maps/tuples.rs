@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use p4_object::WordRange;
 
 use super::hash::Hash;
-use super::ternary::fits;
 
 /// Smaller tables use only the list, which is as fast: 16 ns for 32 entries.
 const LEAST: usize = 32;
@@ -35,6 +34,14 @@ struct Table {
     /// Position of the first entry of each key.
     places: Vec<u32>,
     first: u32,
+}
+
+/// Returns true if an entry matches a key.
+pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
+    rule.iter().zip(key.as_chunks::<8>().0).all(|(rule, word)| {
+        let word = u64::from_ne_bytes(*word) & rule.mask;
+        rule.from <= word && word <= rule.to
+    })
 }
 
 impl Tuples {
