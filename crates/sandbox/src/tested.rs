@@ -20,7 +20,7 @@ const ROOM: usize = 1024;
 #[derive(Debug)]
 pub struct Tested<'c> {
     compiled: &'c Compiled,
-    made: Elaborated,
+    elaborated: Elaborated,
     instance: Instance,
     memory: Vec<u8>,
     now: Duration,
@@ -34,11 +34,11 @@ impl<'c> Tested<'c> {
     /// Fails if memory for the maps cannot be allocated.
     pub fn new(
         compiled: &'c Compiled,
-        made: Elaborated,
+        elaborated: Elaborated,
         program: &Program,
     ) -> Result<Self, LoadError> {
         let (instance, memory) = (Instance::new(program)?, Vec::new());
-        Ok(Self { compiled, made, instance, memory, now: Duration::ZERO })
+        Ok(Self { compiled, elaborated, instance, memory, now: Duration::ZERO })
     }
 
     /// Sets the time that the program sees, since boot.
@@ -58,8 +58,8 @@ impl<'c> Tested<'c> {
 }
 
 impl p4::stf::Runs for Tested<'_> {
-    fn made(&self) -> &Elaborated {
-        &self.made
+    fn elaborated(&self) -> &Elaborated {
+        &self.elaborated
     }
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
@@ -94,7 +94,7 @@ impl p4::stf::Runs for Tested<'_> {
         arguments: Vec<Value>,
     ) -> Result<(), String> {
         let table = &self.compiled.maps.tables[at];
-        let constant = "what the table does by default is constant";
+        let constant = "the default action of the table is constant";
         let entry = table.default_entry(action, &arguments).ok_or(constant)?;
         let kept = table.action_size() as usize;
         let p4_object::Entry { map, key, value } = entry;
@@ -105,7 +105,7 @@ impl p4::stf::Runs for Tested<'_> {
         let (map, key, offset) = self
             .compiled
             .maps
-            .cell(&self.made, (at, Object::DirectCounter), cell)
+            .cell(&self.elaborated, (at, Object::DirectCounter), cell)
             .ok_or("no cell")?;
         let value = self.instance.get(map, &key).map_err(|why| why.to_string())?;
         let count = value.and_then(|value| Count::from_bytes(value.get(offset as usize..)?));
@@ -116,7 +116,7 @@ impl p4::stf::Runs for Tested<'_> {
         let (map, key, at) = self
             .compiled
             .maps
-            .cell(&self.made, (at, Object::DirectMeter), cell)
+            .cell(&self.elaborated, (at, Object::DirectMeter), cell)
             .ok_or("no cell")?;
         let bytes = MeterCell::set(Some(rates)).to_bytes().to_vec();
         self.apply(Operation::Write { map, key, at, bytes })

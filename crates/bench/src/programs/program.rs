@@ -110,9 +110,12 @@ impl Side {
 /// Returns all entries that a test adds.
 fn entries(program: &p4::ir::Program, compiled: &Compiled, test: &str) -> Result<Vec<Entry>> {
     let loaded = Program::load(&compiled.object, &Limits::default())?;
-    let made = p4::interpret::elaborate(program)?;
-    let mut collected =
-        Collected { tested: Tested::new(compiled, made, &loaded)?, compiled, entries: Vec::new() };
+    let elaborated = p4::interpret::elaborate(program)?;
+    let mut collected = Collected {
+        tested: Tested::new(compiled, elaborated, &loaded)?,
+        compiled,
+        entries: Vec::new(),
+    };
     let lines = p4::stf::parse(test)?;
     let puts = |line: &Line| {
         matches!(
@@ -136,8 +139,8 @@ struct Collected<'c> {
 }
 
 impl p4::stf::Runs for Collected<'_> {
-    fn made(&self) -> &p4::ir::Elaborated {
-        p4::stf::Runs::made(&self.tested)
+    fn elaborated(&self) -> &p4::ir::Elaborated {
+        p4::stf::Runs::elaborated(&self.tested)
     }
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<p4::interpret::Outcome, String> {

@@ -23,27 +23,27 @@ pub(super) struct Liveness {
 }
 
 /// Returns true if a value is rematerialised at each use.
-pub(super) fn is_made_again(graph: &Graph, value: ValueId) -> bool {
+pub(super) fn is_rematerialized(graph: &Graph, value: ValueId) -> bool {
     matches!(graph.op(value), Op::Constant(_) | Op::Undefined | Op::Frame | Op::Map(_))
 }
 
 /// Computes the live ranges of all values.
 pub(super) fn liveness(graph: &Graph, order: &[BlockId]) -> Liveness {
     let mut bounds = HashMap::with_capacity(order.len());
-    let mut made: HashMap<ValueId, (BlockId, u32)> = HashMap::new();
+    let mut definitions: HashMap<ValueId, (BlockId, u32)> = HashMap::new();
     let mut calls = Vec::new();
     let mut at = 2;
     for id in order {
         let block = &graph.blocks[id.index()];
         let start = at;
-        made.extend(block.phis.iter().map(|phi| (*phi, (*id, start))));
+        definitions.extend(block.phis.iter().map(|phi| (*phi, (*id, start))));
         at += 2;
         for value in &block.body {
             if matches!(graph.op(*value), Op::Call(..)) {
                 calls.push(at);
             }
             if !matches!(graph.op(*value), Op::Store { .. }) {
-                made.insert(*value, (*id, at + 1));
+                definitions.insert(*value, (*id, at + 1));
             }
             at += 2;
         }
@@ -56,9 +56,9 @@ pub(super) fn liveness(graph: &Graph, order: &[BlockId]) -> Liveness {
         often: frequencies(graph, order),
         through: HashSet::new(),
         lives: HashMap::new(),
-        made,
+        definitions,
     };
-    for (value, (_, at)) in &walk.made {
+    for (value, (_, at)) in &walk.definitions {
         walk.lives.insert(*value, Life { value: *value, ranges: vec![(*at, at + 1)], weight: 0 });
     }
     for id in order {
@@ -125,7 +125,7 @@ struct Walk<'g> {
     /// Blocks at the beginning of which a value is live.
     through: HashSet<(BlockId, ValueId)>,
     lives: HashMap<ValueId, Life>,
-    made: HashMap<ValueId, (BlockId, u32)>,
+    definitions: HashMap<ValueId, (BlockId, u32)>,
 }
 
 impl Walk<'_> {
@@ -134,7 +134,7 @@ impl Walk<'_> {
         let Some(life) = self.lives.get_mut(&value) else { return };
         let often = self.often.get(&block).copied().unwrap_or(1);
         life.weight = life.weight.saturating_add(often);
-        let (home, start) = self.made[&value];
+        let (home, start) = self.definitions[&value];
         if block == home {
             life.ranges.push((start, at.max(start + 1)));
             return;

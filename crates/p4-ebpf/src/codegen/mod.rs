@@ -10,19 +10,19 @@ mod registers;
 mod tests;
 
 use p4::interpret;
-use p4::ir::{Elaborated, NotMade, Program};
+use p4::ir::{Elaborated, NotElaborated, Program};
 use p4_object::{ENTRY, LineRow, Lines, MAX_INSTRUCTIONS, Object};
 use p4_syntax::diagnostic::{Diagnostic, Diagnostics};
 use p4_syntax::source::{Sources, Span};
 
-use crate::flat::{self, NotCompiled, Ways};
+use crate::flat::{self, NotCompiled, Paths};
 use crate::layout::Maps;
 
 /// Size of the stack in 8-byte words.
 const STACK_WORDS: u32 = 64;
 
 /// Upper limit on the instructions of a program in which the code after the parser is duplicated.
-const MAX_APART: usize = 12_288;
+const MAX_SPLIT: usize = 12_288;
 
 /// A compiled program.
 #[derive(Debug, Clone)]
@@ -48,29 +48,29 @@ pub fn compile(program: &Program, sources: &Sources) -> Result<Compiled, Diagnos
 
 fn compiled(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostic> {
     let whole = program.main.as_ref().map(|main| main.span).unwrap_or_default();
-    let made = interpret::elaborate(program).map_err(|why| not_made(&why, whole))?;
-    let maps = Maps::of(program, &made)?;
-    let written = |ways| written(program, &made, maps.clone(), sources, ways);
+    let elaborated = interpret::elaborate(program).map_err(|why| not_elaborated(&why, whole))?;
+    let maps = Maps::of(program, &elaborated)?;
+    let written = |paths| written(program, &elaborated, maps.clone(), sources, paths);
     // With too many paths, joining them gives smaller but slower code.
-    for ways in [Ways::Apart, Ways::BySet] {
-        if let Ok(compiled) = written(ways)
-            && compiled.object.code.len() <= MAX_APART
+    for paths in [Paths::Split, Paths::BySet] {
+        if let Ok(compiled) = written(paths)
+            && compiled.object.code.len() <= MAX_SPLIT
         {
             return Ok(compiled);
         }
     }
-    written(Ways::Together)
+    written(Paths::Joined)
 }
 
 fn written(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     mut maps: Maps,
     sources: &Sources,
-    ways: Ways,
+    paths: Paths,
 ) -> Result<Compiled, Diagnostic> {
     let whole = program.main.as_ref().map(|main| main.span).unwrap_or_default();
-    let mut graph = flat::lower(program, made, &maps, ways)?;
+    let mut graph = flat::lower(program, elaborated, &maps, paths)?;
     if !graph.uses_map(maps.scratch) {
         maps.leave_out_scratch();
     }
@@ -94,11 +94,11 @@ fn written(
         code: code.instructions,
         entry: 0,
         functions: [(0, ENTRY.to_owned())].into(),
-        entries: maps.initial(program, made),
+        entries: maps.initial(program, elaborated),
         maps: maps.maps.clone(),
         info: Vec::new(),
         keys: graph.keys.iter().map(|key| key.to_string()).collect(),
-        digests: maps.digests(made),
+        digests: maps.digests(elaborated),
         lines: lines(&code.spans, sources),
     };
     Ok(Compiled { object, maps })
@@ -129,13 +129,13 @@ fn too_much(span: Span, what: String) -> Diagnostic {
     NotCompiled { span, what, help }.into()
 }
 
-fn not_made(why: &interpret::Error, whole: Span) -> Diagnostic {
+fn not_elaborated(why: &interpret::Error, whole: Span) -> Diagnostic {
     let span = match why {
         interpret::Error::Main(
-            NotMade::NoValue(span)
-            | NotMade::TooLarge(span)
-            | NotMade::NoElements(span)
-            | NotMade::SameName(_, span),
+            NotElaborated::NoValue(span)
+            | NotElaborated::TooLarge(span)
+            | NotElaborated::NoElements(span)
+            | NotElaborated::SameName(_, span),
         ) => *span,
         _ => whole,
     };

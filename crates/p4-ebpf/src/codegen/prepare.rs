@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use p4_object::helper;
 use p4_syntax::source::Span;
 
-use crate::flat::{BlockId, Graph, Instead, Op, ValueId};
+use crate::flat::{BlockId, Graph, Op, Replacements, ValueId};
 
 /// Prepares a graph. Returns its blocks in layout order.
 pub(super) fn prepare(graph: &mut Graph) -> Vec<BlockId> {
@@ -22,29 +22,29 @@ fn make_arguments(graph: &mut Graph) {
     let all: Vec<_> = nodes.filter(floating).collect();
     let used = used(graph);
     let mut front = Vec::new();
-    let mut made: HashMap<Op, ValueId> = HashMap::new();
+    let mut existing: HashMap<Op, ValueId> = HashMap::new();
     let needs_packet = all.iter().any(|id| used[id.index()] && *graph.op(*id) == Op::Packet);
     for at in 0..2 {
         let op = Op::Argument(at);
         let is_used = all.iter().any(|id| used[id.index()] && *graph.op(*id) == op);
         if is_used || (at == 0 && needs_packet) {
             let id = graph.add(op.clone(), Span::default());
-            made.insert(op, id);
+            existing.insert(op, id);
             front.push(id);
         }
     }
-    if let (true, Some(context)) = (needs_packet, made.get(&Op::Argument(0))) {
+    if let (true, Some(context)) = (needs_packet, existing.get(&Op::Argument(0))) {
         let id = graph.add(Op::Call(helper::PACKET_DATA, vec![*context]), Span::default());
-        made.insert(Op::Packet, id);
+        existing.insert(Op::Packet, id);
         front.push(id);
     }
-    let mut instead = Instead::default();
+    let mut replacements = Replacements::default();
     for id in all {
-        if let Some(one) = made.get(graph.op(id)) {
-            instead.insert(id, *one);
+        if let Some(one) = existing.get(graph.op(id)) {
+            replacements.insert(id, *one);
         }
     }
-    graph.replace(&instead);
+    graph.replace(&replacements);
     graph.blocks[0].body.splice(..0, front);
 }
 

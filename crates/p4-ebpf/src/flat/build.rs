@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use p4_syntax::source::Span;
 
 use super::fold::Folded;
-use super::instead::Instead;
+use super::replacements::Replacements;
 use super::{Binary, Block, BlockId, Compare, End, Graph, Op, ValueId};
 
 /// Part of a variable that holds one 64-bit number.
@@ -17,7 +17,7 @@ pub(super) type Slot = u32;
 const STEP: usize = 16;
 
 /// Upper limit on the phi operands of a graph. The largest program of the tests has 19,476.
-const MAX_MEETING: usize = 1 << 18;
+const MAX_PHI_OPERANDS: usize = 1 << 18;
 
 /// Graph under construction.
 pub(super) struct Builder {
@@ -33,10 +33,10 @@ pub(super) struct Builder {
     /// Phis of unsealed blocks, which get their operands when the block is sealed.
     waiting: HashMap<BlockId, Vec<(Slot, ValueId)>>,
     /// Replacements of values that were removed.
-    instead: Instead,
+    replacements: Replacements,
     /// Number of phi operands.
-    meeting: usize,
-    /// Set once [`MAX_MEETING`] has been exceeded.
+    phi_operands: usize,
+    /// Set once [`MAX_PHI_OPERANDS`] has been exceeded.
     is_too_wide: bool,
     /// Existing pure operations. Unplaced operations are shared by all blocks.
     known: HashMap<(Option<BlockId>, Op), ValueId>,
@@ -51,8 +51,8 @@ impl Builder {
             written: HashMap::new(),
             sealed: Vec::new(),
             waiting: HashMap::new(),
-            instead: Instead::default(),
-            meeting: 0,
+            replacements: Replacements::default(),
+            phi_operands: 0,
             is_too_wide: false,
             known: HashMap::new(),
         };
@@ -87,8 +87,8 @@ impl Builder {
             return;
         }
         for (slot, phi) in self.waiting.remove(&block).unwrap_or_default() {
-            let made = self.fill(vec![(block, slot, phi)]);
-            self.tidy(&made);
+            let phis = self.fill(vec![(block, slot, phi)]);
+            self.remove_trivial_phis(&phis);
         }
     }
 
@@ -212,8 +212,8 @@ impl Builder {
     pub(super) fn read(&mut self, slot: Slot) -> ValueId {
         let mut open = Vec::new();
         let value = self.look(self.block, slot, &mut open);
-        let made = self.fill(open);
-        self.tidy(&made);
+        let phis = self.fill(open);
+        self.remove_trivial_phis(&phis);
         self.resolved(value)
     }
 
@@ -279,12 +279,12 @@ impl Builder {
             self.block = *block;
             outside.push((*block, slots.iter().map(|slot| self.read(*slot)).collect::<Vec<_>>()));
         }
-        let instead = std::mem::take(&mut self.instead);
-        self.graph.replace(&instead);
+        let replacements = std::mem::take(&mut self.replacements);
+        self.graph.replace(&replacements);
         for value in outside.iter_mut().flat_map(|(_, values)| values) {
-            *value = instead.of(*value);
+            *value = replacements.of(*value);
         }
-        self.graph.thread(to, &mut outside);
+        self.graph.thread_jumps(to, &mut outside);
         self.written.clear();
         self.known.clear();
         for ((block, slots), (_, values)) in ends.iter().zip(outside) {
@@ -296,7 +296,7 @@ impl Builder {
     }
 
     /// Splits the block by the values of its slots on its incoming edges; see [`Graph::part`].
-    pub(super) fn part(
+    pub(super) fn split(
         &mut self,
         block: BlockId,
         slots: &[Slot],
@@ -306,7 +306,7 @@ impl Builder {
         let values: Vec<_> = slots.iter().map(|slot| self.read(*slot)).collect();
         let place = |slot: &Slot| slots.iter().position(|one| one == slot);
         let telling: Vec<_> = telling.iter().filter_map(place).collect();
-        let parts = self.graph.part(block, &values, &telling);
+        let parts = self.graph.split(block, &values, &telling);
         self.sealed.resize(self.graph.blocks.len(), true);
         let mut blocks = Vec::with_capacity(parts.len());
         for (block, values) in parts {
@@ -321,32 +321,32 @@ impl Builder {
 
     /// Adds the operands of open phis. Returns all phis that were completed.
     fn fill(&mut self, mut open: Vec<(BlockId, Slot, ValueId)>) -> Vec<ValueId> {
-        let mut made = Vec::new();
+        let mut phis = Vec::new();
         while let Some((block, slot, phi)) = open.pop() {
             let predecessors = self.graph.blocks[block.index()].predecessors.clone();
-            self.meeting += predecessors.len();
-            self.is_too_wide |= self.meeting > MAX_MEETING;
+            self.phi_operands += predecessors.len();
+            self.is_too_wide |= self.phi_operands > MAX_PHI_OPERANDS;
             let mut all = Vec::with_capacity(predecessors.len());
             for from in predecessors {
                 all.push(self.look(from, slot, &mut open));
             }
             self.graph.nodes[phi.index()].op = Op::Phi(all);
-            made.push(phi);
+            phis.push(phi);
         }
-        made
+        phis
     }
 
     /// Replaces trivial phis, all operands of which are the same value, by that value.
-    fn tidy(&mut self, made: &[ValueId]) {
-        for phi in made.iter().rev() {
+    fn remove_trivial_phis(&mut self, phis: &[ValueId]) {
+        for phi in phis.iter().rev() {
             let Op::Phi(all) = self.graph.op(*phi) else { continue };
             let all: Vec<_> = all.iter().map(|one| self.resolved(*one)).collect();
             let mut others = all.iter().filter(|one| *one != phi);
             if let Some(first) = others.next().copied()
                 && others.all(|one| *one == first)
             {
-                self.instead.insert(*phi, first);
-                self.meeting -= all.len();
+                self.replacements.insert(*phi, first);
+                self.phi_operands -= all.len();
             }
             self.graph.nodes[phi.index()].op = Op::Phi(all);
         }
@@ -360,7 +360,7 @@ impl Builder {
 
     /// Returns the replacement of a value, or the value itself.
     pub(super) fn resolved(&self, of: ValueId) -> ValueId {
-        self.instead.of(of)
+        self.replacements.of(of)
     }
 
     /// Seals every block.
@@ -372,8 +372,8 @@ impl Builder {
 
     /// Returns the graph with all replacements applied.
     pub(super) fn finish(mut self) -> Graph {
-        let instead = std::mem::take(&mut self.instead);
-        self.graph.replace(&instead);
+        let replacements = std::mem::take(&mut self.replacements);
+        self.graph.replace(&replacements);
         self.graph
     }
 }

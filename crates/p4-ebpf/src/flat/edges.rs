@@ -9,13 +9,13 @@ impl Graph {
     pub(crate) fn split_edges(&mut self) {
         for block in self.order() {
             if let End::Branch { test, of, yes, no } = self.blocks[block.index()].end {
-                let (yes, no) = (self.split(block, yes), self.split(block, no));
+                let (yes, no) = (self.split_edge(block, yes), self.split_edge(block, no));
                 self.blocks[block.index()].end = End::Branch { test, of, yes, no };
             }
         }
     }
 
-    fn split(&mut self, from: BlockId, to: BlockId) -> BlockId {
+    fn split_edge(&mut self, from: BlockId, to: BlockId) -> BlockId {
         if self.blocks[to.index()].phis.is_empty() {
             return to;
         }

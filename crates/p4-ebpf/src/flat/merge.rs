@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::instead::Instead;
+use super::replacements::Replacements;
 use super::{BlockId, Graph, Op, ValueId};
 
 impl Graph {
@@ -10,7 +10,7 @@ impl Graph {
     pub(super) fn merge(&mut self) {
         let order = self.order();
         let dominators = self.dominators(&order);
-        let mut instead = Instead::default();
+        let mut replacements = Replacements::default();
         let mut known: HashMap<Op, Vec<(BlockId, ValueId)>> = HashMap::new();
         for block in &order {
             let all: Vec<_> = {
@@ -19,7 +19,7 @@ impl Graph {
             };
             for id in all {
                 let mut op = self.op(id).clone();
-                op.each_operand(|one| *one = instead.of(*one));
+                op.each_operand(|one| *one = replacements.of(*one));
                 self.nodes[id.index()].op = op.clone();
                 // Phis are equal only within one block; other operations wherever the earlier one
                 // dominates.
@@ -33,12 +33,12 @@ impl Graph {
                 });
                 match same {
                     Some((_, same)) => {
-                        instead.insert(id, *same);
+                        replacements.insert(id, *same);
                     }
                     None => before.push((*block, id)),
                 }
             }
         }
-        self.replace(&instead);
+        self.replace(&replacements);
     }
 }

@@ -9,24 +9,24 @@
 //! optimisation. The packet does not change until the deparser writes it, so the load is sunk to
 //! its use.
 
-mod apart;
 mod build;
 mod dominators;
 mod edges;
 mod fold;
-mod instead;
+mod jump_threading;
 mod lower;
 mod merge;
 mod place;
+mod replacements;
 pub(crate) mod shape;
 mod simplify;
-mod thread;
+mod split;
 
 #[cfg(test)]
 pub(crate) use fold::swap;
-pub(crate) use instead::Instead;
 pub use lower::NotCompiled;
-pub(crate) use lower::{Ways, lower};
+pub(crate) use lower::{Paths, lower};
+pub(crate) use replacements::Replacements;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -293,7 +293,7 @@ impl Op {
     }
 
     /// Returns true if the operation has side effects.
-    pub(crate) fn acts(&self) -> bool {
+    pub(crate) fn has_side_effects(&self) -> bool {
         matches!(self, Self::Store { .. } | Self::Call(..))
     }
 
@@ -372,7 +372,7 @@ impl Graph {
     /// Optimises the graph: threads jumps, sinks packet loads to their uses, folds constants,
     /// merges common subexpressions and removes dead code.
     fn optimise(&mut self) {
-        self.thread(None, &mut []);
+        self.thread_jumps(None, &mut []);
         self.split_edges();
         self.place_fields();
         self.simplify();

@@ -4,28 +4,28 @@
 use std::collections::HashSet;
 
 use super::fold::Folded;
-use super::instead::Instead;
+use super::replacements::Replacements;
 use super::{BlockId, Compare, End, Graph, Op, ValueId};
 
 impl Graph {
     /// Simplifies the graph. Returns the replacements of removed values.
-    pub(super) fn simplify(&mut self) -> Instead {
-        let mut instead = Instead::default();
+    pub(super) fn simplify(&mut self) -> Replacements {
+        let mut replacements = Replacements::default();
         loop {
             let order = self.order();
             self.cut_off(&order);
             let mut changed = false;
             for block in &order {
-                changed |= self.simplify_phis(*block, &mut instead);
-                changed |= self.simplify_body(*block, &mut instead);
-                changed |= self.simplify_end(*block, &instead);
+                changed |= self.simplify_phis(*block, &mut replacements);
+                changed |= self.simplify_body(*block, &mut replacements);
+                changed |= self.simplify_end(*block, &replacements);
             }
             if !changed {
                 break;
             }
         }
-        self.replace(&instead);
-        instead
+        self.replace(&replacements);
+        replacements
     }
 
     /// Removes unreachable blocks.
@@ -58,14 +58,14 @@ impl Graph {
         }
     }
 
-    fn simplify_phis(&mut self, block: BlockId, instead: &mut Instead) -> bool {
+    fn simplify_phis(&mut self, block: BlockId, replacements: &mut Replacements) -> bool {
         let mut changed = false;
         for phi in self.blocks[block.index()].phis.clone() {
-            if instead.contains_key(&phi) {
+            if replacements.contains_key(&phi) {
                 continue;
             }
             let Op::Phi(all) = &mut self.nodes[phi.index()].op else { continue };
-            all.iter_mut().for_each(|one| *one = instead.of(*one));
+            all.iter_mut().for_each(|one| *one = replacements.of(*one));
             let all = all.clone();
             let mut others = all.iter().filter(|one| **one != phi);
             let Some(first) = others.next().copied() else { continue };
@@ -77,22 +77,22 @@ impl Graph {
                     && all.iter().all(|one| one == number || *self.op(*one) == Op::Undefined)
             });
             if let Some(value) = is_one.then_some(first).or(number) {
-                instead.insert(phi, value);
+                replacements.insert(phi, value);
                 changed = true;
             }
         }
         if changed {
-            self.blocks[block.index()].phis.retain(|phi| !instead.contains_key(phi));
+            self.blocks[block.index()].phis.retain(|phi| !replacements.contains_key(phi));
         }
         changed
     }
 
-    fn simplify_body(&mut self, block: BlockId, instead: &mut Instead) -> bool {
+    fn simplify_body(&mut self, block: BlockId, replacements: &mut Replacements) -> bool {
         let mut changed = false;
         for id in self.blocks[block.index()].body.clone() {
             let span = self.nodes[id.index()].span;
             let mut op = self.op(id).clone();
-            op.each_operand(|one| *one = instead.of(*one));
+            op.each_operand(|one| *one = replacements.of(*one));
             let constant = |graph: &mut Self, number| graph.add(Op::Constant(number), span);
             let value = loop {
                 if let Some(phi) = self.fold_phis(&op) {
@@ -111,7 +111,7 @@ impl Graph {
             };
             match value {
                 Some(value) => {
-                    instead.insert(id, value);
+                    replacements.insert(id, value);
                     changed = true;
                 }
                 None if *self.op(id) != op => {
@@ -122,22 +122,22 @@ impl Graph {
             }
         }
         if changed {
-            self.blocks[block.index()].body.retain(|id| !instead.contains_key(id));
+            self.blocks[block.index()].body.retain(|id| !replacements.contains_key(id));
         }
         // Unplaced operations are in no block, but their operands may have been replaced.
         changed
     }
 
-    fn simplify_end(&mut self, block: BlockId, instead: &Instead) -> bool {
+    fn simplify_end(&mut self, block: BlockId, replacements: &Replacements) -> bool {
         let mut end = self.blocks[block.index()].end;
-        end.each_operand(|one| *one = instead.of(*one));
+        end.each_operand(|one| *one = replacements.of(*one));
         let mut changed = false;
         if let End::Branch { test, of: (left, right), yes, no } = &mut end
             && matches!(test, Compare::Equal | Compare::NotEqual)
             && self.constant(*right) == Some(0)
             && let Op::Compare(inner, one, other) = self.op(*left)
         {
-            let (one, other) = (instead.of(*one), instead.of(*other));
+            let (one, other) = (replacements.of(*one), replacements.of(*other));
             if *test == Compare::Equal {
                 std::mem::swap(yes, no);
             }
@@ -184,14 +184,14 @@ impl Graph {
             }
         }
         let block = home?;
-        let ways = self.blocks[block.index()].predecessors.len();
-        let by = |one: &ValueId, way: usize| match self.op(*one) {
-            Op::Phi(all) => all.get(way).and_then(|one| self.constant(*one)),
+        let edges = self.blocks[block.index()].predecessors.len();
+        let by = |one: &ValueId, edge: usize| match self.op(*one) {
+            Op::Phi(all) => all.get(edge).and_then(|one| self.constant(*one)),
             _ => self.constant(*one),
         };
-        let mut numbers = Vec::with_capacity(ways);
-        for way in 0..ways {
-            let known: Vec<_> = operands.iter().map(|one| by(one, way)).collect::<Option<_>>()?;
+        let mut numbers = Vec::with_capacity(edges);
+        for edge in 0..edges {
+            let known: Vec<_> = operands.iter().map(|one| by(one, edge)).collect::<Option<_>>()?;
             numbers.push(match (op, &known[..]) {
                 (Op::Binary(operator, ..), [left, right]) => operator.of(*left, *right),
                 (Op::Compare(compare, ..), [left, right]) => u64::from(compare.of(*left, *right)),
@@ -232,7 +232,7 @@ impl Graph {
             block.end.each_operand(|one| open.push(*one));
         }
         for block in &self.blocks {
-            open.extend(block.body.iter().filter(|id| self.op(**id).acts()));
+            open.extend(block.body.iter().filter(|id| self.op(**id).has_side_effects()));
         }
         while let Some(id) = open.pop() {
             if needed.insert(id) {

@@ -30,12 +30,12 @@ impl Maps {
     /// key, and the offset in the value. None if there is no such cell.
     pub fn cell(
         &self,
-        made: &Elaborated,
+        elaborated: &Elaborated,
         of: (usize, Object),
         cell: Cell<'_>,
     ) -> Option<(u32, Key, u32)> {
         let (at, kind) = of;
-        let table = made.objects.get(at)?.table.and_then(|table| self.tables.get(table));
+        let table = elaborated.objects.get(at)?.table.and_then(|table| self.tables.get(table));
         match (cell, table) {
             (Cell::Index(index), None) => {
                 let map = self.objects.get(at)?.as_ref()?.map;

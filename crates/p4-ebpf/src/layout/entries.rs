@@ -164,8 +164,8 @@ fn known(wanted: &Match) -> (BigInt, Option<BigInt>) {
 
 impl Maps {
     /// Returns the digests of a program, indexed by the ids that its code uses.
-    pub fn digests(&self, made: &Elaborated) -> Vec<Digest> {
-        let all = self.digests.iter().zip(&made.objects);
+    pub fn digests(&self, elaborated: &Elaborated) -> Vec<Digest> {
+        let all = self.digests.iter().zip(&elaborated.objects);
         let digest = |(data, object): (&Option<DigestData>, &PlacedObject)| {
             let size = data.as_ref()?.size;
             Some(Digest { name: map_name(&object.name), size })
@@ -174,9 +174,9 @@ impl Maps {
     }
 
     /// Returns the initial contents of the maps: constant entries and default actions.
-    pub fn initial(&self, program: &Program, made: &Elaborated) -> Vec<Entry> {
+    pub fn initial(&self, program: &Program, elaborated: &Elaborated) -> Vec<Entry> {
         let mut all = Vec::new();
-        for (maps, (id, _)) in self.tables.iter().zip(&made.tables) {
+        for (maps, (id, _)) in self.tables.iter().zip(&elaborated.tables) {
             let table = &program.tables[id.index()];
             for given in &table.entries {
                 all.extend(maps.entry(&p4::interpret::tables::given_entry(given)));

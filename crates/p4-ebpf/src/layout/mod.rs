@@ -200,28 +200,28 @@ impl Maps {
     /// # Errors
     ///
     /// The first construct that does not fit into a map.
-    pub fn of(program: &Program, made: &Elaborated) -> Result<Self, NotCompiled> {
+    pub fn of(program: &Program, elaborated: &Elaborated) -> Result<Self, NotCompiled> {
         let mut all = Self::default();
-        for (id, name) in &made.tables {
+        for (id, name) in &elaborated.tables {
             all.add_table(program, *id, name)?;
         }
-        for (id, name) in &made.value_sets {
+        for (id, name) in &elaborated.value_sets {
             all.add_value_set(program, *id, name)?;
         }
-        for object in &made.objects {
+        for object in &elaborated.objects {
             let array = all.add_object(program, object)?;
             all.objects.push(array);
             let digest = all.digest(program, object)?;
             all.digests.push(digest);
         }
-        let deparser = made.main.last().map(|at| made.blocks[*at].block);
+        let deparser = elaborated.main.last().map(|at| elaborated.blocks[*at].block);
         if let Some(id) = deparser.and_then(|id| program.blocks[id.index()].parameters.get(1)) {
             let of = &program.variables[id.index()].of;
             let bytes = program.size_of(of).map_or(0, |(_, most)| most.div_ceil(8));
             let size = bytes.next_multiple_of(8).clamp(8, MAX_KEY);
             all.scratch = Some(all.add("kaido_scratch", MapKind::Array, (4, size), 1));
         }
-        all.have_names_of_their_own(program, made)?;
+        all.have_names_of_their_own(program, elaborated)?;
         Ok(all)
     }
 
@@ -229,17 +229,19 @@ impl Maps {
     fn have_names_of_their_own(
         &self,
         program: &Program,
-        made: &Elaborated,
+        elaborated: &Elaborated,
     ) -> Result<(), NotCompiled> {
         let mut names = HashSet::new();
         let Some(double) = self.maps.iter().find(|map| !names.insert(&map.name)) else {
             return Ok(());
         };
-        let tables =
-            made.tables.iter().map(|(id, name)| (name, program.tables[id.index()].declared.span));
-        let sets = made.value_sets.iter();
+        let tables = elaborated
+            .tables
+            .iter()
+            .map(|(id, name)| (name, program.tables[id.index()].declared.span));
+        let sets = elaborated.value_sets.iter();
         let sets = sets.map(|(id, name)| (name, program.value_sets[id.index()].declared.span));
-        let objects = made.objects.iter().map(|object| (&object.name, object.span));
+        let objects = elaborated.objects.iter().map(|object| (&object.name, object.span));
         let is_one =
             |name: &str| map_name(name) == double.name || default_action_of(name) == double.name;
         let all = tables.chain(sets).chain(objects).filter(|(name, _)| is_one(name));

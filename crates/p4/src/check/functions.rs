@@ -156,10 +156,10 @@ impl Checker<'_> {
         if before.is_empty() {
             self.declare(name, Symbol::Unfinished);
         }
-        let made = self.measured(name.span, |checker| {
+        let checked = self.measured(name.span, |checker| {
             checker.function_body(written, returns, parameters, body)
         });
-        let symbol = match made {
+        let symbol = match checked {
             Ok((function, depth)) => {
                 let id = FunctionId(self.program.functions.len() as u32);
                 self.program.functions.push(function);

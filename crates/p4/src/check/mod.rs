@@ -106,7 +106,7 @@ struct Checker<'c> {
     scopes: Scopes,
     generic_records: Vec<GenericRecord<'c>>,
     /// Generic records whose instantiation is in progress.
-    making: Vec<usize>,
+    instantiating: Vec<usize>,
     /// Size of each record.
     extents: Vec<Extent>,
     /// Call depth of the current body, and of functions, actions, blocks and tables.
@@ -137,7 +137,7 @@ impl<'c> Checker<'c> {
             program: Program::default(),
             scopes: Scopes::default(),
             generic_records: Vec::new(),
-            making: Vec::new(),
+            instantiating: Vec::new(),
             extents: Vec::new(),
             deepest: 0,
             depths: Depths::default(),

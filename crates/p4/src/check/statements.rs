@@ -321,14 +321,14 @@ impl Checker<'_> {
                 self.refuse::<()>(told.help("what an entry gives has no direction, and is last"));
         }
         self.direct.open_action();
-        let made = self.measured(written.name.span, |checker| {
+        let checked = self.measured(written.name.span, |checker| {
             checker.within(Place::Action, |checker| {
                 let parameters = checker.declare_parameters(parameters);
                 let body = checker.statements(&body.statements);
                 Ok((parameters?, body?))
             })
         });
-        let ((parameters, body), depth) = made?;
+        let ((parameters, body), depth) = checked?;
         self.depths.actions.push(depth);
         self.direct.close_action();
         let id = ActionId(self.program.actions.len() as u32);

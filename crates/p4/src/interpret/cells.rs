@@ -23,10 +23,10 @@ impl Machine<'_> {
     /// Returns the value of a counter cell. The counter is given by its object index. None if the
     /// cell does not exist.
     pub fn count(&mut self, at: usize, cell: Cell<'_>) -> Option<Count> {
-        match self.made.objects.get(at)?.table {
+        match self.elaborated.objects.get(at)?.table {
             Some(table) => self.direct(table, cell).map(|direct| direct.count),
             None => match cell {
-                Cell::Index(index) if index < self.made.objects[at].elements() => {
+                Cell::Index(index) if index < self.elaborated.objects[at].elements() => {
                     Some(self.counts.get(&(at, index)).copied().unwrap_or_default())
                 }
                 _ => None,
@@ -38,9 +38,9 @@ impl Machine<'_> {
     /// index. None if the cell does not exist.
     pub fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Option<Rates>) -> Option<()> {
         let meter = MeterCell::set(rates);
-        match (self.made.objects.get(at)?.table, cell) {
+        match (self.elaborated.objects.get(at)?.table, cell) {
             (Some(table), cell) => self.direct(table, cell)?.meter = meter,
-            (None, Cell::Index(index)) if index < self.made.objects[at].elements() => {
+            (None, Cell::Index(index)) if index < self.elaborated.objects[at].elements() => {
                 self.meters.insert((at, index), meter);
             }
             _ => return None,
@@ -60,7 +60,7 @@ impl Machine<'_> {
 impl Run<'_, '_> {
     /// `counter.count(index)`, or `count()` of a direct counter.
     pub(super) fn count_packet(&mut self, at: usize, index: Option<&Expression>) -> Done<Value> {
-        let object = &self.machine.made.objects[at];
+        let object = &self.machine.elaborated.objects[at];
         let (unit, mask) = (self.program.unit(object), self.program.count_mask(object));
         let length = self.packet.len() as u64;
         let Some(count) = self.counted(at, index)? else { return Ok(Value::Bool(false)) };
@@ -90,7 +90,7 @@ impl Run<'_, '_> {
         index: Option<&Expression>,
         colour: Option<&Expression>,
     ) -> Done<Value> {
-        let object = &self.machine.made.objects[at];
+        let object = &self.machine.elaborated.objects[at];
         let units = match self.program.unit(object) {
             Unit::Bytes => self.packet.len() as u64,
             _ => 1,
@@ -122,7 +122,7 @@ impl Run<'_, '_> {
     /// Returns the key of a cell; None if the index is out of range.
     fn cell(&mut self, at: usize, index: &Expression) -> Done<Option<(usize, u64)>> {
         let index = self.number(index)?.to_u64();
-        let count = self.machine.made.objects[at].elements();
+        let count = self.machine.elaborated.objects[at].elements();
         Ok(index.filter(|index| *index < count).map(|index| (at, index)))
     }
 

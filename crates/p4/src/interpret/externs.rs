@@ -15,9 +15,9 @@ impl Run<'_, '_> {
         match &call.callee {
             Callee::Function(function) => self.function(function, arguments, of),
             Callee::Method(id, method) => {
-                let made = &self.machine.made;
-                let inside = made.blocks[self.around].inside.get(id);
-                let Some(&at) = inside.or_else(|| made.top.get(id)) else {
+                let elaborated = &self.machine.elaborated;
+                let inside = elaborated.blocks[self.around].inside.get(id);
+                let Some(&at) = inside.or_else(|| elaborated.top.get(id)) else {
                     return Err(Stop::Failed(Error::Internal));
                 };
                 self.method(at, method, arguments, of)
@@ -112,7 +112,7 @@ impl Run<'_, '_> {
 
     /// Returns the elements of a register. They are initially zero.
     fn register(&mut self, at: usize) -> &mut Vec<Value> {
-        let object = &self.machine.made.objects[at];
+        let object = &self.machine.elaborated.objects[at];
         let size = usize::try_from(object.elements()).unwrap_or_default();
         let zero = match object.types.first() {
             Some(of) => self.program.initial(of),

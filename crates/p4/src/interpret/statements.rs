@@ -223,7 +223,7 @@ impl Run<'_, '_> {
     }
 
     fn apply_block(&mut self, instance: InstanceId, arguments: &[Expression]) -> Done {
-        let placed = &self.machine.made.blocks[self.around];
+        let placed = &self.machine.elaborated.blocks[self.around];
         let Some(&at) = placed.inside.get(&instance) else {
             return Err(Stop::Failed(super::Error::Internal));
         };

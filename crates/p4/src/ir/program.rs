@@ -58,12 +58,12 @@ pub struct Main {
     /// Name of the package, which identifies the architecture model.
     pub package: Arc<str>,
     /// Constructor arguments, in the order of the package's parameters.
-    pub arguments: Vec<Made>,
+    pub arguments: Vec<ConstructorArgument>,
 }
 
 /// An argument of a constructor.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Made {
+pub enum ConstructorArgument {
     /// A value, or a constructor parameter of the enclosing parser or control.
     Value(Expression),
     /// An instance of a parser, a control or an extern object.
@@ -78,7 +78,7 @@ pub struct Instance {
     /// The instantiated parser, control or extern.
     pub of: InstanceKind,
     /// Constructor arguments.
-    pub arguments: Vec<Made>,
+    pub arguments: Vec<ConstructorArgument>,
 }
 
 /// The kinds of instances.

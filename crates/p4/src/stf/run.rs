@@ -65,7 +65,7 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
                 }
             }
             Command::Add { table, priority, keys, action, name } => {
-                let found = added(program, machine.made(), table, (*priority, keys), action);
+                let found = added(program, machine.elaborated(), table, (*priority, keys), action);
                 found.and_then(|(at, entry)| {
                     if let Some(name) = name
                         && names.insert(name.clone(), (at, entry.clone())).is_some()
@@ -91,9 +91,9 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
             }
             Command::Publish(key, said) => machine.publish(key, *said),
             Command::SetDefault(table, action) => {
-                find_table(machine.made(), table).and_then(|at| {
+                find_table(machine.elaborated(), table).and_then(|at| {
                     let (action, arguments) =
-                        table_action(program, machine.made(), at, action, true)?;
+                        table_action(program, machine.elaborated(), at, action, true)?;
                     machine.set_default(at, action, arguments)
                 })
             }

@@ -11,7 +11,7 @@ use crate::ir::{Elaborated, Value};
 /// An executor of a program.
 pub trait Runs {
     /// Returns the elaborated program.
-    fn made(&self) -> &Elaborated;
+    fn elaborated(&self) -> &Elaborated;
 
     /// Runs the program on a packet from an input port.
     ///
@@ -71,8 +71,8 @@ pub trait Runs {
 }
 
 impl Runs for Machine<'_> {
-    fn made(&self) -> &Elaborated {
-        Machine::made(self)
+    fn elaborated(&self) -> &Elaborated {
+        Machine::elaborated(self)
     }
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {

@@ -51,8 +51,8 @@ fn check(program: &P4Program, output: &Output) -> Done {
     // Also report features of the language that eBPF lacks, and conflicting ids.
     let (checked, _) = compiled(program, output)?;
     control_plane(&checked, program)?;
-    let made = checked.program.elaborate().map_err(Failure::usage)?;
-    let tables: Vec<&str> = made.tables.iter().map(|(_, name)| &**name).collect();
+    let elaborated = checked.program.elaborate().map_err(Failure::usage)?;
+    let tables: Vec<&str> = elaborated.tables.iter().map(|(_, name)| &**name).collect();
     let said = json!({
         "program": program.file.display().to_string(),
         "tables": tables,

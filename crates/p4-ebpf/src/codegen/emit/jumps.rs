@@ -5,7 +5,7 @@ use p4_object::opcode;
 
 use super::super::moves::in_order;
 use super::super::opcodes::{exchanged, instruction, number, small, test, two};
-use super::{Emit, OTHER, WAY};
+use super::{Emit, SCRATCH, SECOND_SCRATCH};
 use crate::flat::{BlockId, Compare, End, ValueId};
 
 /// Right operand of a comparison.
@@ -19,7 +19,7 @@ impl Emit<'_> {
     /// Emits the terminator of a block. `next` is the block that follows it in the layout.
     pub(super) fn end(&mut self, id: BlockId, next: Option<BlockId>) {
         match self.graph.blocks[id.index()].end {
-            End::Nothing => debug_assert!(false, "a way without an end"),
+            End::Nothing => debug_assert!(false, "a block without a terminator"),
             End::Jump(to) => {
                 let moves = self.phi_moves(id, to);
                 self.moves(moves);
@@ -42,7 +42,7 @@ impl Emit<'_> {
                 }
             }
             End::Return(value) => {
-                self.load(WAY, value);
+                self.load(SCRATCH, value);
                 self.push(instruction(opcode::EXIT));
             }
         }
@@ -64,13 +64,13 @@ impl Emit<'_> {
         let known = |value: ValueId| self.graph.constant(value).and_then(small);
         if let (Some(left), None) = (known(left), known(right)) {
             // Only the right operand can be an immediate.
-            return (exchanged(compare), self.register(right, WAY), Side::Number(left));
+            return (exchanged(compare), self.register(right, SCRATCH), Side::Number(left));
         }
         let right = match known(right) {
             Some(number) => Side::Number(number),
-            None => Side::Register(self.register(right, OTHER)),
+            None => Side::Register(self.register(right, SECOND_SCRATCH)),
         };
-        (test(compare), self.register(left, WAY), right)
+        (test(compare), self.register(left, SCRATCH), right)
     }
 
     pub(super) fn compare(&mut self, code: u8, left: u8, right: Side, offset: i16) {
@@ -89,9 +89,9 @@ impl Emit<'_> {
     /// Links the jumps to their targets.
     pub(super) fn link(&mut self) {
         for (at, to) in &self.jumps {
-            let way = self.starts[to] as i64 - *at as i64 - 1;
-            match i16::try_from(way) {
-                Ok(way) => self.code.instructions[*at].offset = way,
+            let distance = self.starts[to] as i64 - *at as i64 - 1;
+            match i16::try_from(distance) {
+                Ok(distance) => self.code.instructions[*at].offset = distance,
                 Err(_) => self.code.too_far = true,
             }
         }

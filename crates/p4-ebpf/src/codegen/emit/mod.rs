@@ -15,9 +15,9 @@ use super::registers::Place;
 use crate::flat::{BlockId, Graph, Op, ValueId};
 
 /// First scratch register.
-const WAY: u8 = 0;
+const SCRATCH: u8 = 0;
 /// Second scratch register.
-const OTHER: u8 = 5;
+const SECOND_SCRATCH: u8 = 5;
 
 /// Generated code, with the source location of each instruction.
 #[derive(Debug, Default)]

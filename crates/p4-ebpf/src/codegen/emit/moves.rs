@@ -6,19 +6,19 @@ use p4_object::{FRAME, Instruction};
 use super::super::moves::{Source, in_order};
 use super::super::opcodes::{memory, small};
 use super::super::registers::Place;
-use super::{Emit, WAY};
+use super::{Emit, SCRATCH};
 use crate::flat::{BlockId, Op, ValueId};
 
 impl Emit<'_> {
     /// Returns the moves of the phi operands on an edge.
     pub(super) fn phi_moves(&self, from: BlockId, to: BlockId) -> Vec<(Place, Source)> {
         let block = &self.graph.blocks[to.index()];
-        let Some(way) = block.predecessors.iter().position(|one| *one == from) else {
+        let Some(edge) = block.predecessors.iter().position(|one| *one == from) else {
             return Vec::new();
         };
         let moved = |phi: &ValueId| match (self.graph.op(*phi), self.places.get(phi)) {
-            (Op::Phi(all), Some(place)) if *self.graph.op(all[way]) != Op::Undefined => {
-                Some((*place, self.source(all[way])))
+            (Op::Phi(all), Some(place)) if *self.graph.op(all[edge]) != Op::Undefined => {
+                Some((*place, self.source(all[edge])))
             }
             _ => None,
         };
@@ -32,8 +32,8 @@ impl Emit<'_> {
                 (Place::Register(to), Source::Value(value)) => self.load(to, value),
                 (to, Source::Place(Place::Register(from))) => self.put(to, from),
                 (to, Source::Place(from)) => {
-                    self.get(WAY, from);
-                    self.put(to, WAY);
+                    self.get(SCRATCH, from);
+                    self.put(to, SCRATCH);
                 }
                 (Place::Stack(word), Source::Value(value)) => {
                     match self.graph.constant(value).and_then(small) {
@@ -43,8 +43,8 @@ impl Emit<'_> {
                             self.push(Instruction { immediate: value, ..plain });
                         }
                         None => {
-                            self.load(WAY, value);
-                            self.put(to, WAY);
+                            self.load(SCRATCH, value);
+                            self.put(to, SCRATCH);
                         }
                     }
                 }

@@ -3,11 +3,11 @@
 use p4_object::opcode::{self, class};
 use p4_object::{FRAME, Instruction, wide};
 
-use super::super::liveness::is_made_again;
+use super::super::liveness::is_rematerialized;
 use super::super::moves::Source;
 use super::super::opcodes::{MOVE, MOVE_32, code, instruction, memory, number, small, two};
 use super::super::registers::Place;
-use super::{Emit, WAY};
+use super::{Emit, SCRATCH};
 use crate::flat::{Binary, Op, ValueId};
 
 impl Emit<'_> {
@@ -23,7 +23,7 @@ impl Emit<'_> {
     pub(super) fn target(&self, id: ValueId) -> u8 {
         match self.places.get(&id) {
             Some(Place::Register(register)) => *register,
-            _ => WAY,
+            _ => SCRATCH,
         }
     }
 
@@ -39,22 +39,22 @@ impl Emit<'_> {
         }
     }
 
-    /// Returns the register that holds a value; if there is none, loads it into `way`.
-    pub(super) fn register(&mut self, value: ValueId, way: u8) -> u8 {
+    /// Returns the register that holds a value; if there is none, loads it into `scratch`.
+    pub(super) fn register(&mut self, value: ValueId, scratch: u8) -> u8 {
         match self.places.get(&value) {
             Some(Place::Register(register)) => *register,
             _ => {
-                self.load(way, value);
-                way
+                self.load(scratch, value);
+                scratch
             }
         }
     }
 
     /// Returns a memory address as a register and an offset.
-    pub(super) fn address(&mut self, base: ValueId, offset: i16, way: u8) -> (u8, i16) {
+    pub(super) fn address(&mut self, base: ValueId, offset: i16, scratch: u8) -> (u8, i16) {
         match self.graph.op(base) {
             Op::Frame => (FRAME, offset - (self.frame * 8) as i16),
-            _ => (self.register(base, way), offset),
+            _ => (self.register(base, scratch), offset),
         }
     }
 
@@ -68,7 +68,7 @@ impl Emit<'_> {
             Op::Map(map) => self.wide(to, wide::MAP, u64::from(*map)),
             Op::Undefined => {}
             _ => {
-                debug_assert!(!is_made_again(self.graph, value));
+                debug_assert!(!is_rematerialized(self.graph, value));
                 if let Some(place) = self.places.get(&value) {
                     self.get(to, *place);
                 }

@@ -8,7 +8,7 @@ use super::super::opcodes::{
 };
 use super::super::registers::Place;
 use super::jumps::Side;
-use super::{Emit, OTHER, WAY};
+use super::{Emit, SCRATCH, SECOND_SCRATCH};
 use crate::flat::{Binary, Compare, Op, Size, ValueId};
 
 impl Emit<'_> {
@@ -20,7 +20,7 @@ impl Emit<'_> {
             Op::Swap(size, of) => self.swap(id, size, of),
             Op::Load { base, offset, size, .. } => {
                 let to = self.target(id);
-                let (base, offset) = self.address(base, offset, OTHER);
+                let (base, offset) = self.address(base, offset, SECOND_SCRATCH);
                 self.push(memory(class::LDX, size, to, base, offset));
                 self.keep(id, to);
             }
@@ -66,14 +66,14 @@ impl Emit<'_> {
     }
 
     fn store(&mut self, (base, offset): (ValueId, i16), size: Size, value: ValueId) {
-        let (base, offset) = self.address(base, offset, OTHER);
+        let (base, offset) = self.address(base, offset, SECOND_SCRATCH);
         match self.graph.constant(value).and_then(|value| stored(value, size)) {
             Some(value) => {
                 let plain = memory(class::ST, size, base, 0, offset);
                 self.push(Instruction { immediate: value, ..plain });
             }
             None => {
-                let value = self.register(value, WAY);
+                let value = self.register(value, SCRATCH);
                 self.push(memory(class::STX, size, base, value, offset));
             }
         }
@@ -87,7 +87,7 @@ impl Emit<'_> {
         let call = instruction(opcode::CALL);
         self.push(Instruction { source: callee::HELPER, immediate: helper, ..call });
         if let Some(place) = self.places.get(&id) {
-            self.put(*place, WAY);
+            self.put(*place, SCRATCH);
         }
     }
 
@@ -100,18 +100,18 @@ impl Emit<'_> {
         }
         if self.is_in(right, to) {
             if operator.commutes() {
-                let left = self.register(left, OTHER);
+                let left = self.register(left, SECOND_SCRATCH);
                 self.push(two(code(operator), to, left));
                 return self.keep(id, to);
             }
             // Loading the left operand into `to` would overwrite the right one.
-            self.load(WAY, left);
-            let right = self.register(right, OTHER);
-            self.push(two(code(operator), WAY, right));
-            return self.keep(id, WAY);
+            self.load(SCRATCH, left);
+            let right = self.register(right, SECOND_SCRATCH);
+            self.push(two(code(operator), SCRATCH, right));
+            return self.keep(id, SCRATCH);
         }
         self.load(to, left);
-        let right = self.register(right, OTHER);
+        let right = self.register(right, SECOND_SCRATCH);
         self.push(two(code(operator), to, right));
         self.keep(id, to);
     }
@@ -128,17 +128,17 @@ impl Emit<'_> {
                 self.push(number(code(Binary::ShiftRight), to, above));
             }
             (_, None) => {
-                self.number(OTHER, by);
-                self.push(two(code(operator), to, OTHER));
+                self.number(SECOND_SCRATCH, by);
+                self.push(two(code(operator), to, SECOND_SCRATCH));
             }
         }
     }
 
     fn select(&mut self, id: ValueId, condition: ValueId, yes: ValueId, no: ValueId) {
         let to = self.target(id);
-        let to = if self.is_in(condition, to) || self.is_in(yes, to) { WAY } else { to };
+        let to = if self.is_in(condition, to) || self.is_in(yes, to) { SCRATCH } else { to };
         self.load(to, no);
-        let condition = self.register(condition, OTHER);
+        let condition = self.register(condition, SECOND_SCRATCH);
         let skip = self.code.instructions.len();
         self.push(number(test(Compare::Equal), condition, 0));
         self.load(to, yes);

@@ -36,16 +36,16 @@ pub(super) struct Cells {
 impl Cells {
     /// Cells of a program, and of the entries that `lines` add.
     pub(super) fn of(program: &Program, lines: &[Line]) -> Self {
-        let made = interpret::elaborate(program).unwrap();
+        let elaborated = interpret::elaborate(program).unwrap();
         let mut entries = Vec::new();
         for line in lines {
             if let Command::Add { table, priority, keys, action, .. } = &line.command {
                 let key = (*priority, &keys[..]);
-                entries.push(stf::added(program, &made, table, key, action).unwrap());
+                entries.push(stf::added(program, &elaborated, table, key, action).unwrap());
             }
         }
         let mut all = Self { counters: Vec::new(), meters: Vec::new() };
-        for (at, object) in made.objects.iter().enumerate() {
+        for (at, object) in elaborated.objects.iter().enumerate() {
             let cells = match (program.model_object(object.of), object.table) {
                 (Some(Object::Counter | Object::DirectCounter), _) => &mut all.counters,
                 (Some(Object::Meter | Object::DirectMeter), _) => &mut all.meters,

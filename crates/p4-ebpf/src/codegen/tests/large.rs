@@ -78,5 +78,5 @@ fn wide_programs_are_refused() {
     let checked = p4::check("wide", &text, &Nothing);
     let Err(why) = compile(&checked.program, &checked.sources) else { panic!("it has code") };
     let said = why.render(&checked.sources, false);
-    assert!(said.contains("too many ways meet here"), "{said}");
+    assert!(said.contains("too many paths join here"), "{said}");
 }

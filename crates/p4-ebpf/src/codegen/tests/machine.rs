@@ -37,7 +37,7 @@ struct Held {
 /// A compiled program with its maps.
 pub(super) struct Machine<'c> {
     compiled: &'c Compiled,
-    made: Elaborated,
+    elaborated: Elaborated,
     held: Vec<Held>,
     /// Time in nanoseconds.
     pub now: u64,
@@ -53,7 +53,7 @@ pub(super) struct Machine<'c> {
 }
 
 impl<'c> Machine<'c> {
-    pub(super) fn new(compiled: &'c Compiled, made: Elaborated) -> Self {
+    pub(super) fn new(compiled: &'c Compiled, elaborated: Elaborated) -> Self {
         let held = compiled.object.maps.iter().map(|map| {
             let mut held = Held::default();
             if map.kind == MapKind::Array {
@@ -66,7 +66,7 @@ impl<'c> Machine<'c> {
         });
         let mut machine = Self {
             compiled,
-            made,
+            elaborated,
             held: held.collect(),
             now: 0,
             vm: HashMap::new(),
@@ -112,7 +112,7 @@ impl<'c> Machine<'c> {
         of: (usize, Object),
         cell: Cell<'_>,
     ) -> Result<(&mut Vec<u8>, usize), String> {
-        let place = self.compiled.maps.cell(&self.made, of, cell);
+        let place = self.compiled.maps.cell(&self.elaborated, of, cell);
         let (map, key, offset) = place.ok_or("no cell")?;
         let held = &mut self.held[map as usize];
         let at = match &key {
@@ -345,8 +345,8 @@ impl<'c> Machine<'c> {
 }
 
 impl Runs for Machine<'_> {
-    fn made(&self) -> &Elaborated {
-        &self.made
+    fn elaborated(&self) -> &Elaborated {
+        &self.elaborated
     }
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {

@@ -38,10 +38,10 @@ fn programs_do_what_their_tests_say() {
             wrong.push(format!("{name}: {why}"));
             continue;
         }
-        let made = interpret::elaborate(&checked.program).unwrap();
+        let elaborated = interpret::elaborate(&checked.program).unwrap();
         let lines = stf::parse(&test).unwrap();
         let result = std::panic::catch_unwind(|| {
-            let mut machine = Machine::new(&compiled, made);
+            let mut machine = Machine::new(&compiled, elaborated);
             stf::run(&checked.program, &mut machine, &lines)
         });
         match result {

@@ -25,7 +25,7 @@ impl Lower<'_> {
     /// ends otherwise.
     pub(super) fn ends(&mut self, at: usize, after: BlockId) -> Lowered<Vec<BlockId>> {
         let program = self.program;
-        let block = &program.blocks[self.made.blocks[at].block.index()];
+        let block = &program.blocks[self.elaborated.blocks[at].block.index()];
         let outside = std::mem::replace(&mut self.around, at);
         self.calls.push(Call { after, returned: 0, back: Vec::new(), is_function: false });
         self.all(&block.locals)?;
@@ -144,9 +144,9 @@ impl Lower<'_> {
         instance: InstanceId,
         arguments: &[Expression],
     ) -> Lowered {
-        let Some(&at) = self.made.blocks[self.around].inside.get(&instance) else {
+        let Some(&at) = self.elaborated.blocks[self.around].inside.get(&instance) else {
             let span = self.build.span;
-            return self.refuse(span, "this was not made");
+            return self.refuse(span, "this was not instantiated");
         };
         let parameters = self.parameters(at);
         let back = self.hand_in(&parameters, arguments)?;

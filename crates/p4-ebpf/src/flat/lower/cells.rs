@@ -41,7 +41,7 @@ impl Lower<'_> {
 
     /// `counter.count(index)`, or `count()` of a direct counter.
     pub(super) fn count_packet(&mut self, at: usize, index: Option<&Expression>) -> Lowered {
-        let object = &self.made.objects[at];
+        let object = &self.elaborated.objects[at];
         let (unit, mask) = (self.program.unit(object), self.program.count_mask(object));
         let index = index.map(|index| self.value(index)).transpose()?;
         let CellAt { base, offset, there, elsewhere } = self.cell(at, index.as_deref(), false)?;
@@ -69,7 +69,7 @@ impl Lower<'_> {
         index: Option<&Expression>,
         colour: Option<&Expression>,
     ) -> Lowered<ValueId> {
-        let object = &self.made.objects[at];
+        let object = &self.elaborated.objects[at];
         let units = match self.program.unit(object) {
             Unit::Bytes => self.length,
             _ => self.build.constant(1),

@@ -16,7 +16,7 @@ impl Lower<'_> {
         Ok(match &of.kind {
             K::Constant(value) => self.constant(value, &of.of),
             K::ConstructorParameter(at) => {
-                match self.made.blocks[self.around].constructor.get(*at).cloned() {
+                match self.elaborated.blocks[self.around].constructor.get(*at).cloned() {
                     Some(given) => self.value(&given)?,
                     None => return self.refuse(of.span, "this was not given"),
                 }

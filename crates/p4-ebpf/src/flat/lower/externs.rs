@@ -21,9 +21,9 @@ impl Lower<'_> {
         match &call.callee {
             Callee::Function(function) => self.function(function, arguments, of),
             Callee::Method(id, method) => {
-                let inside = self.made.blocks[self.around].inside.get(id);
-                let Some(&at) = inside.or_else(|| self.made.top.get(id)) else {
-                    return self.refuse(of.span, "this was not made");
+                let inside = self.elaborated.blocks[self.around].inside.get(id);
+                let Some(&at) = inside.or_else(|| self.elaborated.top.get(id)) else {
+                    return self.refuse(of.span, "this was not instantiated");
                 };
                 self.method(at, method, arguments, of)
             }

@@ -57,7 +57,7 @@ type Lowered<T = ()> = Result<T, NotCompiled>;
 /// level.
 const MAX_VALUES: usize = 400_000;
 /// The same limit if the code after the parser is duplicated.
-const MAX_VALUES_APART: usize = 60_000;
+const MAX_VALUES_SPLIT: usize = 60_000;
 
 /// Returns the slot of a field of the model's metadata. Each field occupies one slot.
 fn part(std: Slot, field: usize) -> Slot {
@@ -66,20 +66,20 @@ fn part(std: Slot, field: usize) -> Slot {
 
 /// Handling of the paths through the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ways {
+pub(crate) enum Paths {
     /// The code after the parser is duplicated for each path through it. The validity and the
     /// offset of each header are then constants.
-    Apart,
+    Split,
     /// The code is duplicated for each set of valid headers, without regard to stacks.
     BySet,
     /// The paths join after the parser.
-    Together,
+    Joined,
 }
 
 /// State of the lowering of a program.
 struct Lower<'p> {
     program: &'p Program,
-    made: &'p Elaborated,
+    elaborated: &'p Elaborated,
     maps: &'p Maps,
     build: Builder,
     /// First slot of each variable.
@@ -97,7 +97,7 @@ struct Lower<'p> {
     /// Target of `exit`.
     exit: BlockId,
     /// Handling of the paths through the parser.
-    ways: Ways,
+    paths: Paths,
     /// Target of a parser that rejects the packet.
     reject: BlockId,
     /// Variables that currently hold the model's metadata.
@@ -135,9 +135,9 @@ struct Call {
 /// The first construct that cannot be compiled.
 pub(crate) fn lower(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     maps: &Maps,
-    ways: Ways,
+    paths: Paths,
 ) -> Result<Graph, NotCompiled> {
     let mut free = 0;
     let place = |one: &p4::ir::Variable| {
@@ -150,7 +150,7 @@ pub(crate) fn lower(
     let reject = build.new_block();
     let mut lower = Lower {
         program,
-        made,
+        elaborated,
         maps,
         variables,
         at: free,
@@ -163,7 +163,7 @@ pub(crate) fn lower(
         order: HashMap::new(),
         // A parser has no `exit`. The pipeline sets its own target.
         exit: reject,
-        ways,
+        paths,
         entry: None,
         reject,
         metadata: Vec::new(),
@@ -181,7 +181,7 @@ pub(crate) fn lower(
 
 impl Lower<'_> {
     fn parameters(&self, at: usize) -> Vec<VariableId> {
-        self.program.blocks[self.made.blocks[at].block.index()].parameters.clone()
+        self.program.blocks[self.elaborated.blocks[at].block.index()].parameters.clone()
     }
 
     fn variable(&self, id: VariableId) -> Slot {
@@ -288,9 +288,9 @@ impl Lower<'_> {
     /// Sets the current source location, and checks the limits on the size of the graph.
     fn goes_on(&mut self, span: Span) -> Lowered {
         self.build.span = span;
-        let most = match self.ways {
-            Ways::Together => MAX_VALUES,
-            _ => MAX_VALUES_APART,
+        let most = match self.paths {
+            Paths::Joined => MAX_VALUES,
+            _ => MAX_VALUES_SPLIT,
         };
         if self.build.graph.nodes.len() > most {
             return Err(NotCompiled {
@@ -302,7 +302,7 @@ impl Lower<'_> {
         if self.build.is_too_wide() {
             return Err(NotCompiled {
                 span,
-                what: "too many ways meet here, each with too many variables".to_owned(),
+                what: "too many paths join here, each with too many variables".to_owned(),
                 help: Some("fewer `if`, `exit`, `return` and labels of `switch` and `select`, or fewer fields".to_owned()),
             });
         }

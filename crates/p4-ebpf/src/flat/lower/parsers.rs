@@ -2,13 +2,13 @@
 //!
 //! A state is lowered once for each combination of stack indices with which it can be reached, so a
 //! stack that is extracted in a loop has its elements at constant offsets. If paths stay
-//! separate (`Ways`), every header is at a constant offset.
+//! separate (`Paths`), every header is at a constant offset.
 
 use std::collections::HashMap;
 
 use p4::ir::{Block, Expression, Set, State, StateId, Target, Transition, Type};
 
-use super::{Lower, Lowered, NotCompiled, Ways};
+use super::{Lower, Lowered, NotCompiled, Paths};
 use crate::flat::build::Slot;
 use crate::flat::shape::Slots;
 use crate::flat::shape::{ORIGIN, VALID};
@@ -23,39 +23,39 @@ const MAX_ENDS: usize = 32;
 /// Values of the slots that distinguish paths, where they are constants.
 type Known = Vec<Option<u64>>;
 /// A state with the slot values known at its entry.
-type Way = (StateId, Known);
+type Path = (StateId, Known);
 
 /// State of the lowering of a parser.
 struct Open {
-    blocks: HashMap<Way, BlockId>,
-    open: Vec<Way>,
+    blocks: HashMap<Path, BlockId>,
+    open: Vec<Path>,
     /// Slots that distinguish paths: the next index of each stack, and optionally the validity and
     /// offset of each header.
     slots: Vec<Slot>,
     /// Accepting blocks, with the slot values known there.
     ends: Vec<(Known, BlockId)>,
     /// True if paths with different slot values stay separate up to the end.
-    apart: bool,
+    split: bool,
 }
 
 impl Lower<'_> {
     /// Lowers a parser, beginning with its first state. Returns the accepting blocks.
     pub(super) fn parse(&mut self, states: &[State], block: &Block) -> Lowered<Vec<BlockId>> {
         // Only for the top-level parser: the code after it is duplicated for each path.
-        let apart = self.ways != Ways::Together && self.calls.len() == 1;
+        let split = self.paths != Paths::Joined && self.calls.len() == 1;
         let mut slots = Vec::new();
         for id in &block.parameters {
-            self.telling(&self.type_of(*id), self.variable(*id), apart, &mut slots);
+            self.path_slots(&self.type_of(*id), self.variable(*id), split, &mut slots);
         }
-        let mut ways =
-            Open { blocks: HashMap::new(), open: Vec::new(), slots, ends: Vec::new(), apart };
-        self.go_to(Target::State(StateId(0)), &mut ways)?;
-        while let Some(way) = ways.open.pop() {
-            let state = &states[way.0.index()];
+        let mut paths =
+            Open { blocks: HashMap::new(), open: Vec::new(), slots, ends: Vec::new(), split };
+        self.go_to(Target::State(StateId(0)), &mut paths)?;
+        while let Some(path) = paths.open.pop() {
+            let state = &states[path.0.index()];
             self.goes_on(state.declared.span)?;
             // Not sealed: other states may jump here later.
-            self.build.block = ways.blocks[&way];
-            for (slot, known) in ways.slots.clone().iter().zip(&way.1) {
+            self.build.block = paths.blocks[&path];
+            for (slot, known) in paths.slots.clone().iter().zip(&path.1) {
                 if let Some(known) = known {
                     let known = self.build.constant(*known);
                     self.build.write(*slot, known);
@@ -63,38 +63,38 @@ impl Lower<'_> {
             }
             self.all(&state.body)?;
             match &state.transition {
-                Transition::To(target) => self.go_to(*target, &mut ways)?,
-                Transition::Select(values, cases) => self.select(values, cases, &mut ways)?,
+                Transition::To(target) => self.go_to(*target, &mut paths)?,
+                Transition::Select(values, cases) => self.select(values, cases, &mut paths)?,
             }
         }
         // In order of creation, so that compilation is deterministic.
-        let mut blocks: Vec<_> = ways.blocks.drain().map(|(_, block)| block).collect();
+        let mut blocks: Vec<_> = paths.blocks.drain().map(|(_, block)| block).collect();
         blocks.sort_unstable();
         for block in blocks {
             self.build.seal(block);
         }
-        if !apart || self.ways == Ways::Apart && ways.ends.len() <= MAX_ENDS {
-            return Ok(ways.ends.into_iter().map(|(_, block)| block).collect());
+        if !split || self.paths == Paths::Split && paths.ends.len() <= MAX_ENDS {
+            return Ok(paths.ends.into_iter().map(|(_, block)| block).collect());
         }
-        let before = ways.ends.len();
-        let ends = self.meet(block, ways);
+        let before = paths.ends.len();
+        let ends = self.join_ends(block, paths);
         // If ignoring stacks merges nothing, the result is the one that was rejected before.
-        if ends.len() > MAX_ENDS || ends.len() == before && self.ways == Ways::BySet {
+        if ends.len() > MAX_ENDS || ends.len() == before && self.paths == Paths::BySet {
             return self.refuse(block.declared.span, "packets have very many sets of headers");
         }
         Ok(ends)
     }
 
     /// Joins accepting blocks with the same set of valid headers, ignoring headers in stacks.
-    fn meet(&mut self, block: &Block, ways: Open) -> Vec<BlockId> {
+    fn join_ends(&mut self, block: &Block, paths: Open) -> Vec<BlockId> {
         let mut valid = Vec::new();
         for id in &block.parameters {
             self.single_headers(&self.type_of(*id), self.variable(*id), &mut valid);
         }
-        let place = |slot: &Slot| ways.slots.iter().position(|one| one == slot);
+        let place = |slot: &Slot| paths.slots.iter().position(|one| one == slot);
         let valid: Vec<_> = valid.iter().filter_map(place).collect();
         let mut met: Vec<(Known, BlockId)> = Vec::new();
-        for (known, end) in ways.ends {
+        for (known, end) in paths.ends {
             let known: Known = valid.iter().map(|at| known[*at]).collect();
             let at = met.iter().position(|(one, _)| *one == known).unwrap_or_else(|| {
                 met.push((known, self.build.new_block()));
@@ -121,7 +121,7 @@ impl Lower<'_> {
 
     /// Collects the slots of a type that distinguish paths: the next index of each stack and, with
     /// `headers`, the validity and offset of each header.
-    pub(super) fn telling(&self, of: &Type, at: Slot, headers: bool, found: &mut Vec<Slot>) {
+    pub(super) fn path_slots(&self, of: &Type, at: Slot, headers: bool, found: &mut Vec<Slot>) {
         match of {
             Type::Record(_) if headers && self.program.is_header(of) => {
                 found.extend([at + VALID, at + ORIGIN]);
@@ -131,7 +131,7 @@ impl Lower<'_> {
                     found.push(at);
                 }
                 for (of, range) in self.program.placed_parts(of) {
-                    self.telling(&of, at + range.start, headers, found);
+                    self.path_slots(&of, at + range.start, headers, found);
                 }
             }
             _ => {}
@@ -139,26 +139,26 @@ impl Lower<'_> {
     }
 
     /// Jumps to a target.
-    fn go_to(&mut self, target: Target, ways: &mut Open) -> Lowered {
+    fn go_to(&mut self, target: Target, paths: &mut Open) -> Lowered {
         let to = match target {
             Target::Accept => {
-                let known = if ways.apart { self.known(&ways.slots) } else { Vec::new() };
-                match ways.ends.iter().find(|(one, _)| *one == known) {
+                let known = if paths.split { self.known(&paths.slots) } else { Vec::new() };
+                match paths.ends.iter().find(|(one, _)| *one == known) {
                     Some((_, end)) => *end,
                     None => {
                         let end = self.build.new_block();
-                        ways.ends.push((known, end));
+                        paths.ends.push((known, end));
                         end
                     }
                 }
             }
             Target::Reject => self.reject,
             Target::State(id) => {
-                let known = self.known(&ways.slots);
-                let way = (id, known);
-                match ways.blocks.get(&way) {
+                let known = self.known(&paths.slots);
+                let path = (id, known);
+                match paths.blocks.get(&path) {
                     Some(block) => *block,
-                    None if ways.blocks.len() >= MAX_STATES => {
+                    None if paths.blocks.len() >= MAX_STATES => {
                         return Err(NotCompiled {
                             span: self.build.span,
                             what: format!(
@@ -171,8 +171,8 @@ impl Lower<'_> {
                     }
                     None => {
                         let block = self.build.new_block();
-                        ways.blocks.insert(way.clone(), block);
-                        ways.open.push(way);
+                        paths.blocks.insert(path.clone(), block);
+                        paths.open.push(path);
                         block
                     }
                 }
@@ -195,7 +195,7 @@ impl Lower<'_> {
         &mut self,
         values: &[Expression],
         cases: &[(Vec<Set>, Target)],
-        ways: &mut Open,
+        paths: &mut Open,
     ) -> Lowered {
         let mut known = Vec::with_capacity(values.len());
         for value in values {
@@ -210,7 +210,7 @@ impl Lower<'_> {
                 self.build.branch(is, met, next);
                 self.build.continue_in(met);
             }
-            self.go_to(*target, ways)?;
+            self.go_to(*target, paths)?;
             self.build.continue_in(next);
         }
         let reject = self.reject;

@@ -2,7 +2,7 @@
 
 use p4::ir::{ActionId, Statement, TableId, Type, ValueSetId};
 
-use super::{Lower, Lowered, Ways};
+use super::{Lower, Lowered, Paths};
 use crate::flat::build::Slot;
 use crate::flat::shape::limbs;
 use crate::flat::{BlockId, Compare, Op, ValueId};
@@ -15,8 +15,8 @@ impl Lower<'_> {
         let hit = self.slots(1);
         let after = self.build.new_block();
         let count = self.program.tables[id.index()].actions.len();
-        let apart = asked && self.ways != Ways::Together;
-        self.look_up(id, hit, &vec![after; count], apart)?;
+        let split = asked && self.paths != Paths::Joined;
+        self.look_up(id, hit, &vec![after; count], split)?;
         self.build.continue_in(after);
         Ok(self.build.read(hit))
     }
@@ -49,12 +49,12 @@ impl Lower<'_> {
     }
 
     /// Looks up a key and runs the action of the entry, or the default action. After the action
-    /// with index n, execution continues in `behind[n]`. With `apart`, the two actions are lowered
+    /// with index n, execution continues in `behind[n]`. With `split`, the two actions are lowered
     /// separately, so the code after them knows whether there was a hit.
-    fn look_up(&mut self, id: TableId, hit: Slot, behind: &[BlockId], apart: bool) -> Lowered {
+    fn look_up(&mut self, id: TableId, hit: Slot, behind: &[BlockId], split: bool) -> Lowered {
         let table = &self.program.tables[id.index()];
-        let Some(&at) = self.made.blocks[self.around].tables.get(&id) else {
-            return self.refuse(table.declared.span, "this table was not made");
+        let Some(&at) = self.elaborated.blocks[self.around].tables.get(&id) else {
+            return self.refuse(table.declared.span, "this table was not instantiated");
         };
         let maps = &self.maps.tables[at];
         let entry = self.slots(1);
@@ -73,7 +73,7 @@ impl Lower<'_> {
             self.build.write(entry, found);
             let one = self.build.constant(1);
             self.build.write(hit, one);
-            if apart {
+            if split {
                 self.run_entry(id, at, entry, behind)?;
             } else {
                 self.build.jump(run);
@@ -94,7 +94,7 @@ impl Lower<'_> {
             self.run_action(call.action, &call.arguments, &values)?;
             self.build.jump(behind[*action]);
             self.build.continue_in(run);
-            return if maps.entries.is_some() && !apart {
+            return if maps.entries.is_some() && !split {
                 self.run_entry(id, at, entry, behind)
             } else {
                 Ok(())
@@ -187,9 +187,9 @@ impl Lower<'_> {
         value: &[ValueId],
         of: &Type,
     ) -> Lowered<ValueId> {
-        let Some(&at) = self.made.blocks[self.around].value_sets.get(&id) else {
+        let Some(&at) = self.elaborated.blocks[self.around].value_sets.get(&id) else {
             let span = self.program.value_sets[id.index()].declared.span;
-            return self.refuse(span, "this value set was not made");
+            return self.refuse(span, "this value set was not instantiated");
         };
         let words = limbs(self.width(of)).max(1);
         let key = self.frame(words);

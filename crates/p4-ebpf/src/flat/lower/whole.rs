@@ -8,14 +8,14 @@ use p4_object::action;
 use p4_object::metadata;
 use p4_syntax::source::Span;
 
-use super::{Lower, Lowered, Ways, part};
+use super::{Lower, Lowered, Paths, part};
 use crate::flat::build::Slot;
 use crate::flat::shape::Slots;
 use crate::flat::{BlockId, End, Op};
 
 impl Lower<'_> {
     pub(super) fn whole(&mut self) -> Lowered {
-        let [parser, pipeline, deparser] = self.made.main[..] else {
+        let [parser, pipeline, deparser] = self.elaborated.main[..] else {
             return self.refuse(Span::default(), "the program is not made for `ubpf`");
         };
         let parsed = self.parameters(parser);
@@ -44,7 +44,7 @@ impl Lower<'_> {
         }
         let piped = self.parameters(pipeline);
         let mut writings = Vec::new();
-        for end in self.keep_apart(ends, &piped) {
+        for end in self.split_ends(ends, &piped) {
             self.build.block = end;
             writings.push(self.deparse(piped[0], self.variable(piped[2]), deparser)?);
         }
@@ -87,20 +87,20 @@ impl Lower<'_> {
 
     /// Splits the ends of the pipeline by the headers and the packet state with which packets
     /// leave.
-    fn keep_apart(&mut self, ends: Vec<BlockId>, piped: &[VariableId]) -> Vec<BlockId> {
-        if self.ways == Ways::Together {
+    fn split_ends(&mut self, ends: Vec<BlockId>, piped: &[VariableId]) -> Vec<BlockId> {
+        if self.paths == Paths::Joined {
             return ends;
         }
         let std = self.variable(piped[2]);
         let mut slots = self.packet_slots(std);
         slots.extend(self.slots_of(piped[0]));
-        let mut telling = vec![self.at, self.truncated, part(std, field::OUTPUT_ACTION)];
-        self.telling(&self.type_of(piped[0]), self.variable(piped[0]), true, &mut telling);
+        let mut selectors = vec![self.at, self.truncated, part(std, field::OUTPUT_ACTION)];
+        self.path_slots(&self.type_of(piped[0]), self.variable(piped[0]), true, &mut selectors);
         let ends: Vec<_> = ends.into_iter().map(|end| (end, slots.clone())).collect();
         self.build.settle(&ends, None);
         let mut parts = Vec::new();
         for (end, slots) in &ends {
-            parts.extend(self.build.part(*end, slots, &telling));
+            parts.extend(self.build.split(*end, slots, &selectors));
         }
         parts
     }

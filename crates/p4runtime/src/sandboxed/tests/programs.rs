@@ -26,7 +26,7 @@ use crate::values::{self, Bits};
 
 /// A device driven by an STF test.
 struct Driven {
-    made: Elaborated,
+    elaborated: Elaborated,
     pipeline: Pipeline,
     device: Sandboxed<InProcess>,
     plane: Plane<sandbox::Instance>,
@@ -99,9 +99,9 @@ impl Driven {
         let given = program.program.tables.iter().map(|table| table.entries.len()).sum::<usize>();
         assert!(there.len() <= given || given == 0);
         device.commit(prepared, &[], false).unwrap();
-        let made = p4::interpret::elaborate(&program.program).unwrap();
+        let elaborated = p4::interpret::elaborate(&program.program).unwrap();
         let (now, told) = (Duration::ZERO, Vec::new());
-        Some(Self { made, pipeline, device, plane, there, written: 0, now, told })
+        Some(Self { elaborated, pipeline, device, plane, there, written: 0, now, told })
     }
 
     fn call(&self, table: u32, (action, arguments): &(usize, Vec<Value>)) -> Call {
@@ -113,7 +113,7 @@ impl Driven {
     }
 
     fn table(&self, at: usize) -> u32 {
-        let name = &self.made.tables[at].1;
+        let name = &self.elaborated.tables[at].1;
         let found = self.pipeline.tables.iter().find(|(_, table)| table.name == *name);
         *found.unwrap().0
     }
@@ -128,7 +128,7 @@ impl Driven {
 
     /// Table and entry of a direct cell.
     fn target(&self, at: usize, cell: Cell<'_>) -> Option<(u32, Target)> {
-        let table = self.table(self.made.objects[at].table?);
+        let table = self.table(self.elaborated.objects[at].table?);
         Some((
             table,
             match cell {
@@ -139,7 +139,7 @@ impl Driven {
     }
 
     fn named<T>(&self, all: &BTreeMap<u32, T>, at: usize, name: impl Fn(&T) -> &str) -> u32 {
-        let wanted = &*self.made.objects[at].name;
+        let wanted = &*self.elaborated.objects[at].name;
         *all.iter().find(|(_, one)| name(one) == wanted).unwrap().0
     }
 
@@ -169,8 +169,8 @@ fn wire(data: &Data, of: &Type, number: &mut BigInt, width: &mut u32) {
 }
 
 impl p4::stf::Runs for Driven {
-    fn made(&self) -> &Elaborated {
-        &self.made
+    fn elaborated(&self) -> &Elaborated {
+        &self.elaborated
     }
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
@@ -184,7 +184,7 @@ impl p4::stf::Runs for Driven {
             wire(&of.data(&digest.data).unwrap(), &of.of, &mut number, &mut width);
             let bytes = values::unsigned(&number.to_bytes_be().1, width).unwrap();
             let name = &self.pipeline.digests[&of.id].name;
-            let at = self.made.objects.iter().position(|one| one.name == *name).unwrap();
+            let at = self.elaborated.objects.iter().position(|one| one.name == *name).unwrap();
             self.told.push((at, bytes.to_vec()));
         }
         let verdict = match ran.verdict {

@@ -184,13 +184,13 @@ impl Builder {
         let homes = [value, from, valid].into_iter().filter_map(|one| self.home_of_phi(one));
         let Some(block) = homes.max_by_key(|block| order.get(block)) else { return false };
         assumed.push(of);
-        let by = |one: ValueId, way: usize| match self.graph.op(one) {
-            Op::Phi(all) if self.home_of_phi(one) == Some(block) => all[way],
+        let by = |one: ValueId, edge: usize| match self.graph.op(one) {
+            Op::Phi(all) if self.home_of_phi(one) == Some(block) => all[edge],
             _ => one,
         };
-        let ways = self.graph.blocks[block.index()].predecessors.len();
-        (0..ways).all(|way| {
-            let of = (by(value, way), by(from, way), by(valid, way));
+        let edges = self.graph.blocks[block.index()].predecessors.len();
+        (0..edges).all(|edge| {
+            let of = (by(value, edge), by(from, edge), by(valid, edge));
             self.clean_within(of, (bit, width), order, assumed)
         })
     }

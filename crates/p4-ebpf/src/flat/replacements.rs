@@ -6,9 +6,9 @@ use super::{Graph, ValueId};
 
 /// Map from replaced values to their replacements.
 #[derive(Debug, Default)]
-pub(crate) struct Instead(HashMap<ValueId, ValueId>);
+pub(crate) struct Replacements(HashMap<ValueId, ValueId>);
 
-impl Instead {
+impl Replacements {
     /// Returns the final replacement of a value, or the value itself.
     pub(super) fn of(&self, mut value: ValueId) -> ValueId {
         while let Some(other) = self.0.get(&value) {
@@ -29,15 +29,15 @@ impl Instead {
 
 impl Graph {
     /// Rewrites all operands and removes the replaced values.
-    pub(crate) fn replace(&mut self, instead: &Instead) {
-        let resolve = |value: &mut ValueId| *value = instead.of(*value);
+    pub(crate) fn replace(&mut self, replacements: &Replacements) {
+        let resolve = |value: &mut ValueId| *value = replacements.of(*value);
         for node in &mut self.nodes {
             node.op.each_operand(resolve);
         }
         for block in &mut self.blocks {
             block.end.each_operand(resolve);
-            block.phis.retain(|one| !instead.contains_key(one));
-            block.body.retain(|one| !instead.contains_key(one));
+            block.phis.retain(|one| !replacements.contains_key(one));
+            block.body.retain(|one| !replacements.contains_key(one));
         }
     }
 }

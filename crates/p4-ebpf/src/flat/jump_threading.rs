@@ -9,7 +9,7 @@ use super::{BlockId, End, Graph, Op, ValueId};
 /// Upper limit on the phis of a block that is considered.
 const MAX_PHIS: usize = 256;
 /// Upper limit on the incoming edges of a block that is considered: they are compared pairwise.
-pub(super) const MAX_WAYS: usize = 256;
+pub(super) const MAX_EDGES: usize = 256;
 /// Upper limit on the changes to a graph; lower for large ones, because each change rescans the
 /// graph.
 const MAX_CHANGES: usize = 8192;
@@ -34,7 +34,7 @@ enum Use {
     /// Instruction or terminator of a block.
     In(BlockId),
     /// Phi of the first block: the operand for the edge from the second.
-    Meeting(BlockId, BlockId),
+    Phi(BlockId, BlockId),
     /// Operation that is not placed in a block.
     Floating,
     /// Code that is added later, after the end of an [`Outside`] block.
@@ -56,7 +56,7 @@ impl Uses {
             for phi in &block.phis {
                 if let Op::Phi(values) = graph.op(*phi) {
                     let each = values.iter().zip(&block.predecessors);
-                    all.extend(each.map(|(one, from)| (*one, Use::Meeting(at, *from))));
+                    all.extend(each.map(|(one, from)| (*one, Use::Phi(at, *from))));
                 }
             }
             for id in &block.body {
@@ -103,13 +103,13 @@ impl Graph {
     /// Threads jumps until nothing changes: all branches, or only those with a target in `to`.
     /// `outside` lists blocks that get their terminators later, and the values that are live at
     /// their ends.
-    pub(super) fn thread(&mut self, to: Option<&[BlockId]>, outside: &mut [Outside]) {
+    pub(super) fn thread_jumps(&mut self, to: Option<&[BlockId]>, outside: &mut [Outside]) {
         let most = MAX_LOOKS / self.nodes.len().max(1);
         let mut left = most.clamp(MIN_CHANGES, MAX_CHANGES);
         loop {
-            let instead = self.simplify();
-            values_of(outside).for_each(|value| *value = instead.of(*value));
-            self.join(outside);
+            let replacements = self.simplify();
+            values_of(outside).for_each(|value| *value = replacements.of(*value));
+            self.merge_successors(outside);
             let before = left;
             let mut uses = Uses::of(self, outside);
             for block in self.order() {
@@ -118,15 +118,17 @@ impl Graph {
                     continue;
                 }
                 let mut targets = self.blocks[block.index()].end.targets();
-                let leads = to.is_none_or(|to| targets.any(|one| to.contains(&one)));
-                if self.skip(block, &uses) || leads && self.lead_past(block, &uses, outside) {
+                let is_candidate = to.is_none_or(|to| targets.any(|one| to.contains(&one)));
+                if self.bypass(block, &uses)
+                    || is_candidate && self.thread_edges(block, &uses, outside)
+                {
                     left -= 1;
                     uses = Uses::of(self, outside);
                 }
             }
             if left == before || left == 0 {
-                let instead = self.simplify();
-                values_of(outside).for_each(|value| *value = instead.of(*value));
+                let replacements = self.simplify();
+                values_of(outside).for_each(|value| *value = replacements.of(*value));
                 return;
             }
         }
@@ -137,11 +139,11 @@ impl Graph {
         self.blocks[block.index()]
             .body
             .iter()
-            .all(|id| !self.op(*id).acts() && uses.by(*id).is_empty())
+            .all(|id| !self.op(*id).has_side_effects() && uses.by(*id).is_empty())
     }
 
     /// Merges a block that ends in a jump with its successor if that has no other predecessor.
-    fn join(&mut self, outside: &[Outside]) {
+    fn merge_successors(&mut self, outside: &[Outside]) {
         for block in self.order() {
             while let End::Jump(to) = self.blocks[block.index()].end {
                 let there = &self.blocks[to.index()];
@@ -171,12 +173,12 @@ impl Graph {
     }
 
     /// Bypasses an empty block that only jumps: its predecessors jump to its target directly.
-    fn skip(&mut self, block: BlockId, uses: &Uses) -> bool {
+    fn bypass(&mut self, block: BlockId, uses: &Uses) -> bool {
         let here = &self.blocks[block.index()];
         let End::Jump(to) = here.end else { return false };
-        let way = self.blocks[to.index()].predecessors.iter().position(|one| *one == block);
-        let Some(way) = way.filter(|_| {
-            (2..=MAX_WAYS).contains(&here.predecessors.len())
+        let edge = self.blocks[to.index()].predecessors.iter().position(|one| *one == block);
+        let Some(edge) = edge.filter(|_| {
+            (2..=MAX_EDGES).contains(&here.predecessors.len())
                 && to != block
                 && here.phis.len() <= MAX_PHIS
                 && self.does_nothing(block, uses)
@@ -184,8 +186,7 @@ impl Graph {
             return false;
         };
         // The phis of this block may only be operands of the phis of the target.
-        let only_there =
-            |phi: &ValueId| uses.by(*phi).iter().all(|by| *by == Use::Meeting(to, block));
+        let only_there = |phi: &ValueId| uses.by(*phi).iter().all(|by| *by == Use::Phi(to, block));
         if !here.phis.iter().all(only_there) {
             return false;
         }
@@ -200,7 +201,7 @@ impl Graph {
         let predecessors = here.predecessors.clone();
         for phi in self.blocks[to.index()].phis.clone() {
             let Op::Phi(mut all) = self.op(phi).clone() else { continue };
-            let value = all.remove(way);
+            let value = all.remove(edge);
             for at in 0..predecessors.len() {
                 all.push(match self.op(value) {
                     Op::Phi(inner) if phis.contains(&value) => inner[at],
@@ -209,9 +210,9 @@ impl Graph {
             }
             self.nodes[phi.index()].op = Op::Phi(all);
         }
-        self.blocks[to.index()].predecessors.remove(way);
+        self.blocks[to.index()].predecessors.remove(edge);
         for from in &predecessors {
-            self.turn(*from, block, to);
+            self.retarget(*from, block, to);
             self.blocks[to.index()].predecessors.push(*from);
         }
         let here = &mut self.blocks[block.index()];
@@ -222,8 +223,8 @@ impl Graph {
         true
     }
 
-    /// Redirects the edge from `from` to `old` so that it leads to `new`.
-    pub(super) fn turn(&mut self, from: BlockId, old: BlockId, new: BlockId) {
+    /// Retargets the edge from `from` to `old` so that it leads to `new`.
+    pub(super) fn retarget(&mut self, from: BlockId, old: BlockId, new: BlockId) {
         match &mut self.blocks[from.index()].end {
             End::Jump(to) => *to = new,
             End::Branch { yes, no, .. } => {
@@ -237,14 +238,14 @@ impl Graph {
     }
 
     /// Threads the incoming edges of a block on which the outcome of its branch is known.
-    fn lead_past(&mut self, block: BlockId, uses: &Uses, outside: &mut [Outside]) -> bool {
+    fn thread_edges(&mut self, block: BlockId, uses: &Uses, outside: &mut [Outside]) -> bool {
         let here = &self.blocks[block.index()];
         let End::Branch { test, of: (left, right), yes, no } = here.end else { return false };
         let (Op::Phi(all), Some(right)) = (self.op(left), self.constant(right)) else {
             return false;
         };
         if !here.phis.contains(&left)
-            || !(2..=MAX_WAYS).contains(&here.predecessors.len())
+            || !(2..=MAX_EDGES).contains(&here.predecessors.len())
             || here.phis.len() > MAX_PHIS
             || yes == no
             || yes == block
@@ -253,7 +254,7 @@ impl Graph {
         {
             return false;
         }
-        let leads = |one: &ValueId| {
+        let target = |one: &ValueId| {
             let known = self.constant(*one)?;
             Some(if test.of(known, right) { yes } else { no })
         };
@@ -262,18 +263,18 @@ impl Graph {
             let from = here.predecessors[*at];
             here.predecessors.iter().filter(|one| **one == from).count() == 1
         };
-        let ways: Vec<(usize, BlockId)> =
-            (0..all.len()).filter(once).filter_map(|at| Some((at, leads(&all[at])?))).collect();
+        let edges: Vec<(usize, BlockId)> =
+            (0..all.len()).filter(once).filter_map(|at| Some((at, target(&all[at])?))).collect();
         // An edge must not duplicate an existing edge between the same two blocks.
         let is_new = |(at, to): &(usize, BlockId)| {
             !self.blocks[to.index()].predecessors.contains(&here.predecessors[*at])
         };
-        let ways: Vec<_> = ways.into_iter().filter(is_new).collect();
-        if ways.is_empty() {
+        let edges: Vec<_> = edges.into_iter().filter(is_new).collect();
+        if edges.is_empty() {
             return false;
         }
-        let places = self.redirect(block, (yes, no), &ways);
-        self.repair(block, (yes, no), places, uses, outside);
+        let definitions = self.redirect(block, (yes, no), &edges);
+        self.repair(block, (yes, no), definitions, uses, outside);
         true
     }
 
@@ -281,8 +282,8 @@ impl Graph {
         &mut self,
         block: BlockId,
         (yes, no): (BlockId, BlockId),
-        leads: &[(usize, BlockId)],
-    ) -> Places {
+        threaded: &[(usize, BlockId)],
+    ) -> Definitions {
         let phis = self.blocks[block.index()].phis.clone();
         let predecessors = self.blocks[block.index()].predecessors.clone();
         self.blocks[block.index()].body.clear();
@@ -292,21 +293,21 @@ impl Graph {
         };
         // After the branch, a value is either the phi of this block or its operand on a threaded
         // edge.
-        let mut places = Places::new();
+        let mut definitions = Definitions::new();
         for to in [yes, no] {
-            let ways: Vec<usize> =
-                leads.iter().filter(|(_, one)| *one == to).map(|(at, _)| *at).collect();
-            if ways.is_empty() {
+            let edges: Vec<usize> =
+                threaded.iter().filter(|(_, one)| *one == to).map(|(at, _)| *at).collect();
+            if edges.is_empty() {
                 continue;
             }
             let before = self.blocks[to.index()].predecessors.clone();
             for phi in self.blocks[to.index()].phis.clone() {
                 let Op::Phi(mut all) = self.op(phi).clone() else { continue };
                 let Some(from) = before.iter().position(|one| *one == block) else { continue };
-                for way in &ways {
+                for edge in &edges {
                     let value = all[from];
                     all.push(if phis.contains(&value) {
-                        operand(self, value, *way)
+                        operand(self, value, *edge)
                     } else {
                         value
                     });
@@ -315,19 +316,19 @@ impl Graph {
             }
             for phi in &phis {
                 let mut all = vec![*phi; before.len()];
-                all.extend(ways.iter().map(|way| operand(self, *phi, *way)));
+                all.extend(edges.iter().map(|edge| operand(self, *phi, *edge)));
                 let span = self.nodes[phi.index()].span;
                 let new = self.add(Op::Phi(all), span);
                 self.blocks[to.index()].phis.push(new);
                 self.homes.insert(new, to);
-                places.entry(*phi).or_default().insert(to, new);
+                definitions.entry(*phi).or_default().insert(to, new);
             }
-            for way in &ways {
-                self.turn(predecessors[*way], block, to);
-                self.blocks[to.index()].predecessors.push(predecessors[*way]);
+            for edge in &edges {
+                self.retarget(predecessors[*edge], block, to);
+                self.blocks[to.index()].predecessors.push(predecessors[*edge]);
             }
         }
-        let stays = |at: &usize| leads.iter().all(|(gone, _)| gone != at);
+        let stays = |at: &usize| threaded.iter().all(|(gone, _)| gone != at);
         for phi in &phis {
             if let Op::Phi(all) = self.op(*phi).clone() {
                 let left = (0..all.len()).filter(stays).map(|at| all[at]).collect();
@@ -336,7 +337,7 @@ impl Graph {
         }
         let left = (0..predecessors.len()).filter(stays).map(|at| predecessors[at]).collect();
         self.blocks[block.index()].predecessors = left;
-        places
+        definitions
     }
 
     /// Restores SSA form: each use of a phi of the block is replaced by the definition that reaches
@@ -345,16 +346,16 @@ impl Graph {
         &mut self,
         block: BlockId,
         (yes, no): (BlockId, BlockId),
-        places: Places,
+        definitions: Definitions,
         uses: &Uses,
         outside: &mut [Outside],
     ) {
         let mut users: BTreeSet<BlockId> = [block, yes, no].into();
         let mut floats = false;
-        for phi in places.keys() {
+        for phi in definitions.keys() {
             for by in uses.by(*phi) {
                 match by {
-                    Use::In(at) | Use::Meeting(at, _) => {
+                    Use::In(at) | Use::Phi(at, _) => {
                         users.insert(*at);
                     }
                     Use::Floating => floats = true,
@@ -366,7 +367,7 @@ impl Graph {
             // An unplaced operation may be used in any block.
             users.extend(self.order());
         }
-        let mut repair = Repair { graph: self, block, places };
+        let mut repair = Repair { graph: self, block, definitions };
         for at in users {
             let here = repair.graph.blocks[at.index()].clone();
             for id in &here.phis {
@@ -397,13 +398,13 @@ impl Graph {
 }
 
 /// Definition of each value that is available at the end of a block.
-type Places = HashMap<ValueId, HashMap<BlockId, ValueId>>;
+type Definitions = HashMap<ValueId, HashMap<BlockId, ValueId>>;
 
 struct Repair<'g> {
     graph: &'g mut Graph,
     /// Block with the original definitions.
     block: BlockId,
-    places: Places,
+    definitions: Definitions,
 }
 
 impl Repair<'_> {
@@ -417,13 +418,13 @@ impl Repair<'_> {
             let span = self.graph.nodes[value.index()].span;
             return self.graph.add(Op::Field { at: now, bit, width, bytes }, span);
         }
-        if !self.places.contains_key(&value) {
+        if !self.definitions.contains_key(&value) {
             return value;
         }
-        self.reaching(value, at)
+        self.reaching_definition(value, at)
     }
 
-    fn reaching(&mut self, value: ValueId, at: BlockId) -> ValueId {
+    fn reaching_definition(&mut self, value: ValueId, at: BlockId) -> ValueId {
         // Walk up through single predecessors to a known definition; insert a phi at a join.
         let mut path = Vec::new();
         let mut here = at;
@@ -431,33 +432,34 @@ impl Repair<'_> {
             if here == self.block {
                 break value;
             }
-            if let Some(known) = self.places[&value].get(&here) {
+            if let Some(known) = self.definitions[&value].get(&here) {
                 break *known;
             }
             path.push(here);
             match self.graph.blocks[here.index()].predecessors[..] {
                 [] => break value,
                 [one] => here = one,
-                _ => break self.meeting(value, here),
+                _ => break self.insert_phi(value, here),
             }
         };
-        if let Some(places) = self.places.get_mut(&value) {
-            places.extend(path.into_iter().map(|at| (at, found)));
+        if let Some(definitions) = self.definitions.get_mut(&value) {
+            definitions.extend(path.into_iter().map(|at| (at, found)));
         }
         found
     }
 
     /// Inserts a phi for the value where edges join.
-    fn meeting(&mut self, value: ValueId, at: BlockId) -> ValueId {
+    fn insert_phi(&mut self, value: ValueId, at: BlockId) -> ValueId {
         let span = self.graph.nodes[value.index()].span;
         let phi = self.graph.add(Op::Phi(Vec::new()), span);
         self.graph.blocks[at.index()].phis.push(phi);
         self.graph.homes.insert(phi, at);
-        if let Some(places) = self.places.get_mut(&value) {
-            places.insert(at, phi);
+        if let Some(definitions) = self.definitions.get_mut(&value) {
+            definitions.insert(at, phi);
         }
         let predecessors = self.graph.blocks[at.index()].predecessors.clone();
-        let all = predecessors.into_iter().map(|from| self.reaching(value, from)).collect();
+        let all =
+            predecessors.into_iter().map(|from| self.reaching_definition(value, from)).collect();
         self.graph.nodes[phi.index()].op = Op::Phi(all);
         phi
     }
