@@ -16,7 +16,7 @@ as_user cargo build --quiet --release --manifest-path fuzz/Cargo.toml --target "
 failed=0
 for job in headers:fuzz/seeds/headers dataplane_file:labs/dataplane topology_file:labs \
     imports:crates/import/tests/files network:fuzz/seeds/network p4_program:crates/p4/tests/programs \
-    p4_object:crates/p4/tests/objects vm_info:fuzz/seeds/vm_info \
+    p4_object:crates/p4-object/tests/objects vm_info:fuzz/seeds/vm_info \
     sandbox_answer:fuzz/seeds/sandbox_answer; do
     target=${job%%:*} seeds=${job#*:}
     echo "== $target, $seconds s"

@@ -52,7 +52,7 @@ random_liars() {
 
 # Compiled P4 compared with the P4 interpreter, packet by packet.
 random_p4() {
-    KAIDO_PACKETS=10000000 as_user cargo test --release --package kaido-p4 --lib -- --nocapture \
+    KAIDO_PACKETS=10000000 as_user cargo test --release --package kaido-p4-ebpf --lib -- --nocapture \
         random_packets
 }
 

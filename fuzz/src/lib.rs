@@ -113,20 +113,20 @@ pub fn p4_program(input: &[u8]) {
     if checked.diagnostics.has_errors() {
         return;
     }
-    match p4::ebpf::compile(&checked.program, &checked.sources) {
-        Ok(compiled) => p4::object::verify(&compiled.object).expect("what is compiled can be run"),
+    match p4_ebpf::compile(&checked.program, &checked.sources) {
+        Ok(compiled) => p4_object::verify(&compiled.object).expect("what is compiled can be run"),
         Err(why) => assert!(why.has_errors()),
     }
 }
 
 /// Objects: rejected, or unchanged after being written and read again.
 pub fn p4_object(input: &[u8]) {
-    let Ok(mut object) = p4::object::read(input) else { return };
+    let Ok(mut object) = p4_object::read(input) else { return };
     // Line information is normalised on writing.
-    object.lines = p4::object::Lines::default();
-    if p4::object::verify(&object).is_ok() {
-        let bytes = p4::object::write(&object).expect("what it refers to is there");
-        assert_eq!(p4::object::read(&bytes).as_ref(), Ok(&object));
+    object.lines = p4_object::Lines::default();
+    if p4_object::verify(&object).is_ok() {
+        let bytes = p4_object::write(&object).expect("what it refers to is there");
+        assert_eq!(p4_object::read(&bytes).as_ref(), Ok(&object));
     }
 }
 

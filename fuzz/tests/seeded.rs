@@ -118,5 +118,5 @@ fn vm_infos() {
 
 #[test]
 fn p4_objects() {
-    check(kaido_fuzz::p4_object, &seeds("../crates/p4/tests/objects"), 100_000);
+    check(kaido_fuzz::p4_object, &seeds("../crates/p4-object/tests/objects"), 100_000);
 }

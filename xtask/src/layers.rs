@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 /// Layers, lowest first. A crate depends only on crates of lower layers.
 const FLOORS: [&[&str]; 9] = [
-    &["srv6", "wire"],
-    &["model"],
+    &["p4-object", "p4-syntax", "srv6", "wire"],
+    &["model", "p4"],
     &["bpf", "capture", "confine", "grpc-bounds", "netlink", "private", "serve", "vminfo"],
-    &["emulator", "import", "p4", "pathfinder"],
+    &["emulator", "import", "p4-ebpf", "pathfinder"],
     &["api", "dataplane", "p4info", "sandbox", "store", "telemetry"],
     &["node", "controller", "engine", "forwarder", "p4runtime", "publisher"],
     &["lab"],

@@ -1,4 +1,4 @@
-/* Environment of a program for the uBPF model (crates/p4/src/layout, and p4c's uBPF runtime). The
+/* Environment of a program for the uBPF model (crates/p4-ebpf/src/layout, and p4c's uBPF runtime). The
  * program is called as entry(packet, metadata), and returns 0 to drop the packet or 1 to pass it.
  * Numbers in keys and values are in host byte order. */
 #pragma once

@@ -1,61 +1,22 @@
-//! A compiler for P4_16 (P4 language specification, version 1.2.5), for tenants' programs.
+//! The checker and the reference interpreter of P4_16 (P4 language specification, version 1.2.5), for
+//! tenants' programs.
 //!
-//! [`source`] holds source files and spans, [`diagnostic`] errors and warnings. The preprocessor
-//! produces tokens, and [`syntax`] parses them to an abstract syntax tree. The checker resolves
-//! names and types and produces the intermediate representation, [`ir`]. [`interpret`] executes it
-//! directly, and [`stf`] runs tests on it. `flat` inlines all calls, and [`ebpf`] generates code
-//! from the result: an [`object`] with the tables in maps, as [`layout`] defines; [`cells`] are the
-//! contents of counters and meters in these maps. The crate performs no I/O: the caller supplies
-//! included files.
+//! The checker resolves the names and types of a syntax tree (`p4_syntax`) and produces the
+//! intermediate representation, [`ir`], for the architecture [`model`]. [`interpret`] executes it
+//! directly, and [`stf`] runs tests on it. The compiler is `p4_ebpf`. The crate performs no I/O.
 #![forbid(unsafe_code)]
 
-pub mod cells;
 mod check;
-pub mod diagnostic;
-pub mod ebpf;
-mod flat;
 pub mod interpret;
 pub mod ir;
-pub mod layout;
-mod lexer;
 pub mod model;
-pub mod number;
-pub mod object;
-mod preprocessor;
-pub mod source;
 pub mod stf;
-pub mod syntax;
-#[cfg(test)]
-mod test_programs;
-pub mod vm;
-mod words;
 
-pub use flat::NotCompiled;
-pub use preprocessor::{Includes, NoIncludes};
+pub use p4_syntax::{Includes, NoIncludes, diagnostic, source};
 
-use diagnostic::Diagnostics;
-use source::Sources;
-use syntax::ast::Program;
-
-/// A parsed program and its diagnostics.
-#[derive(Debug, Default)]
-pub struct Parsed {
-    /// The source files.
-    pub sources: Sources,
-    /// The syntax tree, without the parts that have errors.
-    pub program: Program,
-    /// Errors and warnings.
-    pub diagnostics: Diagnostics,
-}
-
-/// Parses a program: the text of the file `name`, and the files that it includes.
-pub fn parse(name: &str, text: &str, includes: &dyn Includes) -> Parsed {
-    let mut parsed = Parsed::default();
-    let (sources, diagnostics) = (&mut parsed.sources, &mut parsed.diagnostics);
-    let tokens = preprocessor::preprocess(name, text, includes, sources, diagnostics);
-    parsed.program = syntax::parse(&tokens, sources, diagnostics);
-    parsed
-}
+use p4_syntax::Parsed;
+use p4_syntax::diagnostic::Diagnostics;
+use p4_syntax::source::Sources;
 
 /// A checked program and its diagnostics.
 #[derive(Debug, Default)]
@@ -70,7 +31,7 @@ pub struct Checked {
 
 /// Parses and checks a program. It is checked only if it has no syntax errors.
 pub fn check(name: &str, text: &str, includes: &dyn Includes) -> Checked {
-    let Parsed { sources, program, mut diagnostics } = parse(name, text, includes);
+    let Parsed { sources, program, mut diagnostics } = p4_syntax::parse(name, text, includes);
     if diagnostics.has_errors() {
         return Checked { sources, program: ir::Program::default(), diagnostics };
     }

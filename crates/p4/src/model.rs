@@ -1,47 +1,24 @@
-//! The architecture model: its include files, its metadata and its extern objects.
+//! The architecture model (`crates/p4-syntax/model`): its metadata and its extern objects.
 
 use crate::ir::{ExternId, PlacedObject, Program, Type, Value};
 
-/// Names and contents of the files.
-const FILES: [(&str, &str); 4] = [
-    ("core.p4", include_str!("../model/core.p4")),
-    ("kaido.p4", include_str!("../model/kaido.p4")),
-    ("ubpf_model.p4", include_str!("../model/ubpf_model.p4")),
-    ("vm.p4", include_str!("../model/vm.p4")),
-];
-
-/// Returns the names of the core library's and the model's files.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|(name, _)| *name)
-}
-
-/// Returns the contents of a file of the core library or the model.
-pub(crate) fn text(name: &str) -> Option<&'static str> {
-    FILES.iter().find(|(file, _)| *file == name).map(|(_, text)| *text)
-}
-
-/// Members of `ubpf_action`: the verdict on a packet.
-pub mod action {
-    /// Abort: the program failed on the packet.
-    pub const ABORT: usize = 0;
-    /// Drop the packet.
-    pub const DROP: usize = 1;
-    /// Pass the packet on.
-    pub const PASS: usize = 2;
-    /// Send the packet out of `output_port`.
-    pub const REDIRECT: usize = 3;
-}
-
 /// Indices of the fields of `standard_metadata`.
-pub(crate) mod field {
-    pub(crate) const NAMES: [&str; 6] =
+pub mod field {
+    /// Names of the fields.
+    pub const NAMES: [&str; 6] =
         ["input_port", "packet_length", "output_action", "output_port", "clone", "clone_port"];
-    pub(crate) const INPUT_PORT: usize = 0;
-    pub(crate) const PACKET_LENGTH: usize = 1;
-    pub(crate) const OUTPUT_ACTION: usize = 2;
-    pub(crate) const OUTPUT_PORT: usize = 3;
-    pub(crate) const CLONE: usize = 4;
-    pub(crate) const CLONE_PORT: usize = 5;
+    /// Ingress port.
+    pub const INPUT_PORT: usize = 0;
+    /// Packet length in bytes.
+    pub const PACKET_LENGTH: usize = 1;
+    /// Verdict on the packet.
+    pub const OUTPUT_ACTION: usize = 2;
+    /// Egress port.
+    pub const OUTPUT_PORT: usize = 3;
+    /// True if a clone is sent.
+    pub const CLONE: usize = 4;
+    /// Egress port of the clone.
+    pub const CLONE_PORT: usize = 5;
 }
 
 /// Extern objects of the model.
@@ -62,6 +39,19 @@ pub enum Object {
 }
 
 impl Object {
+    /// Returns the object that an extern of this name declares.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "Register" => Self::Register,
+            "Counter" => Self::Counter,
+            "DirectCounter" => Self::DirectCounter,
+            "Meter" => Self::Meter,
+            "DirectMeter" => Self::DirectMeter,
+            "Digest" => Self::Digest,
+            _ => return None,
+        })
+    }
+
     /// Returns true for objects that are attached to a table.
     pub fn is_direct(self) -> bool {
         matches!(self, Self::DirectCounter | Self::DirectMeter)
@@ -82,15 +72,7 @@ pub enum Unit {
 impl Program {
     /// Returns the model's object that an extern declares; None if the extern is not the model's.
     pub fn model_object(&self, of: ExternId) -> Option<Object> {
-        Some(match &*self.externs[of.index()].declared.name {
-            "Register" => Object::Register,
-            "Counter" => Object::Counter,
-            "DirectCounter" => Object::DirectCounter,
-            "Meter" => Object::Meter,
-            "DirectMeter" => Object::DirectMeter,
-            "Digest" => Object::Digest,
-            _ => return None,
-        })
+        self.externs[of.index()].object
     }
 
     /// Returns the unit of a counter or a meter, from the last argument of its constructor.
@@ -103,7 +85,7 @@ impl Program {
     }
 
     /// Returns the mask of a counter's width of up to 64 bits.
-    pub(crate) fn count_mask(&self, object: &PlacedObject) -> u64 {
+    pub fn count_mask(&self, object: &PlacedObject) -> u64 {
         match object.types.first().map(|of| self.representation(of)) {
             Some(Type::Bits { width, .. }) if width < 64 => (1 << width) - 1,
             _ => u64::MAX,
@@ -111,7 +93,7 @@ impl Program {
     }
 
     /// Returns true if the type is the model's metadata.
-    pub(crate) fn is_metadata(&self, of: &Type) -> bool {
+    pub fn is_metadata(&self, of: &Type) -> bool {
         matches!(of, Type::Record(id)
             if &*self.records[id.index()].declared.name == "standard_metadata")
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use p4::ir::{ActionId, BlockBody, Declared, Elaborated, PlacedBlock, Program, control_plane_name};
-use p4::syntax::ast::{Annotation, Direction};
+use p4_syntax::ast::{Annotation, Direction};
 
 use crate::ids::{self, Ids};
 use crate::types::{Types, bits, named};
@@ -12,11 +12,11 @@ use crate::{Error, texts, v1};
 /// Describes the actions of the tables. Returns their ids by name.
 pub(crate) fn actions(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     info: &mut v1::P4Info,
     types: &mut Types,
 ) -> Result<Ids, Error> {
-    let actions = named_actions(program, made);
+    let actions = named_actions(program, elaborated);
     let said = |(name, id): (_, &ActionId)| -> (_, &[Annotation]) {
         (String::as_str(name), &program.actions[id.index()].declared.annotations)
     };
@@ -31,9 +31,9 @@ pub(crate) fn actions(
 }
 
 /// Returns the actions of all tables by their control-plane names.
-fn named_actions(program: &Program, made: &Elaborated) -> BTreeMap<String, ActionId> {
+fn named_actions(program: &Program, elaborated: &Elaborated) -> BTreeMap<String, ActionId> {
     let mut all = BTreeMap::new();
-    for block in &made.blocks {
+    for block in &elaborated.blocks {
         let mut tables: Vec<_> = block.tables.keys().collect();
         tables.sort();
         for table in tables {

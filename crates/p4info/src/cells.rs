@@ -11,11 +11,11 @@ use crate::{Error, v1};
 /// Returns the objects of one kind with their preambles.
 fn all<'m>(
     program: &Program,
-    made: &'m Elaborated,
+    elaborated: &'m Elaborated,
     kind: Object,
     high: u8,
 ) -> Result<Vec<(&'m PlacedObject, v1::Preamble)>, Error> {
-    let objects = made.objects.iter();
+    let objects = elaborated.objects.iter();
     let objects: Vec<_> =
         objects.filter(|one| program.model_object(one.of) == Some(kind)).collect();
     let said = objects.iter().map(|one| (&*one.name, &*one.annotations));
@@ -46,12 +46,12 @@ fn meter_spec(program: &Program, object: &PlacedObject) -> Option<v1::MeterSpec>
 /// Describes counters and meters. The tables are already described, in order of their index.
 pub(crate) fn counters_and_meters(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     info: &mut v1::P4Info,
 ) -> Result<(), Error> {
     // The number of elements fits into 32 bits.
     let size = |object: &PlacedObject| object.elements() as i64;
-    for (object, preamble) in all(program, made, Object::Counter, ids::COUNTER)? {
+    for (object, preamble) in all(program, elaborated, Object::Counter, ids::COUNTER)? {
         info.counters.push(v1::Counter {
             preamble: Some(preamble),
             spec: counter_spec(program, object),
@@ -59,7 +59,7 @@ pub(crate) fn counters_and_meters(
             ..Default::default()
         });
     }
-    for (object, preamble) in all(program, made, Object::Meter, ids::METER)? {
+    for (object, preamble) in all(program, elaborated, Object::Meter, ids::METER)? {
         info.meters.push(v1::Meter {
             preamble: Some(preamble),
             spec: meter_spec(program, object),
@@ -67,13 +67,14 @@ pub(crate) fn counters_and_meters(
             ..Default::default()
         });
     }
-    for (object, preamble) in all(program, made, Object::DirectCounter, ids::DIRECT_COUNTER)? {
+    for (object, preamble) in all(program, elaborated, Object::DirectCounter, ids::DIRECT_COUNTER)?
+    {
         let direct_table_id = attach(info, object, preamble.id);
         let spec = counter_spec(program, object);
         let direct = v1::DirectCounter { preamble: Some(preamble), spec, direct_table_id };
         info.direct_counters.push(direct);
     }
-    for (object, preamble) in all(program, made, Object::DirectMeter, ids::DIRECT_METER)? {
+    for (object, preamble) in all(program, elaborated, Object::DirectMeter, ids::DIRECT_METER)? {
         let direct_table_id = attach(info, object, preamble.id);
         let spec = meter_spec(program, object);
         info.direct_meters.push(v1::DirectMeter {
@@ -95,11 +96,11 @@ fn attach(info: &mut v1::P4Info, object: &PlacedObject, id: u32) -> u32 {
 
 pub(crate) fn registers_and_digests(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     info: &mut v1::P4Info,
     types: &mut Types,
 ) -> Result<(), Error> {
-    for (object, preamble) in all(program, made, Object::Register, ids::REGISTER)? {
+    for (object, preamble) in all(program, elaborated, Object::Register, ids::REGISTER)? {
         info.registers.push(v1::Register {
             preamble: Some(preamble),
             type_spec: object.types.first().and_then(|of| type_spec(program, of, types)),
@@ -107,7 +108,7 @@ pub(crate) fn registers_and_digests(
             ..Default::default()
         });
     }
-    for (object, preamble) in all(program, made, Object::Digest, ids::DIGEST)? {
+    for (object, preamble) in all(program, elaborated, Object::Digest, ids::DIGEST)? {
         info.digests.push(v1::Digest {
             preamble: Some(preamble),
             type_spec: object.types.first().and_then(|of| type_spec(program, of, types)),

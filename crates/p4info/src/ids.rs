@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use p4::syntax::ast::Annotation;
+use p4_syntax::ast::Annotation;
 
 use crate::{Error, texts, v1};
 

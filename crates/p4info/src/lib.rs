@@ -10,12 +10,12 @@ mod tables;
 mod tests;
 mod types;
 
-use p4::ir::{NotMade, Program};
-use p4::syntax::ast::Annotation;
+use p4::ir::{NotElaborated, Program};
+use p4_syntax::ast::Annotation;
 use prost::Message;
+
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
-
 use types::Types;
 
 /// Types of `proto/p4/config/v1/p4info.proto`.
@@ -31,7 +31,7 @@ const DESCRIBED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4info.bin"))
 pub enum Error {
     /// `main` cannot be instantiated.
     #[error(transparent)]
-    Main(#[from] NotMade),
+    Main(#[from] NotElaborated),
     /// Two objects request the same id.
     #[error("`{0}` and `{1}` both have the id {2:#010x}: change one `@id`")]
     SameId(String, String, u32),
@@ -46,18 +46,18 @@ pub enum Error {
 ///
 /// There is no `main`, or ids contradict each other.
 pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
-    let made = program.elaborate()?;
-    let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
+    let elaborated = program.elaborate()?;
+    let main = program.main.as_ref().ok_or(NotElaborated::NoMain)?;
     let mut info = v1::P4Info {
         pkg_info: Some(v1::PkgInfo { arch: main.package.to_string(), ..Default::default() }),
         ..v1::P4Info::default()
     };
     let mut types = Types::default();
-    let actions = actions::actions(program, &made, &mut info, &mut types)?;
-    tables::tables(program, &made, &actions, &mut info, &mut types)?;
-    tables::value_sets(program, &made, &mut info, &mut types)?;
-    cells::counters_and_meters(program, &made, &mut info)?;
-    cells::registers_and_digests(program, &made, &mut info, &mut types)?;
+    let actions = actions::actions(program, &elaborated, &mut info, &mut types)?;
+    tables::tables(program, &elaborated, &actions, &mut info, &mut types)?;
+    tables::value_sets(program, &elaborated, &mut info, &mut types)?;
+    cells::counters_and_meters(program, &elaborated, &mut info)?;
+    cells::registers_and_digests(program, &elaborated, &mut info, &mut types)?;
     set_aliases(&mut info);
     if types != Types::default() {
         info.type_info = Some(types);

@@ -2,7 +2,7 @@
 
 use num_traits::ToPrimitive;
 use p4::ir::{ActionId, Elaborated, Key, MatchKind, Program, TableAction, TableId, Type};
-use p4::syntax::ast::Annotation;
+use p4_syntax::ast::Annotation;
 
 use crate::actions::action_name;
 use crate::ids::{self, Ids};
@@ -12,19 +12,19 @@ use crate::{Error, texts, v1};
 /// Describes the tables.
 pub(crate) fn tables(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     actions: &Ids,
     info: &mut v1::P4Info,
     types: &mut Types,
 ) -> Result<(), Error> {
-    let said = made.tables.iter().map(|(id, name)| -> (_, &[Annotation]) {
+    let said = elaborated.tables.iter().map(|(id, name)| -> (_, &[Annotation]) {
         (&**name, &program.tables[id.index()].declared.annotations)
     });
     let mut ids = Ids::new(ids::TABLE, said)?;
-    for (at, (id, name)) in made.tables.iter().enumerate() {
+    for (at, (id, name)) in elaborated.tables.iter().enumerate() {
         let annotations = &program.tables[id.index()].declared.annotations;
         let preamble = Some(ids.preamble(name, annotations));
-        let around = made.blocks.iter().find(|block| block.tables.get(id) == Some(&at));
+        let around = elaborated.blocks.iter().find(|block| block.tables.get(id) == Some(&at));
         let action_id = |id: ActionId| {
             let name = around.map(|around| action_name(program, around, id));
             name.and_then(|name| actions.of(&name)).unwrap_or_default()
@@ -100,15 +100,15 @@ fn match_field(
 /// Describes the value sets of the parsers.
 pub(crate) fn value_sets(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     info: &mut v1::P4Info,
     types: &mut Types,
 ) -> Result<(), Error> {
-    let said = made.value_sets.iter().map(|(id, name)| -> (_, &[Annotation]) {
+    let said = elaborated.value_sets.iter().map(|(id, name)| -> (_, &[Annotation]) {
         (&**name, &program.value_sets[id.index()].declared.annotations)
     });
     let mut ids = Ids::new(ids::VALUE_SET, said)?;
-    for (id, name) in &made.value_sets {
+    for (id, name) in &elaborated.value_sets {
         let set = &program.value_sets[id.index()];
         let fields: Vec<(String, Type)> = match &set.of {
             Type::Record(of) => {

@@ -1,7 +1,7 @@
 //! Control-plane access to the maps of a running program, in this process ([`Instance`]) or in a
 //! sandbox process.
 
-use p4::object::{Entry, Key, Map};
+use p4_object::{Entry, Key, Map};
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::bounded;
@@ -171,7 +171,7 @@ impl Maps for Instance {
 
 #[cfg(test)]
 mod tests {
-    use p4::object::{Instruction, MapKind, Object, WordRange, opcode};
+    use p4_object::{Instruction, MapKind, Object, WordRange, opcode};
 
     use super::*;
     use crate::program::{Limits, Program};

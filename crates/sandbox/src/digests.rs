@@ -1,6 +1,6 @@
 //! Digests that a program has emitted, until the control plane fetches them.
 
-use p4::object::MAX_DIGEST;
+use p4_object::MAX_DIGEST;
 
 /// Maximum number of digests pending in an instance: those of one batch of packets.
 const WAITING: usize = 256;
@@ -10,7 +10,7 @@ const MOST: usize = MAX_DIGEST as usize;
 /// A digest for the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// Index of the digest in `p4::object::Object::digests`.
+    /// Index of the digest in `p4_object::Object::digests`.
     pub id: u32,
     /// Payload, of the size declared for this digest.
     pub data: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn new(digests: &[p4::object::Digest]) -> Self {
+    pub(crate) fn new(digests: &[p4_object::Digest]) -> Self {
         let sizes: Box<[u32]> = digests.iter().map(|digest| digest.size).collect();
         let room = if sizes.is_empty() { 0 } else { WAITING };
         Self { sizes, all: Vec::with_capacity(room), lost: 0 }

@@ -1,8 +1,8 @@
 //! Errors of loading a program.
 
-use p4::object::BadObject;
+use p4_object::BadObject;
 
-use crate::maps::MapError;
+use crate::maps::error::MapError;
 
 /// Reason that a program cannot be loaded.
 #[derive(Debug, thiserror::Error)]

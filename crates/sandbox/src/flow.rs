@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use p4::object::{Instruction, Object, callee, opcode};
+use p4_object::{Instruction, Object, callee, opcode};
 
 use crate::error::LoadError;
 

@@ -3,9 +3,9 @@
 
 use std::mem::MaybeUninit;
 
-use p4::cells::{Color, MeterCell};
-use p4::object::{MAX_DIGEST, MAX_KEY, helper, lookup3_of};
-use p4::vm;
+use p4_object::cells::{Color, MeterCell};
+use p4_object::vm;
+use p4_object::{MAX_DIGEST, MAX_KEY, helper, lookup3_of};
 
 use crate::address::PACKET;
 use crate::maps::MapError;
@@ -181,7 +181,7 @@ fn truncate(state: &mut State, length: u64) -> Answer {
     Ok(u64::from(cut))
 }
 
-/// `uint64_t get_vm_info(uint64_t key, uint64_t part)`: one part (`p4::vm::part`) of the value that
+/// `uint64_t get_vm_info(uint64_t key, uint64_t part)`: one part (`p4_object::vm::part`) of the value that
 /// the tenant's VM publishes under a key. An unknown key reads as unpublished.
 fn get_vm_info(state: &State, key: u64, part: u64) -> u64 {
     let reading = usize::try_from(key).ok().and_then(|key| state.vm.get(key)).copied().flatten();

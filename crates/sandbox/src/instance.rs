@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use p4::model::action;
-use p4::object::BadObject;
-use p4::vm::Reading;
+use p4_object::BadObject;
+use p4_object::action;
+use p4_object::vm::Reading;
 
 use crate::address::{CONTEXT, METADATA, STACK, STACK_SIZE};
 use crate::digests::{Digest, Waiting};

@@ -1,8 +1,8 @@
 //! Interpreter for programs (RFC 9669): for hosts that the compiler does not support, and as the
 //! reference for compiled code.
 
-use p4::object::opcode::{self, alu, class, test};
-use p4::object::{Instruction, callee, wide};
+use p4_object::opcode::{self, alu, class, test};
+use p4_object::{Instruction, callee, wide};
 
 use crate::address::{FRAME_SIZE, MAX_FRAMES, STACK, handle_of};
 use crate::flow::{Flow, target, width};

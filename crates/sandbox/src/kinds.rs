@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use p4::object::opcode::{self, MEMORY, REGISTER, alu, class, size};
-use p4::object::{FRAME, Instruction, callee, helper, wide};
+use p4_object::opcode::{self, MEMORY, REGISTER, alu, class, size};
+use p4_object::{FRAME, Instruction, callee, helper, wide};
 
 use crate::flow::{Flow, target};
 

@@ -1,7 +1,7 @@
 //! Runs tenants' programs on packets in memory, as native code with checked memory accesses and
 //! bounded execution.
 //!
-//! A [`Program`] is an object (`p4::object`) that has been structurally verified and compiled. An
+//! A [`Program`] is an object (`p4_object`) that has been structurally verified and compiled. An
 //! [`Instance`] holds its maps, and [`Instance::run`] runs it on a [`PacketBuffer`], without
 //! copying the packet and without allocating.
 //!
@@ -36,6 +36,7 @@ mod packet;
 pub mod process;
 mod program;
 mod state;
+#[cfg(any(test, feature = "stf"))]
 mod tested;
 #[cfg(test)]
 mod tests;
@@ -48,4 +49,5 @@ pub use maps::{MapError, MapRef};
 pub use outcome::{Fault, FaultKind, Outcome, Verdict};
 pub use packet::PacketBuffer;
 pub use program::{Engine, Limits, Program};
+#[cfg(any(test, feature = "stf"))]
 pub use tested::Tested;

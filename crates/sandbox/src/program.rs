@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use p4::object::{Digest, Entry, Map, Object};
+use p4_object::{Digest, Entry, Map, Object};
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Native;
@@ -76,7 +76,7 @@ impl Program {
         limits: &Limits,
         engine: Engine,
     ) -> Result<Self, LoadError> {
-        p4::object::verify(object)?;
+        p4_object::verify(object)?;
         let needed = |map: &Map| Store::needed(map);
         let sum: u64 = object.maps.iter().map(needed).sum();
         if sum > limits.memory {

@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 use std::ptr::{self, NonNull};
 
-use p4::vm::Reading;
+use p4_object::vm::Reading;
 
 use crate::address::{
     MAPS, METADATA, METADATA_SIZE, PACKET, REGION_BITS, STACK, STACK_SIZE, VALUES,
@@ -83,7 +83,7 @@ pub(crate) struct Metadata {
 }
 
 const _: () = {
-    use p4::layout::metadata as layout;
+    use p4_object::metadata as layout;
     assert!(
         size_of::<Metadata>() == METADATA_SIZE as usize && layout::SIZE == METADATA_SIZE as usize
     );

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use p4::cells::{Count, MeterCell, Rates};
-use p4::ebpf::Compiled;
 use p4::interpret::tables::Entry;
 use p4::interpret::{self, Outcome};
 use p4::ir::{Elaborated, Value};
 use p4::model::Object;
-use p4::object;
 use p4::stf::{Cell, Said};
+use p4_ebpf::Compiled;
+use p4_object::cells::{Count, MeterCell, Rates};
 
 use crate::control::{Maps, Operation};
 use crate::{Instance, LoadError, PacketBuffer, Program, Verdict};
@@ -21,7 +20,7 @@ const ROOM: usize = 1024;
 #[derive(Debug)]
 pub struct Tested<'c> {
     compiled: &'c Compiled,
-    made: Elaborated,
+    elaborated: Elaborated,
     instance: Instance,
     memory: Vec<u8>,
     now: Duration,
@@ -35,11 +34,11 @@ impl<'c> Tested<'c> {
     /// Fails if memory for the maps cannot be allocated.
     pub fn new(
         compiled: &'c Compiled,
-        made: Elaborated,
+        elaborated: Elaborated,
         program: &Program,
     ) -> Result<Self, LoadError> {
         let (instance, memory) = (Instance::new(program)?, Vec::new());
-        Ok(Self { compiled, made, instance, memory, now: Duration::ZERO })
+        Ok(Self { compiled, elaborated, instance, memory, now: Duration::ZERO })
     }
 
     /// Sets the time that the program sees, since boot.
@@ -52,15 +51,15 @@ impl<'c> Tested<'c> {
         self.instance.apply(&[change]).map_err(|why| why.to_string())
     }
 
-    fn put(&mut self, entry: &object::Entry) -> Result<(), String> {
+    fn put(&mut self, entry: &p4_object::Entry) -> Result<(), String> {
         let map = self.instance.map_at(entry.map as usize);
         map.and_then(|mut map| map.put(entry)).map_err(|why| why.to_string())
     }
 }
 
 impl p4::stf::Runs for Tested<'_> {
-    fn made(&self) -> &Elaborated {
-        &self.made
+    fn elaborated(&self) -> &Elaborated {
+        &self.elaborated
     }
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
@@ -95,10 +94,10 @@ impl p4::stf::Runs for Tested<'_> {
         arguments: Vec<Value>,
     ) -> Result<(), String> {
         let table = &self.compiled.maps.tables[at];
-        let constant = "what the table does by default is constant";
+        let constant = "the default action of the table is constant";
         let entry = table.default_entry(action, &arguments).ok_or(constant)?;
         let kept = table.action_size() as usize;
-        let object::Entry { map, key, value } = entry;
+        let p4_object::Entry { map, key, value } = entry;
         self.apply(Operation::Write { map, key, at: 0, bytes: value[..kept].to_vec() })
     }
 
@@ -106,7 +105,7 @@ impl p4::stf::Runs for Tested<'_> {
         let (map, key, offset) = self
             .compiled
             .maps
-            .cell(&self.made, (at, Object::DirectCounter), cell)
+            .cell(&self.elaborated, (at, Object::DirectCounter), cell)
             .ok_or("no cell")?;
         let value = self.instance.get(map, &key).map_err(|why| why.to_string())?;
         let count = value.and_then(|value| Count::from_bytes(value.get(offset as usize..)?));
@@ -117,7 +116,7 @@ impl p4::stf::Runs for Tested<'_> {
         let (map, key, at) = self
             .compiled
             .maps
-            .cell(&self.made, (at, Object::DirectMeter), cell)
+            .cell(&self.elaborated, (at, Object::DirectMeter), cell)
             .ok_or("no cell")?;
         let bytes = MeterCell::set(Some(rates)).to_bytes().to_vec();
         self.apply(Operation::Write { map, key, at, bytes })

@@ -9,6 +9,7 @@ pub mod feature;
 mod kaido;
 mod lab;
 mod machine;
+pub mod programs;
 mod random;
 #[allow(unsafe_code, reason = "packet sockets have options and addresses of their own")]
 #[allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use p4::object::{Instruction, Object, opcode};
+use p4_object::{Instruction, Object, opcode};
 use sandbox::process::{Answer, Arena, Config, Launcher, Packet, Sandbox};
 use sandbox::{Instance, Limits, PacketBuffer, Program};
 
@@ -51,7 +51,7 @@ fn one(opcode: u8, destination: u8, offset: i16, immediate: i32) -> Instruction 
 }
 
 fn object(code: Vec<Instruction>) -> Object {
-    let functions = [(0, p4::object::ENTRY.to_owned())].into();
+    let functions = [(0, p4_object::ENTRY.to_owned())].into();
     Object { code, functions, ..Object::default() }
 }
 
@@ -84,7 +84,7 @@ impl Bed {
             deadline: Duration::from_secs(1),
             ..Config::default()
         };
-        let object = p4::object::write(object)?;
+        let object = p4_object::write(object)?;
         let sandbox = Sandbox::start(self.launcher.clone(), config, arena, &object)?;
         let free = (0..FRAMES).rev().collect();
         Ok(Tenant { sandbox, free, answers: Vec::with_capacity(FRAMES as usize) })

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use p4::cells::Rates;
-use p4::ebpf::Compiled;
-use p4::object::{Entry, Object};
 use p4::stf::{Cell, Command, Line};
+use p4_ebpf::Compiled;
+use p4_object::cells::Rates;
+use p4_object::{Entry, Object};
 use sandbox::{Instance, Limits, Outcome, PacketBuffer, Program, Tested};
 
 /// Size of a packet buffer, and its headroom.
@@ -43,7 +43,7 @@ impl Side {
     /// Compiles a program from P4, with the entries of its test.
     pub(super) fn compiled(name: &str, program: &str, test: &str) -> Result<Self> {
         let checked = p4::check(name, program, &p4::NoIncludes);
-        let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
+        let compiled = p4_ebpf::compile(&checked.program, &checked.sources)
             .map_err(|why| anyhow!("{}", why.render(&checked.sources, false)))?;
         let entries = entries(&checked.program, &compiled, test)?;
         let mut object = compiled.object;
@@ -54,7 +54,7 @@ impl Side {
     /// Loads a program compiled from C. Its maps get the contents of the other program's maps of
     /// the same name.
     pub(super) fn by_hand(name: &str, object: &[u8], other: &Self) -> Result<Self> {
-        let mut object = p4::object::read(object)?;
+        let mut object = p4_object::read(object)?;
         for entry in &other.object.entries {
             let map = &other.object.maps[entry.map as usize];
             // The C program has no map for it, but contains it in its code.
@@ -110,9 +110,12 @@ impl Side {
 /// Returns all entries that a test adds.
 fn entries(program: &p4::ir::Program, compiled: &Compiled, test: &str) -> Result<Vec<Entry>> {
     let loaded = Program::load(&compiled.object, &Limits::default())?;
-    let made = p4::ebpf::made(program)?;
-    let mut collected =
-        Collected { tested: Tested::new(compiled, made, &loaded)?, compiled, entries: Vec::new() };
+    let elaborated = p4::interpret::elaborate(program)?;
+    let mut collected = Collected {
+        tested: Tested::new(compiled, elaborated, &loaded)?,
+        compiled,
+        entries: Vec::new(),
+    };
     let lines = p4::stf::parse(test)?;
     let puts = |line: &Line| {
         matches!(
@@ -136,8 +139,8 @@ struct Collected<'c> {
 }
 
 impl p4::stf::Runs for Collected<'_> {
-    fn made(&self) -> &p4::ir::Elaborated {
-        p4::stf::Runs::made(&self.tested)
+    fn elaborated(&self) -> &p4::ir::Elaborated {
+        p4::stf::Runs::elaborated(&self.tested)
     }
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<p4::interpret::Outcome, String> {
@@ -160,7 +163,7 @@ impl p4::stf::Runs for Collected<'_> {
         Ok(())
     }
 
-    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<p4::cells::Count, String> {
+    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<p4_object::cells::Count, String> {
         p4::stf::Runs::count(&mut self.tested, at, cell)
     }
 

@@ -89,9 +89,9 @@ impl Tenant {
         // The program's keys must exist when it is loaded.
         vm.publish(u32::MAX, 0)?;
         let checked = p4::check("vm_filter.p4", PROGRAM, &p4::NoIncludes);
-        let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
+        let compiled = p4_ebpf::compile(&checked.program, &checked.sources)
             .map_err(|why| anyhow!("{}", why.render(&checked.sources, false)))?;
-        let object = p4::object::write(&compiled.object)?;
+        let object = p4_object::write(&compiled.object)?;
         let launcher = Launcher::installed().context("a sandbox cannot start")?;
         let config = Config { deadline: PATIENCE, ..Config::default() };
         let arena = Arc::new(Arena::new(FRAMES, FRAME).context("memory for packets")?);

@@ -143,10 +143,10 @@ fn processes() -> Processes {
 #[tokio::test(flavor = "multi_thread")]
 async fn people_see_digests() {
     let checked = p4::check("customers.p4", CUSTOMERS, &p4::NoIncludes);
-    let compiled = p4::ebpf::compile(&checked.program, &checked.sources).expect("it has code");
+    let compiled = p4_ebpf::compile(&checked.program, &checked.sources).expect("it has code");
     let config = ForwardingPipelineConfig {
         p4info: Some(p4info::info(&checked.program).expect("it has p4info")),
-        p4_device_config: p4::object::write(&compiled.object).expect("an object"),
+        p4_device_config: p4_object::write(&compiled.object).expect("an object"),
         ..Default::default()
     };
     let (device, plane) = Sandboxed::new(processes(), 255);

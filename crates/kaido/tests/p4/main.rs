@@ -189,7 +189,7 @@ fn control_planes_are_told() {
 #[test]
 fn objects_are_explained() {
     let here = folder(&[("text.o", "no ELF")]);
-    let object = include_bytes!("../../../p4/tests/objects/by_clang.o");
+    let object = include_bytes!("../../../p4-object/tests/objects/by_clang.o");
     std::fs::write(here.path().join("object.o"), object).expect("a file");
     let lines =
         ["exact_defaultAction", "LPM trie", "entry:\n", "third:\n", "; map_lookup", "; third"];

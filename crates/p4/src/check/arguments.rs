@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::ptr;
 
-use super::statements::is_plain;
+use p4_syntax::ast::{self, Direction};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
+use super::evaluation::order_matters;
 use super::{Checked, Checker, Told};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Declared, Expression, ExpressionKind, Parameter, Type, VariableId};
-use crate::source::Span;
-use crate::syntax::ast::{self, Direction};
 
 /// The argument of each parameter; None for the default value.
 type Matched<'a> = Vec<Option<&'a ast::Argument>>;
@@ -192,12 +193,6 @@ impl Checker<'_> {
         };
         variables.iter().map(one).collect()
     }
-}
-
-/// Returns true if the evaluation of one value may have side effects on another.
-pub(super) fn order_matters(values: &[Expression]) -> bool {
-    let open: Vec<_> = values.iter().filter(|one| one.constant().is_none()).collect();
-    open.len() > 1 && !open.into_iter().all(is_plain)
 }
 
 /// Returns true if two arguments are copied out to the same variable. The last copy would win.

@@ -1,12 +1,13 @@
 //! Controls, and the parts of the checker that they share with parsers (P4_16 specification,
 //! section 14).
 
+use p4_syntax::ast::{self, DeclarationKind};
+
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
 use crate::ir::{
     ActionId, Block, BlockBody, BlockId, InstanceId, Parameter, Statement, TableId, VariableId,
 };
-use crate::syntax::ast::{self, DeclarationKind};
 
 /// Parameters of a parser or a control.
 pub(super) struct Opening {

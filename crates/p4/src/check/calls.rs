@@ -2,18 +2,18 @@
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
+use p4_syntax::ast::{self, ExpressionKind as Kind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
 
 use super::arguments::listed;
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told};
-use crate::diagnostic::Diagnostic;
+use super::{Checked, Checker, Place, Told, externs};
 use crate::ir::{
     ActionCall, ActionId, BlockBody, BlockId, Callee, Expression, ExpressionKind, ExternCall,
     ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Parameter, Prototype,
     RecordKind, StatementKind, TableId, Type, Value,
 };
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 /// Result of checking a call.
 pub(super) enum Called {
@@ -135,7 +135,7 @@ impl Checker<'_> {
             }
         };
         let prototype = function(self, chosen);
-        let (types, arguments, of) = self.instantiate(&prototype, &[], call)?;
+        let (types, mut arguments, of) = self.instantiate(&prototype, &[], call)?;
         match name {
             "verify" => {
                 self.require(call.span, Place::State, "`verify` belongs in a parser's states")?;
@@ -149,8 +149,11 @@ impl Checker<'_> {
             }
             "static_assert" => self.static_assert(call.span, &arguments).map(Called::Value),
             _ => {
-                self.check_vm_call(&prototype, &arguments)?;
-                let callee = Callee::Function(chosen);
+                let function = match self.vm_call(&prototype, &mut arguments)? {
+                    Some(function) => function,
+                    None => externs::function(&self.program, &prototype, arguments.len()),
+                };
+                let callee = Callee::Function(function);
                 let kind = ExpressionKind::ExternCall(ExternCall { callee, types, arguments });
                 Ok(Called::Value(Expression { span: call.span, of, kind }))
             }
@@ -301,7 +304,8 @@ impl Checker<'_> {
                 };
                 let (types, arguments, returned) = self.instantiate(&methods[at], &outer, call)?;
                 self.uses_direct(id, of, call.span)?;
-                let callee = Callee::Method(id, at);
+                let method = externs::method(self.extern_named(of), &methods[at]);
+                let callee = Callee::Method(id, method);
                 let kind = ExpressionKind::ExternCall(ExternCall { callee, types, arguments });
                 Ok(Called::Value(Expression { span: call.span, of: returned, kind }))
             }

@@ -1,10 +1,11 @@
-//! Type arguments of counters, meters, registers and digests (`crates/p4/model/kaido.p4`).
+//! Type arguments of counters, meters, registers and digests (`crates/p4-syntax/model/kaido.p4`).
+
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
 
 use super::{Checked, Checker, Place};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{ExternId, Type};
 use crate::model::Object;
-use crate::source::Span;
 
 /// Maximum width of a counter in bits.
 const MAX_COUNT: u32 = 64;
@@ -32,7 +33,8 @@ impl Checker<'_> {
                 }
             }
             (Object::Digest, [data])
-                if self.program.leaves(data).is_none() || self.program.size_of(data).is_none() =>
+                if self.program.number_widths(data).is_none()
+                    || self.program.size_of(data).is_none() =>
             {
                 let what = self.describe(data);
                 let told = Diagnostic::error(span, format!("a digest cannot be of type {what}"));

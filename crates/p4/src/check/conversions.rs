@@ -2,12 +2,12 @@
 //! integers, serializable enumerations, and lists in braces.
 
 use num_bigint::BigInt;
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
 
 use super::{Checked, Checker, constant};
-use crate::diagnostic::Diagnostic;
 use crate::ir::arithmetic::{range, wrap};
 use crate::ir::{Expression, ExpressionKind, Type, Value};
-use crate::source::Span;
 
 impl Checker<'_> {
     /// Converts an expression implicitly to this type, or reports an error.

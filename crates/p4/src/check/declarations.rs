@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use num_bigint::BigInt;
+use p4_syntax::ast::{self, DeclarationKind as Kind};
+use p4_syntax::diagnostic::Diagnostic;
 
 use super::scope::Symbol;
 use super::{Checked, Checker, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::arithmetic::range;
 use crate::ir::{Enum, EnumId, NewType, NewTypeId, RecordKind, Type, Value};
-use crate::syntax::ast::{self, DeclarationKind as Kind};
 
 impl<'c> Checker<'c> {
     pub(super) fn top_declaration(&mut self, written: &'c ast::Declaration) {

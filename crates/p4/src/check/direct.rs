@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use p4_syntax::ast::{self, ExpressionKind as Kind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::cells::property;
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{ActionId, ExternId, InstanceId, InstanceKind, TableId};
 use crate::model::Object;
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 /// Uses of direct counters and meters.
 #[derive(Default)]

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::diagnostic::Diagnostic;
-use crate::source::Span;
-use crate::syntax::ast::{Declaration, DeclarationKind as Kind, Name, Parameter, Program};
+use p4_syntax::ast::{Declaration, DeclarationKind as Kind, Name, Parameter, Program};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
 
 /// A declaration of a name.
 struct DeclaredAt {

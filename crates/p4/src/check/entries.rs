@@ -1,12 +1,12 @@
 //! Table entries in the program (P4_16 specification, section 14.2.1.4), and their actions.
 
 use num_bigint::BigInt;
+use p4_syntax::ast::{self, ExpressionKind as Kind, PropertyValue};
+use p4_syntax::diagnostic::Diagnostic;
 
 use super::tables::Parts;
 use super::{Checked, Checker, Told};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Entry, Expression, Key, MatchKind, Set, TableAction, Type, Value};
-use crate::syntax::ast::{self, ExpressionKind as Kind, PropertyValue};
 
 /// Maximum priority of an entry.
 const MAX_PRIORITY: u32 = i32::MAX as u32;

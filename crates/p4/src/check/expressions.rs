@@ -2,13 +2,13 @@
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
+use p4_syntax::ast::{self, ExpressionKind as Kind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
 
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, constant};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Applied, Expression, ExpressionKind, Type, Value};
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 impl Checker<'_> {
     /// Checks an expression. `wanted` is the expected type, for expressions without a type of their
@@ -136,10 +136,10 @@ impl Checker<'_> {
         let mut told = Diagnostic::error(name.span, format!("{what} has no `{}`", name.text));
         let known: Vec<_> = known.collect();
         if let Some(help) =
-            crate::words::counterpart(&name.text).filter(|_| self.program.is_metadata(of))
+            p4_syntax::words::counterpart(&name.text).filter(|_| self.program.is_metadata(of))
         {
             told = told.help(help);
-        } else if let Some(similar) = crate::words::closest(&name.text, known.iter().cloned()) {
+        } else if let Some(similar) = p4_syntax::words::closest(&name.text, known.iter().cloned()) {
             told = told.help(format!("it has `{similar}`"));
         } else if !known.is_empty() && known.len() <= 12 {
             let all: Vec<_> = known.iter().map(|one| format!("`{one}`")).collect();

@@ -3,14 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use p4_syntax::ast::{self, Direction};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
+use super::foreign::foreign;
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{
     Extern, ExternFunctionId, ExternId, Function, FunctionId, Parameter, Prototype, Type,
 };
-use crate::source::Span;
-use crate::syntax::ast::{self, Direction};
+use crate::model::Object;
 
 impl Checker<'_> {
     /// Runs `inside` in a scope with type parameters, numbered from `first`.
@@ -67,6 +70,7 @@ impl Checker<'_> {
             generic: generic.iter().map(|name| name.text.clone()).collect(),
             constructors: Vec::new(),
             methods: Vec::new(),
+            object: Object::named(&written.name.text),
         });
         // Its methods may refer to it.
         let symbol = match generic.len() {
@@ -121,7 +125,7 @@ impl Checker<'_> {
                 returns: checker.type_of(returns)?,
             })
         });
-        let prototype = prototype.and_then(|prototype| match self.program.foreign(&prototype) {
+        let prototype = prototype.and_then(|prototype| match foreign(&self.program, &prototype) {
             Ok(_) => Ok(prototype),
             Err(why) => self.wrong(written.name.span, why),
         });
@@ -152,10 +156,10 @@ impl Checker<'_> {
         if before.is_empty() {
             self.declare(name, Symbol::Unfinished);
         }
-        let made = self.measured(name.span, |checker| {
+        let checked = self.measured(name.span, |checker| {
             checker.function_body(written, returns, parameters, body)
         });
-        let symbol = match made {
+        let symbol = match checked {
             Ok((function, depth)) => {
                 let id = FunctionId(self.program.functions.len() as u32);
                 self.program.functions.push(function);

@@ -1,15 +1,16 @@
 //! Instantiations (P4_16 specification, sections 11.3 and 15).
 
+use p4_syntax::ast::{self, ExpressionKind as Kind, TypeKind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::arguments::is_generic;
 use super::scope::Symbol;
 use super::{Checked, Checker, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    BlockId, Declared, Expression, ExpressionKind, Instance, InstanceId, InstanceKind, Made,
-    Parameter, Type,
+    BlockId, ConstructorArgument, Declared, Expression, ExpressionKind, Instance, InstanceId,
+    InstanceKind, Parameter, Type,
 };
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind, TypeKind};
 
 impl Checker<'_> {
     pub(super) fn new_instance(&mut self, instance: Instance) -> InstanceId {
@@ -63,15 +64,15 @@ impl Checker<'_> {
             }
             return self.construct_block(declared, id, of.span, arguments);
         }
-        let made = self.type_of(of)?;
-        let Type::Extern(id, types) = &made else {
-            let what = self.describe(&made);
+        let instantiated = self.type_of(of)?;
+        let Type::Extern(id, types) = &instantiated else {
+            let what = self.describe(&instantiated);
             return self.wrong(of.span, format!("{what} has no constructor"));
         };
         let constructors = self.extern_named(*id).constructors.clone();
         let chosen = constructors.iter().find(|one| Self::may_take(&one.parameters, arguments));
         let Some(chosen) = chosen.or(constructors.first()) else {
-            let what = self.describe(&made);
+            let what = self.describe(&instantiated);
             return self.wrong(of.span, format!("{what} has no constructor"));
         };
         let mut known: Vec<_> = types.iter().cloned().map(Some).collect();
@@ -79,7 +80,7 @@ impl Checker<'_> {
         let arguments = self.arguments(of.span, &parameters, &mut known, arguments)?;
         self.check_made_known(&arguments)?;
         self.check_cells(of.span, *id, types)?;
-        let arguments = arguments.into_iter().map(Made::Value).collect();
+        let arguments = arguments.into_iter().map(ConstructorArgument::Value).collect();
         let of = InstanceKind::Extern(*id, types.to_vec());
         Ok(self.new_instance(Instance { declared, of, arguments }))
     }
@@ -96,7 +97,7 @@ impl Checker<'_> {
         let parameters = self.block(id).constructor.clone();
         let arguments = self.arguments(span, &parameters, &mut [], arguments)?;
         self.check_made_known(&arguments)?;
-        let arguments = arguments.into_iter().map(Made::Value).collect();
+        let arguments = arguments.into_iter().map(ConstructorArgument::Value).collect();
         Ok(self.new_instance(Instance { declared, of: InstanceKind::Block(id), arguments }))
     }
 

@@ -1,11 +1,12 @@
 //! Warnings for port fields of the model's metadata that are set but have no effect, because the
 //! field that enables them is never written.
 
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::Checker;
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Expression, ExpressionKind};
 use crate::model::field::{CLONE, CLONE_PORT, NAMES, OUTPUT_ACTION, OUTPUT_PORT};
-use crate::source::Span;
 
 /// First assignment to each field of the metadata.
 pub(super) type Written = [Option<Span>; NAMES.len()];

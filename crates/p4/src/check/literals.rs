@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
-use super::arguments::order_matters;
+use p4_syntax::ast::{self, ExpressionKind as Kind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
+use super::evaluation::order_matters;
 use super::{Checked, Checker, constant};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Expression, ExpressionKind, RecordKind, Type};
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 impl Checker<'_> {
     /// Checks `{a, b}` or `{a, b, ...}`.

@@ -1,12 +1,13 @@
 //! Loops (P4_16 specification, section 12.8).
 
+use p4_syntax::ast::{self, ExpressionKind as Kind};
+use p4_syntax::source::Span;
+
 use super::scope::Symbol;
 use super::{Checked, Checker, constant, declared};
 use crate::ir::{
     Binary, Declared, Expression, ExpressionKind, Statement, StatementKind, Type, VariableId,
 };
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 /// Maximum number of values in a list that a loop iterates over.
 const MAX_VALUES: usize = 256;

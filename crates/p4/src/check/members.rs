@@ -1,11 +1,12 @@
 //! Member access (P4_16 specification, sections 8.17 to 8.20).
 
+use p4_syntax::ast::{self, ExpressionKind as Kind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, constant};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Expression, ExpressionKind, Type, Value};
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 impl Checker<'_> {
     /// Checks `of.name`.

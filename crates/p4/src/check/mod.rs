@@ -12,7 +12,10 @@ mod declarations;
 mod direct;
 mod elsewhere;
 mod entries;
+mod evaluation;
 mod expressions;
+mod externs;
+mod foreign;
 mod functions;
 mod instances;
 mod leaving;
@@ -34,13 +37,14 @@ mod types;
 mod unassigned;
 mod vm;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use p4_syntax::ast;
+use p4_syntax::diagnostic::{Diagnostic, Diagnostics};
+use p4_syntax::source::Span;
+
 use crate::ir::{
     BlockId, Declared, Expression, ExpressionKind, InstanceId, Program, Type, Value, Variable,
     VariableId,
 };
-use crate::source::Span;
-use crate::syntax::ast;
 use elsewhere::Elsewhere;
 use packages::{BlockType, Package};
 use records::GenericRecord;
@@ -102,7 +106,7 @@ struct Checker<'c> {
     scopes: Scopes,
     generic_records: Vec<GenericRecord<'c>>,
     /// Generic records whose instantiation is in progress.
-    making: Vec<usize>,
+    instantiating: Vec<usize>,
     /// Size of each record.
     extents: Vec<Extent>,
     /// Call depth of the current body, and of functions, actions, blocks and tables.
@@ -133,7 +137,7 @@ impl<'c> Checker<'c> {
             program: Program::default(),
             scopes: Scopes::default(),
             generic_records: Vec::new(),
-            making: Vec::new(),
+            instantiating: Vec::new(),
             extents: Vec::new(),
             deepest: 0,
             depths: Depths::default(),

@@ -2,13 +2,13 @@
 
 use num_bigint::Sign;
 use num_traits::ToPrimitive;
+use p4_syntax::ast;
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
 
 use super::{Checked, Checker, Told};
-use crate::diagnostic::Diagnostic;
 use crate::ir::arithmetic::{self, Undefined};
 use crate::ir::{Binary, Expression, ExpressionKind, Type, Unary, Value};
-use crate::source::Span;
-use crate::syntax::ast;
 
 const BELOW_ZERO: &str = "this shifts by less than zero";
 

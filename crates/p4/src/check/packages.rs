@@ -1,14 +1,17 @@
 //! Parser and control types, packages, and `main` (P4_16 specification, sections 7.2.11 to 7.2.13
 //! and 17).
 
+use p4_syntax::ast::{self, TypeKind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+use p4_syntax::words::{MAIN, PACKAGE};
+
 use super::arguments::direction_text;
 use super::scope::Symbol;
 use super::{Checked, Checker, declared};
-use crate::diagnostic::Diagnostic;
-use crate::ir::{BlockBody, BlockId, Declared, Made, Main, NotMade, Parameter, Type};
-use crate::source::Span;
-use crate::syntax::ast::{self, TypeKind};
-use crate::words::{MAIN, PACKAGE};
+use crate::ir::{
+    BlockBody, BlockId, ConstructorArgument, Declared, Main, NotElaborated, Parameter, Type,
+};
 
 /// `parser name<…>(…);` or `control name<…>(…);`
 pub(super) struct BlockType {
@@ -98,7 +101,7 @@ impl Checker<'_> {
             return self.refuse(told.label(format!("{} are given", arguments.len())));
         }
         let mut known: Vec<Option<Type>> = vec![None; package.generic];
-        let mut made = Vec::new();
+        let mut instances = Vec::new();
         for (at, (parameter, block_type, types)) in package.parameters.iter().enumerate() {
             let named = |one: &&ast::Argument| match &one.name {
                 Some(name) => name.text == parameter.declared.name,
@@ -111,13 +114,13 @@ impl Checker<'_> {
             };
             let (instance, block) = self.package_argument(value, parameter)?;
             self.check_block_type(value.span, block, *block_type, types, &mut known)?;
-            made.push(Made::Instance(instance));
+            instances.push(ConstructorArgument::Instance(instance));
         }
         if &*written.name.text == "main" {
             self.program.main = Some(Main {
                 span: written.name.span,
                 package: package.declared.name,
-                arguments: made,
+                arguments: instances,
             });
         } else {
             self.other_main = Some(written.name.span);
@@ -185,13 +188,17 @@ impl Checker<'_> {
             }
             let Err(why) = self.program.elaborate() else { return };
             let (span, help) = match &why {
-                NotMade::NoMain | NotMade::TooMany => {
+                NotElaborated::NoMain | NotElaborated::TooMany => {
                     (main.span, "a control that has two of another doubles what is in it")
                 }
-                NotMade::TooLarge(span) => (*span, "a table holds more, one entry after the other"),
-                NotMade::NoElements(span) => (*span, "one element is the least"),
-                NotMade::NoValue(span) => (*span, "a constructor's argument gives it none"),
-                NotMade::SameName(_, span) => (*span, "`@name(\"…\")` gives one another name"),
+                NotElaborated::TooLarge(span) => {
+                    (*span, "a table holds more, one entry after the other")
+                }
+                NotElaborated::NoElements(span) => (*span, "one element is the least"),
+                NotElaborated::NoValue(span) => (*span, "a constructor's argument gives it none"),
+                NotElaborated::SameName(_, span) => {
+                    (*span, "`@name(\"…\")` gives one another name")
+                }
             };
             self.problems.add(Diagnostic::error(span, why.to_string()).help(help));
             return;

@@ -1,12 +1,12 @@
 //! Packet operations (P4_16 specification, sections 13.8 and 16).
 
 use num_bigint::BigInt;
+use p4_syntax::ast;
+use p4_syntax::diagnostic::Diagnostic;
 
 use super::calls::{Call, Called};
 use super::{Checked, Checker, Place, constant};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Expression, ExpressionKind, RecordKind, StatementKind, Type};
-use crate::syntax::ast;
 
 impl Checker<'_> {
     pub(super) fn packet_in_method(&mut self, name: &ast::Name, call: Call<'_>) -> Checked<Called> {

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use p4_syntax::ast::{self, DeclarationKind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Block, BlockBody, State, StateId, Target, Transition, Type, ValueSet, ValueSetId};
-use crate::source::Span;
-use crate::syntax::ast::{self, DeclarationKind};
 
 /// Maximum size of a value set.
 const MAX_VALUE_SET: u32 = 65_536;
@@ -131,7 +132,8 @@ impl Checker<'_> {
             return Ok(*target);
         }
         let mut told = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
-        if let Some(similar) = crate::words::closest(&name.text, ids.keys().map(|&one| one.into()))
+        if let Some(similar) =
+            p4_syntax::words::closest(&name.text, ids.keys().map(|&one| one.into()))
         {
             told = told.help(format!("there is `{similar}`"));
         }

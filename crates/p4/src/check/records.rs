@@ -2,20 +2,21 @@
 
 use std::collections::HashSet;
 
+use p4_syntax::ast;
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::scope::Symbol;
 use super::types::Extent;
 use super::{Checked, Checker, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Field, Record, RecordId, RecordKind, Type};
-use crate::source::Span;
-use crate::syntax::ast;
 
 /// A generic header, header union or struct. Each list of type arguments creates an instance.
 pub(super) struct GenericRecord<'c> {
     kind: RecordKind,
     written: &'c ast::Declaration,
     fields: &'c [ast::Field],
-    made: Vec<(Vec<Type>, RecordId)>,
+    instances: Vec<(Vec<Type>, RecordId)>,
 }
 
 impl<'c> Checker<'c> {
@@ -26,7 +27,7 @@ impl<'c> Checker<'c> {
         fields: &'c [ast::Field],
     ) -> Checked<()> {
         if !written.type_parameters.is_empty() {
-            let generic = GenericRecord { kind, written, fields, made: Vec::new() };
+            let generic = GenericRecord { kind, written, fields, instances: Vec::new() };
             self.generic_records.push(generic);
             let symbol = Symbol::GenericRecord(self.generic_records.len() - 1);
             self.declare(&written.name, symbol);
@@ -116,9 +117,9 @@ impl<'c> Checker<'c> {
         arguments: Vec<Type>,
         span: Span,
     ) -> Checked<Type> {
-        let GenericRecord { kind, written, fields, made } = &self.generic_records[generic];
-        let (kind, written, fields, count) = (*kind, *written, *fields, made.len());
-        if let Some((_, id)) = made.iter().find(|(types, _)| *types == arguments) {
+        let GenericRecord { kind, written, fields, instances } = &self.generic_records[generic];
+        let (kind, written, fields, count) = (*kind, *written, *fields, instances.len());
+        if let Some((_, id)) = instances.iter().find(|(types, _)| *types == arguments) {
             return Ok(Type::Record(*id));
         }
         let name = ast::Name { text: written.name.text.clone(), span };
@@ -128,7 +129,7 @@ impl<'c> Checker<'c> {
                 Diagnostic::error(span, format!("`{}` is made for too many types", name.text));
             return self.refuse(told);
         }
-        if self.making.contains(&generic) {
+        if self.instantiating.contains(&generic) {
             return self.calls_itself(&name);
         }
         // Field types are resolved in the scope of the declaration, not in that of the use.
@@ -137,13 +138,13 @@ impl<'c> Checker<'c> {
         for (parameter, of) in written.type_parameters.iter().zip(&arguments) {
             self.declare(parameter, Symbol::Type(of.clone()));
         }
-        self.making.push(generic);
+        self.instantiating.push(generic);
         let id = self.new_record(written, kind, fields, arguments.clone());
-        self.making.pop();
+        self.instantiating.pop();
         self.scopes.close();
         self.scopes.enter(inner);
         let id = id?;
-        self.generic_records[generic].made.push((arguments, id));
+        self.generic_records[generic].instances.push((arguments, id));
         Ok(Type::Record(id))
     }
 

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use p4_syntax::source::Span;
+
 use crate::ir::{
     ActionId, BlockId, Expression, ExternFunctionId, FunctionId, InstanceId, TableId, Type,
     ValueSetId, VariableId,
 };
-use crate::source::Span;
 
 /// The meaning of a name.
 #[derive(Debug, Clone)]
@@ -109,6 +110,6 @@ impl Scopes {
     /// Returns the most similar known name.
     pub(super) fn similar(&self, name: &str) -> Option<Arc<str>> {
         let known = self.open.iter().rev().flat_map(HashMap::keys);
-        crate::words::closest(name, known.cloned())
+        p4_syntax::words::closest(name, known.cloned())
     }
 }

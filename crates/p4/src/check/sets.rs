@@ -1,11 +1,12 @@
 //! Keysets of `select` cases and table entries (P4_16 specification, section 8.15).
 
+use p4_syntax::ast::{self, ExpressionKind as Kind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::scope::Symbol;
 use super::{Checked, Checker, Told};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Binary, Set, Type};
-use crate::source::Span;
-use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 impl Checker<'_> {
     /// Checks one keyset for each type. A single `_` or `default` covers all.

@@ -1,14 +1,14 @@
 //! Statements (P4_16 specification, section 12).
 
+use p4_syntax::ast::{self, DeclarationKind, ExpressionKind as Kind, StatementKind as Written};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::calls::{Call, Called};
+use super::evaluation::has_call;
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
-use crate::diagnostic::Diagnostic;
-use crate::ir::{
-    Action, ActionId, Binary, Expression, ExpressionKind, Statement, StatementKind, TableId, Type,
-};
-use crate::source::Span;
-use crate::syntax::ast::{self, DeclarationKind, ExpressionKind as Kind, StatementKind as Written};
+use crate::ir::{Action, ActionId, Binary, Statement, StatementKind, TableId, Type};
 
 impl Checker<'_> {
     /// Checks a block in a new scope.
@@ -321,14 +321,14 @@ impl Checker<'_> {
                 self.refuse::<()>(told.help("what an entry gives has no direction, and is last"));
         }
         self.direct.open_action();
-        let made = self.measured(written.name.span, |checker| {
+        let checked = self.measured(written.name.span, |checker| {
             checker.within(Place::Action, |checker| {
                 let parameters = checker.declare_parameters(parameters);
                 let body = checker.statements(&body.statements);
                 Ok((parameters?, body?))
             })
         });
-        let ((parameters, body), depth) = made?;
+        let ((parameters, body), depth) = checked?;
         self.depths.actions.push(depth);
         self.direct.close_action();
         let id = ActionId(self.program.actions.len() as u32);
@@ -347,30 +347,6 @@ pub(super) fn is_of_packets(of: &Type) -> bool {
         Type::Tuple(all) => all.iter().all(is_of_packets),
         Type::List(_) => false,
         _ => true,
-    }
-}
-
-/// Returns true if evaluating the l-value twice is not safe, because it contains a call.
-fn has_call(place: &Expression) -> bool {
-    use ExpressionKind as K;
-    match &place.kind {
-        K::Element(of, index) => has_call(of) || !is_plain(index),
-        K::Field(of, _) | K::Slice(of, ..) | K::Next(of) | K::Last(of) => has_call(of),
-        _ => false,
-    }
-}
-
-/// Returns true if evaluating the value has no side effects and does not depend on earlier
-/// evaluations.
-pub(super) fn is_plain(value: &Expression) -> bool {
-    use ExpressionKind as K;
-    match &value.kind {
-        K::Constant(_) | K::Variable(_) | K::ConstructorParameter(_) => true,
-        K::Field(of, _) | K::Slice(of, ..) | K::Cast(of) | K::Unary(_, of) | K::LastIndex(of) => {
-            is_plain(of)
-        }
-        K::Element(one, other) | K::Binary(_, one, other) => is_plain(one) && is_plain(other),
-        _ => false,
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use p4_syntax::ast::{self, Direction, ExpressionKind as Kind, PropertyValue};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+use p4_syntax::words::closest_word;
+
 use super::scope::Symbol;
 use super::{Checked, Checker, Told, declared};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{
     ActionCall, ActionId, InstanceId, Key, MatchKind, Parameter, Table, TableAction, TableId, Type,
     Value,
 };
 use crate::model::Object;
-use crate::source::Span;
-use crate::syntax::ast::{self, Direction, ExpressionKind as Kind, PropertyValue};
-use crate::words::closest_word;
 
 /// Default number of entries of a table.
 const SIZE: u32 = 1024;

@@ -9,8 +9,9 @@ mod parts;
 mod statements;
 mod tables;
 
+use p4_syntax::NoIncludes as Nothing;
+
 use crate::Checked;
-use crate::test_programs::Nothing;
 
 /// Start of every program here.
 const PRELUDE: &str = "

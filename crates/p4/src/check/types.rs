@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use num_traits::ToPrimitive;
+use p4_syntax::ast::{self, TypeKind};
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
 
 use super::scope::Symbol;
 use super::{Checked, Checker, Told};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{ExternId, RecordId, RecordKind, Type, Value};
-use crate::source::Span;
-use crate::syntax::ast::{self, TypeKind};
 
 /// Maximum width in bits of a run-time value.
 pub(super) const MAX_WIDTH: u32 = 2048;
@@ -179,8 +179,8 @@ impl<'c> Checker<'c> {
         if !is_likely && let Some(told) = self.elsewhere.tell_other(&unknown, name, self.around) {
             return told;
         }
-        let other = crate::words::counterpart(name).map(str::to_owned);
-        match other.or(similar).or_else(|| crate::words::meant(name)) {
+        let other = p4_syntax::words::counterpart(name).map(str::to_owned);
+        match other.or(similar).or_else(|| p4_syntax::words::meant(name)) {
             Some(help) => unknown.help(help),
             None => unknown,
         }

@@ -4,13 +4,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use p4_syntax::ast::Direction;
+use p4_syntax::diagnostic::Diagnostic;
+use p4_syntax::source::Span;
+
 use super::Checker;
-use crate::diagnostic::Diagnostic;
 use crate::ir::{
     BlockBody, Expression, ExpressionKind, Statement, StatementKind, Type, Variable, VariableId,
 };
-use crate::source::Span;
-use crate::syntax::ast::Direction;
 
 /// Variables that may be unassigned; None for unreachable code.
 type Unassigned = Option<HashSet<VariableId>>;

@@ -1,29 +1,48 @@
-//! Calls that read values from the tenant's VM (crates/p4/model/vm.p4).
+//! Calls that read values from the tenant's VM (crates/p4-syntax/model/vm.p4).
 
+use std::sync::Arc;
+
+use p4_syntax::diagnostic::Diagnostic;
+
+use super::foreign::checked_key;
 use super::{Checked, Checker};
-use crate::diagnostic::Diagnostic;
-use crate::ir::{Expression, Prototype, Type, Value, checked_key};
+use crate::ir::{Expression, ExternFunction, Prototype, Type, Value};
 
 impl Checker<'_> {
-    /// Checks such a call: the key must be a string literal, and the value a variable of a numeric
-    /// type.
-    pub(super) fn check_vm_call(
+    /// Resolves such a call, and removes its key from the arguments; None for other functions.
+    ///
+    /// The key must be a string literal, and the value a variable of a numeric type.
+    pub(super) fn vm_call(
         &mut self,
         prototype: &Prototype,
-        arguments: &[Expression],
-    ) -> Checked<()> {
-        let is_model = matches!(&*prototype.declared.name, "vm_info" | "vm_info_age");
-        let Some((key, rest)) = arguments.split_first().filter(|_| is_model) else { return Ok(()) };
-        if key.of != Type::String {
-            return Ok(());
-        }
+        arguments: &mut Vec<Expression>,
+    ) -> Checked<Option<ExternFunction>> {
+        let resolved = match (&*prototype.declared.name, &arguments[..]) {
+            ("vm_info", [key, value]) if key.of == Type::String => {
+                let name = self.vm_key(key)?;
+                self.check_vm_value(value)?;
+                ExternFunction::VmInfo(name)
+            }
+            ("vm_info_age", [key]) if key.of == Type::String => {
+                ExternFunction::VmInfoAge(self.vm_key(key)?)
+            }
+            _ => return Ok(None),
+        };
+        arguments.remove(0);
+        Ok(Some(resolved))
+    }
+
+    fn vm_key(&mut self, key: &Expression) -> Checked<Arc<str>> {
         let Some(Value::String(name)) = key.constant() else {
             return self.wrong(key.span, "a key is a name that is written out: `\"name\"`");
         };
-        if let Err(why) = checked_key(name) {
-            return self.wrong(key.span, why);
+        match checked_key(name) {
+            Ok(()) => Ok(name.clone()),
+            Err(why) => self.wrong(key.span, why),
         }
-        let Some(value) = rest.first() else { return Ok(()) };
+    }
+
+    fn check_vm_value(&mut self, value: &Expression) -> Checked<()> {
         if self.program.representation(&value.of).is_bits() {
             return Ok(());
         }
@@ -35,7 +54,7 @@ impl Checker<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::test_programs::Nothing;
+    use p4_syntax::NoIncludes as Nothing;
 
     /// Returns the diagnostics of a program with these declarations and this apply block.
     fn said(declarations: &str, apply: &str) -> String {

@@ -1,10 +1,10 @@
-//! Counters, meters and digests (crates/p4/model/kaido.p4).
+//! Counters, meters and digests (crates/p4-syntax/model/kaido.p4).
 
 use num_traits::ToPrimitive;
+use p4_object::cells::{Color, Count, MeterCell, Rates};
 
 use super::tables::{Direct, Entry};
 use super::{Done, Error, Machine, Run, Stop};
-use crate::cells::{Color, Count, MeterCell, Rates};
 use crate::ir::{Expression, Value};
 use crate::model::Unit;
 
@@ -23,10 +23,10 @@ impl Machine<'_> {
     /// Returns the value of a counter cell. The counter is given by its object index. None if the
     /// cell does not exist.
     pub fn count(&mut self, at: usize, cell: Cell<'_>) -> Option<Count> {
-        match self.made.objects.get(at)?.table {
+        match self.elaborated.objects.get(at)?.table {
             Some(table) => self.direct(table, cell).map(|direct| direct.count),
             None => match cell {
-                Cell::Index(index) if index < self.made.objects[at].elements() => {
+                Cell::Index(index) if index < self.elaborated.objects[at].elements() => {
                     Some(self.counts.get(&(at, index)).copied().unwrap_or_default())
                 }
                 _ => None,
@@ -38,9 +38,9 @@ impl Machine<'_> {
     /// index. None if the cell does not exist.
     pub fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Option<Rates>) -> Option<()> {
         let meter = MeterCell::set(rates);
-        match (self.made.objects.get(at)?.table, cell) {
+        match (self.elaborated.objects.get(at)?.table, cell) {
             (Some(table), cell) => self.direct(table, cell)?.meter = meter,
-            (None, Cell::Index(index)) if index < self.made.objects[at].elements() => {
+            (None, Cell::Index(index)) if index < self.elaborated.objects[at].elements() => {
                 self.meters.insert((at, index), meter);
             }
             _ => return None,
@@ -59,8 +59,8 @@ impl Machine<'_> {
 
 impl Run<'_, '_> {
     /// `counter.count(index)`, or `count()` of a direct counter.
-    pub(super) fn count_packet(&mut self, at: usize, index: &[Expression]) -> Done<Value> {
-        let object = &self.machine.made.objects[at];
+    pub(super) fn count_packet(&mut self, at: usize, index: Option<&Expression>) -> Done<Value> {
+        let object = &self.machine.elaborated.objects[at];
         let (unit, mask) = (self.program.unit(object), self.program.count_mask(object));
         let length = self.packet.len() as u64;
         let Some(count) = self.counted(at, index)? else { return Ok(Value::Bool(false)) };
@@ -73,28 +73,27 @@ impl Run<'_, '_> {
         Ok(Value::Bool(false))
     }
 
-    fn counted(&mut self, at: usize, index: &[Expression]) -> Done<Option<&mut Count>> {
+    fn counted(&mut self, at: usize, index: Option<&Expression>) -> Done<Option<&mut Count>> {
         Ok(match index {
-            [] => Some(&mut self.of_entry()?.count),
-            [index, ..] => {
+            None => Some(&mut self.of_entry()?.count),
+            Some(index) => {
                 let key = self.cell(at, index)?;
                 key.map(|key| self.machine.counts.entry(key).or_default())
             }
         })
     }
 
-    /// `meter.execute(index, color)`, and its other overloads.
-    pub(super) fn execute(&mut self, at: usize, given: &[Expression]) -> Done<Value> {
-        let object = &self.machine.made.objects[at];
+    /// `meter.execute(index, color)`, and its other overloads. A direct meter has no index.
+    pub(super) fn execute(
+        &mut self,
+        at: usize,
+        index: Option<&Expression>,
+        color: Option<&Expression>,
+    ) -> Done<Value> {
+        let object = &self.machine.elaborated.objects[at];
         let units = match self.program.unit(object) {
             Unit::Bytes => self.packet.len() as u64,
             _ => 1,
-        };
-        let (index, color) = match (object.table, given) {
-            (Some(_), [color]) => (None, Some(color)),
-            (Some(_), _) => (None, None),
-            (None, [index, rest @ ..]) => (Some(index), rest.first()),
-            (None, []) => return Err(Stop::Failed(Error::Internal)),
         };
         let key = index.map(|index| self.cell(at, index)).transpose()?;
         let color = match color.map(|color| self.value(color)).transpose()? {
@@ -123,7 +122,7 @@ impl Run<'_, '_> {
     /// Returns the key of a cell; None if the index is out of range.
     fn cell(&mut self, at: usize, index: &Expression) -> Done<Option<(usize, u64)>> {
         let index = self.number(index)?.to_u64();
-        let count = self.machine.made.objects[at].elements();
+        let count = self.machine.elaborated.objects[at].elements();
         Ok(index.filter(|index| *index < count).map(|index| (at, index)))
     }
 

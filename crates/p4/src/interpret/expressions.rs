@@ -21,7 +21,7 @@ impl Run<'_, '_> {
         match &of.kind {
             K::Constant(value) => Ok(value.clone()),
             K::ConstructorParameter(at) => {
-                let given = &self.machine.made.blocks[self.around].constructor;
+                let given = &self.machine.elaborated.blocks[self.around].constructor;
                 let given = given.get(*at).cloned().ok_or(Stop::Failed(Error::Internal))?;
                 self.value(&given)
             }

@@ -1,83 +1,95 @@
-//! Extern functions and objects of the model (crates/p4/model/ubpf_model.p4). Counters, meters and
+//! Extern functions and objects of the model (crates/p4-syntax/model/ubpf_model.p4). Counters, meters and
 //! digests are in [`super::cells`].
 
-use num_bigint::{BigInt, Sign};
+use num_bigint::BigInt;
 use num_traits::ToPrimitive;
+use p4_object::lookup3;
+use p4_object::vm;
 
 use super::{Done, Error, Run, Stop, action, field};
-use crate::ir::{Callee, Expression, ExternCall, Foreign, Type, Value};
-use crate::object::lookup3;
-use crate::vm;
+use crate::ir::{Callee, Expression, ExternCall, ExternFunction, Method, Type, Value};
 
 impl Run<'_, '_> {
     pub(super) fn extern_call(&mut self, call: &ExternCall, of: &Type) -> Done<Value> {
-        match call.callee {
-            Callee::Function(id) => {
-                let called = &self.program.extern_functions[id.index()];
-                match self.program.foreign(called) {
-                    Ok(Some(Foreign::Helper(number))) => self.helper(number, &call.arguments, of),
-                    Ok(Some(Foreign::VmInfo(key))) => self.vm_info(&key, &call.arguments[0]),
-                    _ => self.function(&called.declared.name.clone(), &call.arguments),
-                }
-            }
+        let arguments = &call.arguments;
+        match &call.callee {
+            Callee::Function(function) => self.function(function, arguments, of),
             Callee::Method(id, method) => {
-                let made = &self.machine.made;
-                let inside = made.blocks[self.around].inside.get(&id);
-                let Some(&at) = inside.or_else(|| made.top.get(&id)) else {
+                let elaborated = &self.machine.elaborated;
+                let inside = elaborated.blocks[self.around].inside.get(id);
+                let Some(&at) = inside.or_else(|| elaborated.top.get(id)) else {
                     return Err(Stop::Failed(Error::Internal));
                 };
-                let object = &self.program.externs[made.objects[at].of.index()];
-                let name = object.methods[method].declared.name.clone();
-                match (&*object.declared.name, &*name, &call.arguments[..]) {
-                    ("Register", "read", [index]) => self.read_register(at, index, of),
-                    ("Register", "write", [index, value]) => self.write_register(at, index, value),
-                    ("Counter" | "DirectCounter", "count", index) => self.count_packet(at, index),
-                    ("Meter" | "DirectMeter", "execute", given) => self.execute(at, given),
-                    ("Digest", "pack", [data]) => self.pack(at, data),
-                    (object, method, _) => {
-                        Err(Stop::Failed(Error::Extern(format!("{object}.{method}"))))
-                    }
-                }
+                self.method(at, method, arguments, of)
             }
         }
     }
 
-    fn function(&mut self, name: &str, arguments: &[Expression]) -> Done<Value> {
-        match (name, arguments) {
-            ("mark_to_drop", []) => self.mark(action::DROP),
-            ("mark_to_pass", []) => self.mark(action::PASS),
-            ("ubpf_time_get_ns", []) => {
+    fn method(
+        &mut self,
+        at: usize,
+        method: &Method,
+        arguments: &[Expression],
+        of: &Type,
+    ) -> Done<Value> {
+        match method {
+            Method::ReadRegister => self.read_register(at, &arguments[0], of),
+            Method::WriteRegister => self.write_register(at, &arguments[0], &arguments[1]),
+            Method::Count => self.count_packet(at, Some(&arguments[0])),
+            Method::CountDirect => self.count_packet(at, None),
+            Method::Execute => self.execute(at, Some(&arguments[0]), arguments.get(1)),
+            Method::ExecuteDirect => self.execute(at, None, arguments.first()),
+            Method::Pack => self.pack(at, &arguments[0]),
+            Method::Unimplemented(name) => Err(Stop::Failed(Error::Extern(name.to_string()))),
+        }
+    }
+
+    fn function(
+        &mut self,
+        function: &ExternFunction,
+        arguments: &[Expression],
+        of: &Type,
+    ) -> Done<Value> {
+        match function {
+            ExternFunction::MarkToDrop => self.mark(action::DROP),
+            ExternFunction::MarkToPass => self.mark(action::PASS),
+            ExternFunction::TimeGetNs => {
                 let now = BigInt::from(self.machine.now);
                 return Ok(crate::ir::arithmetic::wrap(now, &Type::bit(48)).into());
             }
-            ("truncate", [length]) => {
-                self.truncated = Some(self.number(length)?.to_u32().unwrap_or(u32::MAX));
+            ExternFunction::Truncate => {
+                self.truncated = Some(self.number(&arguments[0])?.to_u32().unwrap_or(u32::MAX));
             }
-            ("hash", [result, _, data]) => {
-                let place = self.place(result)?;
+            ExternFunction::Hash => {
+                let place = self.place(&arguments[0])?;
+                let data = &arguments[2];
                 let found = self.value(data)?;
                 let hash = lookup3(&self.bytes(&found, &data.of));
                 self.write(&place, BigInt::from(hash).into());
             }
-            ("csum_replace2" | "csum_replace4", [sum, old, new]) => {
-                let (sum, old, new) = (self.number(sum)?, self.number(old)?, self.number(new)?);
-                let word = |value: &BigInt| value.to_u64().unwrap_or_default();
-                let words = if name == "csum_replace2" { 1 } else { 2 };
-                let replaced = replaced_checksum(word(&sum) as u16, word(&old), word(&new), words);
-                return Ok(BigInt::from(replaced).into());
-            }
-            ("vm_info", [key, value]) => {
-                let key = self.vm_key(key)?;
-                return self.vm_info(&key, value);
-            }
-            ("vm_info_age", [key]) => {
-                let key = self.vm_key(key)?;
-                let reading = self.machine.vm.get(&*key).copied();
+            ExternFunction::ChecksumReplace2 => return self.replace_checksum(arguments, 1),
+            ExternFunction::ChecksumReplace4 => return self.replace_checksum(arguments, 2),
+            ExternFunction::VmInfo(key) => return self.vm_info(key, &arguments[0]),
+            ExternFunction::VmInfoAge(key) => {
+                let reading = self.machine.vm.get(&**key).copied();
                 return Ok(BigInt::from(vm::get(reading, vm::part::AGE, self.machine.now)).into());
             }
-            _ => return Err(Stop::Failed(Error::Extern(name.to_owned()))),
+            ExternFunction::Helper(number) => return self.helper(*number, arguments, of),
+            ExternFunction::Unimplemented(name) => {
+                return Err(Stop::Failed(Error::Extern(name.to_string())));
+            }
         }
         Ok(Value::Bool(false))
+    }
+
+    /// `csum_replace2` or `csum_replace4`, for a change of one or two 16-bit words.
+    fn replace_checksum(&mut self, arguments: &[Expression], words: u32) -> Done<Value> {
+        let mut word = |at: usize| {
+            let value = self.number(&arguments[at])?;
+            Done::Ok(value.to_u64().unwrap_or_default())
+        };
+        let (sum, old, new) = (word(0)?, word(1)?, word(2)?);
+        Ok(BigInt::from(replaced_checksum(sum as u16, old, new, words)).into())
     }
 
     /// Sets the verdict, in each variable that currently holds the model's metadata.
@@ -100,7 +112,7 @@ impl Run<'_, '_> {
 
     /// Returns the elements of a register. They are initially zero.
     fn register(&mut self, at: usize) -> &mut Vec<Value> {
-        let object = &self.machine.made.objects[at];
+        let object = &self.machine.elaborated.objects[at];
         let size = usize::try_from(object.elements()).unwrap_or_default();
         let zero = match object.types.first() {
             Some(of) => self.program.initial(of),
@@ -138,19 +150,10 @@ fn replaced_checksum(sum: u16, old: u64, new: u64, words: u32) -> u16 {
     !(total as u16)
 }
 
-/// Encodes an unsigned number in big-endian byte order.
-pub(crate) fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
-    let mut bytes = BigInt::from_biguint(Sign::Plus, value.magnitude().clone()).to_bytes_be().1;
-    let wanted = bits.div_ceil(8);
-    while bytes.len() < wanted {
-        bytes.insert(0, 0);
-    }
-    bytes.split_off(bytes.len() - wanted)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interpret::number_bytes;
 
     #[test]
     fn checksums_follow_what_changes() {

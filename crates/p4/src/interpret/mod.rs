@@ -19,14 +19,16 @@ use std::collections::HashMap;
 
 use num_bigint::BigInt;
 
-use crate::cells::{Count, MeterCell};
-use crate::ir::{BlockBody, Elaborated, NotMade, Program, Type, Value, VariableId};
-use crate::model::{action, field};
-use crate::vm::Reading;
-use crate::words::PACKAGE;
+use crate::ir::{BlockBody, Elaborated, NotElaborated, Program, Type, Value, VariableId};
+use crate::model::field;
 pub use cells::Cell;
-pub(crate) use externs::number_bytes;
+use p4_object::action;
+use p4_object::cells::{Count, MeterCell};
+use p4_object::vm::Reading;
+use p4_syntax::words::PACKAGE;
+
 use packet::Packet;
+pub use packet::number_bytes;
 use tables::Tables;
 
 /// The verdict on a packet.
@@ -58,7 +60,7 @@ pub struct Outcome {
 pub enum Error {
     /// Elaboration of `main` failed.
     #[error(transparent)]
-    Main(#[from] NotMade),
+    Main(#[from] NotElaborated),
     /// An inconsistency that no valid program causes: a fault in the type checker.
     #[error("the program does not mean what it was checked to mean: this is a fault of kaido's")]
     Internal,
@@ -100,7 +102,7 @@ type Done<T = ()> = Result<T, Stop>;
 /// A program with its tables, and with the state that it keeps between packets.
 pub struct Machine<'p> {
     program: &'p Program,
-    made: Elaborated,
+    elaborated: Elaborated,
     /// Table entries and default actions.
     pub tables: Tables,
     /// Contents of the registers, by object index.
@@ -149,11 +151,11 @@ impl<'p> Machine<'p> {
     ///
     /// If the program has no `main`, or is for another model.
     pub fn new(program: &'p Program) -> Result<Self, Error> {
-        let made = elaborate(program)?;
-        let tables = Tables::new(program, &made);
+        let elaborated = elaborate(program)?;
+        let tables = Tables::new(program, &elaborated);
         Ok(Self {
             program,
-            made,
+            elaborated,
             tables,
             objects: HashMap::new(),
             counts: HashMap::new(),
@@ -167,8 +169,8 @@ impl<'p> Machine<'p> {
     }
 
     /// Returns the elaborated program.
-    pub fn made(&self) -> &Elaborated {
-        &self.made
+    pub fn elaborated(&self) -> &Elaborated {
+        &self.elaborated
     }
 
     /// Runs the program on a packet from an input port.
@@ -214,27 +216,27 @@ fn given_up(packet: &[u8]) -> Outcome {
 /// # Errors
 ///
 /// If the program has no `main`, or is for another model.
-pub(crate) fn elaborate(program: &Program) -> Result<Elaborated, Error> {
-    let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
+pub fn elaborate(program: &Program) -> Result<Elaborated, Error> {
+    let main = program.main.as_ref().ok_or(NotElaborated::NoMain)?;
     if &*main.package != PACKAGE || main.arguments.len() != 3 {
         return Err(Error::Model(main.package.to_string()));
     }
-    let made = program.elaborate()?;
-    if !is_of_model(program, &made) {
+    let elaborated = program.elaborate()?;
+    if !is_of_model(program, &elaborated) {
         return Err(Error::Model(format!("another `{}`", main.package)));
     }
-    Ok(made)
+    Ok(elaborated)
 }
 
 /// Returns true if the package's parameters match `ubpf_model.p4`. A program may declare a
 /// different package `ubpf` itself.
-fn is_of_model(program: &Program, made: &Elaborated) -> bool {
-    let parameters = |at: &usize| &program.blocks[made.blocks[*at].block.index()].parameters;
-    let counts: Vec<usize> = made.main.iter().map(|at| parameters(at).len()).collect();
+fn is_of_model(program: &Program, elaborated: &Elaborated) -> bool {
+    let parameters = |at: &usize| &program.blocks[elaborated.blocks[*at].block.index()].parameters;
+    let counts: Vec<usize> = elaborated.main.iter().map(|at| parameters(at).len()).collect();
     if counts != [4, 3, 2] {
         return false;
     }
-    let metadata = parameters(&made.main[0])[3];
+    let metadata = parameters(&elaborated.main[0])[3];
     let Type::Record(id) = program.variables[metadata.index()].of else { return false };
     let fields = program.records[id.index()].fields.iter();
     fields.map(|field| &*field.declared.name).eq(field::NAMES)
@@ -243,7 +245,7 @@ fn is_of_model(program: &Program, made: &Elaborated) -> bool {
 impl Run<'_, '_> {
     /// Runs parser, pipeline and deparser.
     fn whole(mut self, port: u32, packet: &[u8]) -> Done<Outcome> {
-        let [parser, pipeline, deparser] = self.machine.made.main[..] else {
+        let [parser, pipeline, deparser] = self.machine.elaborated.main[..] else {
             return Err(Stop::Failed(Error::Internal));
         };
         let (parsed, piped) = (self.parameters(parser), self.parameters(pipeline));
@@ -300,13 +302,13 @@ impl Run<'_, '_> {
     }
 
     fn parameters(&self, at: usize) -> Vec<VariableId> {
-        let block = self.machine.made.blocks[at].block;
+        let block = self.machine.elaborated.blocks[at].block;
         self.program.blocks[block.index()].parameters.clone()
     }
 
     /// Runs a parser or a control. Its parameters are already bound.
     fn block(&mut self, at: usize) -> Done {
-        let block = &self.program.blocks[self.machine.made.blocks[at].block.index()];
+        let block = &self.program.blocks[self.machine.elaborated.blocks[at].block.index()];
         let outside = std::mem::replace(&mut self.around, at);
         let mut result = self.all(&block.locals);
         if result.is_ok() {

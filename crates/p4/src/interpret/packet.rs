@@ -1,6 +1,6 @@
 //! Input packet and output packet. Bits are in network order.
 
-use num_bigint::BigInt;
+use num_bigint::{BigInt, Sign};
 use num_traits::One;
 
 use crate::ir::{Program, Type, Value, arithmetic};
@@ -115,7 +115,7 @@ impl Packet {
         let bits = self.out.len();
         let number =
             self.out.into_iter().fold(BigInt::ZERO, |all, bit| (all << 1_u32) + u32::from(bit));
-        super::externs::number_bytes(&number, bits)
+        number_bytes(&number, bits)
     }
 
     /// Returns the input packet.
@@ -135,4 +135,14 @@ impl Packet {
         }
         out
     }
+}
+
+/// Encodes an unsigned number in big-endian byte order.
+pub fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
+    let mut bytes = BigInt::from_biguint(Sign::Plus, value.magnitude().clone()).to_bytes_be().1;
+    let wanted = bits.div_ceil(8);
+    while bytes.len() < wanted {
+        bytes.insert(0, 0);
+    }
+    bytes.split_off(bytes.len() - wanted)
 }

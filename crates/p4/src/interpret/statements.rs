@@ -1,6 +1,7 @@
 //! Execution of statements (P4_16 specification, sections 6.8 and 12).
 
 use num_bigint::BigInt;
+use p4_syntax::ast::Direction;
 
 use super::places::Place;
 use super::{Done, Run, Stop};
@@ -8,7 +9,6 @@ use crate::ir::{
     ActionCall, ActionId, Expression, FunctionId, InstanceId, Statement, StatementKind, Type,
     Value, VariableId, arithmetic,
 };
-use crate::syntax::ast::Direction;
 
 impl Run<'_, '_> {
     /// Executes statements in order.
@@ -223,7 +223,7 @@ impl Run<'_, '_> {
     }
 
     fn apply_block(&mut self, instance: InstanceId, arguments: &[Expression]) -> Done {
-        let placed = &self.machine.made.blocks[self.around];
+        let placed = &self.machine.elaborated.blocks[self.around];
         let Some(&at) = placed.inside.get(&instance) else {
             return Err(Stop::Failed(super::Error::Internal));
         };

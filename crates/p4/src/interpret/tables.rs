@@ -1,9 +1,9 @@
 //! Table entries, and the lookup of a packet's entry.
 
 use num_bigint::BigInt;
+use p4_object::cells::{Count, MeterCell};
 
 use super::{Done, Error, Run, Stop};
-use crate::cells::{Count, MeterCell};
 use crate::ir::{
     ActionId, Elaborated, Entry as Given, Expression, Key, MatchKind, Program, Set, TableId, Type,
     Value, arithmetic,
@@ -64,7 +64,7 @@ pub struct Tables {
 
 impl Tables {
     /// Creates the tables with the entries from the program.
-    pub(super) fn new(program: &Program, made: &Elaborated) -> Self {
+    pub(super) fn new(program: &Program, elaborated: &Elaborated) -> Self {
         let fill = |(id, _): &(TableId, String)| {
             let table = &program.tables[id.index()];
             Filled {
@@ -74,7 +74,7 @@ impl Tables {
                 default_direct: Direct::default(),
             }
         };
-        Self { all: made.tables.iter().map(fill).collect() }
+        Self { all: elaborated.tables.iter().map(fill).collect() }
     }
 
     /// Adds an entry to the table at this index. It replaces an entry with the same key.
@@ -125,7 +125,8 @@ impl Row {
     }
 }
 
-pub(crate) fn given_entry(given: &Given) -> Entry {
+/// Converts an entry of the program's `entries` property.
+pub fn given_entry(given: &Given) -> Entry {
     let known = |value: &Expression| value.constant().cloned().unwrap_or(Value::Bool(false));
     let number = |value: &Expression| match known(value) {
         Value::Integer(value) => value,
@@ -172,7 +173,7 @@ impl Run<'_, '_> {
     pub(super) fn apply_table(&mut self, id: TableId) -> Done<(bool, ActionId)> {
         let program = self.program;
         let table = &program.tables[id.index()];
-        let Some(&at) = self.machine.made.blocks[self.around].tables.get(&id) else {
+        let Some(&at) = self.machine.elaborated.blocks[self.around].tables.get(&id) else {
             return Err(Stop::Failed(Error::Internal));
         };
         let mut values = Vec::with_capacity(table.keys.len());

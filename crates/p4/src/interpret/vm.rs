@@ -1,24 +1,14 @@
 //! Values from the tenant's VM, and helpers that the program calls by number.
 
-use std::sync::Arc;
-
 use num_bigint::BigInt;
+use p4_object::helper;
+use p4_object::vm;
 
 use super::{Done, Error, Run, Stop};
 use crate::ir::arithmetic::{range, wrap};
 use crate::ir::{Expression, Type, Value};
-use crate::object::helper;
-use crate::vm;
 
 impl Run<'_, '_> {
-    /// Evaluates a string literal to a key.
-    pub(super) fn vm_key(&mut self, of: &Expression) -> Done<Arc<str>> {
-        match self.value(of)? {
-            Value::String(name) => Ok(name),
-            _ => Err(Stop::Failed(Error::Internal)),
-        }
-    }
-
     /// Assigns the value of a key to an l-value, saturated to its type. Returns true if the value
     /// is fresh.
     pub(super) fn vm_info(&mut self, key: &str, value: &Expression) -> Done<Value> {

@@ -2,10 +2,10 @@
 
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
+use p4_syntax::ast::{Binary, Unary};
 
 use super::types::Type;
 use super::value::Value;
-use crate::syntax::ast::{Binary, Unary};
 
 /// Maximum width in bits of an arbitrary-precision number.
 const MAX_BITS: u64 = 65_536;

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use num_traits::ToPrimitive;
+use p4_syntax::ast::Annotation;
+use p4_syntax::source::Span;
 
-use super::program::{BlockBody, InstanceKind, Made, Program};
+use super::program::{BlockBody, ConstructorArgument, InstanceKind, Program};
 use super::types::{BlockId, Declared, ExternId, InstanceId, TableId, Type, ValueSetId};
 use super::value::Value;
 use super::{Expression, ExpressionKind, arithmetic};
-use crate::source::Span;
-use crate::syntax::ast::Annotation;
 
 /// All instances of a program.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +78,7 @@ impl PlacedObject {
 
 /// The reason why elaboration of `main` failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotMade {
+pub enum NotElaborated {
     /// The program has no `main`.
     #[error("the program has no `main`")]
     NoMain,
@@ -110,52 +110,52 @@ impl Program {
     /// # Errors
     ///
     /// If `main` is missing or cannot be elaborated.
-    pub fn elaborate(&self) -> Result<Elaborated, NotMade> {
-        let main = self.main.as_ref().ok_or(NotMade::NoMain)?;
-        let mut made = Elaborated::default();
+    pub fn elaborate(&self) -> Result<Elaborated, NotElaborated> {
+        let main = self.main.as_ref().ok_or(NotElaborated::NoMain)?;
+        let mut elaborated = Elaborated::default();
         let inner: HashSet<InstanceId> =
             self.blocks.iter().flat_map(|block| block.instances.iter().copied()).collect();
         for (at, instance) in (0..).map(InstanceId).zip(&self.instances) {
             if let InstanceKind::Extern(..) = instance.of
                 && !inner.contains(&at)
             {
-                let place = self.place_object(&mut made, at, "", &[])?;
-                made.top.insert(at, place);
+                let place = self.place_object(&mut elaborated, at, "", &[])?;
+                elaborated.top.insert(at, place);
             }
         }
         for argument in &main.arguments {
-            let Made::Instance(id) = argument else { continue };
+            let ConstructorArgument::Instance(id) = argument else { continue };
             let InstanceKind::Block(block) = self.instances[id.index()].of else { continue };
             // Arguments of a package have no names, so the names of their types are used.
             let name = control_plane_name(&self.blocks[block.index()].declared, "");
-            let place = self.place_block(&mut made, *id, name, &[])?;
-            made.main.push(place);
+            let place = self.place_block(&mut elaborated, *id, name, &[])?;
+            elaborated.main.push(place);
         }
         let mut names = HashSet::new();
-        for (id, name) in &made.tables {
+        for (id, name) in &elaborated.tables {
             if !names.insert(&**name) {
                 let span = self.tables[id.index()].declared.span;
-                return Err(NotMade::SameName(name.clone(), span));
+                return Err(NotElaborated::SameName(name.clone(), span));
             }
         }
-        Ok(made)
+        Ok(elaborated)
     }
 
     fn place_block(
         &self,
-        made: &mut Elaborated,
+        elaborated: &mut Elaborated,
         id: InstanceId,
         name: String,
         around: &[Expression],
-    ) -> Result<usize, NotMade> {
+    ) -> Result<usize, NotElaborated> {
         let instance = &self.instances[id.index()];
-        let InstanceKind::Block(block) = instance.of else { return Err(NotMade::NoMain) };
+        let InstanceKind::Block(block) = instance.of else { return Err(NotElaborated::NoMain) };
         let constructor = values(&instance.arguments, around)?;
-        let at = made.blocks.len();
-        if at + made.objects.len() + made.tables.len() > MAX_PARTS {
-            return Err(NotMade::TooMany);
+        let at = elaborated.blocks.len();
+        if at + elaborated.objects.len() + elaborated.tables.len() > MAX_PARTS {
+            return Err(NotElaborated::TooMany);
         }
-        made.blocks.push(PlacedBlock {
+        elaborated.blocks.push(PlacedBlock {
             block,
             name: name.clone(),
             constructor: constructor.clone(),
@@ -168,15 +168,15 @@ impl Program {
             BlockBody::Control { tables, .. } => {
                 for table in tables {
                     let declared = &self.tables[table.index()].declared;
-                    made.tables.push((*table, control_plane_name(declared, &name)));
-                    made.blocks[at].tables.insert(*table, made.tables.len() - 1);
+                    elaborated.tables.push((*table, control_plane_name(declared, &name)));
+                    elaborated.blocks[at].tables.insert(*table, elaborated.tables.len() - 1);
                 }
             }
             BlockBody::Parser { value_sets, .. } => {
                 for set in value_sets {
                     let declared = &self.value_sets[set.index()].declared;
-                    made.value_sets.push((*set, control_plane_name(declared, &name)));
-                    made.blocks[at].value_sets.insert(*set, made.value_sets.len() - 1);
+                    elaborated.value_sets.push((*set, control_plane_name(declared, &name)));
+                    elaborated.blocks[at].value_sets.insert(*set, elaborated.value_sets.len() - 1);
                 }
             }
         }
@@ -185,17 +185,19 @@ impl Program {
             let place = match self.instances[inner.index()].of {
                 InstanceKind::Block(_) => {
                     let name = control_plane_name(declared, &name);
-                    self.place_block(made, *inner, name, &constructor)?
+                    self.place_block(elaborated, *inner, name, &constructor)?
                 }
-                InstanceKind::Extern(..) => self.place_object(made, *inner, &name, &constructor)?,
+                InstanceKind::Extern(..) => {
+                    self.place_object(elaborated, *inner, &name, &constructor)?
+                }
             };
-            made.blocks[at].inside.insert(*inner, place);
+            elaborated.blocks[at].inside.insert(*inner, place);
         }
-        for (table, place) in made.blocks[at].tables.clone() {
+        for (table, place) in elaborated.blocks[at].tables.clone() {
             let table = &self.tables[table.index()];
             for direct in table.direct_counter.iter().chain(&table.direct_meter) {
-                if let Some(object) = made.blocks[at].inside.get(direct) {
-                    made.objects[*object].table = Some(place);
+                if let Some(object) = elaborated.blocks[at].inside.get(direct) {
+                    elaborated.objects[*object].table = Some(place);
                 }
             }
         }
@@ -204,23 +206,25 @@ impl Program {
 
     fn place_object(
         &self,
-        made: &mut Elaborated,
+        elaborated: &mut Elaborated,
         id: InstanceId,
         around_name: &str,
         around: &[Expression],
-    ) -> Result<usize, NotMade> {
+    ) -> Result<usize, NotElaborated> {
         let instance = &self.instances[id.index()];
-        let InstanceKind::Extern(of, types) = &instance.of else { return Err(NotMade::NoMain) };
+        let InstanceKind::Extern(of, types) = &instance.of else {
+            return Err(NotElaborated::NoMain);
+        };
         let arguments = values(&instance.arguments, around)?;
         let is_large = |one: &&Expression| matches!(one.constant(), Some(Value::Integer(size)) if *size > MAX_ELEMENTS.into());
         if let Some(large) = arguments.iter().find(is_large) {
-            return Err(NotMade::TooLarge(large.span));
+            return Err(NotElaborated::TooLarge(large.span));
         }
         let is_empty = |one: &&Expression| matches!(one.constant(), Some(Value::Integer(size)) if *size == 0.into());
         if let (Some(_), Some(none)) = (self.model_object(*of), arguments.iter().find(is_empty)) {
-            return Err(NotMade::NoElements(none.span));
+            return Err(NotElaborated::NoElements(none.span));
         }
-        made.objects.push(PlacedObject {
+        elaborated.objects.push(PlacedObject {
             of: *of,
             types: types.clone(),
             name: control_plane_name(&instance.declared, around_name),
@@ -229,15 +233,20 @@ impl Program {
             annotations: instance.declared.annotations.clone(),
             span: instance.declared.span,
         });
-        Ok(made.objects.len() - 1)
+        Ok(elaborated.objects.len() - 1)
     }
 }
 
 /// Evaluates constructor arguments, given the enclosing block's constructor arguments.
-fn values(arguments: &[Made], around: &[Expression]) -> Result<Vec<Expression>, NotMade> {
-    let value = |made: &Made| match made {
-        Made::Value(value) => Some(known(value, around).ok_or(NotMade::NoValue(value.span))),
-        Made::Instance(_) => None,
+fn values(
+    arguments: &[ConstructorArgument],
+    around: &[Expression],
+) -> Result<Vec<Expression>, NotElaborated> {
+    let value = |elaborated: &ConstructorArgument| match elaborated {
+        ConstructorArgument::Value(value) => {
+            Some(known(value, around).ok_or(NotElaborated::NoValue(value.span)))
+        }
+        ConstructorArgument::Instance(_) => None,
     };
     arguments.iter().filter_map(value).collect()
 }

@@ -1,11 +1,10 @@
 //! Typed expressions. Every cast is explicit.
 
-use super::types::{
-    ActionId, ExternFunctionId, FunctionId, InstanceId, TableId, Type, ValueSetId, VariableId,
-};
+use super::externs::{ExternFunction, Method};
+use super::types::{ActionId, FunctionId, InstanceId, TableId, Type, ValueSetId, VariableId};
 use super::value::Value;
-use crate::source::Span;
-pub use crate::syntax::ast::{Binary, Unary};
+pub use p4_syntax::ast::{Binary, Unary};
+use p4_syntax::source::Span;
 
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,18 +72,18 @@ pub struct ExternCall {
     pub callee: Callee,
     /// Type arguments.
     pub types: Vec<Type>,
-    /// Arguments, in the order of the parameters. Those for `out` and `inout` parameters are
-    /// l-values.
+    /// Arguments, in the order of the parameters, without the key of a VM value. Those for `out`
+    /// and `inout` parameters are l-values.
     pub arguments: Vec<Expression>,
 }
 
 /// Callee of an [`ExternCall`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Callee {
     /// An extern function.
-    Function(ExternFunctionId),
-    /// A method of an instance, by its index in the extern's list.
-    Method(InstanceId, usize),
+    Function(ExternFunction),
+    /// A method of an instance.
+    Method(InstanceId, Method),
 }
 
 /// The result of `table.apply()` that an expression uses.

@@ -6,7 +6,7 @@
 pub mod arithmetic;
 mod elaborated;
 mod expression;
-mod foreign;
+mod externs;
 mod program;
 mod shape;
 mod statement;
@@ -15,16 +15,17 @@ mod value;
 
 pub(crate) use elaborated::name_annotation;
 pub use elaborated::{
-    Elaborated, MAX_ELEMENTS, MAX_PARTS, NotMade, PlacedBlock, PlacedObject, control_plane_name,
+    Elaborated, MAX_ELEMENTS, MAX_PARTS, NotElaborated, PlacedBlock, PlacedObject,
+    control_plane_name,
 };
 pub use expression::{
     ActionCall, Applied, Binary, Callee, Expression, ExpressionKind, ExternCall, Set, Unary,
 };
-pub use foreign::{Foreign, checked_key};
+pub use externs::{ExternFunction, Method};
 pub use program::{
-    Action, Block, BlockBody, Entry, Extern, Function, Instance, InstanceKind, Key, Made, Main,
-    MatchKind, Parameter, Program, Prototype, State, Table, TableAction, Target, Transition,
-    ValueSet, Variable,
+    Action, Block, BlockBody, ConstructorArgument, Entry, Extern, Function, Instance, InstanceKind,
+    Key, Main, MatchKind, Parameter, Program, Prototype, State, Table, TableAction, Target,
+    Transition, ValueSet, Variable,
 };
 pub use statement::{Statement, StatementKind};
 pub use types::{

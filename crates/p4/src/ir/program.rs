@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use p4_syntax::ast::Direction;
+use p4_syntax::source::Span;
+
 use super::expression::{ActionCall, Expression, Set};
 use super::statement::Statement;
 use super::types::{
@@ -9,8 +12,7 @@ use super::types::{
     Type, ValueSetId, VariableId,
 };
 use super::value::Value;
-use crate::source::Span;
-use crate::syntax::ast::Direction;
+use crate::model::Object;
 
 /// A program after name resolution and type checking. No function or action is recursive, so each
 /// variable needs only one storage location.
@@ -56,12 +58,12 @@ pub struct Main {
     /// Name of the package, which identifies the architecture model.
     pub package: Arc<str>,
     /// Constructor arguments, in the order of the package's parameters.
-    pub arguments: Vec<Made>,
+    pub arguments: Vec<ConstructorArgument>,
 }
 
 /// An argument of a constructor.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Made {
+pub enum ConstructorArgument {
     /// A value, or a constructor parameter of the enclosing parser or control.
     Value(Expression),
     /// An instance of a parser, a control or an extern object.
@@ -76,7 +78,7 @@ pub struct Instance {
     /// The instantiated parser, control or extern.
     pub of: InstanceKind,
     /// Constructor arguments.
-    pub arguments: Vec<Made>,
+    pub arguments: Vec<ConstructorArgument>,
 }
 
 /// The kinds of instances.
@@ -136,6 +138,8 @@ pub struct Extern {
     pub constructors: Vec<Prototype>,
     /// Its methods.
     pub methods: Vec<Prototype>,
+    /// The model's object that it declares.
+    pub object: Option<Object>,
 }
 
 /// A function of the program.
@@ -274,7 +278,7 @@ pub struct Key {
     /// Name of the field in the control plane API.
     pub name: Arc<str>,
     /// Annotations of the field.
-    pub annotations: Vec<crate::syntax::ast::Annotation>,
+    pub annotations: Vec<p4_syntax::ast::Annotation>,
     /// The expression to look up.
     pub expression: Expression,
     /// Match kind.

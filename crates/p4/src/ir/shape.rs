@@ -82,6 +82,28 @@ impl Program {
         })
     }
 
+    /// Returns the widths in bits of the numbers that a value consists of, in order; None if it is
+    /// not plain data.
+    pub fn number_widths(&self, of: &Type) -> Option<Vec<u32>> {
+        match self.representation(of) {
+            Type::Bool => Some(vec![1]),
+            Type::Bits { width, .. } if width > 0 => Some(vec![width]),
+            // Enum members and errors are represented by their index.
+            Type::Error | Type::Enum(_) => Some(vec![32]),
+            Type::Record(_) | Type::Tuple(_) if !self.is_header(of) && !self.is_union(of) => {
+                let parts = self.parts(of);
+                let all: Option<Vec<_>> = parts.iter().map(|of| self.number_widths(of)).collect();
+                all.map(|all| all.concat())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns true if the type is a header.
+    pub fn is_header(&self, of: &Type) -> bool {
+        matches!(of, Type::Record(id) if self.records[id.index()].kind == RecordKind::Header)
+    }
+
     /// Returns true for a header union.
     pub fn is_union(&self, of: &Type) -> bool {
         matches!(of, Type::Record(id) if self.records[id.index()].kind == RecordKind::Union)

@@ -1,8 +1,9 @@
 //! Statements.
 
+use p4_syntax::source::Span;
+
 use super::expression::{ActionCall, Expression};
 use super::types::{ActionId, InstanceId, TableId, VariableId};
-use crate::source::Span;
 
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::source::Span;
+use p4_syntax::source::Span;
 
 /// A type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -113,7 +113,7 @@ pub struct Declared {
     /// Source span of the declaration.
     pub span: Span,
     /// Annotations such as `@name`, as tokens.
-    pub annotations: Vec<crate::syntax::ast::Annotation>,
+    pub annotations: Vec<p4_syntax::ast::Annotation>,
 }
 
 /// A header, a header union or a struct.

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use p4_object::cells::Rates;
+
+use super::difference::difference;
 use super::entries::find_named;
-use super::run::{Cell, Runs, difference};
+use super::target::{Cell, Runs};
 use super::{CellText, Comparison, Counted, Pattern};
-use crate::cells::Rates;
 use crate::interpret::tables::Entry;
 use crate::ir::Program;
 use crate::model::{Object, Unit};
@@ -20,7 +22,7 @@ fn find(
     name: &str,
     kinds: &[Object],
 ) -> Result<usize, String> {
-    let all = machine.made().objects.iter().enumerate();
+    let all = machine.elaborated().objects.iter().enumerate();
     let fits = |kind| kinds.contains(&kind);
     let all = all.filter(|(_, object)| program.model_object(object.of).is_some_and(fits));
     let all: Vec<_> = all.map(|(at, object)| (at, &*object.name)).collect();
@@ -42,7 +44,7 @@ fn cell<'n>(
     at: usize,
     text: &CellText,
 ) -> Result<Cell<'n>, String> {
-    let object = &machine.made().objects[at];
+    let object = &machine.elaborated().objects[at];
     match (text, object.table) {
         (CellText::Index(index), None) if *index < object.elements() => Ok(Cell::Index(*index)),
         (CellText::Index(index), None) => Err(format!(
@@ -78,7 +80,7 @@ pub(super) fn check_counter(
         Counted::Packets => ("packets", count.packets),
         Counted::Bytes => ("bytes", count.bytes),
     };
-    let only = match (program.unit(&machine.made().objects[object]), counted) {
+    let only = match (program.unit(&machine.elaborated().objects[object]), counted) {
         (Unit::Packets, Counted::Bytes) => Some("packets"),
         (Unit::Bytes, Counted::Packets) => Some("bytes"),
         _ => None,

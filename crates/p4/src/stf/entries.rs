@@ -1,6 +1,7 @@
 //! Table entries in STF syntax.
 
 use num_bigint::BigInt;
+use p4_syntax::ast::Direction;
 
 use super::parse::prefix_mask;
 use super::{ActionText, KeyText};
@@ -8,11 +9,11 @@ use crate::interpret::tables::{Entry, Match};
 use crate::ir::{
     ActionId, Elaborated, MatchKind, Program, Type, Value, arithmetic, control_plane_name,
 };
-use crate::syntax::ast::Direction;
 
 /// Finds a table by name.
-pub(super) fn find_table(made: &Elaborated, name: &str) -> Result<usize, String> {
-    let all: Vec<_> = (0..).zip(&made.tables).map(|(at, (_, whole))| (at, &**whole)).collect();
+pub(super) fn find_table(elaborated: &Elaborated, name: &str) -> Result<usize, String> {
+    let all: Vec<_> =
+        (0..).zip(&elaborated.tables).map(|(at, (_, whole))| (at, &**whole)).collect();
     find_named(&all, name, "table")
 }
 
@@ -38,25 +39,25 @@ pub(super) fn find_named(all: &[(usize, &str)], name: &str, what: &str) -> Resul
 }
 
 /// Returns the entry that a line adds, and the index of its table.
-pub(crate) fn added(
+pub fn added(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     table: &str,
     key: (Option<u32>, &[(Option<String>, KeyText)]),
     action: &ActionText,
 ) -> Result<(usize, Entry), String> {
-    let at = find_table(made, table)?;
-    Ok((at, entry(program, made, at, key, action)?))
+    let at = find_table(elaborated, table)?;
+    Ok((at, entry(program, elaborated, at, key, action)?))
 }
 
 fn entry(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     at: usize,
     (priority, keys): (Option<u32>, &[(Option<String>, KeyText)]),
     action: &ActionText,
 ) -> Result<Entry, String> {
-    let table = &program.tables[made.tables[at].0.index()];
+    let table = &program.tables[elaborated.tables[at].0.index()];
     let mut matches = vec![None; table.keys.len()];
     for (behind, (name, text)) in keys.iter().enumerate() {
         let place = match name {
@@ -88,7 +89,7 @@ fn entry(
             (None, _) => all.push(Match::Any),
         }
     }
-    let action = table_action(program, made, at, action, false)?;
+    let action = table_action(program, elaborated, at, action, false)?;
     Ok(Entry { keys: all, priority: priority.unwrap_or(0), action })
 }
 
@@ -172,12 +173,12 @@ fn typed(program: &Program, of: &Type, number: &BigInt) -> Result<Value, String>
 /// its arguments.
 pub(super) fn table_action(
     program: &Program,
-    made: &Elaborated,
+    elaborated: &Elaborated,
     at: usize,
     text: &ActionText,
     by_default: bool,
 ) -> Result<(usize, Vec<Value>), String> {
-    let (id, whole) = &made.tables[at];
+    let (id, whole) = &elaborated.tables[at];
     let table = &program.tables[id.index()];
     if by_default && table.default_is_constant {
         return Err(format!("what `{whole}` does by default is constant"));

@@ -27,21 +27,22 @@
 //! A packet that passes leaves by its input port.
 
 mod cells;
+mod difference;
 mod entries;
 mod parse;
 mod run;
+mod target;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use num_bigint::BigInt;
+use p4_object::cells::Rates;
+use p4_object::vm::Reading;
 
-use crate::cells::Rates;
-use crate::vm::Reading;
-
-#[cfg(test)]
-pub(crate) use entries::added;
+pub use entries::added;
 pub use parse::parse;
-pub use run::{Cell, Failure, Runs, run, unread};
+pub use run::{Failure, run, unread};
+pub use target::{Cell, Runs};
 
 /// A line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +93,19 @@ pub enum Command {
     SetDefault(String, ActionText),
     /// Publishes a value of the tenant's VM under a key; None withdraws it.
     Publish(String, Option<Said>),
+}
+
+/// Splits a test into its packets and its control plane commands.
+pub fn parts(test: Vec<Line>) -> (Vec<Vec<u8>>, Vec<Line>) {
+    let (mut packets, mut lines) = (Vec::new(), Vec::new());
+    for line in test {
+        match line.command {
+            Command::Packet(_, packet) => packets.push(packet),
+            Command::Expect(..) | Command::ExpectDigest(..) | Command::CheckCounter { .. } => {}
+            _ => lines.push(line),
+        }
+    }
+    (packets, lines)
 }
 
 /// A value that a tenant's VM publishes.

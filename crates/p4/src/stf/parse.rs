@@ -4,12 +4,12 @@ use std::net::Ipv4Addr;
 
 use num_bigint::BigInt;
 use num_traits::{Num, One, ToPrimitive};
+use p4_object::cells::Rates;
+use p4_object::vm::is_name;
 
 use super::{
     ActionText, BadLine, CellText, Command, Comparison, Counted, KeyText, Line, Pattern, Said,
 };
-use crate::cells::Rates;
-use crate::vm::is_name;
 
 /// Parses a test.
 ///

@@ -4,14 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::cells::{self, Names, Waiting};
+use super::difference::{difference, hex};
 use super::entries::{added, find_table, table_action};
-use super::{Command, Line, Said};
-use crate::cells::{Count, Rates};
-pub use crate::interpret::Cell;
-use crate::interpret::tables::Entry;
-use crate::interpret::{Machine, Outcome, Verdict};
-use crate::ir::{Elaborated, Program, Value};
-use crate::words::closest;
+use super::target::Runs;
+use super::{Command, Line};
+use p4_syntax::words::closest;
+
+use crate::interpret::Verdict;
+use crate::ir::Program;
 
 /// An unsuccessful line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,117 +20,6 @@ pub struct Failure {
     pub line: usize,
     /// The reason. It has several lines if packets differ.
     pub why: String,
-}
-
-/// An executor of a program.
-pub trait Runs {
-    /// Returns the elaborated program.
-    fn made(&self) -> &Elaborated;
-
-    /// Runs the program on a packet from an input port.
-    ///
-    /// # Errors
-    ///
-    /// If the run does not complete.
-    fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String>;
-
-    /// Adds an entry to the table at this index.
-    ///
-    /// # Errors
-    ///
-    /// If the entry does not fit.
-    fn add(&mut self, at: usize, entry: Entry) -> Result<(), String>;
-
-    /// Sets the default action of the table at this index.
-    ///
-    /// # Errors
-    ///
-    /// If the default action cannot be set.
-    fn set_default(
-        &mut self,
-        at: usize,
-        action: usize,
-        arguments: Vec<Value>,
-    ) -> Result<(), String>;
-
-    /// Publishes a value of the tenant's VM under a key; None withdraws it.
-    ///
-    /// # Errors
-    ///
-    /// If the value cannot be published.
-    fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
-        let _ = said;
-        Err(format!("nothing here reads `{key}` of a VM"))
-    }
-
-    /// Returns the value of a counter cell. The counter is given by its object index.
-    ///
-    /// # Errors
-    ///
-    /// If the cell does not exist.
-    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<Count, String>;
-
-    /// Sets the rates of a meter cell. The meter is given by its object index.
-    ///
-    /// # Errors
-    ///
-    /// If the cell does not exist.
-    fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String>;
-
-    /// Advances the clock by this number of nanoseconds.
-    fn wait(&mut self, time: u64);
-
-    /// Takes the pending digests, oldest first: the object index, and the value in wire format.
-    fn digests(&mut self) -> Vec<(usize, Vec<u8>)>;
-}
-
-impl Runs for Machine<'_> {
-    fn made(&self) -> &Elaborated {
-        Machine::made(self)
-    }
-
-    fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
-        Machine::run(self, port, packet).map_err(|why| why.to_string())
-    }
-
-    fn add(&mut self, at: usize, entry: Entry) -> Result<(), String> {
-        self.tables.add(at, entry);
-        Ok(())
-    }
-
-    fn set_default(
-        &mut self,
-        at: usize,
-        action: usize,
-        arguments: Vec<Value>,
-    ) -> Result<(), String> {
-        self.tables.set_default(at, action, arguments);
-        Ok(())
-    }
-
-    fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
-        match said {
-            Some(said) => self.vm.insert(key.to_owned(), said.at(self.now)),
-            None => self.vm.remove(key),
-        };
-        Ok(())
-    }
-
-    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<Count, String> {
-        Machine::count(self, at, cell).ok_or_else(no_cell)
-    }
-
-    fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String> {
-        Machine::set_meter(self, at, cell, Some(rates)).ok_or_else(no_cell)
-    }
-
-    fn wait(&mut self, time: u64) {
-        self.now = self.now.saturating_add(time);
-    }
-
-    fn digests(&mut self) -> Vec<(usize, Vec<u8>)> {
-        std::mem::take(&mut self.digests)
-    }
 }
 
 /// Returns a failure for each line that publishes a value that the program never reads. `keys` are
@@ -152,10 +41,6 @@ pub fn unread(lines: &[Line], keys: &[String]) -> Vec<Failure> {
         _ => None,
     });
     unread.collect()
-}
-
-fn no_cell() -> String {
-    "there is no such cell".to_owned()
 }
 
 /// Runs a test on a program in its current state. Returns all failures.
@@ -180,7 +65,7 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
                 }
             }
             Command::Add { table, priority, keys, action, name } => {
-                let found = added(program, machine.made(), table, (*priority, keys), action);
+                let found = added(program, machine.elaborated(), table, (*priority, keys), action);
                 found.and_then(|(at, entry)| {
                     if let Some(name) = name
                         && names.insert(name.clone(), (at, entry.clone())).is_some()
@@ -206,9 +91,9 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
             }
             Command::Publish(key, said) => machine.publish(key, *said),
             Command::SetDefault(table, action) => {
-                find_table(machine.made(), table).and_then(|at| {
+                find_table(machine.elaborated(), table).and_then(|at| {
                     let (action, arguments) =
-                        table_action(program, machine.made(), at, action, true)?;
+                        table_action(program, machine.elaborated(), at, action, true)?;
                     machine.set_default(at, action, arguments)
                 })
             }
@@ -243,23 +128,4 @@ fn send(
         Verdict::Drop | Verdict::Abort => {}
     }
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Shows both packets, with marks below the digits that differ.
-pub(super) fn difference(what: &str, wanted: &super::Pattern, packet: &[u8]) -> String {
-    let (wanted, found) = (wanted.to_string(), hex(packet));
-    let mut others = found.chars();
-    let marks: String = wanted
-        .chars()
-        .map(|wanted| match (wanted, others.next()) {
-            ('*', Some(_)) | ('$', None) => ' ',
-            (wanted, Some(found)) if wanted == found => ' ',
-            _ => '^',
-        })
-        .collect();
-    format!("{what}\n  expected {wanted}\n  found    {found}\n           {marks}")
 }

@@ -1,8 +1,10 @@
 //! Language tests: each program in `tests/programs` with its `.stf` file.
 
+use p4_syntax::NoIncludes as Nothing;
+use testkit::programs::programs;
+
 use super::*;
 use crate::interpret::Machine;
-use crate::test_programs::{Nothing, programs};
 
 /// Runs a test and returns its failures.
 fn result(name: &str, program: &str, test: &str) -> Vec<String> {
@@ -31,19 +33,6 @@ fn programs_do_what_their_tests_say() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-}
-
-/// Splits a test into its packets and its control plane commands.
-pub(crate) fn parts(test: Vec<Line>) -> (Vec<Vec<u8>>, Vec<Line>) {
-    let (mut packets, mut lines) = (Vec::new(), Vec::new());
-    for line in test {
-        match line.command {
-            Command::Packet(_, packet) => packets.push(packet),
-            Command::Expect(..) | Command::ExpectDigest(..) | Command::CheckCounter { .. } => {}
-            _ => lines.push(line),
-        }
-    }
-    (packets, lines)
 }
 
 /// Every run terminates on damaged packets, and on the packets after them.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use p4::cells::{Count as Cell, MeterCell, Rates};
-use p4::object::{self, Key};
+use p4_object::Key;
+use p4_object::cells::{Count as Cell, MeterCell, Rates};
 use sandbox::Operation;
 
 use super::layouts::{ArrayAt, Layouts, TableAt};
@@ -40,7 +40,7 @@ impl ArrayAt {
         }
         let put = |at: u64| {
             let key = Key::index(at as u32);
-            Operation::Put(object::Entry { map: self.map, key, value: value.to_vec() })
+            Operation::Put(p4_object::Entry { map: self.map, key, value: value.to_vec() })
         };
         batch.extend(at.map_or(0..self.size, |at| at..at + 1).map(put));
     }
@@ -97,12 +97,17 @@ impl TableAt {
     }
 
     /// Changes the action of an existing entry. Its counter is preserved, unless it is set.
-    pub(super) fn change(&self, entry: object::Entry, direct: &Direct, batch: &mut Vec<Operation>) {
+    pub(super) fn change(
+        &self,
+        entry: p4_object::Entry,
+        direct: &Direct,
+        batch: &mut Vec<Operation>,
+    ) {
         let kept = self.at.action_size() as usize;
         if kept == entry.value.len() {
             return batch.push(Operation::Put(entry));
         }
-        let object::Entry { map, key, mut value } = entry;
+        let p4_object::Entry { map, key, mut value } = entry;
         value.truncate(kept);
         let mut write = |at: u32, bytes: Vec<u8>| {
             batch.push(Operation::Write { map, key: key.clone(), at, bytes });
@@ -164,7 +169,7 @@ impl TableAt {
 fn each(
     running: &mut impl Running,
     map: u32,
-    mut with: impl FnMut(object::Entry),
+    mut with: impl FnMut(p4_object::Entry),
 ) -> Result<(), Refused> {
     let mut from = Some(0);
     while let Some(at) = from {

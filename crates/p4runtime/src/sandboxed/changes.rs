@@ -1,6 +1,4 @@
 //! Translates changes of the service to map operations.
-
-use p4::object;
 use sandbox::{ControlError, Operation};
 
 use super::layouts::Layouts;
@@ -89,8 +87,8 @@ fn operations(
             let map = register.map.ok_or_else(strange)?;
             let all = at.map_or(0..register.size, |at| at..at + 1);
             let put = |at: u64| {
-                let key = object::Key::index(at as u32);
-                Operation::Put(object::Entry { map, key, value: value.clone() })
+                let key = p4_object::Key::index(at as u32);
+                Operation::Put(p4_object::Entry { map, key, value: value.clone() })
             };
             batch.extend(all.map(put));
         }

@@ -3,8 +3,7 @@
 use num_bigint::{BigInt, Sign};
 use p4::interpret::tables::{Entry as Written, Match as Wanted};
 use p4::ir::{MatchKind, Value};
-use p4::layout::{put_numbers, read_numbers, words};
-use p4::object;
+use p4_ebpf::layout::{put_numbers, read_numbers, words};
 
 use super::layouts::{DigestAt, RegisterAt, SetAt, TableAt};
 use crate::data::Data;
@@ -83,24 +82,24 @@ impl TableAt {
     }
 
     /// Converts an entry to its map; `None` if the table has no key or not this action.
-    pub(super) fn entry(&self, key: &Key, call: &Call) -> Option<object::Entry> {
+    pub(super) fn entry(&self, key: &Key, call: &Call) -> Option<p4_object::Entry> {
         self.at.entry(&self.written(key, self.action(call)?))
     }
 
     /// Map and key of an entry.
-    pub(super) fn key(&self, key: &Key) -> Option<(u32, object::Key)> {
+    pub(super) fn key(&self, key: &Key) -> Option<(u32, p4_object::Key)> {
         let blank = (0, Vec::new());
         self.at.entry(&self.written(key, blank)).map(|entry| (entry.map, entry.key))
     }
 
     /// Converts a default action; `None` if it is constant or not one of the table's actions.
-    pub(super) fn default_entry(&self, call: &Call) -> Option<object::Entry> {
+    pub(super) fn default_entry(&self, call: &Call) -> Option<p4_object::Entry> {
         let (action, arguments) = self.action(call)?;
         self.at.default_entry(action, &arguments)
     }
 
     /// Converts a map key; `None` if P4Runtime cannot express it.
-    pub(super) fn read_key(&self, key: &object::Key) -> Option<Key> {
+    pub(super) fn read_key(&self, key: &p4_object::Key) -> Option<Key> {
         let (wanted, priority) = self.at.read_key(key)?;
         let parts = wanted.iter().zip(&self.at.keys);
         let matches = parts.map(|(one, part)| matched(one, part.matched, part.leaf.width));
@@ -123,10 +122,10 @@ impl TableAt {
 
 impl SetAt {
     /// Converts a member of a value set.
-    pub(super) fn member(&self, matches: &[Match]) -> object::Entry {
+    pub(super) fn member(&self, matches: &[Match]) -> p4_object::Entry {
         let wanted = matches.first().map_or(Wanted::Any, |one| wanted(one, self.width));
         let words = words(MatchKind::Ternary, self.width, &wanted);
-        object::Entry { map: self.map, key: object::Key::Words(words, 0), value: vec![0; 4] }
+        p4_object::Entry { map: self.map, key: p4_object::Key::Words(words, 0), value: vec![0; 4] }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use p4::object::Object;
+use p4_object::Object;
 use p4info::v1::P4Info;
 use prost::Message;
 

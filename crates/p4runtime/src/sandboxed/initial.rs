@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use p4::object::Object;
+use p4_object::Object;
 
 use super::layouts::{Layouts, TableAt};
 use crate::device::{Direct, Entry, Initial};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use p4::cells::{Count, MeterCell};
 use p4::ir;
-use p4::layout::{
+use p4_ebpf::layout::{
     Direct, KeyPart, Leaf, TableMaps, default_action_of, lay_element, map_name, words_of,
 };
-use p4::object::{Map, MapKind, Object};
+use p4_object::cells::{Count, MeterCell};
+use p4_object::{Map, MapKind, Object};
 use p4info::v1::meter_spec;
 
 use crate::device::Refused;

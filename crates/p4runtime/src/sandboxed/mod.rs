@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use p4::object::{self, Object};
+use p4_object::Object;
 use sandbox::{ControlError, MapError, Operation};
 use tokio::sync::mpsc;
 
@@ -78,9 +78,9 @@ fn no_program() -> Refused {
 
 /// Parses and verifies an object.
 fn read(program: &[u8]) -> Result<Object, Refused> {
-    let bad = |why: object::BadObject| Refused::Invalid(format!("the program: {why}"));
-    let object = object::read(program).map_err(bad)?;
-    object::verify(&object).map_err(bad)?;
+    let bad = |why: p4_object::BadObject| Refused::Invalid(format!("the program: {why}"));
+    let object = p4_object::read(program).map_err(bad)?;
+    p4_object::verify(&object).map_err(bad)?;
     Ok(object)
 }
 
@@ -276,8 +276,8 @@ fn copy(
 ) -> Result<(), Refused> {
     let values = array(old, from, 0..size)?;
     let put = |(at, value): (u32, Vec<u8>)| {
-        let key = object::Key::index(at);
-        Operation::Put(object::Entry { map: to, key, value })
+        let key = p4_object::Key::index(at);
+        Operation::Put(p4_object::Entry { map: to, key, value })
     };
     let batch: Vec<_> = (0..).zip(values).map(put).collect();
     // The new program does not run yet, so partial state is not visible.

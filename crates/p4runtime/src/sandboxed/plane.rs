@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use p4::object::Object;
+use p4_object::Object;
 use sandbox::process::Isolation;
 use sandbox::{Digest, Maps};
 use tokio::sync::mpsc;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use p4::object::{self, Key, Map, Object};
+use p4_object::{Key, Map, Object};
 use sandbox::process::{
     Answer, Arena, Config, Counters, Decision, Launcher, Packet, Reason, Sandbox, StartError,
     Status, VmFeed,
@@ -43,8 +43,8 @@ impl Runner for Processes {
     type Running = Alone;
 
     fn load(&mut self, object: &Object) -> Result<Alone, Refused> {
-        let bad = |why: object::BadObject| Refused::Invalid(why.to_string());
-        let bytes = object::write(object).map_err(bad)?;
+        let bad = |why: p4_object::BadObject| Refused::Invalid(why.to_string());
+        let bytes = p4_object::write(object).map_err(bad)?;
         let memory = |why| Refused::Away(format!("cannot allocate memory for packets: {why}"));
         let arena = Arc::new(Arena::new(1, FRAME).map_err(memory)?);
         let (launcher, vm) = (self.launcher.clone(), self.vm.clone());

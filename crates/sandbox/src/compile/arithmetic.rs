@@ -2,8 +2,8 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
-use p4::object::opcode::{alu, class, test};
-use p4::object::{Instruction, wide};
+use p4_object::opcode::{alu, class, test};
+use p4_object::{Instruction, wide};
 
 use super::translate::Translator;
 use crate::address::handle_of;

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{
     AbiParam, InstBuilder, InstructionData, Opcode, Signature, Value, ValueDef, types,
 };
 use cranelift_module::Module;
-use p4::object::{Instruction, MapKind, callee, helper as number};
+use p4_object::{Instruction, MapKind, callee, helper as number};
 
 use super::regions::shared;
 use super::translate::Translator;
@@ -164,7 +164,7 @@ impl Translator<'_, '_> {
         let data = &self.builder.func.dfg.insts[instruction];
         let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = data else { return None };
         let handle = imm.bits() as u64;
-        let array = |(_, map): &(usize, &p4::object::Map)| map.kind == MapKind::Array;
+        let array = |(_, map): &(usize, &p4_object::Map)| map.kind == MapKind::Array;
         let mut arrays = self.unit.maps.iter().enumerate().filter(array);
         arrays.find(|(map, _)| handle_of(*map) == handle).map(|(map, _)| map)
     }

@@ -7,8 +7,8 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
-use p4::object::opcode::class;
-use p4::object::{FRAME, Instruction};
+use p4_object::opcode::class;
+use p4_object::{FRAME, Instruction};
 
 use super::regions::{memory, shared};
 use super::translate::Translator;

@@ -7,8 +7,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Value, types};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use cranelift_module::Module;
-use p4::object::opcode::{self, class};
-use p4::object::{FRAME, Instruction};
+use p4_object::opcode::{self, class};
+use p4_object::{FRAME, Instruction};
 
 use super::Unit;
 use super::regions::shared;

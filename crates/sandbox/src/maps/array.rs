@@ -1,5 +1,5 @@
 //! Array map. A key is an index in little-endian byte order, as in objects
-//! (`p4::object::Key::index`).
+//! (`p4_object::Key::index`).
 
 #[derive(Debug)]
 pub(crate) struct Array {

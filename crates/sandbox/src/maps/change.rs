@@ -1,6 +1,6 @@
 //! Reversible changes to maps.
 
-use p4::object::{Entry, Key};
+use p4_object::{Entry, Key};
 
 use super::control::{MapRef, rule};
 use super::{Entries, MapError, Ternary, TernaryKey};

@@ -1,6 +1,6 @@
 //! Control-plane view of maps.
 
-use p4::object::{Entry, Key, WordRange};
+use p4_object::{Entry, Key, WordRange};
 
 use super::{Entries, MapError, Store, TernaryKey};
 

@@ -6,6 +6,7 @@
 mod array;
 mod change;
 mod control;
+pub(crate) mod error;
 mod hash;
 mod lpm;
 mod slots;
@@ -15,70 +16,19 @@ mod values;
 
 use std::ptr::NonNull;
 
-use p4::object::{Map, MapKind};
+use p4_object::{Map, MapKind};
 
 use crate::error::LoadError;
 use array::Array;
 use hash::Hash;
 use lpm::Lpm;
-use serde::{Deserialize, Serialize};
 use ternary::Ternary;
 use values::Values;
 
 pub use control::MapRef;
+pub use error::MapError;
 pub(crate) use lpm::canonical_prefix;
 pub(crate) use ternary::TernaryKey;
-
-/// Errors of map operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum MapError {
-    /// The map is full.
-    #[error("the map is full: it has {0} entries")]
-    Full(u32),
-    /// The entry does not exist.
-    #[error("there is no such entry")]
-    Absent,
-    /// The key size is wrong.
-    #[error("a key of {given} bytes, where {wanted} are wanted")]
-    KeySize {
-        /// Actual size.
-        given: usize,
-        /// Expected size.
-        wanted: usize,
-    },
-    /// The value size is wrong.
-    #[error("a value of {given} bytes, where {wanted} are wanted")]
-    ValueSize {
-        /// Actual size.
-        given: usize,
-        /// Expected size.
-        wanted: usize,
-    },
-    /// The prefix is longer than the key.
-    #[error("a prefix of {given} bits, where {most} are the most")]
-    Prefix {
-        /// Actual length.
-        given: u32,
-        /// Maximum length.
-        most: u32,
-    },
-    /// The range of an entry is empty.
-    #[error("an entry that nothing fits: from {from:#x} to {to:#x} under mask {mask:#x}")]
-    Empty {
-        /// First value of the range.
-        from: u64,
-        /// Last value of the range.
-        to: u64,
-        /// Mask of the word.
-        mask: u64,
-    },
-    /// The kind of map does not support the operation.
-    #[error("this kind of map does not do that")]
-    Kind,
-    /// The map does not exist.
-    #[error("there is no such map")]
-    NoMap,
-}
 
 /// Stride of a map's values, as a power of two.
 pub(crate) fn value_shift(map: &Map) -> u32 {

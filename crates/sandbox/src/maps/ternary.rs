@@ -5,11 +5,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use p4::object::WordRange;
+use p4_object::WordRange;
 
 use super::MapError;
 use super::hash::Hash;
-use super::tuples::Tuples;
+use super::tuples::{Tuples, fits};
 
 /// Key of an entry of a ternary map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,14 +48,6 @@ struct List {
 /// Maximum memory of an entry in the tree, in bytes. A leaf node of 240 bytes has room for 11
 /// entries and holds at least five. An inner node takes 96 bytes more and holds at least six.
 const TREE: u64 = 52;
-
-/// Returns true if an entry matches a key.
-pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
-    rule.iter().zip(key.as_chunks::<8>().0).all(|(rule, word)| {
-        let word = u64::from_ne_bytes(*word) & rule.mask;
-        rule.from <= word && word <= rule.to
-    })
-}
 
 /// Key as bytes: its words, followed by its priority.
 fn bytes_of(key: &TernaryKey) -> Vec<u8> {
@@ -269,9 +261,9 @@ mod tests {
     /// The default memory limit has room for a million entries of two words.
     #[test]
     fn a_large_one_has_room() {
-        let map = |value_size| p4::object::Map {
+        let map = |value_size| p4_object::Map {
             name: "large".to_owned(),
-            kind: p4::object::MapKind::Ternary,
+            kind: p4_object::MapKind::Ternary,
             key_size: 16,
             value_size,
             max_entries: 1 << 20,

@@ -5,10 +5,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::hash::Hash;
-use p4::object::WordRange;
+use p4_object::WordRange;
 
-use super::ternary::fits;
+use super::hash::Hash;
 
 /// Smaller tables use only the list, which is as fast: 16 ns for 32 entries.
 const LEAST: usize = 32;
@@ -35,6 +34,14 @@ struct Table {
     /// Position of the first entry of each key.
     places: Vec<u32>,
     first: u32,
+}
+
+/// Returns true if an entry matches a key.
+pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
+    rule.iter().zip(key.as_chunks::<8>().0).all(|(rule, word)| {
+        let word = u64::from_ne_bytes(*word) & rule.mask;
+        rule.from <= word && word <= rule.to
+    })
 }
 
 impl Tuples {

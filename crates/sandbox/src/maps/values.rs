@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
-use p4::object::Map;
+use p4_object::Map;
 
 use crate::error::LoadError;
 

@@ -102,7 +102,7 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
 
 fn load(object: &[u8], limits: &Limits) -> Result<Program, String> {
     let loaded = std::panic::catch_unwind(|| {
-        let object = p4::object::read(object).map_err(|why| why.to_string())?;
+        let object = p4_object::read(object).map_err(|why| why.to_string())?;
         Program::load(&object, limits).map_err(|why| why.to_string())
     });
     loaded.unwrap_or_else(|_| Err("the compiler gave up".to_owned()))

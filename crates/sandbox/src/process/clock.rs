@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use p4::vm::{MAX_KEYS, Reading};
+use p4_object::vm::{MAX_KEYS, Reading};
 
 use super::readings::Readings;
 use crate::instance::Instance;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use p4::object::{Entry, Key, Map, MapKind};
+use p4_object::{Entry, Key, Map, MapKind};
 
 use crate::control::Operation;
 use crate::maps::canonical_prefix;
@@ -39,7 +39,7 @@ impl Journal {
         let (prefixes, arrays) = (of(MapKind::LpmTrie), of(MapKind::Array));
         let mut journal = Self { prefixes, arrays, ..Self::default() };
         // The object is valid: a process has already loaded it.
-        journal.entries = p4::object::read(object).map(|object| object.entries).unwrap_or_default();
+        journal.entries = p4_object::read(object).map(|object| object.entries).unwrap_or_default();
         let names = journal.entries.iter().map(|entry| journal.name(entry.map, &entry.key));
         journal.own = names.collect();
         journal
@@ -193,18 +193,18 @@ mod tests {
         };
         let maps = vec![map("prefixes", MapKind::LpmTrie), map("exact", MapKind::Hash)];
         let entry = |map, key| Entry { map, key, value: vec![7] };
-        let exit = p4::object::Instruction {
-            opcode: p4::object::opcode::EXIT,
-            ..p4::object::Instruction::default()
+        let exit = p4_object::Instruction {
+            opcode: p4_object::opcode::EXIT,
+            ..p4_object::Instruction::default()
         };
-        let object = p4::object::Object {
+        let object = p4_object::Object {
             code: vec![exit],
-            functions: [(0, p4::object::ENTRY.to_owned())].into(),
+            functions: [(0, p4_object::ENTRY.to_owned())].into(),
             maps: maps.clone(),
             entries: vec![entry(0, prefix(8, [10, 9, 9, 9])), entry(1, exact(10))],
-            ..p4::object::Object::default()
+            ..p4_object::Object::default()
         };
-        (maps, p4::object::write(&object).unwrap())
+        (maps, p4_object::write(&object).unwrap())
     }
 
     fn prefix(length: u32, address: [u8; 4]) -> Key {

@@ -1,8 +1,8 @@
 //! Messages of the control socket, in postcard's encoding. The switch sends a request, and the
 //! process answers it.
 
-use p4::object::{Digest, Key, MAX_DIGESTS, MAX_MAPS, Map};
-use p4::vm::{MAX_KEYS, is_name};
+use p4_object::vm::{MAX_KEYS, is_name};
+use p4_object::{Digest, Key, MAX_DIGESTS, MAX_MAPS, Map};
 use serde::{Deserialize, Serialize};
 
 use super::isolation::Isolation;
@@ -140,7 +140,7 @@ fn decode<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use p4::object::{Entry, MapKind, WordRange};
+    use p4_object::{Entry, MapKind, WordRange};
     use proptest::prelude::*;
 
     use super::*;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use p4::object::{Digest, Map};
+use p4_object::{Digest, Map};
 
 use super::arena::Arena;
 use super::channel::Channel;

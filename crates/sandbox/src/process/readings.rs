@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use nix::errno::Errno;
-use p4::vm::{MAX_KEYS, Reading};
+use p4_object::vm::{MAX_KEYS, Reading};
 
 use super::memory::Mapping;
 

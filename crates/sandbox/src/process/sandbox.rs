@@ -11,7 +11,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use p4::object::Map;
+use p4_object::Map;
 
 use super::arena::{Arena, Owned};
 use super::counters::Counters;
@@ -27,7 +27,6 @@ use super::verdicts::{self, Said};
 use super::vm_feed::{self, VmFeed};
 use crate::outcome::FaultKind;
 use crate::program::Engine;
-
 use digests::Digests;
 pub use failure::Lie;
 pub use types::{Answer, Busy, Decision, Packet, Reason, Status};
@@ -81,7 +80,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts a process that runs a program, given as an object for `p4::object::read`. Blocks
+    /// Starts a process that runs a program, given as an object for `p4_object::read`. Blocks
     /// until it is compiled.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use p4::object::Map;
+use p4_object::Map;
 
 use super::arena::Arena;
 use super::error::StartError;
@@ -192,7 +192,7 @@ impl Sandbox {
         let mut from = Some(0);
         while let Some(at) = from {
             let piece = self.read(old, at, u32::MAX).map_err(StartError::Carry)?;
-            let entry = |entry| Operation::Put(p4::object::Entry { map: new, ..entry });
+            let entry = |entry| Operation::Put(p4_object::Entry { map: new, ..entry });
             batch.extend(piece.entries.into_iter().map(entry));
             self.tell(peer, batch.clone())?;
             batch.drain(..).for_each(|operation| journal.note(operation));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use p4::vm::Reading;
+use p4_object::vm::Reading;
 use vminfo::{Aged, Ages, Bad, Publication, ReadError, Reader};
 
 use super::error::StartError;
@@ -272,7 +272,7 @@ mod tests {
         let names = (0..=127_u8).map(|byte| char::from(byte).to_string());
         let names = names.chain(["".into(), "ä".into(), long[..63].into(), long]);
         for name in names {
-            assert_eq!(p4::vm::is_name(&name), vminfo::is_name(&name), "{name:?}");
+            assert_eq!(p4_object::vm::is_name(&name), vminfo::is_name(&name), "{name:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of meters and digests.
 
-use p4::cells::{MeterCell, Rates};
-use p4::object::{Digest, helper as number};
+use p4_object::cells::{MeterCell, Rates};
+use p4_object::{Digest, helper as number};
 
 use super::*;
 use crate::FaultKind;

@@ -1,8 +1,6 @@
 //! Tests of a complete program compiled by clang (`tests/objects/labels.c`): parser, tables,
 //! deparser.
 
-use p4::object;
-
 use super::*;
 
 const LABELS: &[u8] = include_bytes!("../../tests/objects/labels.o");
@@ -29,7 +27,7 @@ fn route(length: u32, address: [u8; 4]) -> Vec<u8> {
 
 /// The program with filled tables.
 fn filled() -> [Instance; 2] {
-    let mut instances = both(&object::read(LABELS).unwrap());
+    let mut instances = both(&p4_object::read(LABELS).unwrap());
     for instance in &mut instances {
         let mut routes = instance.map("routes").unwrap();
         routes.update(&route(8, [192, 0, 0, 0]), &action(1, 0x0107, 5)).unwrap();

@@ -11,7 +11,7 @@ mod shapes;
 
 use std::collections::BTreeMap;
 
-use p4::object::{ENTRY, Instruction, Map, MapKind, Object, callee, opcode, wide};
+use p4_object::{ENTRY, Instruction, Map, MapKind, Object, callee, opcode, wide};
 
 use crate::{Engine, Instance, Limits, Outcome, PacketBuffer, Program, Verdict};
 

@@ -39,7 +39,7 @@ fn hold(code: u8, wanted: impl Fn(u64, u64) -> u64) {
             assert_eq!(found, wanted(left, right), "{from_register}: {left:#x}, {right:#x}");
             let number =
                 Instruction { opcode: code, immediate: right as i32, source: 0, ..from_register };
-            if p4::object::verify(&object(&[number, EXIT, EXIT, EXIT], &[])).is_ok() {
+            if p4_object::verify(&object(&[number, EXIT, EXIT, EXIT], &[])).is_ok() {
                 let extended = right as i32 as u64;
                 let found = run_one(number, left, 0);
                 assert_eq!(found, wanted(left, extended), "{number}: {left:#x}");

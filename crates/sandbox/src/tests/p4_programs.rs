@@ -18,10 +18,10 @@ fn no_access_is_looked_up_out_of_line() {
             [path.with_extension("p4"), path.clone()].map(std::fs::read_to_string);
         let checked = p4::check("program.p4", &program.unwrap(), &p4::NoIncludes);
         // Programs that exceed the compiler's limits are tested there.
-        let Ok(compiled) = p4::ebpf::compile(&checked.program, &checked.sources) else { continue };
+        let Ok(compiled) = p4_ebpf::compile(&checked.program, &checked.sources) else { continue };
         let program = Program::load(&compiled.object, &Limits::default()).unwrap();
-        let made = p4::ebpf::made(&checked.program).unwrap();
-        let mut tested = Tested::new(&compiled, made, &program).unwrap();
+        let elaborated = p4::interpret::elaborate(&checked.program).unwrap();
+        let mut tested = Tested::new(&compiled, elaborated, &program).unwrap();
         UNEXPECTED.set(0);
         let lines = p4::stf::parse(&test.unwrap()).unwrap();
         let failures = p4::stf::run(&checked.program, &mut tested, &lines);

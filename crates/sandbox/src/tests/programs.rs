@@ -1,12 +1,12 @@
 //! Tests of programs as written by hand or by clang.
 
-use p4::object::{self, MapKind};
+use p4_object::MapKind;
 
 use super::*;
 use crate::maps::TernaryKey;
 use crate::{Fault, FaultKind, LoadError};
 
-const BY_CLANG: &[u8] = include_bytes!("../../../p4/tests/objects/by_clang.o");
+const BY_CLANG: &[u8] = include_bytes!("../../../p4-object/tests/objects/by_clang.o");
 
 fn fault(code: &[Instruction], maps: &[Map]) -> Fault {
     match verdict(code, maps) {
@@ -56,7 +56,7 @@ fn metadata_say_how_the_packet_came() {
 
 #[test]
 fn what_clang_writes_runs() {
-    let object = object::read(BY_CLANG).unwrap();
+    let object = p4_object::read(BY_CLANG).unwrap();
     let mut instances = both(&object);
     let packet = [0, 0, 0, 7];
     // `exact_defaultAction` has no index 3, so the other tables are searched.
@@ -242,7 +242,7 @@ fn helpers_answer() {
         set(2, 4),
         helper(6),
     ];
-    assert_eq!(answer(&hash, &[]), p4::object::lookup3(&[1, 2, 3, 4]));
+    assert_eq!(answer(&hash, &[]), p4_object::lookup3(&[1, 2, 3, 4]));
     let mut instances = both(&object(&[helper(5), EXIT], &[]));
     assert_eq!(run(&mut instances, &[]).0.verdict, Verdict::Drop);
     for instance in &mut instances {
@@ -326,7 +326,7 @@ fn ternary_maps_are_looked_up() {
     for instance in &mut instances {
         let mut rules = instance.map("rules").unwrap();
         for (from, to, priority, value) in [(0, u64::MAX, 0, 1), (10, 20, 5, 2_u32)] {
-            let words = vec![p4::object::WordRange { mask: u64::MAX, from, to }];
+            let words = vec![p4_object::WordRange { mask: u64::MAX, from, to }];
             rules.insert(&TernaryKey { words, priority }, &value.to_ne_bytes()).unwrap();
         }
         assert!(rules.lookup(&15_u64.to_ne_bytes()).unwrap() == Some(&2_u32.to_ne_bytes()[..]));

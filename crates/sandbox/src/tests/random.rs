@@ -35,10 +35,10 @@ fn compare(object: &Object, page: &mut Guarded) -> bool {
     };
     let mut instances = [native, plain].map(|program| Instance::new(program).unwrap());
     for instance in &mut instances {
-        let reading = p4::vm::Reading { value: u64::MAX - 6, at_ns: 3, until_ns: 9 };
+        let reading = p4_object::vm::Reading { value: u64::MAX - 6, at_ns: 3, until_ns: 9 };
         instance.publish("net.utilisation", Some(reading));
         instance.set_time(std::time::Duration::from_nanos(8));
-        let words = vec![p4::object::WordRange { mask: 0xff, from: 0, to: 1 }];
+        let words = vec![p4_object::WordRange { mask: 0xff, from: 0, to: 1 }];
         let key = TernaryKey { words, priority: 1 };
         if let Ok(mut ternary) = instance.map("ternary") {
             ternary.insert(&key, &[9; 24]).unwrap();
@@ -122,7 +122,7 @@ fn damaged_objects_do_the_same_and_no_more() {
             let at = numbers.next() as usize % bytes.len();
             bytes[at] = numbers.next() as u8;
         }
-        if let Ok(object) = p4::object::read(&bytes) {
+        if let Ok(object) = p4_object::read(&bytes) {
             read += 1;
             run += u64::from(compare(&object, &mut page));
         }
@@ -135,7 +135,7 @@ fn all_shapes_are_programs() {
     let mut numbers = Numbers(1);
     for _ in 0..2000 {
         let words: Vec<u64> = (0..20).map(|_| numbers.next()).collect();
-        assert_eq!(p4::object::verify(&shaped(&words)), Ok(()));
+        assert_eq!(p4_object::verify(&shaped(&words)), Ok(()));
     }
 }
 

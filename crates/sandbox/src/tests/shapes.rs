@@ -1,7 +1,7 @@
 //! Generators of random programs.
 
-use p4::object::Digest;
-use p4::object::helper::{DIGEST, METER};
+use p4_object::Digest;
+use p4_object::helper::{DIGEST, METER};
 
 use super::*;
 

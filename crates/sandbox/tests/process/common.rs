@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use p4::object::{Entry, Instruction, Key, Map, MapKind, Object, callee, opcode, wide};
+use p4_object::{Entry, Instruction, Key, Map, MapKind, Object, callee, opcode, wide};
 use sandbox::Operation;
 use sandbox::process::{Answer, Arena, Config, Launcher, Packet, Sandbox};
 
@@ -23,7 +23,7 @@ pub(crate) const fn one(
 
 fn object(code: Vec<Instruction>, maps: Vec<Map>) -> Vec<u8> {
     let functions = [(0, "entry".to_owned())].into();
-    p4::object::write(&Object { code, maps, functions, ..Object::default() }).expect("an object")
+    p4_object::write(&Object { code, maps, functions, ..Object::default() }).expect("an object")
 }
 
 /// Passes all packets.
@@ -108,7 +108,7 @@ pub(crate) fn filled(entries: Vec<Entry>) -> Vec<u8> {
     let maps = vec![map("two", MapKind::Hash, 1, 2), map("rules", MapKind::Ternary, 8, 8)];
     let (code, functions) = (vec![one(0xb7, 0, 0, 0, 1), EXIT], [(0, "entry".to_owned())].into());
     let object = Object { code, functions, maps, entries, ..Object::default() };
-    p4::object::write(&object).expect("an object")
+    p4_object::write(&object).expect("an object")
 }
 
 /// An entry of the map of two.
@@ -118,7 +118,7 @@ pub(crate) fn of_two(key: u8, value: u8) -> Entry {
 
 /// An entry of the ternary map, for exactly this word; all entries have the same priority.
 pub(crate) fn of_rules(word: u64, value: u8) -> Entry {
-    let word = p4::object::WordRange { mask: u64::MAX, from: word, to: word };
+    let word = p4_object::WordRange { mask: u64::MAX, from: word, to: word };
     Entry { map: 1, key: Key::Words(vec![word], 5), value: vec![value; 8] }
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn by_vm(key: &str) -> Vec<u8> {
     code.extend([one(opcode::CALL, 0, callee::HELPER, 0, 20), one(0x62, 6, 0, 8, 3), EXIT]);
     let functions = [(0, "entry".to_owned())].into();
     let object = Object { code, functions, keys: vec![key.to_owned()], ..Object::default() };
-    p4::object::write(&object).expect("an object")
+    p4_object::write(&object).expect("an object")
 }
 
 /// Launcher for the `sandbox-process` binary.

@@ -1,6 +1,6 @@
 //! Tests of control-plane access to the tables of a sandboxed program.
 
-use p4::object::{Entry, Key};
+use p4_object::{Entry, Key};
 use sandbox::{ControlError, MapError, Maps, Operation};
 
 use super::common::*;

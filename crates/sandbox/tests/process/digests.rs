@@ -1,8 +1,8 @@
 //! Tests of counters, meters and digests of a sandboxed program.
 
-use p4::cells::{Count, MeterCell, Rates};
-use p4::ebpf::Compiled;
-use p4::object::Key;
+use p4_ebpf::Compiled;
+use p4_object::Key;
+use p4_object::cells::{Count, MeterCell, Rates};
 use sandbox::process::SelfTest;
 use sandbox::{Digest, Maps, Operation};
 
@@ -45,11 +45,11 @@ fn compiled(version: u32, times: usize) -> Compiled {
     let checked = p4::check("cells.p4", &text, &p4::NoIncludes);
     let said = checked.diagnostics.render(&checked.sources, false);
     assert!(!checked.diagnostics.has_errors(), "{said}");
-    p4::ebpf::compile(&checked.program, &checked.sources).expect("it has code")
+    p4_ebpf::compile(&checked.program, &checked.sources).expect("it has code")
 }
 
 fn bytes(compiled: &Compiled) -> Vec<u8> {
-    p4::object::write(&compiled.object).expect("an object")
+    p4_object::write(&compiled.object).expect("an object")
 }
 
 fn map(sandbox: &sandbox::process::Sandbox, name: &str) -> u32 {
@@ -68,7 +68,7 @@ fn cells_are_carried_over() {
     let (first, second) = (compiled(1, 1), compiled(2, 1));
     let mut sandbox = sandbox(&bytes(&first), patient());
     let table = first.maps.tables[0].clone();
-    let entry = p4::object::Entry {
+    let entry = p4_object::Entry {
         map: map(&sandbox, "c_t"),
         key: Key::index(0),
         value: vec![0; table.value_size as usize],

@@ -101,7 +101,7 @@ fn who_fails_too_often_is_evicted() {
 /// Table changes are replayed to the next process.
 #[test]
 fn tables_are_told_again() {
-    use p4::object::{Entry, Key};
+    use p4_object::{Entry, Key};
     use sandbox::{Maps, Operation};
     let mut sandbox = sandbox(&counting(1), hardy());
     let key = |number: u32| Key::Bytes(number.to_ne_bytes().to_vec());
@@ -132,7 +132,7 @@ fn a_full_table_is_told_again() {
     use sandbox::{Maps, Operation};
     let entries = [of_two(1, 1), of_two(2, 1), of_rules(1, 1), of_rules(2, 1)];
     let mut sandbox = sandbox(&filled(entries.to_vec()), hardy());
-    let put = |entry: &p4::object::Entry| Operation::Put(entry.clone());
+    let put = |entry: &p4_object::Entry| Operation::Put(entry.clone());
     let batch = [
         delete(&entries[0]),
         put(&of_two(3, 3)),

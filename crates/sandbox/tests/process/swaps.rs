@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use p4::object::{Entry, Key};
+use p4_object::{Entry, Key};
 use sandbox::process::{BackOff, Config, Decision, Expected, SelfTest, StartError};
 use sandbox::{Maps, Operation};
 
 use super::common::*;
 
-const ALL: fn(&p4::object::Map) -> bool = |_| true;
+const ALL: fn(&p4_object::Map) -> bool = |_| true;
 
 fn count(sandbox: &mut sandbox::process::Sandbox) -> u64 {
     let value = sandbox.get(0, &Key::index(0)).expect("an answer").expect("an entry");

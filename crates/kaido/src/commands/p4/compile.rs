@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use p4::object;
 use serde_json::json;
 
 use crate::cli::P4Program;
@@ -18,7 +17,7 @@ pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> 
     let included = checked.sources.names().map(Path::new);
     target::is_none_of(&to, included.chain([&*program.file]))?;
     compiled.object.info = p4info::binary(&super::control_plane(&checked, program)?);
-    let bytes = object::write(&compiled.object).map_err(Failure::failed)?;
+    let bytes = p4_object::write(&compiled.object).map_err(Failure::failed)?;
     let cannot = || format!("cannot write {}", to.display());
     let written = Target::of(&to).and_then(|target| target.write(&bytes));
     written.with_context(cannot).map_err(Failure::failed)?;

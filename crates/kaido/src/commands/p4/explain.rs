@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use p4::object::{self, BadObject, HELPERS, Map, MapKind, Object, callee, opcode, wide};
 use p4::source::MAX_BYTES;
+use p4_object::{BadObject, HELPERS, Map, MapKind, Object, callee, opcode, wide};
 use serde_json::json;
 
 use crate::cli::P4Program;
@@ -50,7 +50,7 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
         })).collect::<Vec<_>>(),
     });
     output.print(&said, |_| {
-        let row = |map: &p4::object::Map| {
+        let row = |map: &p4_object::Map| {
             let Map { name, key_size, value_size, max_entries, .. } = map;
             let [key, value, most] = [key_size, value_size, max_entries].map(ToString::to_string);
             vec![name.clone(), kind(map.kind).to_owned(), key, value, most]
@@ -62,7 +62,7 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
         }
         if !object.digests.is_empty() {
             let row =
-                |digest: &p4::object::Digest| vec![digest.name.clone(), digest.size.to_string()];
+                |digest: &p4_object::Digest| vec![digest.name.clone(), digest.size.to_string()];
             text += &table(&["DIGEST", "BYTES"], object.digests.iter().map(row));
             text += "\n\n";
         }
@@ -76,8 +76,8 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
 
 fn read(file: &Path, bytes: &[u8]) -> Result<Object, Failure> {
     let bad = |why: BadObject| Failure::usage(anyhow!("{}: {why}", file.display()));
-    let object = object::read(bytes).map_err(bad)?;
-    object::verify(&object).map_err(bad)?;
+    let object = p4_object::read(bytes).map_err(bad)?;
+    p4_object::verify(&object).map_err(bad)?;
     Ok(object)
 }
 

@@ -17,9 +17,9 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use p4::diagnostic::{Diagnostic, Diagnostics, Severity};
-use p4::ebpf::Compiled;
 use p4::source::{MAX_BYTES, Sources};
 use p4::{Checked, Includes};
+use p4_ebpf::Compiled;
 use sandbox::Limits;
 use serde_json::{Value, json};
 
@@ -51,8 +51,8 @@ fn check(program: &P4Program, output: &Output) -> Done {
     // Also report features of the language that eBPF lacks, and conflicting ids.
     let (checked, _) = compiled(program, output)?;
     control_plane(&checked, program)?;
-    let made = checked.program.elaborate().map_err(Failure::usage)?;
-    let tables: Vec<&str> = made.tables.iter().map(|(_, name)| &**name).collect();
+    let elaborated = checked.program.elaborate().map_err(Failure::usage)?;
+    let tables: Vec<&str> = elaborated.tables.iter().map(|(_, name)| &**name).collect();
     let said = json!({
         "program": program.file.display().to_string(),
         "tables": tables,
@@ -99,7 +99,7 @@ fn tell(
 /// Checks and compiles a program.
 fn compiled(program: &P4Program, output: &Output) -> Result<(Checked, Compiled), Failure> {
     let checked = checked(program, output)?;
-    match p4::ebpf::compile(&checked.program, &checked.sources) {
+    match p4_ebpf::compile(&checked.program, &checked.sources) {
         Ok(compiled) => {
             let (count, most) = (compiled.object.code.len(), Limits::default().code);
             if count > most && !output.is_json() {

@@ -70,8 +70,8 @@ pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Do
         let lines = p4::stf::parse(&text)
             .map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?;
         // Each test starts with a program without state.
-        let made = p4::ebpf::made(&checked.program).map_err(Failure::usage)?;
-        let mut tested = Tested::new(&compiled, made, &loaded).map_err(Failure::failed)?;
+        let elaborated = p4::interpret::elaborate(&checked.program).map_err(Failure::usage)?;
+        let mut tested = Tested::new(&compiled, elaborated, &loaded).map_err(Failure::failed)?;
         let mut failures = p4::stf::run(&checked.program, &mut tested, &lines);
         let mut machine = Machine::new(&checked.program).map_err(Failure::usage)?;
         let meant = p4::stf::run(&checked.program, &mut machine, &lines);

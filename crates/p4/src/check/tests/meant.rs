@@ -1,4 +1,6 @@
-use super::{MAIN, PRELUDE, REST, check, refuses};
+use p4_syntax::NoIncludes;
+
+use super::{MAIN, PRELUDE, REST, check, refuses, said};
 
 /// Names of other models, and misspelled names.
 #[test]
@@ -124,4 +126,41 @@ fn what_is_declared_elsewhere_is_told() {
         let said = super::said(&checked);
         assert!(!said.contains(wrong), "{text}\nnot wanted: {wrong}\n{said}");
     }
+}
+
+/// Errors for which a hint would be wrong.
+#[test]
+fn what_is_meant_otherwise_has_no_hint() {
+    let in_apply = |statement: &str| format!("control c() {{ apply {{\n{statement}\n}} }}");
+    for (text, wrong) in [
+        (in_apply("boolean<8> x = 1;"), "boo<"),
+        (in_apply("standard_metadata_t<8> x = 1;"), "sta<"),
+        ("header h { boolean<8> a; }".to_owned(), "boo<"),
+        ("parser p() { value_set<>(4) s; state start { } }".to_owned(), "compares"),
+        (in_apply("bit<> x = 1;"), "compares"),
+        (in_apply("hdr.h.a = x ++ ;"), "adds one"),
+        (in_apply("bit<16> y = x ++ ;"), "adds one"),
+        (in_apply("y = ++ x;"), "adds one"),
+        (in_apply("y = (bit<8>) x ++ ;"), "adds one"),
+        (in_apply("f(x ++ );"), "adds one"),
+        (in_apply("if (x ++ ) { }"), "adds one"),
+        ("bit<16> f() { return x ++ ; }".to_owned(), "adds one"),
+        ("Header first<Header>(in Header a);".to_owned(), "is one"),
+        ("Parser first(in bit<8> a);".to_owned(), "is one"),
+        // The first word of a nested statement.
+        (in_apply("if (x) { fn(); } else = 1;"), "TYPE NAME"),
+    ] {
+        let checked = check(&text);
+        let all = said(&checked);
+        assert!(checked.diagnostics.has_errors() && !all.contains(wrong), "{text}\n{all}");
+    }
+    // A function may return its type parameter, regardless of the parameter's name.
+    parses("Header first<Header>(in Header a) { return a; }");
+    parses("Header first(in bit<8> a) { return a; } struct Header { }");
+}
+
+#[track_caller]
+fn parses(text: &str) {
+    let parsed = p4_syntax::parse("test.p4", text, &NoIncludes);
+    assert_eq!(parsed.diagnostics.render(&parsed.sources, false), "", "{text}");
 }

@@ -69,12 +69,12 @@ fn bench() -> Bench {
     let checked = p4::check("test.p4", PROGRAM, &p4::NoIncludes);
     let said = checked.diagnostics.render(&checked.sources, false);
     assert!(!checked.diagnostics.has_errors(), "{said}");
-    let compiled = p4::ebpf::compile(&checked.program, &checked.sources).unwrap();
+    let compiled = p4_ebpf::compile(&checked.program, &checked.sources).unwrap();
     let mut info = p4info::info(&checked.program).unwrap();
     info.controller_packet_metadata =
         vec![metadata(0x0400_0001, "packet_in"), metadata(0x0400_0002, "packet_out")];
     let pipeline = Pipeline::new(&info).unwrap();
-    let object = p4::object::write(&compiled.object).unwrap();
+    let object = p4_object::write(&compiled.object).unwrap();
     let (mut device, plane) = Sandboxed::new(InProcess::default(), 255);
     let (prepared, initial) = device.prepare(&pipeline, &object).unwrap();
     device.commit(prepared, &[], false).unwrap();

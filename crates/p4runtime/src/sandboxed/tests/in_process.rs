@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use p4::object::Object;
+use p4_object::Object;
 use sandbox::process::VmFeed;
 use sandbox::{Digest, Instance, Limits, PacketBuffer, Program};
 

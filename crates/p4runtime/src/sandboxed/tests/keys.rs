@@ -1,7 +1,7 @@
 //! Tests that written entries are read back unchanged.
 
 use p4::ir::MatchKind;
-use p4::layout::{Direct, KeyPart, Leaf, TableMaps};
+use p4_ebpf::layout::{Direct, KeyPart, Leaf, TableMaps};
 use proptest::prelude::*;
 
 use crate::device::{Call, Key, Match};
@@ -113,13 +113,13 @@ proptest! {
         let mut sized = key.clone();
         sized.resize(table.at.key_size as usize, 0xff);
         for bytes in [key, sized] {
-            let words = bytes.chunks(3).map(|all| p4::object::WordRange {
+            let words = bytes.chunks(3).map(|all| p4_object::WordRange {
                 mask: u64::from(all[0]) << (all[0] % 57),
                 from: all.get(1).map_or(0, |byte| u64::from(*byte)),
                 to: all.last().map_or(0, |byte| u64::from(*byte)),
             });
-            let words = p4::object::Key::Words(words.collect(), 7);
-            for key in [p4::object::Key::Bytes(bytes.clone()), words] {
+            let words = p4_object::Key::Words(words.collect(), 7);
+            for key in [p4_object::Key::Bytes(bytes.clone()), words] {
                 if let Some(read) = table.read_key(&key) {
                     prop_assert_eq!(read.matches.len(), kinds.len());
                 }

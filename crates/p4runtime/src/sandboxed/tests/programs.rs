@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use num_bigint::BigInt;
-use p4::cells::{Count as Counted, Rates};
 use p4::interpret::tables::{Entry as Written, Match as Wanted};
 use p4::interpret::{Machine, Outcome, Verdict};
 use p4::ir::{Elaborated, Value};
 use p4::stf::{Cell, Said};
+use p4_object::cells::{Count as Counted, Rates};
 use sandbox::process::VmFeed;
 
 use super::in_process::InProcess;
@@ -26,7 +26,7 @@ use crate::values::{self, Bits};
 
 /// A device driven by an STF test.
 struct Driven {
-    made: Elaborated,
+    elaborated: Elaborated,
     pipeline: Pipeline,
     device: Sandboxed<InProcess>,
     plane: Plane<sandbox::Instance>,
@@ -83,14 +83,14 @@ fn matched(field: &Field, wanted: &Wanted) -> Match {
 
 impl Driven {
     fn new(program: &p4::Checked) -> Option<Self> {
-        let compiled = p4::ebpf::compile(&program.program, &program.sources).ok()?;
+        let compiled = p4_ebpf::compile(&program.program, &program.sources).ok()?;
         let info = p4info::info(&program.program).unwrap();
         // P4Runtime does not support composite action parameters.
         let pipeline = Pipeline::new(&info).ok()?;
         // The VM publishes nothing by itself; tests set its values.
         let vm = Some(VmFeed::watch(Path::new("/dev/null/vm"), Duration::from_secs(3600)));
         let (mut device, plane) = Sandboxed::new(InProcess { vm, ..Default::default() }, 1 << 20);
-        let object = p4::object::write(&compiled.object).unwrap();
+        let object = p4_object::write(&compiled.object).unwrap();
         let (prepared, initial) = device.prepare(&pipeline, &object).unwrap();
         let mut there = BTreeSet::new();
         for (entry, _) in initial.entries {
@@ -99,9 +99,9 @@ impl Driven {
         let given = program.program.tables.iter().map(|table| table.entries.len()).sum::<usize>();
         assert!(there.len() <= given || given == 0);
         device.commit(prepared, &[], false).unwrap();
-        let made = p4::ebpf::made(&program.program).unwrap();
+        let elaborated = p4::interpret::elaborate(&program.program).unwrap();
         let (now, told) = (Duration::ZERO, Vec::new());
-        Some(Self { made, pipeline, device, plane, there, written: 0, now, told })
+        Some(Self { elaborated, pipeline, device, plane, there, written: 0, now, told })
     }
 
     fn call(&self, table: u32, (action, arguments): &(usize, Vec<Value>)) -> Call {
@@ -113,7 +113,7 @@ impl Driven {
     }
 
     fn table(&self, at: usize) -> u32 {
-        let name = &self.made.tables[at].1;
+        let name = &self.elaborated.tables[at].1;
         let found = self.pipeline.tables.iter().find(|(_, table)| table.name == *name);
         *found.unwrap().0
     }
@@ -128,7 +128,7 @@ impl Driven {
 
     /// Table and entry of a direct cell.
     fn target(&self, at: usize, cell: Cell<'_>) -> Option<(u32, Target)> {
-        let table = self.table(self.made.objects[at].table?);
+        let table = self.table(self.elaborated.objects[at].table?);
         Some((
             table,
             match cell {
@@ -139,7 +139,7 @@ impl Driven {
     }
 
     fn named<T>(&self, all: &BTreeMap<u32, T>, at: usize, name: impl Fn(&T) -> &str) -> u32 {
-        let wanted = &*self.made.objects[at].name;
+        let wanted = &*self.elaborated.objects[at].name;
         *all.iter().find(|(_, one)| name(one) == wanted).unwrap().0
     }
 
@@ -169,8 +169,8 @@ fn wire(data: &Data, of: &Type, number: &mut BigInt, width: &mut u32) {
 }
 
 impl p4::stf::Runs for Driven {
-    fn made(&self) -> &Elaborated {
-        &self.made
+    fn elaborated(&self) -> &Elaborated {
+        &self.elaborated
     }
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
@@ -184,7 +184,7 @@ impl p4::stf::Runs for Driven {
             wire(&of.data(&digest.data).unwrap(), &of.of, &mut number, &mut width);
             let bytes = values::unsigned(&number.to_bytes_be().1, width).unwrap();
             let name = &self.pipeline.digests[&of.id].name;
-            let at = self.made.objects.iter().position(|one| one.name == *name).unwrap();
+            let at = self.elaborated.objects.iter().position(|one| one.name == *name).unwrap();
             self.told.push((at, bytes.to_vec()));
         }
         let verdict = match ran.verdict {

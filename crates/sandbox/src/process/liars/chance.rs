@@ -2,7 +2,7 @@
 //! answer, which is within its frame. `KAIDO_LIARS` sets the number of processes, `KAIDO_SEED`
 //! reproduces one.
 
-use p4::object::{Entry, Key, WordRange};
+use p4_object::{Entry, Key, WordRange};
 
 use super::*;
 use crate::control::{ControlError, Operation, Piece};

@@ -29,14 +29,14 @@ fn liar() {
     let Some(Request::Hello(hello)) = Request::decode(&hello) else { panic!("no greeting") };
     channel.send(&Said::Isolated(Isolation::REQUIRED).encode()).unwrap();
     channel.receive().unwrap();
-    let map = p4::object::Map {
+    let map = p4_object::Map {
         name: "map".to_owned(),
-        kind: p4::object::MapKind::Array,
+        kind: p4_object::MapKind::Array,
         key_size: 4,
         value_size: 4,
         max_entries: 4,
     };
-    let digests = vec![p4::object::Digest { name: "digest".to_owned(), size: 4 }];
+    let digests = vec![p4_object::Digest { name: "digest".to_owned(), size: 4 }];
     let (maps, keys, engine) = (vec![map], vec![], Engine::Native);
     let ready = Said::Ready { maps, keys, digests, engine };
     channel.send(&ready.encode()).unwrap();
@@ -221,7 +221,7 @@ fn garbage_in_the_rings_evicts() {
 #[test]
 fn nonsense_on_the_control_socket_evicts() {
     let mut liar = sandbox("control", 0, Duration::from_secs(10));
-    assert!(liar.get(0, &p4::object::Key::index(0)).is_err());
+    assert!(liar.get(0, &p4_object::Key::index(0)).is_err());
     assert!(liar.status().is_evicted);
     assert_eq!(liar.counters().lies, 1);
     round(&mut liar);

@@ -25,7 +25,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use nix::errno::Errno;
-use p4::object::MAX_DIGEST;
+use p4_object::MAX_DIGEST;
 
 use super::memory::Mapping;
 pub(super) use process::ProcessEnd;

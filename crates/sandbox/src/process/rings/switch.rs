@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use p4::object::MAX_DIGEST;
+use p4_object::MAX_DIGEST;
 
 use super::futex;
 use super::{

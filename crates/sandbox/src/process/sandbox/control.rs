@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use p4::object::{Entry, Key, Map};
+use p4_object::{Entry, Key, Map};
 
 use super::failure::{Failure, Lie};
 use super::{Sandbox, State};
@@ -41,7 +41,7 @@ pub(in crate::process) fn fits(map: &Map, at: u32, entry: &Entry) -> bool {
         Key::Bytes(key) => key.len(),
         Key::Words(words, _) => words.len() * 8,
     };
-    let is_ternary = map.kind == p4::object::MapKind::Ternary;
+    let is_ternary = map.kind == p4_object::MapKind::Ternary;
     entry.map == at
         && key == map.key_size as usize
         && entry.value.len() == map.value_size as usize

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use p4::cells::{Color, MeterCell, Rates};
+use p4_object::cells::{Color, MeterCell, Rates};
 
 use super::{Lie, Sandbox, State};
 use crate::digests::Digest;
@@ -28,7 +28,7 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    pub(super) fn new(config: &Config, digests: &[p4::object::Digest]) -> Self {
+    pub(super) fn new(config: &Config, digests: &[p4_object::Digest]) -> Self {
         let (rate, burst) = (config.digests.rate.into(), config.digests.burst.into());
         let rates = Rates { cir: rate, cburst: burst, pir: rate, pburst: burst };
         let mut all = Self {
@@ -43,7 +43,7 @@ impl Digests {
     }
 
     /// Resets the state for a new process.
-    pub(super) fn begin(&mut self, digests: &[p4::object::Digest]) {
+    pub(super) fn begin(&mut self, digests: &[p4_object::Digest]) {
         self.sizes = digests.iter().map(|digest| digest.size).collect();
         self.lost = 0;
     }

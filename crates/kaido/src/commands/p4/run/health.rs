@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use p4::vm::Reading;
+use p4_object::vm::Reading;
 use p4runtime::{Health, Plane, Running};
 use sandbox::process::VmFeed;
 

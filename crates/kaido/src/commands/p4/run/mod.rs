@@ -47,7 +47,7 @@ const HEAR_VM: Duration = Duration::from_secs(1);
 /// Opens the publication of the VM that the program reads from.
 fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<VmFeed>, Failure> {
     // Errors of the object are reported when it is loaded.
-    let keys = p4::object::read(program).map(|object| object.keys).unwrap_or_default();
+    let keys = p4_object::read(program).map(|object| object.keys).unwrap_or_default();
     let Some(file) = &options.vm_info else {
         if keys.is_empty() {
             return Ok(None);
@@ -160,12 +160,12 @@ fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failur
         let (checked, mut compiled) = super::compiled(&options.program, output)?;
         let own = super::control_plane(&checked, &options.program)?;
         compiled.object.info = p4info::binary(&own);
-        let object = p4::object::write(&compiled.object).map_err(Failure::failed)?;
+        let object = p4_object::write(&compiled.object).map_err(Failure::failed)?;
         return Ok((object, given.unwrap_or(own)));
     }
     let bytes = crate::input::read_bytes(file, "program", super::LARGEST)?;
     let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", file.display()));
-    let object = p4::object::read(&bytes).map_err(|why| wrong(why.to_string()))?;
+    let object = p4_object::read(&bytes).map_err(|why| wrong(why.to_string()))?;
     let info = match given {
         Some(info) => info,
         None if object.info.is_empty() => {
