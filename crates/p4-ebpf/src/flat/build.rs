@@ -295,21 +295,21 @@ impl Builder {
         }
     }
 
-    /// Splits the block by the values of its slots on its incoming edges; see [`Graph::part`].
+    /// Splits the block by the values of its slots on its incoming edges; see [`Graph::split`].
     pub(super) fn split(
         &mut self,
         block: BlockId,
         slots: &[Slot],
-        telling: &[Slot],
+        selectors: &[Slot],
     ) -> Vec<BlockId> {
         self.block = block;
         let values: Vec<_> = slots.iter().map(|slot| self.read(*slot)).collect();
         let place = |slot: &Slot| slots.iter().position(|one| one == slot);
-        let telling: Vec<_> = telling.iter().filter_map(place).collect();
-        let parts = self.graph.split(block, &values, &telling);
+        let selectors: Vec<_> = selectors.iter().filter_map(place).collect();
+        let copies = self.graph.split(block, &values, &selectors);
         self.sealed.resize(self.graph.blocks.len(), true);
-        let mut blocks = Vec::with_capacity(parts.len());
-        for (block, values) in parts {
+        let mut blocks = Vec::with_capacity(copies.len());
+        for (block, values) in copies {
             self.block = block;
             for (slot, value) in slots.iter().zip(values) {
                 self.write(*slot, value);
