@@ -38,7 +38,27 @@ const CALLS: &[i64] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
+    // Objects of other users' programs, in an IPC namespace that the daemon may share.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    // Attributes `trusted.*` and `security.*` of any file.
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
     // The machine as a whole.
+    libc::SYS_ioprio_set,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -77,8 +97,21 @@ const CALLS: &[i64] = &[
     libc::SYS_vfork,
 ];
 
-/// Requests of ioctl(2) that are denied: the network namespace of a socket, input for a terminal.
-const REQUESTS: [u64; 2] = [0x894c, libc::TIOCSTI];
+/// Requests of ioctl(2) that are denied: the network namespace of a socket (SIOCGSKNS) and of a tun
+/// device (TUNGETDEVNETNS); terminals.
+const REQUESTS: [u64; 5] = [0x894c, 0x54e3, libc::TIOCSTI, libc::TIOCSCTTY, libc::TIOCLINUX];
+
+/// Types of ioctl requests that are denied: those of file systems (`X`, `f`, btrfs), which also
+/// freeze and shut down; namespaces; pidfds. A type is the second byte of a request.
+const TYPES: [u64; 5] = [0x58, 0x66, 0x94, 0xb7, 0xff];
+
+/// Address families of sockets; all others are denied.
+const FAMILIES: [libc::c_int; 5] =
+    [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET];
+
+/// Calls that are not known here: those after removexattrat (Linux 6.13), setxattrat and its kin,
+/// and the x32 ABI's own numbers.
+const UNKNOWN: [std::ops::RangeInclusive<i64>; 2] = [463..=511, X32 + 512..=X32 + 547];
 
 /// Flags of clone(2) that create namespaces.
 const NAMESPACES: [libc::c_int; 7] = [
@@ -118,7 +151,14 @@ fn denied() -> Result<Rules, io::Error> {
     for request in REQUESTS {
         requests.extend(rule(1, Size::Dword, Compare::Eq, request)?);
     }
+    for kind in TYPES {
+        requests.extend(rule(1, Size::Dword, Compare::MaskedEq(0xff00), kind << 8)?);
+    }
     rules.insert(libc::SYS_ioctl, requests);
+    let other = FAMILIES.map(|family| Condition::new(0, Size::Dword, Compare::Ne, family as u64));
+    let other: Result<Vec<_>, _> = other.into_iter().collect();
+    let other = Rule::new(other.map_err(io::Error::other)?).map_err(io::Error::other)?;
+    rules.insert(libc::SYS_socket, vec![other]);
     Ok(rules)
 }
 
@@ -139,8 +179,9 @@ fn compile(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, io::Error> {
 /// the process.
 pub(crate) fn install() -> Result<(), io::Error> {
     // Its flags are in memory, which a filter cannot read. ENOSYS makes the C library use clone.
-    let clone3 = Rules::from([(libc::SYS_clone3, vec![])]);
-    for filter in [compile(clone3, libc::ENOSYS)?, compile(denied()?, libc::EPERM)?] {
+    let mut missing = Rules::from([(libc::SYS_clone3, vec![])]);
+    missing.extend(UNKNOWN.into_iter().flatten().map(|call| (call, vec![])));
+    for filter in [compile(missing, libc::ENOSYS)?, compile(denied()?, libc::EPERM)?] {
         seccompiler::apply_filter(&filter).map_err(io::Error::other)?;
     }
     Ok(())

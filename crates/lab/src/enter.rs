@@ -54,15 +54,24 @@ pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
     fresh_sys()
 }
 
-/// Replaces /run by an empty folder with the node's FRR_RUN, for daemons that may be compromised: it
-/// has sockets of the machine's daemons, and network namespaces (/run/netns) that any user can open.
-pub(crate) fn hide_run() -> Result<(), Error> {
+/// Replaces /run by an empty folder with the node's FRR_RUN, and the folders that all users share by
+/// empty ones, for daemons that may be compromised: they have sockets of the machine's daemons and
+/// of users, and network namespaces (/run/netns) that any user can open.
+pub(crate) fn hide_machine() -> Result<(), Error> {
     let sockets = std::fs::File::open(FRR_RUN).map_err(Error::file("open", FRR_RUN))?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("tmpfs"), "/run", Some("tmpfs"), flags, Some("mode=0755,size=64k"))
-        .map_err(mount_error("/run"))?;
+    empty("/run", "mode=0755,size=64k")?;
+    for shared in ["/tmp", "/var/tmp", "/dev/shm"] {
+        if Path::new(shared).is_dir() {
+            empty(shared, "mode=1777,size=16m")?;
+        }
+    }
     std::fs::create_dir(FRR_RUN).map_err(Error::file("make", FRR_RUN))?;
     bind(&descriptor(&sockets), FRR_RUN)
+}
+
+fn empty(folder: &str, options: &str) -> Result<(), Error> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("tmpfs"), folder, Some("tmpfs"), flags, Some(options)).map_err(mount_error(folder))
 }
 
 /// Path of an open file, also if a mount hides it.

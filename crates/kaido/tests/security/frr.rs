@@ -114,9 +114,17 @@ call('name_to_handle_at', 303, -100, b'/', handle, zeros, 0)
 space = os.open('/proc/self/ns/net', os.O_RDONLY)
 call('setns', 308, space, 0x40000000)
 call('ioctl', 16, socket.socket().fileno(), 0x894c)             # SIOCGSKNS
+attempt('files of all users', lambda: os.stat(sys.argv[3]))
 call('mount', 165, b'none', b'/tmp', b'tmpfs', 0, None)
 call('keyctl', 250, 0, -3, 1)
 call('perf_event_open', 298, zeros, 0, -1, -1, 0)
+call('open_tree_attr', 467, -100, b'/', 1, zeros, 32)
+memory = libc.syscall(29, 0, 4096, 0o600)                       # shmget, IPC_PRIVATE
+if memory >= 0:
+    print('shmget')
+    libc.syscall(31, memory, 0, None)                           # shmctl, IPC_RMID
+attempt('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
+attempt('terminal', lambda: os.open('/dev/tty', os.O_RDWR))
 def fork():
     if os.fork() == 0: os._exit(0)
 attempt('fork', fork)
@@ -170,7 +178,8 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     let attack = |from: &[&str], restricted: &[&str]| {
         let identity = ["setpriv", "--reuid", "frr", "--regid", "frr", "--clear-groups"];
         let rights = ["--inh-caps", capabilities, "--ambient-caps", capabilities];
-        let python = ["/usr/bin/python3", "-c", ESCAPE, &target, &other];
+        let shared = kaido.folder().to_str().unwrap();
+        let python = ["/usr/bin/python3", "-c", ESCAPE, &target, &other, shared];
         let words = [from, restricted, &identity, &rights, &python].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir("/");
@@ -179,7 +188,8 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     // The unrestricted attack mounts: not on this machine.
     let network = ["nsenter", "--target", &zebra, "--net", "unshare", "--mount"];
     let open = attack(&network, &[]);
-    for action in ["bpf", "name_to_handle_at", "setns", "fork", "signal", "veth", "unshare"] {
+    let works = ["bpf", "name_to_handle_at", "setns", "shmget", "files of all users", "fork"];
+    for action in works.into_iter().chain(["signal", "veth", "unshare"]) {
         assert!(open.lines().any(|line| line == action), "{action} works elsewhere: {open}");
     }
     let program = kaido.command(&[]).get_program().to_str().unwrap().to_owned();
@@ -190,6 +200,9 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     let has = |line: &str| status.lines().any(|found| found == line);
     assert!(has("NoNewPrivs:\t1") && has("Seccomp:\t2"), "{status}");
     assert!(status.lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1")));
+    // Without the session of root's terminal.
+    let stat = std::fs::read_to_string(format!("/proc/{zebra}/stat")).unwrap();
+    assert_eq!(stat.split(' ').nth(5), Some(&*zebra), "{stat}");
     lab.down();
 }
 

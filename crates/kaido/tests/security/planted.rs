@@ -127,3 +127,33 @@ fn root_a_command_sends_nothing_to_the_socket_of_another_user() {
     std::io::Read::read_to_string(impostor.0.stdout.as_mut().unwrap(), &mut heard).unwrap();
     assert!(!heard.contains("secret"), "{heard}");
 }
+
+#[test]
+fn root_a_sandbox_of_another_user_is_not_run() {
+    let kaido = kaido();
+    let folder = kaido.folder().join("bin");
+    std::fs::create_dir(&folder).unwrap();
+    let [own, planted] = ["kaido", "kaido-sandbox"].map(|name| folder.join(name));
+    std::fs::copy(env!("CARGO_BIN_EXE_kaido"), &own).unwrap();
+    std::fs::copy("/bin/true", &planted).unwrap();
+    let doctor = || {
+        let said = Command::new(&own).args(["--json", "doctor"]).output().unwrap();
+        String::from_utf8(said.stdout).unwrap()
+    };
+    let refused = |why: &str| {
+        let said = doctor();
+        assert!(said.contains("is not used: ") && said.contains(why), "{said}");
+    };
+    let chown = |user: &str| {
+        assert!(Command::new("chown").arg(user).arg(&planted).status().unwrap().success());
+    };
+    chown("nobody");
+    refused("its owner, user 65534");
+    chown("root");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&folder, open).unwrap();
+    refused("other users can write to it");
+    let closed = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&folder, closed).unwrap();
+    assert!(!doctor().contains("is not used"));
+}

@@ -1,5 +1,7 @@
 //! One routing daemon.
 
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,25 @@ use crate::processes::pause;
 use crate::state::node_folder;
 use crate::{Cancel, Error};
 
+/// Namespaces of each daemon.
+const OWN: CloneFlags =
+    CloneFlags::CLONE_NEWPID.union(CloneFlags::CLONE_NEWIPC).union(CloneFlags::CLONE_NEWUTS);
+
+/// A daemon's log.
+pub(super) struct Log {
+    path: PathBuf,
+    file: File,
+}
+
+impl Log {
+    /// Opens the log of a daemon on a node.
+    pub(super) fn open(folder: &Path, node: &str, daemon: &str) -> Result<Self, Error> {
+        let path = node_folder(folder, node).join("log").join(format!("{daemon}.log"));
+        let file = private::append(&path).map_err(Error::file("open", &path))?;
+        Ok(Self { path, file })
+    }
+}
+
 /// A routing daemon that was started.
 #[derive(Debug)]
 pub(super) struct Daemon {
@@ -31,29 +52,29 @@ impl Daemon {
     /// namespaces (IFLA_NET_NS_PID), and its children end with it.
     pub(super) fn start(
         frr: &Frr,
-        folder: &Path,
         node: &str,
         name: &'static str,
+        log: Log,
     ) -> Result<Self, Error> {
-        let log = node_folder(folder, node).join("log").join(format!("{name}.log"));
-        let output = private::append(&log).map_err(Error::file("open", &log))?;
-        let errors = output.try_clone().map_err(Error::file("open", &log))?;
-        let mut command = Command::new(&frr.kaido);
+        let Log { path, file } = log;
+        let errors = file.try_clone().map_err(Error::file("open", &path))?;
+        // Its path may be hidden here.
+        let mut command = Command::new(format!("/proc/self/fd/{}", frr.kaido.as_raw_fd()));
         command.arg("routing-daemon").arg(frr.programs.join(name));
         // -P 0: no telnet port; vtysh uses the socket, and loads the configuration.
         command.args(["-P", "0", "-f", "/dev/null", "--log", "stdout"]);
-        command.stdin(Stdio::null()).stdout(output).stderr(errors);
-        command.process_group(0).current_dir("/");
+        command.stdin(Stdio::null()).stdout(file).stderr(errors);
+        command.arg0("kaido").current_dir("/");
         // A thread of its own: a thread can create one PID namespace.
         let spawn = || {
-            unshare(CloneFlags::CLONE_NEWPID)?;
+            unshare(OWN)?;
             command.spawn()
         };
         let started = std::thread::scope(|scope| {
             scope.spawn(spawn).join().expect("starting a process does not panic")
         });
         let process = started.map_err(|source| Error::Command { command: name.into(), source })?;
-        Ok(Self { name, node: node.into(), log, process })
+        Ok(Self { name, node: node.into(), log: path, process })
     }
 
     /// Waits until the daemon answers on its socket, which it opens last.

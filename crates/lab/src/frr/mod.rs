@@ -3,20 +3,22 @@
 mod daemon;
 mod load;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::topology::{Routing, Topology};
 use nix::unistd::User;
 use private::Owner;
 
-use crate::enter::{FRR_RUN, enter, hide_run};
+use crate::enter::{FRR_RUN, enter, hide_machine};
 use crate::error::MachineError;
 use crate::frr_config::config;
 use crate::state::node_folder;
 use crate::{Cancel, Error};
 
-use daemon::Daemon;
+use daemon::{Daemon, Log};
 
 /// Folders that may contain FRR's daemons: the package's, then those of other distributions.
 const FOLDERS: [&str; 3] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/sbin"];
@@ -55,7 +57,7 @@ fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
 pub(crate) struct Frr {
     programs: PathBuf,
     /// `kaido`, which restricts a daemon before it becomes it.
-    kaido: PathBuf,
+    kaido: Arc<File>,
     /// User of its daemons. It may have been compromised through a malicious packet.
     user: Owner,
 }
@@ -77,6 +79,7 @@ impl Frr {
                 return Err(Error::Machine(MachineError::NoFrr(programs.join(daemon))));
             }
         }
+        let kaido = File::open(kaido).map(Arc::new).map_err(Error::file("open", kaido))?;
         let user = User::from_name("frr").ok().flatten();
         let user =
             user.ok_or_else(|| Error::Machine(MachineError::NoFrr("the user frr".into())))?;
@@ -85,7 +88,7 @@ impl Frr {
             private::make(Path::new(FRR_RUN)).map_err(Error::file("make", FRR_RUN))?;
             user.give_folder(Path::new(FRR_RUN)).map_err(Error::file("give away", FRR_RUN))?;
         }
-        Ok(Self { programs, kaido: kaido.into(), user })
+        Ok(Self { programs, kaido, user })
     }
 
     /// Starts a router's daemons and loads its configuration.
@@ -98,27 +101,31 @@ impl Frr {
     ) -> Result<Router, Error> {
         let node = &topology.nodes[at].name;
         self.write_files(folder, topology, at)?;
-        // The forking thread has entered the namespace already: if this process is killed, its
-        // children are found in the node's namespace at any moment.
-        std::thread::scope(|scope| {
-            let work = || {
-                enter(folder, node, true)?;
-                hide_run()?;
-                let mut router = Router { daemons: Vec::new() };
-                for daemon in daemons(topology, at) {
-                    let mut started = Daemon::start(self, folder, node, daemon)?;
-                    started.wait(cancel)?;
-                    router.daemons.push(started);
-                }
-                // vtysh and users run as root: FRR's user must not replace the sockets to which
-                // they connect.
-                let run = node_folder(folder, node).join("run");
-                self.user.take_back_folder(&run).map_err(Error::file("take back", &run))?;
-                load::load(&mut router, topology, at, cancel)?;
-                Ok(router)
-            };
-            scope.spawn(work).join().expect("starting FRR does not panic")
-        })
+        let names = daemons(topology, at);
+        let logs: Result<Vec<Log>, Error> =
+            names.iter().map(|daemon| Log::open(folder, node, daemon)).collect();
+        let logs = logs?;
+        let start = || {
+            enter(folder, node, true)?;
+            hide_machine()?;
+            let mut router = Router { daemons: Vec::new() };
+            for (daemon, log) in names.into_iter().zip(logs) {
+                let mut started = Daemon::start(self, node, daemon, log)?;
+                started.wait(cancel)?;
+                router.daemons.push(started);
+            }
+            Ok::<_, Error>(router)
+        };
+        let mut router = on_thread(start)?;
+        // vtysh and users run as root: FRR's user must not replace the sockets to which they
+        // connect.
+        let run = node_folder(folder, node).join("run");
+        self.user.take_back_folder(&run).map_err(Error::file("take back", &run))?;
+        on_thread(|| {
+            enter(folder, node, true)?;
+            load::load(&mut router, topology, at, cancel)
+        })?;
+        Ok(router)
     }
 
     /// Creates a router's folders. FRR's user owns only the sockets' folder, until its daemons have
@@ -153,6 +160,12 @@ impl Router {
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         self.daemons.iter_mut().try_for_each(Daemon::check)
     }
+}
+
+/// Runs `work` on a thread that it can move into a namespace. The forking thread has entered the
+/// namespace already: if this process is killed, its children are found there at any moment.
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().expect("starting FRR does not panic"))
 }
 
 fn too_late() -> String {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,6 +22,19 @@ pub struct Launcher {
     /// Value of `argv[0]`.
     name: OsString,
     arguments: Vec<OsString>,
+}
+
+/// Checks that only root, and the owner of `kaido`, can replace a file or a folder's entries.
+fn is_trusted(found: &std::fs::Metadata, owner: u32) -> Result<(), String> {
+    let (user, mode) = (found.uid(), found.mode());
+    if user != 0 && user != owner {
+        return Err(format!("its owner, user {user}, is not that of `kaido`"));
+    }
+    // In a folder with the sticky bit, users replace their own files only.
+    if mode & 0o002 != 0 && !(found.is_dir() && mode & 0o1000 != 0) {
+        return Err("other users can write to it".into());
+    }
+    Ok(())
 }
 
 type Order = (Command, Sender<io::Result<Child>>);
@@ -53,12 +67,23 @@ impl Launcher {
         let places = [folder.into(), folder.join("../libexec/kaido")];
         let programs = places.map(|place: PathBuf| place.join(PROGRAM));
         let found = programs.iter().find(|program| program.exists());
+        let trusted = std::fs::metadata(&myself).map_or(0, |found| found.uid());
         let program = found.ok_or_else(|| {
             let [beside, apart] = programs.each_ref().map(|program| program.display());
             let why = format!("neither {beside} nor {apart} exists: install it with `kaido`");
             io::Error::new(io::ErrorKind::NotFound, why)
         })?;
-        Self::of(program, [""; 0])
+        let launcher = Self::of(program, [""; 0])?;
+        let folder = program.parent().unwrap_or(Path::new("/"));
+        for (path, found) in
+            [(program.as_path(), launcher.file.metadata()?), (folder, std::fs::metadata(folder)?)]
+        {
+            is_trusted(&found, trusted).map_err(|why| {
+                let why = format!("{} is not used: {why}", path.display());
+                io::Error::new(io::ErrorKind::PermissionDenied, why)
+            })?;
+        }
+        Ok(launcher)
     }
 
     /// Starts a process with these descriptors as standard input and output, and without an
