@@ -1,25 +1,23 @@
 //! Folders of mode 0700, and checks that other users cannot replace them.
 
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::geteuid;
 
+use crate::walk::Walk;
+
 /// Mode bits that permit writing to users other than the owner.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Sticky bit: in such a folder (/tmp), only its owner can rename or remove a file.
 const STICKY: u32 = 0o1000;
-
-/// Maximum number of symbolic links in a path (path_resolution(7)).
-const LINKS: usize = 40;
 
 /// The new owner of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,53 +28,30 @@ pub struct Owner {
     pub group: u32,
 }
 
-/// Creates a folder of mode 0700 and its missing parents. No component is followed through a symbolic
-/// link, and each is checked by its descriptor before anything is created in it, so that no other user
-/// can move the folder while it is created. An existing folder has to be owned by this user, and its
-/// mode is only changed while it is empty.
+/// Creates a folder of mode 0700 and its missing parents. Each component is checked by its
+/// descriptor before anything is created in it, and links of other users are refused, so that no other
+/// user can move the folder while it is created. An existing folder has to be owned by this user, and
+/// its mode is only changed while it is empty.
 pub fn make(path: &Path) -> io::Result<()> {
     check(path)?;
     let path = std::path::absolute(path)?;
     if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
         return Err(refused(&path, "it is a symbolic link".into()));
     }
-    let Resolved { folder: mut at, missing } = resolved(&path)?;
-    let mut folder = open(&at)?;
-    is_ancestor(&folder.metadata()?).map_err(|why| refused(&at, why))?;
+    let Walk { mut at, mut folders, missing } = Walk::to(&path)?;
     for name in missing {
-        match mkdirat(&folder, name.as_os_str(), Mode::S_IRWXU) {
+        let folder = folders.last().expect("the root folder is never removed");
+        match mkdirat(folder, name.as_os_str(), Mode::S_IRWXU) {
             Ok(()) | Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        folder = File::from(openat(&folder, name.as_os_str(), flags, Mode::empty())?);
+        let made = File::from(openat(folder, name.as_os_str(), flags, Mode::empty())?);
         at.push(&name);
-        is_ancestor(&folder.metadata()?).map_err(|why| refused(&at, why))?;
+        is_ancestor(&made.metadata()?).map_err(|why| refused(&at, why))?;
+        folders.push(made);
     }
-    close(&path, &folder)
-}
-
-/// The existing part of a path, without symbolic links, and the names that are missing below it.
-struct Resolved {
-    folder: PathBuf,
-    missing: Vec<OsString>,
-}
-
-fn resolved(path: &Path) -> io::Result<Resolved> {
-    let mut missing = Vec::new();
-    for folder in path.ancestors() {
-        match fs::canonicalize(folder) {
-            Ok(folder) => {
-                missing.reverse();
-                return Ok(Resolved { folder, missing });
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                missing.extend(folder.file_name().map(OsString::from));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Err(ErrorKind::NotFound.into())
+    close(&path, &open(&at)?)
 }
 
 /// Restricts the folder to this user.
@@ -100,41 +75,13 @@ fn close(path: &Path, folder: &File) -> io::Result<()> {
 /// exist, and in the folders that lead to it. An ancestor may be writable by others if it is sticky.
 pub fn check(path: &Path) -> io::Result<()> {
     let path = &std::path::absolute(path)?;
-    check_each(path)?;
-    // Other errors are reported when the caller uses the path.
+    match Walk::to(path) {
+        Err(error) if error.raw_os_error().is_none() => return Err(error),
+        // The kernel's errors are reported when the caller uses the path.
+        _ => {}
+    }
     let Ok(found) = fs::metadata(path) else { return Ok(()) };
     is_private(&found).map_err(|why| refused(path, why))
-}
-
-/// Checks every folder and symbolic link that the kernel passes on the way to `path`, in its order:
-/// a link leads through further folders, which another user may be able to change.
-fn check_each(path: &Path) -> io::Result<()> {
-    let names = |path: &Path| -> Vec<OsString> {
-        path.components().rev().map(|name| name.as_os_str().to_owned()).collect()
-    };
-    let (mut at, mut names_left, mut links) = (PathBuf::new(), names(path), 0);
-    while let Some(name) = names_left.pop() {
-        // `at` has no symbolic links, so that its parent is the kernel's. `/` replaces it.
-        if name == ".." {
-            at.pop();
-            continue;
-        }
-        let next = at.join(name);
-        // Other errors are reported when the caller uses the path.
-        let Ok(found) = fs::symlink_metadata(&next) else { return Ok(()) };
-        if found.is_symlink() {
-            is_owned(&found).map_err(|why| refused(&next, why))?;
-            links += 1;
-            let Some(target) = fs::read_link(&next).ok().filter(|_| links <= LINKS) else {
-                return Ok(());
-            };
-            names_left.extend(names(&target));
-            continue;
-        }
-        is_ancestor(&found).map_err(|why| refused(&next, why))?;
-        at = next;
-    }
-    Ok(())
 }
 
 pub(crate) fn is_owned(found: &Metadata) -> Result<(), String> {
@@ -146,7 +93,7 @@ pub(crate) fn is_owned(found: &Metadata) -> Result<(), String> {
 }
 
 /// In a sticky folder other users create entries, but do not replace those of this user.
-fn is_ancestor(found: &Metadata) -> Result<(), String> {
+pub(crate) fn is_ancestor(found: &Metadata) -> Result<(), String> {
     if found.mode() & STICKY != 0 { is_owned(found) } else { is_private(found) }
 }
 
@@ -187,6 +134,8 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -211,6 +160,43 @@ mod tests {
             assert_eq!(self::mode(&folder), mode, "it is left alone");
             let _ = fs::remove_file(&entry);
         }
+    }
+
+    /// Another user plants a link while a folder is created: root creates nothing below its target.
+    #[test]
+    fn root_a_link_that_another_user_plants_meanwhile_leads_nowhere() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let [shared, victim] = ["shared", "victim"].map(|name| root.path().join(name));
+        fs::create_dir(&victim).unwrap();
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        let plant = "import os, sys
+while os.path.exists(sys.argv[1]):
+    try:
+        os.symlink(sys.argv[2], sys.argv[1] + '/new')
+        os.unlink(sys.argv[1] + '/new')
+    except OSError: pass
+";
+        let mut planter = std::process::Command::new("/usr/bin/python3");
+        planter.args(["-c", plant]).arg(&shared).arg(&victim);
+        use std::os::unix::process::CommandExt as _;
+        let mut planter = planter.uid(65534).gid(65534).spawn().unwrap();
+        let (mut made, mut refused) = (0, 0);
+        for _ in 0..2000 {
+            match make(&shared.join("new/sub")) {
+                Ok(()) => made += 1,
+                Err(_) => refused += 1,
+            }
+            let _ = fs::remove_dir_all(shared.join("new"));
+        }
+        fs::remove_dir_all(&shared).unwrap();
+        assert!(planter.wait().unwrap().success());
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{made} made, {refused} refused");
+        assert!(made > 0 && refused > 0, "{made} made, {refused} refused");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod file;
 mod folder;
 mod lock;
 mod namespace;
+mod walk;
 
 pub use file::{append, create, open_own, open_regular, replace};
 pub use folder::{Owner, check, make};

@@ -1,0 +1,81 @@
+//! Path resolution by descriptors, with a check of each component.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat, readlinkat};
+use nix::sys::stat::Mode;
+
+use super::folder::{is_ancestor, is_owned, refused};
+
+/// Maximum number of symbolic links in a path (path_resolution(7)).
+const LINKS: usize = 40;
+
+/// Result of resolving a path as the kernel does.
+pub(crate) struct Walk {
+    /// The existing part of the path, without symbolic links.
+    pub(crate) at: PathBuf,
+    /// Descriptors of the existing folders, from the root folder on (O_PATH).
+    pub(crate) folders: Vec<File>,
+    /// Names that are missing below.
+    pub(crate) missing: Vec<OsString>,
+}
+
+impl Walk {
+    /// Resolves an absolute path. Each folder and each symbolic link on the way is opened first, and
+    /// checked by its descriptor: only root and this user may be able to change it.
+    pub(crate) fn to(path: &Path) -> io::Result<Self> {
+        let mut walk =
+            Self { at: "/".into(), folders: vec![File::open("/")?], missing: Vec::new() };
+        // The next name is last.
+        let (mut names, mut links) = (reversed(path), 0);
+        while let Some(name) = names.pop() {
+            if name == "/" {
+                walk.at = "/".into();
+                walk.folders.truncate(1);
+                continue;
+            }
+            if name == ".." {
+                if walk.folders.len() > 1 {
+                    walk.at.pop();
+                    walk.folders.pop();
+                }
+                continue;
+            }
+            let folder = walk.folders.last().expect("the root folder is never removed");
+            let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let found = match openat(folder, name.as_os_str(), flags, Mode::empty()) {
+                Ok(found) => File::from(found),
+                Err(Errno::ENOENT) => {
+                    names.push(name);
+                    names.reverse();
+                    walk.missing = names;
+                    return Ok(walk);
+                }
+                Err(errno) => return Err(errno.into()),
+            };
+            let next = walk.at.join(&name);
+            let metadata = found.metadata()?;
+            if metadata.is_symlink() {
+                is_owned(&metadata).map_err(|why| refused(&next, why))?;
+                links += 1;
+                if links > LINKS {
+                    return Err(Errno::ELOOP.into());
+                }
+                names.extend(reversed(Path::new(&readlinkat(&found, "")?)));
+                continue;
+            }
+            is_ancestor(&metadata).map_err(|why| refused(&next, why))?;
+            walk.at = next;
+            walk.folders.push(found);
+        }
+        Ok(walk)
+    }
+}
+
+fn reversed(path: &Path) -> Vec<OsString> {
+    path.components().rev().map(|name| name.as_os_str().to_owned()).collect()
+}
