@@ -2,12 +2,13 @@
 //!
 //! Clients without a certificate can begin handshakes, so that these do not count as connections of
 //! clients. Beyond a limit of their own, the oldest handshake of the address with the most of them is
-//! ended.
+//! ended, in the subnet with the most of them. Addresses from which clients with a certificate came
+//! before keep some.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serve::{Connection, Incoming, Limits};
@@ -25,7 +26,12 @@ use crate::peer::Known;
 /// Time limit of a handshake, including the wait for a connection of the server.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent handshakes.
-const AT_ONCE: usize = 128;
+const AT_ONCE: usize = 512;
+/// Handshakes of an address that are never ended early if a client with a certificate came from there
+/// before.
+const OF_KNOWN: usize = 4;
+/// Maximum number of addresses of clients with a certificate that are remembered.
+const MAX_KNOWN: usize = 1024;
 
 type Done = io::Result<Known<TlsStream<Connection<TcpStream>>>>;
 
@@ -43,7 +49,7 @@ pub(crate) fn handshakes(
     let mut incoming = Incoming::tcp(listener, Limits { connections: all, ..limits });
     let (done, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
-        let mut running = Running::default();
+        let (mut running, holders) = (Running::default(), Arc::<Holders>::default());
         loop {
             let connection = tokio::select! {
                 connection = incoming.accept() => connection,
@@ -51,9 +57,11 @@ pub(crate) fn handshakes(
             };
             let address = connection.connect_info().remote_addr().map(|address| address.ip());
             let (acceptor, done) = (acceptor.clone(), done.clone());
-            let connections = Arc::clone(&connections);
+            let (connections, seen) = (Arc::clone(&connections), Arc::clone(&holders));
+            let address = address.map(network);
             let one = async move {
                 let stream = acceptor.accept(connection).await?;
+                seen.add(address);
                 let Ok(permit) = connections.acquire_owned().await else { return Ok(()) };
                 // Fails after the server has stopped accepting.
                 drop(done.send(Ok(Known::with(stream, permit))).await);
@@ -66,7 +74,7 @@ pub(crate) fn handshakes(
                     Err(_) => tracing::warn!("refused a client: its handshake takes too long"),
                 }
             });
-            running.add(address.map(network), task.abort_handle());
+            running.add(address, task.abort_handle(), &holders);
         }
     });
     ReceiverStream::new(receiver)
@@ -83,17 +91,51 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Returns the subnet of an address: a /24 of IPv4, a /48 of IPv6.
+fn subnet(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, 0))
+        }
+        IpAddr::V6(address) => {
+            let [a, b, c, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0))
+        }
+    }
+}
+
+/// Addresses from which clients with a certificate came, the latest ones last.
+#[derive(Default)]
+struct Holders(Mutex<VecDeque<IpAddr>>);
+
+impl Holders {
+    fn add(&self, address: Option<IpAddr>) {
+        let Some(address) = address else { return };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|other| *other != address);
+        if known.len() == MAX_KNOWN {
+            known.pop_front();
+        }
+        known.push_back(address);
+    }
+
+    fn all(&self) -> Vec<IpAddr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+}
+
 /// The running handshakes by their clients' addresses, the oldest one first.
 #[derive(Default)]
 struct Running(Vec<(Option<IpAddr>, AbortHandle)>);
 
 impl Running {
     /// Adds a handshake, and ends another one if there are too many.
-    fn add(&mut self, address: Option<IpAddr>, task: AbortHandle) {
+    fn add(&mut self, address: Option<IpAddr>, task: AbortHandle, holders: &Holders) {
         self.0.retain(|(_, task)| !task.is_finished());
         if self.0.len() >= AT_ONCE {
             let addresses: Vec<_> = self.0.iter().map(|(address, _)| *address).collect();
-            if let Some(at) = surplus(&addresses) {
+            if let Some(at) = surplus(&addresses, &holders.all()) {
                 let (_, task) = self.0.remove(at);
                 task.abort();
                 tracing::warn!("ended a client's handshake: there are {AT_ONCE} others");
@@ -103,14 +145,37 @@ impl Running {
     }
 }
 
-/// Returns the position of the first handshake of the address that has the most.
-fn surplus(addresses: &[Option<IpAddr>]) -> Option<usize> {
+/// Returns the position of the first handshake of the address that has the most, in the subnet that
+/// has the most. The first [`OF_KNOWN`] of each known address do not count.
+fn surplus(addresses: &[Option<IpAddr>], known: &[IpAddr]) -> Option<usize> {
+    let mut kept: HashMap<IpAddr, usize> = known.iter().map(|address| (*address, 0)).collect();
+    let counted: Vec<(usize, Option<IpAddr>)> = addresses
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|(_, address)| match address.and_then(|address| kept.get_mut(&address)) {
+            Some(count) => {
+                *count += 1;
+                *count > OF_KNOWN
+            }
+            None => true,
+        })
+        .collect();
+    let net = |address: &Option<IpAddr>| address.map(subnet);
+    let busiest = most(counted.iter().map(|(_, address)| net(address)))?;
+    let inside = || counted.iter().filter(|(_, address)| net(address) == busiest);
+    let address = most(inside().map(|(_, address)| *address))?;
+    inside().find(|(_, other)| *other == address).map(|(at, _)| *at)
+}
+
+/// Returns the most frequent item, the first of several.
+fn most<T: Copy + Eq + std::hash::Hash>(items: impl Iterator<Item = T> + Clone) -> Option<T> {
     let mut counts = HashMap::new();
-    for address in addresses {
-        *counts.entry(address).or_insert(0) += 1;
+    for item in items.clone() {
+        *counts.entry(item).or_insert(0) += 1;
     }
-    let most = counts.values().max()?;
-    addresses.iter().position(|address| counts.get(address) == Some(most))
+    let most = counts.values().copied().max()?;
+    items.into_iter().find(|item| counts.get(item) == Some(&most))
 }
 
 #[cfg(test)]
@@ -125,7 +190,7 @@ mod tests {
     fn the_oldest_handshake_of_the_busiest_address_is_surplus() {
         let of = |texts: &[&str]| {
             let address = |text: &&str| Some(network(text.parse().unwrap()));
-            surplus(&texts.iter().map(address).collect::<Vec<_>>())
+            surplus(&texts.iter().map(address).collect::<Vec<_>>(), &[])
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&["192.0.2.1", "192.0.2.2", "192.0.2.2"]), Some(1));
@@ -133,9 +198,29 @@ mod tests {
         // A /64 is one address.
         let addresses = ["2001:db8::1", "192.0.2.1", "2001:db8:0:1::1", "2001:db8:0:1::2"];
         assert_eq!(of(&addresses), Some(2));
+        // A subnet with many addresses has more than an address with several handshakes.
+        let addresses = ["192.0.2.1", "192.0.2.1", "198.51.100.1", "198.51.100.2", "198.51.100.3"];
+        assert_eq!(of(&addresses), Some(2));
         // IPv4 on an IPv6 socket.
         let addresses = ["::ffff:192.0.2.1", "::ffff:192.0.2.2", "::ffff:192.0.2.2"];
         assert_eq!(of(&addresses), Some(1));
+    }
+
+    #[test]
+    fn an_address_of_a_holder_keeps_some_handshakes() {
+        let [holder, other] = ["192.0.2.1", "198.51.100.1"].map(|text| text.parse().unwrap());
+        let mut addresses = vec![Some(holder); OF_KNOWN];
+        addresses.push(Some(other));
+        assert_eq!(surplus(&addresses, &[]), Some(0));
+        assert_eq!(surplus(&addresses, &[holder]), Some(OF_KNOWN));
+        addresses.extend([Some(holder); 2]);
+        assert_eq!(surplus(&addresses, &[holder]), Some(OF_KNOWN + 1), "the others are surplus");
+        let holders = Holders::default();
+        for number in 0..=MAX_KNOWN as u32 {
+            holders.add(Some(IpAddr::V4(Ipv4Addr::from(number))));
+        }
+        assert_eq!(holders.all().len(), MAX_KNOWN);
+        assert_eq!(holders.all().first(), Some(&IpAddr::V4(Ipv4Addr::from(1))));
     }
 
     /// Returns a server's address and its connections. It has no certificate.

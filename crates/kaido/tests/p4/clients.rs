@@ -196,7 +196,7 @@ fn tls_takes_holders_of_certificates_alone() {
 }
 
 /// More silent connections than the server has, and than its handshakes.
-const SILENT: usize = 400;
+const SILENT: usize = 700;
 
 #[test]
 fn silent_clients_keep_no_holder_of_a_certificate_out() {
