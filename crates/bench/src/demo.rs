@@ -8,21 +8,9 @@ use serde::Serialize;
 
 use crate::Context;
 use crate::bed::{Bed, Kind, Scale};
+use crate::line::{Line, pair};
 use crate::report;
 use crate::scenario::{LEAD, Load, Measured, Run, run};
-
-/// A line of the comparison.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
-    /// Measured quantity and load.
-    pub what: String,
-    /// The published result.
-    pub published: String,
-    /// The result here without Kaido.
-    pub without: String,
-    /// The result here with Kaido.
-    pub with: String,
-}
 
 /// Result of the demo.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -99,14 +87,6 @@ fn holds(runs: &[Run]) -> bool {
         Load::Full => run.moves == 1 && run.path.iter().any(|node| node == "r2"),
         Load::Tcp => true,
     })
-}
-
-/// Returns the runs of one kind without and with Kaido.
-pub(crate) fn pair(runs: &[Run], load: Load, measured: Measured) -> Option<(&Run, &Run)> {
-    let find = |managed: bool| {
-        runs.iter().find(|r| r.load == load && r.measured == measured && r.managed == managed)
-    };
-    Some((find(false)?, find(true)?))
 }
 
 fn compare(runs: &[Run], scale: Scale, seconds: u64) -> Vec<Line> {

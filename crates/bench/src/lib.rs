@@ -7,6 +7,7 @@ pub mod demo;
 pub mod emulator;
 mod iperf;
 pub mod lab_up;
+mod line;
 mod numbered;
 pub mod path;
 mod ping;

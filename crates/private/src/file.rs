@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
-use crate::folder::{is_owned, refused};
+use crate::trust::{is_owned, refused};
 
 /// Flags that prevent following a symbolic link, and blocking on a FIFO.
 pub(crate) const FLAGS: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK);

@@ -1,7 +1,7 @@
 //! Folders of mode 0700, and checks that other users cannot replace them.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
@@ -11,13 +11,8 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::geteuid;
 
+use crate::trust::{is_ancestor, is_private, refused};
 use crate::walk::Walk;
-
-/// Mode bits that permit writing to users other than the owner.
-const OTHERS_WRITE: u32 = 0o022;
-
-/// Sticky bit: in such a folder (/tmp), only its owner can rename or remove a file.
-const STICKY: u32 = 0o1000;
 
 /// The new owner of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,31 +77,6 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
     let Ok(found) = fs::metadata(path) else { return Ok(()) };
     is_private(&found).map_err(|why| refused(path, why))
-}
-
-pub(crate) fn is_owned(found: &Metadata) -> Result<(), String> {
-    let user = found.uid();
-    match user == 0 || user == geteuid().as_raw() {
-        true => Ok(()),
-        false => Err(format!("it is user {user}'s")),
-    }
-}
-
-/// In a sticky folder other users create entries, but do not replace those of this user.
-pub(crate) fn is_ancestor(found: &Metadata) -> Result<(), String> {
-    if found.mode() & STICKY != 0 { is_owned(found) } else { is_private(found) }
-}
-
-fn is_private(found: &Metadata) -> Result<(), String> {
-    is_owned(found)?;
-    if found.is_dir() && found.mode() & OTHERS_WRITE != 0 {
-        return Err(format!("its mode is {:04o}, which others may write", found.mode() & 0o7777));
-    }
-    Ok(())
-}
-
-pub(crate) fn refused(path: &Path, why: String) -> io::Error {
-    io::Error::new(ErrorKind::PermissionDenied, format!("{} is not safe: {why}", path.display()))
 }
 
 /// Opens a folder, without following a symbolic link.

@@ -9,6 +9,7 @@ mod file;
 mod folder;
 mod lock;
 mod namespace;
+mod trust;
 mod walk;
 
 pub use file::{append, create, open_own, open_regular, replace};

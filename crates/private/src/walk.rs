@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat};
 use nix::sys::stat::Mode;
 
-use super::folder::{is_ancestor, is_owned, refused};
+use crate::trust::{is_ancestor, is_owned, refused};
 
 /// Maximum number of symbolic links in a path (path_resolution(7)).
 const LINKS: usize = 40;

@@ -24,11 +24,10 @@ use netlink::{
 
 use super::bisection::Trial;
 use super::napi;
-use super::packets::{NEXT4, NEXT6, SID, SOURCE, What};
+use super::packets::{IN_MAC, NEXT4, NEXT6, SID, SOURCE, WORLD_IN_MAC, What};
+use super::processor::keep_on;
 
-pub(super) const IN_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const OUT_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
-pub(super) const WORLD_IN_MAC: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
 const WORLD_OUT_MAC: Mac = Mac([2, 0, 0, 0, 0, 0xb]);
 
 pub(super) const IN: u32 = 10;
@@ -338,9 +337,20 @@ pub(super) fn pin() -> anyhow::Result<()> {
     keep_on(0, FIRST)
 }
 
-/// Pins a thread to one processor; 0 is the calling thread.
-pub(super) fn keep_on(thread: i32, processor: usize) -> anyhow::Result<()> {
-    let mut one = nix::sched::CpuSet::new();
-    one.set(processor)?;
-    Ok(nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(thread), &one)?)
+/// Returns the total cost of `count` packets.
+pub(super) fn span(
+    bed: &Bed,
+    plane: Plane,
+    template: &Template,
+    frame: &[u8],
+    count: u32,
+) -> anyhow::Result<f64> {
+    let (cost, arrived) = bed.send(plane, template, frame, count)?;
+    let lost = u64::from(count).saturating_sub(arrived);
+    // More than the last batches of a run, which may not have arrived yet.
+    anyhow::ensure!(
+        plane == Plane::Drop || lost * 50 < u64::from(count),
+        "{lost} of {count} packets were lost ({plane:?})"
+    );
+    Ok(cost * f64::from(count))
 }

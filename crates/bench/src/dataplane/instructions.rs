@@ -15,7 +15,7 @@ use dataplane::xdp::{
 };
 use srv6::{Form, LookUp, SegmentList, Sid};
 
-use super::bed::{Bed, IN, OUT, Plane};
+use super::bed::{Bed, IN, OUT, Plane, span};
 use super::packets::{FAR, SID, SOURCE, STEERED, What};
 use crate::{Better, Context, Row, median};
 
@@ -153,22 +153,4 @@ fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow
         row(&format!("{name}/{SIZE}"), &net(&xdp), &net(&kernel)),
         row(&format!("raw/{name}/{SIZE}"), &xdp, &kernel),
     ])
-}
-
-/// Returns the total cost of `count` packets.
-pub(super) fn span(
-    bed: &Bed,
-    plane: Plane,
-    template: &Template,
-    frame: &[u8],
-    count: u32,
-) -> anyhow::Result<f64> {
-    let (cost, arrived) = bed.send(plane, template, frame, count)?;
-    let lost = u64::from(count).saturating_sub(arrived);
-    // More than the last batches of a run, which may not have arrived yet.
-    anyhow::ensure!(
-        plane == Plane::Drop || lost * 50 < u64::from(count),
-        "{lost} of {count} packets were lost ({plane:?})"
-    );
-    Ok(cost * f64::from(count))
 }

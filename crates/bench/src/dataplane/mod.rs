@@ -19,6 +19,7 @@ mod instructions;
 mod napi;
 mod no_loss;
 mod packets;
+mod processor;
 mod program;
 mod scale;
 mod wire;

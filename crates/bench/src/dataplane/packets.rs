@@ -7,7 +7,10 @@ use netlink::{Encap, LocalAction, MAIN_TABLE, NextHop, Route};
 use srv6::{EncapMode, SegmentList, Sid};
 use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
 
-use super::bed::{IN_MAC, WORLD_IN_MAC};
+/// MAC address of the node's port.
+pub(super) const IN_MAC: netlink::Mac = netlink::Mac([2, 0, 0, 0, 0, 1]);
+/// MAC address of the generator's port.
+pub(super) const WORLD_IN_MAC: netlink::Mac = netlink::Mac([2, 0, 0, 0, 0, 0xa]);
 
 /// One action of a node, with the packets that trigger it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use anyhow::Result;
 use model::topology::Topology;
 
 use crate::bed::Scale;
-use crate::demo::{Line, pair};
+use crate::line::{Line, pair};
 use crate::scenario::{LEAD, Load, Measured, Run};
 use plot::Curve;
 

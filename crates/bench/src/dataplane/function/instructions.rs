@@ -4,8 +4,7 @@
 
 use bpf::Template;
 
-use super::super::bed::Plane;
-use super::super::instructions::span;
+use super::super::bed::{Plane, span};
 use super::ways::{Nodes, SIZES, Way};
 use crate::{Better, Context, Row};
 
