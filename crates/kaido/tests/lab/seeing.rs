@@ -167,6 +167,12 @@ fn scrape(address: &str) -> String {
 fn root_prometheus_gets_what_links_have_counted() {
     let kaido = kaido();
     let lab = kaido.lab_up(WAN);
+    // A lost ARP packet would delay the pings, so that few of them reach the second link.
+    let answered = || {
+        let said = lab.run("h1", &["ping", "-q", "-c", "1", "-W", "1", H2]);
+        (said.code == Some(0)).then_some(())
+    };
+    until(Duration::from_secs(30), answered, || "no answer".into());
     ping(&lab, "-c 100 -i 0.002");
     let printed = kaido.ok(&["lab", "metrics"]);
     assert!(printed.ends_with("# EOF\n") && printed.contains("lab=\"wan\""), "{printed}");
