@@ -38,6 +38,12 @@ impl Lab {
     }
 }
 
+/// Runs `work` on a thread of its own, which it can move into namespaces. A thread that forks has
+/// entered them already: if this process is killed, its children are found there at any moment.
+pub(crate) fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().expect("starting a process does not panic"))
+}
+
 /// Moves the calling thread into a node's network namespace and a new mount namespace, where FRR's
 /// folders and /sys are the node's. The process's other threads are unaffected.
 pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {

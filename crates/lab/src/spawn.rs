@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::enter::enter;
+use crate::enter::{enter, on_thread};
 use crate::error::StartError;
 use crate::files::tail;
 use crate::patience::{Patience, worked};
@@ -100,13 +100,10 @@ pub(crate) fn spawn(
     let mut command = Command::new(program);
     command.args(arguments);
     command.stdin(input).stdout(output).stderr(errors).process_group(0).current_dir("/");
-    std::thread::scope(|scope| {
-        let work = || {
-            enter(folder, node, false)?;
-            let name = format!("{} {}", program.display(), arguments[0].display());
-            command.spawn().map_err(|source| Error::Command { command: name, source })
-        };
-        scope.spawn(work).join().expect("starting a daemon does not panic")
+    on_thread(|| {
+        enter(folder, node, false)?;
+        let name = format!("{} {}", program.display(), arguments[0].display());
+        command.spawn().map_err(|source| Error::Command { command: name, source })
     })
 }
 

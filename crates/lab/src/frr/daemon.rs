@@ -1,6 +1,7 @@
 //! One routing daemon.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -11,7 +12,7 @@ use std::time::Instant;
 use nix::sched::{CloneFlags, unshare};
 
 use super::{Frr, LIMIT, too_late};
-use crate::enter::FRR_RUN;
+use crate::enter::{FRR_RUN, on_thread};
 use crate::error::StartError;
 use crate::files::tail;
 use crate::processes::pause;
@@ -70,10 +71,8 @@ impl Daemon {
             unshare(OWN)?;
             command.spawn()
         };
-        let started = std::thread::scope(|scope| {
-            scope.spawn(spawn).join().expect("starting a process does not panic")
-        });
-        let process = started.map_err(|source| Error::Command { command: name.into(), source })?;
+        let process = on_thread(spawn)
+            .map_err(|source: io::Error| Error::Command { command: name.into(), source })?;
         Ok(Self { name, node: node.into(), log: path, process })
     }
 

@@ -12,7 +12,7 @@ use model::topology::{Routing, Topology};
 use nix::unistd::User;
 use private::Owner;
 
-use crate::enter::{FRR_RUN, enter, hide_machine};
+use crate::enter::{FRR_RUN, enter, hide_machine, on_thread};
 use crate::error::MachineError;
 use crate::frr_config::config;
 use crate::state::node_folder;
@@ -160,12 +160,6 @@ impl Router {
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         self.daemons.iter_mut().try_for_each(Daemon::check)
     }
-}
-
-/// Runs `work` on a thread that it can move into a namespace. The forking thread has entered the
-/// namespace already: if this process is killed, its children are found there at any moment.
-fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| scope.spawn(work).join().expect("starting FRR does not panic"))
 }
 
 fn too_late() -> String {
