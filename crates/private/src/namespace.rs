@@ -1,7 +1,7 @@
 //! Locks on network namespaces.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, ErrorKind::NotFound, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub struct NamespaceLock {
     lock: Lock,
 }
 
-/// The longest time that the file of a dead process is locked while it is removed.
+/// The longest time that others need to remove the file of a dead process, or the empty folder.
 const CLEANING: Duration = Duration::from_secs(1);
 
 /// Error of a failed attempt to lock a namespace.
@@ -52,8 +52,7 @@ impl NamespaceLock {
         let failed = |source| TakeError::Failed { path: path.clone(), source };
         let since = Instant::now();
         loop {
-            folder::make(folder).map_err(failed)?;
-            let lock = match Lock::file(&path) {
+            let lock = match folder::make(folder).and_then(|()| Lock::file(&path)) {
                 Ok(Some(lock)) => lock,
                 Ok(None) => {
                     let holder = holder(&path);
@@ -63,8 +62,8 @@ impl NamespaceLock {
                     pause();
                     continue;
                 }
-                // The last holder of another lock has just removed the empty folder.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                // The last holder of another lock removes the empty folder at any moment.
+                Err(error) if error.kind() == NotFound && since.elapsed() < CLEANING => continue,
                 Err(error) => return Err(failed(error)),
             };
             // The previous holder may have removed the file between open and flock.
@@ -168,5 +167,17 @@ mod tests {
         assert!(!left.exists() && take(8, "dataplane").is_err(), "held ones stay");
         drop(other);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_others_remove_is_created_again() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("kaido/namespaces");
+        let take = |inode| {
+            for _ in 0..2000 {
+                drop(NamespaceLock::take_in(&folder, inode, "node").unwrap());
+            }
+        };
+        std::thread::scope(|scope| [1, 2].map(|inode| scope.spawn(move || take(inode))).len());
     }
 }
