@@ -201,6 +201,10 @@ pub struct Link {
     /// The interface that this one is stacked on, and receives frames of: for a VLAN, a macvlan,
     /// an ipvlan and the like. Absent if it is in another namespace.
     pub lower: Option<u32>,
+    /// True if the interface that this one is stacked on is in another namespace.
+    pub lower_is_elsewhere: bool,
+    /// The other end of a veth pair. Absent if it is in another namespace.
+    pub peer: Option<u32>,
     /// The number of receive queues the device was created with.
     pub rx_queues: u32,
     /// The number of transmit queues the device was created with.
@@ -314,11 +318,14 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
             _ => {}
         }
     }
+    let is_stacked = parent.is_some() && !NOT_STACKED.contains(&link.kind.as_str());
+    link.lower_is_elsewhere = is_stacked && elsewhere;
     let parent = parent.filter(|_| !elsewhere);
     if let Some(vlan) = &mut link.vlan {
         vlan.parent = parent;
     }
-    link.lower = parent.filter(|_| !NOT_STACKED.contains(&link.kind.as_str()));
+    link.lower = parent.filter(|_| is_stacked);
+    link.peer = parent.filter(|_| link.kind == "veth");
     Ok(link)
 }
 

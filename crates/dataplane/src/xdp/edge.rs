@@ -29,9 +29,6 @@ const FROM_DOMAIN: u32 = PRIORITY + 3;
 /// Priority of the rules that drop all other packets to SIDs.
 const FROM_ELSEWHERE: u32 = PRIORITY + 4;
 
-/// Maximum depth of stacked interfaces: the kernel allows eight levels.
-const LEVELS: usize = 8;
-
 /// Returns the prefixes of this node's SIDs: its locators, and the SIDs outside of them. `few`:
 /// true if the SIDs are few enough to be in the kernel.
 pub(super) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&Ipv6Net> {
@@ -109,28 +106,32 @@ fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     all.difference(&tenants).copied().collect()
 }
 
-/// Adds the interfaces that receive frames of these: those stacked on them, and their bridges, bonds
-/// and teams. Rules have no effect on a VRF's ports.
+/// Adds the interfaces that receive frames of these: those stacked on them, their bridges, bonds and
+/// teams, and interfaces that such a bridge leads to by a veth pair. Rules have no effect on a VRF's
+/// ports.
 fn with_stacked(
     mut found: BTreeSet<u32>,
     links: &[Link],
     follows: impl Fn(&Link) -> bool,
 ) -> BTreeSet<u32> {
-    let masters = |found: &BTreeSet<u32>| -> BTreeSet<u32> {
+    loop {
+        let in_found = |master: Option<u32>| master.is_some_and(|master| found.contains(&master));
         let ports = links.iter().filter(|link| found.contains(&link.index));
-        ports.filter_map(|link| link.master).collect()
-    };
-    for _ in 0..LEVELS {
-        let masters = masters(&found);
-        let is_above = |link: &&Link| {
+        let masters: BTreeSet<u32> = ports.filter_map(|link| link.master).collect();
+        let bridged = links.iter().filter(|link| in_found(link.master));
+        let bridged: BTreeSet<u32> = bridged.map(|link| link.index).collect();
+        let is_fed = |link: &&Link| {
             link.lower.is_some_and(|lower| found.contains(&lower))
+                || link.peer.is_some_and(|peer| bridged.contains(&peer))
                 || link.vrf_table.is_none() && masters.contains(&link.index)
         };
-        let above = links.iter().filter(is_above).filter(|link| follows(link));
-        let above: Vec<u32> = above.map(|link| link.index).collect();
-        found.extend(above);
+        let fed = links.iter().filter(is_fed).filter(|link| follows(link));
+        let all: BTreeSet<u32> = fed.map(|link| link.index).chain(found.iter().copied()).collect();
+        if all.len() == found.len() {
+            return found;
+        }
+        found = all;
     }
-    found
 }
 
 /// Returns the owner of the packets that the kernel receives on an interface, which are untagged
@@ -208,6 +209,7 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
         );
     }
     let edges = edges(forwarding, &kernel.links);
+    let over_tenants = over_tenants(forwarding, &kernel.links);
     for link in &kernel.links {
         if let Some(source) = outer_source(forwarding, kernel, link).filter(|_| alone) {
             found.push(format!(
@@ -224,13 +226,15 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
                 link.name
             ));
         }
-        let ours = |link: &&Link| {
+        let ours = |link: &Link| {
             forwarding.ports.contains_key(&link.index)
                 || forwarding.uppers.contains_key(&link.index)
+                || edges.contains(&link.index)
+                || over_tenants.contains(&link.index)
         };
-        let is_in = |other: &Link| other.master == Some(link.index);
+        let is_in = |other: &&Link| other.master == Some(link.index);
         if let Some(table) = falls_through(kernel, link)
-            && kernel.links.iter().filter(ours).any(is_in)
+            && kernel.links.iter().filter(is_in).any(ours)
         {
             found.push(format!(
                 "what comes in by the VRF `{}` reaches the SIDs: its table has no default route, so that \

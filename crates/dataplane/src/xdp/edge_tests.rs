@@ -121,6 +121,28 @@ fn an_edge_is_closed_with_the_bridge_of_what_is_stacked_on_it() {
 }
 
 #[test]
+fn an_edge_is_closed_with_what_its_bridge_leads_to_by_a_veth() {
+    let veth = |index: u32, name: &str, peer: u32, master: Option<u32>| Link {
+        kind: "veth".into(),
+        peer: Some(peer),
+        master,
+        ..link(index, name)
+    };
+    let mut links = links();
+    links[1].master = Some(6);
+    // By a second bridge, against the order of indexes.
+    links.push(Link { kind: "bridge".into(), ..link(20, "br1") });
+    links.push(veth(21, "last", 22, None));
+    links.push(veth(22, "first", 21, Some(20)));
+    links.push(veth(23, "to", 24, Some(20)));
+    links.push(veth(24, "from", 23, Some(6)));
+    links.push(veth(25, "other", 26, None));
+    links.push(veth(26, "end", 25, None));
+    let text = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(closed_at(text, links), ["br0", "br1", "from", "last", "out", "out.10", "to"]);
+}
+
+#[test]
 fn an_interface_on_a_tenants_is_outside_of_the_domain() {
     let domain = "sources: [\"fd00:1::/32\"]\n";
     let port = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
@@ -217,6 +239,11 @@ fn a_domain_without_an_edge_is_warned_of() {
     assert!(warned(trunk).concat().contains("every port reaches every SID"), "untagged frames do");
     let vrf = warned("ports: {core: {}, inner: {}}");
     assert!(vrf.len() == 1 && vrf[0].contains("by the VRF `red`"), "{vrf:?}");
+    let mut links = stacked();
+    links.iter_mut().filter(|link| link.name == "over").for_each(|link| link.master = Some(4));
+    let kernel = Kernel { links, ..Kernel::default() };
+    let stacked = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
+    assert!(stacked.len() == 1 && stacked[0].contains("by the VRF `red`"), "{stacked:?}");
 }
 
 #[test]

@@ -157,8 +157,14 @@ impl SlowPath {
         kernel: &Kernel,
         interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
     ) -> Self {
-        let few = forwarding.sids.len() + forwarding.prefixes.len() <= MOST;
-        Self::made(forwarding, kernel, interface, few)
+        Self::made(forwarding, kernel, interface, are_few(forwarding))
+    }
+
+    /// Returns the rules that close interfaces to SIDs in this state of the kernel, even if it does
+    /// not suit `forwarding` otherwise. `alone`: true if the kernel forwards without XDP.
+    pub fn closing(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Self {
+        let rules = edge::rules(forwarding, kernel, alone || are_few(forwarding));
+        Self { routes: Map::default(), rules }
     }
 
     /// Returns the routes and rules with which the kernel forwards all of `names.of` without XDP,
@@ -362,9 +368,12 @@ impl SlowPath {
     }
 
     /// Keeps the rules of interfaces that are absent, and the routes that close their tables, so
-    /// that an interface that comes back is closed from its first packet. Rules refer to names.
+    /// that an interface that comes back is closed from its first packet. Rules refer to names. Also
+    /// keeps those of interfaces whose lower one is in another namespace, since it may be a port that
+    /// was moved there.
     pub fn keep_absent(&mut self, present: &Present, links: &[Link]) {
-        let names: HashSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
+        let known = links.iter().filter(|link| !link.lower_is_elsewhere);
+        let names: HashSet<&str> = known.map(|link| link.name.as_str()).collect();
         let is_absent = |rule: &&InterfaceRule| {
             rule.interface.as_deref().is_some_and(|name| !names.contains(name))
         };
@@ -433,6 +442,11 @@ impl SlowPath {
         };
         self.routes.values().any(|route| route.encap.as_ref().is_some_and(is_one))
     }
+}
+
+/// Returns true if the entries are few enough to be installed in addition to XDP.
+fn are_few(forwarding: &Forwarding) -> bool {
+    forwarding.sids.len() + forwarding.prefixes.len() <= MOST
 }
 
 /// Returns the key of the route that may be advertised.

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use dataplane::xdp::SlowPath;
 use model::dataplane::{Dataplane as Which, File};
 use netlink::{Encap, Event, Neighbour, NeighbourState};
 
@@ -84,6 +85,9 @@ impl Engine {
                 // For example a missing port, or too many routes. The current state stays, and the
                 // next change triggers another read.
                 tracing::warn!("the data plane stays as it is: {}", api::in_one_line(&error));
+                if let Err(error) = self.close() {
+                    tracing::warn!("new interfaces are open: {}", api::in_one_line(&error));
+                }
             }
         }
         self.rested_at = Instant::now() + started.elapsed() * REST;
@@ -101,6 +105,14 @@ impl Engine {
         }
         let wanted = self.wanted(file, seen, Ports::Present)?;
         self.install(wanted, None, file)
+    }
+
+    /// Closes interfaces that have appeared since the current state was installed.
+    fn close(&mut self) -> Result<(), Error> {
+        let seen = self.look(None)?;
+        let now = self.plane.now();
+        let rules = SlowPath::closing(now, &seen.kernel, self.which == Which::Kernel);
+        self.host.extend(&rules, now.source, &seen).map(drop)
     }
 
     /// Handles an event, and returns the state that it affects.

@@ -109,6 +109,17 @@ impl Bed {
         packet: impl Fn(&str) -> Vec<u8>,
         dress: impl Fn(&mut Vec<u8>),
     ) -> bool {
+        self.passes_before(packet, dress, |_| {})
+    }
+
+    /// Does the same with a packet behind it in a frame modified by `dress_behind`, which the node
+    /// has to forward.
+    fn passes_before(
+        &mut self,
+        packet: impl Fn(&str) -> Vec<u8>,
+        dress: impl Fn(&mut Vec<u8>),
+        dress_behind: impl Fn(&mut Vec<u8>),
+    ) -> bool {
         self.sent += 1;
         let mark = |what: &str, number| format!("{MARK}{what}-{number:08}");
         let (asked, behind) = (mark("asked", self.sent), mark("behind", self.sent));
@@ -116,7 +127,9 @@ impl Bed {
         dress(&mut frame);
         self.tap.send(&frame);
         // Followed by a packet that any router forwards.
-        self.tap.send(&self.frame(&plain(SOURCE, "fd00:b::2", &behind)));
+        let mut frame = self.frame(&plain(SOURCE, "fd00:b::2", &behind));
+        dress_behind(&mut frame);
+        self.tap.send(&frame);
         let has = |frame: &[u8], mark: &str| {
             frame.windows(mark.len()).any(|window| window == mark.as_bytes())
         };

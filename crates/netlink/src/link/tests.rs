@@ -51,13 +51,16 @@ fn a_stacked_interface_has_a_lower_one_in_its_namespace() {
                 out.put(IFLA_LINK_NETNSID, &[0; 4]);
             }
         });
-        link(&bytes).unwrap().lower
+        let link = link(&bytes).unwrap();
+        assert_eq!(link.peer, (kind == "veth" && !elsewhere).then_some(3), "{kind}");
+        (link.lower, link.lower_is_elsewhere)
     };
     for kind in ["vlan", "macvlan", "macvtap", "ipvlan", "macsec", "new"] {
-        assert_eq!((lower(kind, false), lower(kind, true)), (Some(3), None), "{kind}");
+        assert_eq!(lower(kind, false), (Some(3), false), "{kind}");
+        assert_eq!(lower(kind, true), (None, true), "{kind}");
     }
     for kind in ["veth", "netkit", "vxlan", "ip6gre", "sit"] {
-        assert_eq!(lower(kind, false), None, "{kind}");
+        assert_eq!([lower(kind, false), lower(kind, true)], [(None, false); 2], "{kind}");
     }
 }
 

@@ -113,15 +113,92 @@ fn root_no_sid_is_reached_through_a_macvlan_on_a_tenants_port() {
     }
 }
 
+impl Bed {
+    /// Makes a bridge take the node's port `l`.
+    fn bridge_takes_port(&self) {
+        let add = format!("link add name over address {OVER} type bridge");
+        ip(&self.net.node, &[&add, "link set dev over up", "link set dev l master over"]);
+    }
+}
+
 /// `apply` refuses such a port. A bridge that takes it later has its frames.
 #[test]
 fn root_no_sid_is_reached_through_a_bridge_that_takes_an_edge_port() {
     let mut bed = Bed::new();
     bed.apply("{ l: { sids: false }, r: {} }", "");
-    let add = format!("link add name over address {OVER} type bridge");
-    ip(&bed.net.node, &[&add, "link set dev over up", "link set dev l master over"]);
+    bed.bridge_takes_port();
     bed.until_rules_name_it();
     let other = |mark: &str| plain(SOURCE, "fd00:b::2", mark);
     assert!(bed.passes_as(other, to_macvlan), "nothing to test");
     assert_eq!(bed.reaches_sid_through_macvlan(), [false; 2]);
+}
+
+/// The kernel alone cannot have a tenant's port in a bridge: that state is refused.
+#[test]
+fn root_no_sid_is_reached_through_a_bridge_that_takes_a_tenants_port() {
+    let mut bed = Bed::new();
+    let port = "{ l: { tenant: blue }, r: {} }";
+    for dataplane in ["xdp", "kernel"] {
+        bed.apply(port, &with_tenant(dataplane, "", ""));
+        bed.bridge_takes_port();
+        bed.until_rules_name_it();
+        let other = |mark: &str| plain(SOURCE, "fd00:b::2", mark);
+        assert!(bed.passes_as(other, to_macvlan), "{dataplane}: nothing to test");
+        assert_eq!(bed.reaches_sid_through_macvlan(), [false; 2], "{dataplane}");
+        if dataplane == "kernel" {
+            let log = bed.net.log();
+            assert!(
+                log.contains("the data plane stays as it is: ") && log.contains("bridge"),
+                "{log}"
+            );
+        }
+        ip(&bed.net.node, &["link del dev over"]);
+        bed.apply("{ l: {}, r: {} }", "");
+    }
+}
+
+/// An edge port's bridge leads to another interface of the node by a veth pair.
+#[test]
+fn root_no_sid_is_reached_through_a_veth_from_the_bridge_of_an_edge_port() {
+    let mut bed = Bed::new();
+    let veth = format!("link add over address {OVER} type veth peer name inside");
+    let lines = [
+        &veth,
+        "link set dev over up",
+        "link set dev inside up",
+        "link add name br type bridge",
+        "link set dev br up",
+        "link set dev inside master br",
+        "link set dev l master br",
+    ];
+    bed.apply("{ l: { sids: false }, r: {} }", "");
+    ip(&bed.net.node, &lines);
+    bed.until_rules_name_it();
+    let other = |mark: &str| plain(SOURCE, "fd00:b::2", mark);
+    assert!(bed.passes_as(other, to_macvlan), "nothing to test");
+    assert_eq!(bed.reaches_sid_through_macvlan(), [false; 2]);
+}
+
+/// The interfaces on an edge port stay when it moves to another network namespace.
+#[test]
+fn root_no_sid_is_reached_through_a_macvlan_whose_edge_port_has_moved() {
+    let mut bed = Bed::new();
+    bed.apply("{ l: { sids: false }, r: {} }", "dataplane: kernel\n");
+    bed.add_macvlan();
+    bed.until_rules_name_it();
+    let elsewhere = netlink::Namespace::unnamed().unwrap();
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&elsewhere));
+    let path = format!("/proc/{}/fd/{descriptor}", std::process::id());
+    ip(&bed.net.node, &[&format!("link set dev l netns {path}")]);
+    ip(&elsewhere, &["link set dev l up"]);
+    let shown = || bed.net.log();
+    let gone = || bed.net.log().contains("there is no interface l at present").then_some(());
+    testkit::until(Duration::from_secs(10), gone, shown);
+    let sid = |mark: &str| to_sid(SOURCE, mark);
+    for dress in [to_macvlan, to_macvlan_with_priority] {
+        assert!(!bed.passes_before(sid, dress, to_macvlan));
+    }
+    // Without the rules it would.
+    ip(&bed.net.node, &["-6 rule flush", "-6 rule add pref 32766 lookup main"]);
+    assert!(bed.passes_before(sid, to_macvlan, to_macvlan), "nothing to test");
 }
