@@ -10,14 +10,23 @@ use std::path::Path;
 use std::process::Command;
 
 use nix::sys::prctl::set_no_new_privs;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::setsid;
+
+/// Limit of the files that the program writes, in bytes, such as its log.
+pub const LARGEST_FILE: u64 = 64 << 20;
 
 /// Replaces this process by a program that cannot gain privileges (no_new_privs), start processes,
 /// enter or create namespaces, mount, or use BPF. Such calls fail with EPERM. The process gets a
-/// session of its own, without a terminal. Returns only on failure.
+/// session of its own, without a terminal. Writing beyond [`LARGEST_FILE`] fails with EFBIG. Returns
+/// only on failure.
 pub fn exec(program: &Path, arguments: &[impl AsRef<OsStr>]) -> io::Error {
     let restricted = || -> io::Result<()> {
         setsid()?;
+        setrlimit(Resource::RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE)?;
+        // It would end the program, which continues without its log instead.
+        SigSet::from(Signal::SIGXFSZ).thread_block()?;
         set_no_new_privs()?;
         denied::install()
     };

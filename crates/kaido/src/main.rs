@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::RoutingDaemon { program, arguments } => {
             commands::daemon::routing_daemon(&program, &arguments)
         }
+        Command::RouterNamespace => commands::daemon::router_namespace(),
         Command::Completions { shell } => commands::manual::completions(shell),
         Command::Man { folder } => commands::manual::pages(&folder),
     };

@@ -15,6 +15,7 @@ use srv6::function;
 
 use crate::Error;
 use crate::emulated;
+use crate::frr::Frr;
 use crate::index::index_of;
 use crate::netem;
 use crate::state::{INFRASTRUCTURE, namespace_path};
@@ -31,8 +32,12 @@ const FIRST_PORT: u32 = 1 << 20;
 
 /// Creates a node's namespace and sets the sysctls that must be set before its first interface
 /// exists.
-pub(crate) fn namespace(folder: &Path, node: &Node) -> Result<Namespace, Error> {
-    let namespace = Namespace::create(namespace_path(folder, &node.name))?;
+pub(crate) fn namespace(folder: &Path, node: &Node, frr: Option<&Frr>) -> Result<Namespace, Error> {
+    let path = namespace_path(folder, &node.name);
+    let namespace = match frr.filter(|_| node.runs_frr()) {
+        Some(frr) => frr.create_namespace(&path)?,
+        None => Namespace::create(&path)?,
+    };
     let forwarding = if node.is_router() { "1" } else { "0" };
     namespace.run(|| {
         for (path, value) in [

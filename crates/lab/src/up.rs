@@ -248,7 +248,7 @@ impl Lab {
         let with: Vec<usize> = nodes.filter(|(_, n)| n.has_namespace()).map(|(at, _)| at).collect();
         let make = |at: usize| {
             cancel.check()?;
-            Ok((with[at], build::namespace(&self.folder, &topology.nodes[with[at]])?))
+            Ok((with[at], build::namespace(&self.folder, &topology.nodes[with[at]], frr)?))
         };
         let made = in_parallel(with.len(), make, |at| progress(Stage::Namespaces, at, with.len()))?;
         let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();

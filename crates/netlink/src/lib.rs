@@ -16,6 +16,7 @@ mod monitor;
 mod namespace;
 mod neighbour;
 mod netem;
+mod owned;
 mod qdisc;
 mod route;
 mod rule;
@@ -40,6 +41,7 @@ pub use namespace::Namespace;
 pub use neighbour::{Neighbour, NeighbourState, add_neighbour};
 pub use netem::{NETEM_SPREAD, replace_netem};
 pub use nix::errno::Errno;
+pub use owned::{Ids, hold_owned_namespace};
 pub use qdisc::{
     QdiscStats, Tbf, change_tbf, delete_below, delete_root, replace_tbf, replace_tbf_below,
 };

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::{io, thread};
 
@@ -14,6 +15,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::stat::fstat;
 use nix::sys::statfs::{NSFS_MAGIC, statfs};
 
+use crate::owned::{Holder, Ids};
 use crate::{Error, Handle, Result, set_up};
 
 /// The loopback interface's index: the first interface of every namespace.
@@ -32,26 +34,7 @@ impl Namespace {
     /// calling thread stays in its own namespace.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let operation = || format!("make the namespace {}", path.display());
-        // The file is created before the namespace: a file without a mount on it marks a creation
-        // that failed half-way.
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(path)
-            .map_err(|source| Error::io(operation(), source))?;
-        let made = Self::in_new(|| {
-            mount(Some(&own_namespace()), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
-                .map_err(|errno| Error::io(operation(), errno))
-        });
-        match made {
-            Ok(namespace) => Ok(Self { path: Some(path.into()), ..namespace }),
-            Err(error) => {
-                // Report the first error, not that of the clean-up.
-                let _ = Self::remove_path(path);
-                Err(error)
-            }
-        }
+        Self::create_by(path, || Self::in_new(|| Self::bind(&own_namespace(), path)))
     }
 
     /// Bind-mounts the calling thread's namespace on `path`, which keeps it alive until the path is
@@ -61,8 +44,21 @@ impl Namespace {
         let failed =
             |source| Error::io(format!("keep the namespace by {}", path.display()), source);
         OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
-        mount(Some(&own_namespace()), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
-            .map_err(|errno| failed(errno.into()))
+        Self::bind(&own_namespace(), path)
+    }
+
+    /// Creates a namespace as [`Self::create`] does, owned by a new user namespace with these IDs.
+    /// `holder` is a command that calls [`hold_owned_namespace`](crate::hold_owned_namespace): a
+    /// process with several threads cannot create a user namespace.
+    pub fn create_owned(path: impl AsRef<Path>, holder: &mut Command, ids: &Ids) -> Result<Self> {
+        let path = path.as_ref();
+        Self::create_by(path, || {
+            let holder = Holder::start(holder, ids)?;
+            Self::bind(&holder.network(), path)?;
+            let namespace = Self::open(path)?;
+            namespace.set_loopback_up()?;
+            Ok(namespace)
+        })
     }
 
     /// Creates a namespace without a path. Only this value, and the processes inside, keep it
@@ -150,14 +146,42 @@ impl Namespace {
         }
     }
 
+    /// Creates the file of a namespace that `make` mounts on it.
+    fn create_by(path: &Path, make: impl FnOnce() -> Result<Self>) -> Result<Self> {
+        // The file is created before the namespace: a file without a mount on it marks a creation
+        // that failed half-way.
+        OpenOptions::new().write(true).create_new(true).open(path).map_err(|source| {
+            Error::io(format!("make the namespace {}", path.display()), source)
+        })?;
+        match make() {
+            Ok(namespace) => Ok(Self { path: Some(path.into()), ..namespace }),
+            Err(error) => {
+                // Report the first error, not that of the clean-up.
+                let _ = Self::remove_path(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Mounts a namespace on a file.
+    fn bind(namespace: &Path, path: &Path) -> Result<()> {
+        mount(Some(namespace), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+            .map_err(|errno| Error::io(format!("mount a namespace on {}", path.display()), errno))
+    }
+
+    fn set_loopback_up(&self) -> Result<()> {
+        Handle::within(self)?.request("set the loopback interface up", set_up(LOOPBACK))
+    }
+
     /// Creates a namespace, runs `prepare` in it, and opens it.
     fn in_new(prepare: impl FnOnce() -> Result<()> + Send) -> Result<Self> {
         in_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
                 .map_err(|errno| Error::io("make a network namespace", errno))?;
             prepare()?;
-            Handle::new()?.request("set the loopback interface up", set_up(LOOPBACK))?;
-            Self::current()
+            let made = Self::current()?;
+            made.set_loopback_up()?;
+            Ok(made)
         })
     }
 }

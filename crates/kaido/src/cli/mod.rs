@@ -89,6 +89,9 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Hold the namespaces of a router until standard input is closed; `lab up` starts it
+    #[command(hide = true)]
+    RouterNamespace,
     /// Print the completions for a shell
     Completions {
         /// Shell

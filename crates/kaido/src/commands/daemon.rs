@@ -54,10 +54,19 @@ pub(crate) fn supervisor(config: &Path) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Becomes a routing daemon. Returns only on failure, which the lab reports from the daemon's log.
+/// Becomes a routing daemon of the router whose namespaces this process is in. Returns only on
+/// failure, which the lab reports from the daemon's log.
 pub(crate) fn routing_daemon(program: &Path, arguments: &[OsString]) -> Done {
+    let network = netlink::Namespace::current().map_err(Failure::failed)?;
+    network.enter_owner().map_err(Failure::failed)?;
     let error = confine::exec(program, arguments);
     Err(Failure::failed(anyhow!(error).context(program.display().to_string())))
+}
+
+/// Holds the namespaces of a router while `lab up` creates them.
+pub(crate) fn router_namespace() -> Done {
+    netlink::hold_owned_namespace().map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {

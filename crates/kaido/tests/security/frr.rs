@@ -95,7 +95,8 @@ fn root_frrs_user_reaches_no_file_of_roots() {
 }
 
 /// Actions of a compromised daemon with its capabilities. Prints those that succeed. Arguments: PIDs
-/// of a process in another network namespace and of another router's daemon.
+/// of a process in another network namespace and of another router's daemon, and a folder that all
+/// users can reach. Descriptor 9 is another network namespace, which a local user has passed.
 const ESCAPE: &str = r"import ctypes, os, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 other, daemon = map(int, sys.argv[1:3])
@@ -133,17 +134,32 @@ attempt('namespaces by name', lambda: os.stat('/run/netns'))
 attempt('namespaces of labs', lambda: os.stat('/run/kaido'))
 def attribute(kind, data):
     return struct.pack('HH', len(data) + 4, kind) + data + bytes(-len(data) % 4)
-def veth():
-    # A veth pair with one end in the namespace of another process: IFLA_NET_NS_PID.
-    body = struct.pack('BxHiII', 0, 0, 0, 0, 0)
-    peer = body + attribute(3, b'planted\0') + attribute(19, struct.pack('I', other))
-    link = attribute(1, b'veth\0') + attribute(2, attribute(1, peer))
-    message = body + attribute(3, b'own\0') + attribute(18, link)
+def request(kind, flags, message):
     netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-    netlink.send(struct.pack('IHHII', len(message) + 16, 16, 0x605, 1, 0) + message)
-    error = -struct.unpack_from('i', netlink.recv(4096), 16)[0]
+    netlink.send(struct.pack('IHHII', len(message) + 16, kind, flags, 1, 0) + message)
+    answer = netlink.recv(4096)
+    error = -struct.unpack_from('i', answer, 16)[0] if answer[4] == 2 else 0
     if error: raise OSError(error, os.strerror(error))
-attempt('veth', veth)
+def veth(name, place):
+    # A veth pair with one end in another namespace.
+    body = struct.pack('BxHiII', 0, 0, 0, 0, 0)
+    peer = body + attribute(3, b'planted-' + name) + place
+    link = attribute(1, b'veth\0') + attribute(2, attribute(1, peer))
+    request(16, 0x605, body + attribute(3, b'own-' + name) + attribute(18, link))
+def by_id(number):
+    # RTM_GETLINK of the loopback interface behind a link: IFLA_TARGET_NETNSID.
+    body = struct.pack('BxHiII', 0, 0, 1, 0, 0)
+    request(18, 1, body + attribute(46, struct.pack('i', number)))
+def by_new_id():
+    # RTM_NEWNSID, NETNSA_NSID and NETNSA_FD.
+    number, descriptor = struct.pack('i', 77), struct.pack('I', 9)
+    request(88, 5, bytes(4) + attribute(1, number) + attribute(3, descriptor))
+    by_id(77)
+attempt('neighbour by ID', lambda: by_id(0))
+attempt('descriptor by ID', by_new_id)
+# IFLA_NET_NS_PID, IFLA_NET_NS_FD
+attempt('veth', lambda: veth(b'1\0', attribute(19, struct.pack('I', other))))
+attempt('veth by descriptor', lambda: veth(b'2\0', attribute(28, struct.pack('I', 9))))
 call('unshare', 272, 0x40000000)
 print('end')
 ";
@@ -173,28 +189,36 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     let bystander = elsewhere.run(|| bystander.arg("600").spawn()).unwrap().unwrap();
     let bystander = Bystander(bystander);
     let target = bystander.0.id().to_string();
+    let passed = format!("/proc/{target}/ns/net");
     let capabilities = "+sys_admin,+net_admin,+net_raw";
     // With a daemon's user and capabilities.
-    let attack = |from: &[&str], restricted: &[&str]| {
-        let identity = ["setpriv", "--reuid", "frr", "--regid", "frr", "--clear-groups"];
+    let attack = |from: &[&str], restricted: &[&str], user: &str| {
+        let identity = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
         let rights = ["--inh-caps", capabilities, "--ambient-caps", capabilities];
         let shared = kaido.folder().to_str().unwrap();
         let python = ["/usr/bin/python3", "-c", ESCAPE, &target, &other, shared];
         let words = [from, restricted, &identity, &rights, &python].concat();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir("/");
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec 9<$0 \"$@\"", &passed]).args(words).current_dir("/");
         Said::of(&mut command).ok()
     };
     // The unrestricted attack mounts: not on this machine.
     let network = ["nsenter", "--target", &zebra, "--net", "unshare", "--mount"];
-    let open = attack(&network, &[]);
+    // The ID of FRR's user in the machine's user namespace.
+    let user = std::fs::metadata(format!("/proc/{zebra}")).unwrap().uid();
+    let open = attack(&network, &[], &user.to_string());
     let works = ["bpf", "name_to_handle_at", "setns", "shmget", "files of all users", "fork"];
-    for action in works.into_iter().chain(["signal", "veth", "unshare"]) {
+    let by_netlink = ["veth", "veth by descriptor", "neighbour by ID", "descriptor by ID"];
+    for action in works.into_iter().chain(by_netlink).chain(["signal", "unshare"]) {
         assert!(open.lines().any(|line| line == action), "{action} works elsewhere: {open}");
     }
     let program = kaido.command(&[]).get_program().to_str().unwrap().to_owned();
     let place = ["nsenter", "--target", &zebra, "--net", "--mount", "--pid"];
-    assert_eq!(attack(&place, &[&program, "routing-daemon"]), "end\n");
+    assert_eq!(attack(&place, &[&program, "routing-daemon"], "frr"), "end\n");
+    // Without the filter of system calls, the router's user namespace is enough against netlink.
+    let unfiltered = attack(&[&place[..], &["--user"]].concat(), &[], "frr");
+    let netlink = unfiltered.lines().filter(|line| by_netlink.contains(line));
+    assert_eq!(netlink.count(), 0, "{unfiltered}");
     // The daemons themselves run like this.
     let status = std::fs::read_to_string(format!("/proc/{zebra}/status")).unwrap();
     let has = |line: &str| status.lines().any(|found| found == line);
@@ -203,6 +227,15 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     // Without the session of root's terminal.
     let stat = std::fs::read_to_string(format!("/proc/{zebra}/stat")).unwrap();
     assert_eq!(stat.split(' ').nth(5), Some(&*zebra), "{stat}");
+    assert!(user >= 1 << 31, "user {user} has files on the machine");
+    // Its log does not fill the disk.
+    let log = kaido.folder().join("log");
+    let write = "import os\ntry:\n while True: os.write(1, bytes(1 << 20))\nexcept OSError: pass";
+    let mut daemon = Command::new(place[0]);
+    daemon.args(&place[1..]).args([&program, "routing-daemon", "/usr/bin/python3", "-c", write]);
+    let log_file = std::fs::File::create(&log).unwrap();
+    assert!(daemon.stdout(log_file).status().unwrap().success());
+    assert_eq!(std::fs::metadata(&log).unwrap().len(), 64 << 20);
     lab.down();
 }
 

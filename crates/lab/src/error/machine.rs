@@ -25,6 +25,15 @@ pub enum MachineError {
     /// FRR is not installed.
     #[error("FRR is not installed ({0} is missing): run `apt-get install frr`, or `make deps`")]
     NoFrr(PathBuf),
+    /// FRR's routers need user namespaces, and the kernel creates none.
+    #[error(
+        "the kernel creates no user namespace, which FRR's routers need: {}",
+        if *.built { "run `sysctl user.max_user_namespaces=10000`" } else { "it lacks CONFIG_USER_NS" }
+    )]
+    NoUserNamespaces {
+        /// True if the kernel was built with user namespaces.
+        built: bool,
+    },
     /// A program that a test needs is missing.
     #[error("{program}, which a test needs, does not run: `apt-get install {package}`")]
     NoTool {

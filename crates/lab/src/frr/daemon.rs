@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Instant;
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect};
 
 use super::{Frr, LIMIT, too_late};
 use crate::enter::{FRR_RUN, on_thread};
@@ -59,13 +59,11 @@ impl Daemon {
     ) -> Result<Self, Error> {
         let Log { path, file } = log;
         let errors = file.try_clone().map_err(Error::file("open", &path))?;
-        // Its path may be hidden here.
-        let mut command = Command::new(format!("/proc/self/fd/{}", frr.kaido.as_raw_fd()));
+        let mut command = frr.kaido();
         command.arg("routing-daemon").arg(frr.programs.join(name));
         // -P 0: no telnet port; vtysh uses the socket, and loads the configuration.
         command.args(["-P", "0", "-f", "/dev/null", "--log", "stdout"]);
         command.stdin(Stdio::null()).stdout(file).stderr(errors);
-        command.arg0("kaido").current_dir("/");
         // A thread of its own: a thread can create one PID namespace.
         let spawn = || {
             unshare(OWN)?;
@@ -80,7 +78,7 @@ impl Daemon {
     pub(super) fn wait(&mut self, cancel: &Cancel) -> Result<(), Error> {
         let socket = Path::new(FRR_RUN).join(format!("{}.vty", self.name));
         let started = Instant::now();
-        while UnixStream::connect(&socket).is_err() {
+        while !answers(&socket) {
             cancel.check()?;
             if let Ok(Some(status)) = self.process.try_wait() {
                 return Err(self.failed(&format!("did not start ({status})")));
@@ -114,4 +112,13 @@ impl Daemon {
             log: self.last_lines(5),
         })
     }
+}
+
+/// True if a connection to a socket is accepted, or waits to be. A daemon that accepts none does not
+/// block the caller.
+fn answers(socket: &Path) -> bool {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let ours = nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, flags, None);
+    let connected = ours.and_then(|ours| connect(ours.as_raw_fd(), &UnixAddr::new(socket)?));
+    matches!(connected, Ok(()) | Err(Errno::EAGAIN))
 }

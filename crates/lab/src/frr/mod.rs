@@ -2,14 +2,18 @@
 
 mod daemon;
 mod load;
+mod user;
 
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::topology::{Routing, Topology};
-use nix::unistd::User;
+use netlink::Ids;
 use private::Owner;
 
 use crate::enter::{FRR_RUN, enter, hide_machine, on_thread};
@@ -58,7 +62,10 @@ pub(crate) struct Frr {
     programs: PathBuf,
     /// `kaido`, which restricts a daemon before it becomes it.
     kaido: Arc<File>,
-    /// User of its daemons. It may have been compromised through a malicious packet.
+    /// User and groups of its daemons, in their user namespace.
+    ids: Ids,
+    /// The user in the machine's user namespace. It may have been compromised through a malicious
+    /// packet.
     user: Owner,
 }
 
@@ -80,15 +87,21 @@ impl Frr {
             }
         }
         let kaido = File::open(kaido).map(Arc::new).map_err(Error::file("open", kaido))?;
-        let user = User::from_name("frr").ok().flatten();
-        let user =
-            user.ok_or_else(|| Error::Machine(MachineError::NoFrr("the user frr".into())))?;
-        let user = Owner { user: user.uid.as_raw(), group: user.gid.as_raw() };
+        let (owner, ids) = user::find()?;
+        user::check_namespaces(std::fs::read_to_string("/proc/sys/user/max_user_namespaces"))?;
         if !Path::new(FRR_RUN).is_dir() {
             private::make(Path::new(FRR_RUN)).map_err(Error::file("make", FRR_RUN))?;
-            user.give_folder(Path::new(FRR_RUN)).map_err(Error::file("give away", FRR_RUN))?;
+            owner.give_folder(Path::new(FRR_RUN)).map_err(Error::file("give away", FRR_RUN))?;
         }
-        Ok(Self { programs, kaido, user })
+        let [user, group] = [owner.user, owner.group].map(Ids::outside);
+        Ok(Self { programs, kaido, ids, user: Owner { user, group } })
+    }
+
+    /// A command of `kaido`. Its path may be hidden where the command starts.
+    fn kaido(&self) -> Command {
+        let mut command = Command::new(format!("/proc/self/fd/{}", self.kaido.as_raw_fd()));
+        command.arg0("kaido").current_dir("/");
+        command
     }
 
     /// Starts a router's daemons and loads its configuration.
