@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use ::capture::pcapng::{self, Captured};
+use ::capture::Captured;
 use anyhow::{Context, anyhow};
 use emulator::{Deed, Difference, Effect, Event, Nanos, Outcome, Packet, Position, Report};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
     let name = capture.display().to_string();
     let wrong = |why: &str| Failure::usage(anyhow!("{name}: {why}"));
     let bytes = crate::input::read_bytes(capture, "capture", LARGEST_CAPTURE)?;
-    let contents = pcapng::read(&bytes).with_context(|| name.clone()).map_err(Failure::usage)?;
+    let contents = ::capture::read(&bytes).with_context(|| name.clone()).map_err(Failure::usage)?;
     drop(bytes);
     let first = contents.interfaces.first().map(|interface| interface.comment.as_str());
     let origin: Origin = serde_json::from_str(first.unwrap_or_default()).map_err(|_| {
