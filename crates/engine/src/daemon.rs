@@ -1,7 +1,6 @@
 //! The emulator daemon: `kaido emulator`.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -128,21 +127,6 @@ fn lock(interface: &str) -> Result<NamespaceLock, Error> {
     })
 }
 
-/// Removes a stale socket.
-fn remove_dead(socket: &Path) -> Result<(), Error> {
-    if std::os::unix::net::UnixStream::connect(socket).is_ok() {
-        return Err(Error::InUse(socket.into()));
-    }
-    match std::fs::symlink_metadata(socket) {
-        Ok(found) if found.file_type().is_socket() => {
-            let _ = std::fs::remove_file(socket);
-            Ok(())
-        }
-        // `bind` reports any other kind of file.
-        _ => Ok(()),
-    }
-}
-
 /// Runs the emulator until `stop` completes. `machine`: path of the network namespace that contains
 /// the attached interfaces; unused if there are none.
 pub async fn run(
@@ -160,7 +144,7 @@ pub async fn run(
         let _ = ended.send(engine.run().map(drop));
     });
     thread.map_err(|source| Error::Thread { source })?;
-    remove_dead(&socket)?;
+    serve::remove_stale(&socket)?;
     let bind = |source| Error::Bind { path: socket.clone(), source };
     let incoming = Incoming::unix(&socket, CONNECTIONS).map_err(bind)?;
     tracing::info!("{} directions, listening on {}", directions.len(), socket.display());

@@ -91,9 +91,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// Another emulator is listening on the socket.
-    #[error("another emulator answers on {}", .0.display())]
-    InUse(std::path::PathBuf),
+    /// The path of the socket is in use.
+    #[error(transparent)]
+    Path(#[from] serve::PathError),
     /// The server failed.
     #[error("the server failed")]
     Serve {

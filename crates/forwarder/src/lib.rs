@@ -86,6 +86,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The path of the socket is in use.
+    #[error(transparent)]
+    Socket(#[from] serve::PathError),
     /// No file is applied that could be changed.
     #[error("no file is applied: `kaido dataplane apply FILE` says which ports there are")]
     NoFile,
@@ -357,8 +360,7 @@ fn apply_and_keep(
 }
 
 fn bind(path: &Path) -> Result<Incoming<UnixStream>, Error> {
-    // Left over from a daemon that was killed: this process holds the lock of the folder.
-    let _ = std::fs::remove_file(path);
+    serve::remove_stale(path)?;
     Incoming::unix(path, CONNECTIONS).map_err(|source| Error::State { path: path.into(), source })
 }
 

@@ -82,7 +82,7 @@ fn root_a_second_controller_is_refused_and_the_first_unharmed() {
     let socket = network.path("controller.sock");
     let second = config(&kaido, "second", socket.to_str().unwrap());
     let said = kaido.run(&["controller", "--config", &second]);
-    said.failed(1, &["another controller answers on", socket.to_str().unwrap()]);
+    said.failed(1, &["another process listens on", socket.to_str().unwrap()]);
     assert!(!kaido.folder().join("second.store").exists(), "it leaves nothing behind");
     assert_eq!(network.daemon("controller"), first);
     assert_eq!(network.alive().len(), 8);
