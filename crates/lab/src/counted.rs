@@ -7,8 +7,8 @@ use model::topology::{Backend, Impairments, Interface, SegmentKind};
 use netlink::{Handle, Sample};
 
 use crate::Error;
-use crate::journal::now;
-use crate::state::Lab;
+use crate::life::journal::now;
+use crate::life::state::Lab;
 
 /// A sample of one direction of a kernel link.
 #[derive(Debug, Clone)]

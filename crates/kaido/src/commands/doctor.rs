@@ -31,7 +31,7 @@ pub(crate) fn run(output: &Output) -> Done {
             "boot without ipv6.disable=1",
         ),
     ];
-    findings.extend(lab::probe().into_iter().map(|probe| Finding {
+    findings.extend(doctor::probe().into_iter().map(|probe| Finding {
         what: probe.what.into(),
         ok: probe.ok,
         required: probe.required,

@@ -273,10 +273,10 @@ fn graph(labs: &Labs, what: Option<&str>, svg: bool, output: &Output) -> Done {
         what => labs.choose(what)?.topology().clone(),
     };
     if svg {
-        let drawing = lab::draw_svg(&topology);
+        let drawing = drawing::svg(&topology);
         output.print(&json!({ "svg": drawing }), |_| drawing.clone())?;
     } else {
-        output.print(&topology, lab::draw)?;
+        output.print(&topology, drawing::text)?;
     }
     Ok(ExitCode::SUCCESS)
 }

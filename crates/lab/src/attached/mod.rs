@@ -13,9 +13,9 @@ use model::topology::{Attachment, Means, Node, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
 use private::{NamespaceLock, TakeError};
 
+use crate::daemons::processes::pause;
 use crate::error::AttachError;
-use crate::processes::pause;
-use crate::state::{Labs, MARKER, emulator_config};
+use crate::life::state::{Labs, MARKER, emulator_config};
 use crate::{Cancel, Error, files};
 
 pub(crate) use queues::{close, open};

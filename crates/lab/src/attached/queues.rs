@@ -74,8 +74,8 @@ fn free_numbers(topology: &Topology, taken: &BTreeSet<u16>) -> Result<Queues, Er
 fn of_labs(root: &Path) -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
-        let text =
-            crate::files::read(&crate::state::emulator_config(&entry.path())).unwrap_or_default();
+        let text = crate::files::read(&crate::life::state::emulator_config(&entry.path()))
+            .unwrap_or_default();
         if let Ok(lab) = serde_json::from_slice::<engine::Config>(&text) {
             found.extend(lab.queues.values());
         }
