@@ -39,7 +39,7 @@ fn main() {
         return;
     }
     let start = Instant::now();
-    match model::dataplane::parse("million.yaml", &text) {
+    match dataplane_file::parse("million.yaml", &text) {
         Ok(file) => {
             let routes: usize = file.tenants.values().map(|tenant| tenant.routes.len()).sum();
             let (bytes, sids) = (text.len() / 1_000_000, file.sids.len());

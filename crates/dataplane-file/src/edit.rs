@@ -1,12 +1,12 @@
 //! Single changes to a file that is already applied. The result is JSON, which is also valid YAML.
 //! Comments and their order exist only in the operator's file, not in this copy.
 
+use document::{self, Problems};
 use ipnet::Ipv6Net;
 use serde_json::{Map, Value};
 
 use super::KIND;
-use super::file::SidPrefix;
-use crate::document::{self, Problems};
+use super::scalars::SidPrefix;
 
 /// Returns `text` with a SID added or replaced. `behavior` contains its arguments.
 pub fn with_sid(text: &str, sid: Ipv6Net, behavior: Value) -> Result<String, Problems> {
@@ -44,7 +44,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::dataplane::{Behavior, parse};
+    use crate::parse;
+    use model::dataplane::Behavior;
 
     const FILE: &str = "\
 # kept by the operator

@@ -3,13 +3,13 @@
 use ipnet::Ipv6Net;
 use srv6::{Flavor, Flavors, NextCsid};
 
-use super::behaviors::SidMap;
-use super::resolve::{At, Checked};
-use super::sids::{key, short};
+use super::checked::{At, Checked, key};
+use super::names::short;
+use super::sid_text::SidMap;
 
 impl Checked<'_> {
     /// Returns the flavors of a SID.
-    pub(super) fn flavors(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> Flavors {
+    pub(crate) fn flavors(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> Flavors {
         let name = text.behavior.name();
         let mut flavors = Flavors::default();
         let item = |index: usize| {

@@ -2,12 +2,13 @@
 
 use std::net::Ipv6Addr;
 
+use document::{Tree, Value, load};
+use model::dataplane::{Behavior, Dataplane, File, Limits, Mode, Port, Steer, Table, Tags};
 use srv6::{Flavors, Form, NextCsid};
 
 use super::*;
-use crate::document::{Tree, Value, load};
 
-pub(super) const EVERYTHING: &str = include_str!("../../../../labs/dataplane/tenants.yaml");
+pub(crate) const EVERYTHING: &str = include_str!("../../../labs/dataplane/tenants.yaml");
 
 #[track_caller]
 fn good(text: &str) -> File {

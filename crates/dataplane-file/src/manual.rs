@@ -2,7 +2,7 @@
 
 use super::parse;
 
-const FUNCTIONS: &str = include_str!("../../../../docs/functions.md");
+const FUNCTIONS: &str = include_str!("../../../docs/functions.md");
 
 /// Returns the complete files among a page's listings; the others are fragments.
 fn files(page: &str) -> impl Iterator<Item = &str> {

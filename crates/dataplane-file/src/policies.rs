@@ -1,26 +1,21 @@
 //! Policies: checks that their lists exist, consist of valid segments and fit into the headroom.
 
+use document::{Items, Step};
+use model::dataplane::{Policy, Steer, Weighted};
+use model::is_lab_name;
 use srv6::{Form, Payload, SegmentList, Sid};
 
-use super::resolve::{At, Checked};
-use super::steer_text::{ListText, SteerText};
-use super::types::{Policy, Steer, Weighted};
-use crate::document::{Items, Step};
-use crate::is_lab_name;
-
-use super::file::Ipv6;
+use super::checked::{At, Checked};
+use super::names::NAME_HELP;
+use super::scalars::Ipv6;
+use super::steer_text::{ListText, PolicyText, SteerText};
 
 /// Maximum number of lists of a policy.
 const MAX_LISTS: usize = 64;
-/// Help text for invalid names of tenants and policies.
-pub(super) const NAME_HELP: &str = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
 
 impl Checked<'_> {
     /// Adds the named policies.
-    pub(super) fn named_policies(
-        &mut self,
-        policies: Vec<(String, super::steer_text::PolicyText)>,
-    ) {
+    pub(crate) fn named_policies(&mut self, policies: Vec<(String, PolicyText)>) {
         for (index, (name, text)) in policies.into_iter().enumerate() {
             let at = || vec!["policies".into(), Step::Index(index)];
             if !is_lab_name(&name) {
@@ -32,7 +27,7 @@ impl Checked<'_> {
     }
 
     /// Returns a reference to a named policy, or a policy defined in place.
-    pub(super) fn steer(&mut self, at: At<'_>, text: &mut SteerText, payload: Payload) -> Steer {
+    pub(crate) fn steer(&mut self, at: At<'_>, text: &mut SteerText, payload: Payload) -> Steer {
         let name = match text {
             SteerText::Own(list) => {
                 return Steer::Own(self.policy(at, std::mem::take(list), payload));

@@ -4,22 +4,21 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
+use document::{Address, steps};
 use ipnet::Ipv6Net;
+use model::dataplane::{Endpoint, Name, Proxy, Steer};
 use srv6::{Kind, Payload};
 
-use super::behaviors::SidMap;
-use super::resolve::{At, Checked};
-use super::sids::{key, short};
-use super::tenants::is_interface;
-use super::types::{Endpoint, Name, Proxy, Steer};
-use crate::document::{Address, steps};
+use super::checked::{At, Checked, key};
+use super::names::{is_interface, short};
+use super::sid_text::SidMap;
 
 /// Prefix of the names of the data plane's own interfaces.
 const OWN: &str = "kaido-";
 
 impl Checked<'_> {
     /// Returns the policy for packets that return to End.AS; none if it is missing.
-    pub(super) fn return_policy(&mut self, at: At<'_>, text: &mut SidMap) -> Option<Steer> {
+    pub(crate) fn return_policy(&mut self, at: At<'_>, text: &mut SidMap) -> Option<Steer> {
         if let Some(policy) = &mut text.policy {
             return Some(self.steer(&|| key(at, "policy"), policy, Payload::Packet));
         }
@@ -30,7 +29,7 @@ impl Checked<'_> {
     }
 
     /// Returns the proxy of a SID; none if the interface is missing.
-    pub(super) fn proxy(&mut self, at: At<'_>, text: &SidMap) -> Option<Proxy> {
+    pub(crate) fn proxy(&mut self, at: At<'_>, text: &SidMap) -> Option<Proxy> {
         let name = text.behavior.name();
         if text.to.is_none() {
             let help = "add `to:` with the interface that the function is behind";
@@ -85,7 +84,7 @@ impl Checked<'_> {
 
     /// Checks that packets returning on one interface belong either to SIDs with End.AD, which are
     /// distinguished by their tags, or to a single SID.
-    pub(super) fn shared_ways_back(&mut self, sids: &[(Ipv6Net, Endpoint)]) {
+    pub(crate) fn shared_ways_back(&mut self, sids: &[(Ipv6Net, Endpoint)]) {
         let mut owners: HashMap<&Name, (Ipv6Net, Kind)> = HashMap::new();
         for (index, (sid, endpoint)) in sids.iter().enumerate() {
             let Some(proxy) = endpoint.behavior.proxy() else { continue };

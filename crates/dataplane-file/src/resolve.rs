@@ -1,17 +1,15 @@
 //! Conversion of the grammar's values into a configuration, with all checks.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
+use document::{Place, Report, Step, Tree, steps};
 use ipnet::Ipv6Net;
+use model::dataplane::{Dataplane, File, Limits};
 use srv6::Locator;
 
-use super::file::{FileText, Ipv6, LimitsText};
-use super::types::{File, Limits, Name, Policy, Port, Steer, Tenant};
-use crate::document::{Entry, Place, Report, Step, Tree, Value, steps};
-use crate::topology::Dataplane;
-
-/// Returns the path of a value. Evaluated only on an error, since there may be millions of values.
-pub(super) type At<'a> = &'a dyn Fn() -> Vec<Step>;
+use super::checked::Checked;
+use super::file::{FileText, LimitsText};
+use super::scalars::Ipv6;
 
 /// Minimum capacities, for files that do not set any.
 const SIZE: u32 = 4096;
@@ -21,20 +19,8 @@ const HELD: u32 = 16384;
 /// Maximum capacity of a table.
 const MAX_SIZE: u32 = 1 << 24;
 
-/// The parts of the file that have been checked so far.
-pub(super) struct Checked<'a> {
-    pub(super) place: Place<'a>,
-    /// Sorted and without overlaps.
-    pub(super) locators: Vec<Locator>,
-    pub(super) ports: BTreeMap<Name, Port>,
-    pub(super) policies: BTreeMap<Name, Policy>,
-    pub(super) tenants: BTreeMap<Name, Tenant>,
-    /// Number of policies and lists that the tables must hold.
-    needs: (usize, usize),
-}
-
 /// Returns the configuration, or the report with all errors.
-pub(super) fn resolve<'a>(
+pub(crate) fn resolve<'a>(
     tree: &'a Tree,
     file: FileText,
     report: Report<'a>,
@@ -139,33 +125,6 @@ impl Checked<'_> {
         apart.into_iter().map(|(locator, _)| locator).collect()
     }
 
-    /// Returns the locator that contains a SID or a segment.
-    pub(super) fn locator_of(&self, sid: Ipv6Net) -> Option<Locator> {
-        let behind = self.locators.partition_point(|l| l.prefix().network() <= sid.network());
-        let locator = *self.locators.get(behind.checked_sub(1)?)?;
-        locator.prefix().contains(&sid).then_some(locator)
-    }
-
-    /// Counts the table entries that a tenant, or all SIDs, need.
-    pub(super) fn count<'s>(
-        &mut self,
-        frames: &'s Option<Steer>,
-        steers: impl Iterator<Item = &'s Steer>,
-    ) {
-        let mut named = HashSet::new();
-        for steer in steers.chain(frames) {
-            let lists = match steer {
-                Steer::Named(name) if named.insert(name) => {
-                    self.policies.get(name).map_or(0, |policy| policy.lists.len())
-                }
-                Steer::Named(_) => continue,
-                Steer::Own(policy) => policy.lists.len(),
-            };
-            self.needs.0 += 1;
-            self.needs.1 += lists;
-        }
-    }
-
     fn limits(&mut self, given: &LimitsText, sids: usize) -> Limits {
         let prefixes = self.tenants.values().map(|tenant| tenant.routes.len()).sum();
         let (policies, lists) = self.needs;
@@ -193,44 +152,5 @@ impl Checked<'_> {
             tenants: size("tenants", given.tenants, self.tenants.len(), TENANTS),
             held: size("held", given.held, 0, HELD),
         }
-    }
-
-    /// Returns the names to search for suggestions.
-    pub(super) fn names<V>(&self, of: &BTreeMap<Name, V>) -> Vec<Name> {
-        if self.place.searches() { of.keys().cloned().collect() } else { Vec::new() }
-    }
-
-    /// Reports an undefined name.
-    pub(super) fn unknown(
-        &mut self,
-        at: At<'_>,
-        what: &str,
-        name: &str,
-        known: &[Name],
-        add: &str,
-    ) {
-        let near = self.place.near(name, known.iter().map(|name| &**name));
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("{add}, or correct the name"),
-        };
-        self.place.value(&at(), format!("no {what} is called `{name}`"), &help);
-    }
-
-    /// Returns the name of the entry with this index in a section of the file.
-    pub(super) fn name_of(&self, section: &str, index: usize) -> Name {
-        self.entries(section).get(index).map_or("".into(), |entry| entry.key.as_str().into())
-    }
-
-    fn entries(&self, section: &str) -> &[Entry] {
-        match self.place.tree.get(section).map(|tree| &tree.value) {
-            Some(Value::Map(entries)) => entries,
-            _ => &[],
-        }
-    }
-
-    /// Returns the line of a section's entry.
-    pub(super) fn line(&self, section: &str, index: usize) -> u32 {
-        self.entries(section).get(index).map_or(0, |entry| entry.span.line)
     }
 }

@@ -1,20 +1,17 @@
-//! SIDs: checks that each is in a locator, that they do not overlap, and that each has the
-//! arguments of its behavior.
+//! SIDs: checks that each is in a locator, and that they do not overlap.
 
-use std::net::{IpAddr, Ipv6Addr};
-
+use document::{Step, steps};
 use ipnet::Ipv6Net;
+use model::dataplane::Endpoint;
 
-use super::behaviors::{SidMap, SidText};
-use super::file::SidPrefix;
-use super::resolve::{At, Checked};
-use super::tenants::add_tenant;
-use super::types::{Endpoint, Table};
-use crate::document::{Address, Step, steps};
+use super::checked::{Checked, key};
+use super::names::short;
+use super::scalars::SidPrefix;
+use super::sid_text::{SidMap, SidText};
 
 impl Checked<'_> {
     /// Returns the SIDs.
-    pub(super) fn sids(&mut self, texts: Vec<(SidPrefix, SidText)>) -> Vec<(Ipv6Net, Endpoint)> {
+    pub(crate) fn sids(&mut self, texts: Vec<(SidPrefix, SidText)>) -> Vec<(Ipv6Net, Endpoint)> {
         if self.locators.is_empty() && !texts.is_empty() {
             let help = "add `locators:` with the prefixes of this node, such as [fd00:0:1::/48]";
             self.place.key(steps!["sids"], "there are SIDs, and no locator", help);
@@ -77,78 +74,4 @@ impl Checked<'_> {
         let health = health.map(|health| health.resolve(&mut self.place, &key(&at, "health")));
         Endpoint { behavior, flavors, tags, health, line: self.line("sids", index) }
     }
-
-    pub(super) fn missing(&mut self, at: At<'_>, behavior: &str, what: &str, help: &str) {
-        self.place.value(&at(), format!("{behavior} needs {what}"), help);
-    }
-
-    pub(super) fn next_hop6(&mut self, at: At<'_>, text: &SidMap) -> Ipv6Addr {
-        let name = text.behavior.name();
-        match text.next_hop {
-            Some(Address(IpAddr::V6(next_hop))) => {
-                if next_hop.is_multicast() || next_hop.is_loopback() {
-                    let message = format!("`{next_hop}` is not a neighbour");
-                    self.place.value(&key(at, "next_hop"), message, "write a neighbour's address");
-                } else if next_hop.is_unicast_link_local() {
-                    // bpf_fib_lookup cannot resolve such a neighbour.
-                    let message = format!("`{next_hop}` is an address on every port");
-                    let help = "write a global address of the neighbour's";
-                    self.place.value(&key(at, "next_hop"), message, help);
-                }
-                next_hop
-            }
-            Some(Address(IpAddr::V4(next_hop))) => {
-                let message = format!("{name} sends IPv6, and `{next_hop}` is an IPv4 address");
-                let help = "write an IPv6 address such as fd00:b::2";
-                self.place.value(&key(at, "next_hop"), message, help);
-                Ipv6Addr::UNSPECIFIED
-            }
-            None => {
-                let help = "add `next_hop:` with an address such as fd00:b::2";
-                self.missing(at, name, "a next hop", help);
-                Ipv6Addr::UNSPECIFIED
-            }
-        }
-    }
-
-    /// Returns the table of End.T and End.DT*.
-    pub(super) fn look_up(&mut self, at: At<'_>, text: &mut SidMap) -> Table {
-        let name = text.behavior.name();
-        let own = self.table(&|| key(at, "table"), &|| key(at, "vrf"), text.table, text.vrf.take());
-        let Some(tenant) = &text.tenant else {
-            return own.unwrap_or_else(|| {
-                self.missing(at, name, "a table", "add one of `tenant:`, `table:` and `vrf:`");
-                Table::Number(0)
-            });
-        };
-        if own.is_some() {
-            let message = "the tenant says in which table packets are looked up";
-            self.place.key(&key(at, "tenant"), message, "remove it, or the table");
-        }
-        match self.tenants.get(tenant.as_str()) {
-            Some(known) => known.table.clone().unwrap_or_else(|| {
-                let message = format!("the tenant `{tenant}` has no table");
-                let help = "add `table:` or `vrf:` to it";
-                self.place.value(&key(at, "tenant"), message, help);
-                Table::Number(0)
-            }),
-            None => {
-                let names = self.names(&self.tenants);
-                let add = add_tenant(tenant);
-                self.unknown(&|| key(at, "tenant"), "tenant", tenant, &names, &add);
-                Table::Number(0)
-            }
-        }
-    }
-}
-
-pub(super) fn key(at: At<'_>, key: &str) -> Vec<Step> {
-    let mut path = at();
-    path.push(key.into());
-    path
-}
-
-/// Returns the usual notation of a SID, without its length if that is 128.
-pub(super) fn short(sid: Ipv6Net) -> String {
-    if sid.prefix_len() == 128 { sid.addr().to_string() } else { sid.to_string() }
 }

@@ -3,47 +3,47 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use document::Items;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use srv6::Form;
 
-use super::file::Ipv6;
-use crate::document::Items;
+use super::scalars::Ipv6;
 
 /// Segment lists and their encapsulation mode.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Lists")]
-pub(super) struct ListText {
+pub(crate) struct ListText {
     /// The only list.
-    pub(super) segments: Option<Items<Ipv6>>,
+    pub(crate) segments: Option<Items<Ipv6>>,
     /// Several lists. Flows are distributed over them by weight.
-    pub(super) lists: Option<Items<WeightedText>>,
+    pub(crate) lists: Option<Items<WeightedText>>,
     /// Encapsulation mode; `reduced` (H.Encaps.Red) if absent.
-    pub(super) form: Option<Form>,
+    pub(crate) form: Option<Form>,
 }
 
 /// A segment list and its weight.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WeightedList")]
-pub(super) struct WeightedText {
+pub(crate) struct WeightedText {
     /// The segments, in path order.
-    pub(super) segments: Items<Ipv6>,
+    pub(crate) segments: Items<Ipv6>,
     /// Weight relative to the other lists; 1 if absent.
     #[schemars(range(min = 1))]
-    pub(super) weight: Option<u32>,
+    pub(crate) weight: Option<u32>,
 }
 
 /// A policy: a single list, or a map.
 #[derive(Debug)]
-pub(super) struct PolicyText(pub(super) ListText);
+pub(crate) struct PolicyText(pub(crate) ListText);
 
 /// Reference to a policy, or a policy defined in place.
 #[derive(Debug)]
-pub(super) enum SteerText {
+pub(crate) enum SteerText {
     /// The name of a policy under `policies:`.
     Named(String),
     /// A policy defined in place.

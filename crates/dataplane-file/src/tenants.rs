@@ -2,19 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
+use document::{Prefix, Step, steps};
 use ipnet::IpNet;
+use model::dataplane::{Attachment, Mode, Name, Port, Steer, Table, Tags, Tenant};
+use model::is_lab_name;
 use srv6::Payload;
 
+use super::checked::{At, Checked};
 use super::file::{AttachmentText, PortText, TenantText};
-use super::policies::NAME_HELP;
-use super::resolve::{At, Checked};
-use super::types::{Attachment, Mode, Name, Port, Steer, Table, Tags, Tenant};
-use crate::document::{Step, steps};
-use crate::is_lab_name;
+use super::names::{NAME_HELP, is_interface};
+use super::steer_text::SteerText;
 
 impl Checked<'_> {
     /// Adds the ports. Their tenants are not known yet.
-    pub(super) fn ports(&mut self, texts: &[(String, PortText)], mode: Option<Mode>) {
+    pub(crate) fn ports(&mut self, texts: &[(String, PortText)], mode: Option<Mode>) {
         if texts.is_empty() {
             let help = "write at least one, such as `eth0: {}`";
             self.place.key(steps!["ports"], "there are no ports", help);
@@ -47,7 +48,7 @@ impl Checked<'_> {
     }
 
     /// Adds the tenants, and resolves the references of the ports to them.
-    pub(super) fn tenants(
+    pub(crate) fn tenants(
         &mut self,
         ports: &[(String, PortText)],
         texts: Vec<(String, TenantText)>,
@@ -132,11 +133,7 @@ impl Checked<'_> {
         }
     }
 
-    fn routes(
-        &mut self,
-        tenant: usize,
-        texts: Vec<(crate::document::Prefix, super::steer_text::SteerText)>,
-    ) -> Vec<(IpNet, Steer)> {
+    fn routes(&mut self, tenant: usize, texts: Vec<(Prefix, SteerText)>) -> Vec<(IpNet, Steer)> {
         let mut known = HashSet::with_capacity(texts.len());
         let mut routes = Vec::with_capacity(texts.len());
         for (index, (prefix, mut steer)) in texts.into_iter().enumerate() {
@@ -152,7 +149,7 @@ impl Checked<'_> {
     }
 
     /// Returns a table given by one of its two keys.
-    pub(super) fn table(
+    pub(crate) fn table(
         &mut self,
         at_table: At<'_>,
         at_vrf: At<'_>,
@@ -199,7 +196,7 @@ impl Checked<'_> {
     }
 
     /// Returns the VLAN tags `vlan:` and `inner:` below `at`.
-    pub(super) fn tags(&mut self, at: At<'_>, vlan: Option<u32>, inner: Option<u32>) -> Tags {
+    pub(crate) fn tags(&mut self, at: At<'_>, vlan: Option<u32>, inner: Option<u32>) -> Tags {
         let mut tag = |key: &'static str, given: Option<u32>| {
             let id = given.unwrap_or(0);
             if given.is_some() && !(1..=4094).contains(&id) {
@@ -221,7 +218,7 @@ impl Checked<'_> {
     }
 
     /// Returns the port `name`.
-    pub(super) fn port(&mut self, at: At<'_>, name: &str) -> Option<Name> {
+    pub(crate) fn port(&mut self, at: At<'_>, name: &str) -> Option<Name> {
         if let Some((name, _)) = self.ports.get_key_value(name) {
             return Some(name.clone());
         }
@@ -232,12 +229,6 @@ impl Checked<'_> {
     }
 }
 
-pub(super) fn add_tenant(name: &str) -> String {
+pub(crate) fn add_tenant(name: &str) -> String {
     format!("add `{name}:` under `tenants:`")
-}
-
-/// Returns true if `name` is a valid interface name.
-pub(super) fn is_interface(name: &str) -> bool {
-    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
-    (1..=15).contains(&name.len()) && !name.contains(odd)
 }

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use serde::de;
 
 use super::MAX_MISFITS;
-use super::de::{De, Error};
+use super::de::De;
+use super::error::Error;
 use super::tree::{Entry, Step, Tree};
 
 /// Common state of a list and a map: the errors of their elements.

@@ -10,7 +10,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A map in file order.
 #[derive(Debug)]
-pub(crate) struct Entries<V, K = String>(pub(crate) Vec<(K, V)>);
+pub struct Entries<V, K = String>(pub Vec<(K, V)>);
 
 impl<V, K> Default for Entries<V, K> {
     fn default() -> Self {
@@ -69,7 +69,7 @@ impl<V: JsonSchema, K: JsonSchema> JsonSchema for Entries<V, K> {
 
 /// A list.
 #[derive(Debug)]
-pub(crate) struct Items<T>(pub(crate) Vec<T>);
+pub struct Items<T>(pub Vec<T>);
 
 impl<T> Default for Items<T> {
     fn default() -> Self {

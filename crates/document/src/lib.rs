@@ -1,62 +1,75 @@
-//! YAML files whose errors are all reported in one run, with locations and fixes: the common part
-//! of the topology file and the data plane's file.
+//! YAML files whose errors are all reported in one run, with locations and fixes.
+//!
+//! A grammar is a set of serde types. [`read`] deserializes a file's text into them; the grammar's
+//! own rules then report further errors in the same [`Report`], by the path of the invalid value
+//! ([`Place`]).
 //!
 //! 1. `load`, `tree`: YAML -> values with locations (anchors and merge keys resolved);
-//! 2. `de`, `elements`, `entries`, `text`: tree -> serde types of a grammar. An invalid part is
-//!    reported and pruned, and the rest is read again, so that one run finds all errors;
-//! 3. `problems`: the errors, as displayed to users.
+//! 2. `de`, `elements`, `error`: tree -> serde types of a grammar. An invalid part is reported and
+//!    pruned, and the rest is read again, so that one run finds all errors;
+//! 3. `entries`, `text`, `units`: types for grammars: maps and lists whose elements are all checked,
+//!    and scalars;
+//! 4. `problems`: the errors, as displayed to users.
+//!
+//! [`outline()`] reads files that have no grammar here.
+#![forbid(unsafe_code)]
 
 mod de;
 mod elements;
 mod entries;
+mod error;
 mod load;
 mod nearest;
+mod outline;
 mod problems;
 mod text;
 mod tree;
+mod units;
 
 use std::cell::RefCell;
 
 use serde::de::DeserializeOwned;
 
-pub(crate) use de::{De, split_help};
-pub(crate) use entries::{Entries, Items};
-pub(crate) use load::load;
+use de::De;
+pub use entries::{Entries, Items};
+pub use error::split_help;
+pub use load::{Fault, load};
 pub use nearest::suggest;
-pub(crate) use problems::{Place, Report, steps};
-pub use problems::{Problem, Problems};
-pub(crate) use text::{Address, Prefix, Prefix4, Prefix6, PrefixOrAddress, from_text, prefix};
-pub(crate) use tree::{Entry, Span, Step, Tree, Value};
+pub use outline::{Outline, OutlineValue, outline};
+pub use problems::{Place, Problem, Problems, Report};
+pub use text::{Address, Prefix, Prefix4, Prefix6, PrefixOrAddress, prefix};
+pub use tree::{Entry, Span, Step, Tree, Value};
+pub use units::{Time, number_and_unit};
 
 /// Maximum number of errors reported in one run.
 const MAX_MISFITS: usize = 100;
 
 /// Properties of a kind of file.
-pub(crate) struct Kind {
+pub struct Kind {
     /// Maximum file size in MiB.
-    pub(crate) max_mib: usize,
+    pub max_mib: usize,
     /// Help for a file that is too large.
-    pub(crate) large: &'static str,
+    pub large: &'static str,
     /// Help for an empty file.
-    pub(crate) empty: &'static str,
+    pub empty: &'static str,
     /// Keys with another name in earlier versions.
-    pub(crate) renamed: &'static [Renamed],
+    pub renamed: &'static [Renamed],
 }
 
 /// A key of the entries of a section that had another name in earlier versions, which is still
 /// accepted.
-pub(crate) struct Renamed {
+pub struct Renamed {
     /// Key of the section in the file.
-    pub(crate) section: &'static str,
+    pub section: &'static str,
     /// Earlier name.
-    pub(crate) old: &'static str,
+    pub old: &'static str,
     /// Name in the grammar.
-    pub(crate) new: &'static str,
+    pub new: &'static str,
 }
 
 /// Deserializes `text` into the grammar's type `T`, or reports every invalid part. The tree
 /// returned contains all parts, in the same order.
-pub(crate) fn read<'a, T: DeserializeOwned>(
+pub fn read<'a, T: DeserializeOwned>(
     text: &'a str,
     kind: &Kind,
 ) -> Result<(Tree, T, Report<'a>), Report<'a>> {
@@ -67,7 +80,7 @@ pub(crate) fn read<'a, T: DeserializeOwned>(
         report.add(start, message, Some(kind.large.into()));
         return Err(report);
     }
-    let (tree, faults) = load::load(text);
+    let (tree, faults) = load(text);
     let empty = match &tree {
         None => faults.is_empty(),
         Some(tree) => matches!(&tree.value, Value::Scalar { text, .. } if text.is_empty()),

@@ -11,7 +11,7 @@ use super::tree::{Entry, Span, Tree, Value};
 
 /// An error that prevents the construction of a tree.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub struct Fault {
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
@@ -54,7 +54,7 @@ struct Loader {
 }
 
 /// Loads the tree of `text`, as far as it can be parsed, with all errors.
-pub(crate) fn load(text: &str) -> (Option<Tree>, Vec<Fault>) {
+pub fn load(text: &str) -> (Option<Tree>, Vec<Fault>) {
     let mut loader = Loader::default();
     let mut documents = 0;
     let mut parser = Parser::new_from_str(text);

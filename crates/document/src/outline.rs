@@ -1,7 +1,6 @@
 //! Other tools' YAML and JSON as values with line numbers, for importers.
 
-use crate::document::{Report, Span, Tree, Value, load};
-use crate::topology::Problems;
+use super::{Problems, Report, Span, Tree, Value, load};
 
 /// Maximum file size: larger files do not describe labs.
 const MAX_MIB: usize = 4;

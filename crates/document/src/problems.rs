@@ -98,7 +98,7 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 /// Collects errors while a file is read.
-pub(crate) struct Report<'a> {
+pub struct Report<'a> {
     text: &'a str,
     found: Vec<(Span, String, Option<String>)>,
 }
@@ -108,7 +108,8 @@ impl<'a> Report<'a> {
         Self { text, found: Vec::new() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True if there are no errors.
+    pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
@@ -117,7 +118,7 @@ impl<'a> Report<'a> {
     }
 
     /// The errors in file order, without duplicates.
-    pub(crate) fn finish(mut self, file: &str) -> Problems {
+    pub fn finish(mut self, file: &str) -> Problems {
         self.found.sort_by_key(|(span, ..)| span.start);
         self.found.dedup();
         let mut problems = Vec::new();
@@ -149,27 +150,29 @@ impl<'a> Report<'a> {
 }
 
 /// A report on a file with its tree: errors are located by their path.
-pub(crate) struct Place<'a> {
-    pub(crate) tree: &'a Tree,
-    pub(crate) report: Report<'a>,
+pub struct Place<'a> {
+    /// Values of the file, with their locations.
+    pub tree: &'a Tree,
+    /// Errors found so far.
+    pub report: Report<'a>,
 }
 
 impl Place<'_> {
     /// Reports an error in the value at `path`.
-    pub(crate) fn value(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
+    pub fn value(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
         let (_, value) = self.tree.locate(path);
         self.report.add(value, message, Some(help.into()));
     }
 
     /// Reports an error in the key at `path`.
-    pub(crate) fn key(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
+    pub fn key(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
         let (key, _) = self.tree.locate(path);
         self.report.add(key, message, Some(help.into()));
     }
 
     /// The candidate that is similar to `word`. Skipped if there are many errors, since each search
     /// takes time.
-    pub(crate) fn near<'c>(
+    pub fn near<'c>(
         &self,
         word: &str,
         candidates: impl IntoIterator<Item = &'c str>,
@@ -178,17 +181,16 @@ impl Place<'_> {
     }
 
     /// True if similar candidates are still searched for.
-    pub(crate) fn searches(&self) -> bool {
+    pub fn searches(&self) -> bool {
         self.report.found.len() < MAX_SHOWN
     }
 }
 
-/// A path as a slice of steps: `steps!["links", 3, "r1-r2"]`.
+/// A path as a slice of [`Step`]s: `steps!["links", 3, "r1-r2"]`.
+#[macro_export]
 macro_rules! steps {
-    ($($step:expr),* $(,)?) => { &[$($crate::document::Step::from($step)),*] };
+    ($($step:expr),* $(,)?) => { &[$($crate::Step::from($step)),*] };
 }
-pub(crate) use steps;
-
 #[cfg(test)]
 mod tests {
     use super::*;

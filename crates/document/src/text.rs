@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Implements Deserialize and JsonSchema for a type that implements FromStr.
+/// Implements `Deserialize` and `JsonSchema` for a scalar type that implements `FromStr`: the type,
+/// its description for messages, and the pattern of its text. The calling crate depends on `serde`
+/// and `schemars`.
+#[macro_export]
 macro_rules! from_text {
     ($type:ident, $what:literal, $pattern:literal) => {
         impl<'de> serde::Deserialize<'de> for $type {
@@ -41,10 +44,8 @@ macro_rules! from_text {
         }
     };
 }
-pub(crate) use from_text;
-
 /// Parses a prefix without host bits.
-pub(crate) fn prefix(text: &str, example: &str) -> Result<IpNet, String> {
+pub fn prefix(text: &str, example: &str) -> Result<IpNet, String> {
     let prefix = text
         .parse::<IpNet>()
         .map_err(|_| format!("`{text}` is not a prefix: write one such as {example}"))?;
@@ -56,7 +57,7 @@ pub(crate) fn prefix(text: &str, example: &str) -> Result<IpNet, String> {
 
 /// An IPv4 prefix.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Prefix4(pub(crate) Ipv4Net);
+pub struct Prefix4(pub Ipv4Net);
 
 impl FromStr for Prefix4 {
     type Err = String;
@@ -74,7 +75,7 @@ from_text!(Prefix4, "an IPv4 prefix such as 10.9.0.0/24", r"^[0-9.]+/[0-9]+$");
 
 /// An IPv6 prefix.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Prefix6(pub(crate) Ipv6Net);
+pub struct Prefix6(pub Ipv6Net);
 
 impl FromStr for Prefix6 {
     type Err = String;
@@ -92,7 +93,7 @@ from_text!(Prefix6, "an IPv6 prefix such as fd02:9::/64", r"^[0-9a-fA-F:.]+/[0-9
 
 /// A prefix of either family.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Prefix(pub(crate) IpNet);
+pub struct Prefix(pub IpNet);
 
 impl FromStr for Prefix {
     type Err = String;
@@ -105,7 +106,7 @@ from_text!(Prefix, "a prefix such as 10.0.5.0/24", r"^[0-9a-fA-F:.]+/[0-9]+$");
 
 /// A prefix of either family, or a single address.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PrefixOrAddress(pub(crate) IpNet);
+pub struct PrefixOrAddress(pub IpNet);
 
 impl FromStr for PrefixOrAddress {
     type Err = String;
@@ -125,7 +126,7 @@ from_text!(
 
 /// An address of either family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Address(pub(crate) IpAddr);
+pub struct Address(pub IpAddr);
 
 impl FromStr for Address {
     type Err = String;

@@ -5,13 +5,13 @@ use super::Renamed;
 /// A range of characters of the text. A tree may have millions of them, so the numbers are small:
 /// files are far below 4 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Span {
+pub struct Span {
     /// Index of the first character.
     pub(crate) start: u32,
     /// Index after the last character.
     pub(crate) end: u32,
     /// Line of the first character, from 1.
-    pub(crate) line: u32,
+    pub line: u32,
 }
 
 impl Span {
@@ -28,9 +28,10 @@ impl From<saphyr_parser::Span> for Span {
 
 /// A value and its location. A list or map in a map has the location of its key.
 #[derive(Debug, Clone)]
-pub(crate) struct Tree {
+pub struct Tree {
     pub(crate) span: Span,
-    pub(crate) value: Value,
+    /// The value.
+    pub value: Value,
     /// True if an invalid part was pruned: subsequent errors about missing parts are consequences
     /// of that.
     pub(crate) pruned: bool,
@@ -38,9 +39,14 @@ pub(crate) struct Tree {
 
 /// A YAML value.
 #[derive(Debug, Clone)]
-pub(crate) enum Value {
-    /// A scalar; `plain` if it is not quoted.
-    Scalar { text: String, plain: bool },
+pub enum Value {
+    /// A scalar.
+    Scalar {
+        /// The text, without quotes.
+        text: String,
+        /// True if it is not quoted.
+        plain: bool,
+    },
     /// A list.
     List(Vec<Tree>),
     /// A map in file order, without duplicates.
@@ -49,15 +55,18 @@ pub(crate) enum Value {
 
 /// A key and its value.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) span: Span,
-    pub(crate) value: Tree,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Location of the key.
+    pub span: Span,
+    /// The value.
+    pub value: Tree,
 }
 
 /// A step from a value to a nested value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// The value of this key.
     Key(String),
     /// The item of a list, or the entry of a map, at this index.
@@ -119,7 +128,7 @@ impl Tree {
     }
 
     /// The value of a key.
-    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+    pub fn get(&self, key: &str) -> Option<&Self> {
         let Value::Map(entries) = &self.value else { return None };
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
@@ -137,7 +146,7 @@ impl Tree {
     }
 
     /// True if there is a value at `path`.
-    pub(crate) fn has(&self, path: &[Step]) -> bool {
+    pub fn has(&self, path: &[Step]) -> bool {
         path.iter().try_fold(self, |tree, step| Some(tree.step(step)?.1)).is_some()
     }
 

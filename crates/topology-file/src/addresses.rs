@@ -2,14 +2,14 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use document::{Place, steps};
 use ipnet::{Ipv4Net, Ipv6Net};
+use model::topology::Node;
 use srv6::Locator;
 
 use super::file::{File, NodeSrv6};
 use super::links::Plan;
 use super::taken::{Block, Pool, Taken};
-use super::values::network::Node;
-use crate::document::{Place, steps};
 
 /// Length of automatic locators.
 const LOCATOR_LENGTH: u8 = 48;
@@ -17,8 +17,8 @@ const LOCATOR_LENGTH: u8 = 48;
 const LINK_LENGTHS: (u8, u8) = (24, 64);
 
 /// The pools for automatic addresses.
-pub(super) struct Pools {
-    pub(super) block: Ipv6Net,
+pub(crate) struct Pools {
+    pub(crate) block: Ipv6Net,
     links4: Ipv4Net,
     links6: Ipv6Net,
     loopbacks4: Ipv4Net,
@@ -26,7 +26,7 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    pub(super) fn new(place: &mut Place<'_>, file: &File) -> Self {
+    pub(crate) fn new(place: &mut Place<'_>, file: &File) -> Self {
         let text = file.addresses.as_ref();
         let v4 = |given: Option<Ipv4Net>, a, b, length| {
             given.unwrap_or(Ipv4Net::new_assert(Ipv4Addr::new(a, b, 0, 0), length))
@@ -86,7 +86,7 @@ impl Pools {
 }
 
 /// Assigns loopbacks and locators to routers, and returns the links' prefixes.
-pub(super) fn assign(
+pub(crate) fn assign(
     place: &mut Place<'_>,
     file: &File,
     pools: &Pools,
@@ -292,14 +292,14 @@ fn capacity6(prefix: Ipv6Net) -> u128 {
 }
 
 /// The address of a segment's member, counted from 0. The prefix must have room for it.
-pub(super) fn member4(prefix: Ipv4Net, member: usize) -> Ipv4Net {
+pub(crate) fn member4(prefix: Ipv4Net, member: usize) -> Ipv4Net {
     let offset = member as u32 + u32::from(prefix.prefix_len() < 31);
     let address = u32::from(prefix.network()).saturating_add(offset);
     Ipv4Net::new_assert(address.into(), prefix.prefix_len())
 }
 
 /// The address of a segment's member, counted from 0. The prefix must have room for it.
-pub(super) fn member6(prefix: Ipv6Net, member: usize) -> Ipv6Net {
+pub(crate) fn member6(prefix: Ipv6Net, member: usize) -> Ipv6Net {
     let offset = member as u128 + u128::from(prefix.prefix_len() < 127);
     let address = u128::from(prefix.network()).saturating_add(offset);
     Ipv6Net::new_assert(address.into(), prefix.prefix_len())

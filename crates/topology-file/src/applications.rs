@@ -1,13 +1,15 @@
 //! Applications and their references to nodes and functions.
 
+use document::{Place, Step, split_help};
+use model::topology::Topology;
+use model::{Application, ApplicationError, Bandwidth, Destination};
+
 use super::file::{ApplicationText, File};
 use super::functions;
-use super::values::network::Topology;
-use crate::document::{Place, Step, split_help};
-use crate::{Application, ApplicationError, Bandwidth, Destination};
+use super::nodes::unknown_node;
 
 /// Resolves the applications; invalid ones are reported.
-pub(super) fn applications(
+pub(crate) fn applications(
     place: &mut Place<'_>,
     file: &File,
     topology: &Topology,
@@ -85,7 +87,7 @@ fn application(
 }
 
 /// Checks that `name` is a node of the file and, if `linked`, that it has a link.
-pub(super) fn node(
+pub(crate) fn node(
     place: &mut Place<'_>,
     at: &[Step],
     name: &str,
@@ -93,7 +95,7 @@ pub(super) fn node(
     linked: bool,
 ) {
     match topology.node(name) {
-        None => place.unknown_node(at, name, topology.nodes.iter().map(|n| n.name.as_str())),
+        None => unknown_node(place, at, name, topology.nodes.iter().map(|n| n.name.as_str())),
         Some(node) if linked && node.interfaces.is_empty() => {
             let help = "add a link of this node under `links:`";
             place.value(at, format!("`{name}` has no link"), help);

@@ -1,17 +1,16 @@
 //! Nodes that stand for an external network: hosts beyond an interface of this machine.
 
+use document::{Place, Step, steps};
 use ipnet::IpNet;
+use model::topology::{Attachment, Means, Node, Topology};
 
 use super::file::{File, Node as NodeText, Via};
-use super::values::attachment::{Attachment, Means};
-use super::values::network::{Node, Topology};
-use crate::document::{Place, Step, steps};
 
 /// Maximum length of an interface name (IFNAMSIZ without the NUL).
 const LONGEST: usize = 15;
 
 /// Resolves the attachment of a node.
-pub(super) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> Option<Attachment> {
+pub(crate) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> Option<Attachment> {
     let at = |key: &str| [Step::from("nodes"), Step::from(name), Step::from(key)];
     let Some(interface) = &text.attach else {
         let given = [
@@ -60,7 +59,7 @@ pub(super) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> 
 }
 
 /// Checks of attached nodes that need their links.
-pub(super) fn check(place: &mut Place<'_>, file: &File, topology: &Topology) {
+pub(crate) fn check(place: &mut Place<'_>, file: &File, topology: &Topology) {
     let attached = |node: &Node| node.attachment.as_ref().map(|a| a.interface.clone());
     for (index, node) in topology.nodes.iter().enumerate() {
         let Some(interface) = attached(node) else { continue };

@@ -1,15 +1,13 @@
 //! Link backends: the kernel's own links, the emulator, and the kernel's netem.
 
+use document::{Place, Step};
+use model::topology::{Backend, Discipline, Impairments, Node, Queue};
+
 use super::links::Plan;
 use super::option_text::Engine;
-use super::values::backend::Backend;
-use super::values::impairments::{Discipline, Impairments};
-use super::values::network::Node;
-use super::values::quantity::Queue;
-use crate::document::{Place, Step};
 
 /// Chooses the backend of a link. Impairments that netem does not support are rejected.
-pub(super) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) -> Backend {
+pub(crate) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) -> Backend {
     let needs_emulator = plan.sides.iter().any(|side| !side.impairments.is_none())
         || plan.members.iter().any(|node| !nodes[*node].has_namespace());
     match plan.body.engine.unwrap_or(Engine::AsNeeded) {
@@ -40,7 +38,7 @@ pub(super) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) ->
 
 /// Rejects kernel queues that are too small for a full-sized frame. The emulator does not queue
 /// packets that it can send at once.
-pub(super) fn check_queues(place: &mut Place<'_>, plan: &Plan<'_>, backend: Backend, mtu: u16) {
+pub(crate) fn check_queues(place: &mut Place<'_>, plan: &Plan<'_>, backend: Backend, mtu: u16) {
     const ETHERNET_HEADER: u32 = 14;
     let frame = u32::from(mtu) + ETHERNET_HEADER;
     let has_own = plan.body.reverse.as_ref().is_some_and(|reverse| reverse.queue.is_some());

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::units::{Percent, Time};
-use super::values::impairments::Share;
-use crate::Bandwidth;
+use document::Time;
+use model::Bandwidth;
+use model::topology::Share;
+
+use super::units::Percent;
 
 /// Link properties from a point in time on; absent ones keep their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,19 +1,17 @@
 //! The file's `events:`: changes to links while the lab runs, timed from its readiness.
 
-use super::change::LinkChange;
+use document::{Place, Step, steps};
+use model::topology::{
+    Action, Event, Family, Impairments, Interface, LinkChange, Pattern, Segment, Topology, Traffic,
+};
+
 use super::event_text::{Event as EventText, PatternText, TrafficText};
 use super::file::File;
 use super::option_text::OrNone;
 use super::options::{FIXED, OF_LINK, Options};
-use super::traffic::{Pattern, Traffic};
-use super::values::event::{Action, Event};
-use super::values::impairments::Impairments;
-use super::values::network::{Interface, Segment, Topology};
-use super::values::quantity::Family;
-use crate::document::{Place, Step, steps};
 
 /// Resolves the events; invalid ones are reported.
-pub(super) fn events(place: &mut Place<'_>, file: &File, topology: &Topology) -> Vec<Event> {
+pub(crate) fn events(place: &mut Place<'_>, file: &File, topology: &Topology) -> Vec<Event> {
     let texts = file.events.iter().enumerate();
     let found: Vec<(usize, Event)> = texts
         .filter_map(|(index, text)| Some((index, event(place, index, text, topology)?)))

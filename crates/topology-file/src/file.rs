@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use document::{Address, Entries, Items, Prefix, Prefix4, Prefix6, Time};
+use model::topology::{Dataplane, Family};
+use model::{Bandwidth, Class, Dscp, PortRange, Protocol};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -12,62 +15,58 @@ use srv6::Locator;
 use super::event_text::Event;
 use super::function_text::FunctionText;
 use super::link_text::Link;
-use super::units::{BandwidthRange, PercentRange, Time, TimeRange};
-use super::values::network::Dataplane;
-use super::values::quantity::Family;
-use crate::document::{Address, Entries, Items, Prefix, Prefix4, Prefix6};
-use crate::{Bandwidth, Class, Dscp, PortRange, Protocol};
+use super::units::{BandwidthRange, PercentRange, TimeRange};
 
 /// A Kaido lab: nodes, links, applications.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(crate) struct File {
     /// Name of the lab.
     #[schemars(regex(pattern = r"^[a-z][a-z0-9-]{0,30}$"))]
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Seed of random choices.
-    pub(super) seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Inner MTU: size of the largest packet that hosts send, without SRv6 headers.
     #[schemars(range(min = 1280, max = 9000))]
-    pub(super) mtu: Option<u16>,
+    pub(crate) mtu: Option<u16>,
     /// Routing protocols of FRR routers, at most one per address family.
-    pub(super) routing: Option<Vec<Routing>>,
+    pub(crate) routing: Option<Vec<Routing>>,
     /// OSPF timers, for both families.
-    pub(super) ospf: Option<Ospf>,
+    pub(crate) ospf: Option<Ospf>,
     /// IS-IS timers.
-    pub(super) isis: Option<Isis>,
+    pub(crate) isis: Option<Isis>,
     /// RIP and RIPng timers.
-    pub(super) rip: Option<Rip>,
+    pub(crate) rip: Option<Rip>,
     /// BGP timers.
-    pub(super) bgp: Option<Bgp>,
+    pub(crate) bgp: Option<Bgp>,
     /// Segment routing.
-    pub(super) srv6: Option<Srv6>,
+    pub(crate) srv6: Option<Srv6>,
     /// Default data plane for SRv6 on routers.
-    pub(super) dataplane: Option<Dataplane>,
+    pub(crate) dataplane: Option<Dataplane>,
     /// Address pools.
-    pub(super) addresses: Option<Addresses>,
+    pub(crate) addresses: Option<Addresses>,
     /// Hosts and routers.
-    pub(super) nodes: Entries<Node>,
+    pub(crate) nodes: Entries<Node>,
     /// Links between two nodes, and LANs with two or more.
     #[serde(default)]
-    pub(super) links: Vec<Link>,
+    pub(crate) links: Vec<Link>,
     /// True to run a controller and the nodes' daemons; by default true if there are applications.
-    pub(super) controller: Option<bool>,
+    pub(crate) controller: Option<bool>,
     /// Applications with their requirements on paths.
     #[serde(default)]
-    pub(super) applications: Entries<ApplicationText>,
+    pub(crate) applications: Entries<ApplicationText>,
     /// Scheduled events on links.
     #[serde(default)]
-    pub(super) events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     /// Conditions that must hold in the running lab.
     #[serde(default)]
-    pub(super) tests: Vec<TestText>,
+    pub(crate) tests: Vec<TestText>,
 }
 
 /// A routing protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Routing {
+pub(crate) enum Routing {
     /// Computed static routes, for each family without a routing protocol.
     Static,
     /// OSPFv2, for IPv4.
@@ -85,7 +84,7 @@ pub(super) enum Routing {
 }
 
 impl Routing {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Static => "static",
             Self::Ospf => "ospf",
@@ -97,11 +96,11 @@ impl Routing {
         }
     }
 
-    pub(super) fn is_ipv4(self) -> bool {
+    pub(crate) fn is_ipv4(self) -> bool {
         matches!(self, Self::Ospf | Self::Rip | Self::Isis | Self::Bgp)
     }
 
-    pub(super) fn is_ipv6(self) -> bool {
+    pub(crate) fn is_ipv6(self) -> bool {
         matches!(self, Self::Ospf6 | Self::Ripng | Self::Isis | Self::Bgp)
     }
 }
@@ -109,110 +108,110 @@ impl Routing {
 /// OSPF timers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ospf {
+pub(crate) struct Ospf {
     /// Hello interval.
-    pub(super) hello: Option<Time>,
+    pub(crate) hello: Option<Time>,
     /// Dead interval: timeout for a silent neighbour.
-    pub(super) dead: Option<Time>,
+    pub(crate) dead: Option<Time>,
     /// True to monitor neighbours with BFD; false if absent.
-    pub(super) bfd: Option<bool>,
+    pub(crate) bfd: Option<bool>,
 }
 
 /// IS-IS timers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Isis {
+pub(crate) struct Isis {
     /// Hello interval.
-    pub(super) hello: Option<Time>,
+    pub(crate) hello: Option<Time>,
     /// Holding time: timeout for a silent neighbour; a multiple of `hello`.
-    pub(super) hold: Option<Time>,
+    pub(crate) hold: Option<Time>,
     /// True to monitor neighbours with BFD; false if absent.
-    pub(super) bfd: Option<bool>,
+    pub(crate) bfd: Option<bool>,
 }
 
 /// RIP and RIPng timers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Rip {
+pub(crate) struct Rip {
     /// Interval between periodic updates.
-    pub(super) update: Option<Time>,
+    pub(crate) update: Option<Time>,
     /// Timeout for a route that is not refreshed.
-    pub(super) timeout: Option<Time>,
+    pub(crate) timeout: Option<Time>,
     /// Garbage-collection time: time for which an expired route is still announced as unreachable.
-    pub(super) garbage: Option<Time>,
+    pub(crate) garbage: Option<Time>,
 }
 
 /// BGP timers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Bgp {
+pub(crate) struct Bgp {
     /// Keepalive interval.
-    pub(super) keepalive: Option<Time>,
+    pub(crate) keepalive: Option<Time>,
     /// Hold time: timeout for a silent neighbour.
-    pub(super) hold: Option<Time>,
+    pub(crate) hold: Option<Time>,
     /// True to monitor neighbours with BFD; true if absent.
-    pub(super) bfd: Option<bool>,
+    pub(crate) bfd: Option<bool>,
 }
 
 /// Segment routing options of the whole lab.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Srv6 {
+pub(crate) struct Srv6 {
     /// Block for locators.
-    pub(super) block: Option<Prefix6>,
+    pub(crate) block: Option<Prefix6>,
 }
 
 /// Address pools.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Addresses {
+pub(crate) struct Addresses {
     /// IPv4 prefixes of links, a /24 each.
-    pub(super) ipv4: Option<Prefix4>,
+    pub(crate) ipv4: Option<Prefix4>,
     /// IPv6 prefixes of links, a /64 each.
-    pub(super) ipv6: Option<Prefix6>,
+    pub(crate) ipv6: Option<Prefix6>,
     /// IPv4 loopbacks of routers.
-    pub(super) loopbacks4: Option<Prefix4>,
+    pub(crate) loopbacks4: Option<Prefix4>,
     /// IPv6 loopbacks of routers.
-    pub(super) loopbacks6: Option<Prefix6>,
+    pub(crate) loopbacks6: Option<Prefix6>,
 }
 
 /// A node: a host unless it has `router`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// Kind of router.
-    pub(super) router: Option<Router>,
+    pub(crate) router: Option<Router>,
     /// Segment routing: on by default on routers, with an automatic locator.
-    pub(super) srv6: Option<NodeSrv6>,
+    pub(crate) srv6: Option<NodeSrv6>,
     /// Routing protocols of this router.
-    pub(super) routing: Option<Vec<Routing>>,
+    pub(crate) routing: Option<Vec<Routing>>,
     /// Autonomous system of a BGP router; a separate one for each router if absent.
     #[serde(rename = "as")]
     #[schemars(range(min = 1, max = 4_294_967_294_u32))]
-    pub(super) asn: Option<u32>,
+    pub(crate) asn: Option<u32>,
     /// Loopback addresses, at most one per family.
-    pub(super) loopback: Option<Vec<Address>>,
+    pub(crate) loopback: Option<Vec<Address>>,
     /// Additional lines of FRR's configuration.
-    pub(super) config: Option<String>,
+    pub(crate) config: Option<String>,
     /// Interface of this machine that the node stands for.
-    pub(super) attach: Option<String>,
+    pub(crate) attach: Option<String>,
     /// Method of taking an attached interface's packets; as frames if absent.
-    pub(super) via: Option<Via>,
+    pub(crate) via: Option<Via>,
     /// Prefixes beyond an attached interface that uses netfilter queues.
-    pub(super) prefixes: Option<Items<Prefix>>,
+    pub(crate) prefixes: Option<Items<Prefix>>,
     /// True if those packets bypass the lab while the emulator is not running.
-    pub(super) bypass: Option<bool>,
+    pub(crate) bypass: Option<bool>,
     /// Data plane for the node's SRv6.
-    pub(super) dataplane: Option<Dataplane>,
+    pub(crate) dataplane: Option<Dataplane>,
     /// Service functions by name: SRv6 packets are sent through the node's netfilter.
     #[serde(default)]
-    pub(super) functions: Entries<FunctionText>,
+    pub(crate) functions: Entries<FunctionText>,
 }
 
 /// Kind of router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Router {
+pub(crate) enum Router {
     /// The kernel with FRR's daemons.
     Frr,
     /// The kernel with static routes.
@@ -224,14 +223,14 @@ pub(super) enum Router {
 /// Method of taking an attached interface's packets.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Via {
+pub(crate) enum Via {
     /// IP packets, through netfilter queues.
     Nfqueue,
 }
 
 /// Value of `srv6`: `false`, or `{locator: …}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NodeSrv6 {
+pub(crate) enum NodeSrv6 {
     /// True if the node has an automatic locator.
     Switch(bool),
     /// Explicit locator.
@@ -281,61 +280,61 @@ impl JsonSchema for NodeSrv6 {
 /// An application.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct ApplicationText {
+pub(crate) struct ApplicationText {
     /// Sending node.
-    pub(super) from: String,
+    pub(crate) from: String,
     /// Receiving node or prefix.
-    pub(super) to: String,
+    pub(crate) to: String,
     /// Transport protocol; any protocol if absent.
-    pub(super) protocol: Option<Protocol>,
+    pub(crate) protocol: Option<Protocol>,
     /// Destination ports.
-    pub(super) ports: Option<PortRange>,
+    pub(crate) ports: Option<PortRange>,
     /// Source ports.
-    pub(super) source_ports: Option<PortRange>,
+    pub(crate) source_ports: Option<PortRange>,
     /// DSCP of its packets.
-    pub(super) dscp: Option<Dscp>,
+    pub(crate) dscp: Option<Dscp>,
     /// Requested bandwidth, in layer-2 bits per second.
-    pub(super) demand: Option<Bandwidth>,
+    pub(crate) demand: Option<Bandwidth>,
     /// Criterion for its path.
-    pub(super) class: Option<Class>,
+    pub(crate) class: Option<Class>,
     /// Service functions that its packets traverse, in this order.
     #[serde(default)]
-    pub(super) functions: Items<String>,
+    pub(crate) functions: Items<String>,
 }
 
 /// A condition that must hold in the running lab: a ping, a throughput, or a route.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TestText {
+pub(crate) struct TestText {
     /// Sending node.
-    pub(super) from: Option<String>,
+    pub(crate) from: Option<String>,
     /// Node to ping.
-    pub(super) ping: Option<String>,
+    pub(crate) ping: Option<String>,
     /// Range of the median round-trip time.
-    pub(super) rtt: Option<TimeRange>,
+    pub(crate) rtt: Option<TimeRange>,
     /// Range of the fraction of pings lost.
-    pub(super) loss: Option<PercentRange>,
+    pub(crate) loss: Option<PercentRange>,
     /// True if no ping may be answered.
-    pub(super) unreachable: Option<bool>,
+    pub(crate) unreachable: Option<bool>,
     /// Number of pings evaluated together; if absent 1, with `rtt` 5, with `loss` 100.
     #[schemars(range(min = 1, max = 10_000))]
-    pub(super) count: Option<u32>,
+    pub(crate) count: Option<u32>,
     /// Address family; if absent both for pings, IPv4 for throughput.
-    pub(super) family: Option<Family>,
+    pub(crate) family: Option<Family>,
     /// Receiving node.
-    pub(super) to: Option<String>,
+    pub(crate) to: Option<String>,
     /// Range of the throughput.
-    pub(super) throughput: Option<BandwidthRange>,
+    pub(crate) throughput: Option<BandwidthRange>,
     /// Node that is checked for the route.
-    pub(super) on: Option<String>,
+    pub(crate) on: Option<String>,
     /// Destination prefix of the route.
-    pub(super) route: Option<Prefix>,
+    pub(crate) route: Option<Prefix>,
     /// True if the route must exist; true if absent.
-    pub(super) present: Option<bool>,
+    pub(crate) present: Option<bool>,
     /// Neighbour that one of the next hops leads to.
-    pub(super) via: Option<String>,
+    pub(crate) via: Option<String>,
     /// Deadline for the condition to hold, from the start of the test.
-    pub(super) within: Option<Time>,
+    pub(crate) within: Option<Time>,
 }
 
 /// JSON Schema of the topology file, for editors and validators.

@@ -6,29 +6,29 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use crate::dataplane::HealthText;
+use dataplane_file::HealthText;
 
 /// A service function: inner packets traverse this node's netfilter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Function")]
-pub(super) struct FunctionText {
+pub(crate) struct FunctionText {
     /// Argument of the SID, which becomes the packets' mark; 0 if absent.
-    pub(super) mark: Option<Mark>,
+    pub(crate) mark: Option<Mark>,
     /// Length of the argument in bits; 16 if absent.
     #[schemars(range(max = 32))]
-    pub(super) bits: Option<u8>,
+    pub(crate) bits: Option<u8>,
     /// Rules that are loaded with `nft -f` when the lab starts.
-    pub(super) rules: Option<String>,
+    pub(crate) rules: Option<String>,
     /// File that contains the rules instead, relative to this one.
-    pub(super) file: Option<String>,
+    pub(crate) file: Option<String>,
     /// Health check of the function.
-    pub(super) health: Option<HealthText>,
+    pub(crate) health: Option<HealthText>,
 }
 
 /// A mark, such as 7 or 0x1111.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark(pub(super) u32);
+pub(crate) struct Mark(pub(crate) u32);
 
 impl FromStr for Mark {
     type Err = String;

@@ -1,14 +1,13 @@
 //! Service functions of routers, and references to them in applications.
 
+use document::{Place, Step, steps};
 use ipnet::Ipv6Net;
+use model::is_lab_name;
+use model::topology::{Dataplane, Function, Node, Topology};
 use srv6::{SegmentList, Sid, function};
 
 use super::file::{File, Node as NodeText, NodeSrv6};
 use super::function_text::Mark;
-use super::values::function::Function;
-use super::values::network::{Dataplane, Node, Topology};
-use crate::document::{Place, Step, steps};
-use crate::is_lab_name;
 
 /// Default length of the argument in bits.
 const BITS: u8 = 16;
@@ -18,7 +17,7 @@ const MOST_BITS: u8 = 32;
 const MOST: usize = 0x1_0000 - function::END_AN_NF_FIRST as usize;
 
 /// Resolves the nodes' functions. The nodes must have their locators.
-pub(super) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) {
+pub(crate) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) {
     for (node, (_, text)) in nodes.iter_mut().zip(&file.nodes.0) {
         if text.functions.0.is_empty() || !may_have_functions(place, node, text) {
             continue;
@@ -98,7 +97,7 @@ fn may_have_functions(place: &mut Place<'_>, node: &Node, text: &NodeText) -> bo
 }
 
 /// Checks the functions that an application refers to.
-pub(super) fn named(
+pub(crate) fn named(
     place: &mut Place<'_>,
     at: &[Step],
     functions: &[String],

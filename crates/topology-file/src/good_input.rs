@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use super::*;
-use crate::document::{Tree, Value, load};
-use crate::{Bandwidth, Destination};
+use document::{Tree, Value, load};
+use model::topology::{
+    Discipline, Function, Jitter, Loss, Node, NodeKind, Queue, RouterKind, Routing, SRV6_HEADROOM,
+    SegmentKind, Shape, Share, Topology,
+};
+use model::{Bandwidth, Destination};
 
-pub(super) const EVERYTHING: &str = "\
+use super::*;
+
+pub(crate) const EVERYTHING: &str = "\
 name: srv6-wan
 seed: 42
 mtu: 1500
@@ -328,7 +333,7 @@ fn impairments_are_each_directions_own() {
     assert_eq!((there.loss, back.loss), (bursts, Loss::Independent(share(1.0))));
     assert_eq!([there.reorder, there.duplicate, there.corrupt], [1.0, 2.0, 0.5].map(share));
     assert_eq!((there.discipline, back.discipline), (Discipline::Codel, Discipline::DropTail));
-    assert_eq!(there.filters[0].protocol, Some(crate::Protocol::Udp));
+    assert_eq!(there.filters[0].protocol, Some(model::Protocol::Udp));
     assert_eq!(back.delay, Duration::from_millis(40));
     assert!(topology.is_emulated(&topology.segments[0]));
 }
@@ -404,7 +409,7 @@ fn timers_have_the_proportions_of_their_protocols() {
 
 #[test]
 fn the_first_example_of_the_documentation_is_one() {
-    let page = include_str!("../../../../docs/topology.md");
+    let page = include_str!("../../../docs/topology.md");
     let example = page.split("```").nth(1).and_then(|block| block.strip_prefix("yaml\n")).unwrap();
     good(example);
 }

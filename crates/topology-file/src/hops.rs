@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use super::values::network::{Routing, Topology};
-use crate::document::{Place, Step, steps};
+use document::{Place, Step, steps};
+use model::topology::{Routing, Topology};
 
 /// Maximum number of hops between two routers: a metric of 16 is infinity (RFC 2453 section 3.6), a
 /// router's own prefix has metric 1, and every hop adds 1.
 const MOST: usize = 14;
 
 /// Reports the first two routers that are too far apart for RIP.
-pub(super) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
+pub(crate) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
     for ipv6 in [false, true] {
         let rip = |node: usize| {
             let node = &topology.nodes[node];

@@ -12,9 +12,9 @@ use super::options::Options;
 
 /// An item of `links:`: `a-b`, `a-b: {…}`, `lan: [a, b, c]` or `lan: {nodes: [a, b, c], …}`.
 #[derive(Debug, Clone)]
-pub(super) struct Link {
-    pub(super) name: String,
-    pub(super) body: Options,
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pub(crate) body: Options,
 }
 
 impl<'de> Deserialize<'de> for Link {

@@ -2,41 +2,39 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::change::{Contradiction, LinkChange};
+use document::{Place, Step, steps};
+use model::topology::{Contradiction, Filter, Impairments, LinkChange, Node, Queue, SegmentKind};
+use model::{Bandwidth, is_node_name};
+
 use super::file::File;
 use super::link_text::Link;
-use super::nodes::NAME_HELP;
+use super::nodes::{NAME_HELP, unknown_node};
 use super::option_text::{self, OrNone};
 use super::options::{OF_LINK, Options};
-use super::values::impairments::{Filter, Impairments};
-use super::values::network::{Node, SegmentKind};
-use super::values::quantity::Queue;
-use crate::document::{Place, Step, steps};
-use crate::{Bandwidth, is_node_name};
 
 /// A link or LAN with its members, but without addresses yet.
 #[derive(Debug)]
-pub(super) struct Plan<'f> {
-    pub(super) name: String,
-    pub(super) kind: SegmentKind,
+pub(crate) struct Plan<'f> {
+    pub(crate) name: String,
+    pub(crate) kind: SegmentKind,
     /// Node indices of the members.
-    pub(super) members: Vec<usize>,
+    pub(crate) members: Vec<usize>,
     /// Device name at each member.
-    pub(super) devices: Vec<String>,
+    pub(crate) devices: Vec<String>,
     /// Options of each member's sending direction.
-    pub(super) sides: Vec<Side>,
-    pub(super) body: &'f Options,
+    pub(crate) sides: Vec<Side>,
+    pub(crate) body: &'f Options,
     /// Path of the link's item and name in the file.
-    pub(super) at: [Step; 3],
+    pub(crate) at: [Step; 3],
 }
 
 /// Options of one sending direction of a segment.
 #[derive(Debug, Clone)]
-pub(super) struct Side {
-    pub(super) rate: Option<Bandwidth>,
-    pub(super) queue: Queue,
-    pub(super) cost: u16,
-    pub(super) impairments: Impairments,
+pub(crate) struct Side {
+    pub(crate) rate: Option<Bandwidth>,
+    pub(crate) queue: Queue,
+    pub(crate) cost: u16,
+    pub(crate) impairments: Impairments,
 }
 
 /// Default cost of a link. It is never derived from the rate.
@@ -46,14 +44,14 @@ const MAX_MEMBERS: usize = 1000;
 /// Maximum number of parallel links between two nodes: a device name has room for three digits.
 const MAX_PARALLEL: u32 = 999;
 
-pub(super) struct Links<'f> {
+pub(crate) struct Links<'f> {
     names: HashMap<&'f str, usize>,
     lans: HashSet<&'f str>,
     parallel: HashMap<(usize, usize), u32>,
 }
 
 /// Resolves the valid links and LANs, in file order.
-pub(super) fn links<'f>(place: &mut Place<'_>, file: &'f File, nodes: &[Node]) -> Vec<Plan<'f>> {
+pub(crate) fn links<'f>(place: &mut Place<'_>, file: &'f File, nodes: &[Node]) -> Vec<Plan<'f>> {
     let names = file.nodes.0.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index));
     let mut links =
         Links { names: names.collect(), lans: HashSet::new(), parallel: HashMap::new() };
@@ -115,7 +113,7 @@ impl<'f> Links<'f> {
     fn member(&self, place: &mut Place<'_>, at: &[Step], name: &str) -> Option<usize> {
         let found = self.names.get(name).copied();
         if found.is_none() {
-            place.unknown_node(at, name, self.names.keys().copied());
+            unknown_node(place, at, name, self.names.keys().copied());
         }
         found
     }

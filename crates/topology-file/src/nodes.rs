@@ -2,18 +2,19 @@
 
 use std::net::IpAddr;
 
+use document::{Place, Step, steps};
+use model::topology::{Dataplane, Node, NodeKind, RouterKind, Routing};
+use model::{is_daemon_name, is_node_name};
+
 use super::attachment::attachment;
 use super::file::{File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
-use super::values::network::{Dataplane, Node, NodeKind, RouterKind, Routing};
-use crate::document::{Place, Step, steps};
-use crate::{is_daemon_name, is_node_name};
 
 /// Help for an invalid name of a node or LAN.
-pub(super) const NAME_HELP: &str = "use up to 11 of A-Z, a-z, 0-9 and _, beginning with a letter, \
+pub(crate) const NAME_HELP: &str = "use up to 11 of A-Z, a-z, 0-9 and _, beginning with a letter, \
      not ending in _ and digits, and not a name that Linux keeps, such as lo";
 
 /// Resolves the nodes, without interfaces and automatic addresses.
-pub(super) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
+pub(crate) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
     let lab = file.routing.as_ref().map(|list| routing(place, steps!["routing"], list));
     if file.nodes.0.is_empty() {
         place.key(steps!["nodes"], "there are no nodes", "write at least one, such as `h1: {}`");
@@ -201,18 +202,16 @@ fn routing(place: &mut Place<'_>, at: &[Step], list: &[RoutingText]) -> (Routing
     (of(ipv4), of(ipv6))
 }
 
-impl Place<'_> {
-    /// Reports a reference to a node that does not exist.
-    pub(super) fn unknown_node<'c>(
-        &mut self,
-        path: &[Step],
-        name: &str,
-        nodes: impl IntoIterator<Item = &'c str>,
-    ) {
-        let help = match self.near(name, nodes) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add `{name}: {{}}` under `nodes:`, or correct the name"),
-        };
-        self.value(path, format!("no node is called `{name}`"), &help);
-    }
+/// Reports a reference to a node that does not exist.
+pub(crate) fn unknown_node<'c>(
+    place: &mut Place<'_>,
+    path: &[Step],
+    name: &str,
+    nodes: impl IntoIterator<Item = &'c str>,
+) {
+    let help = match place.near(name, nodes) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("add `{name}: {{}}` under `nodes:`, or correct the name"),
+    };
+    place.value(path, format!("no node is called `{name}`"), &help);
 }

@@ -4,48 +4,48 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use document::PrefixOrAddress;
+use model::topology::{self, Share};
+use model::{PortRange, Protocol};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, IntoDeserializer as _, MapAccess, Visitor};
 
 use super::units::{JitterText, Percent};
-use super::values::impairments::{self, Share};
-use crate::document::PrefixOrAddress;
-use crate::{PortRange, Protocol};
 
 /// A filter for packets to drop.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Filter {
+pub(crate) struct Filter {
     /// Source prefix.
-    pub(super) from: Option<PrefixOrAddress>,
+    pub(crate) from: Option<PrefixOrAddress>,
     /// Destination prefix.
-    pub(super) to: Option<PrefixOrAddress>,
+    pub(crate) to: Option<PrefixOrAddress>,
     /// Transport protocol.
-    pub(super) protocol: Option<Protocol>,
+    pub(crate) protocol: Option<Protocol>,
     /// Destination ports.
-    pub(super) ports: Option<PortRange>,
+    pub(crate) ports: Option<PortRange>,
 }
 
 /// Delay variation: `2ms normal`, or a file.
 #[derive(Debug, Clone)]
-pub(super) enum JitterOption {
+pub(crate) enum JitterOption {
     /// A named distribution.
-    Spread(impairments::Jitter),
+    Spread(topology::Jitter),
     /// A file of additional delays.
     File(String),
 }
 
 impl JitterOption {
-    pub(super) fn spread(&self) -> Option<impairments::Jitter> {
+    pub(crate) fn spread(&self) -> Option<topology::Jitter> {
         match self {
             Self::Spread(jitter) => Some(*jitter),
             Self::File(_) => None,
         }
     }
 
-    pub(super) fn file(&self) -> Option<&str> {
+    pub(crate) fn file(&self) -> Option<&str> {
         match self {
             Self::Spread(_) => None,
             Self::File(file) => Some(file),
@@ -98,7 +98,7 @@ impl JsonSchema for JitterOption {
 
 /// Packet loss: a fraction, or bursts (Gilbert-Elliott).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Loss(pub(super) impairments::Loss);
+pub(crate) struct Loss(pub(crate) topology::Loss);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for Loss {
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
                 let share = text.parse::<Percent>().map_err(E::custom)?.0;
-                Ok(Loss(impairments::Loss::Independent(share)))
+                Ok(Loss(topology::Loss::Independent(share)))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for Loss {
                 let GilbertElliott { p, r, bad, good } = map.gilbert_elliott;
                 let share = |given: Option<Percent>, otherwise| given.map_or(otherwise, |p| p.0);
                 let (bad, good) = (share(bad, Share::ALL), share(good, Share::NONE));
-                Ok(Loss(impairments::Loss::GilbertElliott { p: p.0, r: r.0, bad, good }))
+                Ok(Loss(topology::Loss::GilbertElliott { p: p.0, r: r.0, bad, good }))
             }
         }
         deserializer.deserialize_any(V)
@@ -161,13 +161,13 @@ impl JsonSchema for Loss {
 
 /// Value of an option, or `none` for its default.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum OrNone<T> {
+pub(crate) enum OrNone<T> {
     None,
     Value(T),
 }
 
 impl<T> OrNone<T> {
-    pub(super) fn value(&self) -> Option<&T> {
+    pub(crate) fn value(&self) -> Option<&T> {
         match self {
             Self::None => None,
             Self::Value(value) => Some(value),
@@ -218,7 +218,7 @@ impl<T: JsonSchema> JsonSchema for OrNone<T> {
 
 /// Value of `engine`: `true`, `false` or `netem`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Engine {
+pub(crate) enum Engine {
     /// The emulator if the link needs it.
     AsNeeded,
     /// Always the emulator.

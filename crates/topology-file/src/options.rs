@@ -2,71 +2,70 @@
 
 use std::time::Duration;
 
+use document::{Prefix4, Prefix6, Time};
+use model::Bandwidth;
+use model::topology::{LinkChange, Loss, Share};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::change::LinkChange;
 use super::option_text::{Engine, Filter, JitterOption, Loss as LossText, OrNone};
-use super::units::{Percent, QueueText, Time};
-use super::values::impairments::{Loss, Share};
-use crate::Bandwidth;
-use crate::document::{Prefix4, Prefix6};
+use super::units::{Percent, QueueText};
 
 /// Options of a link or a LAN.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LinkOptions", transform = add_reverse)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// Members of a LAN.
-    pub(super) nodes: Option<Vec<String>>,
+    pub(crate) nodes: Option<Vec<String>>,
     /// Inner MTU: size of the largest packet that hosts send over the link, without SRv6 headers.
     #[schemars(range(min = 1280, max = 9000))]
-    pub(super) mtu: Option<u16>,
+    pub(crate) mtu: Option<u16>,
     /// IPv4 prefix of the link, instead of the automatic one.
-    pub(super) ipv4: Option<Prefix4>,
+    pub(crate) ipv4: Option<Prefix4>,
     /// IPv6 prefix of the link, instead of the automatic one.
-    pub(super) ipv6: Option<Prefix6>,
+    pub(crate) ipv6: Option<Prefix6>,
     /// Backend of the link: `true` for the emulator even if a kernel link would suffice, `netem`
     /// for the kernel's netem.
-    pub(super) engine: Option<Engine>,
+    pub(crate) engine: Option<Engine>,
     /// Different options for the direction from the second node to the first.
     #[schemars(skip)]
-    pub(super) reverse: Option<Box<Options>>,
+    pub(crate) reverse: Option<Box<Options>>,
     /// Rate limit of each direction in layer-2 bits per second: `100mbit`, `1.5gbit`.
-    pub(super) rate: Option<OrNone<Bandwidth>>,
+    pub(crate) rate: Option<OrNone<Bandwidth>>,
     /// Queue at the rate limit, with a discipline: `250p`, `64kb`, `250p codel ecn`.
-    pub(super) queue: Option<OrNone<QueueText>>,
+    pub(crate) queue: Option<OrNone<QueueText>>,
     /// IGP cost, 10 if absent; never derived from the rate.
     #[schemars(range(min = 1))]
-    pub(super) cost: Option<u16>,
+    pub(crate) cost: Option<u16>,
     /// Delay of each packet: `20ms`.
-    pub(super) delay: Option<OrNone<Time>>,
+    pub(crate) delay: Option<OrNone<Time>>,
     /// Variation of the delay, at most the delay: `2ms`, `2ms pareto`, `{file: delays.txt}`.
-    pub(super) jitter: Option<OrNone<JitterOption>>,
+    pub(crate) jitter: Option<OrNone<JitterOption>>,
     /// Fraction of packets lost: `1%`, or in bursts: `{gilbert-elliott: {p: 0.1%, r: 20%}}`.
-    pub(super) loss: Option<OrNone<LossText>>,
+    pub(crate) loss: Option<OrNone<LossText>>,
     /// Fraction of packets without delay, which overtake packets in flight: `1%`.
-    pub(super) reorder: Option<OrNone<Percent>>,
+    pub(crate) reorder: Option<OrNone<Percent>>,
     /// Fraction of packets that are duplicated: `1%`.
-    pub(super) duplicate: Option<OrNone<Percent>>,
+    pub(crate) duplicate: Option<OrNone<Percent>>,
     /// Fraction of packets with one bit error after the Ethernet header: `1%`.
-    pub(super) corrupt: Option<OrNone<Percent>>,
+    pub(crate) corrupt: Option<OrNone<Percent>>,
     /// File of packet departure times, or of the link's options over time (CSV).
-    pub(super) trace: Option<String>,
+    pub(crate) trace: Option<String>,
     /// Filters for packets to drop: `[{protocol: tcp, ports: 22}]`.
-    pub(super) filter: Option<Vec<Filter>>,
+    pub(crate) filter: Option<Vec<Filter>>,
 }
 
 /// Keys of a link as a whole, which a direction cannot have.
-pub(super) const OF_LINK: [&str; 6] = ["nodes", "mtu", "ipv4", "ipv6", "engine", "reverse"];
+pub(crate) const OF_LINK: [&str; 6] = ["nodes", "mtu", "ipv4", "ipv6", "engine", "reverse"];
 /// Keys that an event cannot have, besides those of a link as a whole.
-pub(super) const FIXED: [&str; 3] = ["cost", "trace", "filter"];
+pub(crate) const FIXED: [&str; 3] = ["cost", "trace", "filter"];
 
 impl Options {
     /// The changes to a link without options, each with its key. A file of delays, a trace and
     /// filters are not among them.
-    pub(super) fn changes(&self) -> Vec<(&'static str, LinkChange)> {
+    pub(crate) fn changes(&self) -> Vec<(&'static str, LinkChange)> {
         let share = |given: &OrNone<Percent>| given.value().map_or(Share::NONE, |share| share.0);
         let queue = |given: &OrNone<QueueText>| match given.value() {
             None => LinkChange::NO_QUEUE,
@@ -92,7 +91,7 @@ impl Options {
     }
 
     /// The file of additional delays.
-    pub(super) fn jitter_file(&self) -> Option<&str> {
+    pub(crate) fn jitter_file(&self) -> Option<&str> {
         self.jitter.as_ref()?.value()?.file()
     }
 }
@@ -108,7 +107,7 @@ fn add_reverse(link: &mut Schema) {
 }
 
 /// The schema of an event's options.
-pub(super) fn of_event(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn of_event(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<Options>();
     let link = generator.definitions()[&*Options::schema_name()].clone();
     let link = link.try_into().expect("a definition is a schema");

@@ -1,5 +1,10 @@
 //! Resolves the grammar's values to a network, and checks all rules.
 
+use document::{Place, Report, Step, Tree, steps};
+use model::is_lab_name;
+use model::topology::{
+    Adjacency, End, Interface, Node, NodeKind, RouterKind, SRV6_HEADROOM, Segment, Topology,
+};
 use srv6::function;
 
 use super::addresses::{Pools, assign, member4, member6};
@@ -14,11 +19,6 @@ use super::links::{Plan, links};
 use super::nodes::nodes;
 use super::tests_section::tests;
 use super::timers::timers;
-use super::values::network::{
-    Adjacency, End, Interface, Node, NodeKind, RouterKind, SRV6_HEADROOM, Segment, Topology,
-};
-use crate::document::{Place, Report, Step, Tree, steps};
-use crate::is_lab_name;
 
 /// Default inner MTU of a lab.
 const DEFAULT_MTU: u16 = 1500;
@@ -26,7 +26,7 @@ const DEFAULT_MTU: u16 = 1500;
 const MAX_ADJACENCIES: usize = (function::END_AN_NF_FIRST - function::END_X_FIRST) as usize;
 
 /// Resolves the network of `file`, or returns the report with all errors.
-pub(super) fn resolve<'a>(
+pub(crate) fn resolve<'a>(
     tree: &'a Tree,
     file: &File,
     report: Report<'a>,

@@ -7,17 +7,17 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// An inclusive range of addresses as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) first: u128,
-    pub(super) last: u128,
+pub(crate) struct Block {
+    pub(crate) first: u128,
+    pub(crate) last: u128,
 }
 
 impl Block {
-    pub(super) fn overlaps(self, other: Self) -> bool {
+    pub(crate) fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
-    pub(super) fn contains(self, other: Self) -> bool {
+    pub(crate) fn contains(self, other: Self) -> bool {
         self.first <= other.first && other.last <= self.last
     }
 }
@@ -45,11 +45,11 @@ impl From<IpNet> for Block {
 
 /// The prefixes of one family that have an owner. They never overlap.
 #[derive(Debug, Default)]
-pub(super) struct Taken(BTreeMap<u128, (u128, String)>);
+pub(crate) struct Taken(BTreeMap<u128, (u128, String)>);
 
 impl Taken {
     /// An IPv4 set in which non-unicast prefixes are already taken (RFC 6890).
-    pub(super) fn ipv4() -> Self {
+    pub(crate) fn ipv4() -> Self {
         let special = [([0, 0, 0, 0], 8), ([127, 0, 0, 0], 8), ([224, 0, 0, 0], 3)];
         let nets = special
             .map(|(address, length)| IpNet::new_assert(Ipv4Addr::from(address).into(), length));
@@ -58,7 +58,7 @@ impl Taken {
 
     /// An IPv6 set in which prefixes other than routed unicast are already taken (RFC 4291 section
     /// 2.4).
-    pub(super) fn ipv6() -> Self {
+    pub(crate) fn ipv6() -> Self {
         let special = [(0x0000, 8), (0xfe80, 10), (0xff00, 8)];
         let nets = special.map(|(first, length)| {
             IpNet::new_assert(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0).into(), length)
@@ -82,7 +82,7 @@ impl Taken {
     }
 
     /// Assigns `block` to `owner`. If it overlaps another block, returns the owner of that.
-    pub(super) fn take(&mut self, block: Block, owner: String) -> Result<(), String> {
+    pub(crate) fn take(&mut self, block: Block, owner: String) -> Result<(), String> {
         if let Some((_, other)) = self.find(block) {
             return Err(other.into());
         }
@@ -94,7 +94,7 @@ impl Taken {
 /// A pool divided into parts of equal size. Part 0 is not used, since it contains the pool's own
 /// address.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     block: Block,
     size: u128,
     /// Lowest number of a part beyond those of all turns.
@@ -103,7 +103,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// A pool of parts of `size` addresses, for `turns` requests.
-    pub(super) fn new(block: Block, size: u128, turns: usize) -> Self {
+    pub(crate) fn new(block: Block, size: u128, turns: usize) -> Self {
         Self { block, size, spare: turns as u128 + 1 }
     }
 
@@ -116,7 +116,7 @@ impl Pool {
     /// The first address of the part for this turn, counted from 1. It is the part of the same
     /// number or, if that is taken, the next free one beyond those of all turns. A prefix given in
     /// the file therefore does not change any other assignment.
-    pub(super) fn pick(&mut self, turn: usize, taken: &Taken, kept: Option<Block>) -> Option<u128> {
+    pub(crate) fn pick(&mut self, turn: usize, taken: &Taken, kept: Option<Block>) -> Option<u128> {
         let busy = |part: Block| match kept {
             Some(kept) if part.overlaps(kept) => Some(kept.last),
             _ => taken.find(part).map(|(last, _)| last),

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
+use document::{Place, Time, steps};
+use model::topology::{Family, Ping, Range, Test, TestDuration, Topology};
+
 use super::applications::node;
 use super::file::{File, TestText};
-use super::units::Time;
-use super::values::network::Topology;
-use super::values::quantity::{Family, Range, TestDuration};
-use super::values::test::{Ping, Test};
-use crate::document::{Place, steps};
 
 /// Default deadline of a test.
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// Resolves the tests; invalid ones are reported.
-pub(super) fn tests(place: &mut Place<'_>, file: &File, topology: &Topology) -> Vec<Test> {
+pub(crate) fn tests(place: &mut Place<'_>, file: &File, topology: &Topology) -> Vec<Test> {
     let texts = file.tests.iter().enumerate();
     texts.filter_map(|(index, text)| test(place, index, text, topology)).collect()
 }

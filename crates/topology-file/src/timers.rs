@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use document::{Place, Time, steps};
+use model::topology::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};
+
 use super::file::{Bgp, File, Isis, Ospf, Rip};
-use super::units::Time;
-use super::values::timers::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};
-use crate::document::{Place, steps};
 
 /// Maximum of a 16-bit field in seconds.
 const LONGEST: Duration = Duration::from_secs(65_535);
@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(65_535);
 const RIP_LEAST: Duration = Duration::from_secs(5);
 
 /// Resolves the timers of every protocol.
-pub(super) fn timers(place: &mut Place<'_>, file: &File) -> Timers {
+pub(crate) fn timers(place: &mut Place<'_>, file: &File) -> Timers {
     Timers {
         ospf: ospf(place, file.ospf.as_ref()),
         isis: isis(place, file.isis.as_ref()),

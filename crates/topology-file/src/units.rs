@@ -1,50 +1,15 @@
-//! Values with units in the file: durations, percentages, queues, ranges.
+//! Values with units in the file: percentages, jitters, queues, ranges.
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
-use super::values::impairments::{Discipline, Jitter, Shape, Share};
-use super::values::quantity::{Queue, Range};
-use crate::Bandwidth;
-use crate::document::from_text;
-
-/// Splits a text such as `12.5mbit` into (12.5, "mbit").
-pub(super) fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    Some((text[..split].parse().ok()?, text[split..].trim()))
-}
-
-/// A duration with a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Time(pub(crate) Duration);
-
-const TIME_UNITS: [(&str, f64); 6] =
-    [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
-
-impl FromStr for Time {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is not a duration: write one such as 10ms, 1s or 2m");
-        let (number, unit) = number_and_unit(text).ok_or_else(bad)?;
-        if unit.is_empty() {
-            return Err(format!("`{text}` has no unit: write {text}ms, {text}s or {text}m"));
-        }
-        let (_, factor) = TIME_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
-        let nanoseconds = (number * factor).round();
-        // About a hundred years, so that sums of times cannot overflow.
-        if nanoseconds > 3.2e18 {
-            return Err(bad());
-        }
-        Ok(Self(Duration::from_nanos(nanoseconds as u64)))
-    }
-}
-from_text!(Time, "a duration such as 10ms or 2m", r"^[0-9]+(\.[0-9]+)? *(ns|us|ms|s|m|h)$");
+use document::{Time, from_text, number_and_unit};
+use model::Bandwidth;
+use model::topology::{Discipline, Jitter, Queue, Range, Shape, Share};
 
 /// A percentage.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub(super) struct Percent(pub(super) Share);
+pub(crate) struct Percent(pub(crate) Share);
 
 impl FromStr for Percent {
     type Err = String;
@@ -63,7 +28,7 @@ from_text!(Percent, "a percentage such as 0.1%", r"^[0-9]+(\.[0-9]+)? *%$");
 
 /// Delay variation: a duration and the shape of its distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct JitterText(pub(super) Jitter);
+pub(crate) struct JitterText(pub(crate) Jitter);
 
 impl FromStr for JitterText {
     type Err = String;
@@ -92,10 +57,10 @@ from_text!(
 
 /// A queue in the file: its limit and discipline.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct QueueText {
-    pub(super) limit: Queue,
-    pub(super) discipline: Discipline,
-    pub(super) ecn: bool,
+pub(crate) struct QueueText {
+    pub(crate) limit: Queue,
+    pub(crate) discipline: Discipline,
+    pub(crate) ecn: bool,
 }
 
 impl FromStr for QueueText {
@@ -165,7 +130,7 @@ where
 
 /// A range of durations.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TimeRange(pub(super) Range<Time>);
+pub(crate) struct TimeRange(pub(crate) Range<Time>);
 
 impl FromStr for TimeRange {
     type Err = String;
@@ -182,7 +147,7 @@ from_text!(
 
 /// A range of percentages.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PercentRange(pub(super) Range<Percent>);
+pub(crate) struct PercentRange(pub(crate) Range<Percent>);
 
 impl FromStr for PercentRange {
     type Err = String;
@@ -199,7 +164,7 @@ from_text!(
 
 /// A range of bandwidths.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BandwidthRange(pub(super) Range<Bandwidth>);
+pub(crate) struct BandwidthRange(pub(crate) Range<Bandwidth>);
 
 impl FromStr for BandwidthRange {
     type Err = String;
@@ -217,20 +182,6 @@ from_text!(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_units() {
-        let time = |text: &str| text.parse::<Time>().map(|time| time.0);
-        assert_eq!(time("10ms"), Ok(Duration::from_millis(10)));
-        assert_eq!(time("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(time("500us"), Ok(Duration::from_micros(500)));
-        assert_eq!(time("10ns"), Ok(Duration::from_nanos(10)));
-        assert!(time("10").unwrap_err().contains("write 10ms, 10s or 10m"));
-        for bad in ["ms", "10 parsecs", "-1s", "1e9s", "9999999999999999h", ""] {
-            assert!(time(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn queues_are_packets_or_bytes() {
@@ -256,14 +207,6 @@ mod tests {
         ] {
             assert!(bad.parse::<QueueText>().is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_queue_without_a_limit_follows_the_rate() {
-        // 25 ms at 100 Mbit/s are 312,500 bytes; at 1 Mbit/s less than one GSO packet.
-        assert_eq!(Queue::Auto.limit_bytes(Bandwidth::from_mbps(100), 1740), 312_500);
-        assert_eq!(Queue::Auto.limit_bytes(Bandwidth::from_mbps(1), 1740), 65_536);
-        assert_eq!(Queue::Packets(10).limit_bytes(Bandwidth::from_mbps(1), 1500), 15_140);
     }
 
     #[test]

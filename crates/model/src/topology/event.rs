@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::super::change::LinkChange;
-use super::super::traffic::Traffic;
+use super::change::LinkChange;
 use super::quantity::duration_text;
+use super::traffic::Traffic;
 
 /// An event on a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -335,13 +335,13 @@ impl Topology {
 
 /// Name of a segment, compared without regard to the order of its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum SegmentName<'n> {
+enum SegmentName<'n> {
     Lan(&'n str),
     Link(&'n str, &'n str, u32),
 }
 
 impl<'n> SegmentName<'n> {
-    pub(super) fn of(name: &'n str) -> Self {
+    fn of(name: &'n str) -> Self {
         let Some((one, other)) = name.split_once('-') else { return Self::Lan(name) };
         let (other, number) = split_parallel(other);
         Self::Link(one.min(other), one.max(other), number.unwrap_or(1))

@@ -101,3 +101,16 @@ impl Family {
         self == Self::Ipv6
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_without_a_limit_follows_the_rate() {
+        // 25 ms at 100 Mbit/s are 312,500 bytes; at 1 Mbit/s less than one GSO packet.
+        assert_eq!(Queue::Auto.limit_bytes(Bandwidth::from_mbps(100), 1740), 312_500);
+        assert_eq!(Queue::Auto.limit_bytes(Bandwidth::from_mbps(1), 1740), 65_536);
+        assert_eq!(Queue::Packets(10).limit_bytes(Bandwidth::from_mbps(1), 1500), 15_140);
+    }
+}

@@ -1,6 +1,8 @@
 //! Applications, events, cross traffic, tests.
 
-use super::super::{Action, parse};
+use model::topology::Action;
+
+use super::super::parse;
 use super::{expect, lab};
 
 #[test]
@@ -123,7 +125,7 @@ fn events_take_back_whatever_they_can_give() {
     let keys = ["rate", "queue", "delay", "jitter", "loss", "reorder", "duplicate", "corrupt"];
     for key in keys {
         let topology = parse("lab.yaml", &of(&format!("{key}: none"))).unwrap();
-        let change = format!("{key}=none").parse().unwrap();
+        let change = crate::link_change(&format!("{key}=none")).unwrap();
         assert_eq!(topology.events[0].action, Action::Set(vec![change]), "{key}");
     }
     let kernel = of("rate: none").replace("r1-h2, set", "h1-r1, set");

@@ -6,7 +6,7 @@ mod happenings;
 mod links;
 mod nodes;
 
-use super::*;
+use super::parse;
 
 /// A file with hosts h1, h2, h3, FRR routers r1, r2, and `rest` from line 3 on.
 fn lab(rest: &str) -> String {

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use model::dataplane::{Behavior, Proxy, Steer};
 use srv6::Kind;
 
-use super::bad_input::{expect, file, sid};
-use super::*;
+use super::{expect, file, sid};
+use crate::parse;
 
 /// Returns the behavior and the proxy of a file that has one.
 fn proxy(text: &str) -> (Behavior, Proxy) {
