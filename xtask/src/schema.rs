@@ -10,8 +10,8 @@ type Schema = fn() -> Value;
 
 /// Generators, output paths for editors, and example files to validate.
 const SCHEMAS: [(Schema, &str, &str); 2] = [
-    (model::topology::json_schema, "docs/topology.schema.json", "labs"),
-    (model::dataplane::json_schema, "docs/dataplane.schema.json", "labs/dataplane"),
+    (topology_file::json_schema, "docs/topology.schema.json", "labs"),
+    (dataplane_file::json_schema, "docs/dataplane.schema.json", "labs/dataplane"),
 ];
 
 pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_misfit_names_its_place() {
-        let validator = jsonschema::validator_for(&model::topology::json_schema()).unwrap();
+        let validator = jsonschema::validator_for(&topology_file::json_schema()).unwrap();
         let right = "name: a\nnodes: {h1: {}, h2: {}}\nlinks: [h1-h2: &wan {rate: 5mbit}]\n";
         assert_eq!(misfits(&validator, right), [""; 0]);
         let wrong = misfits(&validator, "name: a\nnodes: {h1: {router: abacus}}\n");

@@ -6,7 +6,6 @@ use std::thread;
 
 use api::v1::emulator_server::EmulatorServer;
 use emulator::PortId;
-use model::topology;
 use netlink::Namespace;
 use nix::net::if_::if_nametoindex;
 use private::{NamespaceLock, TakeError};
@@ -45,7 +44,8 @@ impl Config {
         let path = &self.topology;
         let unreadable = |source| Error::Unreadable { path: path.clone(), source };
         let text = recordings::read(path).map_err(unreadable)?;
-        let topology = topology::parse(&path.to_string_lossy(), &text).map_err(Error::Topology)?;
+        let topology =
+            topology_file::parse(&path.to_string_lossy(), &text).map_err(Error::Topology)?;
         let copy = |name: &str| self.files.get(name).cloned().unwrap_or_else(|| name.into());
         let recordings = Recordings::read(&topology, copy)?;
         Ok(Plan::of(&topology, &recordings))

@@ -71,7 +71,7 @@ pub enum Error {
     },
     /// The topology file has mistakes.
     #[error("{0}")]
-    Topology(model::topology::Problems),
+    Topology(document::Problems),
     /// A file that a link refers to cannot be used.
     #[error(transparent)]
     Recording(#[from] crate::BadRecording),

@@ -5,8 +5,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use document::Problems;
 use emulator::{BadTrace, Chance, Course, Moment, Opportunities, nanos};
-use model::topology::{self, Problems, Topology};
+use model::topology::{self, Topology};
 
 /// Maximum file size: one day of packets at 50 Mbit/s, one per line.
 const LARGEST: u64 = 64 << 20;
@@ -140,9 +141,10 @@ fn parse_trace(name: &str, text: &str, path: &Path) -> Result<Trace, BadRecordin
         return Ok(Trace::Opportunities(Opportunities::parse(text, 1).map_err(bad)?));
     }
     let help = "a line has a time later than the one before, and a value for each column or none";
-    let bad = |why: topology::BadLine| Problems::at_line(&file, text, why.line, &why.message, help);
-    let found = topology::Course::parse(text).map_err(bad)?;
-    let moment = |moment: topology::Moment| Moment {
+    let bad =
+        |why: topology_file::BadLine| Problems::at_line(&file, text, why.line, &why.message, help);
+    let found = topology_file::Course::parse(text).map_err(bad)?;
+    let moment = |moment: topology_file::Moment| Moment {
         at: nanos(moment.at),
         delay: moment.delay.map(nanos),
         loss: moment.loss.map(|share| emulator::Loss::Independent(Chance::of(share.part()))),
@@ -155,8 +157,9 @@ fn parse_trace(name: &str, text: &str, path: &Path) -> Result<Trace, BadRecordin
 fn parse_samples(text: &str, path: &Path) -> Result<Arc<[f64]>, BadRecording> {
     let file = path.display().to_string();
     let help = "a line is a delay with its unit, such as 1.5ms";
-    let bad = |why: topology::BadLine| Problems::at_line(&file, text, why.line, &why.message, help);
-    let samples = topology::samples(text).map_err(bad)?;
+    let bad =
+        |why: topology_file::BadLine| Problems::at_line(&file, text, why.line, &why.message, help);
+    let samples = topology_file::samples(text).map_err(bad)?;
     Ok(samples.into_iter().map(|sample| nanos(sample) as f64).collect())
 }
 
@@ -171,7 +174,7 @@ mod tests {
         let option = option.replace("FILE", name);
         let text =
             format!("name: a\nnodes: {{h1: {{}}, h2: {{}}}}\nlinks: [h1-h2: {{{option}}}]\n");
-        let topology = model::topology::parse("a", &text).unwrap();
+        let topology = topology_file::parse("a", &text).unwrap();
         Recordings::read(&topology, |name| name.into())
     }
 

@@ -124,7 +124,7 @@ impl Service {
         let changes: Vec<LinkChange> = request
             .changes
             .iter()
-            .map(|text| text.parse().map_err(wrong))
+            .map(|text| topology_file::link_change(text).map_err(wrong))
             .collect::<Result<_, _>>()?;
         let mut directions = self.directions();
         let is_meant = |direction: &Direction| {

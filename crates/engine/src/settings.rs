@@ -187,7 +187,8 @@ mod tests {
     use super::*;
 
     fn changed(side: &Side, changes: &[&str]) -> Result<Side, String> {
-        let changes: Vec<LinkChange> = changes.iter().map(|text| text.parse().unwrap()).collect();
+        let changes: Vec<LinkChange> =
+            changes.iter().map(|text| topology_file::link_change(text).unwrap()).collect();
         side.changed(&changes)
     }
 

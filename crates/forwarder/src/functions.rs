@@ -5,8 +5,9 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 
 use api::v1;
+use dataplane_file::{with_sid, without_sid};
+use document::{Problem, Problems};
 use ipnet::Ipv6Net;
-use model::dataplane::{Problem, Problems, with_sid, without_sid};
 use serde_json::{Map, Value, json};
 use srv6::Kind;
 
@@ -35,7 +36,7 @@ pub(crate) fn add(
     let text = with_sid(&text, sid, behavior(request)?).map_err(Error::File)?;
     // The applied file was valid, so any problem is in this request, and has no line in a file of
     // the user.
-    model::dataplane::parse("the applied file", &text).map_err(|found| asked_for(&found))?;
+    dataplane_file::parse("the applied file", &text).map_err(|found| asked_for(&found))?;
     apply(engine, &text, state)
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn remove(
 
 /// Returns the behavior of a SID in the applied file, if the SID exists.
 fn kind(text: &str, sid: Ipv6Net) -> Result<Option<Kind>, Error> {
-    let file = model::dataplane::parse("the applied file", text).map_err(Error::File)?;
+    let file = dataplane_file::parse("the applied file", text).map_err(Error::File)?;
     let found = file.sids.into_iter().find(|(other, _)| *other == sid);
     Ok(found.map(|(_, endpoint)| endpoint.behavior.kind()))
 }
@@ -132,7 +133,7 @@ fn apply(
     text: &str,
     state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
-    let file = model::dataplane::parse("the applied file", text).map_err(Error::File)?;
+    let file = dataplane_file::parse("the applied file", text).map_err(Error::File)?;
     let applied = Config::applied(state);
     let difference = crate::apply_and_keep(engine, file, Ports::All, text, MOST, &applied)?;
     Ok(response(&difference, engine))

@@ -73,7 +73,7 @@ pub enum Error {
     Dataplane(#[from] dataplane::Error),
     /// The file has mistakes.
     #[error("{0}")]
-    File(model::dataplane::Problems),
+    File(document::Problems),
     /// The file names objects that this machine does not have.
     #[error("{}", in_lines(.0))]
     Resolve(Vec<dataplane::xdp::Unresolved>),
@@ -273,7 +273,7 @@ fn begin(config: &Config) -> Result<Engine, Error> {
             read => Some(read.map_err(|source| Error::State { path: applied.clone(), source })?),
         },
     };
-    let read = |text: &str| model::dataplane::parse("the file", text);
+    let read = |text: &str| dataplane_file::parse("the file", text);
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
     let host = KernelSide::new(&config.state)?;
     let which = file.as_ref().map_or(Which::Xdp, |file| file.dataplane);

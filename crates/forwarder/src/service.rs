@@ -88,7 +88,7 @@ fn apply(
     state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let name = if request.name.is_empty() { "the file" } else { &request.name };
-    let file = model::dataplane::parse(name, &request.file).map_err(Error::File)?;
+    let file = dataplane_file::parse(name, &request.file).map_err(Error::File)?;
     let most = request.most as usize;
     let difference = if request.plan {
         engine.plan(&file, most)?

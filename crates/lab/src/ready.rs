@@ -136,7 +136,7 @@ mod tests {
     fn rip_is_given_an_update_to_find_a_better_way() {
         let seconds = |text: &str| {
             let head = "name: a\nnodes: {r1: {router: frr}, r2: {router: frr}}\nlinks: [r1-r2]\n";
-            let topology = model::topology::parse("a.yaml", &format!("{head}{text}")).unwrap();
+            let topology = topology_file::parse("a.yaml", &format!("{head}{text}")).unwrap();
             stable(&topology).as_secs()
         };
         assert_eq!(seconds("routing: [ospf, ospf6]"), 3);

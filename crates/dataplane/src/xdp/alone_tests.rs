@@ -29,7 +29,7 @@ const HEAD: &str =
 /// Returns the kernel's routes and rules for a file, or the entries that it cannot handle.
 fn alone(rest: &str, kernel: &Kernel) -> Result<SlowPath, Vec<String>> {
     let text = format!("{HEAD}{rest}");
-    let file = model::dataplane::parse("the file", &text);
+    let file = dataplane_file::parse("the file", &text);
     let file = file.unwrap_or_else(|problems| panic!("{problems}"));
     let mut tenants = Tenants::default();
     let links = Links::new(kernel.links.clone(), true);
@@ -144,7 +144,7 @@ fn there_is_no_limit_and_a_message_has_one() {
     let path = alone(&sids("End"), &kernel()).unwrap();
     assert_eq!(path.routes().count(), 2 * 69_999);
     let file = format!("{HEAD}{}", sids("{behavior: End.DT4, table: 7}"));
-    let file = model::dataplane::parse("the file", &file).unwrap();
+    let file = dataplane_file::parse("the file", &file).unwrap();
     let links = Links::new(links(), true);
     let forwarding = resolve(&file, &links, &mut Tenants::default()).unwrap();
     let names = Names { of: &forwarding, tenant: &|_| String::new() };

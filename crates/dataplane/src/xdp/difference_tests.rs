@@ -6,7 +6,7 @@ use super::*;
 const EXAMPLE: &str = include_str!("../../../../labs/dataplane/tenants.yaml");
 
 fn forwarding(text: &str, tenants: &mut Tenants) -> Forwarding {
-    let file = model::dataplane::parse("x", text).unwrap_or_else(|problems| panic!("{problems}"));
+    let file = dataplane_file::parse("x", text).unwrap_or_else(|problems| panic!("{problems}"));
     let link = |(index, name): (u32, &str)| Link {
         index,
         name: name.into(),

@@ -27,7 +27,7 @@ fn links() -> Vec<Link> {
 fn file(text: &str) -> File {
     let head = "locators: [\"fd00:1::/48\"]\nsids: {\"fd00:1::1\": End}\n";
     let text = format!("{head}{text}");
-    model::dataplane::parse("file", &text).unwrap_or_else(|problems| panic!("{problems}"))
+    dataplane_file::parse("file", &text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn state(text: &str) -> Forwarding {

@@ -221,7 +221,7 @@ mod tests {
             let links = Handle::new().unwrap().links().unwrap();
             let l = links.iter().find(|link| link.name == "l").unwrap().index;
             let kernel = Kernel { links: links.clone(), ..Kernel::default() };
-            let file = model::dataplane::parse("x", FILE).unwrap();
+            let file = dataplane_file::parse("x", FILE).unwrap();
             let mut tenants = Tenants::default();
             let wanted = resolve(&file, &Links::new(links, true), &mut tenants).unwrap();
             let names = Names { of: &wanted, tenant: &|_| String::new() };

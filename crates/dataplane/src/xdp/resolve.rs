@@ -172,7 +172,7 @@ impl Resolving<'_> {
 
     pub(super) fn no_interface(&self, line: u32, name: &Name) -> Unresolved {
         let known = self.links.links.iter().map(|link| link.name.as_str());
-        let near = model::suggest(name, known).map(Into::into);
+        let near = document::suggest(name, known).map(Into::into);
         Unresolved::NoInterface { line, port: name.clone(), near }
     }
 

@@ -35,7 +35,7 @@ fn links() -> Vec<Link> {
 const EXAMPLE: &str = include_str!("../../../../labs/dataplane/tenants.yaml");
 
 fn file(text: &str) -> File {
-    model::dataplane::parse("dataplane.yaml", text).unwrap_or_else(|problems| panic!("{problems}"))
+    dataplane_file::parse("dataplane.yaml", text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn sid(text: &str) -> ipnet::Ipv6Net {

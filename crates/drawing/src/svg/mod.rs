@@ -5,9 +5,8 @@ mod layout;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use model::topology::{End, Node, NodeKind, RouterKind, Segment, SegmentKind, Topology};
-
 use layout::{Place, layout};
+use model::topology::{End, Node, NodeKind, RouterKind, Segment, SegmentKind, Topology};
 
 const MARGIN: f64 = 70.0;
 /// Distance between the curves of parallel links.
@@ -240,7 +239,7 @@ links:
 
     #[test]
     fn everything_is_named_and_drawn_the_same_twice() {
-        let topology = model::topology::parse("all.yaml", FILE).unwrap();
+        let topology = topology_file::parse("all.yaml", FILE).unwrap();
         let drawn = svg(&topology);
         assert!(is_well_formed(&drawn), "{drawn}");
         assert!(!is_well_formed("<g><a></g></a>") && !is_well_formed("<g>"));

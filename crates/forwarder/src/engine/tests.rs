@@ -155,7 +155,7 @@ fn file(sids: u32) -> File {
 }
 
 fn parse(text: &str) -> File {
-    model::dataplane::parse("the file", text).unwrap_or_else(|problems| panic!("{problems}"))
+    dataplane_file::parse("the file", text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long changes settle is up to the clock")]

@@ -69,7 +69,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 fn check(path: &Path, output: &Output) -> Done {
     let text = read(path)?;
-    model::dataplane::parse(&path.to_string_lossy(), &text)
+    dataplane_file::parse(&path.to_string_lossy(), &text)
         .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
     output.print(&json!({ "ok": true }), |_| format!("{} has no mistake", path.display()))?;
     Ok(ExitCode::SUCCESS)

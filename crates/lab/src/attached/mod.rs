@@ -184,7 +184,7 @@ impl Labs {
             let text = files::read_text(&self.folder(name).join("lab.yaml")).unwrap_or_default();
             let is_here = inode(Namespace::open(machine(&self.folder(name)))) == here;
             is_here
-                && model::topology::parse(name, &text).is_ok_and(|topology| {
+                && topology_file::parse(name, &text).is_ok_and(|topology| {
                     attachments(&topology).any(|(_, a)| a.interface == interface)
                 })
         };

@@ -214,7 +214,7 @@ mod tests {
                     a: {attach: eth1, via: nfqueue, prefixes: [192.0.2.0/25]}\n  \
                     b: {attach: eth2, via: nfqueue, prefixes: [192.0.2.128/25]}\n\
                     links: [a-x, b-x]\n";
-        let topology = model::topology::parse("a.yaml", text).expect("it is a topology");
+        let topology = topology_file::parse("a.yaml", text).expect("it is a topology");
         let mut taken: BTreeSet<u16> = (0..=u16::MAX).collect();
         taken.retain(|number| !(FIRST..FIRST + EACH).contains(number));
         match free_numbers(&topology, &taken) {

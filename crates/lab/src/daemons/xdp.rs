@@ -216,9 +216,9 @@ mod tests {
     fn a_nodes_file_is_one_that_a_data_plane_takes() {
         let text = "name: x\ndataplane: xdp\nnodes:\n  \"no\": {}\n  r1: {router: linux}\n  \
              r2: {router: linux}\nlinks: [no-r1, r1-r2: {rate: 5mbit}]\n";
-        let topology = model::topology::parse("lab.yaml", text).unwrap();
+        let topology = topology_file::parse("lab.yaml", text).unwrap();
         let text = file(topology.node("r1").unwrap());
-        let read = model::dataplane::parse("dataplane.yaml", &text)
+        let read = dataplane_file::parse("dataplane.yaml", &text)
             .unwrap_or_else(|problems| panic!("{problems}"));
         let exits: Vec<_> =
             read.ports.iter().map(|(name, port)| (&**name, port.exit.as_deref())).collect();

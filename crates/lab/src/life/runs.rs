@@ -50,8 +50,8 @@ mod tests {
         let text = "name: x\nnodes:\n  r1: {router: frr, config: \"log stdout\"}\n  fw:\n    router: linux\n    \
              functions:\n      f: {rules: 'table inet f {}', health: {run: [sh, -c, id]}}\n      \
              g: {file: g.nft}\nlinks: [r1-fw]\n";
-        let topology = model::topology::parse("lab.yaml", text)
-            .unwrap_or_else(|problems| panic!("{problems}"));
+        let topology =
+            topology_file::parse("lab.yaml", text).unwrap_or_else(|problems| panic!("{problems}"));
         let runs = runs(&topology);
         let seen: Vec<_> = runs.iter().map(|run| (&*run.node, run.by, run.text.trim())).collect();
         assert_eq!(

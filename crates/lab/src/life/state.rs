@@ -316,7 +316,7 @@ pub(crate) fn node_folder(folder: &Path, node: &str) -> PathBuf {
 
 pub(crate) fn read_topology(folder: &Path) -> Option<Topology> {
     let text = files::read_text(&folder.join("lab.yaml")).ok()?;
-    topology::parse("lab.yaml", &text).ok()
+    topology_file::parse("lab.yaml", &text).ok()
 }
 
 impl State {

@@ -203,7 +203,7 @@ mod tests {
                     - {at: 5s, link: r1-h2, set: {delay: 40ms, loss: 1%}, from: r1}\n\
                     - {at: 1s, link: h1-r1, set: {rate: 10mbit}}\n\
                     - {at: 2s, link: h1-r1, set: {rate: none}}\n";
-        let topology = model::topology::parse("a", text).unwrap();
+        let topology = topology_file::parse("a", text).unwrap();
         let said: Vec<String> = steps(&topology)
             .iter()
             .map(|step| format!("{:?} {} {}", step.at, step.link, step.deed.words()))
@@ -230,7 +230,7 @@ mod tests {
         };
         let text = "name: a\nnodes: {h1: {}, h2: {}}\nlinks: [h1-h2: {delay: 5ms}]\nevents:\n";
         let text = format!("{text}{}{}{}", event(1), event(5), event(9));
-        let topology = model::topology::parse("a", &text).unwrap();
+        let topology = topology_file::parse("a", &text).unwrap();
         let outcomes = [1.1, 5.1].map(|done_at| Outcome::Done { done_at });
         let outcomes = outcomes.into_iter().chain([Outcome::ToCome]);
         let stop = |at: f64, from: &str| {

@@ -100,7 +100,7 @@ mod tests {
         let said = |function: &str| {
             let router = format!("{{router: linux, functions: {{fw: {{{function}}}}}}}");
             let text = format!("name: a\nnodes: {{h1: {{}}, r1: {router}}}\nlinks: [h1-r1]\n");
-            let topology = model::topology::parse("a", &text).unwrap();
+            let topology = topology_file::parse("a", &text).unwrap();
             let found = unreadable_rules(&topology, &beside);
             found.map(|(file, error)| {
                 let why = std::error::Error::source(&error).map(ToString::to_string);
