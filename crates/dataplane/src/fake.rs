@@ -54,7 +54,8 @@ impl FakeDataplane {
         let mut state = self.state.borrow_mut();
         if state.failures > 0 {
             state.failures -= 1;
-            return Err(Error::Told);
+            let source = std::io::Error::other("failing as configured");
+            return Err(netlink::Error::Io { operation: "a fake".into(), source }.into());
         }
         state.forwards = wanted.clone();
         self.now = wanted;

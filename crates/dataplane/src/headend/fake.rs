@@ -61,7 +61,8 @@ impl FakeHeadend {
         state.calls.push(call);
         if state.failures > 0 {
             state.failures -= 1;
-            return Err(Error::Told);
+            let source = std::io::Error::other("failing as configured");
+            return Err(netlink::Error::Io { operation: "a fake".into(), source }.into());
         }
         Ok(state)
     }
@@ -104,7 +105,8 @@ mod tests {
         headend.install(&policy).unwrap();
         assert_eq!(headend.installed().unwrap(), vec![policy.clone()]);
         watcher.fail_next(1);
-        assert!(matches!(headend.remove(policy.color), Err(Error::Told)));
+        let error = headend.remove(policy.color).unwrap_err();
+        assert_eq!(error.to_string(), "a fake: failing as configured");
         assert_eq!(watcher.policies(), vec![policy.clone()]);
         headend.remove(policy.color).unwrap();
         assert!(watcher.policies().is_empty());
