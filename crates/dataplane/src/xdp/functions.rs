@@ -20,7 +20,7 @@ use netlink::{
 
 use super::devices::{INWARDS, OUTWARDS};
 use super::guards::{self, Guards};
-use super::{Endpoint, Forwarding, Kernel, Pins, Xdp};
+use super::{Endpoint, Forwarding, Pins};
 use wire::protocol;
 
 use crate::Error;
@@ -58,23 +58,6 @@ const NEEDED: [(&str, &str); 3] = [
     ("ipv4/ip_early_demux", "0"),
 ];
 
-/// Rejects functions for which the kernel has another route or an address: a packet that no program
-/// processes would follow it and bypass the rules.
-pub fn check_functions(wanted: &Forwarding, kernel: &Kernel) -> Result<(), Error> {
-    for (sid, _) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.is_function()) {
-        let is_within = |net: &IpNet| matches!(net, IpNet::V6(net) if sid.contains(net));
-        let route = kernel.routes.iter().find(|route| is_within(&route.destination));
-        let address = kernel.addresses.iter().find(|address| is_within(&IpNet::from(**address)));
-        let what = match (address, route) {
-            (Some(address), _) => format!("this node's address {address}"),
-            (None, Some(route)) => format!("a route to {}", route.destination),
-            (None, None) => continue,
-        };
-        return Err(Error::FunctionTaken { sid: *sid, what });
-    }
-    Ok(())
-}
-
 /// Returns the kernel settings that functions require: parameter below /proc/sys/net, and value.
 pub fn function_settings() -> &'static [(&'static str, &'static str)] {
     &NEEDED
@@ -85,17 +68,17 @@ pub(super) fn are_in(forwarding: &Forwarding) -> bool {
     forwarding.sids.values().any(Endpoint::is_netfilter)
 }
 
-/// Returns the number of SIDs of service functions.
-pub(super) fn count(forwarding: &Forwarding) -> usize {
-    forwarding.sids.values().filter(|endpoint| endpoint.is_function()).count()
-}
-
 /// Sets up the path if `wanted` has functions.
-pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error> {
+pub(super) fn prepare(
+    wanted: &Forwarding,
+    srv6: &Srv6,
+    guards: &mut Guards,
+    pins: &Pins,
+    handle: &mut Handle,
+) -> Result<(), Error> {
     if !are_in(wanted) {
         return Ok(());
     }
-    let (srv6, handle) = (plane.tables.program(), &mut plane.handle);
     for (key, wanted) in NEEDED {
         let is = sysctl::read(key)?;
         if is != wanted {
@@ -106,7 +89,7 @@ pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error>
         add(handle)?;
         // Attached before the interfaces are up, so that no packet passes without the programs.
         srv6.attach_functions(ends(handle)?)?;
-        plane.guards.put(srv6, &plane.pins, handle)?;
+        guards.put(srv6, pins, handle)?;
     }
     lead(ends(handle)?, handle)
 }

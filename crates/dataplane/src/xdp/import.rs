@@ -11,11 +11,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
 use netlink::{Encap, Link, LocalAction, MAIN_TABLE, Route};
-use srv6::{EncapMode, Form, LookUp};
+use srv6::{EncapMode, Form, LookUp, Payload};
 
 use super::{
     Attachment, Behavior, Endpoint, Forwarding, Owner, Policy, PolicyId, TenantId, Upper, Weighted,
-    longest,
 };
 
 /// The kernel's configuration at the time of listing.
@@ -214,7 +213,7 @@ fn import_table(
         };
         // Shorter prefixes must not match its packets in either case.
         steered.insert(*destination);
-        if segments.0.is_empty() || segments.0.len() > longest(form) {
+        if segments.0.is_empty() || segments.0.len() > form.longest(Payload::Packet) {
             let reason = "more segments than XDP has room for";
             imported.left.push(Left { destination: *destination, reason });
             continue;
@@ -348,7 +347,7 @@ fn counterpart(
         }
         LocalAction::EndB6 { .. } => return Err("only the kernel inserts headers"),
         LocalAction::EndB6Encaps { segments } => {
-            if segments.0.len() > longest(Form::Whole) {
+            if segments.0.len() > Form::Whole.longest(Payload::Packet) {
                 return Err("more segments than XDP has room for");
             }
             let id = PolicyId::Of(0, IpNet::V6(sid));

@@ -7,6 +7,7 @@ mod counters;
 mod devices;
 mod edge;
 mod forwarding;
+mod function_links;
 pub(crate) mod functions;
 mod guards;
 mod import;
@@ -17,6 +18,7 @@ mod pins;
 mod ports;
 mod program;
 mod proxies;
+mod proxy_tables;
 mod record;
 mod rule_priority;
 mod slow_path;
@@ -31,9 +33,10 @@ pub use forwarding::{
     Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy,
     ProxyLink, Tags, TenantId, Upper, Weighted,
 };
-pub use functions::{check_functions, function_settings};
+pub use function_links::check_functions;
+pub use functions::function_settings;
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
-pub use outer::{longest, outer};
+pub use outer::outer;
 pub(crate) use pins::Pins;
 pub use program::Xdp;
 pub use slow_path::{Present, Refused, SlowPath};

@@ -34,7 +34,10 @@ pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<typ
         let mut srh = Srh::of_path(0, in_srh);
         // With reduced encapsulation, the first segment is not in the list.
         srh.segments_left = rest.len().min(255) as u8;
-        let failed = |_| Error::ListTooLong { segments: segments.clone(), most: longest(form) };
+        let failed = |_| Error::ListTooLong {
+            segments: segments.clone(),
+            most: form.longest(Payload::Packet),
+        };
         srh.emit(&mut bytes).map_err(failed)?;
     }
     let mut outer = types::outer {
@@ -43,15 +46,13 @@ pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<typ
         ..types::outer::default()
     };
     let Some(room) = outer.header.get_mut(..bytes.len()) else {
-        return Err(Error::ListTooLong { segments: segments.clone(), most: longest(form) });
+        return Err(Error::ListTooLong {
+            segments: segments.clone(),
+            most: form.longest(Payload::Packet),
+        });
     };
     room.copy_from_slice(&bytes);
     Ok(outer)
-}
-
-/// Returns the maximum number of segments that XDP can push onto an IP packet.
-pub fn longest(form: Form) -> usize {
-    form.longest(Payload::Packet)
 }
 
 #[cfg(test)]
@@ -102,5 +103,15 @@ mod tests {
         }
         let none = outer(source, &SegmentList::default(), Form::Whole);
         assert!(matches!(none, Err(Error::EmptyList)));
+    }
+
+    #[test]
+    fn the_file_and_the_program_have_the_same_limits() {
+        for form in [Form::Whole, Form::Reduced] {
+            let list = |count| SegmentList(vec![Sid("fd00::1".parse().unwrap()); count]);
+            let fits = |count| outer("fd00::".parse().unwrap(), &list(count), form).is_ok();
+            let most = form.longest(Payload::Packet);
+            assert!(fits(most) && !fits(most + 1), "{form:?}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use super::functions;
 use super::guards::Guards;
 use super::pins::Pins;
 use super::proxies::{self, Backs};
+use super::proxy_tables;
 use super::tracing::Tracing;
 use super::{Forwarding, TABLE_TENANTS, Tables};
 use crate::{Counter, Dataplane, Error};
@@ -117,8 +118,9 @@ impl Xdp {
 
     /// Performs the part of a change that may fail. On an error, tables and ports are unchanged.
     fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
-        functions::prepare(&wanted, self)?;
-        proxies::prepare(&wanted, self)?;
+        let (program, handle) = (self.tables.program(), &mut self.handle);
+        functions::prepare(&wanted, program, &mut self.guards, &self.pins, handle)?;
+        proxies::prepare(&wanted, program, handle)?;
         let before = self.tables.change_to(wanted)?;
         let (now, program) = (self.tables.now(), self.tables.program());
         let done = functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle);
@@ -292,7 +294,7 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         tenants: 2 * limits.tenants + TABLE_TENANTS,
         attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
         slots: if functions::are_in(forwarding) { limits.held.next_power_of_two() } else { 1 },
-        proxies: proxies::count(forwarding),
-        rings: proxies::rings(forwarding),
+        proxies: proxy_tables::count(forwarding),
+        rings: proxy_tables::rings(forwarding),
     }
 }

@@ -1,8 +1,8 @@
 use netlink::Vlan;
-use srv6::{Form, NextCsid, SegmentList, Sid};
+use srv6::{Form, NextCsid};
 
 use super::*;
-use crate::xdp::{Behavior, outer};
+use crate::xdp::Behavior;
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
@@ -183,15 +183,6 @@ fn a_tenants_number_is_nobody_elses_while_anything_leads_to_it() {
     assert_eq!(tenants.number("red"), None);
 }
 
-#[test]
-fn the_file_and_the_program_have_the_same_limits() {
-    for form in [Form::Whole, Form::Reduced] {
-        let list = |count| SegmentList(vec![Sid("fd00::1".parse().unwrap()); count]);
-        let fits = |count| outer("fd00::".parse().unwrap(), &list(count), form).is_ok();
-        let most = form.longest(srv6::Payload::Packet);
-        assert!(fits(most) && !fits(most + 1), "{form:?}");
-    }
-}
 #[test]
 fn a_kernel_that_finds_no_table_by_its_number_needs_a_vrf() {
     let text = r#"

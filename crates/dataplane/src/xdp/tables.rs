@@ -16,7 +16,7 @@ use srv6::{Form, SegmentList};
 use super::counters::Counters;
 use super::lengths::Lengths;
 use super::ports::Ports;
-use super::proxies::Proxies;
+use super::proxy_tables::Proxies;
 use super::sources::Sources;
 use super::spread::spread;
 use super::{Endpoint, Forwarding, Map, Policy, PolicyId, TenantId, outer};
@@ -154,6 +154,7 @@ impl Tables {
             wanted.prefixes.keys().filter(|(_, net)| matches!(net, IpNet::V6(_)) == ipv6).count()
         };
         let tenants = wanted.prefixes.keys().map(|(tenant, _)| *tenant).max().unwrap_or(0);
+        let functions = wanted.sids.values().filter(|endpoint| endpoint.is_function());
         for (what, count, room) in [
             ("SIDs", wanted.sids.len(), sizes.sids),
             ("IPv4 prefixes", of(false), sizes.prefixes),
@@ -162,7 +163,7 @@ impl Tables {
             ("tenants", tenants as usize, sizes.tenants),
             ("attachments", wanted.attachments.len(), sizes.attachments),
             ("sources", 2 * wanted.sources.len(), self.srv6.sources.capacity()),
-            ("service functions", super::functions::count(wanted), FUNCTIONS),
+            ("service functions", functions.count(), FUNCTIONS),
         ] {
             if count > room as usize {
                 return Err(Error::TooMany { what, count, room });
