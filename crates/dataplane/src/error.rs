@@ -138,7 +138,7 @@ pub enum Error {
     #[error("no policy {policy:?}")]
     UnknownPolicy {
         /// Its name.
-        policy: crate::xdp::PolicyId,
+        policy: crate::forwarding::PolicyId,
     },
     /// Entries that the kernel cannot handle without XDP.
     #[error(
@@ -148,7 +148,7 @@ pub enum Error {
     )]
     NotInKernel {
         /// The first of these entries.
-        entries: Vec<crate::xdp::NotInKernel>,
+        entries: Vec<crate::forwarding::NotInKernel>,
         /// Number of further entries.
         more: usize,
     },

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use model::dataplane::File;
 
-use crate::xdp::Forwarding;
+use crate::forwarding::Forwarding;
 use crate::{Dataplane, Error};
 
 #[derive(Debug, Default)]

@@ -5,10 +5,11 @@ use std::path::Path;
 use model::dataplane::File;
 use netlink::Handle;
 
-use crate::xdp::{Forwarding, Pins, functions};
+use crate::forwarding::Forwarding;
+use crate::xdp::{Pins, netfilter};
 use crate::{Dataplane, Error};
 
-/// The kernel's own SRv6, configured by routes ([`crate::xdp::SlowPath::alone`]).
+/// The kernel's own SRv6, configured by routes ([`crate::forwarding::SlowPath::alone`]).
 #[derive(Debug)]
 pub struct KernelAlone {
     now: Forwarding,
@@ -38,7 +39,7 @@ impl Dataplane for KernelAlone {
         }
         // The routes are installed, so they replace the program of an earlier daemon.
         self.pins.clear()?;
-        functions::tidy(&Forwarding::default(), &self.pins, &mut Handle::new()?)?;
+        netfilter::tidy(&Forwarding::default(), &self.pins, &mut Handle::new()?)?;
         self.now = wanted;
         Ok(())
     }

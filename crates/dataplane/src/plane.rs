@@ -8,10 +8,11 @@ use ipnet::Ipv6Net;
 use model::dataplane::File;
 
 use crate::Error;
-use crate::xdp::{Forwarding, PolicyId, Xdp};
+use crate::forwarding::{Forwarding, PolicyId};
+use crate::xdp::Xdp;
 
 /// A data plane, which forwards packets according to a [`Forwarding`]. It runs before the kernel's
-/// own routes ([`crate::xdp::SlowPath`]), which are installed before it refers to them and removed
+/// own routes ([`crate::forwarding::SlowPath`]), which are installed before it refers to them and removed
 /// after it no longer does.
 pub trait Dataplane {
     /// Changes the state to `wanted`, with the program attached as `file` requests. On an error,

@@ -3,7 +3,7 @@ use std::net::Ipv6Addr;
 use netlink::{Mac, NextHop, Route, Vlan};
 
 use super::*;
-use crate::xdp::{Links, SlowPath, Tenants, resolve};
+use crate::forwarding::{Links, SlowPath, Tenants, resolve};
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));

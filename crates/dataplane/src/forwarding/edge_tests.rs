@@ -3,7 +3,7 @@
 use netlink::{Mac, RouteKind, Vlan};
 
 use super::*;
-use crate::xdp::{Links, Tenants, resolve};
+use crate::forwarding::{Links, Tenants, resolve};
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));

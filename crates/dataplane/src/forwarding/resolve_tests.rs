@@ -2,7 +2,7 @@ use netlink::Vlan;
 use srv6::{Form, NextCsid};
 
 use super::*;
-use crate::xdp::Behavior;
+use crate::forwarding::Behavior;
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));

@@ -6,10 +6,11 @@ use bpf::attach::{Attached, Mode};
 use model::dataplane::File;
 use netlink::{Link, XdpMode};
 
+use super::Xdp;
 use super::pins::remove;
 use super::program::mode;
-use super::{Forwarding, Port, Xdp};
 use crate::Error;
+use crate::forwarding::{Forwarding, Port};
 
 impl Xdp {
     /// Attaches the program to the ports in the tables, in the modes that `file` requests.

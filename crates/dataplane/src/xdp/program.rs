@@ -16,13 +16,14 @@ use ipnet::Ipv6Net;
 use model::dataplane::{File, Name};
 use netlink::Handle;
 
-use super::functions;
-use super::guards::Guards;
+use super::functions::guards::Guards;
+use super::functions::netfilter;
+use super::functions::proxies::{self, Backs};
 use super::pins::Pins;
-use super::proxies::{self, Backs};
-use super::proxy_tables;
+use super::tables::Tables;
+use super::tables::{proxy_count, rings};
 use super::tracing::Tracing;
-use super::{Forwarding, TABLE_TENANTS, Tables};
+use crate::forwarding::{Forwarding, TABLE_TENANTS};
 use crate::{Counter, Dataplane, Error};
 
 /// SRv6 in XDP, on ports of the calling thread's namespace.
@@ -83,7 +84,7 @@ impl Xdp {
         let held = Held::pinned(&self.pins.held());
         let mut tables = Self::empty(sizes.or(self.tables.program().sizes()), held.as_ref())?;
         tables.change_to(self.tables.now().clone())?;
-        let done = functions::attach(
+        let done = netfilter::attach(
             tables.now(),
             tables.program(),
             &mut self.guards,
@@ -119,11 +120,11 @@ impl Xdp {
     /// Performs the part of a change that may fail. On an error, tables and ports are unchanged.
     fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
         let (program, handle) = (self.tables.program(), &mut self.handle);
-        functions::prepare(&wanted, program, &mut self.guards, &self.pins, handle)?;
+        netfilter::prepare(&wanted, program, &mut self.guards, &self.pins, handle)?;
         proxies::prepare(&wanted, program, handle)?;
         let before = self.tables.change_to(wanted)?;
         let (now, program) = (self.tables.now(), self.tables.program());
-        let done = functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle);
+        let done = netfilter::attach(now, program, &mut self.guards, &self.pins, &mut self.handle);
         let done = done.and_then(|()| self.attach_to(&before, file));
         if let Err(error) = done.and_then(|()| self.attach_own_proxies()) {
             // The first error is reported. The previous state fits, since it was installed before.
@@ -135,7 +136,7 @@ impl Xdp {
 
     fn attach_own_functions(&mut self) -> Result<(), Error> {
         let (now, program) = (self.tables.now(), self.tables.program());
-        functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle)?;
+        netfilter::attach(now, program, &mut self.guards, &self.pins, &mut self.handle)?;
         self.attach_own_proxies()
     }
 
@@ -144,10 +145,10 @@ impl Xdp {
     }
 
     fn tidy_functions(&mut self) -> Result<(), Error> {
-        if !functions::are_in(self.tables.now()) {
+        if !netfilter::are_in(self.tables.now()) {
             self.guards.clear();
         }
-        functions::tidy(self.tables.now(), &self.pins, &mut self.handle)?;
+        netfilter::tidy(self.tables.now(), &self.pins, &mut self.handle)?;
         proxies::tidy(self.tables.now(), &mut self.backs, &self.pins, &mut self.handle)
     }
 
@@ -163,7 +164,7 @@ impl Xdp {
             self.tables.program().keep_watch(&self.pins.watch())?;
             self.watched = true;
         }
-        if functions::are_in(self.tables.now()) {
+        if netfilter::are_in(self.tables.now()) {
             self.tables.program().keep_held(&self.pins.held())?;
         }
         Ok(())
@@ -218,7 +219,7 @@ impl Dataplane for Xdp {
         let mut functions = Ok(());
         if self.is_idle() {
             // No packets are sent there any more.
-            functions = functions::tidy(&Forwarding::default(), &self.pins, &mut self.handle)
+            functions = netfilter::tidy(&Forwarding::default(), &self.pins, &mut self.handle)
                 .and_then(|()| self.backs.end(&self.pins, &mut self.handle));
         }
         self.pins.end().and(functions).and(ended)
@@ -258,7 +259,7 @@ impl Dataplane for Xdp {
     }
 
     fn keeps(&mut self) -> bool {
-        functions::are_led(self.tables.now(), &self.guards, &mut self.handle)
+        netfilter::are_led(self.tables.now(), &self.guards, &mut self.handle)
             && proxies::are_led(&self.tables, &mut self.handle)
     }
 
@@ -293,8 +294,8 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         // A later daemon does not reuse the numbers of its predecessor.
         tenants: 2 * limits.tenants + TABLE_TENANTS,
         attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
-        slots: if functions::are_in(forwarding) { limits.held.next_power_of_two() } else { 1 },
-        proxies: proxy_tables::count(forwarding),
-        rings: proxy_tables::rings(forwarding),
+        slots: if netfilter::are_in(forwarding) { limits.held.next_power_of_two() } else { 1 },
+        proxies: proxy_count(forwarding),
+        rings: rings(forwarding),
     }
 }

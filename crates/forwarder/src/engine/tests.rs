@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use dataplane::xdp::{Kernel, Refused, SlowPath};
+use dataplane::forwarding::{Kernel, Refused, SlowPath};
 use dataplane::{Dataplane, FakeDataplane};
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{Dataplane as Which, File};

@@ -7,17 +7,17 @@ use bpf::{Srv6, unguard};
 use netlink::{Handle, Link};
 
 use super::devices::is_own;
-use super::pins::{Pins, remove};
 use crate::Error;
+use crate::xdp::pins::{Pins, remove};
 
 /// The interfaces with an egress filter.
 #[derive(Debug, Default)]
-pub(super) struct Guards(BTreeSet<u32>);
+pub(in crate::xdp) struct Guards(BTreeSet<u32>);
 
 impl Guards {
     /// Attaches this program's egress filter to all interfaces, replacing those of an earlier
     /// program.
-    pub(super) fn put(
+    pub(in crate::xdp) fn put(
         &mut self,
         srv6: &Srv6,
         pins: &Pins,
@@ -44,18 +44,18 @@ impl Guards {
     }
 
     /// Forgets all interfaces.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::xdp) fn clear(&mut self) {
         self.0.clear();
     }
 
     /// Returns true if every interface has an egress filter.
-    pub(super) fn are_on(&self, links: &[Link]) -> bool {
+    pub(in crate::xdp) fn are_on(&self, links: &[Link]) -> bool {
         links.iter().filter(|link| !is_own(link)).all(|link| self.0.contains(&link.index))
     }
 }
 
 /// Detaches all egress filters, including those of an earlier program.
-pub(super) fn take_off(pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
+pub(in crate::xdp) fn take_off(pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
     for link in handle.links()? {
         unguard(link.index, &pins.guard(link.index))?;
     }

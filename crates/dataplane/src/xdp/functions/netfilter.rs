@@ -20,10 +20,11 @@ use netlink::{
 
 use super::devices::{INWARDS, OUTWARDS};
 use super::guards::{self, Guards};
-use super::{Endpoint, Forwarding, Pins};
+use crate::xdp::pins::Pins;
 use wire::protocol;
 
 use crate::Error;
+use crate::forwarding::{Endpoint, Forwarding};
 
 /// MAC address of the end where packets enter the kernel. The programs write it into frames
 /// (`end_an_nf.h`).
@@ -64,12 +65,12 @@ pub fn function_settings() -> &'static [(&'static str, &'static str)] {
 }
 
 /// Returns true if there is a SID with End.AN.NF.
-pub(super) fn are_in(forwarding: &Forwarding) -> bool {
+pub(in crate::xdp) fn are_in(forwarding: &Forwarding) -> bool {
     forwarding.sids.values().any(Endpoint::is_netfilter)
 }
 
 /// Sets up the path if `wanted` has functions.
-pub(super) fn prepare(
+pub(in crate::xdp) fn prepare(
     wanted: &Forwarding,
     srv6: &Srv6,
     guards: &mut Guards,
@@ -96,7 +97,7 @@ pub(super) fn prepare(
 
 /// Attaches a program to the veth and as egress filters, replacing an earlier program, if `now` has
 /// functions.
-pub(super) fn attach(
+pub(in crate::xdp) fn attach(
     now: &Forwarding,
     srv6: &Srv6,
     guards: &mut Guards,
@@ -112,7 +113,7 @@ pub(super) fn attach(
 
 /// Returns true if the path is intact and every interface has its egress filter, or `now` has no
 /// functions.
-pub(super) fn are_led(now: &Forwarding, guards: &Guards, handle: &mut Handle) -> bool {
+pub(in crate::xdp) fn are_led(now: &Forwarding, guards: &Guards, handle: &mut Handle) -> bool {
     let led = |handle: &mut Handle| -> Result<bool, Error> {
         let rules = handle.interface_rules(FUNCTIONS)?;
         let routes = handle.routes(Some(TABLE), Some(FUNCTIONS))?;

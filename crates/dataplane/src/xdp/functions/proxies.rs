@@ -15,10 +15,10 @@ use netlink::{
     set_up, sysctl,
 };
 
-use super::pins::{Pins, remove};
-use super::proxy_tables::{count, interfaces};
-use super::{Forwarding, Tables};
 use crate::Error;
+use crate::forwarding::Forwarding;
+use crate::xdp::pins::{Pins, remove};
+use crate::xdp::tables::{Tables, interfaces, proxy_count as count};
 
 const INWARDS: &str = "kaido-px-in";
 const OUTWARDS: &str = "kaido-px-out";
@@ -33,13 +33,13 @@ const LATE: Duration =
     Duration::from_secs(((PROXIED_TICKS << PROXIED_TICK_BITS) / 1_000_000_000) + 1);
 
 /// Returns true if the interface is one of the veth's ends.
-pub(super) fn is_own(link: &Link) -> bool {
+pub(in crate::xdp) fn is_own(link: &Link) -> bool {
     link.name == INWARDS || link.name == OUTWARDS
 }
 
 /// The interfaces with a program that handles returning packets.
 #[derive(Debug, Default)]
-pub(super) struct Backs {
+pub(in crate::xdp) struct Backs {
     taken: BTreeSet<u32>,
     /// Interfaces that do not lead to a function any more, and since when.
     old: BTreeMap<u32, Instant>,
@@ -73,7 +73,7 @@ impl Backs {
     }
 
     /// Detaches the program from interfaces on which no late packets are expected any more.
-    pub(super) fn leave_old(&mut self, pins: &Pins) {
+    pub(in crate::xdp) fn leave_old(&mut self, pins: &Pins) {
         self.old.retain(|index, since| {
             let late = since.elapsed() >= LATE;
             if late {
@@ -84,7 +84,7 @@ impl Backs {
     }
 
     /// Detaches the program from all interfaces.
-    pub(super) fn end(&mut self, pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
+    pub(in crate::xdp) fn end(&mut self, pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
         tidy(&Forwarding::default(), self, pins, handle)?;
         for index in std::mem::take(&mut self.old).into_keys() {
             leave(index, pins);
@@ -100,7 +100,11 @@ fn leave(index: u32, pins: &Pins) {
 }
 
 /// Sets up the path to functions if `wanted` has proxies.
-pub(super) fn prepare(wanted: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> Result<(), Error> {
+pub(in crate::xdp) fn prepare(
+    wanted: &Forwarding,
+    srv6: &Srv6,
+    handle: &mut Handle,
+) -> Result<(), Error> {
     if count(wanted) == 0 {
         return Ok(());
     }
@@ -130,7 +134,7 @@ pub(super) fn prepare(wanted: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> 
 /// Attaches a program's own parts, replacing those of an earlier one, and handles returning
 /// packets, if its tables have proxies. No packet is sent to a function before that. If the program
 /// cannot be attached to its ports, the earlier programs stay in use.
-pub(super) fn attach(
+pub(in crate::xdp) fn attach(
     tables: &Tables,
     backs: &mut Backs,
     pins: &Pins,
@@ -145,7 +149,7 @@ pub(super) fn attach(
 
 /// Returns true if the path is intact and returning packets are handled. A re-created interface may
 /// have the same number as its predecessor.
-pub(super) fn are_led(tables: &Tables, handle: &mut Handle) -> bool {
+pub(in crate::xdp) fn are_led(tables: &Tables, handle: &mut Handle) -> bool {
     let up = |name| handle.link(name).is_ok_and(|link| link.up);
     let links = &tables.program().function_links;
     let is_taken = |index: &u32| links.get(index).is_ok_and(|found| found.is_some());
@@ -155,7 +159,7 @@ pub(super) fn are_led(tables: &Tables, handle: &mut Handle) -> bool {
 }
 
 /// Removes everything that the state does not need any more.
-pub(super) fn tidy(
+pub(in crate::xdp) fn tidy(
     now: &Forwarding,
     backs: &mut Backs,
     pins: &Pins,

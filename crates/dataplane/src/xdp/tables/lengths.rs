@@ -6,7 +6,7 @@ use bpf::Srv6;
 use bpf::srv6::types;
 use ipnet::IpNet;
 
-use super::TenantId;
+use crate::forwarding::TenantId;
 
 /// Number of prefixes of each length.
 type Histogram = BTreeMap<u8, usize>;

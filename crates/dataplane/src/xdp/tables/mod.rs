@@ -5,6 +5,15 @@
 //! packet takes either the old or the new path. A change that fails is undone by rewriting the
 //! complete previous state.
 
+mod counters;
+mod lengths;
+mod outer;
+mod ports;
+mod proxies;
+mod record;
+mod sources;
+mod spread;
+
 use std::net::Ipv6Addr;
 
 use bpf::srv6::FUNCTIONS;
@@ -13,14 +22,17 @@ use bpf::{Count, Drops, Srv6};
 use ipnet::{IpNet, Ipv6Net};
 use srv6::{Form, SegmentList};
 
-use super::counters::Counters;
-use super::lengths::Lengths;
-use super::ports::Ports;
-use super::proxy_tables::Proxies;
-use super::sources::Sources;
-use super::spread::spread;
-use super::{Endpoint, Forwarding, Map, Policy, PolicyId, TenantId, outer};
+use self::counters::Counters;
+use self::lengths::Lengths;
+use self::ports::Ports;
+use self::proxies::Proxies;
+use self::sources::Sources;
+use self::spread::spread;
 use crate::Error;
+use crate::forwarding::{Endpoint, Forwarding, Map, Policy, PolicyId, TenantId};
+
+pub use self::outer::outer;
+pub(super) use self::proxies::{count as proxy_count, interfaces, rings};
 
 /// A list, with all parameters of its header.
 type ListKey = (Ipv6Addr, SegmentList, Form);
@@ -58,19 +70,19 @@ pub enum Counted<'a> {
 
 /// The tables of a loaded program.
 pub struct Tables {
-    pub(super) srv6: Srv6,
+    srv6: Srv6,
     now: Forwarding,
     lists: Map<ListKey, PlacedList>,
     policies: Map<PolicyId, PlacedPolicy>,
     prefixes: Map<(TenantId, IpNet), u32>,
     sids: Map<Ipv6Net, PlacedSid>,
     /// Policies for replies to functions' packets, by the number of the return policy.
-    pub(super) ways_back: Map<u32, PolicyId>,
+    ways_back: Map<u32, PolicyId>,
     counters: Counters,
     lengths: Lengths,
     ports: Ports,
     sources: Sources,
-    pub(super) proxies: Proxies,
+    proxies: Proxies,
 }
 
 impl Tables {
@@ -169,7 +181,7 @@ impl Tables {
                 return Err(Error::TooMany { what, count, room });
             }
         }
-        super::ports::check(wanted)?;
+        ports::check(wanted)?;
         for policy in wanted.policies.values() {
             for list in &policy.lists {
                 outer(wanted.source, &list.segments, policy.form)?;

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bpf::Srv6;
 use bpf::srv6::types::{self, limit, port_flag, tenant_flag};
 
-use super::{Attachment, Forwarding, Owner, PolicyId, Port, TABLE_TENANTS, Tags, TenantId, Upper};
 use crate::Error;
+use crate::forwarding::{
+    Attachment, Forwarding, Owner, PolicyId, Port, TABLE_TENANTS, Tags, TenantId, Upper,
+};
 
 /// Treatment of an owner's frames: a tenant, and a policy for whole frames.
 type Meets = (u32, u32);

@@ -7,20 +7,20 @@ use bpf::srv6::types::{self, behavior};
 use bpf::{Srv6, words};
 use ipnet::Ipv6Net;
 
-use super::{Behavior, Endpoint, Forwarding, Map, Proxy};
 use crate::Error;
+use crate::forwarding::{Behavior, Endpoint, Forwarding, Map, Proxy};
 
 /// Address families, as the kernel numbers them.
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
 /// Returns the number of SIDs of proxies.
-pub(super) fn count(forwarding: &Forwarding) -> u32 {
+pub(in crate::xdp) fn count(forwarding: &Forwarding) -> u32 {
     forwarding.proxies().count() as u32
 }
 
 /// Returns the number of interfaces on which packets of End.AD return.
-pub(super) fn rings(forwarding: &Forwarding) -> u32 {
+pub(in crate::xdp) fn rings(forwarding: &Forwarding) -> u32 {
     ring_owners(forwarding).len() as u32
 }
 
@@ -33,7 +33,7 @@ fn ring_owners(forwarding: &Forwarding) -> BTreeSet<u32> {
 }
 
 /// Returns the interfaces that lead to functions, in both directions.
-pub(super) fn interfaces(forwarding: &Forwarding) -> BTreeSet<u32> {
+pub(in crate::xdp) fn interfaces(forwarding: &Forwarding) -> BTreeSet<u32> {
     forwarding.proxies().flat_map(|proxy| [proxy.to.index, proxy.back.index]).flatten().collect()
 }
 

@@ -7,8 +7,9 @@ use bpf::srv6::types::{self, behavior, sid_flag};
 use ipnet::Ipv6Net;
 use srv6::LookUp;
 
-use super::{Behavior, Endpoint, PolicyId, Proxy, Tables};
+use super::Tables;
 use crate::Error;
+use crate::forwarding::{Behavior, Endpoint, PolicyId, Proxy};
 
 impl Tables {
     /// Returns the record of a SID, without counter and version, and writes the entries that it
@@ -180,7 +181,7 @@ mod tests {
     use wire::{Ethernet, Ipv6, ethertype};
 
     use super::*;
-    use crate::xdp::{Kernel, Links, Names, SlowPath, Tenants, resolve};
+    use crate::forwarding::{Kernel, Links, Names, SlowPath, Tenants, resolve};
 
     const FILE: &str = "locators: [\"fd00:1::/48\"]\nports: {l: {}, r: {}}\n\
                         sids: {\"fd00:1::d2\": {behavior: End.DX2V, vlans: {10: l, 20: r}}}\n";

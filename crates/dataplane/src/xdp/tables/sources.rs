@@ -6,8 +6,8 @@ use bpf::Srv6;
 use bpf::srv6::types;
 use ipnet::IpNet;
 
-use super::{Forwarding, TenantId};
 use crate::Error;
+use crate::forwarding::{Forwarding, TenantId};
 
 /// Flag in a tenant number: the prefix is an IPv6 prefix (FOUND_IPV6).
 const IPV6: u32 = 1 << 31;
