@@ -11,6 +11,7 @@ pub mod forwarding;
 mod kernel;
 mod plane;
 mod steering;
+mod trace;
 pub mod xdp;
 
 pub use error::Error;
@@ -18,3 +19,4 @@ pub use fake::FakeDataplane;
 pub use kernel::KernelAlone;
 pub use plane::{Counter, Dataplane};
 pub use steering::{Call, FakeHeadend, Headend, KernelSeg6, normalized};
+pub use trace::{Counted, Trace};

@@ -11,4 +11,4 @@ pub(crate) use functions::netfilter;
 pub use functions::netfilter::function_settings;
 pub(crate) use pins::Pins;
 pub use program::Xdp;
-pub use tables::{Counted, Tables, outer};
+pub use tables::{Tables, outer};

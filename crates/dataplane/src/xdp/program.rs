@@ -24,7 +24,7 @@ use super::tables::Tables;
 use super::tables::{proxy_count, rings};
 use super::tracing::Tracing;
 use crate::forwarding::{Forwarding, TABLE_TENANTS};
-use crate::{Counter, Dataplane, Error};
+use crate::{Counter, Dataplane, Error, Trace};
 
 /// SRv6 in XDP, on ports of the calling thread's namespace.
 pub struct Xdp {
@@ -267,7 +267,7 @@ impl Dataplane for Xdp {
         self.tables.program().set_exact(exact);
     }
 
-    fn xdp(&mut self) -> Option<&mut Xdp> {
+    fn trace(&mut self) -> Option<&mut dyn Trace> {
         Some(self)
     }
 }

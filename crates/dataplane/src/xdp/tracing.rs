@@ -5,7 +5,8 @@ use bpf::{Filter, Replay, Replayed, Traced, Tracer};
 
 use super::Xdp;
 use super::pins::remove;
-use crate::Error;
+use crate::forwarding::Forwarding;
+use crate::{Counted, Error, Trace};
 
 /// An active trace.
 pub(super) struct Tracing {
@@ -13,10 +14,8 @@ pub(super) struct Tracing {
     replay: Replay,
 }
 
-impl Xdp {
-    /// Traces the first `most` packets that match, replacing an active trace. The trace also ends
-    /// when the tables have to grow.
-    pub fn trace(&mut self, filter: Filter, most: u32) -> Result<(), Error> {
+impl Trace for Xdp {
+    fn start(&mut self, filter: Filter, most: u32) -> Result<(), Error> {
         self.end_trace()?;
         let program = self.tables.program();
         let tracer = Tracer::load(program.program(), filter, most)?;
@@ -31,19 +30,31 @@ impl Xdp {
         done
     }
 
-    /// Returns the packets traced since the last call, or `None` if no trace is active any more.
-    pub fn traced(&self) -> Result<Option<Vec<Traced>>, Error> {
+    fn packets(&self) -> Result<Option<Vec<Traced>>, Error> {
         Ok(self.trace.as_ref().map(|trace| trace.tracer.packets()).transpose()?)
     }
 
-    /// Replays a packet through the program, or returns `None` if no trace is active any more.
-    pub fn replay(&self, packet: &Traced) -> Result<Option<Replayed>, Error> {
+    fn replay(&self, packet: &Traced) -> Result<Option<Replayed>, Error> {
         let run = |trace: &Tracing| trace.replay.run(packet.interface, &packet.frame());
         Ok(self.trace.as_ref().map(run).transpose()?)
     }
 
+    fn forwarding(&self) -> &Forwarding {
+        self.tables.now()
+    }
+
+    fn counted(&self, counter: u32) -> Option<Counted<'_>> {
+        self.tables.counted(counter)
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        self.end_trace()
+    }
+}
+
+impl Xdp {
     /// Replaces the tracer by the program.
-    pub fn end_trace(&mut self) -> Result<(), Error> {
+    pub(super) fn end_trace(&mut self) -> Result<(), Error> {
         // The tracer is dropped last: without it, packets could not reach the program.
         let Some(_tracing) = self.trace.take() else { return Ok(()) };
         // If this fails, the pin remains, and packets reach the program through the tracer.

@@ -28,8 +28,8 @@ use self::ports::Ports;
 use self::proxies::Proxies;
 use self::sources::Sources;
 use self::spread::spread;
-use crate::Error;
 use crate::forwarding::{Endpoint, Forwarding, Map, Policy, PolicyId, TenantId};
+use crate::{Counted, Error};
 
 pub use self::outer::outer;
 pub(super) use self::proxies::{count as proxy_count, interfaces, rings};
@@ -57,15 +57,6 @@ struct PlacedSid {
     counter: u32,
     /// Counter of packets that return from a service function.
     returned: Option<u32>,
-}
-
-/// The entity that a counter belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted<'a> {
-    /// A SID.
-    Sid(&'a Ipv6Net),
-    /// A policy.
-    Policy(&'a PolicyId),
 }
 
 /// The tables of a loaded program.
