@@ -34,7 +34,7 @@ impl fmt::Display for NotInKernel {
 }
 
 /// Rejects entries for which the kernel has no counterpart.
-pub(super) fn check(
+pub(in crate::forwarding) fn check(
     forwarding: &Forwarding,
     kernel: &Kernel,
     names: Names<'_>,
@@ -48,7 +48,7 @@ pub(super) fn check(
 }
 
 /// Returns the error for these entries, if there are any.
-pub(super) fn refuse(mut found: Vec<NotInKernel>) -> Result<(), Error> {
+pub(in crate::forwarding) fn refuse(mut found: Vec<NotInKernel>) -> Result<(), Error> {
     if found.is_empty() {
         return Ok(());
     }
@@ -213,7 +213,7 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<String> {
 }
 
 /// Returns an error if the kernel has rejected routes, in the terms of the file.
-pub(super) fn refused(
+pub(in crate::forwarding) fn refused(
     sids: impl Iterator<Item = Ipv6Net>,
     prefixes: impl Iterator<Item = (TenantId, IpNet)>,
     names: Names<'_>,

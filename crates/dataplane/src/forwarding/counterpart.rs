@@ -8,7 +8,10 @@ use srv6::{LookUp, Resolve, SegmentList};
 use super::{Endpoint, Forwarding, PolicyId, Proxy, ProxyLink, Tags};
 
 /// Returns the kernel's action that does the same.
-pub(super) fn counterpart(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<LocalAction> {
+pub(in crate::forwarding) fn counterpart(
+    endpoint: &Endpoint,
+    forwarding: &Forwarding,
+) -> Option<LocalAction> {
     if endpoint.tags != Tags::default() {
         return None;
     }

@@ -31,14 +31,14 @@ const FROM_ELSEWHERE: u32 = PRIORITY + 4;
 
 /// Returns the prefixes of this node's SIDs: its locators, and the SIDs outside of them. `few`:
 /// true if the SIDs are few enough to be in the kernel.
-pub(super) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&Ipv6Net> {
+pub(in crate::forwarding) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&Ipv6Net> {
     let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
     let outside = forwarding.sids.keys().filter(|sid| few && !within(sid));
     forwarding.locators.iter().chain(outside).collect()
 }
 
 /// Returns the rules that keep packets from reaching SIDs.
-pub(super) fn rules(
+pub(in crate::forwarding) fn rules(
     forwarding: &Forwarding,
     kernel: &Kernel,
     few: bool,

@@ -2,4 +2,4 @@
 
 /// Priority of the rules: after those of VRFs (1000), before those of applications (7000) and of
 /// the main table.
-pub(super) const PRIORITY: u32 = 6000;
+pub(in crate::forwarding) const PRIORITY: u32 = 6000;
