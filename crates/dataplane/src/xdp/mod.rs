@@ -3,6 +3,7 @@
 mod attach;
 mod functions;
 mod pins;
+mod plane;
 mod program;
 mod tables;
 mod tracing;
