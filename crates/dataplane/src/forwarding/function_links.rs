@@ -8,47 +8,56 @@ use ipnet::IpNet;
 use model::dataplane as file;
 use netlink::Mac;
 
-use super::machine::Unresolved;
-use super::resolve::Resolving;
+use super::machine::{Links, Unresolved};
 use super::{Attachment, Forwarding, Kernel, Proxy, ProxyLink, Upper};
 use crate::Error;
 
-impl Resolving<'_> {
-    /// Resolves a proxy on this machine.
-    pub(super) fn proxy(&mut self, proxy: &file::Proxy, line: u32) -> Proxy {
-        let to = self.proxy_link(&proxy.to, line);
-        let back =
-            if proxy.back == proxy.to { to.clone() } else { self.proxy_link(&proxy.back, line) };
-        Proxy { to, back, via: proxy.via }
-    }
+/// Resolves a proxy on this machine.
+pub(super) fn proxy(
+    proxy: &file::Proxy,
+    line: u32,
+    links: &Links,
+    forwarding: &Forwarding,
+    problems: &mut Vec<Unresolved>,
+) -> Proxy {
+    let mut link = |name| proxy_link(name, line, links, forwarding, problems);
+    let to = link(&proxy.to);
+    let back = if proxy.back == proxy.to { to.clone() } else { link(&proxy.back) };
+    Proxy { to, back, via: proxy.via }
+}
 
-    fn proxy_link(&mut self, name: &file::Name, line: u32) -> Arc<ProxyLink> {
-        let (index, mac, up) = (None, Mac([0; 6]), false);
-        let absent = Arc::new(ProxyLink { name: name.clone(), index, mac, up });
-        let Some(link) = self.links.named(name) else {
-            if !self.links.may_lack {
-                self.problems.push(self.no_interface(line, name));
-            }
-            return absent;
-        };
-        if link.vrf_table.is_some() {
-            self.problems.push(Unresolved::FunctionByVrf { line, name: name.clone() });
-            return absent;
+fn proxy_link(
+    name: &file::Name,
+    line: u32,
+    links: &Links,
+    forwarding: &Forwarding,
+    problems: &mut Vec<Unresolved>,
+) -> Arc<ProxyLink> {
+    let (index, mac, up) = (None, Mac([0; 6]), false);
+    let absent = Arc::new(ProxyLink { name: name.clone(), index, mac, up });
+    let Some(link) = links.named(name) else {
+        if !links.may_lack {
+            problems.push(links.no_interface(line, name));
         }
-        // The MAC address of the loopback interface is all zeros.
-        let Some(mac) = link.mac.filter(|mac| *mac != absent.mac) else {
-            self.problems.push(Unresolved::NotEthernet { line, port: name.clone() });
-            return absent;
-        };
-        if let Some(Upper { port, tags }) = self.forwarding.uppers.get(&link.index) {
-            let key = Attachment { port: *port, tags: *tags };
-            if self.forwarding.attachments.contains_key(&key) {
-                self.problems.push(Unresolved::IsTenants { line, name: name.clone() });
-            }
-        }
-        let up = self.links.passing.contains(&link.index);
-        Arc::new(ProxyLink { name: name.clone(), index: Some(link.index), mac, up })
+        return absent;
+    };
+    if link.vrf_table.is_some() {
+        problems.push(Unresolved::FunctionByVrf { line, name: name.clone() });
+        return absent;
     }
+    // The MAC address of the loopback interface is all zeros.
+    let Some(mac) = link.mac.filter(|mac| *mac != absent.mac) else {
+        problems.push(Unresolved::NotEthernet { line, port: name.clone() });
+        return absent;
+    };
+    if let Some(Upper { port, tags }) = forwarding.uppers.get(&link.index) {
+        let key = Attachment { port: *port, tags: *tags };
+        if forwarding.attachments.contains_key(&key) {
+            problems.push(Unresolved::IsTenants { line, name: name.clone() });
+        }
+    }
+    let up = links.passing.contains(&link.index);
+    Arc::new(ProxyLink { name: name.clone(), index: Some(link.index), mac, up })
 }
 
 impl Forwarding {

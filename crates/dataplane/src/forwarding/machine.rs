@@ -53,6 +53,13 @@ impl Links {
         self
     }
 
+    /// Returns the problem of a line that names an interface that is not present.
+    pub(super) fn no_interface(&self, line: u32, name: &Name) -> Unresolved {
+        let known = self.links.iter().map(|link| link.name.as_str());
+        let near = model::suggest(name, known).map(Into::into);
+        Unresolved::NoInterface { line, port: name.clone(), near }
+    }
+
     /// Returns true if there is an interface with this name.
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)

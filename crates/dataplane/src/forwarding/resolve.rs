@@ -12,7 +12,7 @@ use srv6::{LookUp, Resolve};
 use super::machine::{Links, Unresolved};
 use super::{
     Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Proxy, ProxyLink,
-    TABLE_TENANTS, Tags, TenantId, Upper, Weighted,
+    TABLE_TENANTS, Tags, TenantId, Upper, Weighted, function_links,
 };
 
 // The TPIDs of a single VLAN tag, and of the outer of two tags. The program writes no others.
@@ -97,10 +97,10 @@ pub fn resolve(
     Ok(resolving.forwarding)
 }
 
-pub(super) struct Resolving<'a> {
-    pub(super) links: &'a Links,
-    pub(super) problems: Vec<Unresolved>,
-    pub(super) forwarding: Forwarding,
+struct Resolving<'a> {
+    links: &'a Links,
+    problems: Vec<Unresolved>,
+    forwarding: Forwarding,
 }
 
 impl Resolving<'_> {
@@ -114,7 +114,7 @@ impl Resolving<'_> {
         for (name, port) in &file.ports {
             let (line, owner) = (port.line, port.tenant.as_ref().and_then(|name| owners.get(name)));
             let Some(link) = self.links.named(name) else {
-                self.problems.push(self.no_interface(line, name));
+                self.problems.push(self.links.no_interface(line, name));
                 continue;
             };
             if let Some(vlan) = link.vlan {
@@ -141,7 +141,7 @@ impl Resolving<'_> {
                 Some(exit) => match self.links.named(exit) {
                     Some(link) => Some(link.index),
                     None => {
-                        self.problems.push(self.no_interface(line, exit));
+                        self.problems.push(self.links.no_interface(line, exit));
                         continue;
                     }
                 },
@@ -168,12 +168,6 @@ impl Resolving<'_> {
             indices.insert(&**name, link.index);
         }
         indices
-    }
-
-    pub(super) fn no_interface(&self, line: u32, name: &Name) -> Unresolved {
-        let known = self.links.links.iter().map(|link| link.name.as_str());
-        let near = model::suggest(name, known).map(Into::into);
-        Unresolved::NoInterface { line, port: name.clone(), near }
     }
 
     /// Adds the VLAN interfaces on ports, as far as the program can write their tags.
@@ -318,7 +312,8 @@ impl Resolve<Name, Table, Steer, Name> for Arguments<'_, '_> {
     }
 
     fn proxy(&mut self, proxy: &file::Proxy) -> Proxy {
-        self.resolving.proxy(proxy, self.line)
+        let Resolving { links, problems, forwarding } = &mut *self.resolving;
+        function_links::proxy(proxy, self.line, links, forwarding, problems)
     }
 }
 
