@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use api::v1;
 use dataplane::Dataplane;
-use dataplane::xdp::{
+use dataplane::forwarding::{
     Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath,
     TableTenants, TenantId, Tenants, check_functions, check_tables, import, leave_own, resolve,
     warnings,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use dataplane::Dataplane;
-use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
+use dataplane::forwarding::{Kernel, Present, Refused, SlowPath};
 use ipnet::Ipv6Net;
 use model::dataplane::Dataplane as Which;
 use netlink::Event;

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dataplane::xdp::{Kernel, Present, Refused, SlowPath, Xdp};
+use dataplane::forwarding::{Kernel, Present, Refused, SlowPath};
+use dataplane::xdp::Xdp;
 use dataplane::{Dataplane, KernelAlone};
 use ipnet::Ipv6Net;
 use model::dataplane::Dataplane as Which;

@@ -76,7 +76,7 @@ pub enum Error {
     File(document::Problems),
     /// The file names objects that this machine does not have.
     #[error("{}", in_lines(.0))]
-    Resolve(Vec<dataplane::xdp::Unresolved>),
+    Resolve(Vec<dataplane::forwarding::Unresolved>),
     /// The folder of the daemon's state cannot be used.
     #[error("cannot use {}", path.display())]
     State {
@@ -336,7 +336,7 @@ fn apply_and_keep(
     text: &str,
     most: usize,
     applied: &Path,
-) -> Result<dataplane::xdp::Difference, Error> {
+) -> Result<dataplane::forwarding::Difference, Error> {
     let failed = |source| Error::State { path: applied.into(), source };
     let new = applied.with_extension("new");
     // Left over from a daemon that was killed.
@@ -364,6 +364,6 @@ fn bind(path: &Path) -> Result<Incoming<UnixStream>, Error> {
     Incoming::unix(path, CONNECTIONS).map_err(|source| Error::State { path: path.into(), source })
 }
 
-fn in_lines(problems: &[dataplane::xdp::Unresolved]) -> String {
+fn in_lines(problems: &[dataplane::forwarding::Unresolved]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -1,7 +1,7 @@
 //! Answers to changes of the data plane.
 
 use api::v1;
-use dataplane::xdp::Difference;
+use dataplane::forwarding::Difference;
 
 use crate::engine::Engine;
 

@@ -8,7 +8,7 @@ use api::v1;
 use bpf::attach::Mode;
 use bpf::{Count, Drops, Filter};
 use dataplane::Counter;
-use dataplane::xdp::{Names, lists};
+use dataplane::forwarding::{Names, lists};
 use ipnet::IpNet;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use api::v1;
 use bpf::Count;
-use dataplane::xdp::{PolicyId, TABLE_TENANTS, TenantId};
+use dataplane::forwarding::{PolicyId, TABLE_TENANTS, TenantId};
 use dataplane::{Counter, Dataplane};
 
 /// Returns the counts by tenant. `name` gives the name of a tenant, `owners` the tenant of a

@@ -6,7 +6,8 @@ use api::v1;
 use bpf::measure::verdict;
 use bpf::srv6::types::reason;
 use bpf::{Replayed, Traced};
-use dataplane::xdp::{Attachment, Counted, Forwarding, Names, Owner, Tables, Tags, TenantId, Xdp};
+use dataplane::Counted;
+use dataplane::forwarding::{Attachment, Forwarding, Names, Owner, Tags, TenantId};
 use ipnet::IpNet;
 use tokio::sync::mpsc;
 use wire::Headers;
@@ -44,19 +45,19 @@ impl Trace {
     /// Sends some of the captured packets. Returns false if no more are to come.
     pub(crate) fn go_on(
         &mut self,
-        xdp: &Xdp,
+        plane: &dyn dataplane::Trace,
         tenant: &dyn Fn(TenantId) -> String,
     ) -> Result<bool, Error> {
         if self.waiting.is_empty() {
-            let Some(packets) = xdp.traced()? else { return Ok(false) };
+            let Some(packets) = plane.packets()? else { return Ok(false) };
             self.waiting.extend(packets);
         }
         let room = self.sink.capacity().min(AT_ONCE).min(self.left as usize);
         for packet in self.waiting.drain(..room.min(self.waiting.len())) {
             self.left -= 1;
-            let Some(replayed) = xdp.replay(&packet)? else { return Ok(false) };
+            let Some(replayed) = plane.replay(&packet)? else { return Ok(false) };
             // There is room in the channel. A client that has gone is detected below.
-            let _ = self.sink.try_send(told(xdp.tables(), tenant, &packet, replayed));
+            let _ = self.sink.try_send(told(plane, tenant, &packet, replayed));
         }
         Ok(self.left > 0 && !self.sink.is_closed())
     }
@@ -84,15 +85,15 @@ fn meant<'a>(now: &'a Forwarding, packet: &Traced) -> Option<Counted<'a>> {
 
 /// Formats a packet and its verdict.
 fn told(
-    tables: &Tables,
+    plane: &dyn dataplane::Trace,
     tenant: &dyn Fn(TenantId) -> String,
     packet: &Traced,
     replayed: Replayed,
 ) -> v1::TracedPacket {
-    let now = tables.now();
+    let now = plane.forwarding();
     let names = Names { of: now, tenant };
     let port = now.ports.get(&packet.interface);
-    let entry = replayed.counted.iter().find_map(|counter| tables.counted(*counter));
+    let entry = replayed.counted.iter().find_map(|counter| plane.counted(*counter));
     // A packet that is not sent is counted only under its reason.
     let entry = entry.or_else(|| meant(now, packet)).map(|entry| match entry {
         Counted::Sid(sid) => {

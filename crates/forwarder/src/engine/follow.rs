@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use dataplane::xdp::SlowPath;
+use dataplane::forwarding::SlowPath;
 use model::dataplane::{Dataplane as Which, File};
 use netlink::{Encap, Event, Neighbour, NeighbourState};
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use dataplane::xdp::{Kernel, Refused, SlowPath};
+use dataplane::forwarding::{Kernel, Refused, SlowPath};
 use dataplane::{Dataplane, FakeDataplane};
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{Dataplane as Which, File};
@@ -207,7 +207,8 @@ fn a_change_that_fails_leaves_everything() {
     host.done();
     host.plane.fail_next(1);
     let error = engine.apply(file(3), Ports::All, 0).unwrap_err();
-    assert!(matches!(error, Error::Dataplane(dataplane::Error::Told)), "{error}");
+    assert!(matches!(error, Error::Dataplane(dataplane::Error::Netlink(_))), "{error}");
+    assert!(error.to_string().contains("failing as configured"), "{error}");
     assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
     assert_eq!((host.plane.forwards(), &host.state.borrow().kept), (before, &kept));
     // The engine continues with the previous file.

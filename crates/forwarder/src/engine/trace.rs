@@ -16,16 +16,16 @@ impl Engine {
         if self.trace.is_some() {
             return Err(Error::Traced);
         }
-        self.plane.xdp().ok_or(Error::NothingToTrace)?.trace(filter, most)?;
+        self.plane.trace().ok_or(Error::NothingToTrace)?.start(filter, most)?;
         self.trace = Some(Trace::new(most, sink));
         Ok(())
     }
 
     /// Forwards traced packets to the client, and ends the trace when the client expects no more.
     pub(super) fn go_on_tracing(&mut self) {
-        let (Some(trace), Some(xdp)) = (&mut self.trace, self.plane.xdp()) else { return };
+        let (Some(trace), Some(plane)) = (&mut self.trace, self.plane.trace()) else { return };
         let name = |tenant| name(&self.tenants, &self.table_tenants, tenant);
-        match trace.go_on(xdp, &name) {
+        match trace.go_on(plane, &name) {
             Ok(true) => {}
             Ok(false) => self.end_trace(),
             Err(error) => {
@@ -38,8 +38,8 @@ impl Engine {
     /// Ends the trace, if there is one.
     pub(crate) fn end_trace(&mut self) {
         self.trace = None;
-        let Some(xdp) = self.plane.xdp() else { return };
-        if let Err(error) = xdp.end_trace() {
+        let Some(plane) = self.plane.trace() else { return };
+        if let Err(error) = plane.stop() {
             tracing::warn!("the tracer stays in front: {}", api::in_one_line(&error));
         }
     }
