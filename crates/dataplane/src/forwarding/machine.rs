@@ -56,7 +56,7 @@ impl Links {
     /// Returns the problem of a line that names an interface that is not present.
     pub(super) fn no_interface(&self, line: u32, name: &Name) -> Unresolved {
         let known = self.links.iter().map(|link| link.name.as_str());
-        let near = model::suggest(name, known).map(Into::into);
+        let near = document::suggest(name, known).map(Into::into);
         Unresolved::NoInterface { line, port: name.clone(), near }
     }
 
