@@ -15,7 +15,7 @@ const FLOORS: [&[&str]; 11] = [
     &["bpf", "capture", "confine", "grpc-bounds", "netlink", "private", "serve", "vminfo"],
     &["drawing", "emulator", "import", "p4-ebpf", "pathfinder"],
     &["api", "dataplane", "doctor", "p4info", "sandbox", "store", "telemetry"],
-    &["node", "controller", "engine", "forwarder", "p4runtime", "publisher"],
+    &["node", "controller", "emulator-daemon", "dataplane-daemon", "p4runtime", "publisher"],
     &["lab"],
     &["bench", "supervisor", "verify"],
     &["kaido"],

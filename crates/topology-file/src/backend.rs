@@ -4,16 +4,16 @@ use document::{Place, Step};
 use model::topology::{Backend, Discipline, Impairments, Node, Queue};
 
 use super::links::Plan;
-use super::option_text::Engine;
+use super::option_text::EngineKey;
 
 /// Chooses the backend of a link. Impairments that netem does not support are rejected.
 pub(crate) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) -> Backend {
     let needs_emulator = plan.sides.iter().any(|side| !side.impairments.is_none())
         || plan.members.iter().any(|node| !nodes[*node].has_namespace());
-    match plan.body.engine.unwrap_or(Engine::AsNeeded) {
-        Engine::AsNeeded if !needs_emulator => Backend::Kernel,
-        Engine::AsNeeded | Engine::Emulator => Backend::Emulator,
-        Engine::Netem => {
+    match plan.body.engine.unwrap_or(EngineKey::AsNeeded) {
+        EngineKey::AsNeeded if !needs_emulator => Backend::Kernel,
+        EngineKey::AsNeeded | EngineKey::Emulator => Backend::Emulator,
+        EngineKey::Netem => {
             let at = [plan.at.as_slice(), &[Step::from("engine")]].concat();
             let unable = plan.sides.iter().find_map(|side| unable(&side.impairments));
             if let Some(what) = unable {

@@ -218,7 +218,7 @@ impl<T: JsonSchema> JsonSchema for OrNone<T> {
 
 /// Value of `engine`: `true`, `false` or `netem`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Engine {
+pub(crate) enum EngineKey {
     /// The emulator if the link needs it.
     AsNeeded,
     /// Always the emulator.
@@ -227,23 +227,23 @@ pub(crate) enum Engine {
     Netem,
 }
 
-impl<'de> Deserialize<'de> for Engine {
+impl<'de> Deserialize<'de> for EngineKey {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct V;
         impl Visitor<'_> for V {
-            type Value = Engine;
+            type Value = EngineKey;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("true, false or netem")
             }
 
-            fn visit_bool<E>(self, is_wanted: bool) -> Result<Engine, E> {
-                Ok(if is_wanted { Engine::Emulator } else { Engine::AsNeeded })
+            fn visit_bool<E>(self, is_wanted: bool) -> Result<EngineKey, E> {
+                Ok(if is_wanted { EngineKey::Emulator } else { EngineKey::AsNeeded })
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Engine, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<EngineKey, E> {
                 if text == "netem" {
-                    return Ok(Engine::Netem);
+                    return Ok(EngineKey::Netem);
                 }
                 Err(E::custom(format!("`{text}` is not an engine: write true, false or netem")))
             }
@@ -252,9 +252,9 @@ impl<'de> Deserialize<'de> for Engine {
     }
 }
 
-impl JsonSchema for Engine {
+impl JsonSchema for EngineKey {
     fn schema_name() -> Cow<'static, str> {
-        "Engine".into()
+        "EngineKey".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::option_text::{Engine, Filter, JitterOption, Loss as LossText, OrNone};
+use super::option_text::{EngineKey, Filter, JitterOption, Loss as LossText, OrNone};
 use super::units::{Percent, QueueText};
 
 /// Options of a link or a LAN.
@@ -28,7 +28,7 @@ pub(crate) struct Options {
     pub(crate) ipv6: Option<Prefix6>,
     /// Backend of the link: `true` for the emulator even if a kernel link would suffice, `netem`
     /// for the kernel's netem.
-    pub(crate) engine: Option<Engine>,
+    pub(crate) engine: Option<EngineKey>,
     /// Different options for the direction from the second node to the first.
     #[schemars(skip)]
     pub(crate) reverse: Option<Box<Options>>,

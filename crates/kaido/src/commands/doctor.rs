@@ -38,12 +38,14 @@ pub(crate) fn run(output: &Output) -> Done {
         needed_for: probe.needed_for,
         fix: probe.fix,
     }));
-    findings.extend(forwarder::probe::function_settings().into_iter().map(|setting| Finding {
-        ok: setting.ok,
-        required: false,
-        needed_for: "service functions",
-        fix: format!("sysctl -w {}", setting.wanted),
-        what: setting.wanted.into(),
+    findings.extend(dataplane_daemon::probe::function_settings().into_iter().map(|setting| {
+        Finding {
+            ok: setting.ok,
+            required: false,
+            needed_for: "service functions",
+            fix: format!("sysctl -w {}", setting.wanted),
+            what: setting.wanted.into(),
+        }
     }));
     findings.extend(hmac());
     findings.extend(edges());
@@ -92,7 +94,7 @@ fn finding(what: &'static str, ok: bool, needed_for: &'static str, fix: &str) ->
 /// Lists the interfaces on which the kernel requires an HMAC: XDP leaves packets with an SRH to it
 /// there.
 fn hmac() -> Option<Finding> {
-    let (interfaces, all_alone) = forwarder::probe::hmac();
+    let (interfaces, all_alone) = dataplane_daemon::probe::hmac();
     let line = |what: String, ok, fix: &str| {
         Some(Finding {
             what: what.into(),

@@ -27,8 +27,9 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
         wrong("it does not say where its link was: capture with `kaido lab capture --link`, and packets")
     })?;
     let (events, cut) = events(contents.packets, &origin).map_err(|why| wrong(&why))?;
-    let plan = engine::Plan::of(&topology, &recordings);
-    let is_meant = |one: &&engine::Direction| one.link == origin.link && one.from == origin.from;
+    let plan = emulator_daemon::Plan::of(&topology, &recordings);
+    let is_meant =
+        |one: &&emulator_daemon::Direction| one.link == origin.link && one.from == origin.from;
     let Some(direction) = plan.directions.iter().find(is_meant) else {
         let what =
             format!("has no emulated link `{}` on which `{}` sends", origin.link, origin.from);

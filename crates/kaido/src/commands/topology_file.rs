@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use document::Problems;
-use engine::Recordings;
+use emulator_daemon::Recordings;
 use model::topology::Topology;
 use serde_json::json;
 

@@ -85,7 +85,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         if !link.up {
             return Err(Error::Attach(AttachError::AttachedDown(interface)));
         }
-        let is_taken = match NamespaceLock::take(&engine::lock_name(link.index)) {
+        let is_taken = match NamespaceLock::take(&emulator_daemon::lock_name(link.index)) {
             Ok(_) => false,
             Err(TakeError::Taken(_)) => true,
             Err(TakeError::Failed { path, source }) => {
@@ -202,7 +202,7 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> 
 fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
     let path = emulator_config(folder);
     let read = files::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
-    match read.map(|config: engine::Config| config.queues) {
+    match read.map(|config: emulator_daemon::Config| config.queues) {
         Ok(queues) => Ok(queues),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // The record is written atomically before any rule is added; a folder with a marker

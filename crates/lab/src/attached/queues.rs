@@ -76,7 +76,7 @@ fn of_labs(root: &Path) -> BTreeSet<u16> {
     for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
         let text = crate::files::read(&crate::life::state::emulator_config(&entry.path()))
             .unwrap_or_default();
-        if let Ok(lab) = serde_json::from_slice::<engine::Config>(&text) {
+        if let Ok(lab) = serde_json::from_slice::<emulator_daemon::Config>(&text) {
             found.extend(lab.queues.values());
         }
     }

@@ -42,7 +42,7 @@ pub fn devices(topology: &Topology) -> Vec<Device> {
             .map(|(at, end)| {
                 let node = &topology.nodes[end.node];
                 Device {
-                    name: engine::device_name(number, at),
+                    name: emulator_daemon::device_name(number, at),
                     segment: number,
                     node: node.name.clone(),
                     interface: node.interfaces[end.interface].name.clone(),
@@ -92,7 +92,8 @@ pub(crate) fn start(
 ) -> Result<(), Error> {
     let (path, socket) = (state::emulator_config(folder), state::emulator_socket(folder));
     let files = keep(folder, files)?;
-    let config = engine::Config { socket, topology: folder.join("lab.yaml"), files, queues };
+    let config =
+        emulator_daemon::Config { socket, topology: folder.join("lab.yaml"), files, queues };
     write(&path, &config)?;
     if !config.queues.is_empty() {
         attached::open(topology, &config.queues)?;

@@ -102,7 +102,7 @@ pub(crate) fn links(
         match segment.kind {
             _ if topology.is_emulated(segment) => {
                 for at in (0..segment.ends.len()).filter(|at| has_namespace(*at)) {
-                    let name = engine::device_name(number, at);
+                    let name = emulator_daemon::device_name(number, at);
                     let far = VethEnd {
                         name: &name,
                         namespace: infrastructure,

@@ -7,7 +7,7 @@ use nix::sys::socket::SockFlag;
 
 use crate::{Error, Queue, Socket};
 
-/// Flags of all descriptors that the engine opens: close-on-exec and non-blocking.
+/// Flags of all descriptors that the pump opens: close-on-exec and non-blocking.
 pub(crate) const FLAGS: SockFlag = SockFlag::SOCK_CLOEXEC.union(SockFlag::SOCK_NONBLOCK);
 
 /// An entry and exit point of the network.

@@ -1,4 +1,4 @@
-//! The engine between real interfaces: two hosts in their own namespaces, and a chain of virtual
+//! The pump between real interfaces: two hosts in their own namespaces, and a chain of virtual
 //! routers.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic")]
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use emulator::router::{Interface, Route, Router};
 use emulator::{Impairments, LinkId, Network, NodeId, Settings};
-use engine::{Engine, Gate, Remote, Socket};
+use emulator_daemon::{Gate, Pump, Remote, Socket};
 use ipnet::IpNet;
 use netlink::{Batch, Handle, Namespace, VethEnd, add_veth, set_up};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -21,7 +21,7 @@ struct Bed {
     hosts: [Namespace; 2],
     links: Vec<LinkId>,
     remote: Option<Remote>,
-    engine: Option<JoinHandle<Network>>,
+    pump: Option<JoinHandle<Network>>,
 }
 
 fn net(text: &str) -> IpNet {
@@ -74,14 +74,14 @@ fn chain(network: &mut Network, count: u8) -> Vec<NodeId> {
 
 impl Bed {
     fn new(routers: u8, settings: &Settings) -> Self {
-        let engine = Namespace::unnamed().unwrap();
+        let pump = Namespace::unnamed().unwrap();
         let hosts = [0, 1].map(|_| Namespace::unnamed().unwrap());
         let mut handle = Handle::new().unwrap();
         for (host, name) in hosts.iter().zip(["a", "b"]) {
             let end =
                 |name, namespace| VethEnd { name, namespace, mtu: 1500, mac: None, index: None };
             let mut batch = Batch::new();
-            batch.push("veth", add_veth(&end("port", host), &end(name, &engine)));
+            batch.push("veth", add_veth(&end("port", host), &end(name, &pump)));
             handle.commit(batch).unwrap();
         }
         for (host, at) in hosts.iter().zip([0, 200]) {
@@ -108,7 +108,7 @@ impl Bed {
             links.push(network.link(&format!("{n}>"), (a, out), (b, into), settings.clone()));
             links.push(network.link(&format!("{n}<"), (b, into), (a, out), settings.clone()));
         }
-        let made = engine.run(|| {
+        let made = pump.run(|| {
             let mut handle = Handle::new().unwrap();
             let sockets = ports.into_iter().zip(["a", "b"]).map(|(port, name)| {
                 let index = handle.link(name).unwrap().index;
@@ -116,11 +116,11 @@ impl Bed {
                 netlink::sysctl::write(&format!("ipv6/conf/{name}/disable_ipv6"), "1").unwrap();
                 (port, Gate::Frames(Socket::open(name).unwrap()))
             });
-            Engine::new(network, sockets.collect()).unwrap()
+            Pump::new(network, sockets.collect()).unwrap()
         });
         let (made, remote) = made.unwrap();
-        let engine = thread::spawn(move || made.run().unwrap());
-        let bed = Self { hosts, links, remote: Some(remote), engine: Some(engine) };
+        let pump = thread::spawn(move || made.run().unwrap());
+        let bed = Self { hosts, links, remote: Some(remote), pump: Some(pump) };
         // The first solicitations may be lost on an interface that has just come up.
         for host in ["10.200.0.2", "fd00:200::2"] {
             let answered = || bed.ping(&format!("-c 1 -W 1 -q {host}")).contains("1 received");
@@ -136,10 +136,10 @@ impl Bed {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Stops the engine.
+    /// Stops the pump.
     fn end(&mut self) -> Network {
         self.remote = None;
-        self.engine.take().unwrap().join().unwrap()
+        self.pump.take().unwrap().join().unwrap()
     }
 }
 

@@ -1,5 +1,5 @@
 //! Health checks of service functions. Each check runs on its own thread, so that checks do not
-//! wait for each other, and the engine does not wait for them.
+//! wait for each other, and the reconciler does not wait for them.
 
 mod command;
 mod record;

@@ -7,7 +7,7 @@ use dataplane::forwarding::SlowPath;
 use model::dataplane::{Dataplane as Which, File};
 use netlink::{Encap, Event, Neighbour, NeighbourState};
 
-use super::{Engine, Ports, TICK};
+use super::{Ports, Reconciler, TICK};
 use crate::Error;
 
 /// Time that the kernel's tables must be unchanged for before they are read.
@@ -19,7 +19,7 @@ const REST: u32 = 4;
 /// the interfaces that require an HMAC.
 const SILENT_EVERY: Duration = Duration::from_secs(1);
 
-impl Engine {
+impl Reconciler {
     /// Waits one tick for events and handles them.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.go_on_tracing();
@@ -164,7 +164,7 @@ impl Engine {
         }
         let mac = neighbour.mac.filter(|_| neighbour.state.is_valid());
         let before = self.neighbours.insert(key, mac);
-        // A neighbour without a record may have existed before this engine started.
+        // A neighbour without a record may have existed before this reconciler started.
         before.is_none_or(|before| before.is_some() && before != mac)
     }
 }

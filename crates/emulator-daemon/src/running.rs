@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
     pub(crate) all: Vec<(Direction, Tally)>,
 }
 
-/// The engine, and the present state of its links.
+/// The pump, and the present state of its links.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) remote: Remote,
@@ -48,7 +48,7 @@ impl Service {
         Self { remote, directions, nodes, ending, seen: watch::Sender::default() }
     }
 
-    /// Locks the present settings of the directions. A change holds the lock until the engine has
+    /// Locks the present settings of the directions. A change holds the lock until the pump has
     /// applied it.
     pub(crate) fn directions(&self) -> MutexGuard<'_, Vec<Direction>> {
         self.directions.lock().unwrap_or_else(PoisonError::into_inner)
@@ -207,7 +207,7 @@ fn traffic(traffic: &topology::Traffic) -> Traffic {
     }
 }
 
-/// Runs a closure on a thread that may block on the engine.
+/// Runs a closure on a thread that may block on the pump.
 pub(crate) async fn wait<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,
 ) -> Result<T, Status> {

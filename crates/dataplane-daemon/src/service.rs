@@ -1,4 +1,4 @@
-//! The data plane's gRPC service: each call is an order for the engine.
+//! The data plane's gRPC service: each call is an order for the reconciler.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -15,9 +15,9 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use crate::engine::{Engine, Ports};
 use crate::health::Record;
 use crate::reasons::REASONS;
+use crate::reconciler::{Ports, Reconciler};
 use crate::reply::response;
 use crate::trace::{Sink, WAITING};
 use crate::{Config, Error, functions, state};
@@ -29,7 +29,7 @@ const LONGEST_MESSAGE: usize = 4096;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// An order for the engine.
+/// An order for the reconciler.
 pub(crate) enum Order {
     Apply { request: v1::ApplyDataplaneRequest, reply: Reply<v1::ApplyDataplaneResponse> },
     AddFunction { request: v1::AddFunctionRequest, reply: Reply<v1::ApplyDataplaneResponse> },
@@ -43,35 +43,38 @@ pub(crate) enum Order {
 impl Order {
     /// Executes the order, and sends the reply if the client still waits. `state` is the daemon's
     /// folder.
-    pub(crate) fn carry_out(self, engine: &mut Engine, state: &Path) {
+    pub(crate) fn carry_out(self, reconciler: &mut Reconciler, state: &Path) {
         // Orders that create or remove pins must not fail halfway.
-        let pinned = |engine: &Engine| state::check(state, engine.which());
+        let pinned = |reconciler: &Reconciler| state::check(state, reconciler.which());
         match self {
             Self::Apply { request, reply } => {
-                let done = pinned(engine).and_then(|()| apply(engine, &request, state));
+                let done = pinned(reconciler).and_then(|()| apply(reconciler, &request, state));
                 let _ = reply.send(done);
             }
             Self::AddFunction { request, reply } => {
-                let done = pinned(engine).and_then(|()| functions::add(engine, &request, state));
+                let done =
+                    pinned(reconciler).and_then(|()| functions::add(reconciler, &request, state));
                 let _ = reply.send(done);
             }
             Self::RemoveFunction { request, reply } => {
-                let done = pinned(engine).and_then(|()| functions::remove(engine, &request, state));
+                let done = pinned(reconciler)
+                    .and_then(|()| functions::remove(reconciler, &request, state));
                 let _ = reply.send(done);
             }
             Self::Get { counted, reply } => {
-                let _ = reply.send(Ok(get(engine, counted)));
+                let _ = reply.send(Ok(get(reconciler, counted)));
             }
             Self::EndTrace { reply } => {
-                engine.end_trace();
+                reconciler.end_trace();
                 let _ = reply.send(Ok(()));
             }
             Self::Trace { request, sink, reply } => {
-                let _ = reply.send(pinned(engine).and_then(|()| trace(engine, &request, sink)));
+                let _ =
+                    reply.send(pinned(reconciler).and_then(|()| trace(reconciler, &request, sink)));
             }
             Self::Detach { reply } => {
-                let done = pinned(engine).and_then(|()| {
-                    engine.detach()?;
+                let done = pinned(reconciler).and_then(|()| {
+                    reconciler.detach()?;
                     // Remove it, so that the next start begins with nothing.
                     let _ = std::fs::remove_file(Config::applied(state));
                     Ok(())
@@ -83,7 +86,7 @@ impl Order {
 }
 
 fn apply(
-    engine: &mut Engine,
+    reconciler: &mut Reconciler,
     request: &v1::ApplyDataplaneRequest,
     state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
@@ -91,16 +94,16 @@ fn apply(
     let file = dataplane_file::parse(name, &request.file).map_err(Error::File)?;
     let most = request.most as usize;
     let difference = if request.plan {
-        engine.plan(&file, most)?
+        reconciler.plan(&file, most)?
     } else {
         let applied = Config::applied(state);
-        crate::apply_and_keep(engine, file, Ports::All, &request.file, most, &applied)?
+        crate::apply_and_keep(reconciler, file, Ports::All, &request.file, most, &applied)?
     };
-    Ok(response(&difference, engine))
+    Ok(response(&difference, reconciler))
 }
 
 fn trace(
-    engine: &mut Engine,
+    reconciler: &mut Reconciler,
     request: &v1::TraceDataplaneRequest,
     sink: Sink,
 ) -> Result<(), Error> {
@@ -118,7 +121,7 @@ fn trace(
         .map(|name| {
             let missing =
                 || wrong(format!("`{name}` is not a port: `kaido dataplane show` lists the ports"));
-            engine.port(name).ok_or_else(missing)
+            reconciler.port(name).ok_or_else(missing)
         })
         .transpose()?;
     let vlan = Some(request.vlan).filter(|vlan| *vlan > 0);
@@ -137,14 +140,14 @@ fn trace(
     {
         return Err(wrong("`src` and `dst` are of different families".into()));
     }
-    engine.trace(filter, request.most.max(1), sink)
+    reconciler.trace(filter, request.most.max(1), sink)
 }
 
 /// Returns the installed state; with `counted`, only SIDs and policies that have counted packets.
-fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
-    let plane = engine.plane();
+fn get(reconciler: &Reconciler, counted: bool) -> v1::GetDataplaneResponse {
+    let plane = reconciler.plane();
     let now = plane.now();
-    let names = Names { of: now, tenant: &|tenant| engine.tenant(tenant) };
+    let names = Names { of: now, tenant: &|tenant| reconciler.tenant(tenant) };
     let entry = |name: String, action: String, count: Option<Count>| v1::DataplaneEntry {
         name,
         action,
@@ -184,7 +187,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .into_iter()
             .map(|(sid, endpoint, count)| v1::DataplaneEntry {
                 returned: packets(Counter::Returned(sid)),
-                health: engine.health(*sid).map(health),
+                health: reconciler.health(*sid).map(health),
                 dropped: plane.drops(sid).filter(|_| endpoint.is_netfilter()).map(dropped),
                 ..entry(sid.to_string(), names.endpoint(endpoint), count)
             })
@@ -204,7 +207,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
                 })
             })
             .collect(),
-        left: engine
+        left: reconciler
             .imported()
             .left
             .iter()
@@ -213,10 +216,10 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
                 reason: left.reason.into(),
             })
             .collect(),
-        imported: engine.imported().taken as u64,
-        tenants: engine.tenant_counts(),
-        dataplane: engine.which().name().into(),
-        warnings: engine.warnings(),
+        imported: reconciler.imported().taken as u64,
+        tenants: reconciler.tenant_counts(),
+        dataplane: reconciler.which().name().into(),
+        warnings: reconciler.warnings(),
         sources: now.sources_of(0).map(|net| net.to_string()).collect(),
     }
 }
@@ -232,7 +235,7 @@ fn dropped(drops: Drops) -> v1::FunctionDrops {
     v1::FunctionDrops { prerouting, forward, postrouting, no_hook }
 }
 
-/// A handle for sending orders to the engine.
+/// A handle for sending orders to the reconciler.
 #[derive(Clone)]
 pub(crate) struct Orders(mpsc::Sender<Order>);
 
@@ -243,7 +246,7 @@ impl Orders {
 
     async fn give<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, Status> {
         let (reply, answer) = oneshot::channel();
-        let gone = || Status::unavailable("the data plane's engine has ended: see its log");
+        let gone = || Status::unavailable("the data plane's reconciler has ended: see its log");
         self.0.send(order(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?.map_err(|error| {
             // A message that does not fit into an HTTP header frame would be lost.
@@ -263,12 +266,12 @@ impl Orders {
 
     /// Ends the trace, if there is one: its open stream would keep the server from shutting down.
     pub(crate) async fn end_trace(&self) {
-        // Without an engine nothing is traced.
+        // Without an reconciler nothing is traced.
         let _ = self.give(|reply| Order::EndTrace { reply }).await;
     }
 }
 
-/// Forwards calls to the engine.
+/// Forwards calls to the reconciler.
 pub(crate) struct Service {
     orders: Orders,
 }

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod describe;
-mod engine;
 mod firewall;
 mod functions;
 mod health;
@@ -15,6 +14,7 @@ mod kernel;
 mod metrics;
 pub mod probe;
 mod reasons;
+mod reconciler;
 mod reply;
 mod service;
 mod state;
@@ -31,8 +31,8 @@ use private::{Lock, NamespaceLock, TakeError};
 use serve::{Incoming, Limits};
 use tokio::net::UnixStream;
 
-use crate::engine::{Engine, Ports};
 use crate::kernel::KernelSide;
+use crate::reconciler::{Ports, Reconciler};
 use crate::service::{Order, Orders, Service};
 use crate::state::State;
 
@@ -129,7 +129,7 @@ pub enum Error {
         .0.map_or_else(String::new, |process| format!(" (process {process})"))
     )]
     TwoInNamespace(Option<u32>),
-    /// A defect: the engine has panicked. The log has the location.
+    /// A defect: the reconciler has panicked. The log has the location.
     #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
     Panicked,
     /// The address for metrics cannot be bound.
@@ -221,7 +221,7 @@ async fn run_in(
             let stop = async move {
                 tokio::select! {
                     () = stop => {}
-                    // Carries no message: the sender is dropped when the engine ends, for whatever
+                    // Carries no message: the sender is dropped when the reconciler ends, for whatever
                     // reason.
                     _ = ended => {}
                 }
@@ -236,7 +236,7 @@ async fn run_in(
                 .serve_with_incoming_shutdown(incoming, stop)
                 .await;
             if let Some(metrics) = metrics {
-                // Drop its sender of orders: the engine runs until all senders are gone.
+                // Drop its sender of orders: the reconciler runs until all senders are gone.
                 metrics.abort();
             }
             served
@@ -251,20 +251,20 @@ async fn run_in(
     Ok(served?)
 }
 
-/// The body of the engine's thread.
+/// The body of the reconciler's thread.
 fn work(
     config: &Config,
     inbox: &mpsc::Receiver<Order>,
     ready: tokio::sync::oneshot::Sender<()>,
 ) -> Result<(), Error> {
     let state = State::claim(&config.state)?;
-    let done = begin(config).and_then(|engine| follow(engine, config, inbox, ready));
+    let done = begin(config).and_then(|reconciler| follow(reconciler, config, inbox, ready));
     state.leave();
     done
 }
 
-/// Creates an engine and applies the file.
-fn begin(config: &Config) -> Result<Engine, Error> {
+/// Creates a reconciler and applies the file.
+fn begin(config: &Config) -> Result<Reconciler, Error> {
     let applied = Config::applied(&config.state);
     let text = match &config.file {
         Some(text) => Some(text.clone()),
@@ -277,16 +277,16 @@ fn begin(config: &Config) -> Result<Engine, Error> {
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
     let host = KernelSide::new(&config.state)?;
     let which = file.as_ref().map_or(Which::Xdp, |file| file.dataplane);
-    let mut engine = Engine::new(Box::new(host), which)?;
+    let mut reconciler = Reconciler::new(Box::new(host), which)?;
     if let (Some(file), Some(text)) = (file, &text) {
         // The file that was applied last may name a port that no longer exists.
         let ports = if config.file.is_some() { Ports::All } else { Ports::Present };
-        apply_and_keep(&mut engine, file, ports, text, 0, &applied)?;
-        for warning in engine.warned() {
+        apply_and_keep(&mut reconciler, file, ports, text, 0, &applied)?;
+        for warning in reconciler.warned() {
             tracing::warn!("{warning}");
         }
     }
-    Ok(engine)
+    Ok(reconciler)
 }
 
 /// Reads a file of this daemon, whose health checks run as root.
@@ -300,7 +300,7 @@ const ORDERS: Duration = Duration::from_millis(200);
 
 /// Follows the kernel and the orders until all senders of orders are gone.
 fn follow(
-    mut engine: Engine,
+    mut reconciler: Reconciler,
     config: &Config,
     inbox: &mpsc::Receiver<Order>,
     ready: tokio::sync::oneshot::Sender<()>,
@@ -309,15 +309,15 @@ fn follow(
         return Ok(());
     }
     loop {
-        engine.follow()?;
+        reconciler.follow()?;
         let since = Instant::now();
         while since.elapsed() < ORDERS {
             match inbox.try_recv() {
-                Ok(order) => order.carry_out(&mut engine, &config.state),
+                Ok(order) => order.carry_out(&mut reconciler, &config.state),
                 Err(mpsc::TryRecvError::Empty) => break,
                 Err(mpsc::TryRecvError::Disconnected) => {
-                    let Err(error) = state::check(&config.state, engine.which()) else {
-                        return engine.end();
+                    let Err(error) = state::check(&config.state, reconciler.which()) else {
+                        return reconciler.end();
                     };
                     tracing::warn!("{error}");
                     return Ok(());
@@ -330,7 +330,7 @@ fn follow(
 /// Applies a file and stores its text for the next start. If the text cannot be stored, nothing is
 /// applied.
 fn apply_and_keep(
-    engine: &mut Engine,
+    reconciler: &mut Reconciler,
     file: model::dataplane::File,
     ports: Ports,
     text: &str,
@@ -342,7 +342,7 @@ fn apply_and_keep(
     // Left over from a daemon that was killed.
     let _ = std::fs::remove_file(&new);
     private::create(&new, text.as_bytes()).map_err(failed)?;
-    let done = engine.apply(file, ports, most);
+    let done = reconciler.apply(file, ports, most);
     match &done {
         Ok(_) => {
             if let Err(error) = std::fs::rename(&new, applied).map_err(failed) {

@@ -1,6 +1,6 @@
 use nix::errno::Errno;
 
-/// Errors of the engine.
+/// Errors of the pump.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The interface does not exist in this namespace.
@@ -75,8 +75,8 @@ pub enum Error {
     /// A file that a link refers to cannot be used.
     #[error(transparent)]
     Recording(#[from] crate::BadRecording),
-    /// The engine's thread did not start.
-    #[error("cannot start the engine's thread")]
+    /// The pump's thread did not start.
+    #[error("cannot start the emulator's thread")]
     Thread {
         /// The cause.
         #[source]
@@ -101,7 +101,7 @@ pub enum Error {
         #[source]
         source: tonic::transport::Error,
     },
-    /// The engine has panicked. This is a bug; the log contains the location.
+    /// The pump has panicked. This is a bug; the log contains the location.
     #[error("the emulator has panicked: bring the lab down, and report what its log says")]
     Panicked,
     /// The kernel rejected another operation.

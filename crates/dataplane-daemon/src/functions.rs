@@ -11,7 +11,7 @@ use ipnet::Ipv6Net;
 use serde_json::{Map, Value, json};
 use srv6::Kind;
 
-use crate::engine::{Engine, Ports};
+use crate::reconciler::{Ports, Reconciler};
 use crate::reply::response;
 use crate::{Config, Error};
 
@@ -20,7 +20,7 @@ const MOST: usize = 50;
 
 /// Adds a service function.
 pub(crate) fn add(
-    engine: &mut Engine,
+    reconciler: &mut Reconciler,
     request: &v1::AddFunctionRequest,
     state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
@@ -37,7 +37,7 @@ pub(crate) fn add(
     // The applied file was valid, so any problem is in this request, and has no line in a file of
     // the user.
     dataplane_file::parse("the applied file", &text).map_err(|found| asked_for(&found))?;
-    apply(engine, &text, state)
+    apply(reconciler, &text, state)
 }
 
 /// Turns problems with a requested function into an error without a file position.
@@ -52,7 +52,7 @@ fn asked_for(found: &Problems) -> Error {
 
 /// Removes a service function.
 pub(crate) fn remove(
-    engine: &mut Engine,
+    reconciler: &mut Reconciler,
     request: &v1::RemoveFunctionRequest,
     state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
@@ -63,7 +63,7 @@ pub(crate) fn remove(
         return Err(Error::Function(message));
     }
     let text = without_sid(&text, sid).map_err(Error::File)?;
-    apply(engine, &text, state)
+    apply(reconciler, &text, state)
 }
 
 /// Returns the behavior of a SID in the applied file, if the SID exists.
@@ -129,12 +129,12 @@ fn applied(state: &Path) -> Result<String, Error> {
 }
 
 fn apply(
-    engine: &mut Engine,
+    reconciler: &mut Reconciler,
     text: &str,
     state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let file = dataplane_file::parse("the applied file", text).map_err(Error::File)?;
     let applied = Config::applied(state);
-    let difference = crate::apply_and_keep(engine, file, Ports::All, text, MOST, &applied)?;
-    Ok(response(&difference, engine))
+    let difference = crate::apply_and_keep(reconciler, file, Ports::All, text, MOST, &applied)?;
+    Ok(response(&difference, reconciler))
 }

@@ -21,7 +21,7 @@ pub(crate) type Sink = mpsc::Sender<v1::TracedPacket>;
 
 /// Capacity of the channel. Further packets wait in the kernel, which has room for 510.
 pub(crate) const WAITING: usize = 64;
-/// Maximum number of packets replayed before the engine continues with other work.
+/// Maximum number of packets replayed before the reconciler continues with other work.
 const AT_ONCE: usize = 8;
 
 /// A running trace.

@@ -1,4 +1,4 @@
-//! The engine's decisions, tested on a fake data plane and a fake kernel that only record calls.
+//! The reconciler's decisions, tested on a fake data plane and a fake kernel that only record calls.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,7 +12,7 @@ use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{Dataplane as Which, File};
 use netlink::{Encap, Event, Link, LocalAction, Mac, Neighbour, NeighbourState, NextHop, Route};
 
-use super::{Engine, Ports};
+use super::{Ports, Reconciler};
 use crate::Error;
 use crate::host::{Host, Seen};
 
@@ -49,8 +49,8 @@ impl FakeHost {
         host
     }
 
-    fn engine(&self) -> Engine {
-        Engine::new(Box::new(self.clone()), Which::Xdp).unwrap()
+    fn reconciler(&self) -> Reconciler {
+        Reconciler::new(Box::new(self.clone()), Which::Xdp).unwrap()
     }
 
     fn sids(&self) -> usize {
@@ -163,22 +163,22 @@ fn tick() {
     std::thread::sleep(Duration::from_millis(1));
 }
 
-/// Runs the engine until `is` is true.
+/// Runs the reconciler until `is` is true.
 #[track_caller]
-fn follow_until(engine: &mut Engine, is: impl Fn() -> bool) {
+fn follow_until(reconciler: &mut Reconciler, is: impl Fn() -> bool) {
     let started = Instant::now();
     while !is() {
         assert!(started.elapsed() < Duration::from_secs(10), "it does not follow");
-        engine.follow().unwrap();
+        reconciler.follow().unwrap();
         tick();
     }
 }
 
-/// Runs the engine for longer than SETTLE.
-fn follow_for_a_while(engine: &mut Engine) {
+/// Runs the reconciler for longer than SETTLE.
+fn follow_for_a_while(reconciler: &mut Reconciler) {
     let started = Instant::now();
     while started.elapsed() < 3 * super::follow::SETTLE {
-        engine.follow().unwrap();
+        reconciler.follow().unwrap();
         tick();
     }
 }
@@ -186,14 +186,14 @@ fn follow_for_a_while(engine: &mut Engine) {
 #[test]
 fn the_kernel_has_routes_before_and_gives_them_up_after() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    let plan = engine.plan(&file(2), 10).unwrap();
+    let mut reconciler = host.reconciler();
+    let plan = reconciler.plan(&file(2), 10).unwrap();
     assert_eq!((host.done(), host.sids()), (vec![], 0), "a plan changes nothing");
-    assert_eq!(engine.apply(file(2), Ports::All, 10).unwrap(), plan);
+    assert_eq!(reconciler.apply(file(2), Ports::All, 10).unwrap(), plan);
     assert_eq!(host.done(), [("extend", [0, 0]), ("shrink", [2, 0])]);
     assert!(host.plane.forwards().sids.values().all(|sid| sid.in_kernel));
-    assert!(engine.plan(&file(2), 10).unwrap().is_empty());
-    engine.detach().unwrap();
+    assert!(reconciler.plan(&file(2), 10).unwrap().is_empty());
+    reconciler.detach().unwrap();
     assert_eq!(host.done(), [("shrink", [0, 0])]);
     assert_eq!(host.state.borrow().kept, SlowPath::default());
 }
@@ -201,104 +201,104 @@ fn the_kernel_has_routes_before_and_gives_them_up_after() {
 #[test]
 fn a_change_that_fails_leaves_everything() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(2), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
     let (before, kept) = (host.plane.forwards(), host.state.borrow().kept.clone());
     host.done();
     host.plane.fail_next(1);
-    let error = engine.apply(file(3), Ports::All, 0).unwrap_err();
+    let error = reconciler.apply(file(3), Ports::All, 0).unwrap_err();
     assert!(matches!(error, Error::Dataplane(dataplane::Error::Netlink(_))), "{error}");
     assert!(error.to_string().contains("failing as configured"), "{error}");
     assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
     assert_eq!((host.plane.forwards(), &host.state.borrow().kept), (before, &kept));
-    // The engine continues with the previous file.
+    // The reconciler continues with the previous file.
     host.change_sid(true);
-    follow_until(&mut engine, || host.sids() == 3);
-    assert!(engine.plan(&file(3), 10).unwrap().summary().contains("1 added"));
+    follow_until(&mut reconciler, || host.sids() == 3);
+    assert!(reconciler.plan(&file(3), 10).unwrap().summary().contains("1 added"));
 }
 
 #[test]
 fn a_file_that_the_machine_lacks_something_for_changes_nothing() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(1), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
     host.done();
     let other = parse("ports: { l: {}, x: {} }\n");
-    assert!(matches!(engine.apply(other, Ports::All, 0), Err(Error::Resolve(_))));
+    assert!(matches!(reconciler.apply(other, Ports::All, 0), Err(Error::Resolve(_))));
     assert_eq!((host.done(), host.sids()), (vec![], 1));
 }
 
 #[test]
 fn what_the_kernel_refuses_is_not_said_to_be_there() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
+    let mut reconciler = host.reconciler();
     let sid: Ipv6Addr = "fd00:1::1".parse().unwrap();
     host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
-    engine.apply(file(2), Ports::All, 0).unwrap();
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
     let in_kernel = || {
         let sids = host.plane.forwards().sids;
         ["fd00:1::1/128", "fd00:1::2/128"].map(|sid| sids[&sid.parse().unwrap()].in_kernel)
     };
     assert_eq!(in_kernel(), [false, true]);
-    // The engine does not retry a refused entry until another file is applied.
+    // The reconciler does not retry a refused entry until another file is applied.
     host.change_sid(true);
-    follow_until(&mut engine, || host.sids() == 3);
+    follow_until(&mut reconciler, || host.sids() == 3);
     assert_eq!(in_kernel(), [false, true]);
     host.state.borrow_mut().refuses = None;
-    engine.apply(file(2), Ports::All, 0).unwrap();
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
     assert_eq!(in_kernel(), [true, true]);
 }
 
 #[test]
 fn the_kernels_changes_are_followed_once_they_have_settled() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(1), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
     let looks = host.state.borrow().looks;
     for _ in 0..10 {
         host.change_sid(true);
     }
-    engine.follow().unwrap();
+    reconciler.follow().unwrap();
     assert_eq!(host.plane.forgotten(), 1, "at once");
     assert_eq!(host.state.borrow().looks, looks, "not yet");
-    follow_until(&mut engine, || host.sids() == 2);
+    follow_until(&mut reconciler, || host.sids() == 2);
     assert_eq!(host.state.borrow().looks, looks + 1);
     host.change_sid(false);
-    follow_until(&mut engine, || host.sids() == 1);
+    follow_until(&mut reconciler, || host.sids() == 1);
 }
 
 #[test]
 fn what_cannot_be_followed_stays_until_the_next_change() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(1), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
     host.plane.fail_next(1);
     host.change_sid(true);
-    follow_for_a_while(&mut engine);
+    follow_for_a_while(&mut reconciler);
     assert_eq!(host.sids(), 1);
     host.tell(Event::RoutesChanged);
-    follow_until(&mut engine, || host.sids() == 2);
+    follow_until(&mut reconciler, || host.sids() == 2);
 }
 
 #[test]
 fn a_port_that_is_gone_is_left_out_until_it_is_back() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(1), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
     let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
     host.state.borrow_mut().kernel.links.pop();
     host.tell(Event::LinkGone(2));
-    follow_until(&mut engine, || ports() == [1]);
+    follow_until(&mut reconciler, || ports() == [1]);
     host.state.borrow_mut().kernel.links.push(link(3, "r"));
     host.tell(Event::Link(link(3, "r")));
-    follow_until(&mut engine, || ports() == [1, 3]);
+    follow_until(&mut reconciler, || ports() == [1, 3]);
 }
 
 #[test]
 fn neighbours_make_routes_void_and_nothing_else() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(1), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
     let looks = host.state.borrow().looks;
     let address: IpAddr = "fd00:b::2".parse().unwrap();
     let neighbour = |last, state| {
@@ -314,25 +314,25 @@ fn neighbours_make_routes_void_and_nothing_else() {
         (Event::NeighbourGone { interface: 2, address }, 3),
     ] {
         host.tell(event.clone());
-        engine.follow().unwrap();
+        reconciler.follow().unwrap();
         assert_eq!(host.plane.forgotten(), forgotten, "{event:?}");
     }
     assert_eq!(host.state.borrow().probed, [address], "the kernel does not ask for itself");
-    follow_for_a_while(&mut engine);
+    follow_for_a_while(&mut reconciler);
     assert_eq!(host.state.borrow().looks, looks);
 }
 
 #[test]
 fn a_rule_makes_every_packets_way_its_own_at_once() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(1), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
     assert!(!host.plane.is_exact());
     host.tell(Event::Rules);
-    engine.follow().unwrap();
+    reconciler.follow().unwrap();
     assert!(host.plane.is_exact());
     // The kernel reports that there are none any more.
-    follow_until(&mut engine, || !host.plane.is_exact());
+    follow_until(&mut reconciler, || !host.plane.is_exact());
 }
 
 /// The same file for the kernel-only data plane.
@@ -343,61 +343,61 @@ fn alone(sids: u32) -> File {
 #[test]
 fn one_forwards_before_the_other_leaves() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(2), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
     host.done();
-    let plan = engine.plan(&alone(2), 10).unwrap();
+    let plan = reconciler.plan(&alone(2), 10).unwrap();
     let lines: Vec<_> = plan.changes.iter().map(ToString::to_string).collect();
     assert_eq!((lines, host.done()), (vec!["~ dataplane xdp -> kernel".into()], vec![]));
-    engine.apply(alone(2), Ports::All, 0).unwrap();
+    reconciler.apply(alone(2), Ports::All, 0).unwrap();
     assert_eq!(host.done(), [("extend", [2, 0]), ("shrink", [0, 2])]);
-    assert!(engine.plan(&alone(2), 10).unwrap().is_empty());
-    engine.apply(alone(3), Ports::All, 0).unwrap();
+    assert!(reconciler.plan(&alone(2), 10).unwrap().is_empty());
+    reconciler.apply(alone(3), Ports::All, 0).unwrap();
     assert_eq!(host.done(), [("extend", [0, 2]), ("shrink", [0, 3])]);
-    engine.apply(file(3), Ports::All, 0).unwrap();
+    reconciler.apply(file(3), Ports::All, 0).unwrap();
     assert_eq!(host.done(), [("extend", [0, 3]), ("shrink", [3, 0])]);
 }
 
 #[test]
 fn where_one_cannot_forward_or_the_other_not_leave_nothing_changes() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(file(2), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
     let before = host.plane.forwards();
     host.done();
     for failing in [&host.alone, &host.plane] {
         failing.fail_next(1);
-        engine.apply(alone(3), Ports::All, 0).unwrap_err();
+        reconciler.apply(alone(3), Ports::All, 0).unwrap_err();
         assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
         assert_eq!(host.plane.forwards(), before);
-        assert_eq!(engine.which(), Which::Xdp);
-        assert!(engine.plan(&file(2), 10).unwrap().is_empty());
+        assert_eq!(reconciler.which(), Which::Xdp);
+        assert!(reconciler.plan(&file(2), 10).unwrap().is_empty());
     }
 }
 
 #[test]
 fn the_kernel_alone_does_everything_or_nothing() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
-    engine.apply(alone(1), Ports::All, 0).unwrap();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(alone(1), Ports::All, 0).unwrap();
     host.done();
     let tags = "locators: [\"fd00:1::/32\"]\nports: { l: {}, r: {} }\ndataplane: kernel\n\
                 sids: { \"fd00:1::d4\": {behavior: End.DX4, next_hop: 10.0.0.1, vlan: 10} }\n";
-    let error = engine.apply(parse(tags), Ports::All, 0).unwrap_err();
+    let error = reconciler.apply(parse(tags), Ports::All, 0).unwrap_err();
     assert!(error.to_string().contains("\n  sid fd00:1::d4: the kernel puts no tags"), "{error}");
     assert!(error.is_usage());
     assert_eq!(host.done(), []);
     // A refusal that only the kernel itself can detect.
     let sid: Ipv6Addr = "fd00:1::2".parse().unwrap();
     host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
-    let error = engine.apply(alone(2), Ports::All, 0).unwrap_err();
+    let error = reconciler.apply(alone(2), Ports::All, 0).unwrap_err();
     assert!(error.to_string().contains("\n  sid fd00:1::2: this kernel refuses it"), "{error}");
     assert_eq!(host.done(), [("extend", [0, 1]), ("restore", [0, 1])]);
     // The kernel's own routes are not imported.
     host.change_sid(true);
-    follow_for_a_while(&mut engine);
+    follow_for_a_while(&mut reconciler);
     assert_eq!(host.alone.forwards().sids.len(), 1);
-    assert!(engine.tenant_counts().is_empty());
+    assert!(reconciler.tenant_counts().is_empty());
 }
 
 /// A service function with a check that succeeds while `path` exists.
@@ -417,42 +417,42 @@ fn others_are_told_of_a_function_while_its_check_succeeds() {
     let path = folder.path().join("works");
     let sid: Ipv6Net = "fd00:1::f:0/112".parse().unwrap();
     let host = FakeHost::new();
-    let mut engine = host.engine();
+    let mut reconciler = host.reconciler();
     let told = || host.state.borrow().told.get(&sid).copied();
     // True if the route is in the main table, which routing daemons announce.
     let keeps = || {
         let state = host.state.borrow();
         state.kept.routes().any(|route| route.table == 254 && route.destination == IpNet::V6(sid))
     };
-    engine.apply(function(&path), Ports::All, 0).unwrap();
+    reconciler.apply(function(&path), Ports::All, 0).unwrap();
     assert!(!keeps(), "nobody knows yet whether it works");
     std::fs::write(&path, "").unwrap();
-    follow_until(&mut engine, || told() == Some(true));
+    follow_until(&mut reconciler, || told() == Some(true));
     // An unrelated change leaves the state unchanged.
     host.change_sid(true);
-    follow_until(&mut engine, || host.sids() == 2);
+    follow_until(&mut reconciler, || host.sids() == 2);
     assert!(keeps());
     std::fs::remove_file(&path).unwrap();
-    follow_until(&mut engine, || told() == Some(false));
+    follow_until(&mut reconciler, || told() == Some(false));
     host.change_sid(false);
-    follow_until(&mut engine, || host.sids() == 1);
+    follow_until(&mut reconciler, || host.sids() == 1);
     assert!(!keeps());
-    let record = engine.health(sid).unwrap();
+    let record = reconciler.health(sid).unwrap();
     assert!(!record.up && record.failures >= 2, "{record:?}");
     assert_eq!(record.failure.as_deref(), Some("exit status 1"));
     std::fs::write(&path, "").unwrap();
-    follow_until(&mut engine, || told() == Some(true));
+    follow_until(&mut reconciler, || told() == Some(true));
     // The check ends with the function.
-    engine.apply(file(1), Ports::All, 0).unwrap();
-    assert_eq!(engine.health(sid), None);
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    assert_eq!(reconciler.health(sid), None);
 }
 
 #[test]
 fn a_trace_takes_the_place_of_one_that_nobody_waits_for() {
-    let mut engine = FakeHost::new().engine();
+    let mut reconciler = FakeHost::new().reconciler();
     let [(sink, packets), (other, _packets)] = [(); 2].map(|()| tokio::sync::mpsc::channel(1));
-    engine.trace = Some(crate::trace::Trace::new(1, sink));
-    let mut again = || engine.trace(bpf::Filter::default(), 1, other.clone());
+    reconciler.trace = Some(crate::trace::Trace::new(1, sink));
+    let mut again = || reconciler.trace(bpf::Filter::default(), 1, other.clone());
     assert!(matches!(again(), Err(Error::Traced)));
     // The command that read the trace was killed.
     drop(packets);
@@ -463,10 +463,10 @@ fn a_trace_takes_the_place_of_one_that_nobody_waits_for() {
 #[test]
 fn an_open_firewall_is_warned_of_where_functions_are() {
     let host = FakeHost::new();
-    let mut engine = host.engine();
+    let mut reconciler = host.reconciler();
     let head = "locators: [\"fd00:1::/32\"]\nports: { l: {sids: false}, r: {} }\nsids:\n";
     for (sid, warned) in [("\"fd00:1::/112\": End.AN.NF", true), ("\"fd00:1::1\": End", false)] {
-        engine.plan(&parse(&format!("{head}  {sid}\n")), 9).unwrap();
-        assert_eq!(engine.warned().contains(&"the firewall is open".into()), warned, "{sid}");
+        reconciler.plan(&parse(&format!("{head}  {sid}\n")), 9).unwrap();
+        assert_eq!(reconciler.warned().contains(&"the firewall is open".into()), warned, "{sid}");
     }
 }

@@ -36,7 +36,7 @@ pub use gate::{Gate, GateCounts};
 pub use lateness::Lateness;
 pub use nodes::VirtualNode;
 pub use plan::{Direction, Outlet, Plan, device_name};
-pub use pump::Engine;
+pub use pump::Pump;
 pub use queue::{Queue, QueueSettings};
 pub use recordings::{BadRecording, Recorded, Recordings};
 pub use remote::{Gone, Remote};

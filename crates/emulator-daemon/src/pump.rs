@@ -1,4 +1,4 @@
-//! The engine's main loop.
+//! The pump's main loop.
 
 use std::os::fd::AsFd as _;
 use std::sync::mpsc::TryRecvError;
@@ -20,7 +20,7 @@ const READY: usize = 64;
 
 /// Maximum number of network events between two readings of the clock.
 const SLICE: usize = 256;
-/// Maximum time for packets before the engine handles other work.
+/// Maximum time for packets before the pump handles other work.
 const TURN: Nanos = 20_000_000;
 /// Cross traffic later than this is skipped, because otherwise everything else would become later
 /// and later.
@@ -28,12 +28,12 @@ const OVERDUE: Nanos = 100_000_000;
 /// Interval of the log message about that.
 const SAYING: Nanos = 10_000_000_000;
 
-/// Maximum time before a deadline from which the engine polls instead of sleeping: timers are late
+/// Maximum time before a deadline from which the pump polls instead of sleeping: timers are late
 /// by less.
 const SPIN: Nanos = 300_000;
 
 /// A network between interfaces.
-pub struct Engine {
+pub struct Pump {
     network: Network,
     edges: Vec<Edge>,
     inbox: Inbox,
@@ -46,14 +46,14 @@ pub struct Engine {
     run: Run,
     /// Time that the network has reached.
     reached: Nanos,
-    /// Time at which the engine handles other work, even if events are still due.
+    /// Time at which the pump handles other work, even if events are still due.
     turn_ends: Nanos,
     /// Time of the last log message about overload.
     said: Option<Nanos>,
 }
 
-impl Engine {
-    /// Creates the engine for a network, with a gate for each port. It ends when the last
+impl Pump {
+    /// Creates the pump for a network, with a gate for each port. It ends when the last
     /// [`Remote`] is dropped.
     pub fn new(network: Network, gates: Vec<(PortId, Gate)>) -> Result<(Self, Remote), Error> {
         let (remote, inbox) = pair()?;
@@ -153,7 +153,7 @@ impl Engine {
         self.network.next().map_or(at, |next| next.min(at)).max(self.reached)
     }
 
-    /// Skips overdue cross traffic if the engine cannot keep up.
+    /// Skips overdue cross traffic if the pump cannot keep up.
     fn keep_up(&mut self, now: Nanos) {
         if self.network.next().is_none_or(|next| next + OVERDUE >= now) {
             return;
@@ -162,7 +162,7 @@ impl Engine {
         if self.said.is_none_or(|said| said + SAYING < now) {
             self.said = Some(now);
             tracing::warn!(
-                "the engine cannot keep up with all packets: overdue cross traffic is skipped"
+                "the emulator cannot keep up with all packets: overdue cross traffic is skipped"
             );
         }
     }

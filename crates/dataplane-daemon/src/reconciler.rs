@@ -1,7 +1,7 @@
-//! The engine of a running data plane: keeps the forwarding state in line with the file and the
+//! The reconciler of a running data plane: keeps the forwarding state in line with the file and the
 //! kernel.
 //!
-//! The engine runs on its own thread and receives every change event of the kernel. Each event
+//! The reconciler runs on its own thread and receives every change event of the kernel. Each event
 //! starts a new generation of adjacencies at once. Events that concern SRv6 routes, links or
 //! addresses also trigger a full read of the kernel's tables, once the changes have settled.
 
@@ -31,12 +31,12 @@ use crate::host::{Host, Seen};
 use crate::trace::Trace;
 use crate::{Error, tenants};
 
-/// Maximum wait for events. It bounds the latency of an order, and the engine refreshes the
+/// Maximum wait for events. It bounds the latency of an order, and the reconciler refreshes the
 /// program's watchdog (LIMIT_TICK_NS) several times per period.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
 /// A data plane and the state that it is computed from.
-pub(crate) struct Engine {
+pub(crate) struct Reconciler {
     plane: Box<dyn Dataplane>,
     which: Which,
     host: Box<dyn Host>,
@@ -57,7 +57,7 @@ pub(crate) struct Engine {
     checks: Checks,
     /// Warnings about the file that was planned or applied last.
     warnings: Vec<String>,
-    /// Last time the engine polled the kernel state that has no events.
+    /// Last time the reconciler polled the kernel state that has no events.
     looked_for_silent: Instant,
 }
 
@@ -92,8 +92,8 @@ fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
     }
 }
 
-impl Engine {
-    /// Creates an engine that forwards nothing yet.
+impl Reconciler {
+    /// Creates a reconciler that forwards nothing yet.
     pub(crate) fn new(mut host: Box<dyn Host>, which: Which) -> Result<Self, Error> {
         Ok(Self {
             plane: host.load(which)?,
@@ -253,7 +253,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The fallible part of [`Engine::install`].
+    /// The fallible part of [`Reconciler::install`].
     fn install_first(
         &mut self,
         wanted: &mut Wanted,
@@ -341,7 +341,7 @@ impl Engine {
         self.host.shrink(SlowPath::default())
     }
 
-    /// Ends the engine. Attached ports stay attached; if there are none, nothing is left over.
+    /// Ends the reconciler. Attached ports stay attached; if there are none, nothing is left over.
     pub(crate) fn end(mut self) -> Result<(), Error> {
         self.end_trace();
         Ok(self.plane.end()?)

@@ -2,11 +2,11 @@
 
 use bpf::Filter;
 
-use super::{Engine, name};
+use super::{Reconciler, name};
 use crate::Error;
 use crate::trace::{Sink, Trace};
 
-impl Engine {
+impl Reconciler {
     /// Traces the first `most` packets that match.
     pub(crate) fn trace(&mut self, filter: Filter, most: u32, sink: Sink) -> Result<(), Error> {
         // The trace of a killed client may not have been ended yet.

@@ -15,10 +15,10 @@ use tokio::sync::Mutex;
 
 use crate::service::Orders;
 
-/// The time that an answer is reused: scrapes must not take the engine's time.
+/// The time that an answer is reused: scrapes must not take the reconciler's time.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// Serves the counters of the engine that receives `orders`.
+/// Serves the counters of the reconciler that receives `orders`.
 pub(crate) async fn serve(listener: TcpListener, orders: Orders) -> std::io::Result<()> {
     let last = Arc::new(Mutex::new(None::<(Instant, Result<String, String>)>));
     let counted = move || {

@@ -1,4 +1,4 @@
-//! The interface between the engine and the system below it.
+//! The interface between the reconciler and the system below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Real-time priority of the engine's thread: delays of the thread make packets late.
+//! Real-time priority of the pump's thread: delays of the thread make packets late.
 
 use emulator::Nanos;
 use nix::errno::Errno;
@@ -72,7 +72,7 @@ impl Priority {
                     Ok(()) => State::First,
                     Err(why) => {
                         tracing::warn!(
-                            "the system does not let the engine go before other threads ({why}): \
+                            "the system does not let the emulator go before other threads ({why}): \
                              packets are later where processors are busy"
                         );
                         State::Never

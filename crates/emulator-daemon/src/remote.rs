@@ -1,4 +1,4 @@
-//! Jobs for a running engine.
+//! Jobs for a running pump.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl From<Gone> for tonic::Status {
     }
 }
 
-/// A handle to a running engine. The engine ends when the last handle is dropped.
+/// A handle to a running pump. The pump ends when the last handle is dropped.
 #[derive(Debug, Clone)]
 pub struct Remote {
     // Declared first, so that it is dropped before the last wakeup.
@@ -32,7 +32,7 @@ pub struct Remote {
     bell: Arc<Bell>,
 }
 
-/// Signals the eventfd on drop, so that the engine notices when no handle is left.
+/// Signals the eventfd on drop, so that the pump notices when no handle is left.
 #[derive(Debug)]
 struct Bell(Arc<EventFd>);
 
@@ -42,7 +42,7 @@ impl Drop for Bell {
     }
 }
 
-/// The engine's end of the channel.
+/// The pump's end of the channel.
 pub(crate) struct Inbox {
     pub(crate) jobs: Receiver<Job>,
     pub(crate) bell: Arc<EventFd>,
@@ -58,7 +58,7 @@ pub(crate) fn pair() -> Result<(Remote, Inbox), Error> {
 }
 
 impl Remote {
-    /// Runs a job on the engine's network between two packets, and waits for its result.
+    /// Runs a job on the pump's network between two packets, and waits for its result.
     pub fn with<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Network, Nanos) -> T + Send + 'static,

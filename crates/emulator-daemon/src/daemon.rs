@@ -16,9 +16,7 @@ use tokio::sync::{oneshot, watch};
 use crate::interfaces;
 use crate::plan::{Outlet, Plan};
 use crate::running::Service;
-use crate::{
-    Engine, Error, Gate, GateCounts, Queue, QueueSettings, Recordings, Socket, recordings,
-};
+use crate::{Error, Gate, GateCounts, Pump, Queue, QueueSettings, Recordings, Socket, recordings};
 
 /// Configuration of the emulator, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,11 +135,11 @@ pub async fn run(
     let Plan { network, ports, mtu, nodes, directions } = config.plan()?;
     let Config { socket, queues, .. } = config;
     let (gates, _locks) = open(ports, mtu, machine, &queues)?;
-    let (engine, remote) = Engine::new(network, gates)?;
+    let (pump, remote) = Pump::new(network, gates)?;
     let (ended, mut end) = oneshot::channel();
-    let thread = thread::Builder::new().name("engine".into()).spawn(move || {
+    let thread = thread::Builder::new().name("pump".into()).spawn(move || {
         // The receiver may already be gone.
-        let _ = ended.send(engine.run().map(drop));
+        let _ = ended.send(pump.run().map(drop));
     });
     thread.map_err(|source| Error::Thread { source })?;
     serve::remove_stale(&socket)?;

@@ -1,11 +1,11 @@
-//! Every frame that the kernel delivers to an engine, or drops before it, is counted.
+//! Every frame that the kernel delivers to an pump, or drops before it, is counted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::thread;
 use std::time::Duration;
 
 use emulator::{Network, NodeId, Settings};
-use engine::{Engine, Gate, Socket};
+use emulator_daemon::{Gate, Pump, Socket};
 use netlink::{Handle, Namespace, VethEnd, add_veth, set_up};
 use testkit::Tap;
 
@@ -16,7 +16,7 @@ const LENGTH: usize = 60_000;
 #[test]
 fn root_what_the_kernel_has_no_room_for_and_what_it_refuses_is_counted() {
     let bed = Namespace::unnamed().unwrap();
-    let (tap, engine, remote, link) = bed
+    let (tap, pump, remote, link) = bed
         .run(|| {
             let here = Namespace::current().unwrap();
             let mut handle = Handle::new().unwrap();
@@ -42,8 +42,8 @@ fn root_what_the_kernel_has_no_room_for_and_what_it_refuses_is_counted() {
             let link = network.link("a>b", ends[0], ends[1], Settings::default());
             let gate = |name| Gate::Frames(Socket::open(name).unwrap());
             let gates = vec![(ports[0], gate("in")), (ports[1], gate("out"))];
-            let (engine, remote) = Engine::new(network, gates).unwrap();
-            (Tap::open("left"), engine, remote, link)
+            let (pump, remote) = Pump::new(network, gates).unwrap();
+            (Tap::open("left"), pump, remote, link)
         })
         .unwrap();
     // Unused addresses.
@@ -52,9 +52,9 @@ fn root_what_the_kernel_has_no_room_for_and_what_it_refuses_is_counted() {
     for _ in 0..FRAMES {
         tap.send(&frame);
     }
-    let running = thread::spawn(move || engine.run().unwrap());
+    let running = thread::spawn(move || pump.run().unwrap());
     let edges = || remote.edges(0..2).unwrap();
-    let is_all = |edges: &[engine::EdgeCounts]| {
+    let is_all = |edges: &[emulator_daemon::EdgeCounts]| {
         let [came, left] = [edges[0].gate, edges[1].gate];
         came.received + came.overflowed == FRAMES && left.refused == came.received
     };
