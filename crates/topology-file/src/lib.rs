@@ -12,7 +12,6 @@ mod addresses;
 mod applications;
 mod attachment;
 mod backend;
-mod change_text;
 mod course;
 mod event_text;
 mod events;
@@ -41,9 +40,9 @@ use document::{Kind, Problems};
 use file::File;
 use model::topology::Topology;
 
-pub use change_text::link_change;
 pub use course::{BadLine, Course, Moment, samples};
 pub use file::json_schema;
+pub use options::link_change;
 pub use traffic_text::cross_traffic;
 
 const KIND: Kind = Kind {
