@@ -8,7 +8,6 @@ use pcap_parser::pcapng::{
 use pcap_parser::traits::PcapNGPacketBlock as _;
 use pcap_parser::{
     OptionCode, PcapError, PcapHeader, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_header,
-    parse_sectionheaderblock,
 };
 
 use crate::write::Interface;
@@ -64,6 +63,10 @@ pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
         return read_pcapng(bytes);
     }
     let (rest, header) = parse_pcap_header(bytes).map_err(|_| Bad::Other)?;
+    // Its packets have longer headers.
+    if header.is_modified_format() {
+        return Err(Bad::Other);
+    }
     read_pcap(bytes, rest, &header)
 }
 
@@ -91,16 +94,12 @@ fn read_pcapng(bytes: &[u8]) -> Result<Contents, Bad> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let bad = Bad::Block(bytes.len() - rest.len());
-        if rest.starts_with(&PCAPNG) {
-            let (_, header) = parse_sectionheaderblock(rest).map_err(|_| match bad {
-                Bad::Block(0) => Bad::Other,
-                _ => bad,
-            })?;
-            let first = contents.interfaces.len();
-            section = Section { is_big: header.big_endian(), first, clocks: Vec::new() };
-        }
         let (next, block) = section.parse(rest).map_err(|_| bad)?;
         match block {
+            Block::SectionHeader(header) => {
+                let first = contents.interfaces.len();
+                section = Section { is_big: header.big_endian(), first, clocks: Vec::new() };
+            }
             Block::InterfaceDescription(block) => {
                 contents.interfaces.push(section.interface(&block));
             }
@@ -130,6 +129,7 @@ impl Section {
     }
 
     fn interface(&mut self, block: &InterfaceDescriptionBlock<'_>) -> Interface {
+        // Not `block.if_tsoffset`, which is read in little-endian order.
         let offset = value(&block.options, OptionCode::IfTsoffset);
         let offset = offset.and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
         let offset =
@@ -279,5 +279,7 @@ mod tests {
             }
         }
         assert_eq!(read(b"abcdefgh"), Err(Bad::Other));
+        let modified = file(&[0xa1b2_cd34, 0x0002_0004, 0, 0, 65535, 1], &[0; 24], false);
+        assert_eq!(read(&modified), Err(Bad::Other));
     }
 }

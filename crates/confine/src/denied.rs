@@ -10,8 +10,8 @@ use seccompiler::{
     SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule,
 };
 
-/// Calls denied with any arguments: most of them act outside of a network namespace if the caller
-/// has CAP_SYS_ADMIN or CAP_NET_ADMIN in the initial user namespace (capabilities(7)).
+/// Calls denied with any arguments. A second barrier besides a user namespace: most of them act outside
+/// of a network namespace if the caller has capabilities there (capabilities(7)).
 const CALLS: &[i64] = &[
     // BPF objects of the machine are opened by their IDs.
     libc::SYS_bpf,

@@ -15,17 +15,28 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::setsid;
 
 /// Limit of the files that the program writes, in bytes, such as its log.
-pub const LARGEST_FILE: u64 = 64 << 20;
+const LARGEST_FILE: u64 = 64 << 20;
+
+/// Limit of the threads of a user in a user namespace (RLIMIT_NPROC): those of a router's daemons
+/// together. FRR's have about five each.
+const THREADS: u64 = 256;
+
+/// Limit of the program's private writable memory, in bytes (RLIMIT_DATA). A daemon with a full BGP
+/// table needs less than half of it.
+const MEMORY: u64 = 4 << 30;
 
 /// Replaces this process by a program that cannot gain privileges (no_new_privs), start processes,
 /// enter or create namespaces, mount, or use BPF. Such calls fail with EPERM. The process gets a
-/// session of its own, without a terminal. Writing beyond [`LARGEST_FILE`] fails with EFBIG. Returns
+/// session of its own, without a terminal, and limits of threads and memory. Writing beyond 64 MiB of a file fails with EFBIG. Returns
 /// only on failure.
 pub fn exec(program: &Path, arguments: &[impl AsRef<OsStr>]) -> io::Error {
     let restricted = || -> io::Result<()> {
         setsid()?;
         setrlimit(Resource::RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE)?;
-        // It would end the program, which continues without its log instead.
+        setrlimit(Resource::RLIMIT_NPROC, THREADS, THREADS)?;
+        setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY)?;
+        // It would end the program, which continues without its log instead. Blocked, not ignored:
+        // FRR's handler of the signal aborts.
         SigSet::from(Signal::SIGXFSZ).thread_block()?;
         set_no_new_privs()?;
         denied::install()

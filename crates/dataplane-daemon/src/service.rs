@@ -266,7 +266,7 @@ impl Orders {
 
     /// Ends the trace, if there is one: its open stream would keep the server from shutting down.
     pub(crate) async fn end_trace(&self) {
-        // Without an reconciler nothing is traced.
+        // Without a reconciler nothing is traced.
         let _ = self.give(|reply| Order::EndTrace { reply }).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Every frame that the kernel delivers to an pump, or drops before it, is counted.
+//! Every frame that the kernel delivers to a pump, or drops before it, is counted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::thread;

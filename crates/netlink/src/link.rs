@@ -203,7 +203,7 @@ pub struct Link {
     pub lower: Option<u32>,
     /// True if the interface that this one is stacked on is in another namespace.
     pub lower_is_elsewhere: bool,
-    /// The other end of a veth pair. Absent if it is in another namespace.
+    /// The other end of a veth or netkit pair. Absent if it is in another namespace.
     pub peer: Option<u32>,
     /// The number of receive queues the device was created with.
     pub rx_queues: u32,
@@ -291,6 +291,32 @@ const NOT_STACKED: [&str; 17] = [
     "amt",
 ];
 
+/// Kinds that decapsulate packets which any host can send to an address of this node.
+const TUNNELS: [&str; 15] = [
+    "vxlan",
+    "geneve",
+    "gre",
+    "gretap",
+    "erspan",
+    "ip6gre",
+    "ip6gretap",
+    "ip6erspan",
+    "ipip",
+    "sit",
+    "ip6tnl",
+    "amt",
+    "gtp",
+    "bareudp",
+    "l2tpeth",
+];
+
+impl Link {
+    /// True if it is a tunnel whose packets are not authenticated, such as VXLAN or GRE.
+    pub fn is_open_tunnel(&self) -> bool {
+        TUNNELS.contains(&self.kind.as_str())
+    }
+}
+
 /// Parses the body of RTM_NEWLINK.
 pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let flags = u32_at(body, 8)?;
@@ -325,7 +351,7 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
         vlan.parent = parent;
     }
     link.lower = parent.filter(|_| is_stacked);
-    link.peer = parent.filter(|_| link.kind == "veth");
+    link.peer = parent.filter(|_| matches!(link.kind.as_str(), "veth" | "netkit"));
     Ok(link)
 }
 

@@ -40,13 +40,16 @@ impl Ids {
     }
 }
 
-/// Moves this process into a new user namespace and a new network namespace that it owns, says so by
-/// a byte on standard output, and waits until standard input is closed.
+/// Moves this process, which must have one thread, into a new user namespace and a new network
+/// namespace that it owns, writes the errno as a byte to standard output, 0 on success, and waits until
+/// standard input is closed.
 pub fn hold_owned_namespace() -> Result<()> {
-    let failed = |source| Error::io("make a user namespace", source);
-    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).map_err(|e| failed(e.into()))?;
+    let failed = |source| Error::io("hold a user namespace", source);
+    let unshared = unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET);
+    // The kernel's error numbers are below 134.
+    let errno = unshared.err().map_or(0, |errno| errno as u8);
     let mut output = io::stdout();
-    output.write_all(b"\n").and_then(|()| output.flush()).map_err(failed)?;
+    output.write_all(&[errno]).and_then(|()| output.flush()).map_err(failed)?;
     io::copy(&mut io::stdin(), &mut io::sink()).map(drop).map_err(failed)
 }
 
@@ -57,11 +60,13 @@ impl Holder {
     /// Starts the process, and maps the IDs in its user namespace.
     pub(crate) fn start(holder: &mut Command, ids: &Ids) -> Result<Self> {
         let failed = |source| Error::io("make a user namespace", source);
-        holder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        holder.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut started = Self(holder.spawn().map_err(failed)?);
+        let mut errno = [0];
         let output = started.0.stdout.as_mut().expect("it is piped");
-        if let Err(source) = output.read_exact(&mut [0]) {
-            return Err(started.error().unwrap_or_else(|| failed(source)));
+        output.read_exact(&mut errno).map_err(failed)?;
+        if errno != [0] {
+            return Err(failed(Errno::from_raw(errno[0].into()).into()));
         }
         let process = Path::new("/proc").join(started.0.id().to_string());
         let write = |file: &str, ids: &[u32]| {
@@ -81,14 +86,6 @@ impl Holder {
     pub(crate) fn network(&self) -> PathBuf {
         format!("/proc/{}/ns/net", self.0.id()).into()
     }
-
-    /// The message of a process that ended.
-    fn error(&mut self) -> Option<Error> {
-        let mut said = String::new();
-        self.0.stderr.take()?.take(1000).read_to_string(&mut said).ok()?;
-        let said = said.trim().trim_start_matches("kaido: ");
-        (!said.is_empty()).then(|| Error::io("make a user namespace", io::Error::other(said)))
-    }
 }
 
 impl Drop for Holder {
@@ -103,7 +100,7 @@ impl Namespace {
     /// Moves this process, which must have one thread, into the user namespace that owns the network
     /// namespace, as its root.
     pub fn enter_owner(&self) -> Result<()> {
-        let failed = |errno: Errno| Error::io("enter the user namespace of a network", errno);
+        let failed = |errno: Errno| Error::io("become root of a network namespace's owner", errno);
         // ioctl_ns(2). SAFETY: the request takes no argument, and the returned descriptor has no other owner.
         let owner = unsafe {
             let fd: c_int = libc::ioctl(self.as_fd().as_raw_fd(), libc::NS_GET_USERNS);
@@ -129,7 +126,7 @@ mod tests {
             let path = directory.path().join("r1");
             let ids = Ids { user: 103, groups: vec![107, 106, 107] };
             let mut holder = Command::new("unshare");
-            holder.args(["--user", "--net", "sh", "-c", "echo; cat"]);
+            holder.args(["--user", "--net", "sh", "-c", "printf '\\0'; cat"]);
             let namespace = Namespace::create_owned(&path, &mut holder, &ids).unwrap();
             let links = crate::Handle::within(&namespace).unwrap().links().unwrap();
             assert!(links.len() == 1 && links[0].up, "{links:?}");
@@ -160,10 +157,11 @@ mod tests {
                 holder.args(["-c", script]);
                 Namespace::create_owned(&path, &mut holder, &ids).unwrap_err().to_string()
             };
-            assert_eq!(make("echo 'kaido: not here' >&2"), "make a user namespace: not here");
+            let limit = make("printf '\\034'; cat");
+            assert_eq!(limit, "make a user namespace: No space left on device (os error 28)");
             assert!(make("exit 1").starts_with("make a user namespace: "));
             // Without a user namespace of its own, whose IDs can be mapped.
-            assert!(make("echo; cat").starts_with("make a user namespace: "));
+            assert!(make("printf '\\0'; cat").starts_with("make a user namespace: "));
             assert!(!path.exists());
         });
     }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -95,10 +95,27 @@ impl Owner {
 
     /// Makes root the owner of a folder again. The group can use its entries, but not create, replace
     /// or remove any.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an entry is not a socket or a regular file of this owner's: root's programs would
+    /// follow a symbolic link to the sockets of others.
     pub fn take_back_folder(self, path: &Path) -> io::Result<()> {
         let folder = open(path)?;
         fchown(&folder, Some(0), Some(self.group))?;
-        folder.set_permissions(fs::Permissions::from_mode(0o750))
+        folder.set_permissions(fs::Permissions::from_mode(0o750))?;
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let found = entry.metadata()?;
+            let kind = found.file_type();
+            if found.uid() != self.user || !(kind.is_socket() || kind.is_file()) {
+                return Err(refused(
+                    &entry.path(),
+                    "it is not a socket or file of its daemon".into(),
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -250,5 +267,28 @@ while True:
             fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(check(&folder.join("run/labs")).is_ok(), is_safe, "{mode:o}");
         }
+    }
+
+    #[test]
+    fn root_a_folder_with_a_link_is_not_taken_back() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let run = folder(root.path(), "run", 0o755);
+        let owner = Owner { user: 65534, group: 65534 };
+        owner.give_folder(&run).unwrap();
+        let socket = run.join("zebra.vty");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::chown(&socket, Some(65534), Some(65534)).unwrap();
+        owner.take_back_folder(&run).unwrap();
+        let link = run.join("staticd.vty");
+        std::os::unix::fs::symlink("/run/frr/zebra.vty", &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
+        let why = owner.take_back_folder(&run).unwrap_err().to_string();
+        assert!(why.contains("staticd.vty is not safe"), "{why}");
+        fs::remove_file(&link).unwrap();
+        fs::write(run.join("planted"), "").unwrap();
+        assert!(owner.take_back_folder(&run).is_err(), "a file of another user");
     }
 }

@@ -63,7 +63,10 @@ impl NamespaceLock {
                     continue;
                 }
                 // The last holder of another lock removes the empty folder at any moment.
-                Err(error) if error.kind() == NotFound && since.elapsed() < CLEANING => continue,
+                Err(error) if error.kind() == NotFound && since.elapsed() < CLEANING => {
+                    pause();
+                    continue;
+                }
                 Err(error) => return Err(failed(error)),
             };
             // The previous holder may have removed the file between open and flock.

@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect as connect_to, socket,
+};
 use nix::unistd::geteuid;
 use tokio::net::UnixStream;
 
@@ -28,6 +33,15 @@ pub enum PathError {
     /// It is a file of another kind.
     #[error("{0} exists and is not a socket")]
     NotASocket(PathBuf),
+    /// It cannot be connected to.
+    #[error("cannot connect to {path}")]
+    Unknown {
+        /// The socket.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// A stale socket cannot be removed.
     #[error("cannot remove the stale socket {path}")]
     Remove {
@@ -46,9 +60,21 @@ pub fn is_stale(path: &Path) -> Result<bool, PathError> {
     if !found.file_type().is_socket() {
         return Err(PathError::NotASocket(path.into()));
     }
-    match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Err(PathError::InUse(path.into())),
-        Err(_) => Ok(true),
+    match is_served(path) {
+        Ok(true) => Err(PathError::InUse(path.into())),
+        Ok(false) => Ok(true),
+        Err(source) => Err(PathError::Unknown { path: path.into(), source }),
+    }
+}
+
+/// True if a process listens on a socket: a connection is accepted, or waits to be. Does not block.
+pub fn is_served(path: &Path) -> io::Result<bool> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let ours = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    match connect_to(ours.as_raw_fd(), &UnixAddr::new(path)?) {
+        Ok(()) | Err(Errno::EAGAIN) => Ok(true),
+        Err(Errno::ECONNREFUSED | Errno::ENOENT) => Ok(false),
+        Err(errno) => Err(errno.into()),
     }
 }
 

@@ -86,7 +86,13 @@ impl Reconciler {
                 // next change triggers another read.
                 tracing::warn!("the data plane stays as it is: {}", api::in_one_line(&error));
                 if let Err(error) = self.close() {
-                    tracing::warn!("new interfaces are open: {}", api::in_one_line(&error));
+                    let why = api::in_one_line(&error);
+                    tracing::warn!(
+                        "new interfaces may reach SIDs, the next attempt is in 1 s: {why}"
+                    );
+                    self.changed_since = Some(Instant::now());
+                    self.rested_at = Instant::now() + SILENT_EVERY;
+                    return Ok(());
                 }
             }
         }

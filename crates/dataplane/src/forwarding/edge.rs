@@ -53,11 +53,13 @@ pub(in crate::forwarding) fn rules(
     let mut rules = BTreeSet::new();
     let edges = edges(forwarding, &kernel.links);
     let over_tenants = over_tenants(forwarding, &kernel.links);
+    let closed = closed(forwarding, few);
     for link in &kernel.links {
         let on = |priority| InterfaceRule { interface: Some(link.name.clone()), ..rule(priority) };
         let (is_edge, is_over) = (edges.contains(&link.index), over_tenants.contains(&link.index));
-        for net in closed(forwarding, few).into_iter().filter(|_| is_edge || is_over) {
-            rules.insert(InterfaceRule { to: Some(IpNet::V6(*net)), ..on(FROM_EDGES) });
+        if is_edge || is_over {
+            let to = closed.iter().map(|net| Some(IpNet::V6(**net)));
+            rules.extend(to.map(|to| InterfaceRule { to, ..on(FROM_EDGES) }));
         }
         let owner = owner(forwarding, link.index);
         // The other ports of a tenant's bridge may be inside the domain.
@@ -73,7 +75,7 @@ pub(in crate::forwarding) fn rules(
     if sources().next().is_none() {
         return rules;
     }
-    for net in closed(forwarding, few) {
+    for net in closed {
         let to = Some(IpNet::V6(*net));
         let on = || InterfaceRule { to, table: MAIN_TABLE, ..rule(FROM_DOMAIN) };
         rules.extend(sources().map(|from| InterfaceRule { from, ..on() }));
@@ -83,16 +85,27 @@ pub(in crate::forwarding) fn rules(
     rules
 }
 
-/// Returns the ports at the edge, and the interfaces stacked on them.
+/// Returns the ports at the edge, and the interfaces stacked on them. With an edge or a tenant,
+/// tunnels that are not ports belong to them: from there, anybody can send packets through them.
 fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
-    let ports = forwarding.ports.iter().filter(|(_, port)| port.edge);
-    with_stacked(ports.map(|(index, _)| *index).collect(), links, |_| true)
+    let ports = || forwarding.ports.iter().filter(|(_, port)| port.edge);
+    // A port that was created again has another index until the state suits the file.
+    let again = |link: &&Link| ports().any(|(_, port)| port.name == link.name);
+    let mut found: BTreeSet<u32> = ports().map(|(index, _)| *index).collect();
+    found.extend(links.iter().filter(again).map(|link| link.index));
+    if !found.is_empty() || !tenants(forwarding).is_empty() {
+        let is_port = |link: &Link| {
+            forwarding.ports.contains_key(&link.index)
+                || forwarding.uppers.contains_key(&link.index)
+        };
+        let tunnels = links.iter().filter(|link| link.is_open_tunnel() && !is_port(link));
+        found.extend(tunnels.map(|link| link.index));
+    }
+    with_stacked(found, links, |_| true)
 }
 
-/// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
-/// example a macvlan: its frames have a MAC address that the program does not inspect. A VLAN and a
-/// port have frames of their own.
-fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+/// Returns the interfaces of tenants.
+fn tenants(forwarding: &Forwarding) -> BTreeSet<u32> {
     let is_tenants = |index: u32| match owner(forwarding, index) {
         // Other numbers stand for tables of the kernel.
         Some(Owner::Tenant(tenant)) => *tenant > TABLE_TENANTS,
@@ -100,15 +113,22 @@ fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
         Some(Owner::Nobody) | None => false,
     };
     let interfaces = forwarding.ports.keys().chain(forwarding.uppers.keys()).copied();
-    let tenants: BTreeSet<u32> = interfaces.filter(|index| is_tenants(*index)).collect();
+    interfaces.filter(|index| is_tenants(*index)).collect()
+}
+
+/// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
+/// example a macvlan: its frames have a MAC address that the program does not inspect. A VLAN and a
+/// port have frames of their own.
+fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let tenants = tenants(forwarding);
     let shares = |link: &Link| link.vlan.is_none() && !forwarding.ports.contains_key(&link.index);
     let all = with_stacked(tenants.clone(), links, shares);
     all.difference(&tenants).copied().collect()
 }
 
 /// Adds the interfaces that receive frames of these: those stacked on them, their bridges, bonds and
-/// teams, and interfaces that such a bridge leads to by a veth pair. Rules have no effect on a VRF's
-/// ports.
+/// teams, interfaces that such a bridge leads to by a veth pair, and all interfaces of an Open
+/// vSwitch with such a port, whose flows are unknown here. Rules have no effect on a VRF's ports.
 fn with_stacked(
     mut found: BTreeSet<u32>,
     links: &[Link],
@@ -120,10 +140,13 @@ fn with_stacked(
         let masters: BTreeSet<u32> = ports.filter_map(|link| link.master).collect();
         let bridged = links.iter().filter(|link| in_found(link.master));
         let bridged: BTreeSet<u32> = bridged.map(|link| link.index).collect();
+        let is_ovs = |link: &Link| link.kind == "openvswitch";
+        let has_ovs = links.iter().any(|link| is_ovs(link) && masters.contains(&link.index));
         let is_fed = |link: &&Link| {
             link.lower.is_some_and(|lower| found.contains(&lower))
                 || link.peer.is_some_and(|peer| bridged.contains(&peer))
                 || link.vrf_table.is_none() && masters.contains(&link.index)
+                || has_ovs && is_ovs(link)
         };
         let fed = links.iter().filter(is_fed).filter(|link| follows(link));
         let all: BTreeSet<u32> = fed.map(|link| link.index).chain(found.iter().copied()).collect();
@@ -216,6 +239,15 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
                 "the kernel cannot tell packets of the tenant on `{0}` with this node's source from \
                  those that it encapsulates: drop them with nft, at hook prerouting: `iifname {0} ip6 \
                  saddr {source} drop`",
+                link.name
+            ));
+        }
+        let is_edge = forwarding.ports.get(&link.index).is_some_and(|port| port.edge);
+        if let Some(net) = forwarding.sources_of(0).next().filter(|_| alone && is_edge) {
+            found.push(format!(
+                "the kernel delivers packets to its own addresses before policy rules, also those from \
+                 the edge `{0}` with a source of the domain: drop them with nft, at hook prerouting: \
+                 `iifname {0} ip6 saddr {net} drop`",
                 link.name
             ));
         }

@@ -143,6 +143,31 @@ fn an_edge_is_closed_with_what_its_bridge_leads_to_by_a_veth() {
 }
 
 #[test]
+fn a_tunnel_is_at_the_edge_unless_it_is_a_port() {
+    let mut links = links();
+    links.push(Link { kind: "vxlan".into(), ..link(20, "vx") });
+    links.push(Link { lower: Some(20), kind: "macvlan".into(), ..link(21, "on-vx") });
+    links.push(Link { kind: "wireguard".into(), ..link(22, "wg") });
+    let at = |text: &str| closed_at(text, links.clone());
+    assert_eq!(at("ports: {core: {}, out: {sids: false}}"), ["on-vx", "out", "out.10", "vx"]);
+    assert_eq!(at("ports: {core: {}, out: {sids: false}, vx: {}}"), ["out", "out.10"]);
+    let tenant = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
+    assert_eq!(at(tenant), ["on-vx", "vx"]);
+    assert_eq!(at("ports: {core: {}, out: {}}"), [""; 0], "there is no edge");
+}
+
+#[test]
+fn an_edge_is_closed_with_the_interfaces_of_its_open_vswitch() {
+    let mut links = links();
+    let ovs = |index, name| Link { kind: "openvswitch".into(), ..link(index, name) };
+    links.extend([ovs(20, "ovs-system"), ovs(21, "br-int")]);
+    let text = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(closed_at(text, links.clone()), ["out", "out.10"]);
+    links[1].master = Some(20);
+    assert_eq!(closed_at(text, links), ["br-int", "out", "out.10", "ovs-system"]);
+}
+
+#[test]
 fn an_interface_on_a_tenants_is_outside_of_the_domain() {
     let domain = "sources: [\"fd00:1::/32\"]\n";
     let port = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";

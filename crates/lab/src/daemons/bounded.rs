@@ -23,6 +23,9 @@ pub(crate) fn input(text: &str) -> io::Result<Stdio> {
     in_memory(text).map(Stdio::from)
 }
 
+/// Output after which a program is ended, in bytes: its peer may be compromised.
+const LONGEST: u64 = 16 << 20;
+
 /// Runs a program to completion, or kills it after `limit`. Returns its exit status, if it exited
 /// by itself, and its output.
 pub(crate) fn run(
@@ -43,7 +46,8 @@ pub(crate) fn run(
         if ended.is_some() {
             break ended;
         }
-        if started.elapsed() > limit || cancel.check().is_err() {
+        let is_long = || said.metadata().is_ok_and(|said| said.len() > LONGEST);
+        if started.elapsed() > limit || cancel.check().is_err() || is_long() {
             // It may have exited by itself in the meantime.
             let _ = child.kill();
             child.wait().map_err(failed)?;
@@ -53,7 +57,7 @@ pub(crate) fn run(
     };
     cancel.check()?;
     let mut text = Vec::new();
-    said.rewind().and_then(|()| said.read_to_end(&mut text)).map_err(failed)?;
+    said.rewind().and_then(|()| said.take(LONGEST).read_to_end(&mut text)).map_err(failed)?;
     Ok((ended, String::from_utf8_lossy(&text).trim().to_owned()))
 }
 
@@ -73,6 +77,7 @@ mod tests {
         assert!(started.elapsed() < Duration::from_secs(30));
         let (ended, said) = shell("echo one; echo two >&2; exit 3", 20_000);
         assert_eq!((ended.unwrap().code(), said.as_str()), (Some(3), "one\ntwo"));
+        assert_eq!(shell("exec cat /dev/zero", 20_000).0, None);
         // A process that it leaves running is not waited for.
         assert_eq!(shell("sleep 3 & echo done", 2000).1, "done");
         assert_eq!(shell("cat", 20_000).1, "what is read");

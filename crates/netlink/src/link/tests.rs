@@ -52,7 +52,11 @@ fn a_stacked_interface_has_a_lower_one_in_its_namespace() {
             }
         });
         let link = link(&bytes).unwrap();
-        assert_eq!(link.peer, (kind == "veth" && !elsewhere).then_some(3), "{kind}");
+        assert_eq!(
+            link.peer,
+            (["veth", "netkit"].contains(&kind) && !elsewhere).then_some(3),
+            "{kind}"
+        );
         (link.lower, link.lower_is_elsewhere)
     };
     for kind in ["vlan", "macvlan", "macvtap", "ipvlan", "macsec", "new"] {

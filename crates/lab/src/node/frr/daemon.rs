@@ -2,14 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
-use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect};
 
 use super::{Frr, LIMIT, too_late};
 use crate::daemons::processes::pause;
@@ -78,7 +75,7 @@ impl Daemon {
     pub(super) fn wait(&mut self, cancel: &Cancel) -> Result<(), Error> {
         let socket = Path::new(FRR_RUN).join(format!("{}.vty", self.name));
         let started = Instant::now();
-        while !answers(&socket) {
+        while !serve::is_served(&socket).unwrap_or_default() {
             cancel.check()?;
             if let Ok(Some(status)) = self.process.try_wait() {
                 return Err(self.failed(&format!("did not start ({status})")));
@@ -112,13 +109,4 @@ impl Daemon {
             log: self.last_lines(5),
         })
     }
-}
-
-/// True if a connection to a socket is accepted, or waits to be. A daemon that accepts none does not
-/// block the caller.
-fn answers(socket: &Path) -> bool {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let ours = nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, flags, None);
-    let connected = ours.and_then(|ours| connect(ours.as_raw_fd(), &UnixAddr::new(socket)?));
-    matches!(connected, Ok(()) | Err(Errno::EAGAIN))
 }
