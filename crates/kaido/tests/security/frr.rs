@@ -244,6 +244,27 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     lab.down();
 }
 
+/// A daemon that is compromised while its router starts owns the folder of the sockets. root's vtysh
+/// would follow a link to the socket of another router.
+#[test]
+fn root_a_link_between_the_sockets_of_a_router_stops_it() {
+    let kaido = kaido();
+    let file = kaido.file("frr.yaml", LAB);
+    let folder = kaido.folder().to_str().unwrap();
+    let daemon = "import os, sys
+os.symlink('/run/frr/zebra.vty', '/run/frr/bgpd.vty')
+os.execv('/usr/lib/frr/real', ['staticd'] + sys.argv[1:])
+";
+    let daemon = kaido.file("staticd", &format!("#!/usr/bin/python3\n{daemon}"));
+    let said = kaido.script(&format!(
+        "cp -r /usr/lib/frr {folder}/frr && mv {folder}/frr/staticd {folder}/frr/real
+         cp {daemon} {folder}/frr/staticd && chmod 755 {folder}/frr/staticd
+         mount --bind {folder}/frr /usr/lib/frr && exec $K lab up {file}"
+    ));
+    said.failed(1, &["cannot take back", "bgpd.vty is not safe"]);
+    assert!(!kaido.run_folder().join("labs/frr").exists());
+}
+
 /// Calls `see` with every path below a folder that is not a mount point, its owner and its mode.
 fn each(folder: &Path, see: &mut impl FnMut(&Path, u32, u32)) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use wire::Mac;
+use wire::{Ipv6, Mac, Udp, ethertype, protocol};
 
 use super::{Bed, SOURCE, plain, to_sid, with_priority, with_tenant};
 use crate::net::{ip, show};
@@ -177,6 +177,44 @@ fn root_no_sid_is_reached_through_a_veth_from_the_bridge_of_an_edge_port() {
     let other = |mark: &str| plain(SOURCE, "fd00:b::2", mark);
     assert!(bed.passes_as(other, to_macvlan), "nothing to test");
     assert_eq!(bed.reaches_sid_through_macvlan(), [false; 2]);
+}
+
+/// Puts a frame into VXLAN 9, from the left host to the node, at the MAC address of `over`.
+fn to_vxlan(frame: &mut Vec<u8>) {
+    let ethernet = frame[..12].to_vec();
+    to_macvlan(frame);
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 9, 0][..], frame].concat();
+    let udp = Udp::new(4789, 4789).around(&vxlan).unwrap();
+    let [source, to] = [SOURCE, "fd00:a::1"].map(|address| address.parse().unwrap());
+    let outer = Ipv6::new(source, to, protocol::UDP).around(&udp).unwrap();
+    *frame = [&ethernet[..], &ethertype::IPV6.to_be_bytes(), &outer].concat();
+}
+
+/// From an edge, anybody can send packets through a tunnel of the node.
+#[test]
+fn root_no_sid_is_reached_through_a_tunnel_from_an_edge_port() {
+    let mut bed = Bed::new();
+    let add = format!(
+        "link add over address {OVER} type vxlan id 9 local fd00:a::1 remote {SOURCE} dev l dstport 4789 \
+         udp6zerocsumrx"
+    );
+    ip(&bed.net.node, &[&add, "link set dev over up"]);
+    let sid = |mark: &str| to_sid(SOURCE, mark);
+    for dataplane in ["xdp", "kernel"] {
+        let which = format!("dataplane: {dataplane}\n");
+        bed.apply("{ l: {}, r: {} }", &which);
+        let passes = || bed.passes_as(sid, to_vxlan).then_some(());
+        testkit::until(Duration::from_secs(10), passes, || format!("{dataplane}: nothing to test"));
+        for (sources, source) in [("", SOURCE), ("sources: [\"fd00:5::/48\"]\n", "fd00:5::1")] {
+            bed.apply("{ l: { sids: false }, r: {} }", &format!("{which}{sources}"));
+            assert!(
+                !bed.passes_as(|mark| to_sid(source, mark), to_vxlan),
+                "{dataplane}, {sources}"
+            );
+        }
+        bed.apply("{ l: { tenant: blue }, r: {} }", &with_tenant(dataplane, "", ""));
+        assert!(!bed.passes_as(sid, to_vxlan), "{dataplane}: from a tenant");
+    }
 }
 
 /// The interfaces on an edge port stay when it moves to another network namespace.
