@@ -91,7 +91,7 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
         }
     }
     let returned = Family::<Entry, Counter>::default();
-    let help = "Packets that a service function's rules gave back, by SID";
+    let help = "Packets of a service function that returned from netfilter, by SID";
     registry.register("returned_packets", help, returned.clone());
     for entry in &found.sids {
         if let Some(counted) = entry.returned {
@@ -127,7 +127,7 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
         ports.get_or_create(&labels).set(1);
     }
     let info = Family::<Info, Gauge>::default();
-    let help = "What forwards: xdp, or kernel, which counts nothing";
+    let help = "Forwarder: xdp, or kernel (without counters)";
     registry.register("forwards", help, info.clone());
     info.get_or_create(&Info { dataplane: found.dataplane.clone() }).set(1);
     let mut text = String::new();
@@ -158,7 +158,7 @@ fn drops(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
 /// Adds the check results of service functions.
 fn health(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
     let up = Family::<Entry, Gauge>::default();
-    let help = "Whether a service function is up by its check, and its SID is announced";
+    let help = "1 if a service function is up and its SID is announced";
     registry.register("function_up", help, up.clone());
     let (runs, failures) =
         (Family::<Entry, Counter>::default(), Family::<Entry, Counter>::default());
@@ -166,7 +166,7 @@ fn health(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
     let help = "Runs of a service function's check that failed";
     registry.register("function_check_failures", help, failures.clone());
     let lacking = Family::<Entry, Counter>::default();
-    let help = "Runs of a service function's check that could not be started, and change nothing";
+    let help = "Checks that could not be started; the state is unchanged";
     registry.register("function_checks_not_started", help, lacking.clone());
     for entry in sids {
         let Some(health) = &entry.health else { continue };

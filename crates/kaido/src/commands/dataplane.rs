@@ -180,7 +180,7 @@ fn traced_text(packet: &v1::TracedPacket) -> String {
     let mut text =
         format!("{seconds:.6} {}, {} bytes: {}", packet.port, packet.frame.len(), packet.headers);
     if !packet.entry.is_empty() {
-        text += &format!("\n    meets {}", packet.entry);
+        text += &format!("\n    matches {}", packet.entry);
     }
     text += &format!("\n    {}", packet.verdict);
     if !packet.reason.is_empty() {

@@ -83,7 +83,7 @@ fn root_a_trace_shows_entry_verdict_and_what_was_sent() {
     let run = || std::process::Command::new(line[0]).args(&line[1..]).output().unwrap();
     net.right.run(run).unwrap();
     let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    for part in ["meets SID fd00:1::e/128 End", "left to the kernel (no-srh)"] {
+    for part in ["matches SID fd00:1::e/128 End", "left to the kernel (no-srh)"] {
         assert!(text.contains(part), "{text}");
     }
 }

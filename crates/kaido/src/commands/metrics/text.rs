@@ -70,7 +70,7 @@ pub(super) fn text(
     let common = Common::new(&mut registry);
     own.iter().for_each(|one| common.count(one));
     if let Some(answer) = emulated {
-        let help = "Whether the emulator answers";
+        let help = "1 if the emulator answers";
         add::<Gauge>(&mut registry, "emulator_up", help).set(answer.is_some().into());
         count_emulated(&mut registry, &common, answer.unwrap_or(&Default::default()));
     }
@@ -85,7 +85,7 @@ pub(super) fn down(lab: &str) -> String {
 fn registry(lab: &str, is_up: bool) -> Registry {
     let labels = std::iter::once(("lab".into(), lab.to_owned().into()));
     let mut registry = Registry::with_prefix_and_labels("kaido_lab", labels);
-    add::<Gauge>(&mut registry, "up", "Whether the lab is up").set(is_up.into());
+    add::<Gauge>(&mut registry, "up", "1 if the lab is up").set(is_up.into());
     registry
 }
 
@@ -135,17 +135,13 @@ impl Common {
                 "link_packets",
                 "Packets that arrived; of the kernel's own links, that were sent",
             ),
-            bytes: add(registry, "link_bytes", "Bytes of layer 2 of these"),
+            bytes: add(registry, "link_bytes", "Layer-2 bytes of these packets"),
             dropped: add(registry, "link_dropped_packets", "Packets that did not arrive, by cause"),
             queued: add(registry, "link_queue_bytes", "Bytes that wait in the queue"),
-            up: add(registry, "link_up", "Whether the link is not cut"),
+            up: add(registry, "link_up", "1 unless the link is cut"),
             rate: add(registry, "link_configured_rate_bits_per_second", "Its rate, if it has one"),
             delay: add(registry, "link_configured_delay_seconds", "Its delay, without jitter"),
-            loss: add(
-                registry,
-                "link_configured_loss_ratio",
-                "The part of packets that it is to lose",
-            ),
+            loss: add(registry, "link_configured_loss_ratio", "Configured loss ratio"),
         }
     }
 
@@ -191,8 +187,8 @@ fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmul
     let cross: Count =
         add(registry, "link_cross_packets", "Cross traffic that arrived, which is in all others");
     let delays: Seconds =
-        add(registry, "link_delay_seconds", "How long packets that arrived were inside, together");
-    let inside: Now = add(registry, "link_inside_packets", "Packets that wait or are on their way");
+        add(registry, "link_delay_seconds", "Total time that arrived packets spent in the link");
+    let inside: Now = add(registry, "link_inside_packets", "Packets queued or in flight");
     let queued: Now = add(registry, "link_queue_packets", "Packets that wait in the queue");
     let mut lateness = Vec::new();
     for one in &answer.directions {
@@ -239,12 +235,12 @@ fn count_nodes(registry: &mut Registry, nodes: &[v1::EmulatedNode]) {
     type Count = Family<Node, Counter>;
     let received: Count =
         add(registry, "node_received_packets", "Packets that came to a virtual router or switch");
-    let made: Count = add(registry, "node_made_packets", "Packets that it made, copies too");
+    let made: Count = add(registry, "node_made_packets", "Packets originated, including copies");
     let sent: Count = add(registry, "node_sent_packets", "Packets that it sent");
     let stopped: Family<Stopped, Counter> =
-        add(registry, "node_stopped_packets", "Packets that went no further, by cause");
+        add(registry, "node_stopped_packets", "Packets dropped or consumed, by cause");
     let waiting: Family<Node, Gauge> =
-        add(registry, "node_waiting_packets", "Packets that wait for an answer of their next hop");
+        add(registry, "node_waiting_packets", "Packets waiting for address resolution");
     for node in nodes {
         let of = Node { node: node.name.clone() };
         for (family, packets) in
@@ -266,7 +262,7 @@ struct Lateness(Vec<(Direction, v1::Lateness)>);
 
 impl Collector for Lateness {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "How much later packets went out than their links say";
+        let help = "Delay of departing packets beyond their links' settings";
         let kind = MetricType::Histogram;
         let mut family = encoder.encode_descriptor("link_lateness_seconds", help, None, kind)?;
         for (of, lateness) in &self.0 {
