@@ -65,7 +65,7 @@ pub trait Dataplane {
 pub enum Counter<'a> {
     /// Packets to a SID.
     Sid(&'a Ipv6Net),
-    /// Packets that returned from netfilter to the SID of a service function.
+    /// Packets that returned from the service function of a SID.
     Returned(&'a Ipv6Net),
     /// Packets of a policy.
     Policy(&'a PolicyId),

@@ -1,4 +1,4 @@
-//! The entries of the table of endpoint behaviors, and behaviors by name.
+//! The type of an entry of `TABLE`, and lookup of behaviors by name.
 
 use std::borrow::Cow;
 use std::fmt;

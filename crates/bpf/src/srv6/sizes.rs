@@ -77,8 +77,8 @@ impl Sizes {
         if self.slots > 1 { types::limit::LIMIT_PASSAGES.0 } else { 1 }
     }
 
-    /// Number of counters of each CPU: those of the reasons, one for each record of a SID or
-    /// policy, and additional ones for service functions.
+    /// Number of counters of each CPU: those of the reasons, and two for each SID, policy and service
+    /// function, since new entries are added before old ones are removed.
     pub fn counters(&self) -> u32 {
         types::limit::LIMIT_REASONS.0 + 2 * (self.sids + self.policies + FUNCTIONS)
     }

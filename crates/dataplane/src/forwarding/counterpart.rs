@@ -1,4 +1,4 @@
-//! The kernel's counterparts of endpoints.
+//! The kernel's action for an endpoint, as the slow path installs it; the reverse is in `import.rs`.
 
 use std::sync::Arc;
 

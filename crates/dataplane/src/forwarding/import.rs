@@ -297,7 +297,7 @@ fn import_sids(
         } else if kernel.addresses.contains(&IpAddr::V6(sid.network())) && sid.prefix_len() == 128 {
             Err("it is an address of this node, which comes first")
         } else {
-            counterpart(forwarding, kernel, sid, action)
+            behavior_of(forwarding, kernel, sid, action)
         };
         match behavior {
             Err(reason) => imported.left.push(Left { destination: *destination, reason }),
@@ -313,7 +313,7 @@ fn import_sids(
 
 /// Returns the behavior that does the same as the kernel's action, or the reason why the SID stays
 /// with the kernel.
-fn counterpart(
+fn behavior_of(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
     sid: Ipv6Net,

@@ -80,7 +80,7 @@ fn root_what_links_do_is_measured_beside_what_they_were_told() {
     let one = direction(&all, "r1-r2", "r1");
     let part = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{all}"));
     assert_eq!((number(&one["delay_ns"]), number(&one["rate_bps"])), (20_000_000, 10_000_000));
-    // Measured on the link itself, without the engine's lateness; transmission takes 0.8 ms.
+    // Measured on the link itself, without the emulator's lateness; transmission takes 0.8 ms.
     let delay = part(&one["delay_measured_ns"]);
     assert!((20_000_000.0..60_000_000.0).contains(&delay), "{one}");
     assert!(part(&one["late_mean_ns"]) > 0.0 && number(&one["late_max_ns"]) > 0, "{one}");

@@ -19,8 +19,9 @@ impl Counters {
         Self { fresh: first, end, free: Vec::new(), retired: Vec::new() }
     }
 
-    /// Allocates a counter and resets it. There are as many counters as there can be SIDs and
-    /// policies, so that the allocation always succeeds.
+    /// Allocates a counter and resets it. There are twice as many counters as SIDs, policies and service
+    /// functions (`Sizes::counters`), so that new entries get theirs before old ones are removed. A
+    /// further counter per SID must be added there.
     pub(super) fn take(&mut self, srv6: &Srv6) -> u32 {
         if self.free.is_empty() && self.fresh < self.end {
             self.fresh += 1;
