@@ -50,7 +50,7 @@ pub enum Error {
     },
     /// The interface already has another XDP program.
     #[error(
-        "interface {interface} has an XDP program already: take it off first \
+        "interface {interface} has an XDP program already: detach it first \
          (`ip link set dev NAME xdp off`), or leave the port out"
     )]
     Occupied {
@@ -76,7 +76,9 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The egress filter of an interface cannot be attached or detached.
-    #[error("cannot guard interface {interface} against answers of this node (tcx or clsact)")]
+    #[error(
+        "cannot attach the egress filter for local replies to interface {interface} (tcx or clsact)"
+    )]
     Guard {
         /// Index of the interface.
         interface: u32,
@@ -85,7 +87,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The program for packets that return from a service function cannot be attached or detached.
-    #[error("cannot take what service functions send by interface {interface} (tcx or clsact)")]
+    #[error(
+        "cannot attach the program for packets that return from service functions to interface {interface} \
+         (tcx or clsact)"
+    )]
     Back {
         /// Index of the interface.
         interface: u32,
@@ -110,19 +115,19 @@ pub enum Error {
         source: libbpf_rs::Error,
     },
     /// A benchmark program was aborted.
-    #[error("the program `{program}` gave up: the packet is not the template's")]
+    #[error("the program `{program}` aborted: unexpected packet")]
     Aborted {
         /// Name of the program.
         program: &'static str,
     },
     /// Too many keys with the same hash; not expected.
-    #[error("the index of {index} has no room for one more: give the table a larger size")]
+    #[error("the {index} index is full: increase the table's size")]
     IndexFull {
         /// Name of the index.
         index: &'static str,
     },
     /// A table is full.
-    #[error("there is room for at most {room} {table}")]
+    #[error("table full: at most {room} {table}")]
     TableFull {
         /// Contents of the table.
         table: &'static str,

@@ -57,7 +57,7 @@ pub(crate) enum Refusal {
         "a demand of {demand} is larger than every link: the largest on the way carries {largest}"
     )]
     DemandTooLarge { demand: model::Bandwidth, largest: model::Bandwidth },
-    #[error("{0} applications are the most")]
+    #[error("at most {0} applications")]
     TooMany(usize),
     #[error("not saved, so not done: {0}")]
     NotSaved(String),

@@ -67,7 +67,7 @@ pub enum Error {
     #[error("a segment list needs at least one segment")]
     EmptyList,
     /// A segment list has more segments than XDP can push onto a packet.
-    #[error("{segments} has more than the {most} segments that XDP has room for")]
+    #[error("{segments} exceeds the maximum of {most} segments in XDP")]
     ListTooLong {
         /// The segment list.
         segments: SegmentList,
@@ -75,7 +75,7 @@ pub enum Error {
         most: usize,
     },
     /// The number of entries exceeds the capacity of a table.
-    #[error("{count} {what}, and room for {room}: raise it under `limits`")]
+    #[error("{count} {what} exceed the limit of {room}: raise it under `limits`")]
     TooMany {
         /// Kind of the entries.
         what: &'static str,
@@ -87,7 +87,7 @@ pub enum Error {
     /// Two interfaces have indexes with equal low bits.
     #[error(
         "the ports {first} and {second} have interface indices that the program cannot tell \
-         apart: create one of them again"
+         apart: recreate one of them"
     )]
     SameSlot {
         /// The first interface.
@@ -97,8 +97,7 @@ pub enum Error {
     },
     /// With this setting, inner packets of service functions would be dropped or delivered locally.
     #[error(
-        "End.AN.NF needs net.{}={wanted}, and it is {is}: inner packets would go another way \
-         (`sysctl -w`)",
+        "End.AN.NF requires net.{}={wanted}, but it is {is}: set it with `sysctl -w`",
         key.replace('/', ".")
     )]
     FunctionSetting {
@@ -111,9 +110,9 @@ pub enum Error {
     },
     /// Packets of a tenant would also be looked up in the main table.
     #[error(
-        "line {line}: what the tenant `{tenant}` sends falls through its VRF's table {table} to the main \
-         table, where the SIDs are: `ip -6 route add unreachable default metric 4278198272 table {table}`, \
-         or write `falls_through: true` at the tenant"
+        "line {line}: packets of tenant `{tenant}` without a route in its VRF's table {table} would be looked \
+         up in the main table, which has the SIDs: `ip -6 route add unreachable default metric 4278198272 \
+         table {table}`, or write `falls_through: true` at the tenant"
     )]
     FallsThrough {
         /// Line in the file.
@@ -125,8 +124,8 @@ pub enum Error {
     },
     /// Packets to the SID of a service function would bypass it.
     #[error(
-        "{what} is in the way of the service function {sid} (`ip -6 route show to root {sid}`): take \
-         it away, or give the function a prefix of its own"
+        "{what} conflicts with service function {sid} (`ip -6 route show to root {sid}`): remove it, or \
+         give the function another prefix"
     )]
     FunctionTaken {
         /// The SID.
@@ -142,7 +141,7 @@ pub enum Error {
     },
     /// Entries that the kernel cannot handle without XDP.
     #[error(
-        "the kernel alone (`dataplane: kernel`) cannot do all of this:{}{}",
+        "kernel-only mode does not support these entries:{}{}",
         entries.iter().map(|entry| format!("\n  {entry}")).collect::<String>(),
         if *more > 0 { format!("\n  … and {more} more") } else { String::new() }
     )]

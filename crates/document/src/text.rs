@@ -50,7 +50,7 @@ pub fn prefix(text: &str, example: &str) -> Result<IpNet, String> {
         .parse::<IpNet>()
         .map_err(|_| format!("`{text}` is not a prefix: write one such as {example}"))?;
     if prefix != prefix.trunc() {
-        return Err(format!("`{text}` has bits set behind its length: write {}", prefix.trunc()));
+        return Err(format!("`{text}` has host bits set: write {}", prefix.trunc()));
     }
     Ok(prefix)
 }

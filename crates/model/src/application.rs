@@ -26,7 +26,7 @@ pub enum DestinationError {
     #[error("`{0}` is not a destination: write a node's name, or a prefix such as 10.0.5.0/24")]
     Unreadable(String),
     /// The prefix has host bits set.
-    #[error("`{0}` has bits set behind its length: write {1}")]
+    #[error("`{0}` has host bits set: write {1}")]
     HostBits(String, IpNet),
 }
 
@@ -114,7 +114,7 @@ pub enum ApplicationError {
     #[error("`{0}` is not a node name: use the name of the node that sends")]
     From(String),
     /// The sender and the receiver are the same node.
-    #[error("`{0}` sends to itself: write another node behind `to`")]
+    #[error("`{0}` sends to itself: write another node after `to`")]
     ToItself(String),
     /// Ports without a protocol, or with a protocol that has no ports.
     #[error("ports need a protocol that has ports: write protocol tcp, udp or sctp")]

@@ -219,7 +219,7 @@ pub enum BadObject {
     #[error("it has no {0}")]
     Missing(&'static str),
     /// A limit is exceeded.
-    #[error("it has {count} {what}, and {most} are the most")]
+    #[error("it has {count} {what}, and the limit is {most}")]
     TooMuch {
         /// The kind of thing that is limited.
         what: &'static str,

@@ -53,7 +53,7 @@ pub enum Error {
     // ---- keys ----
     #[error("table `{table}` has no match field {field}")]
     UnknownField { table: String, field: u32 },
-    #[error("match field `{0}` is there twice")]
+    #[error("duplicate match field `{0}`")]
     TwiceField(String),
     #[error("match field `{0}` is missing: an exact match has a value")]
     MissingField(String),
@@ -81,7 +81,7 @@ pub enum Error {
     Scope { table: String, action: String, only: &'static str },
     #[error("action `{action}` has no parameter {param}")]
     UnknownParam { action: String, param: u32 },
-    #[error("parameter `{0}` is there twice")]
+    #[error("duplicate parameter `{0}`")]
     TwiceParam(String),
     #[error("parameter `{0}` is missing")]
     MissingParam(String),
@@ -139,7 +139,7 @@ pub enum Error {
     NothingSaved,
     #[error("p4info: `{of}`: {problem}")]
     Info { of: String, problem: &'static str },
-    #[error("p4info: the id {0:#010x} is there twice")]
+    #[error("p4info: duplicate id {0:#010x}")]
     TwiceId(u32),
     #[error("what is in table `{0}` does not fit the new program")]
     NotKept(String),

@@ -301,7 +301,7 @@ fn read_table(
         }
         let scope = scope(one).ok_or_else(|| bad(&name, "actions of groups are not supported"))?;
         if scopes.insert(one.id, scope).is_some() {
-            return Err(bad(&name, "an action is there twice"));
+            return Err(bad(&name, "duplicate action"));
         }
     }
     let constant = Some(table.const_default_action_id).filter(|id| *id != 0);
@@ -361,7 +361,7 @@ fn fields(all: &[info::MatchField], of: &str) -> Result<Vec<Field>, Error> {
         let width = width_of(one.bitwidth);
         let width = width.ok_or_else(|| bad(of, "a match field has a width that no number has"))?;
         if one.id == 0 || fields.iter().any(|other| other.id == one.id) {
-            return Err(bad(of, "the id of a match field is 0, or there twice"));
+            return Err(bad(of, "the id of a match field is 0 or a duplicate"));
         }
         fields.push(Field { id: one.id, name: one.name.clone(), width, kind });
     }
@@ -370,7 +370,7 @@ fn fields(all: &[info::MatchField], of: &str) -> Result<Vec<Field>, Error> {
 
 fn param(others: &[Param], id: u32, name: &str, width: i32) -> Result<Param, Error> {
     if id == 0 || others.iter().any(|other| other.id == id) {
-        return Err(bad(name, "its id is 0, or there twice"));
+        return Err(bad(name, "its id is 0 or a duplicate"));
     }
     let problem = match width {
         0 => "it is made of parts: P4Runtime has no values for it",

@@ -224,14 +224,14 @@ async fn p4info_that_contradicts_itself_is_refused() {
     let id = |one: &mut Option<info::Preamble>, id| one.as_mut().unwrap().id = id;
     type Change = fn(&mut info::P4Info, fn(&mut Option<info::Preamble>, u32));
     let wrong: &[(Change, &str)] = &[
-        (|info, id| id(&mut info.tables[0].preamble, ROUTE), "twice"),
+        (|info, id| id(&mut info.tables[0].preamble, ROUTE), "duplicate id"),
         (|info, id| id(&mut info.tables[0].preamble, SET), "of another kind"),
         (|info, _| info.tables[0].preamble = None, "preamble"),
         (|info, _| info.tables[0].action_refs[0].id = 9, "an action that is not there"),
         (|info, _| info.tables[0].const_default_action_id = 9, "none of its actions"),
         (|info, _| info.tables[0].match_fields[0].bitwidth = 0, "a width that no number has"),
         (|info, _| info.tables[0].match_fields[0].bitwidth = i32::MAX, "a width that no"),
-        (|info, _| info.tables[0].match_fields[0].id = 2, "there twice"),
+        (|info, _| info.tables[0].match_fields[0].id = 2, "0 or a duplicate"),
         (|info, _| info.tables[0].match_fields[0].r#match = None, "of a kind"),
         (|info, _| info.tables[0].size = -1, "a negative size"),
         (|info, _| info.tables[0].implementation_id = 1, "action profiles"),

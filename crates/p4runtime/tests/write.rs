@@ -65,7 +65,7 @@ async fn entries_that_are_wrong_are_refused() {
         (|one| one.table_id = NOTHING, Code::InvalidArgument, "has no match fields"),
         (|one| one.r#match[0] = exact(9, &[1]), Code::InvalidArgument, "no match field 9"),
         (|one| drop(one.r#match.remove(0)), Code::InvalidArgument, "`e` is missing"),
-        (|one| one.r#match[1] = exact(1, &[1]), Code::InvalidArgument, "`e` is there twice"),
+        (|one| one.r#match[1] = exact(1, &[1]), Code::InvalidArgument, "duplicate match field `e`"),
         (|one| one.r#match[0] = lpm(1, &[1], 8), Code::InvalidArgument, "kind exact"),
         (|one| one.r#match[4] = exact(5, &[1]), Code::InvalidArgument, "kind optional"),
         (|one| one.r#match[0].field_match_type = None, Code::InvalidArgument, "kind exact"),
@@ -93,7 +93,7 @@ async fn entries_that_are_wrong_are_refused() {
         (
             |one| one.action = action(SET, &[(1, &[1]), (1, &[1]), (2, &[1])]),
             Code::InvalidArgument,
-            "`t` is there twice",
+            "duplicate parameter `t`",
         ),
         (
             |one| one.action = action(SET, &[(1, &[1]), (2, &[1]), (3, &[1])]),

@@ -45,7 +45,7 @@ pub enum LocatorError {
     #[error("`{0}` is not an IPv6 prefix such as fd00:0:1::/48")]
     NotAPrefix(String),
     /// The prefix has host bits set.
-    #[error("`{0}` has bits set behind its length: write {1}")]
+    #[error("`{0}` has host bits set: write {1}")]
     HostBits(String, Ipv6Net),
     /// The prefix leaves no room for a 16-bit function, or is so short that it would cover whole
     /// networks.

@@ -100,7 +100,7 @@ fn from(
 fn not_emulated(place: &mut Place<'_>, at: &[Step], segment: &Segment, what: &str) {
     let message =
         format!("`{}` is a link of the kernel's own, which cannot be {what}", segment.name);
-    place.key(at, message, "put `engine: true` behind the link");
+    place.key(at, message, "add `engine: true` to the link");
 }
 
 fn changes(

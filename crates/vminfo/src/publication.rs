@@ -57,7 +57,7 @@ pub enum Bad {
     #[error("it has the layout of version {0}, and version {VERSION} is known here")]
     Version(u32),
     /// Too many keys.
-    #[error("it says that it has {0} keys, and {MAX_KEYS} are the most")]
+    #[error("it declares {0} keys, and the limit is {MAX_KEYS}")]
     Keys(u32),
     /// An invalid or duplicate name.
     #[error("key {0} has no name, or another one's")]

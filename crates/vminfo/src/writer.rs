@@ -42,7 +42,7 @@ pub enum WriteError {
     #[error("another process publishes in {}", .0.display())]
     Busy(PathBuf),
     /// The maximum number of keys is reached.
-    #[error("`{0}` is one key too many: {MAX_KEYS} are the most")]
+    #[error("`{0}` is one key too many: the limit is {MAX_KEYS}")]
     Full(String),
     /// The name is already in use.
     #[error("`{0}` is published twice")]

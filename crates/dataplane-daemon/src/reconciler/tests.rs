@@ -384,7 +384,7 @@ fn the_kernel_alone_does_everything_or_nothing() {
     let tags = "locators: [\"fd00:1::/32\"]\nports: { l: {}, r: {} }\ndataplane: kernel\n\
                 sids: { \"fd00:1::d4\": {behavior: End.DX4, next_hop: 10.0.0.1, vlan: 10} }\n";
     let error = reconciler.apply(parse(tags), Ports::All, 0).unwrap_err();
-    assert!(error.to_string().contains("\n  sid fd00:1::d4: the kernel puts no tags"), "{error}");
+    assert!(error.to_string().contains("\n  sid fd00:1::d4: the kernel cannot tag"), "{error}");
     assert!(error.is_usage());
     assert_eq!(host.done(), []);
     // A refusal that only the kernel itself can detect.

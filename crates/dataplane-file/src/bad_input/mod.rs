@@ -74,7 +74,7 @@ fn form() {
     );
     expect(
         "ports: {eth0: {}}\nlocators: [fd00::1/48]\n",
-        &[("2:12", "bits set behind its length", "write fd00::/48")],
+        &[("2:12", "has host bits set", "write fd00::/48")],
     );
 }
 
@@ -89,7 +89,7 @@ fn everything_wrong_is_found_in_one_run() {
             ("1:1", "unknown key `imprt`", "did you mean `import`?"),
             ("2:7", "`fast` is not known", ""),
             ("3:16", "unknown key `tenat`", "did you mean `tenant`?"),
-            ("7:7", "bits set behind its length", "write 10.0.0.0/8"),
+            ("7:7", "has host bits set", "write 10.0.0.0/8"),
             ("8:7", "`10.0.0.0/33` is not a prefix", ""),
             ("9:21", "unknown key `segmnts`", "did you mean `segments`?"),
             ("11:28", "expected a whole number", ""),

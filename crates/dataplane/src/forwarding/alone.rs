@@ -186,7 +186,7 @@ fn why_no_prefix(
 fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<String> {
     if endpoint.tags.outer != 0 {
         return Some(
-            "the kernel puts no tags on what comes out: route it to a VLAN interface".into(),
+            "the kernel cannot tag decapsulated packets: route them to a VLAN interface".into(),
         );
     }
     let info = endpoint.behavior.kind().info();

@@ -82,7 +82,7 @@ fn what_has_none_is_named() {
         &kernel(),
         &[
             "sid fd00:0:1::1: the kernel finds its table only by a VRF",
-            "sid fd00:0:1::2: the kernel puts no tags on what comes out",
+            "sid fd00:0:1::2: the kernel cannot tag decapsulated packets",
             "sid fd00:0:1::3: the kernel has no End.B6.Encaps.Red",
         ],
     );

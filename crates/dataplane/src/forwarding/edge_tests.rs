@@ -238,7 +238,7 @@ fn the_domains_sources_are_spoofed_at_an_edge_and_by_tenants() {
 fn no_edge_is_hidden_by_a_bridge() {
     let file = file("ports: {core: {}, bridged: {sids: false}}");
     let error = resolve(&file, &Links::new(links(), true), &mut Tenants::default()).unwrap_err();
-    assert!(error[0].to_string().contains("whose packets come in by `br0`"), "{}", error[0]);
+    assert!(error[0].to_string().contains("because its packets arrive on `br0`"), "{}", error[0]);
 }
 
 /// Ports that a bridge took after the file was applied: the bridge is closed.

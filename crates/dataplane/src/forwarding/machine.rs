@@ -102,8 +102,8 @@ pub enum Unresolved {
     },
     /// The frames of an interface to a service function belong to a tenant.
     #[error(
-        "line {line}: the frames of `{name}` are a tenant's: take them out of its `attachments:`, \
-         or use another VLAN"
+        "line {line}: frames of `{name}` belong to a tenant: remove them from its `attachments:`, or use \
+         another VLAN"
     )]
     IsTenants {
         /// Line in the file.
@@ -145,8 +145,8 @@ pub enum Unresolved {
     },
     /// A port at the edge belongs to a bridge or a bond.
     #[error(
-        "line {line}: `sids: false` does not hold at `{port}`, whose packets come in by `{master}`: take it \
-         out of that, or keep SIDs from `{master}` with `nft`"
+        "line {line}: `sids: false` has no effect on `{port}`, because its packets arrive on `{master}`: \
+         remove the port from `{master}`, or filter SIDs there with `nft`"
     )]
     EdgeInMaster {
         /// Line in the file.
@@ -158,8 +158,8 @@ pub enum Unresolved {
     },
     /// The kernel can look up in the table only through its VRF.
     #[error(
-        "line {line}: this kernel does not look up in a table by its number (Linux 6.5, and later \
-         updates of 6.1, do): make a VRF for it with `ip link add NAME type vrf table {table}`"
+        "line {line}: this kernel cannot look up a table by its number (Linux 6.5, and later updates of \
+         6.1, can): make a VRF for it with `ip link add NAME type vrf table {table}`"
     )]
     NeedsVrf {
         /// Line in the file.

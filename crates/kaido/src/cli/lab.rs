@@ -29,7 +29,7 @@ pub(crate) enum LabCommand {
         /// Time limit for routing to converge, in seconds
         #[arg(long, default_value_t = 120, value_name = "SECONDS")]
         limit: u64,
-        /// Attach an interface even if it is this machine's only way out
+        /// Attach an interface even if it has this machine's only default route
         #[arg(long)]
         yes: bool,
     },

@@ -139,7 +139,7 @@ fn rate(
         let link = &lab.segment(link)?.name;
         return Err(Failure::usage(anyhow!(
             "{link} is a link of the kernel's own, whose rate is that of all directions: leave out --from, or \
-             put `engine: true` behind it in the lab's file"
+             add `engine: true` to the link in the lab's file"
         )));
     }
     let rate = rate.ok_or_else(|| Failure::usage(anyhow!("there is nothing to change")))?;

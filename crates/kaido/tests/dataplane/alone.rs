@@ -208,7 +208,7 @@ fn root_what_the_kernel_alone_cannot_do_is_refused_by_name() {
     let refused = |text: &str, what: &[&str]| {
         let file = net.kaido.file("refused.yaml", text);
         for command in ["plan", "apply"] {
-            let what = [&["the kernel alone (`dataplane: kernel`) cannot do"], what].concat();
+            let what = [&["kernel-only mode does not support these entries"], what].concat();
             net.kaido.run(&["dataplane", command, &file]).failed(2, &what);
         }
         assert_eq!(show(&net.node, "-6 route show table all proto 76"), before);
@@ -223,7 +223,7 @@ fn root_what_the_kernel_alone_cannot_do_is_refused_by_name() {
         ),
         &[
             "sid fd00:7::d4: the kernel finds its table only by a VRF",
-            "sid fd00:7::d5: the kernel puts no tags",
+            "sid fd00:7::d5: the kernel cannot tag",
             "sid fd00:7::b6: the kernel has no End.B6.Encaps.Red",
         ],
     );

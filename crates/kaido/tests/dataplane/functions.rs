@@ -318,7 +318,7 @@ fn root_settings_that_drop_inner_packets_are_refused() {
         let file = net.kaido.file("dataplane.yaml", FILE);
         let said = net.kaido.run(&["dataplane", "apply", &file]);
         assert_ne!(said.code, Some(0));
-        let wanted = format!("net.{}={good}, and it is {bad}", key.replace('/', "."));
+        let wanted = format!("net.{}={good}, but it is {bad}", key.replace('/', "."));
         assert!(said.stderr.contains(&wanted), "{}", said.stderr);
         assert!(!show(&net.node, "link").contains("kaido-in"));
         set(good);

@@ -143,7 +143,7 @@ fn root_tenants_with_the_same_addresses_cannot_reach_each_other() {
     // is refused.
     let file = net.kaido.file("vrf.yaml", &format!("{FILE}tenants: {{ red: {{ vrf: red }} }}\n"));
     let said = net.kaido.run(&["dataplane", "plan", &file]);
-    said.failed(2, &["falls through its VRF's table 100", "`falls_through: true`"]);
+    said.failed(2, &["without a route in its VRF's table 100", "`falls_through: true`"]);
     let policy = |table: u32| {
         let shown = net.show();
         let policies = shown["policies"].as_array().unwrap().clone();

@@ -158,7 +158,7 @@ fn root_outside_hosts_go_through_the_lab_by_queues() {
     assert!(answers(&outside.a, "192.0.2.1"));
     up(&["--name", "other"]).failed(1, &["`out1` is attached to the lab wan"]);
     let exec = kaido.run(&["lab", "exec", "ga", "--", "true"]);
-    exec.failed(2, &["ga stands for what is behind out1: no program can run there"]);
+    exec.failed(2, &["ga represents the hosts on out1: programs cannot run there"]);
     outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
     assert_eq!(outside.look(), before);
     assert!(answers(&outside.a, "198.51.100.2"), "the machine is as it was");
@@ -490,7 +490,7 @@ fn root_what_cannot_be_attached_is_refused() {
         &outside.machine,
         &["addr add 203.0.113.1/24 dev out1", "route add default via 203.0.113.9"],
     );
-    up(FRAMES, &[]).failed(2, &["`out1` is this machine's only way out", "say --yes"]);
+    up(FRAMES, &[]).failed(2, &["`out1` has this machine's only default route", "use --yes"]);
     up(FRAMES, &["--yes"]).ok();
     kaido.ok(&["lab", "down", "lan"]);
     ip(&outside.machine, &["link set out2 down"]);

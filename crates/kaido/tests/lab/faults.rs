@@ -160,7 +160,7 @@ fn root_rules_that_include_what_has_no_end_are_given_up() {
     let file = kaido.file("lab.yaml", &with_rules(&include));
     let started = std::time::Instant::now();
     let said = kaido.run(&["lab", "up", &file]);
-    said.failed(1, &["nft on r1 is not done with the rules of fw after 30 s"]);
+    said.failed(1, &["nft on r1 did not finish loading the rules of fw within 30 s"]);
     assert!(started.elapsed() < Duration::from_secs(60));
     before.assert_restored(&kaido);
     // Nor does it delay a signal.

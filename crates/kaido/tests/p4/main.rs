@@ -173,7 +173,7 @@ fn control_planes_are_told() {
     );
     let one_name = PROGRAM.replace("action set", "@name(\"drop\") action set");
     let here = folder(&[("p.p4", PROGRAM), ("twice.p4", &twice), ("one_name.p4", &one_name)]);
-    let why = "one_name.p4: p4info: `c.t`: an action is there twice";
+    let why = "one_name.p4: p4info: `c.t`: duplicate action";
     says(&kaido(&["check", "one_name.p4"], here.path()), 2, &[why]);
     let lines = ["name: \"c.t\"", "alias: \"t\"", "match_type: EXACT", "arch: \"ubpf\""];
     says(&kaido(&["info", "p.p4"], here.path()), 0, &lines);

@@ -48,12 +48,13 @@ pub enum AttachError {
     },
     /// Attaching the interface would cut the machine off.
     #[error(
-        "the interface `{0}` is this machine's only way out, which the lab would be on: \
-         attach another one, or say --yes"
+        "the interface `{0}` has this machine's only default route: attach another one, or use --yes"
     )]
     OnlyWayOut(String),
     /// The machine does not forward packets that leave the lab.
-    #[error("what comes out of the lab is not forwarded: `sysctl -w net.{setting}=1` for {family}")]
+    #[error(
+        "the machine does not forward packets from the lab: `sysctl -w net.{setting}=1` for {family}"
+    )]
     NoForwarding {
         /// Address family.
         family: &'static str,
@@ -62,8 +63,7 @@ pub enum AttachError {
     },
     /// Reverse-path filtering would drop packets that leave the lab.
     #[error(
-        "what comes out of the lab would be dropped, since it does not come by the way back to its \
-         sender: `sysctl -w net.ipv4.conf.all.rp_filter=0`"
+        "reverse-path filtering would drop packets from the lab: `sysctl -w net.ipv4.conf.all.rp_filter=0`"
     )]
     StrictReversePath,
     /// A program that installs the rules is missing.

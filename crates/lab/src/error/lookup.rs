@@ -13,8 +13,8 @@ pub enum LookupError {
     NoSupervisor(String),
     /// The link is a kernel link, but only the emulator supports the change.
     #[error(
-        "{link} is a link of the kernel's own, which has a rate and nothing else: put `engine: true` \
-         behind it in the lab's file"
+        "{link} is a link of the kernel's own, which has a rate and nothing else: add `engine: true` \
+         to the link in the lab's file"
     )]
     NotEmulated {
         /// Link name.
@@ -35,7 +35,7 @@ pub enum LookupError {
     #[error("{0} is a virtual router: no program can run there")]
     Virtual(String),
     /// The node stands for an external network.
-    #[error("{node} stands for what is behind {interface}: no program can run there")]
+    #[error("{node} represents the hosts on {interface}: programs cannot run there")]
     Outside {
         /// Node name.
         node: String,

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 pub enum MachineError {
     /// The kernel has no netem.
     #[error(
-        "the link {link} wants netem, which this kernel has not ({source}): it needs \
-         CONFIG_NET_SCH_NETEM; write `engine: true`, and the emulator does the same"
+        "link {link} needs netem, which this kernel lacks ({source}): it needs CONFIG_NET_SCH_NETEM; \
+         write `engine: true`, and the emulator does the same"
     )]
     NoNetem {
         /// Link name.

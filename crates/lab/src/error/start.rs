@@ -17,8 +17,8 @@ pub enum StartError {
     },
     /// nft does not finish loading the rules of a service function.
     #[error(
-        "nft on {node} is not done with the rules of {function} after {seconds} s: see whether they include \
-         what has no end, such as a pipe"
+        "nft on {node} did not finish loading the rules of {function} within {seconds} s: check for an \
+         included file without an end, such as a pipe"
     )]
     EndlessRules {
         /// Node name.

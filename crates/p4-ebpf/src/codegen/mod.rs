@@ -80,7 +80,7 @@ fn written(
     let words = words + graph.frame;
     if words > STACK_WORDS {
         let what = format!(
-            "the program needs {} bytes for what it remembers at once: 512 are the most",
+            "the program needs {} bytes for what it remembers at once: the limit is 512",
             words * 8
         );
         return Err(too_much(whole, what));

@@ -11,7 +11,7 @@ use super::{Direct, Encoding, KeyPart, Leaf, TableMaps, lay, storage, words_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotLaid {
     /// A range that is too wide.
-    #[error("a range of {width} bits: 64 are the most")]
+    #[error("a range of {width} bits: the limit is 64")]
     Range {
         /// Index of the key part.
         part: usize,

@@ -180,7 +180,7 @@ impl<'p> Parser<'p> {
             let end = self.last_span().end;
             let behind = Span { start: end.saturating_sub(1), end };
             let missing = Diagnostic::error(behind, format!("`{text}` is missing"));
-            let missing = missing.label(format!("expected `{text}` behind this"));
+            let missing = missing.label(format!("expected `{text}` after this"));
             self.problems.add(match self.hint(&format!("`{text}`")) {
                 Some(help) => missing.help(help),
                 None => missing,

@@ -204,7 +204,7 @@ fn many_mistakes_are_told_in_one_run() {
          parser p() { state start { transition select(a) { 1 accept; 2: reject; } } }\n\
          const bit<8> last = 1;",
         &[
-            "2:10: `;` is missing [expected `;` behind this]",
+            "2:10: `;` is missing [expected `;` after this]",
             "4:10: `header` is a reserved word, not a name [expected a field's name]",
             "7:27: `;` was not expected here [expected an expression]",
             "7:29: this value is not used [expected an assignment or a call]",
@@ -222,7 +222,7 @@ fn many_mistakes_are_told_in_one_run() {
 #[test]
 fn what_ends_too_early_is_told() {
     says("control c() {", &["1:13: this `{` has no `}` [opened here]"]);
-    says("const bit<8", &["1:11: `>` is missing [expected `>` behind this]"]);
+    says("const bit<8", &["1:11: `>` is missing [expected `>` after this]"]);
     says("}", &["1:1: `}` was not expected here [expected a declaration]"]);
     says("@x(1", &["1:5: the program ends here [expected `)`]"]);
     says("@", &["1:2: the program ends here [expected an annotation's name]"]);

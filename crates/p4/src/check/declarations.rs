@@ -125,7 +125,7 @@ impl<'c> Checker<'c> {
         let mut all = Vec::new();
         for (name, value) in members {
             if !names.insert(&*name.text) {
-                return self.wrong(name.span, format!("`{}` is there twice", name.text));
+                return self.wrong(name.span, format!("duplicate member `{}`", name.text));
             }
             let value = self.enum_value(name, representation.as_ref(), value.as_ref())?;
             all.push((name.text.clone(), value));

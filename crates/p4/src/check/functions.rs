@@ -41,7 +41,7 @@ impl Checker<'_> {
         for parameter in parameters {
             if !names.insert(&parameter.name.text) {
                 let name = &parameter.name.text;
-                return self.wrong(parameter.name.span, format!("`{name}` is there twice"));
+                return self.wrong(parameter.name.span, format!("duplicate parameter `{name}`"));
             }
             let of = self.type_of(&parameter.of)?;
             let default = match &parameter.default {

@@ -56,7 +56,7 @@ impl<'c> Checker<'c> {
             };
             if !names.insert(&field.name.text) {
                 let name = &field.name.text;
-                let _ = self.wrong::<()>(field.name.span, format!("`{name}` is there twice"));
+                let _ = self.wrong::<()>(field.name.span, format!("duplicate field `{name}`"));
                 wrong = true;
             }
             all.push(Field { declared: declared(&field.name, &field.annotations), of });

@@ -167,7 +167,7 @@ impl Checker<'_> {
             let label = self.expression_as(label, &value.of)?;
             match label.constant() {
                 Some(known) if seen.contains(known) => {
-                    return self.wrong(label.span, "this value is there twice");
+                    return self.wrong(label.span, "duplicate value");
                 }
                 Some(known) => seen.push(known.clone()),
                 None => {
@@ -205,7 +205,7 @@ impl Checker<'_> {
             };
             let action = self.action_label(table, label)?;
             if seen.contains(&action) {
-                return self.wrong(label.span, "this action is there twice");
+                return self.wrong(label.span, "duplicate action");
             }
             seen.push(action);
             labels.push(action);

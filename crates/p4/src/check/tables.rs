@@ -54,7 +54,7 @@ impl Checker<'_> {
         for (at, property) in table.properties.iter().enumerate() {
             let name = &property.name;
             if table.properties[..at].iter().any(|before| before.name.text == name.text) {
-                return self.wrong(name.span, format!("`{}` is there twice", name.text));
+                return self.wrong(name.span, format!("duplicate property `{}`", name.text));
             }
             wrong |= self.property(property, &mut parts).is_err();
         }
@@ -237,7 +237,7 @@ impl Checker<'_> {
         for one in all {
             let name = self.program.actions[one.call.action.index()].declared.name.clone();
             if !names.insert(name.clone()) {
-                return self.wrong(span, format!("the action `{name}` is there twice"));
+                return self.wrong(span, format!("duplicate action `{name}`"));
             }
         }
         Ok(())

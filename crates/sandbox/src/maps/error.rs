@@ -28,7 +28,7 @@ pub enum MapError {
         wanted: usize,
     },
     /// The prefix is longer than the key.
-    #[error("a prefix of {given} bits, where {most} are the most")]
+    #[error("a prefix of {given} bits, and the limit is {most}")]
     Prefix {
         /// Actual length.
         given: u32,

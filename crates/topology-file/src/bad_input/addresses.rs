@@ -29,7 +29,7 @@ fn addresses_and_locators() {
     );
     expect(
         &nodes("  r1: {router: frr, srv6: {locator: 'fd00::1/48'}}"),
-        &[("3:37", "`fd00::1/48` has bits set behind its length", "write fd00::/48")],
+        &[("3:37", "`fd00::1/48` has host bits set", "write fd00::/48")],
     );
     expect(
         &nodes(

@@ -21,13 +21,13 @@ fn applications() {
     );
     expect(
         &lab("from: h1, to: h1, demand: 1mbit"),
-        &[("5:21", "`h1` sends to itself", "write another node behind `to`")],
+        &[("5:21", "`h1` sends to itself", "write another node after `to`")],
     );
     expect(
         &lab("from: h11, to: 10.0.0.1/8, demand: 1mbit"),
         &[
             ("5:13", "no node is called `h11`", "did you mean `h1`?"),
-            ("5:22", "`10.0.0.1/8` has bits set behind its length", "write 10.0.0.0/8"),
+            ("5:22", "`10.0.0.1/8` has host bits set", "write 10.0.0.0/8"),
         ],
     );
     expect(

@@ -59,7 +59,7 @@ fn filters_that_no_packet_meets_are_refused() {
             "from 10.0.0.0/8 to fd00::1/128",
             "each family",
         ),
-        ("from: 10.0.0.1/8", "3:34", "bits set behind its length", ""),
+        ("from: 10.0.0.1/8", "3:34", "has host bits set", ""),
         ("", "3:27", "says nothing", "`loss: 100%`"),
         ("from: h1", "3:34", "`h1` is not a prefix", "or an address"),
     ] {

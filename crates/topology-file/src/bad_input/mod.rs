@@ -137,7 +137,7 @@ fn units_are_required() {
     expect(&link("loss: 1"), &[("3:24", "`1` has no unit", "write 1%")]);
     expect(&link("loss: 101%"), &[("3:24", "`101%` is not a percentage", "from 0% to 100%")]);
     expect(&link("loss: {gilbert-elliott: {p: 1%}}"), &[("3:25", "`r` is missing", "add `r:`")]);
-    expect(&link("ipv4: 10.0.0.1/8"), &[("3:24", "bits set behind its length", "10.0.0.0/8")]);
+    expect(&link("ipv4: 10.0.0.1/8"), &[("3:24", "has host bits set", "10.0.0.0/8")]);
     expect(&link("ipv6: 10.0.0.0/8"), &[("3:24", "not an IPv6 prefix", "fd02:9::/64")]);
     expect(&link("cost: 0"), &[("3:24", "a cost is at least 1", "1 to 65535")]);
     expect(&link("queue: 250p"), &[("3:18", "no effect on a link without a rate", "add `rate:`")]);

@@ -221,7 +221,7 @@ impl Lower<'_> {
                 let ([one], [other]) = (&one[..], &other[..]) else {
                     return Err(NotCompiled {
                         span: of.span,
-                        what: format!("a division of numbers of {width} bits: 64 are the most"),
+                        what: format!("a division of numbers of {width} bits: the limit is 64"),
                         help: Some("by a power of two, `>>` and `&` do the same".to_owned()),
                     });
                 };

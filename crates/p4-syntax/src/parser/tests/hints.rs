@@ -48,7 +48,7 @@ fn a_brace_without_its_end_is_shown() {
         ),
         ("parser p() {\n  state start\n    transition accept;\n  }\n}", "2:13"),
     ] {
-        helps(text, at, "`{` is missing [expected `{` behind this]");
+        helps(text, at, "`{` is missing [expected `{` after this]");
     }
     let within = "control c() {\n  apply {\n    action a() { }\n    x();\n  }\n}";
     helps(within, "3:5", "declared beside `apply`");
@@ -84,7 +84,7 @@ fn what_other_languages_have_is_known() {
         ("bit(8) x = 1;", 1, "a type has its width"),
         ("bit 8 x = 1;", 1, "a type has its width"),
         ("x;", 1, "`x.apply();` applies a table"),
-        ("f()", 3, "expected `;` behind this"),
+        ("f()", 3, "expected `;` after this"),
     ] {
         let text = format!("control c() {{ apply {{\n{statement}\n}} }}");
         helps(&text, &format!("2:{at}"), wanted);
@@ -107,7 +107,7 @@ fn what_other_languages_have_is_known() {
         ("header h { bits<8> a; }", "1:12", "write `bit<8>`"),
         ("header h { bit<8> a-b; }", "1:20", "names have letters"),
         ("header h { bit<8> table; }", "1:19", "call it `table_`"),
-        ("header h { bit<8> a }", "1:19", "expected `;` behind this"),
+        ("header h { bit<8> a }", "1:19", "expected `;` after this"),
         ("import <ubpf_model.p4>;", "1:19", "#include <ubpf_model.p4>"),
     ] {
         helps(text, at, wanted);

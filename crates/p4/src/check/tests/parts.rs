@@ -7,13 +7,13 @@ use crate::ir::{BlockBody, Program};
 fn declarations_are_looked_at() {
     for (text, why) in [
         ("header h { int x; }", "cannot be the type of a header's field"),
-        ("header h { bit<8> x; bit<8> x; }", "there twice"),
+        ("header h { bit<8> x; bit<8> x; }", "duplicate field `x`"),
         ("header_union u { meta_t m; }", "a union is made of headers"),
         ("struct s { s inner; }", "no recursion"),
         ("enum E { A = 1 }", "not represented"),
         ("enum bit<2> E { A = 4 }", "4 does not fit `bit<2>`"),
         ("enum bit<2> E { A }", "has no value"),
-        ("enum E { A, A }", "there twice"),
+        ("enum E { A, A }", "duplicate member `A`"),
         ("error { NoError }", "declared twice"),
         ("bit<8> x = 1;", "a variable belongs"),
         ("type headers t;", "no type of its own"),

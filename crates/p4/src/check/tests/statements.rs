@@ -60,7 +60,7 @@ fn what_is_wrong_is_told() {
         ("", "meta.ok = Color.Blue == Color.Red;", "has no `Blue`"),
         ("", "meta.ok = error.Odd == error.NoError;", "`error` has no `Odd`"),
         ("", "static_assert(1 > 2, \"so it is\");", "this does not hold: so it is"),
-        ("", "switch (hdr.ip.ttl) { 1: { } 1: { } }", "there twice"),
+        ("", "switch (hdr.ip.ttl) { 1: { } 1: { } }", "duplicate value"),
         ("", "switch (hdr.ip.ttl) { default: { } 1: { } }", "the last case"),
         ("", "hdr.ip.ttl = (bit<8>)hdr.eth;", "cannot be cast"),
         ("", "hdr.ip.ttl = (bit<8>)meta.s; int<4> x = (int<4>)hdr.ip.ttl;", "in two casts"),

@@ -102,8 +102,12 @@ fn what_is_wrong_with_tables_is_told() {
             "",
             "constant entries have no priorities",
         ),
-        ("table t { actions = { NoAction; } size = 1; size = 2; }", "", "`size` is there twice"),
-        ("table t { actions = { NoAction; NoAction; } }", "", "`NoAction` is there twice"),
+        (
+            "table t { actions = { NoAction; } size = 1; size = 2; }",
+            "",
+            "duplicate property `size`",
+        ),
+        ("table t { actions = { NoAction; NoAction; } }", "", "duplicate action `NoAction`"),
         ("table t { actions = { NoAction; } entries = { 1: NoAction(); } }", "", "without a key"),
         (
             "action a(inout bit<8> x, bit<8> y) { x = y; }

@@ -42,8 +42,8 @@ pub(in super::super) fn counter(command: P4CounterCommand, output: &Output) -> D
         }
         P4CounterCommand::Set { cell, packets, bytes } => {
             let data = v1::CounterData {
-                packet_count: packets.try_into().map_err(|_| usage("63 bits are the most"))?,
-                byte_count: bytes.try_into().map_err(|_| usage("63 bits are the most"))?,
+                packet_count: packets.try_into().map_err(|_| usage("at most 63 bits"))?,
+                byte_count: bytes.try_into().map_err(|_| usage("at most 63 bits"))?,
             };
             set(&cell, Kind::Counter, output, |entity| match entity {
                 Entity::CounterEntry(entry) => entry.data = Some(data),
@@ -68,7 +68,7 @@ pub(in super::super) fn meter(command: P4MeterCommand, output: &Output) -> Done 
         }
         P4MeterCommand::Set { cell, rates } => {
             let P4Rates { cir, cburst, pir, pburst } = rates;
-            let number = |number: u64| number.try_into().map_err(|_| usage("63 bits are the most"));
+            let number = |number: u64| number.try_into().map_err(|_| usage("at most 63 bits"));
             let config = v1::MeterConfig {
                 cir: number(cir)?,
                 cburst: number(cburst)?,

@@ -79,7 +79,7 @@ pub(super) fn entry(
                 let one = field_match(field, value.trim())
                     .map_err(|why| format!("field `{}`: {why}", field.name))?;
                 if matches.insert(field.id, one).is_some() {
-                    return Err(format!("field `{}` is there twice", field.name));
+                    return Err(format!("duplicate field `{}`", field.name));
                 }
             }
             None if !may_be_action(&word) => {
@@ -260,7 +260,7 @@ pub(super) fn action(
             .map_err(|why| format!("parameter `{}` of `{}`: {why}", param.name, action.name))?;
         let value = value::bytes(&number, param.width);
         if given.insert(param.id, value).is_some() {
-            return Err(format!("parameter `{}` is there twice", param.name));
+            return Err(format!("duplicate parameter `{}`", param.name));
         }
     }
     let params = given.into_iter();

@@ -143,7 +143,7 @@ pub(super) fn updates(pipeline: &Pipeline, text: &str) -> Result<Vec<v1::Update>
         let one = if is_default {
             match &words[1..] {
                 [name, action] => default_entry(pipeline, name, Some(action)),
-                _ => Err("a table and an action are expected behind `default`".to_owned()),
+                _ => Err("expected a table and an action after `default`".to_owned()),
             }
         } else {
             entry::entry(pipeline, &words[0], &words[1..], None, true)

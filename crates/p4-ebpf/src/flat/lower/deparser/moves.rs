@@ -90,7 +90,7 @@ impl Lower<'_> {
         let room = self.maps.scratch.map_or(0, |map| self.maps.maps[map as usize].value_size);
         let Some(map) = self.maps.scratch.filter(|_| waiting.bytes <= room) else {
             let what =
-                format!("{} bytes of headers that may move: {room} are the most", waiting.bytes);
+                format!("{} bytes of headers that may move: the limit is {room}", waiting.bytes);
             let span = parts.first().map_or(Span::default(), |part| part.span);
             return self.refuse(span, what);
         };
