@@ -10,7 +10,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Items, Place, Step};
-use crate::topology::{Time, duration_text};
+use crate::topology::{TestDuration, Time, duration_text};
 
 const EVERY: Duration = Duration::from_millis(200);
 /// A command takes some time on a busy machine, regardless of its interval.
@@ -29,15 +29,17 @@ const SHELL: &[char] = &[
 ];
 
 /// Health check of a service function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Health {
     /// The program and its arguments, executed without a shell.
     pub run: Vec<String>,
     /// Interval between the starts of two runs.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub every: Duration,
     /// Maximum duration of a run.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub timeout: Duration,
     /// Number of consecutive failures after which the function counts as down.
     pub fall: u32,
