@@ -11,7 +11,7 @@ const FLOORS: [&[&str]; 9] = [
     &["p4-object", "p4-syntax", "srv6", "wire"],
     &["model", "p4"],
     &["bpf", "capture", "confine", "grpc-bounds", "netlink", "private", "serve", "vminfo"],
-    &["emulator", "import", "p4-ebpf", "pathfinder"],
+    &["emulator", "import", "output", "p4-ebpf", "pathfinder"],
     &["api", "dataplane", "p4info", "sandbox", "store", "telemetry"],
     &["node", "controller", "engine", "forwarder", "p4runtime", "publisher"],
     &["lab"],

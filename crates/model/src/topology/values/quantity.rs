@@ -38,6 +38,7 @@ impl fmt::Display for TestDuration {
 
 /// An inclusive range of values: `40ms..48ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RangeOf{T}")]
 pub struct Range<T> {
     /// Minimum.
     pub from: T,
