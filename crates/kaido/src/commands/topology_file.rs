@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use engine::Recordings;
 use model::topology::{self, Problems, Topology};
-use serde_json::json;
+use output::error::Details;
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -55,7 +55,11 @@ pub(super) fn read_recorded(
 
 fn mistakes(problems: &Problems, output: &Output) -> Failure {
     let name = &problems.file;
-    let details = json!({ "file": name, "problems": &problems.problems });
+    let details = Details {
+        file: Some(name.clone()),
+        problems: Some(problems.problems.clone()),
+        ..Details::default()
+    };
     let text = if output.is_json() {
         anyhow!("{name} has mistakes")
     } else {
