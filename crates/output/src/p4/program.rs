@@ -119,14 +119,14 @@ pub struct ObjectMap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MapKind {
-    /// By index.
+    /// Look-up by index.
     Array,
-    /// By the whole key.
+    /// Look-up by the whole key.
     Hash,
-    /// By the longest prefix.
+    /// Look-up by the longest prefix.
     #[serde(rename = "LPM trie")]
     LpmTrie,
-    /// By values and masks.
+    /// Look-up by values and masks.
     Ternary,
 }
 
