@@ -65,7 +65,7 @@ fn srh(input: &[u8]) {
 /// Data plane files: accepted, or rejected with at least one error message.
 pub fn dataplane_file(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    if let Err(problems) = model::dataplane::parse("fuzz.yaml", text) {
+    if let Err(problems) = dataplane_file::parse("fuzz.yaml", text) {
         assert!(!problems.to_string().is_empty());
     }
 }
@@ -73,7 +73,7 @@ pub fn dataplane_file(input: &[u8]) {
 /// Topology files: accepted, or rejected with at least one error message.
 pub fn topology_file(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    if let Err(problems) = model::topology::parse("fuzz.yaml", text) {
+    if let Err(problems) = topology_file::parse("fuzz.yaml", text) {
         assert!(!problems.to_string().is_empty());
     }
 }
@@ -87,7 +87,7 @@ pub fn imports(input: &[u8]) {
     for format in [Containerlab, Kathara, Miniedit] {
         match import::import(format, "fuzz", "fuzz", text, std::slice::from_ref(&beside)) {
             Ok(imported) => {
-                assert!(model::topology::parse("made", &imported.topology).is_ok());
+                assert!(topology_file::parse("made", &imported.topology).is_ok());
                 assert!(imported.notes.iter().all(|note| imported.topology.contains(&note.text)));
             }
             Err(problems) => assert!(!problems.to_string().is_empty()),

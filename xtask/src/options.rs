@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn a_table_that_is_out_of_date_is_found() {
         let root = tempfile::tempdir().unwrap();
-        let schema = model::topology::json_schema();
+        let schema = topology_file::json_schema();
         let write = |text: &str| {
             std::fs::create_dir_all(root.path().join("docs")).unwrap();
             std::fs::write(root.path().join(PAGE), text).unwrap();

@@ -11,8 +11,8 @@ type Schema = fn() -> Value;
 
 /// Generators, output paths for editors and scripts, and example files to validate.
 const SCHEMAS: [(Schema, &str, Option<&str>); 3] = [
-    (model::topology::json_schema, "docs/topology.schema.json", Some("labs")),
-    (model::dataplane::json_schema, "docs/dataplane.schema.json", Some("labs/dataplane")),
+    (topology_file::json_schema, "docs/topology.schema.json", Some("labs")),
+    (dataplane_file::json_schema, "docs/dataplane.schema.json", Some("labs/dataplane")),
     (output::schema, "docs/output.schema.json", None),
 ];
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_misfit_names_its_place() {
-        let validator = jsonschema::validator_for(&model::topology::json_schema()).unwrap();
+        let validator = jsonschema::validator_for(&topology_file::json_schema()).unwrap();
         let right = "name: a\nnodes: {h1: {}, h2: {}}\nlinks: [h1-h2: &wan {rate: 5mbit}]\n";
         assert_eq!(misfits(&validator, right), [""; 0]);
         let wrong = misfits(&validator, "name: a\nnodes: {h1: {router: abacus}}\n");

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use api::v1;
 use api::v1::controller_client::ControllerClient;
 use lab::{Lab, Options};
-use model::topology::{self, Dataplane};
+use model::topology::Dataplane;
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
 
@@ -86,7 +86,7 @@ impl<'c> Bed<'c> {
     /// Brings the network up. Dropping the value brings it down.
     pub(crate) fn up(context: &'c Context<'c>, kind: Kind, name: &str) -> Result<Self> {
         let text = kind.topology();
-        let topology = topology::parse("labs/paper-path.yaml", &text)?;
+        let topology = topology_file::parse("labs/paper-path.yaml", &text)?;
         let options = Options {
             name: Some(name.into()),
             program: Some(context.program.clone()),
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn both_data_planes_and_scales_have_the_same_network() {
-        let read = |kind: Kind| topology::parse("lab.yaml", &kind.topology()).unwrap();
+        let read = |kind: Kind| topology_file::parse("lab.yaml", &kind.topology()).unwrap();
         for scale in [Scale::Tenth, Scale::Full] {
             let of = |dataplane| read(Kind { scale, dataplane });
             let (kernel, mut xdp) = (of(Dataplane::Kernel), of(Dataplane::Xdp));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use lab::Options;
-use model::topology::{self, Topology};
+use model::topology::Topology;
 use pathfinder::Routes;
 
 use crate::{Better, Context, Row};
@@ -32,7 +32,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
 
 /// Measures a leaf-spine fabric of 1,000 nodes: time, and memory used meanwhile.
 fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
-    let topology = topology::parse("leaf-spine-1000", FABRIC)?;
+    let topology = topology_file::parse("leaf-spine-1000", FABRIC)?;
     let (mut up, mut down, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=runs {
         (context.say)("the kernel destroys namespaces");
@@ -66,7 +66,7 @@ fn available_memory() -> Result<f64> {
 fn ring_and_script(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let runs = if quick { 3 } else { 7 };
     let text = ring(NODES);
-    let topology = topology::parse("ring", &text)?;
+    let topology = topology_file::parse("ring", &text)?;
     let script = Script::of(&topology);
     let (mut up, mut down, mut shell) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=runs {

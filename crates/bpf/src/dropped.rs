@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use libbpf_rs::{MapCore, MapFlags};
 
 use crate::abi::{Abi, value_of};
-use crate::srv6::types::{drops, hook};
+use crate::skeleton::types::{drops, hook};
 use crate::{Error, Srv6};
 
 // SAFETY: it is repr(C) and an array of integers.

@@ -4,7 +4,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use crate::Mapped;
 use crate::index::mix;
-use crate::srv6::types::{count, found_sid, limit, sid};
+use crate::skeleton::types::{count, found_sid, limit, sid};
 
 const BITS: u32 = limit::LIMIT_FOUND_BITS.0;
 /// Number of attempts to read a slot that changes concurrently. Packets take less than a

@@ -1,9 +1,7 @@
 //! Attachment of the programs where inner packets of service functions enter and leave the kernel.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use crate::attach::put;
-use crate::srv6::types::function_device;
+use crate::skeleton::types::function_device;
 use crate::tc::{Point, attach};
 use crate::{Error, Srv6};
 
@@ -36,15 +34,4 @@ impl Srv6 {
         put(again, ends.inwards)?;
         self.watch_drops()
     }
-}
-
-/// Returns a random non-zero 15-bit prefix of a tag. The slot itself stores the full tag, which
-/// proves that the tag belongs to this packet.
-pub(crate) fn magic() -> u32 {
-    (random() & 0x7fff).max(1)
-}
-
-/// Returns a random number that is hard to guess.
-pub(crate) fn random() -> u32 {
-    RandomState::new().build_hasher().finish() as u32
 }

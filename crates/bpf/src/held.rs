@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::{MapCore as _, MapHandle};
 
 use crate::attach::pin;
-use crate::srv6::types;
-use crate::{Error, Mapped, Srv6};
+use crate::skeleton::{OpenSrv6Maps, Srv6Maps, types};
+use crate::{Error, Mapped};
 
 /// The maps, by the names of their pins. The map with the prefix of tags is last: until it is
 /// pinned, the pins are those of the previous program.
@@ -16,15 +16,15 @@ const PINS: [&str; 4] = ["slots", "taken", "passages", "control"];
 
 /// State of the packets that a program has in service functions.
 pub struct Held {
-    pub(crate) slots: MapHandle,
-    pub(crate) taken: MapHandle,
-    pub(crate) passages: MapHandle,
+    slots: MapHandle,
+    taken: MapHandle,
+    passages: MapHandle,
     /// Prefix of the tags of these packets.
     pub(crate) magic: u32,
 }
 
 impl Held {
-    /// Opens the pins of [`Srv6::keep_held`], if they are complete.
+    /// Opens the pins of [`crate::Srv6::keep_held`], if they are complete.
     pub fn pinned(prefix: &Path) -> Option<Self> {
         let [slots, taken, passages, control] =
             PINS.map(|name| MapHandle::from_pinned_path(path(prefix, name)).ok());
@@ -33,23 +33,33 @@ impl Held {
         Some(Self { slots: slots?, taken: taken?, passages: passages?, magic })
     }
 
-    /// Returns the maps, with their names, that another program of these sizes can reuse unchanged.
-    pub(crate) fn fitting(&self, slots: u32, passages: u32) -> Vec<(&'static str, &MapHandle)> {
-        let fits = |map: &MapHandle, entries, size| {
-            map.max_entries() == entries && map.value_size() as usize == size
-        };
-        [
-            ("slots", &self.slots, fits(&self.slots, slots, size_of::<types::slot>())),
-            ("taken", &self.taken, fits(&self.taken, 1, size_of::<u64>())),
-            (
-                "passages",
-                &self.passages,
-                fits(&self.passages, passages, size_of::<types::passages>()),
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(name, map, fits)| fits.then_some((name, map)))
-        .collect()
+    /// Makes a program that is not loaded yet reuse the maps that have its sizes. `slots` is the
+    /// number of slots of all CPUs.
+    pub(crate) fn reuse(
+        &self,
+        maps: &mut OpenSrv6Maps<'_>,
+        slots: u32,
+        passages: u32,
+    ) -> libbpf_rs::Result<()> {
+        for (new, held, entries, size) in [
+            (&mut maps.slots, &self.slots, slots, size_of::<types::slot>()),
+            (&mut maps.taken, &self.taken, 1, size_of::<u64>()),
+            (&mut maps.passages, &self.passages, passages, size_of::<types::passages>()),
+        ] {
+            if held.max_entries() == entries && held.value_size() as usize == size {
+                new.reuse_fd(held.as_fd())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pins the state of a program, replacing that of an earlier one.
+    pub(crate) fn keep(maps: &Srv6Maps<'_>, prefix: &Path) -> Result<(), Error> {
+        let kept = [&maps.slots, &maps.taken, &maps.passages, &maps.control];
+        for (name, map) in PINS.into_iter().zip(kept) {
+            repin(map.as_fd(), &path(prefix, name))?;
+        }
+        Ok(())
     }
 
     /// Removes the pins.
@@ -59,17 +69,6 @@ impl Held {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
-        }
-        Ok(())
-    }
-}
-
-impl Srv6 {
-    /// Pins the state for the program of a later process, replacing that of an earlier one.
-    /// `prefix` is the prefix of the pins' names.
-    pub fn keep_held(&self, prefix: &Path) -> Result<(), Error> {
-        for (name, map) in PINS.into_iter().zip(self.held_maps()) {
-            repin(map.as_fd(), &path(prefix, name))?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use crate::srv6::types::{bucket, index};
+use crate::skeleton::types::{bucket, index};
 use crate::{Error, Mapped};
 
 /// Entries in a bucket.

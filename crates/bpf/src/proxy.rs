@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::attach::put;
 use crate::front::{put_in_front, take_off};
-use crate::srv6::types::function_device;
+use crate::skeleton::types::function_device;
 use crate::tc::{Point, attach};
 use crate::{Error, Srv6};
 

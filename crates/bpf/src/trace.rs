@@ -13,7 +13,7 @@ use libbpf_rs::{MapCore, MapFlags, RingBuffer, RingBufferBuilder};
 
 use crate::abi::{Abi, bytes_of, value_of};
 use crate::measure::{Run, run_once, words};
-use crate::srv6::types::count;
+use crate::skeleton::types::count;
 use crate::{Error, Mapped};
 
 #[allow(missing_docs, unreachable_pub, dead_code)]

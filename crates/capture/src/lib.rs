@@ -1,8 +1,8 @@
 //! Packet capture on interfaces of the calling thread's network namespace: AF_PACKET sockets with
 //! kernel timestamps.
 
-pub mod pcap;
-pub mod pcapng;
+mod read;
+mod write;
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,6 +15,9 @@ use nix::sys::socket::{
     recvmsg, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
+
+pub use read::{Bad, Captured, Contents, read};
+pub use write::{Interface, Writer};
 
 /// Errors of a capture.
 #[derive(Debug, thiserror::Error)]

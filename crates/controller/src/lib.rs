@@ -10,7 +10,6 @@ mod resolve;
 mod service;
 mod view;
 
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use api::v1::controller_server::ControllerServer;
@@ -45,12 +44,9 @@ pub enum Error {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Another controller answers on the socket.
-    #[error("another controller answers on {0}")]
-    SocketInUse(PathBuf),
-    /// The path exists and is not a socket.
-    #[error("{0} exists and is not a socket: choose another path")]
-    NotASocket(PathBuf),
+    /// The path of the socket is in use.
+    #[error("{0}: choose another path")]
+    Path(#[from] serve::PathError),
     /// The socket cannot be bound.
     #[error("cannot listen on {path}")]
     Bind {
@@ -74,7 +70,7 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     // Checked before the store is created, so that a second controller leaves nothing behind.
-    refuse_taken(&config.socket)?;
+    serve::is_stale(&config.socket)?;
     let opened = Embedded::open(&config.store)?;
     if let Some(aside) = &opened.set_aside {
         tracing::warn!(
@@ -113,23 +109,8 @@ pub async fn run(
     served
 }
 
-/// Rejects a path that is in use by another controller or is not a socket. Returns true if a stale
-/// socket exists.
-fn refuse_taken(path: &Path) -> Result<bool, Error> {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(false) };
-    if !found.file_type().is_socket() {
-        return Err(Error::NotASocket(path.into()));
-    }
-    if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(Error::SocketInUse(path.into()));
-    }
-    Ok(true)
-}
-
 /// Binds the socket, replacing a stale one of a controller that was killed.
 fn bind(path: &Path) -> Result<Incoming<UnixStream>, Error> {
-    if refuse_taken(path)? {
-        std::fs::remove_file(path).map_err(|source| Error::Bind { path: path.into(), source })?;
-    }
+    serve::remove_stale(path)?;
     Incoming::unix(path, CONNECTIONS).map_err(|source| Error::Bind { path: path.into(), source })
 }

@@ -63,9 +63,6 @@ pub enum Error {
     /// The kernel rejected a request.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// A fake was configured to fail.
-    #[error("failing as configured")]
-    Told,
     /// A segment list has no segments.
     #[error("a segment list needs at least one segment")]
     EmptyList,
@@ -141,7 +138,7 @@ pub enum Error {
     #[error("no policy {policy:?}")]
     UnknownPolicy {
         /// Its name.
-        policy: crate::xdp::PolicyId,
+        policy: crate::forwarding::PolicyId,
     },
     /// Entries that the kernel cannot handle without XDP.
     #[error(
@@ -151,7 +148,7 @@ pub enum Error {
     )]
     NotInKernel {
         /// The first of these entries.
-        entries: Vec<crate::xdp::NotInKernel>,
+        entries: Vec<crate::forwarding::NotInKernel>,
         /// Number of further entries.
         more: usize,
     },
@@ -181,8 +178,6 @@ pub enum Error {
 impl Error {
     /// Returns true if the request itself is invalid, independent of the state of the machine.
     pub fn is_usage(&self) -> bool {
-        let of_machine =
-            matches!(self, Self::Netlink(_) | Self::Bpf(_) | Self::Port { .. } | Self::Pins { .. });
-        !of_machine && !matches!(self, Self::Told)
+        !matches!(self, Self::Netlink(_) | Self::Bpf(_) | Self::Port { .. } | Self::Pins { .. })
     }
 }

@@ -1,12 +1,16 @@
 //! A data plane that only records its state, for tests of higher layers.
 
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::rc::Rc;
 
+use bpf::attach::Mode;
+use bpf::{Count, Drops};
+use ipnet::Ipv6Net;
 use model::dataplane::File;
 
-use crate::xdp::Forwarding;
-use crate::{Dataplane, Error};
+use crate::forwarding::Forwarding;
+use crate::{Counter, Dataplane, Error, Trace};
 
 #[derive(Debug, Default)]
 struct State {
@@ -54,7 +58,8 @@ impl FakeDataplane {
         let mut state = self.state.borrow_mut();
         if state.failures > 0 {
             state.failures -= 1;
-            return Err(Error::Told);
+            let source = std::io::Error::other("failing as configured");
+            return Err(netlink::Error::Io { operation: "a fake".into(), source }.into());
         }
         state.forwards = wanted.clone();
         self.now = wanted;
@@ -79,11 +84,39 @@ impl Dataplane for FakeDataplane {
         Ok(())
     }
 
+    fn count(&self, _: Counter<'_>) -> Option<Count> {
+        None
+    }
+
+    fn drops(&self, _: &Ipv6Net) -> Option<Drops> {
+        None
+    }
+
+    fn mode(&self, _: u32) -> Option<Mode> {
+        None
+    }
+
+    fn finds_tables(&self) -> bool {
+        true
+    }
+
+    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
+        Vec::new()
+    }
+
     fn forget_routes(&mut self) {
         self.state.borrow_mut().forgotten += 1;
     }
 
     fn set_exact(&mut self, exact: bool) {
         self.state.borrow_mut().exact = exact;
+    }
+
+    fn keeps(&mut self) -> bool {
+        true
+    }
+
+    fn trace(&mut self) -> Option<&mut dyn Trace> {
+        None
     }
 }

@@ -7,12 +7,12 @@ use bpf::{Count, Drops};
 use ipnet::Ipv6Net;
 use model::dataplane::File;
 
-use crate::Error;
-use crate::xdp::{Forwarding, PolicyId, Xdp};
+use crate::forwarding::{Forwarding, PolicyId};
+use crate::{Error, Trace};
 
 /// A data plane, which forwards packets according to a [`Forwarding`]. It runs before the kernel's
-/// own routes ([`crate::xdp::SlowPath`]), which are installed before it refers to them and removed
-/// after it no longer does.
+/// own routes ([`crate::forwarding::SlowPath`]), which are installed before it refers to them and
+/// removed after it no longer does.
 pub trait Dataplane {
     /// Changes the state to `wanted`, with the program attached as `file` requests. On an error,
     /// the state is unchanged, except that tables may have grown.
@@ -29,49 +29,35 @@ pub trait Dataplane {
     fn end(&mut self) -> Result<(), Error>;
 
     /// Returns a count, or `None` if it is not counted.
-    fn count(&self, _of: Counter<'_>) -> Option<Count> {
-        None
-    }
+    fn count(&self, of: Counter<'_>) -> Option<Count>;
 
     /// Returns the packets of a service function that were dropped in netfilter, or `None` if they
     /// are not counted.
-    fn drops(&self, _sid: &Ipv6Net) -> Option<Drops> {
-        None
-    }
+    fn drops(&self, sid: &Ipv6Net) -> Option<Drops>;
 
     /// Returns the XDP mode of a port, or `None` if it has no program.
-    fn mode(&self, _port: u32) -> Option<Mode> {
-        None
-    }
+    fn mode(&self, port: u32) -> Option<Mode>;
 
     /// Returns true if a routing table can be looked up by number, without a VRF.
-    fn finds_tables(&self) -> bool {
-        true
-    }
+    fn finds_tables(&self) -> bool;
 
     /// Signals that kernel changes are still being watched. Returns the unresolved next hops, by
     /// interface; none if the kernel resolves them itself.
-    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
-        Vec::new()
-    }
+    fn beat(&mut self) -> Vec<(u32, IpAddr)>;
 
     /// Invalidates cached routes and neighbours.
-    fn forget_routes(&mut self) {}
+    fn forget_routes(&mut self);
 
     /// Returns true if the kernel still has the configuration that this data plane installed for
     /// itself.
-    fn keeps(&mut self) -> bool {
-        true
-    }
+    fn keeps(&mut self) -> bool;
 
     /// Sets the exactness of route lookups: `true` if a route may depend on more than the
     /// destination.
-    fn set_exact(&mut self, _exact: bool) {}
+    fn set_exact(&mut self, exact: bool);
 
-    /// Returns the XDP data plane, for features that only it has, such as tracing.
-    fn xdp(&mut self) -> Option<&mut Xdp> {
-        None
-    }
+    /// Returns the interface for tracing, or `None` if the data plane cannot trace.
+    fn trace(&mut self) -> Option<&mut dyn Trace>;
 }
 
 /// The entity that a count belongs to.

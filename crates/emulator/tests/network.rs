@@ -1,11 +1,11 @@
-//! The engine's routers and switches behave like real ones to other nodes.
+//! The emulator's routers behave like real ones to other nodes.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use std::net::IpAddr;
 
 use emulator::router::{Interface, Route, Router, Stop};
 use emulator::{
-    Cause, Filter, Impairments, LinkId, Nanos, Network, NodeId, Packet, PortId, Settings, Switch,
+    Cause, Filter, Impairments, LinkId, Nanos, Network, NodeId, Packet, PortId, Settings,
 };
 use ipnet::IpNet;
 use proptest::prelude::*;
@@ -431,36 +431,6 @@ fn a_filter_stops_what_it_names() {
         }
     }
     assert_eq!(chain.network.filtered(chain.links[0]), 3);
-}
-
-#[test]
-fn a_switch_learns() {
-    let mut network = Network::new(1);
-    let ports: Vec<PortId> = (0..4).map(|_| network.port()).collect();
-    let switch = network.switch(Switch::new(4));
-    for (n, port) in ports.iter().enumerate() {
-        network.link(&format!("{n}>"), ((*port).into(), 0), (switch, n), delayed(MILLISECOND));
-        network.link(&format!("{n}<"), (switch, n), ((*port).into(), 0), delayed(MILLISECOND));
-    }
-    let mut now = 0;
-    let mut goes = |from: u8, to: Option<u8>| {
-        let to = to.map_or(Mac([0xff; 6]), host_mac);
-        let mut bytes = to.0.to_vec();
-        bytes.extend(host_mac(from).0);
-        bytes.extend([8, 6]);
-        network.receive(now, ports[usize::from(from)], Packet::new(&bytes).unwrap());
-        now += SECOND;
-        let mut left = Vec::new();
-        network.advance(now, &mut |port, _, _| left.push(port));
-        ports.iter().map(|port| left.contains(port)).collect::<Vec<_>>()
-    };
-    assert_eq!(goes(0, Some(1)), [false, true, true, true]);
-    assert_eq!(goes(1, Some(0)), [true, false, false, false]);
-    assert_eq!(goes(0, Some(1)), [false, true, false, false]);
-    assert_eq!(goes(2, None), [true, true, false, true]);
-    assert_eq!(goes(3, Some(3)), [false; 4]);
-    let (came, became) = network.switch_at(switch).unwrap().account();
-    assert_eq!(came, became);
 }
 
 proptest! {

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::topology::Problems;
-use model::{Outline, OutlineValue, outline, suggest};
+use document::{Outline, OutlineValue, Problems, outline, suggest};
 
 use crate::draft::{Draft, Kind, Lan, Link, Node, Source};
 

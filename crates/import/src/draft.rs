@@ -1,7 +1,6 @@
 //! The common part of all importers: a lab with the other tool's names.
 
-use model::Outline;
-use model::topology::Problems;
+use document::{Outline, Problems};
 
 use crate::Note;
 

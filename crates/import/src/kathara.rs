@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use model::topology::Problems;
+use document::Problems;
 
 use crate::Beside;
 use crate::draft::{Draft, Kind, Lan, Link, Node, Source};

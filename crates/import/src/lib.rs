@@ -11,7 +11,7 @@ mod miniedit;
 mod names;
 mod write;
 
-use model::topology::Problems;
+use document::Problems;
 use serde::Serialize;
 
 /// Format of a lab file.

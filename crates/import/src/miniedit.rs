@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::topology::Problems;
-use model::{Outline, outline, suggest};
+use document::{Outline, Problems, outline, suggest};
 
 use crate::draft::{Draft, Kind, Lan, Link, Node, Options, Source};
 use crate::miniedit::options::{Shaping, shaping};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use model::topology::{self, Problems};
+use document::Problems;
 
 use crate::draft::{Draft, Kind, Options};
 use crate::names::{Names, lab_name};
@@ -26,7 +26,7 @@ pub(crate) fn write(file: &str, lab: &str, mut draft: Draft) -> Result<Imported,
     let _ = header(&mut topology, file, &draft.notes);
     let _ = body(&mut topology, &lab, &draft, &nodes, &lans);
     // Validate the result, so that limits such as the number of nodes are reported here.
-    topology::parse(&format!("{file}, as a topology"), &topology)?;
+    topology_file::parse(&format!("{file}, as a topology"), &topology)?;
     Ok(Imported { lab, topology, notes: draft.notes })
 }
 

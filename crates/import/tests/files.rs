@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use import::{Beside, Format, Imported, import};
-use model::topology;
 
 const LEAVES: &str = include_str!("files/leaves.clab.yml");
 const CAMPUS: &str = include_str!("files/campus/lab.conf");
@@ -11,7 +10,7 @@ const OFFICE: &str = include_str!("files/office.mn");
 
 fn imported(format: Format, text: &str, beside: &[Beside]) -> Imported {
     let imported = import(format, "some/file", "given", text, beside).unwrap();
-    let topology = topology::parse("made", &imported.topology).unwrap();
+    let topology = topology_file::parse("made", &imported.topology).unwrap();
     assert_eq!(topology.name, imported.lab);
     // Nothing is dropped silently: the notes are in the file as well.
     for note in &imported.notes {

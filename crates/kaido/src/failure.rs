@@ -69,6 +69,12 @@ impl From<lab::Error> for Failure {
     }
 }
 
+impl From<verify::Error> for Failure {
+    fn from(error: verify::Error) -> Self {
+        if error.is_usage() { Self::usage(error) } else { Self::failed(error) }
+    }
+}
+
 impl From<tonic::Status> for Failure {
     fn from(status: tonic::Status) -> Self {
         Self::of("the daemon", status)

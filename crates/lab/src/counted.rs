@@ -7,8 +7,8 @@ use model::topology::{Backend, Impairments, Interface, SegmentKind};
 use netlink::{Handle, Sample};
 
 use crate::Error;
-use crate::journal::now;
-use crate::state::Lab;
+use crate::life::journal::now;
+use crate::life::state::Lab;
 
 /// A sample of one direction of a kernel link.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ mod tests {
     fn what_netem_was_told_is_known_and_of_other_links_there_is_none() {
         let text = "name: a\nnodes: {a: {}, b: {}}\nlinks:\n  - a-b: {engine: netem, delay: 20ms, loss: \
                     {gilbert-elliott: {p: 5%, r: 5%, bad: 50%}}}\n  - a-b: {rate: 1mbit}\n  - a-b: {delay: 1ms}\n";
-        let topology = model::topology::parse("a.yaml", text).unwrap();
+        let topology = topology_file::parse("a.yaml", text).unwrap();
         let told = |at: usize| Told::netem(&topology.nodes[0].interfaces[at]);
         assert_eq!(told(0), Some(Told { delay: Duration::from_millis(20), loss: 0.25 }));
         assert_eq!([told(1), told(2)], [None, None]);

@@ -6,10 +6,10 @@ use netlink::{Handle, Tbf};
 use pathfinder::Routes;
 
 use crate::Error;
-use crate::build;
 use crate::error::LookupError;
-use crate::index::index_of;
-use crate::state::{Lab, lock};
+use crate::life::state::{Lab, lock};
+use crate::node::build;
+use crate::node::index::interface_index;
 
 /// A change to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Lab {
         for end in segment.ends.iter().filter(has_namespace) {
             let node = &self.topology.nodes[end.node];
             let interface = &node.interfaces[end.interface];
-            let index = index_of(end.interface);
+            let index = interface_index(end.interface);
             let mut handle = Handle::within(&self.namespace(&node.name)?)?;
             let label = format!("interface {} of {}", interface.name, node.name);
             match change {

@@ -8,10 +8,10 @@ use model::topology::{Routing, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
 use pathfinder::{Routes, routing};
 
+use crate::daemons::processes::pause;
 use crate::error::StartError;
-use crate::frr::Router;
-use crate::index::index_of;
-use crate::processes::pause;
+use crate::node::frr::Router;
+use crate::node::index::interface_index;
 use crate::{Cancel, Error};
 
 /// Polling interval for the routes.
@@ -112,7 +112,7 @@ fn expected(topology: &Topology) -> BTreeMap<usize, Table> {
         for at in speakers {
             let table = expected.entry(at).or_default();
             for (prefix, interfaces) in routes.from_node(at) {
-                table.insert(prefix, interfaces.into_iter().map(index_of).collect());
+                table.insert(prefix, interfaces.into_iter().map(interface_index).collect());
             }
         }
     }
@@ -136,7 +136,7 @@ mod tests {
     fn rip_is_given_an_update_to_find_a_better_way() {
         let seconds = |text: &str| {
             let head = "name: a\nnodes: {r1: {router: frr}, r2: {router: frr}}\nlinks: [r1-r2]\n";
-            let topology = model::topology::parse("a.yaml", &format!("{head}{text}")).unwrap();
+            let topology = topology_file::parse("a.yaml", &format!("{head}{text}")).unwrap();
             stable(&topology).as_secs()
         };
         assert_eq!(seconds("routing: [ospf, ospf6]"), 3);

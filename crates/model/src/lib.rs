@@ -1,6 +1,7 @@
-//! Data model of networks, segment lists and applications.
+//! Values: networks, the data plane's configuration, segment lists and applications.
 //!
-//! All types hold parsed and validated values. This crate does no I/O.
+//! All types hold parsed and validated values. This crate does no I/O and parses no files: the
+//! grammars of files are in `topology_file` and `dataplane_file`.
 #![forbid(unsafe_code)]
 
 mod announcement;
@@ -9,10 +10,8 @@ mod assignment;
 mod bandwidth;
 pub mod dataplane;
 mod decision;
-mod document;
 mod flow;
 mod name;
-mod outline;
 mod policy;
 mod telemetry;
 pub mod topology;
@@ -25,9 +24,7 @@ pub use application::{Application, ApplicationError, Destination, DestinationErr
 pub use assignment::{Assignment, Placement, Step};
 pub use bandwidth::{Bandwidth, BandwidthError};
 pub use decision::Decision;
-pub use document::suggest;
 pub use flow::{Class, Dscp, DscpError, Flow, PortRange, PortRangeError, Protocol};
 pub use name::{is_daemon_name, is_lab_name, is_node_name};
-pub use outline::{Outline, OutlineValue, outline};
 pub use policy::{Color, Policy};
 pub use telemetry::{InterfaceLoad, Telemetry};

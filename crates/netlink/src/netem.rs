@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use model::topology::{Impairments, Loss, Share};
 
-use crate::Request;
 use crate::attribute::Writer;
 use crate::qdisc::{HANDLE, TC_H_ROOT, header};
 use crate::socket::{CREATE, REPLACE};
+use crate::{Handle, Namespace, Request, Result};
 
 // linux/pkt_sched.h, linux/rtnetlink.h
 const TCA_KIND: u16 = 1;
@@ -25,6 +25,15 @@ const LIMIT: u32 = 1_000_000;
 
 /// Table units per unit of jitter in [`replace_netem`] (NETEM_DIST_SCALE).
 pub const NETEM_SPREAD: f64 = 8192.0;
+
+/// Installs netem in a namespace of its own. Returns the kernel's error if it has no netem.
+pub fn try_netem() -> Result<()> {
+    /// The loopback interface's index.
+    const LOOPBACK: u32 = 1;
+    let namespace = Namespace::unnamed()?;
+    let request = replace_netem(LOOPBACK, &Impairments::default(), &[]);
+    Handle::within(&namespace)?.request("netem", request)
+}
 
 /// Replaces the interface's root qdisc with netem, which applies all of `impairments` except
 /// traces, filters, jitter files and queue disciplines. Each packet's delay is drawn from `table`:

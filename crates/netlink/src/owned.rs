@@ -82,7 +82,7 @@ impl Holder {
         format!("/proc/{}/ns/net", self.0.id()).into()
     }
 
-    /// What a process that ended said.
+    /// The message of a process that ended.
     fn error(&mut self) -> Option<Error> {
         let mut said = String::new();
         self.0.stderr.take()?.take(1000).read_to_string(&mut said).ok()?;

@@ -1,6 +1,6 @@
 //! Errors, printed on standard error.
 
-use model::topology::Problem;
+use document::Problem;
 use schemars::JsonSchema;
 use serde::Serialize;
 

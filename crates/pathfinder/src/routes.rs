@@ -272,7 +272,7 @@ mod tests {
         for n in 0..nodes {
             text += &format!("  - r{n}-r{}\n", (n + 1) % nodes);
         }
-        model::topology::parse("ring", &text).unwrap()
+        topology_file::parse("ring", &text).unwrap()
     }
 
     #[test]

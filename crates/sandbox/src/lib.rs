@@ -16,7 +16,7 @@
 //! **Process.** A tenant's program runs in its own process ([`process`]). Its only outputs are
 //! verdicts and digests, which are checked.
 //!
-//! Results are the same on every machine: [`interpret`](Engine::Interpreter) runs the same programs
+//! Results are the same on every machine: [`interpret`](Executor::Interpreter) runs the same programs
 //! without a compiler, and tests compare the two.
 
 mod address;
@@ -48,6 +48,6 @@ pub use instance::Instance;
 pub use maps::{MapError, MapRef};
 pub use outcome::{Fault, FaultKind, Outcome, Verdict};
 pub use packet::PacketBuffer;
-pub use program::{Engine, Limits, Program};
+pub use program::{Executor, Limits, Program};
 #[cfg(any(test, feature = "stf"))]
 pub use tested::Tested;

@@ -28,9 +28,9 @@ impl Default for Limits {
     }
 }
 
-/// Execution engine of a program.
+/// Execution executor of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Engine {
+pub enum Executor {
     /// Native code.
     Native,
     /// Interpreter, for hosts without compiler support and for comparison.
@@ -64,17 +64,19 @@ impl Program {
     ///
     /// Fails if the object is malformed or exceeds a limit.
     pub fn load(object: &Object, limits: &Limits) -> Result<Self, LoadError> {
-        match Self::with_engine(object, limits, Engine::Native) {
-            Err(LoadError::Machine(_)) => Self::with_engine(object, limits, Engine::Interpreter),
+        match Self::with_executor(object, limits, Executor::Native) {
+            Err(LoadError::Machine(_)) => {
+                Self::with_executor(object, limits, Executor::Interpreter)
+            }
             other => other,
         }
     }
 
-    /// Loads a program for this engine; fails if the compiler does not support the host.
-    pub(crate) fn with_engine(
+    /// Loads a program for this executor; fails if the compiler does not support the host.
+    pub(crate) fn with_executor(
         object: &Object,
         limits: &Limits,
-        engine: Engine,
+        executor: Executor,
     ) -> Result<Self, LoadError> {
         p4_object::verify(object)?;
         let needed = |map: &Map| Store::needed(map);
@@ -85,18 +87,18 @@ impl Program {
             return Err(LoadError::Memory { needed: sum, allowed: limits.memory, largest });
         }
         let flow = Flow::new(object, limits.code)?;
-        let native = match engine {
-            Engine::Native => Some(Native::compile(&flow, &object.maps)?),
-            Engine::Interpreter => None,
+        let native = match executor {
+            Executor::Native => Some(Native::compile(&flow, &object.maps)?),
+            Executor::Interpreter => None,
         };
         let (maps, entries) = (object.maps.clone(), object.entries.clone());
         let (keys, digests, limits) = (object.keys.clone(), object.digests.clone(), *limits);
         Ok(Self(Arc::new(Loaded { flow, maps, entries, keys, digests, limits, native })))
     }
 
-    /// Execution engine of the program.
-    pub fn engine(&self) -> Engine {
-        if self.0.native.is_some() { Engine::Native } else { Engine::Interpreter }
+    /// Execution executor of the program.
+    pub fn executor(&self) -> Executor {
+        if self.0.native.is_some() { Executor::Native } else { Executor::Interpreter }
     }
 
     /// Maps of the program.

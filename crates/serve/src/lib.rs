@@ -9,4 +9,4 @@ mod socket;
 pub use connection::Connection;
 pub use descriptors::raise_descriptor_limit;
 pub use incoming::{Incoming, Limits};
-pub use socket::{connect, listen};
+pub use socket::{PathError, connect, is_stale, listen, remove_stale};

@@ -1,6 +1,5 @@
 //! The supervisor's main loop.
 
-use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
@@ -38,14 +37,9 @@ impl Supervisor {
     pub(crate) fn new(lab: Lab) -> Result<Self, Error> {
         let folder = Folder::watch(lab.folder())?;
         let devices = Devices::of(&lab)?;
-        // This process holds the lock on the configuration, so an existing socket is stale.
         let socket = lab.supervisor_socket();
-        match std::fs::remove_file(&socket) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Error::refused("remove the old socket")(error));
-            }
-            _ => {}
-        }
+        let stale = |error| Error::refused("remove the old socket")(std::io::Error::other(error));
+        serve::remove_stale(&socket).map_err(stale)?;
         let history = lab.history();
         let is_done = |(_, progress): &(Step, StepOutcome)| *progress != StepOutcome::ToCome;
         let next = history.steps.iter().rposition(is_done).map_or(0, |last| last + 1);

@@ -15,7 +15,8 @@ use bpf::attach::{Attached, Mode};
 use bpf::measure::go_first;
 use bpf::srv6::Sizes;
 use bpf::{Measure, Srv6, Template};
-use dataplane::xdp::{Forwarding, Kernel, Owner, Port, TableTenants, Tables, import};
+use dataplane::forwarding::{Forwarding, Kernel, Owner, Port, TableTenants, import};
+use dataplane::xdp::Tables;
 use ipnet::IpNet;
 use netlink::{
     Address, Batch, GenericHandle, Handle, Mac, Namespace, NextHop, Offload, Route, VethEnd,

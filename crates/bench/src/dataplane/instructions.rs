@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::Context as _;
 use bpf::Template;
 use bpf::srv6::Sizes;
-use dataplane::xdp::{
+use dataplane::forwarding::{
     Attachment, Behavior, Endpoint, Forwarding, Owner, Policy, PolicyId, Tags, Upper, Weighted,
 };
 use srv6::{Form, LookUp, SegmentList, Sid};

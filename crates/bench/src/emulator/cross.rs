@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use model::topology::Traffic;
 
 use super::hosts::Hosts;
 use super::port::{Port, Seen};
@@ -51,9 +50,8 @@ fn watch(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<[f64; 3
             left[0] = port.since(alone)?.mbit();
         }
         let lasts = (to - from) * part * 1000.0;
-        let traffic: Traffic = format!("rate={rate}mbit for={lasts}ms size=1000b")
-            .parse()
-            .map_err(|wrong: String| anyhow!(wrong))?;
+        let traffic = format!("rate={rate}mbit for={lasts}ms size=1000b");
+        let traffic = topology_file::cross_traffic(&traffic).map_err(|wrong| anyhow!(wrong))?;
         let started = Instant::now();
         lab.add_traffic("n0-n1", "n0", traffic)?;
         pause(SETTLING);

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use api::v1;
 use lab::{Lab, Options};
-use model::topology::{self, Traffic};
+use model::topology::Traffic;
 use netlink::Namespace;
 
 use super::LAB;
@@ -27,7 +27,7 @@ impl<'c> Hosts<'c> {
         machine: Option<&Namespace>,
     ) -> Result<Self> {
         context.cancel.check()?;
-        let topology = topology::parse("bench.yaml", text)?;
+        let topology = topology_file::parse("bench.yaml", text)?;
         let program = Some(context.program.clone());
         let options =
             Options { name: Some(LAB.into()), program, owned: true, ..Options::default() };

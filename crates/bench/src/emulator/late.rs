@@ -57,7 +57,7 @@ fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<
     crate::tap::pause(Duration::from_millis(200));
     // Read the captures afterwards: reading would take processor time from the measured system.
     let snap = NUMBER.end;
-    let into = emulator.run(|| Tap::open(&engine::device_name(0, 0), snap))??;
+    let into = emulator.run(|| Tap::open(&emulator_daemon::device_name(0, 0), snap))??;
     let out = b.run(|| Tap::open("a", snap))??;
     let count = (RATE * seconds) as u64;
     let load = Load { rate: Some(RATE), count, ..warm };

@@ -127,7 +127,7 @@ mod tests {
     fn chains_are_labs() {
         for by in [By::Frames, By::Queues] {
             for routers in [1, 60] {
-                let topology = model::topology::parse("chain", &chain(routers, by)).unwrap();
+                let topology = topology_file::parse("chain", &chain(routers, by)).unwrap();
                 assert_eq!(topology.nodes.len(), routers + 2);
             }
         }

@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn lines_are_emulated() {
         for links in [1, 6] {
-            let topology = model::topology::parse("line", &super::line(links)).unwrap();
+            let topology = topology_file::parse("line", &super::line(links)).unwrap();
             assert_eq!(topology.segments.len(), links);
             assert!(topology.segments.iter().all(|segment| topology.is_emulated(segment)));
         }

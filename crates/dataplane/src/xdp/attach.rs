@@ -1,51 +1,113 @@
 //! Attachment of the program to ports: its XDP mode, additions and removals.
 
 use std::collections::{BTreeMap, HashSet};
+use std::os::fd::BorrowedFd;
 
 use bpf::attach::{Attached, Mode};
-use model::dataplane::File;
-use netlink::{Link, XdpMode};
+use model::dataplane::{File, Name};
+use netlink::{Handle, Link, XdpMode};
 
-use super::pins::remove;
-use super::program::mode;
-use super::{Forwarding, Port, Xdp};
+use super::pins::{Pins, remove};
 use crate::Error;
+use crate::forwarding::Port;
 
-impl Xdp {
-    /// Attaches the program to the ports in the tables, in the modes that `file` requests.
-    /// `before`: the previous state. On an error, no port has changed.
-    pub(super) fn attach_to(&mut self, before: &Forwarding, file: &File) -> Result<(), Error> {
-        let ports = self.tables.now().ports.clone();
+/// The ports by interface index.
+type Ports = BTreeMap<u32, Port>;
+
+/// A program to attach, and the folder of the pins.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) program: BorrowedFd<'a>,
+    pub(super) pins: &'a Pins,
+}
+
+/// The attachments to ports.
+#[derive(Default)]
+pub(super) struct Attachments {
+    attached: BTreeMap<u32, Attached>,
+    /// Actual XDP modes of the ports, as reported by the kernel.
+    modes: BTreeMap<u32, Mode>,
+    /// XDP modes requested by the last file.
+    wanted: BTreeMap<Name, Mode>,
+}
+
+impl Attachments {
+    /// Returns true if no program is attached.
+    pub(super) fn is_empty(&self) -> bool {
+        self.attached.is_empty()
+    }
+
+    /// Returns the XDP mode of a port, as reported by the kernel after the last change.
+    pub(super) fn mode(&self, port: u32) -> Option<Mode> {
+        self.modes.get(&port).copied()
+    }
+
+    /// Detaches from all ports. A program is detached when its pin is gone too.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Records the modes after a change.
+    pub(super) fn settle(&mut self, file: &File, handle: &mut Handle) {
+        self.modes = modes_now(handle).unwrap_or_default();
+        self.wanted = file.ports.iter().map(|(name, port)| (name.clone(), mode(port))).collect();
+    }
+
+    /// Replaces the program on all ports. Continues after a failure, and returns the first error.
+    pub(super) fn replace_all(&self, program: BorrowedFd<'_>) -> Result<(), Error> {
+        let mut first = Ok(());
+        for attached in self.attached.values() {
+            first = first.and(attached.replace(program));
+        }
+        Ok(first?)
+    }
+
+    /// Attaches the program to `ports`, in the modes that `file` requests. `before`: the previous
+    /// ports. On an error, no port has changed.
+    pub(super) fn attach_to(
+        &mut self,
+        from: Source<'_>,
+        ports: &Ports,
+        before: &Ports,
+        file: &File,
+        handle: &mut Handle,
+    ) -> Result<(), Error> {
         let is_new = |port: &&u32| !self.attached.contains_key(port);
         // A re-created interface has the name, and therefore the pin, of its predecessor. The pin
         // must not be removed with the predecessor.
         let new = ports.keys().filter(is_new);
         let names: HashSet<&str> = new.map(|index| ports[index].name.as_str()).collect();
         self.attached.retain(|index, _| {
-            let of_same_name = before.ports.get(index).is_some_and(|p| names.contains(&*p.name));
+            let of_same_name = before.get(index).is_some_and(|p| names.contains(&*p.name));
             ports.contains_key(index) || !of_same_name
         });
-        self.attach_ports(&ports, file)
+        self.attach_ports(from, ports, file, handle)
     }
 
     /// Attaches the program to new ports, and reattaches it to ports that change their mode. On an
     /// error, none of them has changed.
-    fn attach_ports(&mut self, ports: &BTreeMap<u32, Port>, file: &File) -> Result<(), Error> {
-        let is_now = self.modes_now()?;
+    fn attach_ports(
+        &mut self,
+        from: Source<'_>,
+        ports: &Ports,
+        file: &File,
+        handle: &mut Handle,
+    ) -> Result<(), Error> {
+        let is_now = modes_now(handle)?;
         // Attachments of an earlier daemon.
-        let mut left = self.pins.attached()?;
+        let mut left = from.pins.attached()?;
         left.retain(|index, _| ports.contains_key(index) && !self.attached.contains_key(index));
         for (index, attached) in &mut left {
             // Moved before a new interface takes over the previous name of this one.
-            attached.move_pin(&self.pins.port(&ports[index].name))?;
+            attached.move_pin(&from.pins.port(&ports[index].name))?;
         }
         let mut done = Vec::new();
-        if let Err(error) = self.attach_new(ports, file, &left, &is_now, &mut done) {
+        if let Err(error) = self.attach_new(from, ports, file, &left, &is_now, &mut done) {
             // The first error is reported. The previous attachment worked before.
             for (index, before) in done {
                 let _ = self.detach(index);
                 if let Some(before) = before {
-                    let _ = self.attach(index, &ports[&index].name, before);
+                    let _ = self.attach(from, index, &ports[&index].name, before);
                 }
             }
             return Err(error);
@@ -54,16 +116,17 @@ impl Xdp {
         for (index, attached) in left {
             let name = &ports[&index].name;
             let before = is_now.get(&index).copied().unwrap_or_default();
-            self.take_over(index, attached, name, before, mode_of(file, name))?;
+            self.take_over(from, (index, attached), name, before, mode_of(file, name))?;
         }
         Ok(())
     }
 
-    /// Performs the part of [`Xdp::attach_ports`] that may fail. `done`: the ports that have
+    /// Performs the part of [`Self::attach_ports`] that may fail. `done`: the ports that have
     /// changed, and their previous XDP mode.
     fn attach_new(
         &mut self,
-        ports: &BTreeMap<u32, Port>,
+        from: Source<'_>,
+        ports: &Ports,
         file: &File,
         left: &BTreeMap<u32, Attached>,
         is_now: &BTreeMap<u32, Mode>,
@@ -72,7 +135,7 @@ impl Xdp {
         for (index, port) in ports.iter().filter(|(index, _)| !left.contains_key(index)) {
             let wanted = mode_of(file, &port.name);
             if !self.attached.contains_key(index) {
-                self.attach(*index, &port.name, wanted)?;
+                self.attach(from, *index, &port.name, wanted)?;
                 done.push((*index, None));
                 continue;
             }
@@ -80,7 +143,7 @@ impl Xdp {
             if is_elsewhere(wanted, before, self.wanted.get(&*port.name).copied()) {
                 done.push((*index, Some(before)));
                 self.detach(*index)?;
-                self.attach(*index, &port.name, wanted)?;
+                self.attach(from, *index, &port.name, wanted)?;
             }
         }
         Ok(())
@@ -90,60 +153,54 @@ impl Xdp {
     /// requested mode, it keeps that of the earlier one.
     fn take_over(
         &mut self,
-        index: u32,
-        left: Attached,
+        from: Source<'_>,
+        (index, left): (u32, Attached),
         name: &str,
         before: Mode,
         wanted: Mode,
     ) -> Result<(), Error> {
-        left.replace(self.tables.program().program())?;
+        left.replace(from.program)?;
         self.attached.insert(index, left);
         if !is_elsewhere(wanted, before, None) {
             return Ok(());
         }
         self.detach(index)?;
-        if let Err(error) = self.attach(index, name, wanted) {
+        if let Err(error) = self.attach(from, index, name, wanted) {
             tracing::warn!("`{name}` stays as it was: {error}");
-            self.attach(index, name, before)?;
+            self.attach(from, index, name, before)?;
         }
         Ok(())
     }
 
-    /// Detaches from the ports that are not in the tables any more, including those of earlier
-    /// daemons.
-    pub(super) fn leave_others(&mut self) -> Result<(), Error> {
-        let ports = self.tables.now().ports.clone();
+    /// Detaches from all ports except `ports`, including those of earlier daemons.
+    pub(super) fn leave_others(&mut self, pins: &Pins, ports: &Ports) -> Result<(), Error> {
         for (index, attached) in &mut self.attached {
             // A file may refer to a port by its new name.
             if let Some(port) = ports.get(index) {
-                attached.move_pin(&self.pins.port(&port.name))?;
+                attached.move_pin(&pins.port(&port.name))?;
             }
         }
         let is_gone = |port: &&u32| !ports.contains_key(port);
         for index in self.attached.keys().filter(is_gone).copied().collect::<Vec<_>>() {
             self.detach(index)?;
         }
-        self.pins.sweep(ports.values().map(|port| port.name.as_str()))
-    }
-
-    /// Returns the actual XDP modes of all interfaces, as reported by the kernel.
-    pub(super) fn modes_now(&mut self) -> Result<BTreeMap<u32, Mode>, Error> {
-        let mode = |link: &Link| {
-            let xdp = link.xdp.first()?;
-            let mode = if xdp.mode == XdpMode::Generic { Mode::Generic } else { Mode::Native };
-            Some((link.index, mode))
-        };
-        Ok(self.handle.links()?.iter().filter_map(mode).collect())
+        pins.sweep(ports.values().map(|port| port.name.as_str()))
     }
 
     /// Attaches the program to a port that has none.
-    fn attach(&mut self, index: u32, name: &str, mode: Mode) -> Result<(), Error> {
-        let pin = self.pins.port(name);
+    fn attach(
+        &mut self,
+        from: Source<'_>,
+        index: u32,
+        name: &str,
+        mode: Mode,
+    ) -> Result<(), Error> {
+        let pin = from.pins.port(name);
         if pin.exists() {
             // The pin of a deleted interface.
             remove(&pin)?;
         }
-        let made = Attached::new(self.tables.program().program(), index, mode);
+        let made = Attached::new(from.program, index, mode);
         let mut made = made.map_err(|source| Error::Port { port: name.into(), source })?;
         made.pin(&pin)?;
         self.attached.insert(index, made);
@@ -156,6 +213,16 @@ impl Xdp {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the actual XDP modes of all interfaces, as reported by the kernel.
+fn modes_now(handle: &mut Handle) -> Result<BTreeMap<u32, Mode>, Error> {
+    let mode = |link: &Link| {
+        let xdp = link.xdp.first()?;
+        let mode = if xdp.mode == XdpMode::Generic { Mode::Generic } else { Mode::Native };
+        Some((link.index, mode))
+    };
+    Ok(handle.links()?.iter().filter_map(mode).collect())
 }
 
 /// Returns true if a program must move to another mode. `was_wanted`: the mode that the previous
@@ -172,4 +239,13 @@ fn is_elsewhere(wanted: Mode, is_now: Mode, was_wanted: Option<Mode>) -> bool {
 
 fn mode_of(file: &File, port: &str) -> Mode {
     file.ports.get(port).map(mode).unwrap_or_default()
+}
+
+/// Returns the XDP mode that a file requests for a port.
+fn mode(port: &model::dataplane::Port) -> Mode {
+    match port.mode {
+        model::dataplane::Mode::Native => Mode::Native,
+        model::dataplane::Mode::Generic => Mode::Generic,
+        model::dataplane::Mode::Auto => Mode::Auto,
+    }
 }

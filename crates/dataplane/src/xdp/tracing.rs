@@ -1,10 +1,11 @@
 //! Tracing: a tracer runs before the program on every port, and each packet that it copies is
 //! replayed through a second instance of the program.
 
-use bpf::{Filter, Replay, Replayed, Traced, Tracer};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
 
-use super::Xdp;
-use super::pins::remove;
+use bpf::{Filter, Replay, Replayed, Srv6, Traced, Tracer};
+
 use crate::Error;
 
 /// An active trace.
@@ -13,49 +14,28 @@ pub(super) struct Tracing {
     replay: Replay,
 }
 
-impl Xdp {
-    /// Traces the first `most` packets that match, replacing an active trace. The trace also ends
-    /// when the tables have to grow.
-    pub fn trace(&mut self, filter: Filter, most: u32) -> Result<(), Error> {
-        self.end_trace()?;
-        let program = self.tables.program();
-        let tracer = Tracer::load(program.program(), filter, most)?;
-        let replay = program.replay()?;
-        tracer.pin(&self.pins.trace())?;
-        let done = self.put_on_all(tracer.program());
-        self.trace = Some(Tracing { tracer, replay });
-        if done.is_err() {
-            // The first error is reported.
-            let _ = self.end_trace();
-        }
-        done
+impl Tracing {
+    /// Loads a tracer for the first `most` packets that match, pins it, and loads the second
+    /// instance.
+    pub(super) fn load(srv6: &Srv6, filter: Filter, most: u32, pin: &Path) -> Result<Self, Error> {
+        let tracer = Tracer::load(srv6.program(), filter, most)?;
+        let replay = srv6.replay()?;
+        tracer.pin(pin)?;
+        Ok(Self { tracer, replay })
     }
 
-    /// Returns the packets traced since the last call, or `None` if no trace is active any more.
-    pub fn traced(&self) -> Result<Option<Vec<Traced>>, Error> {
-        Ok(self.trace.as_ref().map(|trace| trace.tracer.packets()).transpose()?)
+    /// Returns the program to attach in place of the data plane's.
+    pub(super) fn program(&self) -> BorrowedFd<'_> {
+        self.tracer.program()
     }
 
-    /// Replays a packet through the program, or returns `None` if no trace is active any more.
-    pub fn replay(&self, packet: &Traced) -> Result<Option<Replayed>, Error> {
-        let run = |trace: &Tracing| trace.replay.run(packet.interface, &packet.frame());
-        Ok(self.trace.as_ref().map(run).transpose()?)
+    /// Returns the packets traced since the last call.
+    pub(super) fn packets(&self) -> Result<Vec<Traced>, Error> {
+        Ok(self.tracer.packets()?)
     }
 
-    /// Replaces the tracer by the program.
-    pub fn end_trace(&mut self) -> Result<(), Error> {
-        // The tracer is dropped last: without it, packets could not reach the program.
-        let Some(_tracing) = self.trace.take() else { return Ok(()) };
-        // If this fails, the pin remains, and packets reach the program through the tracer.
-        self.put_on_all(self.tables.program().program())?;
-        let _ = remove(&self.pins.trace());
-        Ok(())
-    }
-
-    /// Removes the pin of a daemon that was killed during a trace. No port refers to it any more.
-    pub(super) fn forget_old_trace(&self) {
-        if self.trace.is_none() {
-            let _ = remove(&self.pins.trace());
-        }
+    /// Replays a packet through the second instance.
+    pub(super) fn replay(&self, packet: &Traced) -> Result<Replayed, Error> {
+        Ok(self.replay.run(packet.interface, &packet.frame())?)
     }
 }

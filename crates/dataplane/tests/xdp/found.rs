@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bpf::Srv6;
 use bpf::measure::{run_once, verdict};
 use bpf::srv6::{Sizes, types};
-use dataplane::xdp::{
-    Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Tables, Weighted,
+use dataplane::forwarding::{
+    Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Weighted,
 };
+use dataplane::xdp::Tables;
 use ipnet::Ipv6Net;
 use netlink::Mac;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};

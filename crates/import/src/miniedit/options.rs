@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use model::topology::Problems;
-use model::{Bandwidth, Outline};
+use document::{Outline, Problems};
+use model::Bandwidth;
 
 use crate::draft::{Draft, Options, Source};
 

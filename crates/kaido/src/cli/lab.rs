@@ -233,7 +233,7 @@ pub(crate) enum LinkChange {
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
         /// Settings, such as rate=100mbit or delay=20ms; rate=none removes the setting
-        #[arg(value_name = "KEY=VALUE", required = true, value_parser = change)]
+        #[arg(value_name = "KEY=VALUE", required = true, value_parser = topology_file::link_change)]
         settings: Vec<model::topology::LinkChange>,
     },
 }
@@ -241,8 +241,4 @@ pub(crate) enum LinkChange {
 fn interval(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
     seconds.ok_or_else(|| "write seconds, from 0.1 to 3600".into())
-}
-
-fn change(text: &str) -> Result<model::topology::LinkChange, String> {
-    text.parse()
 }

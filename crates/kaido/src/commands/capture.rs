@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ::capture::pcapng::{Interface, Writer};
+use ::capture::{Interface, Writer};
 use anyhow::{Context, anyhow};
 use api::v1;
 use api::v1::captured_frame::{Deed, Gap};

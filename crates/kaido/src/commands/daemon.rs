@@ -38,7 +38,7 @@ pub(crate) fn emulator(config: &Path) -> Done {
     let _lock = lock(config)?;
     // Standard input is the machine's network namespace.
     let machine = Path::new("/proc/self/fd/0");
-    let run = engine::run(settings, machine, asked_to_end());
+    let run = emulator_daemon::run(settings, machine, asked_to_end());
     block_on(run)?.map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })?;

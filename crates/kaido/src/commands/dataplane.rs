@@ -53,14 +53,14 @@ pub(super) fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
         Some(node) => Labs::of_environment()?.choose(which.lab.as_deref())?.dataplane(node)?,
         None => folder(&which.state)?,
     };
-    Ok(forwarder::Config::socket(&state))
+    Ok(dataplane_daemon::Config::socket(&state))
 }
 
 fn daemon(state: &State, file: Option<&Path>, metrics: Option<SocketAddr>) -> Done {
     daemon::start();
     let file = file.map(read).transpose()?;
-    let config = forwarder::Config { state: folder(state)?, file, metrics };
-    block_on(forwarder::run(config, asked_to_end()))?.map_err(|error| {
+    let config = dataplane_daemon::Config { state: folder(state)?, file, metrics };
+    block_on(dataplane_daemon::run(config, asked_to_end()))?.map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -72,7 +72,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 fn check(path: &Path, output: &Output) -> Done {
     let text = read(path)?;
-    model::dataplane::parse(&path.to_string_lossy(), &text)
+    dataplane_file::parse(&path.to_string_lossy(), &text)
         .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
     output.print(&CheckedFile { ok: true }, |_| format!("{} has no mistake", path.display()))?;
     Ok(ExitCode::SUCCESS)
@@ -214,7 +214,8 @@ pub(super) async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failu
 /// Returns the places where the data plane of this machine leaves the SR domain open; empty without
 /// a data plane.
 pub(super) fn warnings() -> Vec<String> {
-    let socket = folder(&State { state: None }).map(|state| forwarder::Config::socket(&state));
+    let socket =
+        folder(&State { state: None }).map(|state| dataplane_daemon::Config::socket(&state));
     let Some(socket) = socket.ok().filter(|socket| socket.exists()) else { return Vec::new() };
     let found = block_on(get(&socket)).ok().and_then(Result::ok);
     found.map(|found| found.warnings).unwrap_or_default()

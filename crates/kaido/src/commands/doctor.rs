@@ -18,19 +18,21 @@ pub(crate) fn run(output: &Output) -> Done {
             "boot without ipv6.disable=1",
         ),
     ];
-    findings.extend(lab::probe().into_iter().map(|probe| Finding {
+    findings.extend(doctor::probe().into_iter().map(|probe| Finding {
         what: probe.what.into(),
         ok: probe.ok,
         required: probe.required,
         needed_for: probe.needed_for,
         fix: probe.fix,
     }));
-    findings.extend(forwarder::probe::function_settings().into_iter().map(|setting| Finding {
-        ok: setting.ok,
-        required: false,
-        needed_for: "service functions",
-        fix: format!("sysctl -w {}", setting.wanted),
-        what: setting.wanted,
+    findings.extend(dataplane_daemon::probe::function_settings().into_iter().map(|setting| {
+        Finding {
+            ok: setting.ok,
+            required: false,
+            needed_for: "service functions",
+            fix: format!("sysctl -w {}", setting.wanted),
+            what: setting.wanted,
+        }
     }));
     findings.extend(hmac());
     findings.extend(edges());
@@ -79,7 +81,7 @@ fn finding(what: &'static str, ok: bool, needed_for: &'static str, fix: &str) ->
 /// Lists the interfaces on which the kernel requires an HMAC: XDP leaves packets with an SRH to it
 /// there.
 fn hmac() -> Option<Finding> {
-    let (interfaces, all_alone) = forwarder::probe::hmac();
+    let (interfaces, all_alone) = dataplane_daemon::probe::hmac();
     let line = |what: String, ok, fix: &str| {
         Some(Finding {
             what,

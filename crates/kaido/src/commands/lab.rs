@@ -307,9 +307,9 @@ fn graph(labs: &Labs, what: Option<&str>, svg: bool, output: &Output) -> Done {
         what => labs.choose(what)?.topology().clone(),
     };
     if svg {
-        output.print(&Drawing { svg: lab::draw_svg(&topology) }, |drawing| drawing.svg.clone())?;
+        output.print(&Drawing { svg: drawing::svg(&topology) }, |drawing| drawing.svg.clone())?;
     } else {
-        output.print(&topology, lab::draw)?;
+        output.print(&topology, drawing::text)?;
     }
     Ok(ExitCode::SUCCESS)
 }

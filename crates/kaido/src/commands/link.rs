@@ -62,7 +62,7 @@ pub(super) fn traffic(
     output: &Output,
 ) -> Done {
     let wrong = |text: String| Failure::usage(anyhow!(text));
-    let traffic: topology::Traffic = settings.join(" ").parse().map_err(wrong)?;
+    let traffic = topology_file::cross_traffic(&settings.join(" ")).map_err(wrong)?;
     let (socket, link) = lab.emulator(link)?;
     lab.check_sender(&link, &from)?;
     let request = v1::AddCrossTrafficRequest {

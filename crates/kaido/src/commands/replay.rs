@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use ::capture::pcapng::{self, Captured};
+use ::capture::Captured;
 use anyhow::{Context, anyhow};
 use emulator::{Deed, Difference, Effect, Event, Nanos, Outcome, Packet, Position, Report};
 use output::links::Effects;
@@ -21,15 +21,16 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
     let name = capture.display().to_string();
     let wrong = |why: &str| Failure::usage(anyhow!("{name}: {why}"));
     let bytes = crate::input::read_bytes(capture, "capture", LARGEST_CAPTURE)?;
-    let contents = pcapng::read(&bytes).with_context(|| name.clone()).map_err(Failure::usage)?;
+    let contents = ::capture::read(&bytes).with_context(|| name.clone()).map_err(Failure::usage)?;
     drop(bytes);
     let first = contents.interfaces.first().map(|interface| interface.comment.as_str());
     let origin: Origin = serde_json::from_str(first.unwrap_or_default()).map_err(|_| {
         wrong("it does not say where its link was: capture with `kaido lab capture --link`, and packets")
     })?;
     let (events, cut) = events(contents.packets, &origin).map_err(|why| wrong(&why))?;
-    let plan = engine::Plan::of(&topology, &recordings);
-    let is_meant = |one: &&engine::Direction| one.link == origin.link && one.from == origin.from;
+    let plan = emulator_daemon::Plan::of(&topology, &recordings);
+    let is_meant =
+        |one: &&emulator_daemon::Direction| one.link == origin.link && one.from == origin.from;
     let Some(direction) = plan.directions.iter().find(is_meant) else {
         let what =
             format!("has no emulated link `{}` on which `{}` sends", origin.link, origin.from);

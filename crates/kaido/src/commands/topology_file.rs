@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use engine::Recordings;
-use model::topology::{self, Problems, Topology};
+use document::Problems;
+use emulator_daemon::Recordings;
+use model::topology::Topology;
 use output::error::Details;
 
 use crate::failure::Failure;
@@ -17,7 +18,7 @@ pub(super) const LARGEST_FILE: u64 = 5 << 20;
 pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Topology), Failure> {
     let name = file.display().to_string();
     let text = crate::input::read(file, "topology file", LARGEST_FILE)?;
-    match topology::parse(&name, &text) {
+    match topology_file::parse(&name, &text) {
         Ok(topology) => Ok((text, topology)),
         Err(problems) => Err(mistakes(&problems, output)),
     }

@@ -41,7 +41,9 @@ fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
     // A topology without the captured link is rejected, and so is a file that is not a capture.
     let less = kaido.file("less.yaml", "name: less\nnodes: {h1: {}, h3: {}}\nlinks: [h1-h3]\n");
     kaido.run(&["lab", "replay", &less, &capture]).failed(2, &["has no emulated link `h1-h2`"]);
-    kaido.run(&["lab", "replay", &file, &file]).failed(2, &["it is not a pcapng file"]);
+    kaido
+        .run(&["lab", "replay", &file, &file])
+        .failed(2, &["it is neither a pcap nor a pcapng file"]);
 
     // Without --seconds a capture runs until SIGINT. A concurrent one is rejected, and changes to
     // the link are reported. The previous file is deleted first, so that it cannot affect the

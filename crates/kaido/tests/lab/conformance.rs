@@ -47,7 +47,7 @@ fn slower() -> f64 {
 fn conform(backends: &[&str], options: &str, sent: Sent, judge: impl Fn(&str, &[Arrived])) {
     for backend in backends {
         if *backend == WITH_NETEM
-            && let Err(why) = lab::try_netem()
+            && let Err(why) = netlink::try_netem()
         {
             NETEM.is_missing(why);
             continue;
@@ -252,7 +252,7 @@ fn root_netem_is_refused_where_the_kernel_has_none() {
         "lab.yaml",
         "name: two\nnodes: {a: {}, b: {}}\nlinks: [a-b: {delay: 1ms, engine: netem}]\n",
     );
-    match lab::try_netem() {
+    match netlink::try_netem() {
         Ok(()) => drop(kaido.lab_up_file(&file, &[])),
         Err(_) => {
             kaido.run(&["lab", "up", &file]).failed(1, &["a-b", "netem", "engine: true"]);

@@ -350,6 +350,6 @@ fn root_a_socket_in_use_is_named() {
     let config = serde_json::json!({ "socket": socket, "store": kaido.folder().join("store") });
     let config = kaido.file("controller.json", &config.to_string());
     let said = kaido.run(&["controller", "--config", &config]);
-    said.failed(1, &["another controller answers on", "in-use.sock"]);
+    said.failed(1, &["another process listens on", "in-use.sock"]);
     assert!(socket.exists());
 }

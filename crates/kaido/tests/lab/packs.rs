@@ -72,7 +72,7 @@ fn the_fabrics_script_writes_the_fabrics_file() {
     assert!(output.stdout == file, "run {script} {arguments:?} again");
     let small = Command::new(&script).args(["2", "3", "1"]).output().unwrap();
     let text = String::from_utf8(small.stdout).unwrap();
-    let topology = model::topology::parse("small.yaml", &text).unwrap();
+    let topology = topology_file::parse("small.yaml", &text).unwrap();
     assert_eq!((topology.nodes.len(), topology.segments.len()), (8, 9));
     assert_eq!(Command::new(&script).output().unwrap().status.code(), Some(2));
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use model::topology::{Topology, parse};
+use model::topology::Topology;
 use srv6::{Sid, function};
+use topology_file::parse;
 
 /// FRR with all features of a small lab: parallel links, a LAN of three, different costs, a rate
 /// that must not affect costs, and a router with its own lines.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use capture::pcapng::{Interface, Writer};
+use capture::{Interface, Writer};
 use p4runtime::v1::ForwardingPipelineConfig;
 use p4runtime::{Processes, Sandboxed, Service};
 use sandbox::process::{Config, Launcher};

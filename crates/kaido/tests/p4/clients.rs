@@ -60,7 +60,7 @@ fn a_device_is_found_at_its_own_socket() {
     says(&done(&["table", "ls"], here.path()), 0, &["c.t"]);
     // Each device has its own socket.
     let again = done(&["run", "p.p4"], here.path());
-    says(&again, 1, &["another program is served there", "`--device-id`"]);
+    says(&again, 1, &["another process listens on", "`--device-id`"]);
     let _other = Served::start(&["--device-id", "2"], here.path());
     says(&done(&["table", "ls", "--device-id", "2"], here.path()), 0, &["c.t"]);
     // A killed command leaves a stale socket.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use capture::pcapng::{Interface, Writer};
+use capture::{Interface, Writer};
 use testkit::{until, value_of};
 
 use super::running::{Running, children};

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use capture::pcapng::{Interface, Writer, read};
+use capture::{Interface, Writer, read};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
@@ -411,7 +411,7 @@ fn captures_go_through_programs() {
         &["nothing.txt: line 1: there is no table `priority=3`"],
     );
     let other = kaido(&["run", "firewall.p4", "--pcap", "rules.txt"], here.path());
-    says(&other, 2, &["rules.txt is neither a pcap nor a pcapng file"]);
+    says(&other, 2, &["rules.txt: it is neither a pcap nor a pcapng file"]);
     // The control plane's own port.
     let own = run(&["--entries", "rules.txt", "--port", "255"]);
     says(&own, 0, &["2 for the control plane"]);

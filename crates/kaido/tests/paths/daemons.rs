@@ -78,11 +78,11 @@ fn root_a_second_controller_is_refused_and_the_first_unharmed() {
     said.failed(1, &["a daemon with the configuration", "is running"]);
     let copy = kaido.file("copy.json", &std::fs::read_to_string(&lab).unwrap());
     let said = kaido.run(&["controller", "--config", &copy]);
-    said.failed(1, &["another controller"]);
+    said.failed(1, &["another process listens on"]);
     let socket = network.path("controller.sock");
     let second = config(&kaido, "second", socket.to_str().unwrap());
     let said = kaido.run(&["controller", "--config", &second]);
-    said.failed(1, &["another controller answers on", socket.to_str().unwrap()]);
+    said.failed(1, &["another process listens on", socket.to_str().unwrap()]);
     assert!(!kaido.folder().join("second.store").exists(), "it leaves nothing behind");
     assert_eq!(network.daemon("controller"), first);
     assert_eq!(network.alive().len(), 8);

@@ -13,9 +13,9 @@ use model::topology::{Attachment, Means, Node, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
 use private::{NamespaceLock, TakeError};
 
+use crate::daemons::processes::pause;
 use crate::error::AttachError;
-use crate::processes::pause;
-use crate::state::{Labs, MARKER, emulator_config};
+use crate::life::state::{Labs, MARKER, emulator_config};
 use crate::{Cancel, Error, files};
 
 pub(crate) use queues::{close, open};
@@ -85,7 +85,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         if !link.up {
             return Err(Error::Attach(AttachError::AttachedDown(interface)));
         }
-        let is_taken = match NamespaceLock::take(&engine::lock_name(link.index)) {
+        let is_taken = match NamespaceLock::take(&emulator_daemon::lock_name(link.index)) {
             Ok(_) => false,
             Err(TakeError::Taken(_)) => true,
             Err(TakeError::Failed { path, source }) => {
@@ -184,7 +184,7 @@ impl Labs {
             let text = files::read_text(&self.folder(name).join("lab.yaml")).unwrap_or_default();
             let is_here = inode(Namespace::open(machine(&self.folder(name)))) == here;
             is_here
-                && model::topology::parse(name, &text).is_ok_and(|topology| {
+                && topology_file::parse(name, &text).is_ok_and(|topology| {
                     attachments(&topology).any(|(_, a)| a.interface == interface)
                 })
         };
@@ -202,7 +202,7 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> 
 fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
     let path = emulator_config(folder);
     let read = files::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
-    match read.map(|config: engine::Config| config.queues) {
+    match read.map(|config: emulator_daemon::Config| config.queues) {
         Ok(queues) => Ok(queues),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // The record is written atomically before any rule is added; a folder with a marker

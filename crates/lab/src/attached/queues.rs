@@ -74,9 +74,9 @@ fn free_numbers(topology: &Topology, taken: &BTreeSet<u16>) -> Result<Queues, Er
 fn of_labs(root: &Path) -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
-        let text =
-            crate::files::read(&crate::state::emulator_config(&entry.path())).unwrap_or_default();
-        if let Ok(lab) = serde_json::from_slice::<engine::Config>(&text) {
+        let text = crate::files::read(&crate::life::state::emulator_config(&entry.path()))
+            .unwrap_or_default();
+        if let Ok(lab) = serde_json::from_slice::<emulator_daemon::Config>(&text) {
             found.extend(lab.queues.values());
         }
     }
@@ -214,7 +214,7 @@ mod tests {
                     a: {attach: eth1, via: nfqueue, prefixes: [192.0.2.0/25]}\n  \
                     b: {attach: eth2, via: nfqueue, prefixes: [192.0.2.128/25]}\n\
                     links: [a-x, b-x]\n";
-        let topology = model::topology::parse("a.yaml", text).expect("it is a topology");
+        let topology = topology_file::parse("a.yaml", text).expect("it is a topology");
         let mut taken: BTreeSet<u16> = (0..=u16::MAX).collect();
         taken.retain(|number| !(FIRST..FIRST + EACH).contains(number));
         match free_numbers(&topology, &taken) {

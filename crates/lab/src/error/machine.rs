@@ -34,17 +34,6 @@ pub enum MachineError {
         /// True if the kernel was built with user namespaces.
         built: bool,
     },
-    /// A program that a test needs is missing.
-    #[error("{program}, which a test needs, does not run: `apt-get install {package}`")]
-    NoTool {
-        /// Program name.
-        program: &'static str,
-        /// Package that provides it.
-        package: &'static str,
-        /// Cause.
-        #[source]
-        source: std::io::Error,
-    },
     /// Service functions have rules, but nft is missing.
     #[error(
         "nft, which loads the rules of service functions, does not run: `apt-get install nftables`"

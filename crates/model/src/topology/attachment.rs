@@ -1,91 +1,37 @@
-//! Nodes that stand for an external network: hosts beyond an interface of this machine.
+//! Attachment of a node to an external network.
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::file::{File, Node as NodeText, Via};
-use super::values::attachment::{Attachment, Means};
-use super::values::network::{Node, Topology};
-use crate::document::{Place, Step, steps};
-
-/// Maximum length of an interface name (IFNAMSIZ without the NUL).
-const LONGEST: usize = 15;
-
-/// Resolves the attachment of a node.
-pub(super) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> Option<Attachment> {
-    let at = |key: &str| [Step::from("nodes"), Step::from(name), Step::from(key)];
-    let Some(interface) = &text.attach else {
-        let given = [
-            ("via", text.via.is_some()),
-            ("prefixes", text.prefixes.is_some()),
-            ("bypass", text.bypass.is_some()),
-        ];
-        for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-            let message = format!("`{key}` is for attached interfaces");
-            place.key(&at(key), message, "add `attach: eth1`, or remove it");
-        }
-        return None;
-    };
-    let is_possible = (1..=LONGEST).contains(&interface.len())
-        && !matches!(interface.as_str(), "." | ".." | "lo")
-        && interface.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b':' | b'%'));
-    if !is_possible {
-        let message = format!("`{interface}` cannot be attached");
-        place.value(&at("attach"), message, "name an interface of this machine, such as eth1");
-    }
-    if text.router.is_some() {
-        let message = format!("`{name}` is attached, and a router");
-        place.key(&at("router"), message, "remove it: what is attached is the outside world");
-    }
-    let means = match text.via {
-        None => {
-            let given = [("prefixes", text.prefixes.is_some()), ("bypass", text.bypass.is_some())];
-            for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-                let message = format!("`{key}` is for packets that come by a netfilter queue");
-                place.key(&at(key), message, "add `via: nfqueue`, or remove it");
-            }
-            Means::Frames
-        }
-        Some(Via::Nfqueue) => {
-            let prefixes: Vec<IpNet> =
-                text.prefixes.iter().flat_map(|all| &all.0).map(|prefix| prefix.0).collect();
-            if prefixes.is_empty() {
-                let message =
-                    format!("`{name}` has no `prefixes`: the networks behind it are unknown");
-                place.key(&at("via"), message, "add `prefixes: [192.0.2.0/24]`");
-            }
-            Means::Queue { prefixes, bypass: text.bypass.unwrap_or(false) }
-        }
-    };
-    Some(Attachment { interface: interface.clone(), means })
+/// Attachment of a node to an external network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Attachment {
+    /// Interface of this machine.
+    pub interface: String,
+    /// Method of taking its packets.
+    pub means: Means,
 }
 
-/// Checks of attached nodes that need their links.
-pub(super) fn check(place: &mut Place<'_>, file: &File, topology: &Topology) {
-    let attached = |node: &Node| node.attachment.as_ref().map(|a| a.interface.clone());
-    for (index, node) in topology.nodes.iter().enumerate() {
-        let Some(interface) = attached(node) else { continue };
-        let at = steps!["nodes", &node.name, "attach"];
-        let earlier =
-            topology.nodes[..index].iter().find(|n| attached(n).as_ref() == Some(&interface));
-        if let Some(earlier) = earlier {
-            let message = format!("`{interface}` is attached as `{}` already", earlier.name);
-            place.value(at, message, "attach it once: several nodes can be on one LAN with it");
-        }
-        if node.interfaces.len() != 1 && node.takes_frames() {
-            let message = format!("`{}` has {} links", node.name, node.interfaces.len());
-            place.key(at, message, "give it one: an interface is one end of a link, or on one LAN");
-        }
-    }
-    if !topology.controller {
-        return;
-    }
-    for node in topology.nodes.iter().filter(|node| !node.has_namespace()) {
-        let message = format!("no daemon can run on `{}`, which a controller needs", node.name);
-        let help = if file.applications.0.is_empty() {
-            "remove `controller: true`, or use `router: linux` or `router: frr`"
-        } else {
-            "remove the applications, or use `router: linux` or `router: frr`"
-        };
-        place.key(steps!["nodes", &node.name], message, help);
-    }
+/// Method of taking an attached interface's packets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// Frames: the interface is the node's end of its link, and the external network is on that
+    /// link.
+    Frames,
+    /// IP packets that this machine would forward: the node is a virtual router in the emulator,
+    /// and this machine is a router beyond it.
+    Queue {
+        /// Prefixes beyond the interface.
+        prefixes: Vec<IpNet>,
+        /// True if packets bypass the lab while the emulator is not running; otherwise they are
+        /// dropped.
+        bypass: bool,
+    },
+}
+
+impl Attachment {
+    /// Number of netfilter queues of an interface: one for TCP, one for all other packets.
+    pub const QUEUES: u16 = 2;
 }

@@ -93,7 +93,7 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
         maps: program.maps().to_vec(),
         keys: program.keys().to_vec(),
         digests: program.digests().to_vec(),
-        engine: program.engine(),
+        executor: program.executor(),
     };
     channel.send(&ready.encode())?;
     let spin = Duration::from_micros(u64::from(hello.spin_us));

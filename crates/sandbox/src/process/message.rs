@@ -9,7 +9,7 @@ use super::isolation::Isolation;
 use crate::bounded::bounded;
 use crate::control::{Operation, Piece};
 use crate::maps::MapError;
-use crate::program::{Engine, Limits};
+use crate::program::{Executor, Limits};
 
 /// Version of the socket protocol and of the shared memory layout.
 pub(super) const VERSION: u32 = 3;
@@ -65,7 +65,7 @@ pub(super) enum Answer {
         keys: Vec<String>,
         #[serde(deserialize_with = "bounded::<_, _, MAX_DIGESTS>")]
         digests: Vec<Digest>,
-        engine: Engine,
+        executor: Executor,
     },
     /// The request failed, with the reason as text.
     Failed(String),
@@ -185,7 +185,7 @@ mod tests {
                 maps: vec![map],
                 keys: vec!["net.utilisation".to_owned()],
                 digests: vec![Digest { name: "d".to_owned(), size: 4 }],
-                engine: Engine::Native,
+                executor: Executor::Native,
             },
             Answer::Failed("no".to_owned()),
             Answer::Done,
@@ -207,7 +207,7 @@ mod tests {
         let ready = |keys: &[&str]| {
             let keys = keys.iter().map(|key| (*key).to_owned()).collect();
             let ready =
-                Answer::Ready { maps: vec![], keys, digests: vec![], engine: Engine::Native };
+                Answer::Ready { maps: vec![], keys, digests: vec![], executor: Executor::Native };
             Answer::decode(&ready.encode())
         };
         assert!(ready(&["a", "b"]).is_some() && ready(&["a"; MAX_KEYS]).is_some());

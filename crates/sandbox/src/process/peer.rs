@@ -23,7 +23,7 @@ use super::rings::{Rings, SwitchEnd};
 use super::spawn::Launcher;
 use super::vm_feed::{Follower, VmFeed};
 use crate::control::ControlError;
-use crate::program::Engine;
+use crate::program::Executor;
 
 /// Maximum time between a process closing its sockets and its exit.
 const ENDING: Duration = Duration::from_millis(100);
@@ -47,7 +47,7 @@ pub(super) struct Peer {
     /// Updates the readings while the process exists.
     _follower: Option<Arc<Follower>>,
     pub(super) digests: Vec<Digest>,
-    pub(super) engine: Engine,
+    pub(super) executor: Executor,
     pub(super) isolation: Isolation,
     /// Number of packets that exhausted the meter.
     endless: u32,
@@ -101,10 +101,10 @@ impl Peer {
     ) -> Result<Self, StartError> {
         let mut launched = Launched::start(launcher, config, arena)?;
         let said = launched.isolated(config).and_then(|isolation| {
-            let (loaded, engine) = launched.load(config, object)?;
-            Ok((isolation, loaded, engine))
+            let (loaded, executor) = launched.load(config, object)?;
+            Ok((isolation, loaded, executor))
         });
-        let (isolation, loaded, engine) = said.map_err(|why| launched.ending(why))?;
+        let (isolation, loaded, executor) = said.map_err(|why| launched.ending(why))?;
         let Launched { process, channel, memory, rings, bell, .. } = launched;
         let Loaded { maps, keys, digests } = loaded;
         let follower = match vm.filter(|_| !keys.is_empty()) {
@@ -123,7 +123,7 @@ impl Peer {
             keys,
             digests,
             _follower: follower,
-            engine,
+            executor,
             isolation,
             endless: 0,
         })
@@ -252,12 +252,12 @@ impl Launched {
         if missing.is_empty() { Ok(isolation) } else { Err(StartError::Isolation { missing }) }
     }
 
-    fn load(&mut self, config: &Config, object: &[u8]) -> Result<(Loaded, Engine), StartError> {
+    fn load(&mut self, config: &Config, object: &[u8]) -> Result<(Loaded, Executor), StartError> {
         let load = Request::Load(config.limits, object.to_vec()).encode();
         self.channel.send(&load).map_err(StartError::NotReady)?;
         match answer(&mut self.channel)? {
-            Answer::Ready { maps, keys, digests, engine } => {
-                Ok((Loaded { maps, keys, digests }, engine))
+            Answer::Ready { maps, keys, digests, executor } => {
+                Ok((Loaded { maps, keys, digests }, executor))
             }
             _ => Err(StartError::Nonsense),
         }

@@ -26,7 +26,7 @@ use super::spawn::Launcher;
 use super::verdicts::{self, Said};
 use super::vm_feed::{self, VmFeed};
 use crate::outcome::FaultKind;
-use crate::program::Engine;
+use crate::program::Executor;
 use digests::Digests;
 pub use failure::Lie;
 pub use types::{Answer, Busy, Decision, Packet, Reason, Status};
@@ -75,7 +75,7 @@ pub struct Sandbox {
     pub(super) busy_until: Instant,
     looks: u32,
     last_failure: Option<String>,
-    engine: Engine,
+    executor: Executor,
     isolation: Isolation,
 }
 
@@ -120,7 +120,7 @@ impl Sandbox {
             journal: Journal::new(&peer.maps, object),
             maps: peer.maps.clone(),
             digests: Digests::new(&config, &peer.digests),
-            engine: peer.engine,
+            executor: peer.executor,
             isolation: peer.isolation,
             launcher,
             config,
@@ -157,7 +157,7 @@ impl Sandbox {
             },
             is_evicted: matches!(self.state, State::Evicted),
             version: self.version,
-            engine: self.engine,
+            executor: self.executor,
             isolation: self.isolation,
             last_failure: self.last_failure.clone(),
         }
@@ -293,7 +293,7 @@ impl Sandbox {
 
     /// Makes this the current process for packets.
     fn adopt(&mut self, peer: Box<Peer>) {
-        (self.engine, self.isolation) = (peer.engine, peer.isolation);
+        (self.executor, self.isolation) = (peer.executor, peer.isolation);
         self.maps.clone_from(&peer.maps);
         self.digests.begin(&peer.digests);
         self.state = State::Running(peer);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use p4_object::{ENTRY, Instruction, Map, MapKind, Object, callee, opcode, wide};
 
-use crate::{Engine, Instance, Limits, Outcome, PacketBuffer, Program, Verdict};
+use crate::{Executor, Instance, Limits, Outcome, PacketBuffer, Program, Verdict};
 
 pub(super) const EXIT: Instruction = one(opcode::EXIT, 0, 0, 0, 0);
 
@@ -65,10 +65,10 @@ pub(super) fn object(code: &[Instruction], maps: &[Map]) -> Object {
     Object { code: code.to_vec(), functions, maps: maps.to_vec(), keys, ..Object::default() }
 }
 
-/// Creates an instance of a program for each engine.
+/// Creates an instance of a program for each executor.
 pub(super) fn both(object: &Object) -> [Instance; 2] {
-    [Engine::Native, Engine::Interpreter].map(|engine| {
-        let program = Program::with_engine(object, &Limits::default(), engine).unwrap();
+    [Executor::Native, Executor::Interpreter].map(|executor| {
+        let program = Program::with_executor(object, &Limits::default(), executor).unwrap();
         Instance::new(&program).unwrap()
     })
 }

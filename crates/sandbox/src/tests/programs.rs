@@ -127,9 +127,9 @@ fn an_endless_loop_ends_at_the_limit() {
         (&[set(0, 0), set(1, 0), set(2, 0), one(opcode::JUMP, 0, 0, -4, 0), EXIT][..], 1000),
         (&[set(0, 0), set(1, 0), one(opcode::JUMP, 0, 0, -3, 0), EXIT][..], 999),
     ] {
-        for engine in [Engine::Native, Engine::Interpreter] {
+        for executor in [Executor::Native, Executor::Interpreter] {
             let limits = Limits { instructions: 1000, ..Limits::default() };
-            let program = Program::with_engine(&object(code, &[]), &limits, engine).unwrap();
+            let program = Program::with_executor(&object(code, &[]), &limits, executor).unwrap();
             let mut instance = Instance::new(&program).unwrap();
             let mut memory = [0; 4];
             let mut packet = PacketBuffer::new(&mut memory, 0, 4).unwrap();

@@ -27,8 +27,8 @@ fn entries(instance: &mut Instance) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 /// Runs a program on some packets with both engines; false if it cannot be loaded.
 fn compare(object: &Object, page: &mut Guarded) -> bool {
-    let load = |engine| Program::with_engine(object, &LIMITS, engine);
-    let (native, plain) = (load(Engine::Native), load(Engine::Interpreter));
+    let load = |executor| Program::with_executor(object, &LIMITS, executor);
+    let (native, plain) = (load(Executor::Native), load(Executor::Interpreter));
     let (Ok(native), Ok(plain)) = (&native, &plain) else {
         assert_eq!(native.is_ok(), plain.is_ok(), "{native:?}");
         return false;

@@ -3,8 +3,6 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -114,25 +112,24 @@ fn unix(path: &Path) -> Result<Serving, Failure> {
     // In a folder of another user the socket could be replaced before its mode is set.
     let folder = path.parent().map_or(Ok(()), private::check);
     folder.with_context(cannot).map_err(Failure::usage)?;
-    remove_dead(path).with_context(cannot).map_err(Failure::failed)?;
+    remove_stale(path)?;
     let listener = Listener::unix(path).with_context(cannot).map_err(Failure::failed)?;
     let address = format!("unix:{}", path.display());
     Ok(Serving { listener, address, _socket: Some(Socket(path.to_owned())) })
 }
 
-/// Removes a socket without a listener.
-fn remove_dead(path: &Path) -> anyhow::Result<()> {
-    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
-    if !found.file_type().is_socket() {
-        return Err(anyhow!("something else is there: `--p4runtime` names another socket"));
-    }
-    if UnixStream::connect(path).is_ok() {
-        return Err(anyhow!(
-            "another program is served there: `--device-id` or `--p4runtime` gives this one a socket of \
-             its own"
-        ));
-    }
-    Ok(fs::remove_file(path)?)
+/// Replaces the socket of a command that was killed.
+fn remove_stale(path: &Path) -> Result<(), Failure> {
+    use serve::PathError::{InUse, NotASocket};
+    let fix = |error: &_| match error {
+        InUse(_) => "`--device-id` or `--p4runtime` gives this device a socket of its own",
+        NotASocket(_) => "`--p4runtime` names another socket",
+        _ => "remove it",
+    };
+    serve::remove_stale(path).map_err(|error| {
+        let fix = fix(&error);
+        Failure::failed(anyhow!("P4Runtime cannot be served: {error}: {fix}"))
+    })
 }
 
 /// Returns the address of a device, and its name for messages.

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use lab::{Cancel, Lab, Labs, Options, Outcome};
+use lab::{Cancel, Lab, Labs, Options};
 use model::topology::{Test, Topology};
 use output::test::{TestOutcome, TestReport};
+use verify::Outcome;
 
 use self::junit::Junit;
 use super::progress::{program, progress_bar, shows};
@@ -108,7 +109,7 @@ fn check(tests: &[Test], whose: &str) -> Result<(), Failure> {
     if tests.is_empty() {
         return Err(Failure::usage(anyhow!("{whose} has no `tests:`")));
     }
-    Ok(lab::check_tools(tests)?)
+    Ok(verify::check_tools(tests)?)
 }
 
 /// Runs tests in their order.
@@ -124,7 +125,7 @@ fn all(
     bar.set_message("tests");
     let mut outcomes = Vec::with_capacity(tests.len());
     for test in tests {
-        outcomes.push(lab.verify(test, cancel)?);
+        outcomes.push(verify::run(lab, test, cancel)?);
         bar.inc(1);
     }
     bar.finish_and_clear();

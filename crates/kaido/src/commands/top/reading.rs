@@ -141,7 +141,7 @@ mod tests {
     fn links_without_their_emulator_have_the_names_that_it_gives_them() {
         let text = "name: a\nnodes: {h1: {}, h2: {}, h3: {}}\n\
                     links: [h1-h2: {delay: 5ms}, h2-h3, lan0: {nodes: [h1, h3], engine: true}]\n";
-        let counts = unknown(&model::topology::parse("a", text).unwrap(), "gone");
+        let counts = unknown(&topology_file::parse("a", text).unwrap(), "gone");
         let names: Vec<_> = counts
             .iter()
             .map(|count| [&count.name.link, &count.name.from, &count.name.to].map(String::as_str))

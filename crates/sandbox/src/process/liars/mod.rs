@@ -13,7 +13,7 @@ use super::message::{Answer as Said, Request};
 use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
 use super::*;
 use crate::control::Maps;
-use crate::program::Engine;
+use crate::program::Executor;
 use chance::Chance;
 
 const FRAMES: u32 = 64;
@@ -37,8 +37,8 @@ fn liar() {
         max_entries: 4,
     };
     let digests = vec![p4_object::Digest { name: "digest".to_owned(), size: 4 }];
-    let (maps, keys, engine) = (vec![map], vec![], Engine::Native);
-    let ready = Said::Ready { maps, keys, digests, engine };
+    let (maps, keys, executor) = (vec![map], vec![], Executor::Native);
+    let ready = Said::Ready { maps, keys, digests, executor };
     channel.send(&ready.encode()).unwrap();
     match lie.as_str() {
         "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places)).unwrap()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::outcome::FaultKind;
 use crate::process::isolation::Isolation;
-use crate::program::Engine;
+use crate::program::Executor;
 
 /// A packet in a frame of the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,8 +94,8 @@ pub struct Status {
     pub is_evicted: bool,
     /// Version of the program: 1 at first, incremented by each swap.
     pub version: u64,
-    /// Execution engine of the program.
-    pub engine: Engine,
+    /// Execution executor of the program.
+    pub executor: Executor,
     /// Isolation of the process.
     pub isolation: Isolation,
     /// Reason that the last process was killed.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use capture::pcapng::Captured;
+use capture::Captured;
 use p4info::v1::P4Info;
 use p4runtime::v1::{ForwardingPipelineConfig, Update};
 use p4runtime::{Pipeline, Plane, Processes, Running, Sandboxed, Service};

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use capture::pcapng::{Bad, Captured, Interface, Writer};
-use capture::{pcap, pcapng};
+use capture::{Captured, Interface, Writer};
 use p4runtime::{Plane, Running};
 
 use crate::cli::P4Run;
@@ -19,15 +18,8 @@ const LARGEST: u64 = 1 << 30;
 /// Reads the packets of a capture in either format.
 pub(super) fn read(file: &Path) -> Result<Vec<Captured>, Failure> {
     let bytes = crate::input::read_bytes(file, "capture", LARGEST)?;
-    let contents = match pcap::read(&bytes) {
-        Err(Bad::Other) => pcapng::read(&bytes),
-        other => other,
-    };
-    let wrong = |why| match why {
-        Bad::Other => anyhow!("{} is neither a pcap nor a pcapng file", file.display()),
-        why => anyhow!("{}: {why}", file.display()),
-    };
-    Ok(contents.map_err(|why| Failure::usage(wrong(why)))?.packets)
+    let wrong = |why| Failure::usage(anyhow!("{}: {why}", file.display()));
+    Ok(capture::read(&bytes).map_err(wrong)?.packets)
 }
 
 /// Runs the program on packets at their timestamps, and writes the packets that leave.

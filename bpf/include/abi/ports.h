@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Ports, their tagged frames and interfaces, and sources that are permitted on them. */
+#ifndef KAIDO_ABI_PORTS_H
+#define KAIDO_ABI_PORTS_H
+
+#include <linux/types.h>
+
+/* Flags in the tenant number of ports and attachments. */
+enum tenant_flag {
+	/* The tenant has entries in `sources`. */
+	TENANT_SOURCES = 1 << 30,
+	/* `sources` has entries of the SR domain. The tenant is outside of it and has no entries
+	 * of its own. */
+	TENANT_OUTSIDE = 1 << 29,
+};
+
+/* A prefix of permitted source addresses. */
+struct source {
+	__u32 length; /* of the fields below, in bits: 32 plus the prefix length */
+	__u32 owner;  /* the tenant, plus FOUND_IPV6 for IPv6; FOUND_IPV6 alone for packets to
+		       * SIDs */
+	__u64 address[2]; /* IPv4 in the first 4 bytes, the rest zero */
+};
+_Static_assert(sizeof(struct source) == 24, "no hidden padding");
+
+/* Flags of a port. */
+enum port_flag {
+	/* SIDs are not reachable from this port: the kernel looks up in the tenant's table. */
+	PORT_TENANT = 1,
+	/* The kernel requires an HMAC in each SRH (seg6_require_hmac). */
+	PORT_HMAC = 2,
+	/* The SR domain ends here: packets to SIDs are dropped. */
+	PORT_EDGE = 4,
+	/* `sources` has entries for packets to SIDs. */
+	PORT_SOURCES = 8,
+};
+
+/* An interface that the program is attached to or may send on. */
+struct port {
+	__u32 ifindex;
+	__u8 mac[6];
+	__u16 flags;  /* PORT_* */
+	__u32 tenant; /* of untagged frames, plus TENANT_*; 0 for none */
+	__u32 policy; /* of untagged frames, for H.Encaps.L2; 0 for none */
+	__u32 tagged; /* nonzero if an attachment may exist for tagged frames */
+};
+_Static_assert(sizeof(struct port) == 24, "no hidden padding");
+
+/* Tagged frames of a port (802.1Q, 802.1ad). */
+struct attachment_key {
+	__u32 ifindex;
+	__u16 outer;
+	__u16 inner;
+};
+_Static_assert(sizeof(struct attachment_key) == 8, "no hidden padding");
+
+/* The tenant or policy of these frames. */
+struct attachment {
+	__u32 tenant; /* plus TENANT_*; 0 for none */
+	__u32 policy; /* for H.Encaps.L2; 0 for none */
+};
+_Static_assert(sizeof(struct attachment) == 8, "no hidden padding");
+
+/* An interface stacked on a port, such as a VLAN interface: packets routed to it leave by the port,
+ * tagged. */
+struct upper {
+	__u32 ifindex;
+	__u16 outer;
+	__u16 inner;
+};
+_Static_assert(sizeof(struct upper) == 8, "no hidden padding");
+
+#endif

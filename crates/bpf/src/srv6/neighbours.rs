@@ -1,0 +1,29 @@
+//! Next hops that packets wait for.
+
+use std::net::IpAddr;
+
+use crate::Srv6;
+use crate::skeleton::types;
+
+impl Srv6 {
+    /// Returns the next hops that packets failed to resolve since the last call, with their
+    /// interfaces.
+    pub fn missing_neighbours(&self) -> Vec<(u32, IpAddr)> {
+        let mut found = Vec::new();
+        for at in 0..self.missing.len() {
+            let types::missing { address, ifindex, ipv6 } = self.missing.read(at);
+            if ifindex == 0 {
+                continue;
+            }
+            // If the program writes the entry at the same time, the next packet writes it again.
+            self.missing.write(at, types::missing::default());
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&address[0].to_ne_bytes());
+            bytes[8..].copy_from_slice(&address[1].to_ne_bytes());
+            let [a, b, c, d, ..] = bytes;
+            let address = if ipv6 == 0 { IpAddr::from([a, b, c, d]) } else { IpAddr::from(bytes) };
+            found.push((ifindex, address));
+        }
+        found
+    }
+}

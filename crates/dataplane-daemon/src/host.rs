@@ -1,0 +1,76 @@
+//! The interface between the reconciler and the system below it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use dataplane::Dataplane;
+use dataplane::forwarding::{Kernel, Present, Refused, SlowPath};
+use ipnet::Ipv6Net;
+use model::dataplane::Dataplane as Which;
+use netlink::Event;
+
+use crate::Error;
+
+/// A snapshot of the kernel state.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) kernel: Kernel,
+    /// The data plane's routes that the kernel has.
+    pub(crate) present: Present,
+    /// The outer source address that was set in the kernel for these routes.
+    pub(crate) source: Option<Ipv6Addr>,
+    /// True if a route lookup depends on more than the destination.
+    pub(crate) exact: bool,
+    /// The interfaces that are up and have a carrier. Such volatile state is not in `kernel`.
+    pub(crate) passing: BTreeSet<u32>,
+}
+
+/// The kernel of the data plane's namespace: its state, and the routes that it keeps for the data
+/// plane.
+pub(crate) trait Host {
+    /// Creates a data plane that forwards nothing yet.
+    fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error>;
+
+    /// Reads the whole state. `finds_tables` is true if the data plane finds a table by its number
+    /// alone.
+    fn look(&mut self, finds_tables: bool) -> Result<Seen, Error>;
+
+    /// Returns true if state without kernel events has changed: the outer source address, or the
+    /// HMAC requirement on these interfaces.
+    fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error>;
+
+    /// Returns a warning if netfilter lets packets of service functions pass that match no rule.
+    fn open_firewall(&mut self) -> Option<String>;
+
+    /// Returns the next change event; `None` if none arrives within `wait`.
+    fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error>;
+
+    /// Returns the egress interface for packets to a segment.
+    fn interface_to(&mut self, segment: Ipv6Addr) -> Option<u32>;
+
+    /// Resolves a neighbour, or probes its reachability.
+    fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), Error>;
+
+    /// Returns true if the kernel has exactly the routes that it is to keep.
+    fn keeps(&self, seen: &Seen) -> bool;
+
+    /// Adds the missing ones of `routes` to the kernel. Sets `source` as the outer source address
+    /// if the routes need one and none is set. Returns the routes that the kernel refused.
+    fn extend(
+        &mut self,
+        routes: &SlowPath,
+        source: Ipv6Addr,
+        seen: &Seen,
+    ) -> Result<Refused, Error>;
+
+    /// Announces the functions that are up, and withdraws those that are down. Functions that are
+    /// not in the map keep their state.
+    fn announce(&mut self, functions: &BTreeMap<Ipv6Net, bool>) -> Result<(), Error>;
+
+    /// Removes all routes that are not in `routes`.
+    fn shrink(&mut self, routes: SlowPath) -> Result<(), Error>;
+
+    /// Reverts [`Host::extend`].
+    fn restore(&mut self, seen: &Seen);
+}

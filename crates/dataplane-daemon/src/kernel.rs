@@ -1,0 +1,208 @@
+//! The kernel of the data plane's namespace, over netlink.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dataplane::forwarding::{Kernel, Present, Refused, SlowPath};
+use dataplane::xdp::Xdp;
+use dataplane::{Dataplane, KernelAlone};
+use ipnet::Ipv6Net;
+use model::dataplane::Dataplane as Which;
+use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
+
+use crate::Error;
+use crate::firewall;
+use crate::host::{Host, Seen};
+
+/// The kernel.
+pub(crate) struct KernelSide {
+    handle: Handle,
+    seg6: GenericHandle,
+    monitor: Monitor,
+    /// The routes that it is to keep for the data plane.
+    kept: SlowPath,
+    /// The outer source address, if it was set for the data plane. It is also stored in a file, so
+    /// that the successor of a killed daemon knows it.
+    source: Option<Ipv6Addr>,
+    source_file: PathBuf,
+    /// The folder of the pins that keep ports attached to XDP.
+    pins: PathBuf,
+}
+
+impl KernelSide {
+    /// Opens the kernel of the calling thread's namespace. `state` is the folder of the data that a
+    /// later daemon needs.
+    pub(crate) fn new(state: &Path) -> Result<Self, Error> {
+        // Subscribe before the first listing, so that no change between the two is missed.
+        let monitor = Monitor::new()?;
+        let source_file = state.join("tunsrc");
+        let source = std::fs::read_to_string(&source_file).ok();
+        Ok(Self {
+            handle: Handle::new()?,
+            seg6: GenericHandle::new()?,
+            monitor,
+            kept: SlowPath::default(),
+            source: source.and_then(|text| text.trim().parse().ok()),
+            source_file,
+            pins: state.join("bpf"),
+        })
+    }
+
+    /// Sets the outer source address, or resets it.
+    fn set_source(&mut self, source: Option<Ipv6Addr>) -> Result<(), Error> {
+        if source == self.source {
+            return Ok(());
+        }
+        let failed = |source| Error::State { path: self.source_file.clone(), source };
+        if let Some(source) = source {
+            private::replace(&self.source_file, source.to_string().as_bytes()).map_err(failed)?;
+        }
+        // Do not reset an address that the administrator has set since.
+        if source.is_some() || Some(self.seg6.tunnel_source()?) == self.source {
+            self.seg6.set_tunnel_source(source.unwrap_or(Ipv6Addr::UNSPECIFIED))?;
+        }
+        if source.is_none() {
+            std::fs::remove_file(&self.source_file).map_err(failed)?;
+        }
+        self.source = source;
+        Ok(())
+    }
+}
+
+impl Host for KernelSide {
+    fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error> {
+        if which == Which::Kernel {
+            return Ok(Box::new(KernelAlone::new(&self.pins)));
+        }
+        let plane = Xdp::load(&self.pins)?;
+        let mounts = |process| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+        if let (Some(own), Some(machines)) = (mounts("self"), mounts("1"))
+            && own != machines
+            && !is_mounted_outside(&self.pins)
+        {
+            tracing::warn!(
+                "this daemon is in a mount namespace of its own: with that its pins go, and its \
+                 ports stop forwarding (docs/dataplane.md)"
+            );
+        }
+        Ok(Box::new(plane))
+    }
+
+    fn look(&mut self, finds_tables: bool) -> Result<Seen, Error> {
+        let source = self.seg6.tunnel_source()?;
+        let mut list = self.handle.all_routes()?;
+        list.routes.retain(|route| route.protocol != SLOW_PATH);
+        let rules = self.handle.rule_owners()?;
+        let present = Present::list(&mut self.handle)?;
+        let addresses = self.handle.addresses()?;
+        let links = self.handle.links()?;
+        let passing = links.iter().filter(|link| link.up && link.carrier);
+        let passing = passing.map(|link| link.index).collect();
+        let kernel = Kernel {
+            routes: list.routes,
+            links: links.into_iter().map(settled).collect(),
+            addresses: addresses.iter().map(|a| a.net.addr()).collect(),
+            addresses_of: addresses.iter().map(|a| (a.interface, a.net.addr())).collect(),
+            // Our source address is not part of the configuration of the kernel's own routes.
+            source: Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source),
+            has_rules: rules.others,
+            finds_tables,
+        };
+        let exact = list.by_more || rules.own || rules.others;
+        Ok(Seen { kernel, present, source: self.source, exact, passing })
+    }
+
+    fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error> {
+        let source = self.seg6.tunnel_source()?;
+        let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
+        let mut ports = seen.links.iter().filter(|link| ports.contains(&link.index));
+        let differs = |link: &Link| {
+            requires_hmac(&link.name).is_some_and(|requires| requires != link.requires_hmac)
+        };
+        Ok(source != seen.source || ports.any(differs))
+    }
+
+    fn open_firewall(&mut self) -> Option<String> {
+        firewall::warning()
+    }
+
+    fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error> {
+        Ok(self.monitor.wait(wait)?)
+    }
+
+    fn interface_to(&mut self, segment: Ipv6Addr) -> Option<u32> {
+        let hop = self.handle.next_hop(IpAddr::V6(segment)).ok().flatten();
+        hop.map(|hop| hop.interface)
+    }
+
+    fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), Error> {
+        Ok(self.handle.probe_neighbour(interface, address)?)
+    }
+
+    fn keeps(&self, seen: &Seen) -> bool {
+        self.kept.is(&seen.present)
+    }
+
+    fn extend(
+        &mut self,
+        routes: &SlowPath,
+        source: Ipv6Addr,
+        seen: &Seen,
+    ) -> Result<Refused, Error> {
+        if routes.encapsulates() && seen.kernel.source.is_none() {
+            self.set_source(Some(source))?;
+        }
+        Ok(routes.extend(&mut self.handle, &seen.present)?)
+    }
+
+    fn announce(&mut self, functions: &BTreeMap<Ipv6Net, bool>) -> Result<(), Error> {
+        Ok(self.kept.announce(functions, &mut self.handle)?)
+    }
+
+    fn shrink(&mut self, routes: SlowPath) -> Result<(), Error> {
+        let present = Present::list(&mut self.handle)?;
+        routes.shrink(&mut self.handle, &present)?;
+        if !routes.encapsulates() {
+            self.set_source(None)?;
+        }
+        self.kept = routes;
+        Ok(())
+    }
+
+    fn restore(&mut self, seen: &Seen) {
+        // Report the error that led here. The next change removes the remaining routes.
+        let restored = seen.present.restore(&mut self.handle).map_err(Error::from);
+        if let Err(error) = restored.and_then(|()| self.set_source(seen.source)) {
+            tracing::warn!("the kernel's routes differ: {}", api::in_one_line(&error));
+        }
+    }
+}
+
+/// Returns true if the mount namespace of PID 1 has a file system mounted at `pins`: that mount
+/// outlives this process.
+fn is_mounted_outside(pins: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/1/mounts").unwrap_or_default();
+    let at = |line: &str| line.split(' ').nth(1).is_some_and(|path| Path::new(path) == pins);
+    mounts.lines().any(at)
+}
+
+/// Returns true if the kernel drops packets on this interface if their SRH has no HMAC. `None` if
+/// the parameter does not exist: the kernel lacks HMAC support, or the interface is gone or has no
+/// IPv6.
+fn requires_hmac(interface: &str) -> Option<bool> {
+    let value = netlink::sysctl::read(&format!("ipv6/conf/{interface}/seg6_require_hmac"));
+    value.ok()?.parse::<i32>().ok().map(|value| value > 0)
+}
+
+/// Returns the link without its volatile state.
+fn settled(link: Link) -> Link {
+    Link {
+        xdp: Vec::new(),
+        stats: netlink::LinkStats::default(),
+        carrier: false,
+        operational: false,
+        ..link
+    }
+}

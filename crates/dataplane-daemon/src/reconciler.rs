@@ -1,0 +1,380 @@
+//! The reconciler of a running data plane: keeps the forwarding state in line with the file and the
+//! kernel.
+//!
+//! The reconciler runs on its own thread and receives every change event of the kernel. Each event
+//! starts a new generation of adjacencies at once. Events that concern SRv6 routes, links or
+//! addresses also trigger a full read of the kernel's tables, once the changes have settled.
+
+mod follow;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use api::v1;
+use dataplane::Dataplane;
+use dataplane::forwarding::{
+    Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath,
+    TableTenants, TenantId, Tenants, check_functions, check_tables, import, leave_own, resolve,
+    warnings,
+};
+use ipnet::Ipv6Net;
+use model::dataplane::{Dataplane as Which, File, Table};
+use netlink::Mac;
+
+use crate::health::{Checks, Record};
+use crate::host::{Host, Seen};
+use crate::trace::Trace;
+use crate::{Error, tenants};
+
+/// Maximum wait for events. It bounds the latency of an order, and the reconciler refreshes the
+/// program's watchdog (LIMIT_TICK_NS) several times per period.
+pub(crate) const TICK: Duration = Duration::from_millis(20);
+
+/// A data plane and the state that it is computed from.
+pub(crate) struct Reconciler {
+    plane: Box<dyn Dataplane>,
+    which: Which,
+    host: Box<dyn Host>,
+    /// Kernel state before the last change.
+    seen: Option<Kernel>,
+    /// Entries that the kernel has refused since the last file was applied.
+    refused: Refused,
+    file: Option<File>,
+    tenants: Tenants,
+    table_tenants: TableTenants,
+    imported: Imported,
+    /// Time since which the data plane may be out of date with the file or the kernel.
+    changed_since: Option<Instant>,
+    /// Earliest time of the next read of the kernel's tables.
+    rested_at: Instant,
+    neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
+    trace: Option<Trace>,
+    checks: Checks,
+    /// Warnings about the file that was planned or applied last.
+    warnings: Vec<String>,
+    /// Last time the reconciler polled the kernel state that has no events.
+    looked_for_silent: Instant,
+}
+
+/// The ports of a file that must exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ports {
+    /// All, under the names given in the file.
+    All,
+    /// Only existing ports. A port that was removed may come back, and a renamed port is still the
+    /// same port.
+    Present,
+}
+
+/// The state to install, with the tenant numbers that it uses.
+struct Wanted {
+    forwarding: Forwarding,
+    imported: Imported,
+    tenants: Tenants,
+    table_tenants: TableTenants,
+    /// The routes to install in the kernel.
+    routes: SlowPath,
+    /// Service functions that are down.
+    down: BTreeSet<Ipv6Net>,
+    seen: Seen,
+}
+
+fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
+    match (tenants.name(number), tables.table(number)) {
+        (Some(name), _) => name.into(),
+        (None, Some(table)) => format!("table {table}"),
+        (None, None) => format!("#{number}"),
+    }
+}
+
+impl Reconciler {
+    /// Creates a reconciler that forwards nothing yet.
+    pub(crate) fn new(mut host: Box<dyn Host>, which: Which) -> Result<Self, Error> {
+        Ok(Self {
+            plane: host.load(which)?,
+            which,
+            host,
+            seen: None,
+            refused: Refused::default(),
+            file: None,
+            tenants: Tenants::default(),
+            table_tenants: TableTenants::default(),
+            imported: Imported::default(),
+            changed_since: None,
+            rested_at: Instant::now(),
+            neighbours: HashMap::new(),
+            trace: None,
+            checks: Checks::default(),
+            warnings: Vec::new(),
+            looked_for_silent: Instant::now(),
+        })
+    }
+
+    /// Returns the changes that `file` would make; lists at most `most` of them.
+    pub(crate) fn plan(&mut self, file: &File, most: usize) -> Result<Difference, Error> {
+        let next = self.other(file)?;
+        let seen = self.look(next.as_deref())?;
+        let wanted = self.wanted(file, seen, Ports::All)?;
+        self.warn(&wanted, file.dataplane);
+        Ok(self.difference(&wanted, file, most))
+    }
+
+    /// Makes the data plane match `file`. On an error nothing has changed.
+    pub(crate) fn apply(
+        &mut self,
+        file: File,
+        ports: Ports,
+        most: usize,
+    ) -> Result<Difference, Error> {
+        // Retry the refused entries: a new file may succeed with them.
+        self.refused = Refused::default();
+        let next = self.other(&file)?;
+        let seen = self.look(next.as_deref())?;
+        let wanted = self.wanted(&file, seen, ports)?;
+        let difference = self.difference(&wanted, &file, most);
+        self.warn(&wanted, file.dataplane);
+        self.install(wanted, next, &file)?;
+        self.which = file.dataplane;
+        self.file = Some(file);
+        Ok(difference)
+    }
+
+    /// Stores the warnings about that state.
+    fn warn(&mut self, wanted: &Wanted, which: Which) {
+        let alone = which == Which::Kernel;
+        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
+        if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
+            self.warnings.extend(self.host.open_firewall());
+        }
+    }
+
+    /// Loads the data plane that is to replace this one, if `file` asks for another kind.
+    fn other(&mut self, file: &File) -> Result<Option<Box<dyn Dataplane>>, Error> {
+        let is_other = file.dataplane != self.which;
+        is_other.then(|| self.host.load(file.dataplane)).transpose()
+    }
+
+    /// Reads the kernel state for the current data plane, or for `next` if there is one.
+    fn look(&mut self, next: Option<&dyn Dataplane>) -> Result<Seen, Error> {
+        self.host.look(next.unwrap_or(&*self.plane).finds_tables())
+    }
+
+    fn difference(&self, wanted: &Wanted, file: &File, most: usize) -> Difference {
+        let name = |tenant| name(&wanted.tenants, &wanted.table_tenants, tenant);
+        let found = Difference::between(self.plane.now(), &wanted.forwarding, &name, most);
+        if file.dataplane == self.which {
+            return found;
+        }
+        found.handed_over(self.which.name(), file.dataplane.name())
+    }
+
+    /// Computes the state that `file` and the kernel's routes ask for.
+    fn wanted(&mut self, file: &File, seen: Seen, ports: Ports) -> Result<Wanted, Error> {
+        // Work on copies: if the file is refused, the tenant numbers that it took stay free.
+        let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
+        tenants.spare(seen.present.tenants());
+        let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables)
+            .passing(seen.passing.clone());
+        let mut file = Cow::Borrowed(file);
+        if ports == Ports::Present {
+            let known = self.plane.now().ports.iter();
+            links = links.also_called(known.map(|(index, port)| (port.name.as_str(), *index)));
+            links = links.lacking_functions();
+            let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
+            let missing = named.flatten().filter(|name| !links.has(name));
+            let missing: Vec<_> = missing.cloned().collect();
+            if !missing.is_empty() {
+                tracing::warn!("there is no interface {} at present", missing.join(", "));
+                file = Cow::Owned(file.without_ports(&missing));
+            }
+        }
+        let file: &File = &file;
+        let mut forwarding = resolve(file, &links, &mut tenants).map_err(Error::Resolve)?;
+        leave_own(&mut forwarding, &seen.kernel);
+        if ports == Ports::All {
+            check_functions(&forwarding, &seen.kernel)?;
+            check_tables(file, &seen.kernel)?;
+        }
+        let mut imported = Imported::default();
+        // Import only if a program runs in front of the kernel: otherwise the kernel forwards by
+        // its own routes anyway.
+        let alone = file.dataplane == Which::Kernel;
+        if file.import && !alone {
+            imported = import(&mut forwarding, &seen.kernel, &mut table_tenants);
+        }
+        // If a segment has no route, any interface will do: the kernel repeats the lookup.
+        let mut interface = |segment| self.host.interface_to(segment);
+        let mut routes = if alone {
+            let name = |tenant| name(&tenants, &table_tenants, tenant);
+            let names = Names { of: &forwarding, tenant: &name };
+            SlowPath::alone(names, &seen.kernel, &mut interface)?
+        } else {
+            SlowPath::of(&forwarding, &seen.kernel, &mut interface)
+        };
+        if ports == Ports::Present {
+            routes.keep_absent(&seen.present, &seen.kernel.links);
+        }
+        routes.leave_out(&self.refused);
+        routes.mark(&mut forwarding);
+        // A function that was never announced stays withdrawn until its first check.
+        let down = self.checks.down(file, |sid| seen.present.announces(sid));
+        routes.withdraw(&down);
+        Ok(Wanted { forwarding, imported, tenants, table_tenants, routes, down, seen })
+    }
+
+    /// Changes the forwarding state and the kernel routes that accompany it. On an error the
+    /// previous state is restored.
+    fn install(
+        &mut self,
+        mut wanted: Wanted,
+        next: Option<Box<dyn Dataplane>>,
+        file: &File,
+    ) -> Result<(), Error> {
+        if let Err(error) = self.install_first(&mut wanted, next, file) {
+            self.host.restore(&wanted.seen);
+            return Err(error);
+        }
+        (self.imported, self.tenants) = (wanted.imported, wanted.tenants);
+        self.table_tenants = wanted.table_tenants;
+        self.plane.set_exact(wanted.seen.exact);
+        self.seen = Some(wanted.seen.kernel);
+        // Remove routes only now, when the data plane no longer hands packets to them.
+        if let Err(error) = self.host.shrink(wanted.routes) {
+            // The next read of the kernel's tables removes the surplus.
+            tracing::warn!("routes are left over: {}", api::in_one_line(&error));
+        }
+        self.tenants.keep_only(file);
+        self.checks.follow(file, &wanted.down);
+        Ok(())
+    }
+
+    /// The fallible part of [`Reconciler::install`].
+    fn install_first(
+        &mut self,
+        wanted: &mut Wanted,
+        next: Option<Box<dyn Dataplane>>,
+        file: &File,
+    ) -> Result<(), Error> {
+        let Wanted { forwarding, tenants, table_tenants, routes, seen, .. } = wanted;
+        let refused = self.host.extend(routes, forwarding.source, seen)?;
+        if file.dataplane == Which::Kernel {
+            let name = |tenant| name(tenants, table_tenants, tenant);
+            refused.check(Names { of: forwarding, tenant: &name })?;
+        }
+        // The kernel does not have the refused routes, so do not refer to them.
+        refused.unmark(forwarding);
+        routes.leave_out(&refused);
+        self.refused.add(&refused);
+        let forwarding = std::mem::take(forwarding);
+        match next {
+            Some(next) => self.hand_over(next, forwarding, file),
+            None => Ok(self.plane.change_to(forwarding, file)?),
+        }
+    }
+
+    /// Lets `next` forward, and only then makes this data plane leave. On an error this one
+    /// continues.
+    fn hand_over(
+        &mut self,
+        mut next: Box<dyn Dataplane>,
+        forwarding: Forwarding,
+        file: &File,
+    ) -> Result<(), Error> {
+        self.end_trace();
+        next.change_to(forwarding, file)?;
+        let now = self.plane.now().clone();
+        if let Err(error) = self.plane.leave() {
+            // Report the first error. Restoring cannot fail for lack of space: this state was
+            // installed a moment ago.
+            let _ = next.leave();
+            let _ = self.plane.change_to(now, self.file.as_ref().unwrap_or(file));
+            return Err(error.into());
+        }
+        self.plane = next;
+        Ok(())
+    }
+
+    /// Returns the name of a tenant.
+    pub(crate) fn tenant(&self, number: TenantId) -> String {
+        name(&self.tenants, &self.table_tenants, number)
+    }
+
+    /// Returns the counts by tenant; empty if the kernel forwards, which does not count by tenant.
+    pub(crate) fn tenant_counts(&self) -> Vec<v1::DataplaneTenant> {
+        if self.which == Which::Kernel {
+            return Vec::new();
+        }
+        let mut owners = self.table_tenants.owners();
+        for (name, tenant) in self.file.iter().flat_map(|file| &file.tenants) {
+            let table = match &tenant.table {
+                Some(Table::Number(number)) => Some(*number),
+                Some(Table::Vrf(vrf)) => self.seen.as_ref().and_then(|seen| {
+                    let link = seen.links.iter().find(|link| *link.name == **vrf);
+                    link.and_then(|link| link.vrf_table)
+                }),
+                None => None,
+            };
+            if let (Some(table), Some(number)) = (table, self.tenants.number(name)) {
+                owners.insert(table, number);
+            }
+        }
+        tenants::counts(&*self.plane, &|tenant| self.tenant(tenant), &owners)
+    }
+
+    /// Returns the ifindex of a port.
+    pub(crate) fn port(&self, name: &str) -> Option<u32> {
+        let ports = &self.plane.now().ports;
+        ports.iter().find(|(_, port)| port.name == name).map(|(index, _)| *index)
+    }
+
+    /// Hands everything back to the kernel.
+    pub(crate) fn detach(&mut self) -> Result<(), Error> {
+        self.end_trace();
+        self.plane.leave()?;
+        (self.file, self.seen, self.imported) = (None, None, Imported::default());
+        self.checks = Checks::default();
+        self.host.shrink(SlowPath::default())
+    }
+
+    /// Ends the reconciler. Attached ports stay attached; if there are none, nothing is left over.
+    pub(crate) fn end(mut self) -> Result<(), Error> {
+        self.end_trace();
+        Ok(self.plane.end()?)
+    }
+
+    /// Returns the kind of the data plane that forwards.
+    pub(crate) fn which(&self) -> Which {
+        self.which
+    }
+
+    /// Returns the data plane that forwards.
+    pub(crate) fn plane(&self) -> &dyn Dataplane {
+        &*self.plane
+    }
+
+    /// Returns the check results of a service function; `None` if it has no check.
+    pub(crate) fn health(&self, sid: Ipv6Net) -> Option<Record> {
+        self.checks.record(sid)
+    }
+
+    /// Returns the warnings about the file that was planned or applied last.
+    pub(crate) fn warned(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Returns the warnings about the current state.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let alone = self.which == Which::Kernel;
+        self.seen.as_ref().map_or_else(Vec::new, |seen| warnings(self.plane.now(), seen, alone))
+    }
+
+    /// Returns the routes that were imported from the kernel, and those that were not.
+    pub(crate) fn imported(&self) -> &Imported {
+        &self.imported
+    }
+}

@@ -1,0 +1,181 @@
+//! Follows the kernel: handles its change events as they arrive, and reads its tables in full once
+//! the changes have settled.
+
+use std::time::{Duration, Instant};
+
+use dataplane::forwarding::SlowPath;
+use model::dataplane::{Dataplane as Which, File};
+use netlink::{Encap, Event, Neighbour, NeighbourState};
+
+use super::{Ports, Reconciler, TICK};
+use crate::Error;
+
+/// Time that the kernel's tables must be unchanged for before they are read.
+pub(super) const SETTLE: Duration = Duration::from_millis(20);
+/// Pause after a read of the tables, as a multiple of the duration of the read: large tables take
+/// long.
+const REST: u32 = 4;
+/// Poll interval for kernel state without events: the outer source address (`ip sr tunsrc`), and
+/// the interfaces that require an HMAC.
+const SILENT_EVERY: Duration = Duration::from_secs(1);
+
+impl Reconciler {
+    /// Waits one tick for events and handles them.
+    pub(crate) fn follow(&mut self) -> Result<(), Error> {
+        self.go_on_tracing();
+        for (interface, address) in self.plane.beat() {
+            if let Err(error) = self.host.probe(interface, address) {
+                tracing::debug!("{}", api::in_one_line(&error));
+            }
+        }
+        if self.checks.changed()
+            && let Err(error) = self.host.announce(&self.checks.up())
+        {
+            tracing::warn!(
+                "routes of functions are not as they should: {}",
+                api::in_one_line(&error)
+            );
+            // Force a full pass, which restores the routes: without a previous state nothing counts
+            // as unchanged.
+            self.seen = None;
+            self.changed_since.get_or_insert_with(Instant::now);
+        }
+        let mut event = self.host.event(TICK)?;
+        let mut generation = false;
+        while let Some(one) = event {
+            let change = self.heed(&one);
+            generation |= change.routes;
+            if change.exact {
+                // Until the next read of the tables clears it.
+                self.plane.set_exact(true);
+            }
+            if change.tables && self.changed_since.is_none() {
+                self.changed_since = Some(Instant::now());
+            }
+            event = self.host.event(Duration::ZERO)?;
+        }
+        if generation {
+            self.plane.forget_routes();
+        }
+        if self.looked_for_silent.elapsed() >= SILENT_EVERY {
+            self.looked_for_silent = Instant::now();
+            let ports: Vec<u32> = self.plane.now().ports.keys().copied().collect();
+            if let Some(seen) = &self.seen
+                && self.host.has_changed_silently(seen, &ports)?
+            {
+                self.changed_since.get_or_insert_with(Instant::now);
+            }
+        }
+        let settled = self.changed_since.is_some_and(|since| since.elapsed() >= SETTLE);
+        if settled && Instant::now() >= self.rested_at {
+            self.look_again()?;
+        }
+        Ok(())
+    }
+
+    /// Brings the data plane in line with the kernel's tables.
+    fn look_again(&mut self) -> Result<(), Error> {
+        let started = Instant::now();
+        self.changed_since = None;
+        // Move the file out instead of cloning it: it is large and does not change here.
+        if let Some(file) = self.file.take() {
+            let done = self.follow_kernel(&file);
+            self.file = Some(file);
+            if let Err(error) = done {
+                // For example a missing port, or too many routes. The current state stays, and the
+                // next change triggers another read.
+                tracing::warn!("the data plane stays as it is: {}", api::in_one_line(&error));
+                if let Err(error) = self.close() {
+                    tracing::warn!("new interfaces are open: {}", api::in_one_line(&error));
+                }
+            }
+        }
+        self.rested_at = Instant::now() + started.elapsed() * REST;
+        Ok(())
+    }
+
+    /// Applies the file to the kernel's new state; does nothing if that state is unchanged.
+    fn follow_kernel(&mut self, file: &File) -> Result<(), Error> {
+        let seen = self.look(None)?;
+        let is_same = self.seen.as_ref() == Some(&seen.kernel);
+        let is_same = is_same && self.plane.now().passes_to_functions(&seen.passing);
+        if is_same && self.host.keeps(&seen) && self.plane.keeps() {
+            self.plane.set_exact(seen.exact);
+            return Ok(());
+        }
+        let wanted = self.wanted(file, seen, Ports::Present)?;
+        self.install(wanted, None, file)
+    }
+
+    /// Closes interfaces that have appeared since the current state was installed.
+    fn close(&mut self) -> Result<(), Error> {
+        let seen = self.look(None)?;
+        let now = self.plane.now();
+        let rules = SlowPath::closing(now, &seen.kernel, self.which == Which::Kernel);
+        self.host.extend(&rules, now.source, &seen).map(drop)
+    }
+
+    /// Handles an event, and returns the state that it affects.
+    fn heed(&mut self, event: &Event) -> Change {
+        let routes = Change { routes: true, ..Change::default() };
+        match event {
+            Event::Neighbour(neighbour) => {
+                Change { routes: self.know(neighbour), ..Change::default() }
+            }
+            Event::NeighbourGone { interface, address } => {
+                let known = self.neighbours.remove(&(*interface, *address)).is_some();
+                Change { routes: known, ..Change::default() }
+            }
+            Event::Route(route) | Event::RouteGone(route) => {
+                let srv6 =
+                    matches!(route.encap, Some(Encap::Seg6 { .. } | Encap::Seg6Local { .. }));
+                let exact = route.next_hops.len() > 1;
+                // A plain route may be more specific than a steered prefix.
+                Change { tables: srv6 || exact || self.has_imported(), exact, ..routes }
+            }
+            Event::Link(_) | Event::LinkGone(_) => Change { tables: true, ..routes },
+            Event::RoutesChanged | Event::Rules | Event::Overrun => {
+                Change { tables: true, exact: true, ..routes }
+            }
+        }
+    }
+
+    /// Returns true if kernel routes were imported, or would have been but for a conflicting entry.
+    fn has_imported(&self) -> bool {
+        self.imported.taken > 0 || !self.imported.left.is_empty()
+    }
+
+    /// Returns true if packets leave by this interface, or by a port below it.
+    fn is_ours(&self, interface: u32) -> bool {
+        let now = self.plane.now();
+        now.ports.contains_key(&interface) || now.uppers.contains_key(&interface)
+    }
+
+    /// Records a neighbour. Returns true if an adjacency with it may be wrong now.
+    fn know(&mut self, neighbour: &Neighbour) -> bool {
+        let key = (neighbour.interface, neighbour.address);
+        // The kernel probes a stale neighbour only for packets that it sends itself.
+        if self.which == Which::Xdp
+            && neighbour.state == NeighbourState::Stale
+            && self.is_ours(neighbour.interface)
+            && let Err(error) = self.host.probe(key.0, key.1)
+        {
+            tracing::debug!("{}", api::in_one_line(&error));
+        }
+        let mac = neighbour.mac.filter(|_| neighbour.state.is_valid());
+        let before = self.neighbours.insert(key, mac);
+        // A neighbour without a record may have existed before this reconciler started.
+        before.is_none_or(|before| before.is_some() && before != mac)
+    }
+}
+
+/// The state that an event affects.
+#[derive(Clone, Copy, Default)]
+struct Change {
+    /// The forwarding path of packets.
+    routes: bool,
+    /// Possibly the program's tables.
+    tables: bool,
+    /// Possibly the inputs of a route lookup besides the destination.
+    exact: bool,
+}

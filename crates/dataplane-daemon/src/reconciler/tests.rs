@@ -1,0 +1,472 @@
+//! The reconciler's decisions, tested on a fake data plane and a fake kernel that only record calls.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use dataplane::forwarding::{Kernel, Refused, SlowPath};
+use dataplane::{Dataplane, FakeDataplane};
+use ipnet::{IpNet, Ipv6Net};
+use model::dataplane::{Dataplane as Which, File};
+use netlink::{Encap, Event, Link, LocalAction, Mac, Neighbour, NeighbourState, NextHop, Route};
+
+use super::{Ports, Reconciler};
+use crate::Error;
+use crate::host::{Host, Seen};
+
+/// The state of the fake kernel, and the calls that it received.
+#[derive(Default)]
+struct State {
+    kernel: Kernel,
+    events: VecDeque<Event>,
+    /// The routes that it keeps.
+    kept: SlowPath,
+    /// The destination that it refuses.
+    refuses: Option<IpNet>,
+    looks: u32,
+    /// The functions that were announced last, each with its state.
+    told: BTreeMap<Ipv6Net, bool>,
+    probed: Vec<IpAddr>,
+    /// The calls in order, each with the number of SIDs that XDP and the kernel-only data plane
+    /// forwarded at that time.
+    done: Vec<(&'static str, [usize; 2])>,
+}
+
+/// A kernel in memory, a fake for XDP in front of it, and a fake for the kernel-only data plane.
+#[derive(Clone, Default)]
+struct FakeHost {
+    state: Rc<RefCell<State>>,
+    plane: FakeDataplane,
+    alone: FakeDataplane,
+}
+
+impl FakeHost {
+    fn new() -> Self {
+        let host = Self::default();
+        host.state.borrow_mut().kernel.links = vec![link(1, "l"), link(2, "r")];
+        host
+    }
+
+    fn reconciler(&self) -> Reconciler {
+        Reconciler::new(Box::new(self.clone()), Which::Xdp).unwrap()
+    }
+
+    fn sids(&self) -> usize {
+        self.plane.forwards().sids.len()
+    }
+
+    fn log(&self, what: &'static str) {
+        let sids = [self.sids(), self.alone.forwards().sids.len()];
+        self.state.borrow_mut().done.push((what, sids));
+    }
+
+    /// Returns the calls since the last call of this function.
+    fn done(&self) -> Vec<(&'static str, [usize; 2])> {
+        std::mem::take(&mut self.state.borrow_mut().done)
+    }
+
+    fn tell(&self, event: Event) {
+        self.state.borrow_mut().events.push_back(event);
+    }
+
+    /// Adds an End SID to the kernel from outside the daemon, or removes it.
+    fn change_sid(&self, is_there: bool) {
+        let encap = Encap::local(LocalAction::End);
+        let hops = vec![NextHop { via: None, interface: 2 }];
+        let sid: Ipv6Addr = "fd00:1::f".parse().unwrap();
+        let route = Route { encap: Some(encap), ..Route::new(IpNet::from(IpAddr::V6(sid)), hops) };
+        let routes = if is_there { vec![route.clone()] } else { Vec::new() };
+        self.state.borrow_mut().kernel.routes = routes;
+        self.tell(if is_there { Event::Route(route) } else { Event::RouteGone(route) });
+    }
+}
+
+impl Host for FakeHost {
+    fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error> {
+        let plane = if which == Which::Xdp { &self.plane } else { &self.alone };
+        Ok(Box::new(plane.clone()))
+    }
+
+    fn look(&mut self, finds_tables: bool) -> Result<Seen, Error> {
+        let mut state = self.state.borrow_mut();
+        state.looks += 1;
+        let kernel = Kernel { finds_tables, ..state.kernel.clone() };
+        Ok(Seen { kernel, ..Seen::default() })
+    }
+
+    fn has_changed_silently(&mut self, _: &Kernel, _: &[u32]) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn open_firewall(&mut self) -> Option<String> {
+        Some("the firewall is open".into())
+    }
+
+    fn event(&mut self, _: Duration) -> Result<Option<Event>, Error> {
+        Ok(self.state.borrow_mut().events.pop_front())
+    }
+
+    fn interface_to(&mut self, _: Ipv6Addr) -> Option<u32> {
+        None
+    }
+
+    fn probe(&mut self, _: u32, address: IpAddr) -> Result<(), Error> {
+        self.state.borrow_mut().probed.push(address);
+        Ok(())
+    }
+
+    fn keeps(&self, _: &Seen) -> bool {
+        true
+    }
+
+    fn extend(&mut self, routes: &SlowPath, _: Ipv6Addr, _: &Seen) -> Result<Refused, Error> {
+        self.log("extend");
+        let refuses = self.state.borrow().refuses;
+        Ok(routes.routes().filter(|route| Some(route.destination) == refuses).collect())
+    }
+
+    fn announce(&mut self, functions: &BTreeMap<Ipv6Net, bool>) -> Result<(), Error> {
+        self.state.borrow_mut().told.extend(functions);
+        Ok(())
+    }
+
+    fn shrink(&mut self, routes: SlowPath) -> Result<(), Error> {
+        self.log("shrink");
+        self.state.borrow_mut().kept = routes;
+        Ok(())
+    }
+
+    fn restore(&mut self, _: &Seen) {
+        self.log("restore");
+    }
+}
+
+fn link(index: u32, name: &str) -> Link {
+    let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
+    Link { index, name: name.into(), mac, up: true, ..Link::default() }
+}
+
+/// Both ports, and this number of SIDs.
+fn file(sids: u32) -> File {
+    let sids: String = (1..=sids).map(|n| format!("  \"fd00:1::{n}\": End\n")).collect();
+    parse(&format!("locators: [\"fd00:1::/32\"]\nports: {{ l: {{}}, r: {{}} }}\nsids:\n{sids}"))
+}
+
+fn parse(text: &str) -> File {
+    dataplane_file::parse("the file", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long changes settle is up to the clock")]
+fn tick() {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+/// Runs the reconciler until `is` is true.
+#[track_caller]
+fn follow_until(reconciler: &mut Reconciler, is: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is() {
+        assert!(started.elapsed() < Duration::from_secs(10), "it does not follow");
+        reconciler.follow().unwrap();
+        tick();
+    }
+}
+
+/// Runs the reconciler for longer than SETTLE.
+fn follow_for_a_while(reconciler: &mut Reconciler) {
+    let started = Instant::now();
+    while started.elapsed() < 3 * super::follow::SETTLE {
+        reconciler.follow().unwrap();
+        tick();
+    }
+}
+
+#[test]
+fn the_kernel_has_routes_before_and_gives_them_up_after() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let plan = reconciler.plan(&file(2), 10).unwrap();
+    assert_eq!((host.done(), host.sids()), (vec![], 0), "a plan changes nothing");
+    assert_eq!(reconciler.apply(file(2), Ports::All, 10).unwrap(), plan);
+    assert_eq!(host.done(), [("extend", [0, 0]), ("shrink", [2, 0])]);
+    assert!(host.plane.forwards().sids.values().all(|sid| sid.in_kernel));
+    assert!(reconciler.plan(&file(2), 10).unwrap().is_empty());
+    reconciler.detach().unwrap();
+    assert_eq!(host.done(), [("shrink", [0, 0])]);
+    assert_eq!(host.state.borrow().kept, SlowPath::default());
+}
+
+#[test]
+fn a_change_that_fails_leaves_everything() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    let (before, kept) = (host.plane.forwards(), host.state.borrow().kept.clone());
+    host.done();
+    host.plane.fail_next(1);
+    let error = reconciler.apply(file(3), Ports::All, 0).unwrap_err();
+    assert!(matches!(error, Error::Dataplane(dataplane::Error::Netlink(_))), "{error}");
+    assert!(error.to_string().contains("failing as configured"), "{error}");
+    assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
+    assert_eq!((host.plane.forwards(), &host.state.borrow().kept), (before, &kept));
+    // The reconciler continues with the previous file.
+    host.change_sid(true);
+    follow_until(&mut reconciler, || host.sids() == 3);
+    assert!(reconciler.plan(&file(3), 10).unwrap().summary().contains("1 added"));
+}
+
+#[test]
+fn a_file_that_the_machine_lacks_something_for_changes_nothing() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    host.done();
+    let other = parse("ports: { l: {}, x: {} }\n");
+    assert!(matches!(reconciler.apply(other, Ports::All, 0), Err(Error::Resolve(_))));
+    assert_eq!((host.done(), host.sids()), (vec![], 1));
+}
+
+#[test]
+fn what_the_kernel_refuses_is_not_said_to_be_there() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let sid: Ipv6Addr = "fd00:1::1".parse().unwrap();
+    host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    let in_kernel = || {
+        let sids = host.plane.forwards().sids;
+        ["fd00:1::1/128", "fd00:1::2/128"].map(|sid| sids[&sid.parse().unwrap()].in_kernel)
+    };
+    assert_eq!(in_kernel(), [false, true]);
+    // The reconciler does not retry a refused entry until another file is applied.
+    host.change_sid(true);
+    follow_until(&mut reconciler, || host.sids() == 3);
+    assert_eq!(in_kernel(), [false, true]);
+    host.state.borrow_mut().refuses = None;
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    assert_eq!(in_kernel(), [true, true]);
+}
+
+#[test]
+fn the_kernels_changes_are_followed_once_they_have_settled() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    let looks = host.state.borrow().looks;
+    for _ in 0..10 {
+        host.change_sid(true);
+    }
+    reconciler.follow().unwrap();
+    assert_eq!(host.plane.forgotten(), 1, "at once");
+    assert_eq!(host.state.borrow().looks, looks, "not yet");
+    follow_until(&mut reconciler, || host.sids() == 2);
+    assert_eq!(host.state.borrow().looks, looks + 1);
+    host.change_sid(false);
+    follow_until(&mut reconciler, || host.sids() == 1);
+}
+
+#[test]
+fn what_cannot_be_followed_stays_until_the_next_change() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    host.plane.fail_next(1);
+    host.change_sid(true);
+    follow_for_a_while(&mut reconciler);
+    assert_eq!(host.sids(), 1);
+    host.tell(Event::RoutesChanged);
+    follow_until(&mut reconciler, || host.sids() == 2);
+}
+
+#[test]
+fn a_port_that_is_gone_is_left_out_until_it_is_back() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
+    host.state.borrow_mut().kernel.links.pop();
+    host.tell(Event::LinkGone(2));
+    follow_until(&mut reconciler, || ports() == [1]);
+    host.state.borrow_mut().kernel.links.push(link(3, "r"));
+    host.tell(Event::Link(link(3, "r")));
+    follow_until(&mut reconciler, || ports() == [1, 3]);
+}
+
+#[test]
+fn neighbours_make_routes_void_and_nothing_else() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    let looks = host.state.borrow().looks;
+    let address: IpAddr = "fd00:b::2".parse().unwrap();
+    let neighbour = |last, state| {
+        let mac = Some(Mac([2, 0, 0, 0, 0, last]));
+        Event::Neighbour(Neighbour { interface: 2, address, mac, state })
+    };
+    for (event, forgotten) in [
+        // The previous entry of this neighbour is unknown.
+        (neighbour(0xb, NeighbourState::Reachable), 1),
+        (neighbour(0xb, NeighbourState::Stale), 1),
+        (neighbour(0xc, NeighbourState::Reachable), 2),
+        (Event::NeighbourGone { interface: 2, address }, 3),
+        (Event::NeighbourGone { interface: 2, address }, 3),
+    ] {
+        host.tell(event.clone());
+        reconciler.follow().unwrap();
+        assert_eq!(host.plane.forgotten(), forgotten, "{event:?}");
+    }
+    assert_eq!(host.state.borrow().probed, [address], "the kernel does not ask for itself");
+    follow_for_a_while(&mut reconciler);
+    assert_eq!(host.state.borrow().looks, looks);
+}
+
+#[test]
+fn a_rule_makes_every_packets_way_its_own_at_once() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    assert!(!host.plane.is_exact());
+    host.tell(Event::Rules);
+    reconciler.follow().unwrap();
+    assert!(host.plane.is_exact());
+    // The kernel reports that there are none any more.
+    follow_until(&mut reconciler, || !host.plane.is_exact());
+}
+
+/// The same file for the kernel-only data plane.
+fn alone(sids: u32) -> File {
+    File { dataplane: Which::Kernel, ..file(sids) }
+}
+
+#[test]
+fn one_forwards_before_the_other_leaves() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    host.done();
+    let plan = reconciler.plan(&alone(2), 10).unwrap();
+    let lines: Vec<_> = plan.changes.iter().map(ToString::to_string).collect();
+    assert_eq!((lines, host.done()), (vec!["~ dataplane xdp -> kernel".into()], vec![]));
+    reconciler.apply(alone(2), Ports::All, 0).unwrap();
+    assert_eq!(host.done(), [("extend", [2, 0]), ("shrink", [0, 2])]);
+    assert!(reconciler.plan(&alone(2), 10).unwrap().is_empty());
+    reconciler.apply(alone(3), Ports::All, 0).unwrap();
+    assert_eq!(host.done(), [("extend", [0, 2]), ("shrink", [0, 3])]);
+    reconciler.apply(file(3), Ports::All, 0).unwrap();
+    assert_eq!(host.done(), [("extend", [0, 3]), ("shrink", [3, 0])]);
+}
+
+#[test]
+fn where_one_cannot_forward_or_the_other_not_leave_nothing_changes() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    let before = host.plane.forwards();
+    host.done();
+    for failing in [&host.alone, &host.plane] {
+        failing.fail_next(1);
+        reconciler.apply(alone(3), Ports::All, 0).unwrap_err();
+        assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
+        assert_eq!(host.plane.forwards(), before);
+        assert_eq!(reconciler.which(), Which::Xdp);
+        assert!(reconciler.plan(&file(2), 10).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn the_kernel_alone_does_everything_or_nothing() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(alone(1), Ports::All, 0).unwrap();
+    host.done();
+    let tags = "locators: [\"fd00:1::/32\"]\nports: { l: {}, r: {} }\ndataplane: kernel\n\
+                sids: { \"fd00:1::d4\": {behavior: End.DX4, next_hop: 10.0.0.1, vlan: 10} }\n";
+    let error = reconciler.apply(parse(tags), Ports::All, 0).unwrap_err();
+    assert!(error.to_string().contains("\n  sid fd00:1::d4: the kernel puts no tags"), "{error}");
+    assert!(error.is_usage());
+    assert_eq!(host.done(), []);
+    // A refusal that only the kernel itself can detect.
+    let sid: Ipv6Addr = "fd00:1::2".parse().unwrap();
+    host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
+    let error = reconciler.apply(alone(2), Ports::All, 0).unwrap_err();
+    assert!(error.to_string().contains("\n  sid fd00:1::2: this kernel refuses it"), "{error}");
+    assert_eq!(host.done(), [("extend", [0, 1]), ("restore", [0, 1])]);
+    // The kernel's own routes are not imported.
+    host.change_sid(true);
+    follow_for_a_while(&mut reconciler);
+    assert_eq!(host.alone.forwards().sids.len(), 1);
+    assert!(reconciler.tenant_counts().is_empty());
+}
+
+/// A service function with a check that succeeds while `path` exists.
+fn function(path: &std::path::Path) -> File {
+    let path = path.display();
+    let health =
+        format!("{{run: [test, -e, {path}], every: 10ms, timeout: 10s, fall: 2, rise: 2}}");
+    parse(&format!(
+        "locators: [\"fd00:1::/32\"]\nports: {{ l: {{}}, r: {{}} }}\nsids:\n  fd00:1::f:0/112: \
+         {{behavior: End.AN.NF, health: {health}}}\n"
+    ))
+}
+
+#[test]
+fn others_are_told_of_a_function_while_its_check_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("works");
+    let sid: Ipv6Net = "fd00:1::f:0/112".parse().unwrap();
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let told = || host.state.borrow().told.get(&sid).copied();
+    // True if the route is in the main table, which routing daemons announce.
+    let keeps = || {
+        let state = host.state.borrow();
+        state.kept.routes().any(|route| route.table == 254 && route.destination == IpNet::V6(sid))
+    };
+    reconciler.apply(function(&path), Ports::All, 0).unwrap();
+    assert!(!keeps(), "nobody knows yet whether it works");
+    std::fs::write(&path, "").unwrap();
+    follow_until(&mut reconciler, || told() == Some(true));
+    // An unrelated change leaves the state unchanged.
+    host.change_sid(true);
+    follow_until(&mut reconciler, || host.sids() == 2);
+    assert!(keeps());
+    std::fs::remove_file(&path).unwrap();
+    follow_until(&mut reconciler, || told() == Some(false));
+    host.change_sid(false);
+    follow_until(&mut reconciler, || host.sids() == 1);
+    assert!(!keeps());
+    let record = reconciler.health(sid).unwrap();
+    assert!(!record.up && record.failures >= 2, "{record:?}");
+    assert_eq!(record.failure.as_deref(), Some("exit status 1"));
+    std::fs::write(&path, "").unwrap();
+    follow_until(&mut reconciler, || told() == Some(true));
+    // The check ends with the function.
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    assert_eq!(reconciler.health(sid), None);
+}
+
+#[test]
+fn a_trace_takes_the_place_of_one_that_nobody_waits_for() {
+    let mut reconciler = FakeHost::new().reconciler();
+    let [(sink, packets), (other, _packets)] = [(); 2].map(|()| tokio::sync::mpsc::channel(1));
+    reconciler.trace = Some(crate::trace::Trace::new(1, sink));
+    let mut again = || reconciler.trace(bpf::Filter::default(), 1, other.clone());
+    assert!(matches!(again(), Err(Error::Traced)));
+    // The command that read the trace was killed.
+    drop(packets);
+    // The fake for XDP has nothing to trace.
+    assert!(matches!(again(), Err(Error::NothingToTrace)));
+}
+
+#[test]
+fn an_open_firewall_is_warned_of_where_functions_are() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let head = "locators: [\"fd00:1::/32\"]\nports: { l: {sids: false}, r: {} }\nsids:\n";
+    for (sid, warned) in [("\"fd00:1::/112\": End.AN.NF", true), ("\"fd00:1::1\": End", false)] {
+        reconciler.plan(&parse(&format!("{head}  {sid}\n")), 9).unwrap();
+        assert_eq!(reconciler.warned().contains(&"the firewall is open".into()), warned, "{sid}");
+    }
+}

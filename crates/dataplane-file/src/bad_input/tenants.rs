@@ -1,0 +1,81 @@
+//! Ports and tenants: exits, the edge of the SR domain, VLANs.
+
+use super::{expect, file, tenant};
+
+#[test]
+fn exits() {
+    let ports = |text: &str| format!("ports: {{eth0: {{exit: {text}}}, eth1: {{}}}}\n");
+    expect(&ports("a/b"), &[("1:22", "`a/b` cannot name an interface", "up to 15 bytes")]);
+    expect(&ports("eth1"), &[("1:22", "`eth1` is a port, and an exit", "the port's queue")]);
+}
+
+#[test]
+fn the_edge_of_the_domain() {
+    expect("ports: {eth0: {sids: none}}\n", &[("1:22", "expected true or false", "")]);
+    let sources = |list: &str| file(&format!("sources: {list}"));
+    expect(&sources("[fd00::1]"), &[("5:11", "`fd00::1`", "")]);
+    expect(&sources("[10.0.0.0/8]"), &[("5:11", "`10.0.0.0/8` is not an IPv6 prefix", "")]);
+    expect(&sources("['::/0']"), &[("5:11", "every source is in `::/0`", "remove `sources`")]);
+    expect(
+        &sources("[fd00:0:2::/48]"),
+        &[("5:1", "`source` fd00:0:1::1 is in none of `sources`", "add its prefix")],
+    );
+    expect(&tenant("sources: [10.0.0.1]"), &[("5:28", "`10.0.0.1`", "")]);
+    expect(&tenant("falls_through: perhaps"), &[("5:33", "expected true or false", "")]);
+    expect(
+        &tenant("frames: to-osaka, sources: [10.0.0.0/8]"),
+        &[("5:36", "`blue` has both `frames` and `sources`", "remove `sources`")],
+    );
+}
+
+#[test]
+fn tenants() {
+    expect(&tenant("table: 0"), &[("5:25", "there is no table 0", "such as 100")]);
+    expect(&tenant("table: 7, vrf: red"), &[("5:28", "`table` and `vrf` both", "remove one")]);
+    expect(
+        &tenant("routes: {2001:db8::/32: to-osaka, '2001:0db8::/32': to-osaka}"),
+        &[("5:52", "`2001:db8::/32` is given twice", "remove one of the two")],
+    );
+    expect(
+        &tenant("routes: {10.0.0.0/8: to-osaka}, frames: to-osaka"),
+        &[("5:50", "`blue` has both `frames` and `routes`", "make two tenants")],
+    );
+    expect(
+        &file("tenants: {Blue: {}}"),
+        &[("5:11", "`Blue` cannot name a tenant", "beginning with a letter")],
+    );
+}
+
+#[test]
+fn vlans() {
+    for vlan in ["0", "4095", "70000"] {
+        let text = tenant(&format!("attachments: [{{port: eth0, vlan: {vlan}}}]"));
+        expect(&text, &[("5:51", &format!("{vlan} is not a VLAN ID"), "write 1 to 4094")]);
+    }
+    expect(
+        &tenant("attachments: [{port: eth0, vlan: 1, inner: 4095}]"),
+        &[("5:61", "4095 is not a VLAN ID", "write 1 to 4094")],
+    );
+    expect(
+        &tenant("attachments: [{port: eth0, inner: 7}]"),
+        &[("5:45", "an inner tag without an outer one", "add `vlan:`")],
+    );
+    expect(
+        &file(
+            "tenants:\n  a: {attachments: [{port: eth0, vlan: 7}, {port: eth0, vlan: 7, inner: 8}, {port: eth0}]}\n  \
+             b: {attachments: [{port: eth0, vlan: 7}, {port: eth0, vlan: 7, inner: 8}, {port: eth0}]}\n  \
+             c: {frames: to-osaka, attachments: [{port: eth0, vlan: 7}]}",
+        ),
+        &[
+            ("7:21", "VLAN 7 of `eth0` is `a`'s already", "another VLAN"),
+            ("7:44", "VLAN 7, 8 of `eth0` is `a`'s already", "another VLAN"),
+            ("7:77", "what comes to `eth0` without a tag is `a`'s already", "another VLAN"),
+            ("8:39", "VLAN 7 of `eth0` is `a`'s already", "frames and routes need VLANs"),
+        ],
+    );
+    expect(
+        "source: fd00::1\nports: {eth0: {tenant: b}}\n\
+         tenants: {a: {frames: [fd00::2], attachments: [{port: eth0}]}, b: {routes: {10.0.0.0/8: [fd00::2]}}}\n",
+        &[("3:48", "what comes to `eth0` without a tag is `b`'s", "frames and routes need")],
+    );
+}

@@ -1,0 +1,252 @@
+//! The edge of the SR domain (RFC 8754 section 5.1, RFC 8986 section 9), across which packets
+//! cannot reach the SIDs of this node.
+//!
+//! The program drops such packets on its ports and counts them. Packets that it does not inspect,
+//! such as tagged frames, are passed to the kernel, where rules drop them, on the ports and on the
+//! interfaces stacked on them. If the kernel forwards without XDP, the rules drop all of them.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv6Net};
+use model::dataplane::{File, Table};
+use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
+
+use super::rule_priority::PRIORITY;
+use super::{Attachment, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper};
+use crate::Error;
+
+/// Priority of the rules for packets to SIDs from edge ports, before those of tenants.
+const FROM_EDGES: u32 = PRIORITY - 1;
+/// Priority of the rules for packets from edge ports and tenants with a source inside the domain,
+/// which other nodes would trust.
+const SPOOFED: u32 = PRIORITY - 2;
+/// Priority of the rules that exempt the outer packets of tenants: the kernel looks them up as if
+/// received on the tenant's interface.
+const OUTER: u32 = PRIORITY - 3;
+/// Priority of the rules that accept packets to SIDs from the domain, and locally generated ones.
+const FROM_DOMAIN: u32 = PRIORITY + 3;
+/// Priority of the rules that drop all other packets to SIDs.
+const FROM_ELSEWHERE: u32 = PRIORITY + 4;
+
+/// Returns the prefixes of this node's SIDs: its locators, and the SIDs outside of them. `few`:
+/// true if the SIDs are few enough to be in the kernel.
+pub(in crate::forwarding) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&Ipv6Net> {
+    let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
+    let outside = forwarding.sids.keys().filter(|sid| few && !within(sid));
+    forwarding.locators.iter().chain(outside).collect()
+}
+
+/// Returns the rules that keep packets from reaching SIDs.
+pub(in crate::forwarding) fn rules(
+    forwarding: &Forwarding,
+    kernel: &Kernel,
+    few: bool,
+) -> BTreeSet<InterfaceRule> {
+    let rule = |priority| InterfaceRule {
+        priority,
+        protocol: SLOW_PATH,
+        ipv6: true,
+        ..InterfaceRule::default()
+    };
+    let sources = || forwarding.sources_of(0).map(Some);
+    let mut rules = BTreeSet::new();
+    let edges = edges(forwarding, &kernel.links);
+    let over_tenants = over_tenants(forwarding, &kernel.links);
+    for link in &kernel.links {
+        let on = |priority| InterfaceRule { interface: Some(link.name.clone()), ..rule(priority) };
+        let (is_edge, is_over) = (edges.contains(&link.index), over_tenants.contains(&link.index));
+        for net in closed(forwarding, few).into_iter().filter(|_| is_edge || is_over) {
+            rules.insert(InterfaceRule { to: Some(IpNet::V6(*net)), ..on(FROM_EDGES) });
+        }
+        let owner = owner(forwarding, link.index);
+        // The other ports of a tenant's bridge may be inside the domain.
+        let is_spoofed = is_edge || is_over && link.lower.is_some();
+        if owner.map_or(is_spoofed, |owner| is_outside(forwarding, owner, link)) {
+            rules.extend(sources().map(|from| InterfaceRule { from, ..on(SPOOFED) }));
+        }
+        if let Some(source) = outer_source(forwarding, kernel, link) {
+            let (from, goto) = (Some(IpNet::from(source)), Some(PRIORITY));
+            rules.insert(InterfaceRule { from, goto, ..on(OUTER) });
+        }
+    }
+    if sources().next().is_none() {
+        return rules;
+    }
+    for net in closed(forwarding, few) {
+        let to = Some(IpNet::V6(*net));
+        let on = || InterfaceRule { to, table: MAIN_TABLE, ..rule(FROM_DOMAIN) };
+        rules.extend(sources().map(|from| InterfaceRule { from, ..on() }));
+        rules.insert(InterfaceRule { interface: Some("lo".into()), ..on() });
+        rules.insert(InterfaceRule { to, ..rule(FROM_ELSEWHERE) });
+    }
+    rules
+}
+
+/// Returns the ports at the edge, and the interfaces stacked on them.
+fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let ports = forwarding.ports.iter().filter(|(_, port)| port.edge);
+    with_stacked(ports.map(|(index, _)| *index).collect(), links, |_| true)
+}
+
+/// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
+/// example a macvlan: its frames have a MAC address that the program does not inspect. A VLAN and a
+/// port have frames of their own.
+fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let is_tenants = |index: u32| match owner(forwarding, index) {
+        // Other numbers stand for tables of the kernel.
+        Some(Owner::Tenant(tenant)) => *tenant > TABLE_TENANTS,
+        Some(Owner::Frames(_)) => true,
+        Some(Owner::Nobody) | None => false,
+    };
+    let interfaces = forwarding.ports.keys().chain(forwarding.uppers.keys()).copied();
+    let tenants: BTreeSet<u32> = interfaces.filter(|index| is_tenants(*index)).collect();
+    let shares = |link: &Link| link.vlan.is_none() && !forwarding.ports.contains_key(&link.index);
+    let all = with_stacked(tenants.clone(), links, shares);
+    all.difference(&tenants).copied().collect()
+}
+
+/// Adds the interfaces that receive frames of these: those stacked on them, their bridges, bonds and
+/// teams, and interfaces that such a bridge leads to by a veth pair. Rules have no effect on a VRF's
+/// ports.
+fn with_stacked(
+    mut found: BTreeSet<u32>,
+    links: &[Link],
+    follows: impl Fn(&Link) -> bool,
+) -> BTreeSet<u32> {
+    loop {
+        let in_found = |master: Option<u32>| master.is_some_and(|master| found.contains(&master));
+        let ports = links.iter().filter(|link| found.contains(&link.index));
+        let masters: BTreeSet<u32> = ports.filter_map(|link| link.master).collect();
+        let bridged = links.iter().filter(|link| in_found(link.master));
+        let bridged: BTreeSet<u32> = bridged.map(|link| link.index).collect();
+        let is_fed = |link: &&Link| {
+            link.lower.is_some_and(|lower| found.contains(&lower))
+                || link.peer.is_some_and(|peer| bridged.contains(&peer))
+                || link.vrf_table.is_none() && masters.contains(&link.index)
+        };
+        let fed = links.iter().filter(is_fed).filter(|link| follows(link));
+        let all: BTreeSet<u32> = fed.map(|link| link.index).chain(found.iter().copied()).collect();
+        if all.len() == found.len() {
+            return found;
+        }
+        found = all;
+    }
+}
+
+/// Returns the owner of the packets that the kernel receives on an interface, which are untagged
+/// there.
+fn owner(forwarding: &Forwarding, interface: u32) -> Option<&Owner> {
+    let key = match forwarding.uppers.get(&interface) {
+        Some(Upper { port, tags }) => Attachment { port: *port, tags: *tags },
+        None => Attachment { port: interface, tags: Tags::default() },
+    };
+    let port = || forwarding.ports.get(&interface).map(|port| &port.owner);
+    forwarding.attachments.get(&key).or_else(port).filter(|owner| **owner != Owner::Nobody)
+}
+
+/// Returns true if packets of a tenant must not have a source inside the domain. In a VRF or a
+/// bridge, rules have no effect. The program checks a tenant with sources of its own.
+fn is_outside(forwarding: &Forwarding, owner: &Owner, link: &Link) -> bool {
+    let is_outside = match owner {
+        Owner::Nobody => false,
+        Owner::Tenant(tenant) => {
+            *tenant > TABLE_TENANTS && forwarding.sources_of(*tenant).next().is_none()
+        }
+        Owner::Frames(_) => true,
+    };
+    is_outside && link.master.is_none()
+}
+
+/// Returns the source of the outer packets that the kernel looks up as if received on an interface,
+/// if the interface is outside of the domain and the source is inside.
+fn outer_source(forwarding: &Forwarding, kernel: &Kernel, link: &Link) -> Option<IpAddr> {
+    let owner = owner(forwarding, link.index)?;
+    let Owner::Tenant(tenant) = owner else { return None };
+    let steers = || forwarding.prefixes.keys().any(|(of, _)| of == tenant);
+    let source = IpAddr::V6(kernel.source.unwrap_or(forwarding.source));
+    let is_ours = || forwarding.sources_of(0).any(|net| net.contains(&source));
+    (is_outside(forwarding, owner, link) && is_ours() && steers()).then_some(source)
+}
+
+/// Rejects tenants in a VRF without a default route: for unknown destinations, the lookup continues
+/// in the main table, which has all SIDs.
+pub fn check_tables(file: &File, kernel: &Kernel) -> Result<(), Error> {
+    for (name, tenant) in file.tenants.iter().filter(|(_, tenant)| !tenant.falls_through) {
+        let vrf = kernel.links.iter().find(|link| match &tenant.table {
+            Some(Table::Number(number)) => link.vrf_table == Some(*number),
+            Some(Table::Vrf(vrf)) => *link.name == **vrf,
+            None => false,
+        });
+        if let Some(table) = vrf.and_then(|vrf| falls_through(kernel, vrf)) {
+            let (line, tenant) = (tenant.line, name.clone());
+            return Err(Error::FallsThrough { line, tenant, table });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the table of a VRF if lookups in it continue in the main table. SIDs are IPv6.
+fn falls_through(kernel: &Kernel, vrf: &Link) -> Option<u32> {
+    let table = vrf.vrf_table?;
+    let everything = IpNet::V6(Ipv6Net::default());
+    let ends = |route: &Route| route.table == table && route.destination == everything;
+    (!kernel.routes.iter().any(ends)).then_some(table)
+}
+
+/// Returns warnings about parts of the SR domain that are open in this state. `alone`: true if the
+/// kernel forwards without XDP.
+pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    // On a trunk, untagged frames reach SIDs even if tenants own some of the tags.
+    let is_edge = |port: &Port| port.edge || port.closed;
+    let no_source = forwarding.sources_of(0).next().is_none();
+    if !forwarding.sids.is_empty() && no_source && !forwarding.ports.values().any(is_edge) {
+        found.push(
+            "every port reaches every SID, from any source: write `sids: false` at the ports where the \
+             SR domain ends, and the prefixes of its nodes under `sources:`"
+                .into(),
+        );
+    }
+    let edges = edges(forwarding, &kernel.links);
+    let over_tenants = over_tenants(forwarding, &kernel.links);
+    for link in &kernel.links {
+        if let Some(source) = outer_source(forwarding, kernel, link).filter(|_| alone) {
+            found.push(format!(
+                "the kernel cannot tell packets of the tenant on `{0}` with this node's source from \
+                 those that it encapsulates: drop them with nft, at hook prerouting: `iifname {0} ip6 \
+                 saddr {source} drop`",
+                link.name
+            ));
+        }
+        if edges.contains(&link.index) && link.takes_srh {
+            found.push(format!(
+                "the kernel takes SRHs to its own addresses from the edge `{0}`: `sysctl -w \
+                 net.ipv6.conf.{0}.seg6_enabled=0`",
+                link.name
+            ));
+        }
+        let ours = |link: &Link| {
+            forwarding.ports.contains_key(&link.index)
+                || forwarding.uppers.contains_key(&link.index)
+                || edges.contains(&link.index)
+                || over_tenants.contains(&link.index)
+        };
+        let is_in = |other: &&Link| other.master == Some(link.index);
+        if let Some(table) = falls_through(kernel, link)
+            && kernel.links.iter().filter(is_in).any(ours)
+        {
+            found.push(format!(
+                "what comes in by the VRF `{}` reaches the SIDs: its table has no default route, so that \
+                 the main table is next: `ip -6 route add unreachable default metric 4278198272 table \
+                 {table}`",
+                link.name
+            ));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "edge_tests.rs"]
+mod tests;

@@ -1,0 +1,279 @@
+//! Rules that close ports, and warnings.
+
+use netlink::{Mac, RouteKind, Vlan};
+
+use super::*;
+use crate::forwarding::{Links, Tenants, resolve};
+
+fn link(index: u32, name: &str) -> Link {
+    let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
+    Link { index, name: name.into(), mac, up: true, ..Link::default() }
+}
+
+/// Two ports, a VLAN on the second one, and a VRF that contains the third one.
+fn links() -> Vec<Link> {
+    let vlan = Some(Vlan { id: 10, protocol: 0x8100, parent: Some(2) });
+    vec![
+        link(1, "core"),
+        link(2, "out"),
+        Link { vlan, lower: Some(2), ..link(3, "out.10") },
+        Link { kind: "vrf".into(), vrf_table: Some(100), ..link(4, "red") },
+        Link { master: Some(4), ..link(5, "inner") },
+        Link { kind: "bridge".into(), ..link(6, "br0") },
+        Link { master: Some(6), ..link(7, "bridged") },
+    ]
+}
+
+fn file(text: &str) -> File {
+    let head = "locators: [\"fd00:1::/48\"]\nsids: {\"fd00:1::1\": End}\n";
+    let text = format!("{head}{text}");
+    dataplane_file::parse("file", &text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn state(text: &str) -> Forwarding {
+    resolve(&file(text), &Links::new(links(), true), &mut Tenants::default()).unwrap()
+}
+
+/// Returns the rules in the notation of `ip -6 rule`.
+fn written(text: &str) -> Vec<String> {
+    written_with(text, links())
+}
+
+fn written_with(text: &str, links: Vec<Link>) -> Vec<String> {
+    let rules = rules(&state(text), &Kernel { links, ..Kernel::default() }, true);
+    let line = |rule: &InterfaceRule| {
+        let words = [
+            rule.from.map(|net| format!(" from {net}")),
+            rule.to.map(|net| format!(" to {net}")),
+            rule.interface.as_ref().map(|name| format!(" iif {name}")),
+        ];
+        let words: String = words.into_iter().flatten().collect();
+        let what = match (rule.goto, rule.table) {
+            (Some(priority), _) => format!("goto {priority}"),
+            (None, 0) => "blackhole".into(),
+            (None, table) => table.to_string(),
+        };
+        format!("{}:{words} {what}", rule.priority)
+    };
+    rules.iter().map(line).collect()
+}
+
+#[test]
+fn a_file_that_says_nothing_of_it_has_no_rules() {
+    assert_eq!(written("ports: {core: {}, out: {}}"), [""; 0]);
+}
+
+#[test]
+fn an_edge_is_closed_with_the_vlans_above_it() {
+    assert_eq!(
+        written("ports: {core: {}, out: {sids: false}}"),
+        ["5999: to fd00:1::/48 iif out blackhole", "5999: to fd00:1::/48 iif out.10 blackhole"]
+    );
+}
+
+/// Returns the interfaces, with a macvlan on the second one, a VLAN on that, and a macvlan on a VLAN.
+fn stacked() -> Vec<Link> {
+    let mut links = links();
+    let on = |lower| Link { kind: "macvlan".into(), lower: Some(lower), ..Link::default() };
+    let vlan = Some(Vlan { id: 20, protocol: 0x8100, parent: Some(11) });
+    // Indexes do not follow the order of the stack.
+    links.insert(0, Link { vlan, lower: Some(11), ..link(10, "over.20") });
+    links.push(Link { kind: "macvlan".into(), ..Link { lower: Some(2), ..link(11, "over") } });
+    links.push(Link { index: 12, name: "tagged".into(), ..on(3) });
+    links
+}
+
+/// Returns the interfaces whose packets to SIDs are dropped.
+fn closed_at(text: &str, links: Vec<Link>) -> Vec<String> {
+    let rules = written_with(text, links);
+    let names = rules.iter().filter_map(|rule| {
+        let name = rule.strip_prefix("5999: to fd00:1::/48 iif ")?;
+        Some(name.strip_suffix(" blackhole")?.to_owned())
+    });
+    names.collect()
+}
+
+#[test]
+fn an_edge_is_closed_with_everything_that_is_stacked_on_it() {
+    let text = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(closed_at(text, stacked()), ["out", "out.10", "over", "over.20", "tagged"]);
+    assert_eq!(closed_at("ports: {core: {sids: false}, out: {}}", stacked()), ["core"]);
+    // An interface that is in a circle with itself, or without its lower one.
+    let mut links = stacked();
+    links[0].lower = Some(10);
+    links.push(Link { lower: Some(99), ..link(13, "lost") });
+    assert_eq!(closed_at(text, links), ["out", "out.10", "over", "tagged"]);
+}
+
+#[test]
+fn an_edge_is_closed_with_the_bridge_of_what_is_stacked_on_it() {
+    let mut links = stacked();
+    let at = links.iter().position(|link| link.name == "over").unwrap();
+    links[at].master = Some(6);
+    let text = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(
+        closed_at(text, links.clone()),
+        ["br0", "out", "out.10", "over", "over.20", "tagged"]
+    );
+    // The ports of a VRF are not a stack.
+    links[at].master = Some(4);
+    assert_eq!(closed_at(text, links), ["out", "out.10", "over", "over.20", "tagged"]);
+}
+
+#[test]
+fn an_edge_is_closed_with_what_its_bridge_leads_to_by_a_veth() {
+    let veth = |index: u32, name: &str, peer: u32, master: Option<u32>| Link {
+        kind: "veth".into(),
+        peer: Some(peer),
+        master,
+        ..link(index, name)
+    };
+    let mut links = links();
+    links[1].master = Some(6);
+    // By a second bridge, against the order of indexes.
+    links.push(Link { kind: "bridge".into(), ..link(20, "br1") });
+    links.push(veth(21, "last", 22, None));
+    links.push(veth(22, "first", 21, Some(20)));
+    links.push(veth(23, "to", 24, Some(20)));
+    links.push(veth(24, "from", 23, Some(6)));
+    links.push(veth(25, "other", 26, None));
+    links.push(veth(26, "end", 25, None));
+    let text = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(closed_at(text, links), ["br0", "br1", "from", "last", "out", "out.10", "to"]);
+}
+
+#[test]
+fn an_interface_on_a_tenants_is_outside_of_the_domain() {
+    let domain = "sources: [\"fd00:1::/32\"]\n";
+    let port = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
+    let tagged = "source: fd00:1::9\nports: {core: {}, out: {}}\ntenants: {t: {attachments: [{port: out, vlan: 10}], \
+                  routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
+    // A VLAN has other frames than its port.
+    assert_eq!(closed_at(port, stacked()), ["over"]);
+    assert_eq!(closed_at(tagged, stacked()), ["tagged"]);
+    let spoofed = |text: &str, name: &str| {
+        let rule = format!("5998: from fd00:1::/32 iif {name} blackhole");
+        written_with(&format!("{domain}{text}"), stacked()).contains(&rule)
+    };
+    assert!(spoofed(port, "over") && !spoofed(port, "over.20") && !spoofed(port, "core"));
+    assert!(spoofed(tagged, "tagged") && !spoofed(tagged, "over"));
+    // Sources of the tenant do not hold at a MAC address that the program does not inspect.
+    let own = port.replace("{routes", "{sources: [\"fd00:1:1::/48\"], routes");
+    assert!(spoofed(&own, "over") && !spoofed(&own, "out"));
+    let bridged = port.replace("out:", "bridged:");
+    assert_eq!(closed_at(&bridged, stacked()), ["br0"]);
+}
+
+#[test]
+fn sources_open_the_locators_for_themselves_and_this_node() {
+    assert_eq!(
+        written("sources: [\"fd00:1::/32\"]\nports: {core: {}, out: {}}"),
+        [
+            "6003: from fd00:1::/32 to fd00:1::/48 254",
+            "6003: to fd00:1::/48 iif lo 254",
+            "6004: to fd00:1::/48 blackhole",
+        ]
+    );
+}
+
+#[test]
+fn the_domains_sources_are_spoofed_at_an_edge_and_by_tenants() {
+    let spoofed = |text: &str| {
+        let written = written(&format!("sources: [\"fd00:1::/32\"]\nsource: fd00:1::9\n{text}"));
+        let is_one = |line: &String| line.starts_with("5997") || line.starts_with("5998");
+        written.into_iter().filter(is_one).collect::<Vec<_>>()
+    };
+    let on = |name: &str| format!("5998: from fd00:1::/32 iif {name} blackhole");
+    assert_eq!(spoofed("ports: {core: {}, out: {sids: false}}"), [on("out"), on("out.10")]);
+    // The outer packets of a tenant are looked up as if received on this interface.
+    let outer = |name: &str| format!("5997: from fd00:1::9/128 iif {name} goto 6000");
+    let routes = "routes: {10.0.0.0/8: [\"fd00:2::1\"]}";
+    let tagged = format!("tenants: {{t: {{attachments: [{{port: out, vlan: 10}}], {routes}}}}}");
+    assert_eq!(
+        spoofed(&format!("ports: {{core: {{}}, out: {{sids: false}}}}\n{tagged}")),
+        [outer("out.10"), on("out"), on("out.10")]
+    );
+    assert_eq!(
+        spoofed(&format!("ports: {{core: {{}}, out: {{}}}}\n{tagged}")),
+        [outer("out.10"), on("out.10")]
+    );
+    let port = "ports: {core: {}, out: {tenant: t}}\ntenants: {t: {";
+    assert_eq!(spoofed(&format!("{port}{routes}}}}}")), [outer("out"), on("out")]);
+    assert_eq!(spoofed(&format!("{port}table: 100}}}}")), [on("out")], "encapsulates nothing");
+    let frames = "ports: {core: {}, out: {tenant: t}}\ntenants: {t: {frames: [\"fd00:2::1\"]}}";
+    assert_eq!(spoofed(frames), [on("out")]);
+    // The program checks these sources; rules have no effect in a bridge or a VRF.
+    let own = format!("{port}sources: [\"fd00:1:1::/48\"], {routes}}}}}");
+    assert_eq!(spoofed(&own), [""; 0]);
+    let bridged = port.replace("out", "bridged");
+    assert_eq!(spoofed(&format!("{bridged}{routes}}}}}")), [""; 0]);
+}
+
+#[test]
+fn no_edge_is_hidden_by_a_bridge() {
+    let file = file("ports: {core: {}, bridged: {sids: false}}");
+    let error = resolve(&file, &Links::new(links(), true), &mut Tenants::default()).unwrap_err();
+    assert!(error[0].to_string().contains("whose packets come in by `br0`"), "{}", error[0]);
+}
+
+/// Ports that a bridge took after the file was applied: the bridge is closed.
+#[test]
+fn an_edge_that_a_bridge_takes_later_is_closed_with_the_bridge() {
+    let file = file("ports: {core: {}, bridged: {sids: false}}");
+    let links = Links::new(links(), true).lacking_functions();
+    let found = resolve(&file, &links, &mut Tenants::default()).unwrap();
+    let kernel = Kernel { links: links.links, ..Kernel::default() };
+    let on = |rule: &InterfaceRule| rule.interface.clone().unwrap();
+    assert_eq!(rules(&found, &kernel, true).iter().map(on).collect::<Vec<_>>(), ["br0", "bridged"]);
+}
+
+#[test]
+fn a_domain_without_an_edge_is_warned_of() {
+    let kernel = Kernel { links: links(), ..Kernel::default() };
+    let warned = |text: &str| warnings(&state(text), &kernel, false);
+    let open = warned("ports: {core: {}, out: {}}");
+    assert!(open.len() == 1 && open[0].contains("every port reaches every SID"), "{open:?}");
+    assert_eq!(warned("ports: {core: {}, out: {sids: false}}"), [""; 0]);
+    assert_eq!(warned("sources: [\"fd00:1::/32\"]\nports: {core: {}}"), [""; 0]);
+    let trunk = "ports: {core: {}, out: {}}\ntenants: {t: {table: 9, attachments: [{port: out, vlan: 10}]}}";
+    assert!(warned(trunk).concat().contains("every port reaches every SID"), "untagged frames do");
+    let vrf = warned("ports: {core: {}, inner: {}}");
+    assert!(vrf.len() == 1 && vrf[0].contains("by the VRF `red`"), "{vrf:?}");
+    let mut links = stacked();
+    links.iter_mut().filter(|link| link.name == "over").for_each(|link| link.master = Some(4));
+    let kernel = Kernel { links, ..Kernel::default() };
+    let stacked = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
+    assert!(stacked.len() == 1 && stacked[0].contains("by the VRF `red`"), "{stacked:?}");
+}
+
+#[test]
+fn an_edge_whose_kernel_takes_srhs_is_warned_of() {
+    let mut links = links();
+    links[1].takes_srh = true;
+    let kernel = Kernel { links, ..Kernel::default() };
+    let found = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
+    assert!(found.len() == 1 && found[0].contains("net.ipv6.conf.out.seg6_enabled=0"), "{found:?}");
+}
+
+#[test]
+fn a_tenants_vrf_without_a_default_route_is_refused() {
+    let tenant = |more: &str| {
+        file(&format!(
+            "ports: {{core: {{}}, inner: {{tenant: t}}}}\ntenants: {{t: {{vrf: red{more}}}}}"
+        ))
+    };
+    let by_number = file("ports: {core: {}}\ntenants: {t: {table: 100}}");
+    let mut kernel = Kernel { links: links(), ..Kernel::default() };
+    for file in [&tenant(""), &by_number] {
+        let said = check_tables(file, &kernel).unwrap_err().to_string();
+        assert!(said.contains("ip -6 route add unreachable default") && said.contains("table 100"));
+    }
+    check_tables(&tenant(", falls_through: true"), &kernel).unwrap();
+    let everything = IpNet::V6(Ipv6Net::default());
+    let end = Route { table: 100, kind: RouteKind::Unreachable, ..Route::new(everything, vec![]) };
+    // A default route of another table does not end lookups in this one.
+    kernel.routes = vec![Route { table: 101, ..end.clone() }];
+    assert!(check_tables(&tenant(""), &kernel).is_err());
+    kernel.routes = vec![end];
+    check_tables(&tenant(""), &kernel).unwrap();
+}

@@ -1,0 +1,92 @@
+//! Service functions and their links: the interfaces of proxies on this machine, and conflicts of a
+//! function's SID with the kernel's configuration.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use model::dataplane as file;
+use netlink::Mac;
+
+use super::machine::{Links, Unresolved};
+use super::{Attachment, Forwarding, Kernel, Proxy, ProxyLink, Upper};
+use crate::Error;
+
+/// Resolves a proxy on this machine.
+pub(super) fn proxy(
+    proxy: &file::Proxy,
+    line: u32,
+    links: &Links,
+    forwarding: &Forwarding,
+    problems: &mut Vec<Unresolved>,
+) -> Proxy {
+    let mut link = |name| proxy_link(name, line, links, forwarding, problems);
+    let to = link(&proxy.to);
+    let back = if proxy.back == proxy.to { to.clone() } else { link(&proxy.back) };
+    Proxy { to, back, via: proxy.via }
+}
+
+fn proxy_link(
+    name: &file::Name,
+    line: u32,
+    links: &Links,
+    forwarding: &Forwarding,
+    problems: &mut Vec<Unresolved>,
+) -> Arc<ProxyLink> {
+    let (index, mac, up) = (None, Mac([0; 6]), false);
+    let absent = Arc::new(ProxyLink { name: name.clone(), index, mac, up });
+    let Some(link) = links.named(name) else {
+        if !links.may_lack {
+            problems.push(links.no_interface(line, name));
+        }
+        return absent;
+    };
+    if link.vrf_table.is_some() {
+        problems.push(Unresolved::FunctionByVrf { line, name: name.clone() });
+        return absent;
+    }
+    // The MAC address of the loopback interface is all zeros.
+    let Some(mac) = link.mac.filter(|mac| *mac != absent.mac) else {
+        problems.push(Unresolved::NotEthernet { line, port: name.clone() });
+        return absent;
+    };
+    if let Some(Upper { port, tags }) = forwarding.uppers.get(&link.index) {
+        let key = Attachment { port: *port, tags: *tags };
+        if forwarding.attachments.contains_key(&key) {
+            problems.push(Unresolved::IsTenants { line, name: name.clone() });
+        }
+    }
+    let up = links.passing.contains(&link.index);
+    Arc::new(ProxyLink { name: name.clone(), index: Some(link.index), mac, up })
+}
+
+impl Forwarding {
+    /// Returns true if the recorded states of interfaces to functions are still correct. `passing`
+    /// are the interfaces that pass packets.
+    pub fn passes_to_functions(&self, passing: &BTreeSet<u32>) -> bool {
+        let links = self.proxies().flat_map(|proxy| [&proxy.to, &proxy.back]);
+        links.into_iter().all(|link| link.index.is_none_or(|at| passing.contains(&at) == link.up))
+    }
+
+    /// Returns all proxies.
+    pub fn proxies(&self) -> impl Iterator<Item = &Proxy> {
+        self.sids.values().filter_map(|endpoint| endpoint.behavior.proxy())
+    }
+}
+
+/// Rejects functions for which the kernel has another route or an address: a packet that no program
+/// processes would follow it and bypass the rules.
+pub fn check_functions(wanted: &Forwarding, kernel: &Kernel) -> Result<(), Error> {
+    for (sid, _) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.is_function()) {
+        let is_within = |net: &IpNet| matches!(net, IpNet::V6(net) if sid.contains(net));
+        let route = kernel.routes.iter().find(|route| is_within(&route.destination));
+        let address = kernel.addresses.iter().find(|address| is_within(&IpNet::from(**address)));
+        let what = match (address, route) {
+            (Some(address), _) => format!("this node's address {address}"),
+            (None, Some(route)) => format!("a route to {}", route.destination),
+            (None, None) => continue,
+        };
+        return Err(Error::FunctionTaken { sid: *sid, what });
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! The machine that a file applies to: its interfaces, and the entities that it lacks.
+
+use std::collections::{BTreeSet, HashMap};
+
+use model::dataplane::Name;
+use netlink::Link;
+
+/// The interfaces of a machine, as netlink lists them.
+#[derive(Debug, Default)]
+pub struct Links {
+    pub(super) links: Vec<Link>,
+    by_name: HashMap<String, usize>,
+    /// VRF devices by table.
+    pub(super) by_table: HashMap<u32, u32>,
+    /// True if the program can look up in a table without a VRF ([`bpf::Srv6::finds_tables`]).
+    pub(super) finds_tables: bool,
+    /// Interfaces that pass packets.
+    pub(super) passing: BTreeSet<u32>,
+    /// True if an interface to a service function may be missing, temporarily or permanently, and a
+    /// port at the edge may be in a bridge: the file was accepted before.
+    pub(super) may_lack: bool,
+}
+
+impl Links {
+    /// Creates the set of interfaces. `finds_tables`: true if the program can look up in a table
+    /// without a VRF ([`bpf::Srv6::finds_tables`]).
+    pub fn new(links: Vec<Link>, finds_tables: bool) -> Self {
+        let by_name = links.iter().enumerate().map(|(at, link)| (link.name.clone(), at)).collect();
+        let vrfs = links.iter().filter_map(|link| Some((link.vrf_table?, link.index)));
+        let by_table = vrfs.collect();
+        Self { by_name, by_table, links, finds_tables, passing: BTreeSet::new(), may_lack: false }
+    }
+
+    /// Adds the old names of renamed interfaces.
+    pub fn also_called<'a>(mut self, names: impl Iterator<Item = (&'a str, u32)>) -> Self {
+        for (name, index) in names {
+            if let Some(at) = self.links.iter().position(|link| link.index == index) {
+                self.by_name.entry(name.into()).or_insert(at);
+            }
+        }
+        self
+    }
+
+    /// Sets the interfaces that pass packets.
+    pub fn passing(mut self, passing: BTreeSet<u32>) -> Self {
+        self.passing = passing;
+        self
+    }
+
+    /// Allows interfaces to service functions to be missing. Their SIDs then drop packets.
+    pub fn lacking_functions(mut self) -> Self {
+        self.may_lack = true;
+        self
+    }
+
+    /// Returns the problem of a line that names an interface that is not present.
+    pub(super) fn no_interface(&self, line: u32, name: &Name) -> Unresolved {
+        let known = self.links.iter().map(|link| link.name.as_str());
+        let near = document::suggest(name, known).map(Into::into);
+        Unresolved::NoInterface { line, port: name.clone(), near }
+    }
+
+    /// Returns true if there is an interface with this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&Link> {
+        self.by_name.get(name).map(|at| &self.links[*at])
+    }
+
+    pub(super) fn indexed(&self, index: u32) -> Option<&Link> {
+        self.links.iter().find(|link| link.index == index)
+    }
+}
+
+/// An entity that a file refers to and the machine lacks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unresolved {
+    /// A port's name does not match any interface.
+    #[error("line {line}: there is no interface `{port}`: {}", match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`ip link` lists those that there are".into(),
+    })]
+    NoInterface {
+        /// Line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+        /// An interface with a similar name.
+        near: Option<String>,
+    },
+    /// The port does not carry Ethernet frames.
+    #[error(
+        "line {line}: `{port}` carries no Ethernet frames: use an interface with a MAC address"
+    )]
+    NotEthernet {
+        /// Line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+    },
+    /// The frames of an interface to a service function belong to a tenant.
+    #[error(
+        "line {line}: the frames of `{name}` are a tenant's: take them out of its `attachments:`, \
+         or use another VLAN"
+    )]
+    IsTenants {
+        /// Line in the file.
+        line: u32,
+        /// The interface.
+        name: Name,
+    },
+    /// The interface to a service function is a VRF.
+    #[error("line {line}: `{name}` is a VRF: write an interface that leads to the function")]
+    FunctionByVrf {
+        /// Line in the file.
+        line: u32,
+        /// The interface.
+        name: Name,
+    },
+    /// The port is an interface stacked on another one.
+    #[error("line {line}: `{port}` is VLAN {vlan}{}: write that interface under `ports`, \
+         and the VLAN under `attachments`", match parent {
+        Some(parent) => format!(" of `{parent}`"),
+        None => String::new(),
+    })]
+    IsVlan {
+        /// Line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+        /// Its VLAN tag.
+        vlan: u16,
+        /// The lower interface.
+        parent: Option<String>,
+    },
+    /// The port is a VRF.
+    #[error("line {line}: `{port}` is a VRF: write the interfaces in it under `ports`")]
+    IsVrf {
+        /// Line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+    },
+    /// A port at the edge belongs to a bridge or a bond.
+    #[error(
+        "line {line}: `sids: false` does not hold at `{port}`, whose packets come in by `{master}`: take it \
+         out of that, or keep SIDs from `{master}` with `nft`"
+    )]
+    EdgeInMaster {
+        /// Line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+        /// The bridge or bond.
+        master: String,
+    },
+    /// The kernel can look up in the table only through its VRF.
+    #[error(
+        "line {line}: this kernel does not look up in a table by its number (Linux 6.5, and later \
+         updates of 6.1, do): make a VRF for it with `ip link add NAME type vrf table {table}`"
+    )]
+    NeedsVrf {
+        /// Line in the file.
+        line: u32,
+        /// The table.
+        table: u32,
+    },
+    /// The name given for a table does not match any VRF.
+    #[error(
+        "line {line}: there is no VRF `{vrf}`: make it with `ip link add {vrf} type vrf \
+         table …`, or write `table:`"
+    )]
+    NoVrf {
+        /// Line in the file.
+        line: u32,
+        /// The VRF.
+        vrf: Name,
+    },
+}

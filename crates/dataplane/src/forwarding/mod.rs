@@ -1,0 +1,31 @@
+//! State that a data plane forwards by, shared by all data planes: computed from the operator's file
+//! ([`resolve`]) and the kernel's own configuration ([`import`]), compared ([`Difference`]), and
+//! expressed as routes of the kernel ([`SlowPath`]).
+
+mod alone;
+mod counterpart;
+mod difference;
+mod edge;
+mod function_links;
+mod import;
+mod machine;
+mod outer_destinations;
+mod resolve;
+mod rule_priority;
+mod slow_path;
+mod state;
+mod text;
+
+pub use alone::NotInKernel;
+pub use difference::{Change, Difference, Kind};
+pub use edge::{check_tables, warnings};
+pub use function_links::check_functions;
+pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
+pub use machine::{Links, Unresolved};
+pub use resolve::{Tenants, resolve};
+pub use slow_path::{Present, Refused, SlowPath};
+pub use state::{
+    Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy,
+    ProxyLink, Tags, TenantId, Upper, Weighted,
+};
+pub use text::{Names, lists};

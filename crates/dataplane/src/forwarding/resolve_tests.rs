@@ -1,0 +1,213 @@
+use netlink::Vlan;
+use srv6::{Form, NextCsid};
+
+use super::*;
+use crate::forwarding::Behavior;
+
+fn link(index: u32, name: &str) -> Link {
+    let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
+    Link { index, name: name.into(), mac, ..Link::default() }
+}
+
+fn vlan(index: u32, name: &str, id: u16, protocol: u16, parent: u32) -> Link {
+    Link { vlan: Some(Vlan { id, protocol, parent: Some(parent) }), ..link(index, name) }
+}
+
+fn machine() -> Links {
+    Links::new(links(), true)
+}
+
+fn links() -> Vec<Link> {
+    vec![
+        Link { mac: Some(Mac([0; 6])), ..link(1, "lo") },
+        link(2, "eth0"),
+        link(3, "eth1"),
+        link(4, "eth2"),
+        Link { vrf_table: Some(100), kind: "vrf".into(), ..link(5, "red") },
+        vlan(6, "eth1.10", 10, DOT1Q, 3),
+        vlan(7, "eth2.20", 20, DOT1AD, 4),
+        vlan(8, "eth2.20.30", 30, DOT1Q, 7),
+        vlan(9, "lo.5", 5, DOT1Q, 1),
+        vlan(10, "eth1.10.11", 11, DOT1Q, 6),
+    ]
+}
+
+const EXAMPLE: &str = include_str!("../../../../labs/dataplane/tenants.yaml");
+
+fn file(text: &str) -> File {
+    dataplane_file::parse("dataplane.yaml", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn sid(text: &str) -> ipnet::Ipv6Net {
+    text.parse::<Ipv6Addr>().unwrap().into()
+}
+
+#[test]
+fn a_port_may_have_an_exit() {
+    let resolved = |text: &str| resolve(&file(text), &machine(), &mut Tenants::default());
+    let forwarding = resolved("ports: {eth0: {exit: eth1}, eth2: {}}\n").unwrap();
+    let exits: Vec<_> = forwarding.ports.values().map(|port| port.exit).collect();
+    assert_eq!(exits, [Some(3), None]);
+    let problems = resolved("ports:\n  eth0: {exit: eth9}\n").unwrap_err();
+    let text = problems[0].to_string();
+    assert!(text.contains("line 2: there is no interface `eth9`"), "{text}");
+}
+
+#[test]
+fn every_name_is_resolved() {
+    let mut tenants = Tenants::default();
+    let forwarding = resolve(&file(EXAMPLE), &machine(), &mut tenants).unwrap();
+    assert_eq!((tenants.number("blue"), tenants.number("wire")), (Some(65), Some(66)));
+    assert_eq!(tenants.name(66), Some("wire"));
+    assert_eq!(forwarding.source.to_string(), "fd00:0:1::1");
+
+    let named = |tenant, name: &str| PolicyId::Named(tenant, name.into());
+    let owners: Vec<_> = forwarding.ports.values().map(|port| port.owner.clone()).collect();
+    let frames = Owner::Frames(named(66, "to-osaka"));
+    assert_eq!(owners, [Owner::Nobody, Owner::Tenant(65), frames]);
+    let closed: Vec<bool> = forwarding.ports.values().map(|port| port.closed).collect();
+    assert_eq!(closed, [false, true, true]);
+    let attachments: Vec<_> = forwarding
+        .attachments
+        .iter()
+        .map(|(key, owner)| (key.port, key.tags.outer, key.tags.inner, owner.clone()))
+        .collect();
+    assert_eq!(attachments, [(3, 10, 0, Owner::Tenant(65)), (3, 10, 20, Owner::Tenant(65))]);
+
+    // Only those with tags that the program can write.
+    let uppers: Vec<_> = forwarding
+        .uppers
+        .iter()
+        .map(|(index, upper)| (*index, upper.port, upper.tags.outer, upper.tags.inner))
+        .collect();
+    assert_eq!(uppers, [(6, 3, 10, 0), (8, 4, 20, 30)]);
+
+    let prefix: IpNet = "10.2.0.0/16".parse().unwrap();
+    assert_eq!(forwarding.prefixes[&(65, prefix)], PolicyId::Of(65, prefix));
+    assert_eq!(forwarding.prefixes.len(), 4);
+    let forms: Vec<Form> = ["10.2.0.0/16", "2001:db8::/32"]
+        .iter()
+        .map(|prefix| forwarding.policies[&PolicyId::Of(65, prefix.parse().unwrap())].form)
+        .collect();
+    assert_eq!(forms, [Form::Reduced, Form::Whole]);
+    // The same name in two tenants, and for a SID, stands for three policies: a policy belongs to
+    // one tenant.
+    for tenant in [0, 65, 66] {
+        assert!(forwarding.policies.contains_key(&named(tenant, "to-osaka")), "{tenant}");
+    }
+
+    let endpoint = |text: &str| &forwarding.sids[&sid(text)];
+    let dt4 = endpoint("fd00:0:1:d4::");
+    let table = LookUp { table: 100, vrf: Some(5) };
+    assert_eq!(dt4.behavior, Behavior::EndDt4 { table });
+    let dt6 = endpoint("fd00:0:1:d6::");
+    let table = LookUp { table: 254, vrf: None };
+    assert_eq!(dt6.behavior, Behavior::EndDt6 { table });
+    assert_eq!(endpoint("fd00:0:1:d7::").tags, Tags { outer: 10, inner: 20 });
+    assert_eq!(endpoint("fd00:0:1:d2::").behavior, Behavior::EndDx2 { port: 4 });
+    let b6 = endpoint("fd00:0:1:b6::");
+    let policy = named(0, "to-osaka");
+    assert_eq!(forwarding.policies[&policy].lists[0].segments.0.len(), 2);
+    assert_eq!(b6.behavior, Behavior::EndB6Encaps { policy });
+    let next_csid = forwarding.sids[&"fd00:1:1::/48".parse().unwrap()].flavors.next_csid;
+    assert_eq!(next_csid, Some(NextCsid { block_bits: 32, node_function_bits: 16 }));
+}
+
+#[test]
+fn tenants_keep_their_numbers() {
+    let mut tenants = Tenants::default();
+    let mut numbers = |names: &str| {
+        let file = file(&format!("ports: {{eth0: {{}}}}\ntenants: {{{names}}}\n"));
+        resolve(&file, &machine(), &mut tenants).unwrap();
+        ["a", "b", "c", "d"].map(|name| tenants.number(name))
+    };
+    assert_eq!(numbers("b: {}, d: {}"), [None, Some(65), None, Some(66)]);
+    assert_eq!(numbers("a: {}, b: {}, d: {}"), [Some(67), Some(65), None, Some(66)]);
+    // Tenants that are removed for a while keep their numbers, and no other tenant gets them.
+    assert_eq!(numbers("c: {}"), [Some(67), Some(65), Some(68), Some(66)]);
+}
+
+#[test]
+fn what_the_machine_lacks_is_told_at_once() {
+    let text = "ports:\n  eth9: {}\n  veth-tokyo: {}\n  lo: {}\n  eth1.10: {}\n  red: {}\n  eth0: {}\n\
+                tenants:\n  a: {vrf: blue}\n  b: {vrf: eth0}\n  c: {vrf: red}\n\
+                locators: [fd00:0:1::/48]\n\
+                sids:\n  fd00:0:1:1::: {behavior: End.DT4, vrf: green}\n  \
+                fd00:0:1:2::: {behavior: End.DT4, tenant: a}\n";
+    let mut tenants = Tenants::default();
+    let problems = resolve(&file(text), &machine(), &mut tenants).unwrap_err();
+    let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.sort();
+    let starts = [
+        "line 10: there is no VRF `eth0`: make it with `ip link add eth0 type vrf",
+        "line 14: there is no VRF `green`",
+        "line 2: there is no interface `eth9`: did you mean `eth0`?",
+        "line 3: there is no interface `veth-tokyo`: `ip link` lists",
+        "line 4: `lo` carries no Ethernet frames",
+        "line 5: `eth1.10` is VLAN 10 of `eth1`: write that interface under `ports`",
+        "line 6: `red` is a VRF: write the interfaces in it",
+        "line 9: there is no VRF `blue`",
+    ];
+    assert_eq!(lines.len(), starts.len(), "{lines:#?}");
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(start), "{line}\n{start}");
+    }
+    // A rejected file changes nothing.
+    assert_eq!(tenants, Tenants::default());
+}
+
+#[test]
+fn a_tenants_number_is_nobody_elses_while_anything_leads_to_it() {
+    let text = |names: &[&str]| {
+        let tenants: Vec<String> = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
+        file(&format!("ports: {{eth0: {{}}}}\ntenants:\n{}", tenants.concat()))
+    };
+    let first = TABLE_TENANTS + 1;
+    let mut tenants = Tenants::default();
+    // Numbers in use by an earlier daemon.
+    tenants.spare([first, first + 2].into());
+    let both = text(&["red", "green"]);
+    resolve(&both, &machine(), &mut tenants).unwrap();
+    assert_eq!(
+        (tenants.number("green"), tenants.number("red")),
+        (Some(first + 1), Some(first + 3))
+    );
+    // Their own numbers are in use now; those of the earlier daemon are not any more.
+    tenants.spare([first + 1, first + 3].into());
+    let other = text(&["green", "amber"]);
+    resolve(&other, &machine(), &mut tenants).unwrap();
+    assert_eq!(tenants.number("amber"), Some(first));
+    assert_eq!(tenants.number("green"), Some(first + 1));
+    assert_eq!(tenants.number("red"), Some(first + 3), "until nothing leads to it");
+    tenants.keep_only(&other);
+    assert_eq!(tenants.number("red"), None);
+}
+
+#[test]
+fn a_kernel_that_finds_no_table_by_its_number_needs_a_vrf() {
+    let text = r#"
+locators: ["fd00:1::/32"]
+ports: { eth0: {} }
+sids:
+  "fd00:1::1": { behavior: End.DT4, table: 100 }
+  "fd00:1::2": { behavior: End.DT6, table: 254 }
+"#;
+    let older = Links::new(links(), false);
+    let problems = resolve(&file(text), &older, &mut Tenants::default()).unwrap_err();
+    assert_eq!(problems, [Unresolved::NeedsVrf { line: 6, table: 254 }]);
+    assert!(problems[0].to_string().contains("Linux 6.5"), "{}", problems[0]);
+    assert!(resolve(&file(text), &machine(), &mut Tenants::default()).is_ok());
+}
+#[test]
+fn a_port_in_a_vrf_reaches_no_sid() {
+    let mut links = links();
+    links[1].master = Some(5);
+    let machine = Links::new(links, true);
+    let file = file(
+        "ports: { eth0: {}, eth1: {} }
+",
+    );
+    let forwarding = resolve(&file, &machine, &mut Tenants::default()).unwrap();
+    let closed: Vec<bool> = forwarding.ports.values().map(|port| port.closed).collect();
+    assert_eq!(closed, [true, false]);
+}

@@ -1,0 +1,169 @@
+//! The XDP data plane behind the interfaces that all data planes have.
+
+use std::net::IpAddr;
+
+use bpf::attach::Mode;
+use bpf::srv6::Sizes;
+use bpf::srv6::types::reason;
+use bpf::{Count, Drops, Filter, Replayed, Traced};
+use ipnet::Ipv6Net;
+use model::dataplane::File;
+
+use super::functions::{netfilter, proxies};
+use super::program::Xdp;
+use super::tables::{proxy_count, rings};
+use super::tracing::Tracing;
+use crate::forwarding::{Forwarding, TABLE_TENANTS};
+use crate::{Counted, Counter, Dataplane, Error, Trace};
+
+impl Dataplane for Xdp {
+    fn change_to(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
+        let sizes = sizes_of(file, &wanted);
+        if !sizes.fit_into(self.tables.program().sizes()) {
+            self.grow(sizes)?;
+        }
+        let changed = self.change_tables(wanted, file);
+        let mut functions = Ok(());
+        // After a failure, the program of an earlier daemon stays active.
+        if changed.is_ok() || !self.ports.is_empty() || self.is_idle() {
+            functions = self.tidy_functions();
+        }
+        changed?;
+        // The forwarding state has changed. Steps that fail from here on are repeated by the next
+        // change.
+        let left = self.ports.leave_others(&self.pins, &self.tables.now().ports);
+        for done in [left, self.keep_watch(), functions] {
+            if let Err(error) = done {
+                tracing::warn!("something of the change before is left over: {error}");
+            }
+        }
+        self.forget_old_trace();
+        self.ports.settle(file, &mut self.handle);
+        Ok(())
+    }
+
+    fn now(&self) -> &Forwarding {
+        self.tables.now()
+    }
+
+    fn leave(&mut self) -> Result<(), Error> {
+        // The tracer is removed with the ports.
+        let _ = self.end_trace();
+        // The program of a port is detached when its pin and this descriptor are gone.
+        self.pins.clear()?;
+        self.ports.clear();
+        self.watched = false;
+        self.tables.change_to(Forwarding::default())?;
+        self.tidy_functions()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let ended = self.end_trace();
+        let mut functions = Ok(());
+        if self.is_idle() {
+            // No packets are sent there any more.
+            functions = netfilter::tidy(&Forwarding::default(), &self.pins, &mut self.handle)
+                .and_then(|()| self.backs.end(&self.pins, &mut self.handle));
+        }
+        self.pins.end().and(functions).and(ended)
+    }
+
+    fn count(&self, of: Counter<'_>) -> Option<Count> {
+        let of_reason = |counter| Some(self.tables.program().count(counter));
+        match of {
+            Counter::Sid(sid) => self.tables.count_of_sid(sid),
+            Counter::Returned(sid) => self.tables.count_of_returned(sid),
+            Counter::Policy(id) => self.tables.count_of_policy(id),
+            Counter::Left(number) => of_reason(number),
+            Counter::Dropped(number) => of_reason(reason::REASONS.0 + number),
+        }
+    }
+
+    fn drops(&self, sid: &Ipv6Net) -> Option<Drops> {
+        self.tables.drops(sid)
+    }
+
+    fn mode(&self, port: u32) -> Option<Mode> {
+        self.ports.mode(port)
+    }
+
+    fn finds_tables(&self) -> bool {
+        self.tables.program().finds_tables()
+    }
+
+    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
+        self.tables.program().beat();
+        self.backs.leave_old(&self.pins);
+        self.tables.program().missing_neighbours()
+    }
+
+    fn forget_routes(&mut self) {
+        self.tables.program().begin_generation();
+    }
+
+    fn keeps(&mut self) -> bool {
+        netfilter::are_led(self.tables.now(), &self.guards, &mut self.handle)
+            && proxies::are_led(&self.tables, &mut self.handle)
+    }
+
+    fn set_exact(&mut self, exact: bool) {
+        self.tables.program().set_exact(exact);
+    }
+
+    fn trace(&mut self) -> Option<&mut dyn Trace> {
+        Some(self)
+    }
+}
+
+impl Trace for Xdp {
+    fn start(&mut self, filter: Filter, most: u32) -> Result<(), Error> {
+        self.end_trace()?;
+        let tracing = Tracing::load(self.tables.program(), filter, most, &self.pins.trace())?;
+        let done = self.ports.replace_all(tracing.program());
+        self.trace = Some(tracing);
+        if done.is_err() {
+            // The first error is reported.
+            let _ = self.end_trace();
+        }
+        done
+    }
+
+    fn packets(&self) -> Result<Option<Vec<Traced>>, Error> {
+        self.trace.as_ref().map(Tracing::packets).transpose()
+    }
+
+    fn replay(&self, packet: &Traced) -> Result<Option<Replayed>, Error> {
+        self.trace.as_ref().map(|trace| trace.replay(packet)).transpose()
+    }
+
+    fn forwarding(&self) -> &Forwarding {
+        self.tables.now()
+    }
+
+    fn counted(&self, counter: u32) -> Option<Counted<'_>> {
+        self.tables.counted(counter)
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        self.end_trace()
+    }
+}
+
+/// Returns the sizes of the tables for a file.
+fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
+    let limits = &file.limits;
+    Sizes {
+        sids: limits.sids,
+        prefixes: limits.prefixes,
+        policies: limits.policies,
+        lists: limits.lists,
+        // Each policy may have several lists.
+        spreads: limits.policies,
+        // A later daemon does not reuse the numbers of its predecessor.
+        tenants: 2 * limits.tenants + TABLE_TENANTS,
+        attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
+        slots: if netfilter::are_in(forwarding) { limits.held.next_power_of_two() } else { 1 },
+        proxies: proxy_count(forwarding),
+        rings: rings(forwarding),
+    }
+}

@@ -1,0 +1,231 @@
+//! Files that links refer to: traces and delay samples.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use document::Problems;
+use emulator::{BadTrace, Chance, Course, Moment, Opportunities, nanos};
+use model::topology::{self, Topology};
+
+/// Maximum file size: one day of packets at 50 Mbit/s, one per line.
+const LARGEST: u64 = 64 << 20;
+
+/// Parsed contents of all files that a network's links refer to.
+#[derive(Debug, Clone, Default)]
+pub struct Recordings {
+    traces: BTreeMap<String, Trace>,
+    samples: BTreeMap<String, Arc<[f64]>>,
+    texts: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone)]
+enum Trace {
+    Opportunities(Opportunities),
+    Course(Course),
+}
+
+/// Contents of the files that one direction of a link refers to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recorded {
+    pub(crate) opportunities: Option<Arc<Opportunities>>,
+    pub(crate) course: Option<Course>,
+    pub(crate) samples: Option<Arc<[f64]>>,
+}
+
+/// Errors in a file that a link refers to.
+#[derive(Debug, thiserror::Error)]
+pub enum BadRecording {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// Name in the topology file.
+        name: String,
+        /// Path of the file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A line is invalid.
+    #[error(transparent)]
+    Line(#[from] Problems),
+}
+
+impl BadRecording {
+    /// Converts the error to problems with positions, in the file itself or at its name in the
+    /// topology file.
+    pub fn problems(self, file: &str, topology: &str) -> Problems {
+        let message = self.to_string();
+        match self {
+            Self::Line(problems) => problems,
+            Self::Unreadable { name, .. } => Problems::unreadable(file, topology, &name, &message),
+        }
+    }
+}
+
+impl Recordings {
+    /// Reads the files of a network. `path` maps a name to the file's path.
+    pub fn read(topology: &Topology, path: impl Fn(&str) -> PathBuf) -> Result<Self, BadRecording> {
+        let mut all = Self::default();
+        for interface in topology.nodes.iter().flat_map(|node| &node.interfaces) {
+            let topology::Impairments { trace, samples, .. } = &interface.impairments;
+            for name in trace.iter().chain(samples) {
+                if !all.texts.contains_key(name) {
+                    all.texts.insert(name.clone(), text(name, path(name))?);
+                }
+            }
+            if let Some(name) = trace.as_ref().filter(|name| !all.traces.contains_key(*name)) {
+                let trace = parse_trace(name, &all.texts[name], &path(name))?;
+                all.traces.insert(name.clone(), trace);
+            }
+            if let Some(name) = samples.as_ref().filter(|name| !all.samples.contains_key(*name)) {
+                let samples = parse_samples(&all.texts[name], &path(name))?;
+                all.samples.insert(name.clone(), samples);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the contents of the files by name.
+    pub fn into_texts(self) -> BTreeMap<String, String> {
+        self.texts
+    }
+
+    /// Returns the contents that a direction refers to. `bytes` is its maximum packet size at layer
+    /// 2.
+    pub(crate) fn of(&self, impairments: &topology::Impairments, bytes: u32) -> Recorded {
+        let mut found = Recorded::default();
+        match impairments.trace.as_ref().and_then(|name| self.traces.get(name)) {
+            // Each opportunity can send one full-sized packet.
+            Some(Trace::Opportunities(trace)) => {
+                found.opportunities = Some(Arc::new(trace.with_bytes(bytes)));
+            }
+            Some(Trace::Course(course)) => found.course = Some(course.clone()),
+            None => {}
+        }
+        let samples = impairments.samples.as_ref().and_then(|name| self.samples.get(name));
+        found.samples = samples.cloned();
+        found
+    }
+}
+
+/// Reads a text file. Only regular files are accepted, because others may be endless.
+fn text(name: &str, path: PathBuf) -> Result<String, BadRecording> {
+    read(&path).map_err(|source| BadRecording::Unreadable { name: name.into(), path, source })
+}
+
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let file = private::open_regular(path)?;
+    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return refuse(format!("it is larger than {} MiB", LARGEST >> 20));
+    }
+    match String::from_utf8(bytes) {
+        // Spreadsheets write a byte order mark.
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
+        Err(_) => refuse("it is not UTF-8 text".into()),
+    }
+}
+
+fn parse_trace(name: &str, text: &str, path: &Path) -> Result<Trace, BadRecording> {
+    let file = path.display().to_string();
+    if !topology::is_course(name) {
+        let help = "a line is a whole number of milliseconds, and none is less than the one before";
+        let bad = |why: BadTrace| {
+            let line = why.line().unwrap_or_else(|| text.lines().count().max(1));
+            Problems::at_line(&file, text, line, &why.to_string(), help)
+        };
+        return Ok(Trace::Opportunities(Opportunities::parse(text, 1).map_err(bad)?));
+    }
+    let help = "a line has a time later than the one before, and a value for each column or none";
+    let bad =
+        |why: topology_file::BadLine| Problems::at_line(&file, text, why.line, &why.message, help);
+    let found = topology_file::Course::parse(text).map_err(bad)?;
+    let moment = |moment: topology_file::Moment| Moment {
+        at: nanos(moment.at),
+        delay: moment.delay.map(nanos),
+        loss: moment.loss.map(|share| emulator::Loss::Independent(Chance::of(share.part()))),
+        rate: moment.rate,
+    };
+    let moments = found.moments.into_iter().map(moment).collect();
+    Ok(Trace::Course(Course::new(moments, found.period.map(nanos))))
+}
+
+fn parse_samples(text: &str, path: &Path) -> Result<Arc<[f64]>, BadRecording> {
+    let file = path.display().to_string();
+    let help = "a line is a delay with its unit, such as 1.5ms";
+    let bad =
+        |why: topology_file::BadLine| Problems::at_line(&file, text, why.line, &why.message, help);
+    let samples = topology_file::samples(text).map_err(bad)?;
+    Ok(samples.into_iter().map(|sample| nanos(sample) as f64).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::*;
+
+    /// Reads the files of a network with one link option, in which names are paths.
+    fn read_named(option: &str, name: &str) -> Result<Recordings, BadRecording> {
+        let option = option.replace("FILE", name);
+        let text =
+            format!("name: a\nnodes: {{h1: {{}}, h2: {{}}}}\nlinks: [h1-h2: {{{option}}}]\n");
+        let topology = topology_file::parse("a", &text).unwrap();
+        Recordings::read(&topology, |name| name.into())
+    }
+
+    #[test]
+    fn what_is_no_regular_file_or_too_large_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        nix::unistd::mkfifo(path("pipe").as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let large = File::create(path("large")).unwrap();
+        large.set_len(LARGEST + 1).unwrap();
+        fs::write(path("bytes"), [0xff, 0xfe]).unwrap();
+        for (file, why) in [
+            ("/dev/zero".to_owned(), "not a regular file"),
+            (path("pipe"), "not a regular file"),
+            (path("."), "not a regular file"),
+            (path("large"), "larger than 64 MiB"),
+            (path("bytes"), "not UTF-8 text"),
+            (path("nowhere"), "No such file"),
+        ] {
+            for option in ["trace: FILE", "delay: 1ms, jitter: {file: FILE}"] {
+                let bad = read_named(option, &file).unwrap_err();
+                assert!(bad.to_string().contains(why), "{bad}");
+                let problems = bad.problems("lab.yaml", "name: a\n# nothing\n").to_string();
+                assert!(problems.contains("lab.yaml:1:1"), "{problems}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_means_nothing_is_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text, option, place, why) in [
+            ("a.trace", "5\n4\n", "trace: FILE", "a.trace:2:1", "earlier"),
+            ("b.trace", "0\n\n0\n", "trace: FILE", "b.trace:3:1", "ends at 0 ms"),
+            ("c.csv", "time,delay\n1s,x\n", "trace: FILE", "c.csv:2:1", "not a duration"),
+            ("d", "1ms\n-2ms", "delay: 1ms, jitter: {file: FILE}", "d:2:1", "negative"),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            let bad = read_named(option, &path.display().to_string()).unwrap_err();
+            let problems = bad.problems("lab.yaml", "").to_string();
+            assert!(problems.contains(place) && problems.contains(why), "{problems}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_header() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        fs::write(&path, "\u{feff}time (s),delay (ms)\r\n0,20\r\n").unwrap();
+        let found = read_named("trace: FILE", &path.display().to_string()).unwrap();
+        assert_eq!(found.into_texts().into_values().next().unwrap().chars().next(), Some('t'));
+    }
+}

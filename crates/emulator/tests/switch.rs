@@ -1,0 +1,47 @@
+//! The emulator's switches behave like real ones.
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+use emulator::{Impairments, Nanos, Network, Packet, PortId, Settings, Switch};
+use wire::Mac;
+
+const SECOND: Nanos = 1_000_000_000;
+const MILLISECOND: Nanos = 1_000_000;
+
+fn host_mac(n: u8) -> Mac {
+    Mac([2, 0, 0, 0xff, 0, n])
+}
+
+fn delayed(delay: Nanos) -> Settings {
+    let impairments = Impairments { delay, ..Impairments::default() };
+    Settings { impairments, ..Settings::default() }
+}
+
+#[test]
+fn a_switch_learns() {
+    let mut network = Network::new(1);
+    let ports: Vec<PortId> = (0..4).map(|_| network.port()).collect();
+    let switch = network.switch(Switch::new(4));
+    for (n, port) in ports.iter().enumerate() {
+        network.link(&format!("{n}>"), ((*port).into(), 0), (switch, n), delayed(MILLISECOND));
+        network.link(&format!("{n}<"), (switch, n), ((*port).into(), 0), delayed(MILLISECOND));
+    }
+    let mut now = 0;
+    let mut goes = |from: u8, to: Option<u8>| {
+        let to = to.map_or(Mac([0xff; 6]), host_mac);
+        let mut bytes = to.0.to_vec();
+        bytes.extend(host_mac(from).0);
+        bytes.extend([8, 6]);
+        network.receive(now, ports[usize::from(from)], Packet::new(&bytes).unwrap());
+        now += SECOND;
+        let mut left = Vec::new();
+        network.advance(now, &mut |port, _, _| left.push(port));
+        ports.iter().map(|port| left.contains(port)).collect::<Vec<_>>()
+    };
+    assert_eq!(goes(0, Some(1)), [false, true, true, true]);
+    assert_eq!(goes(1, Some(0)), [true, false, false, false]);
+    assert_eq!(goes(0, Some(1)), [false, true, false, false]);
+    assert_eq!(goes(2, None), [true, true, false, true]);
+    assert_eq!(goes(3, Some(3)), [false; 4]);
+    let (came, became) = network.switch_at(switch).unwrap().account();
+    assert_eq!(came, became);
+}

@@ -1,0 +1,96 @@
+//! Kaido's own daemons in a lab: an agent on every node, and one controller. Data planes are in
+//! `xdp`.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use model::topology::Topology;
+
+use crate::daemons::processes::pause;
+use crate::daemons::spawn::{CONFIG, Started, spawn, wait_for_socket, write};
+use crate::error::StartError;
+use crate::life::state::{self, INFRASTRUCTURE, SOCKET, node_folder};
+use crate::node::announce::announcement;
+use crate::{Cancel, Error};
+
+/// Starts the controller, and the agent of every node.
+pub(crate) fn start_all(
+    folder: &Path,
+    topology: &Topology,
+    program: &Path,
+    cancel: &Cancel,
+) -> Result<Vec<Started>, Error> {
+    let config = controller::Config {
+        socket: folder.join(SOCKET),
+        store: folder.join("controller.store"),
+        applications: topology.applications.clone(),
+    };
+    write(&controller_config(folder), &config)?;
+    let mut controller = start_controller(folder, program)?;
+    wait_for_socket(&folder.join(SOCKET), &mut controller, cancel)?;
+    let mut started = vec![controller];
+    for at in 0..topology.nodes.len() {
+        let files = node_folder(folder, &topology.nodes[at].name);
+        private::make(&files).map_err(Error::file("make", &files))?;
+        let config = node::Config {
+            controller: folder.join(SOCKET),
+            mtu: topology.mtu,
+            announcement: announcement(topology, at),
+            emulator: has_emulated(topology, at).then(|| state::emulator_socket(folder)),
+        };
+        write(&files.join("node.json"), &config)?;
+        started.push(start_node(folder, &topology.nodes[at].name, program)?);
+    }
+    Ok(started)
+}
+
+/// True if a node has an interface to an emulated link.
+fn has_emulated(topology: &Topology, node: usize) -> bool {
+    let mut emulated = topology.segments.iter().filter(|segment| topology.is_emulated(segment));
+    emulated.any(|segment| segment.ends.iter().any(|end| end.node == node))
+}
+
+/// Waits until the controller is complete. Fails as soon as a daemon exits.
+pub(crate) fn wait(
+    folder: &Path,
+    topology: &Topology,
+    mut started: Vec<Started>,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    const LIMIT: Duration = Duration::from_secs(20);
+    let nodes: Vec<String> = topology.nodes.iter().map(|node| node.name.clone()).collect();
+    let socket = folder.join(SOCKET);
+    let since = Instant::now();
+    loop {
+        cancel.check()?;
+        started.iter_mut().try_for_each(Started::check)?;
+        let missing = api::missing(&socket, &nodes);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if since.elapsed() > LIMIT {
+            return Err(Error::Start(StartError::Incomplete { seconds: LIMIT.as_secs(), missing }));
+        }
+        pause(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn controller_config(folder: &Path) -> PathBuf {
+    folder.join("controller.json")
+}
+
+pub(crate) fn start_controller(folder: &Path, program: &Path) -> Result<Started, Error> {
+    let (config, log) = (controller_config(folder), folder.join("controller.log"));
+    let arguments = ["controller".as_ref(), CONFIG.as_ref(), config.as_os_str()];
+    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments, Stdio::null())?;
+    Ok(Started { daemon: "the controller".into(), log, process })
+}
+
+pub(crate) fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Started, Error> {
+    let files = node_folder(folder, node);
+    let (config, log) = (files.join("node.json"), files.join("node.log"));
+    let arguments = ["node".as_ref(), CONFIG.as_ref(), config.as_os_str()];
+    let process = spawn(folder, node, &log, program, &arguments, Stdio::null())?;
+    Ok(Started { daemon: format!("the daemon of node {node}"), log, process })
+}

@@ -1,0 +1,74 @@
+//! The processes of a lab: those that run in its network namespaces.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::Error;
+use crate::life::state::namespaces_folder;
+
+/// Device and inode numbers of the namespaces that are mounted in a lab's folder.
+fn namespaces(folder: &Path) -> BTreeSet<(u64, u64)> {
+    let Ok(entries) = fs::read_dir(namespaces_folder(folder)) else { return BTreeSet::new() };
+    // A symbolic link could lead to the namespace of another lab, or to this machine's.
+    let identity = |path: &Path| fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    // A file without a mount is on the folder's own device and cannot be a namespace.
+    let own = fs::metadata(folder).ok().map(|m| m.dev());
+    entries
+        .filter_map(|entry| identity(&entry.ok()?.path()))
+        .filter(|(device, _)| Some(*device) != own)
+        .collect()
+}
+
+/// PIDs of the processes in a lab's namespaces. PIDs may be reused, so callers look the list up
+/// right before they send each signal: only the namespace identifies a lab's process.
+pub(crate) fn processes(folder: &Path) -> Vec<i32> {
+    let namespaces = namespaces(folder);
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            let net = fs::metadata(format!("/proc/{pid}/ns/net"));
+            net.is_ok_and(|m| namespaces.contains(&(m.dev(), m.ino())))
+        })
+        .collect()
+}
+
+/// Terminates all processes of a lab.
+pub(crate) fn end_all(folder: &Path) -> Result<(), Error> {
+    end(|| processes(folder))
+}
+
+/// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again before each
+/// signal.
+pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
+    const PATIENCE: Duration = Duration::from_millis(500);
+    const LIMIT: Duration = Duration::from_secs(10);
+    let started = Instant::now();
+    loop {
+        let alive = find();
+        if alive.is_empty() {
+            return Ok(());
+        }
+        if started.elapsed() > LIMIT {
+            return Err(Error::Stubborn(alive));
+        }
+        let signal = if started.elapsed() < PATIENCE { Signal::SIGTERM } else { Signal::SIGKILL };
+        for pid in alive {
+            // It may have exited by itself.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+        pause(Duration::from_millis(20));
+    }
+}
+
+/// Sleeps, so that other processes can run.
+#[expect(clippy::disallowed_methods, reason = "there is no event to wait for: /proc is polled")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
+}

@@ -1,0 +1,225 @@
+//! The lab's supervisor: a process that runs its timeline of events and monitors its emulator.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use model::topology::Topology;
+use netlink::{Batch, Handle, Namespace};
+use serde::{Deserialize, Serialize};
+
+use crate::daemons::emulated;
+use crate::daemons::ended::ended as ended_daemons;
+use crate::daemons::processes::pause;
+use crate::daemons::spawn::{self, runs_deaf, write};
+use crate::error::StartError;
+use crate::life::journal::{self, Happening};
+use crate::life::state::{
+    INFRASTRUCTURE, Lab, emulator_config, emulator_socket, namespace_path, read_topology,
+};
+use crate::{Cancel, Error, attached};
+
+/// Configuration of `kaido supervisor`, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SupervisorConfig {
+    /// Lab name.
+    pub lab: String,
+    /// Folder of the lab.
+    pub folder: PathBuf,
+}
+
+pub(crate) fn socket(folder: &Path) -> PathBuf {
+    folder.join("supervisor.sock")
+}
+
+pub(crate) fn config(folder: &Path) -> PathBuf {
+    folder.join("supervisor.json")
+}
+
+/// Marker file: exists while the emulator's links are down because it has exited.
+pub(crate) fn ended(folder: &Path) -> PathBuf {
+    folder.join("emulator.ended")
+}
+
+/// Writes the configuration, starts the supervisor and waits until it is running.
+pub(crate) fn start(
+    lab: &str,
+    folder: &Path,
+    program: &Path,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let config = SupervisorConfig { lab: lab.into(), folder: folder.into() };
+    write(&self::config(folder), &config)?;
+    run(folder, program, cancel)
+}
+
+/// Starts the supervisor with the existing configuration.
+pub(crate) fn run(folder: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
+    spawn::run(folder, "supervisor", program, Stdio::null(), cancel)
+}
+
+/// Waits until the supervisor has restored the links of an emulator that was restarted.
+pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
+    const LIMIT: Duration = Duration::from_secs(10);
+    let since = Instant::now();
+    while ended(folder).exists() {
+        if since.elapsed() > LIMIT {
+            let log = crate::files::tail(&folder.join("supervisor.log"), 5);
+            let (daemon, what) = ("the supervisor".into(), "does not mend the links".into());
+            return Err(Error::Start(StartError::Daemon { daemon, what, log }));
+        }
+        pause(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Describes the problems of a lab that was ready; empty if all of it is running.
+pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
+    // An unprivileged user cannot connect: assume that the daemon is running.
+    let is_there = |socket: &Path| match std::os::unix::net::UnixStream::connect(socket) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+    };
+    let mut troubles = Vec::new();
+    let emulator = emulator_socket(folder);
+    let is_needed = is_needed(topology);
+    if topology.has_emulated() && runs_deaf(folder, &emulator_config(folder), &emulator) {
+        troubles.push(
+            "the emulator runs, and its socket is gone, so it cannot be reached: \
+             `kaido lab start emulator` replaces it"
+                .into(),
+        );
+    } else if topology.has_emulated() && !is_there(&emulator) {
+        let links = if ended(folder).exists() { "down" } else { "dead" };
+        troubles.push(format!(
+            "the emulator has ended and its links are {links}: `kaido lab start emulator`"
+        ));
+    } else if topology.has_emulated() && !api::emulator_answers(&emulator) {
+        let events = if topology.events.is_empty() { "" } else { ", and events wait" };
+        troubles.push(format!(
+            "the emulator does not answer: it is stopped, or has too much to do{events}"
+        ));
+    }
+    if is_needed && runs_deaf(folder, &config(folder), &socket(folder)) {
+        troubles.push(
+            "the supervisor runs, and its socket is gone: `kaido lab start supervisor` replaces it"
+                .into(),
+        );
+    } else if is_needed && !is_there(&socket(folder)) {
+        let events = if topology.events.is_empty() { "" } else { ", and events wait" };
+        troubles.push(format!(
+            "the supervisor has ended, so an end of the emulator would go \
+             unnoticed{events}: `kaido lab start supervisor`"
+        ));
+    }
+    if let Ok(gone) = gone(folder, topology) {
+        let word = |(node, interface): (String, String)| {
+            format!("{node}:{interface} is gone, and its link is down")
+        };
+        troubles.extend(gone.into_iter().map(word));
+    }
+    troubles.extend(ended_daemons(folder, topology));
+    troubles
+}
+
+/// True if a lab has a supervisor.
+pub(crate) fn is_needed(topology: &Topology) -> bool {
+    topology.has_emulated() || !topology.events.is_empty()
+}
+
+/// The interfaces of emulated links that no longer exist, or that the emulator has lost, as node
+/// and interface.
+fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Error> {
+    if !topology.has_emulated() {
+        return Ok(Vec::new());
+    }
+    let mut gone = Vec::new();
+    for entry in journal::read(folder) {
+        match entry.what {
+            // Interfaces that are missing at its start are recorded after this entry.
+            Happening::EmulatorStarted => gone.clear(),
+            Happening::InterfaceGone { node, interface } => gone.push((node, interface)),
+            _ => {}
+        }
+    }
+    // The supervisor, which writes the journal, may have exited.
+    gone.extend(missing(folder, topology)?);
+    gone.sort();
+    gone.dedup();
+    Ok(gone)
+}
+
+fn missing(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Error> {
+    let names = |namespace: Namespace| -> Result<HashSet<String>, Error> {
+        let links = Handle::within(&namespace)?.links()?;
+        Ok(links.into_iter().map(|link| link.name).collect())
+    };
+    let there = names(Namespace::open(namespace_path(folder, INFRASTRUCTURE))?)?;
+    let own = emulated::devices(topology).into_iter();
+    let own = own.filter(|device| !there.contains(&device.name));
+    let mut missing: Vec<_> = own.map(|device| (device.node, device.interface)).collect();
+    let attached = attached::interfaces(topology);
+    if !attached.is_empty() {
+        let there = names(Namespace::open(attached::machine(folder))?)?;
+        let attached = attached.into_iter().filter(|one| !there.contains(&one.interface));
+        missing.extend(attached.map(|one| (one.node, one.interface)));
+    }
+    Ok(missing)
+}
+
+impl Lab {
+    /// The lab in a folder, in any state: for the lab's own processes.
+    pub fn of_folder(name: &str, folder: &Path) -> Result<Self, Error> {
+        let damaged = || Error::Damaged { name: name.into() };
+        let topology = read_topology(folder).ok_or_else(damaged)?;
+        Ok(Self { name: name.into(), folder: folder.into(), topology, owner: None })
+    }
+
+    /// Path of the socket on which the supervisor listens.
+    pub fn supervisor_socket(&self) -> PathBuf {
+        socket(&self.folder)
+    }
+
+    /// The namespace that contains the emulator's devices.
+    pub fn infrastructure(&self) -> Result<Namespace, Error> {
+        Ok(Namespace::open(namespace_path(&self.folder, INFRASTRUCTURE))?)
+    }
+
+    /// The namespace of this machine that contains the attached interfaces.
+    pub fn machine(&self) -> Result<Namespace, Error> {
+        Ok(Namespace::open(attached::machine(&self.folder))?)
+    }
+
+    /// Sets devices of the emulator up or down, which sets the carriers of the nodes' ends.
+    pub fn set_devices(&self, indexes: &[u32], up: bool) -> Result<(), Error> {
+        let mut batch = Batch::new();
+        for index in indexes {
+            let request = if up { netlink::set_up(*index) } else { netlink::set_down(*index) };
+            // A device that was removed in the meantime counts as down.
+            batch.push("a device of the emulator", request.tolerate(netlink::Errno::ENODEV));
+        }
+        Ok(Handle::within(&self.infrastructure()?)?.commit(batch)?)
+    }
+
+    /// Records, for other commands, whether the emulator's links are down because it has exited.
+    pub fn mark_ended(&self, ended: bool) -> Result<(), Error> {
+        let path = self::ended(&self.folder);
+        let done = if ended { private::replace(&path, b"") } else { std::fs::remove_file(&path) };
+        match done {
+            Err(error) if !ended && error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            done => done.map_err(Error::file("write", path)),
+        }
+    }
+
+    /// True if the emulator's links are down because it has exited.
+    pub fn is_marked_ended(&self) -> bool {
+        ended(&self.folder).exists()
+    }
+
+    /// Describes the lab's problems; empty if all of it is running.
+    pub fn troubles(&self) -> Vec<String> {
+        troubles(&self.folder, &self.topology)
+    }
+}

@@ -1,0 +1,68 @@
+//! Commands and program inputs that a topology file contains: its author has root's rights.
+
+use model::topology::Topology;
+use serde::Serialize;
+
+/// A command that a topology file runs on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Run {
+    /// The node that provides the network namespace. The file system is the machine's.
+    pub node: String,
+    /// The user that runs it.
+    pub user: &'static str,
+    /// The program that interprets `text`, unless `text` is a command itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<&'static str>,
+    /// The command, or the program's input.
+    pub text: String,
+}
+
+/// All commands that a lab of this topology runs, besides Kaido itself and FRR's daemons.
+pub fn runs(topology: &Topology) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for node in &topology.nodes {
+        let mut add = |by, text: &str| {
+            runs.push(Run { node: node.name.clone(), user: "root", by, text: text.into() });
+        };
+        if let Some(config) = &node.extra_config {
+            add(Some("vtysh"), config);
+        }
+        for function in &node.functions {
+            match (&function.rules, &function.file) {
+                (Some(rules), _) => add(Some("nft"), rules),
+                (None, Some(file)) => add(Some("nft"), &format!("the content of {file}")),
+                (None, None) => {}
+            }
+            if let Some(health) = &function.health {
+                add(None, &health.run.join(" "));
+            }
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_rules_and_configurations_are_listed() {
+        let text = "name: x\nnodes:\n  r1: {router: frr, config: \"log stdout\"}\n  fw:\n    router: linux\n    \
+             functions:\n      f: {rules: 'table inet f {}', health: {run: [sh, -c, id]}}\n      \
+             g: {file: g.nft}\nlinks: [r1-fw]\n";
+        let topology =
+            topology_file::parse("lab.yaml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let runs = runs(&topology);
+        let seen: Vec<_> = runs.iter().map(|run| (&*run.node, run.by, run.text.trim())).collect();
+        assert_eq!(
+            seen,
+            [
+                ("r1", Some("vtysh"), "log stdout"),
+                ("fw", Some("nft"), "table inet f {}"),
+                ("fw", None, "sh -c id"),
+                ("fw", Some("nft"), "the content of g.nft"),
+            ]
+        );
+        assert!(runs.iter().all(|run| run.user == "root"));
+    }
+}

@@ -1,0 +1,398 @@
+//! The folders under `/run/kaido`: the existing labs, and their states.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use model::topology::{self, Topology};
+use private::Lock;
+use serde::{Deserialize, Serialize};
+
+use crate::error::LookupError;
+use crate::{Error, files};
+
+/// State of a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Coming up.
+    Starting,
+    /// Up and converged.
+    Ready,
+    /// Up, but a process that it needs has exited.
+    Degraded,
+    /// Being removed.
+    Stopping,
+    /// Left by a command that was killed; `gc` removes it.
+    Broken,
+}
+
+impl Phase {
+    /// The name of the state.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Degraded => "degraded",
+            Self::Stopping => "stopping",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// Persistent state of a lab, besides its topology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) phase: Phase,
+    pub(crate) file: PathBuf,
+    pub(crate) started: u64,
+    /// Time at which it became ready, in nanoseconds since the machine booted.
+    #[serde(default)]
+    pub(crate) ready_ns: Option<u64>,
+}
+
+/// All labs of this machine.
+#[derive(Debug, Clone)]
+pub struct Labs {
+    root: PathBuf,
+    /// True if the folder is Kaido's own, which is removed when it is empty, and not the user's.
+    owned: bool,
+}
+
+/// A lab.
+#[derive(Debug)]
+pub struct Lab {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) topology: Topology,
+    /// Held by the process that owns the lab, if any.
+    #[expect(dead_code, reason = "holding it is its use")]
+    pub(crate) owner: Option<Lock>,
+}
+
+/// The folder for runtime state that the environment names, if any.
+fn named_folder() -> Result<Option<PathBuf>, Error> {
+    match std::env::var_os("KAIDO_RUN") {
+        Some(root) if root.is_empty() => Err(Error::EmptyRunFolder),
+        root => Ok(root.map(PathBuf::from)),
+    }
+}
+
+/// The folder `name` in that for runtime state: `$KAIDO_RUN`, or `/run/kaido`. Fails if another user could replace it.
+pub fn run_folder(name: &str) -> Result<PathBuf, Error> {
+    let root = named_folder()?.unwrap_or_else(|| DEFAULT.into());
+    check_folder(&root, name)?;
+    Ok(root.join(name))
+}
+
+fn check_folder(root: &Path, name: &str) -> Result<(), Error> {
+    let unsafe_folder = |source| Error::RunFolder { path: root.into(), source };
+    private::check(&root.join(name)).map_err(unsafe_folder)
+}
+
+const DEFAULT: &str = "/run/kaido";
+
+impl Labs {
+    /// The labs under `/run/kaido`, or under `$KAIDO_RUN`.
+    pub fn of_environment() -> Result<Self, Error> {
+        Ok(match named_folder()? {
+            // The daemons of a lab have a different working directory.
+            Some(root) => {
+                let root = std::path::absolute(&root).unwrap_or(root);
+                check_folder(&root, "labs")?;
+                Self::at(root)
+            }
+            None => Self { root: DEFAULT.into(), owned: true },
+        })
+    }
+
+    /// The labs under `root`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), owned: false }
+    }
+
+    /// The folder of all runtime state.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn is_owned(&self) -> bool {
+        self.owned
+    }
+
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        self.root.join("labs").join(name)
+    }
+
+    /// Names of the labs, in order.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let labs = self.root.join("labs");
+        let entries = match fs::read_dir(&labs) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) if source.kind() == std::io::ErrorKind::NotADirectory => {
+                return Err(Error::RunFolder { path: self.root.clone(), source });
+            }
+            Err(error) => return Err(Error::file("read", labs)(error)),
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| model::is_lab_name(name) && is_lab(&self.folder(name)))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// State of a lab: `starting` and `stopping` only while a command holds its lock.
+    pub fn phase(&self, name: &str) -> Phase {
+        let folder = self.folder(name);
+        let written = State::read(&folder).map_or(Phase::Starting, |state| state.phase);
+        match written {
+            Phase::Ready if !has_lost_owner(&folder) => Phase::Ready,
+            phase if self.lock(name).is_err() => phase,
+            _ => Phase::Broken,
+        }
+    }
+
+    /// Opens the lab called `name`, which must be up.
+    pub fn open(&self, name: &str) -> Result<Lab, Error> {
+        if !model::is_lab_name(name) {
+            return Err(Error::BadName(name.into()));
+        }
+        let folder = self.folder(name);
+        if !is_lab(&folder) {
+            return Err(Error::NoLab { name: name.into(), known: self.names()? });
+        }
+        match self.phase(name) {
+            Phase::Ready => {}
+            phase => return Err(Error::NotReady { name: name.into(), phase: phase.word() }),
+        }
+        let topology =
+            read_topology(&folder).ok_or_else(|| Error::Damaged { name: name.into() })?;
+        Ok(Lab { name: name.into(), folder, topology, owner: None })
+    }
+
+    /// Opens the lab called `name`; without a name, the only existing one.
+    pub fn choose(&self, name: Option<&str>) -> Result<Lab, Error> {
+        match (name, self.names()?.as_slice()) {
+            (Some(name), _) => self.open(name),
+            (None, [only]) => self.open(only),
+            (None, known) => Err(Error::WhichLab { known: known.to_vec() }),
+        }
+    }
+
+    pub(crate) fn lock(&self, name: &str) -> Result<Lock, Error> {
+        lock(&self.folder(name)).ok_or_else(|| Error::Busy(name.into()))
+    }
+}
+
+/// Locks a folder or a file, unless another process holds the lock.
+pub(crate) fn lock(path: &Path) -> Option<Lock> {
+    Lock::existing(path).ok()?
+}
+
+/// The file that the owner of a lab keeps locked for its lifetime. Labs that outlive their commands
+/// have none.
+fn owner_file(folder: &Path) -> PathBuf {
+    folder.join("owner")
+}
+
+/// Makes this process the owner of the lab in a new folder.
+pub(crate) fn own(folder: &Path) -> Result<Lock, Error> {
+    let path = owner_file(folder);
+    let taken = || Error::file("lock", &path)(std::io::ErrorKind::WouldBlock.into());
+    Lock::file(&path).map_err(Error::file("lock", &path))?.ok_or_else(taken)
+}
+
+/// True if the process that owned a lab has exited.
+fn has_lost_owner(folder: &Path) -> bool {
+    Lock::is_free(&owner_file(folder)).unwrap_or(false)
+}
+
+impl Lab {
+    /// Lab name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The lab's network.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The lab's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Path of the controller's socket.
+    pub fn controller_socket(&self) -> PathBuf {
+        self.folder.join(SOCKET)
+    }
+
+    /// The namespace of a node.
+    pub fn namespace(&self, node: &str) -> Result<netlink::Namespace, Error> {
+        self.placed(node)?;
+        Ok(netlink::Namespace::open(namespace_path(&self.folder, node))?)
+    }
+
+    /// A node that can run programs.
+    pub fn placed(&self, name: &str) -> Result<&topology::Node, Error> {
+        let node = self.node(name)?;
+        match &node.attachment {
+            _ if node.has_namespace() => Ok(node),
+            Some(attachment) => {
+                let (node, interface) = (name.into(), attachment.interface.clone());
+                Err(Error::Lookup(LookupError::Outside { node, interface }))
+            }
+            None => Err(Error::Lookup(LookupError::Virtual(name.into()))),
+        }
+    }
+
+    /// Finds a node of the topology. The error lists the existing ones.
+    pub fn node(&self, name: &str) -> Result<&topology::Node, Error> {
+        self.topology.node(name).ok_or_else(|| {
+            Error::Lookup(LookupError::NoNode {
+                name: name.into(),
+                known: self.topology.nodes.iter().map(|node| node.name.clone()).collect(),
+            })
+        })
+    }
+}
+
+/// The file that marks a folder as a lab's. It is the first file in the folder, and the last to be
+/// removed.
+pub(crate) const MARKER: &str = ".kaido-lab";
+
+/// True if a folder is a lab's, or the remains of one without its marker: empty, or with
+/// namespaces, which stay mounted if a user removes the folder by hand.
+pub(crate) fn is_lab(folder: &Path) -> bool {
+    let entries = |folder: &Path| fs::read_dir(folder).ok();
+    let is_namespace = |entry: fs::DirEntry| netlink::Namespace::open(entry.path()).is_ok();
+    folder.join(MARKER).exists()
+        || entries(folder).is_some_and(|mut entries| entries.next().is_none())
+        || entries(&namespaces_folder(folder))
+            .is_some_and(|entries| entries.flatten().any(is_namespace))
+}
+
+/// Prefix of the folder's name before a lab has its final name; followed by the process's PID.
+pub(crate) const UNNAMED: &str = ".new-";
+
+/// The namespace of LANs' bridges and of the controller. It cannot collide with a node's: those
+/// have no dot.
+pub(crate) const INFRASTRUCTURE: &str = ".infrastructure";
+
+/// File name of the controller's socket in a lab's folder.
+pub(crate) const SOCKET: &str = "controller.sock";
+
+/// File name of the emulator's socket in the lab's folder.
+pub const EMULATOR_SOCKET: &str = "emulator.sock";
+
+/// Path of the emulator's socket.
+pub(crate) fn emulator_socket(folder: &Path) -> PathBuf {
+    folder.join(EMULATOR_SOCKET)
+}
+
+/// Path of the emulator's configuration.
+pub(crate) fn emulator_config(folder: &Path) -> PathBuf {
+    folder.join("emulator.json")
+}
+
+pub(crate) fn namespaces_folder(folder: &Path) -> PathBuf {
+    folder.join("netns")
+}
+
+pub(crate) fn namespace_path(folder: &Path, node: &str) -> PathBuf {
+    namespaces_folder(folder).join(node)
+}
+
+pub(crate) fn nodes_folder(folder: &Path) -> PathBuf {
+    folder.join("nodes")
+}
+
+pub(crate) fn node_folder(folder: &Path, node: &str) -> PathBuf {
+    nodes_folder(folder).join(node)
+}
+
+pub(crate) fn read_topology(folder: &Path) -> Option<Topology> {
+    let text = files::read_text(&folder.join("lab.yaml")).ok()?;
+    topology_file::parse("lab.yaml", &text).ok()
+}
+
+impl State {
+    pub(crate) fn new(file: &Path) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // JSON is always UTF-8, and the path is only displayed.
+        let file = file.to_string_lossy().into_owned().into();
+        Self { phase: Phase::Starting, file, started: now.as_secs(), ready_ns: None }
+    }
+
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
+        serde_json::from_slice(&files::read(&folder.join("state.json")).ok()?).ok()
+    }
+
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
+        let json = serde_json::to_vec(self).expect("a state has no map, and its path is UTF-8");
+        let path = folder.join("state.json");
+        private::replace(&path, &json).map_err(Error::file("write", path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lab without namespaces, as stored on disk.
+    fn written(labs: &Labs, name: &str) -> PathBuf {
+        let folder = labs.folder(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(MARKER), "").unwrap();
+        fs::write(folder.join("lab.yaml"), "name: a\nnodes: {h1: {}}\n").unwrap();
+        let state = State { phase: Phase::Ready, ..State::new(Path::new("/a.yaml")) };
+        state.write(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_lab_that_has_lost_its_topology_is_broken_and_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        let yaml = written(&labs, "a").join("lab.yaml");
+        let look = || labs.list().unwrap().pop().unwrap();
+        assert_eq!((look().phase, look().troubles.len()), (Phase::Ready, 0));
+        for garbled in ["", "nodes: [", "\0"] {
+            fs::write(&yaml, garbled).unwrap();
+            assert_eq!(look().phase, Phase::Broken, "{garbled:?}");
+        }
+        fs::remove_file(&yaml).unwrap();
+        let said = labs.open("a").unwrap_err().to_string();
+        assert_eq!((look().phase, look().troubles), (Phase::Broken, vec![said]));
+    }
+
+    #[test]
+    fn pipes_in_a_labs_folder_are_not_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        for name in ["lab.yaml", "state.json", "state.json.new", "owner", "netns", MARKER] {
+            let path = written(&labs, "a").join(name);
+            let _ = fs::remove_file(&path);
+            nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+            labs.list().unwrap();
+            let _ = labs.open("a");
+            labs.down("a").unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            assert!(labs.names().unwrap().is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn who_has_a_file_open_that_is_written_anew_keeps_the_old_one_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, old] = ["emulator.json", "old"].map(|name| folder.path().join(name));
+        fs::write(&path, "all that was there").unwrap();
+        fs::hard_link(&path, &old).unwrap();
+        crate::daemons::spawn::write(&path, &7).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "7");
+        assert_eq!(fs::read_to_string(&old).unwrap(), "all that was there");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing stays beside it");
+    }
+}

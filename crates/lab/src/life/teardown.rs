@@ -1,0 +1,197 @@
+//! Removes a lab, or the remains of one.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::daemons::processes::{end_all, processes};
+use crate::daemons::xdp;
+use crate::files::remove_whatever;
+use crate::life::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_folder};
+use crate::{Error, attached};
+
+/// Result of `gc` for a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Collected {
+    /// Lab name.
+    pub name: String,
+    /// True if it was removed; a lab in use is left alone.
+    pub removed: bool,
+    /// The error if it could not be removed and needs attention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Labs {
+    /// Takes a lab down. Its topology file is not needed.
+    pub fn down(&self, name: &str) -> Result<(), Error> {
+        if !model::is_lab_name(name) {
+            return Err(Error::BadName(name.into()));
+        }
+        let folder = self.folder(name);
+        if !is_lab(&folder) {
+            return Err(Error::NoLab { name: name.into(), known: self.names()? });
+        }
+        let _lock = self.lock(name)?;
+        refuse_inside(&folder, name)?;
+        self.remove(&folder)
+    }
+
+    /// Removes the remains of commands that were killed, and nothing else. A lab that cannot be
+    /// removed does not prevent the removal of others.
+    pub fn gc(&self) -> Result<Vec<Collected>, Error> {
+        let mut collected = Vec::new();
+        for name in self.names()? {
+            if self.phase(&name) != Phase::Broken {
+                continue;
+            }
+            let folder = self.folder(&name);
+            let done = self.lock(&name).and_then(|_lock| {
+                refuse_inside(&folder, &name)?;
+                self.remove(&folder)
+            });
+            let error = match &done {
+                Ok(()) | Err(Error::Busy(_)) => None,
+                Err(error) => Some(with_causes(error)),
+            };
+            collected.push(Collected { name, removed: done.is_ok(), error });
+        }
+        self.remove_unnamed();
+        private::remove_stale_namespace_locks();
+        self.remove_empty_folders();
+        Ok(collected)
+    }
+
+    /// Terminates the lab's processes, then removes the pinned state of its data planes, its
+    /// namespaces and its folder. The folder is last, since the other resources are found through
+    /// it. The caller holds the lock.
+    pub(crate) fn remove(&self, folder: &Path) -> Result<(), Error> {
+        if let Some(mut state) = State::read(folder) {
+            state.phase = Phase::Stopping;
+            // Writing fails on a full disk: removing the lab is all the more important then.
+            let _ = state.write(folder);
+        }
+        end_all(folder)?;
+        attached::release(folder)?;
+        xdp::unmount_all(folder)?;
+        let namespaces = namespaces_folder(folder);
+        if let Ok(entries) = fs::read_dir(&namespaces) {
+            for entry in entries.flatten() {
+                netlink::Namespace::remove_path(entry.path())?;
+            }
+        }
+        // Not `remove_dir_all`, which would descend into a remaining mount.
+        match fs::remove_dir(&namespaces) {
+            Ok(()) => {}
+            // A regular file in its place is removed with the other files.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(Error::file("remove", namespaces)(error)),
+        }
+        remove_files(folder).map_err(Error::file("remove", folder))?;
+        private::remove_stale_namespace_locks();
+        self.remove_empty_folders();
+        Ok(())
+    }
+
+    /// Removes labs of commands that were killed before the final name was set. These contain only
+    /// files.
+    fn remove_unnamed(&self) {
+        let Ok(entries) = fs::read_dir(self.root().join("labs")) else { return };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        for name in names.filter(|name| is_unnamed(&self.folder(name), name)) {
+            if let Ok(_lock) = self.lock(&name) {
+                // The next `gc` retries on failure.
+                let _ = fs::remove_dir_all(self.folder(&name));
+            }
+        }
+    }
+
+    /// Removes the empty folders as well, to restore the machine's original state.
+    pub(crate) fn remove_empty_folders(&self) {
+        // Fails if another lab uses the folder, as intended.
+        let _ = fs::remove_dir(self.root().join("labs"));
+        if self.is_owned() {
+            let _ = fs::remove_dir(self.root());
+        }
+    }
+}
+
+/// Returns an error if this command runs in the lab: it would kill itself before it has finished.
+fn refuse_inside(folder: &Path, name: &str) -> Result<(), Error> {
+    let own = std::process::id() as i32;
+    if processes(folder).contains(&own) { Err(Error::Inside(name.into())) } else { Ok(()) }
+}
+
+fn with_causes(error: &Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// Removes a lab's folder. The marker is last: until then the folder is recognized as a lab's.
+fn remove_files(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() == MARKER {
+            continue;
+        }
+        remove_whatever(&entry.path())?;
+    }
+    match remove_whatever(&folder.join(MARKER)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::remove_dir(folder)
+}
+
+/// True if a folder belongs to a lab that was killed before it had its final name: the name
+/// contains a PID, and the folder has a marker or only those entries that are created before the
+/// marker.
+fn is_unnamed(folder: &Path, name: &str) -> bool {
+    let process = name.strip_prefix(UNNAMED).is_some_and(|pid| pid.parse::<u32>().is_ok());
+    let bare = || {
+        fs::read_dir(folder)
+            .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == "netns"))
+    };
+    process && (folder.join(MARKER).exists() || bare())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_that_somebody_has_made_a_folder_goes_with_the_lab() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        let make = || {
+            let marker = labs.folder("a").join(MARKER);
+            fs::create_dir_all(&marker).unwrap();
+            fs::write(marker.join("file"), "").unwrap();
+        };
+        make();
+        labs.down("a").unwrap();
+        assert!(!labs.folder("a").exists());
+        make();
+        assert!(labs.gc().unwrap()[0].removed && !labs.folder("a").exists());
+    }
+
+    #[test]
+    fn a_lab_that_cannot_be_removed_keeps_no_other_one() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        for name in ["a", "b"] {
+            fs::create_dir_all(namespaces_folder(&labs.folder(name))).unwrap();
+            fs::write(labs.folder(name).join(MARKER), "").unwrap();
+        }
+        // In the place of a namespace.
+        let stubborn = namespaces_folder(&labs.folder("a")).join("h1/x");
+        fs::create_dir_all(&stubborn).unwrap();
+        let [a, b] = labs.gc().unwrap().try_into().unwrap();
+        assert!(!a.removed && a.error.is_some_and(|error| error.contains("h1")));
+        assert_eq!(b, Collected { name: "b".into(), removed: true, error: None });
+        assert!(stubborn.exists() && !labs.folder("b").exists());
+    }
+}

@@ -1,0 +1,121 @@
+//! Running commands on a node: in its network namespace, with its own view of FRR and /sys.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+
+use crate::Error;
+use crate::error::LookupError;
+use crate::life::state::{Lab, namespace_path, node_folder};
+
+/// The folder in which FRR's programs look for their sockets.
+pub(crate) const FRR_RUN: &str = "/run/frr";
+const FRR_ETC: &str = "/etc/frr";
+
+impl Lab {
+    /// Moves the calling thread onto a node permanently, for a process that is about to exec a
+    /// command.
+    pub fn enter(&self, node: &str) -> Result<(), Error> {
+        let runs_frr = self.placed(node)?.runs_frr();
+        enter(&self.folder, node, runs_frr)
+    }
+
+    /// The command that captures packets on a node's interface.
+    pub fn capture_command(&self, node: &str, interface: &str) -> Result<Command, Error> {
+        let found = self.placed(node)?;
+        if found.interface(interface).is_none() {
+            return Err(Error::Lookup(LookupError::NoInterface {
+                node: node.into(),
+                name: interface.into(),
+                known: found.interfaces.iter().map(|i| i.name.clone()).collect(),
+            }));
+        }
+        let mut command = Command::new("tcpdump");
+        command.args(["-n", "-i", interface]);
+        Ok(command)
+    }
+}
+
+/// Runs `work` on a thread of its own, which it can move into namespaces. A thread that forks has
+/// entered them already: if this process is killed, its children are found there at any moment.
+pub(crate) fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().expect("starting a process does not panic"))
+}
+
+/// Moves the calling thread into a node's network namespace and a new mount namespace, where FRR's
+/// folders and /sys are the node's. The process's other threads are unaffected.
+pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
+    netlink::Namespace::open(namespace_path(folder, node))?.enter()?;
+    unshare(CloneFlags::CLONE_NEWNS).map_err(mount_error("/"))?;
+    // Mounts from here on do not propagate to the parent namespace.
+    let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).map_err(mount_error("/"))?;
+    if frr {
+        let files = node_folder(folder, node);
+        bind(&files.join("run"), FRR_RUN)?;
+        bind(&files.join("etc"), FRR_ETC)?;
+    }
+    fresh_sys()
+}
+
+/// Replaces /run by an empty folder with the node's FRR_RUN, and the folders that all users share by
+/// empty ones, for daemons that may be compromised: they have sockets of the machine's daemons and
+/// of users, and network namespaces (/run/netns) that any user can open.
+pub(crate) fn hide_machine() -> Result<(), Error> {
+    let sockets = std::fs::File::open(FRR_RUN).map_err(Error::file("open", FRR_RUN))?;
+    empty("/run", "mode=0755,size=64k")?;
+    for shared in ["/tmp", "/var/tmp", "/dev/shm"] {
+        if Path::new(shared).is_dir() {
+            empty(shared, "mode=1777,size=16m")?;
+        }
+    }
+    std::fs::create_dir(FRR_RUN).map_err(Error::file("make", FRR_RUN))?;
+    bind(&descriptor(&sockets), FRR_RUN)
+}
+
+fn empty(folder: &str, options: &str) -> Result<(), Error> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("tmpfs"), folder, Some("tmpfs"), flags, Some(options)).map_err(mount_error(folder))
+}
+
+/// Path of an open file, also if a mount hides it.
+fn descriptor(file: &std::fs::File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// Mounts /sys again, since it shows the interfaces of the namespace in which it was mounted.
+/// Mounts below it (bpffs, control groups) are moved along.
+fn fresh_sys() -> Result<(), Error> {
+    let below: Vec<String> = std::fs::read_to_string("/proc/self/mounts")
+        .map_err(Error::file("read", "/proc/self/mounts"))?
+        .lines()
+        .filter_map(|line| line.split(' ').nth(1))
+        .filter(|path| path.starts_with("/sys/fs/") && path.matches('/').count() == 3)
+        .map(str::to_owned)
+        .collect();
+    // The new mount would hide them: open each before mounting.
+    let held: Vec<(String, std::fs::File)> = below
+        .into_iter()
+        .filter_map(|path| Some((path.clone(), std::fs::File::open(path).ok()?)))
+        .collect();
+    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>)
+        .map_err(mount_error("/sys"))?;
+    for (path, file) in held {
+        // A kernel without the mount point does not need the mount.
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+        let _ = mount(Some(&descriptor(&file)), path.as_str(), None::<&str>, flags, None::<&str>);
+    }
+    Ok(())
+}
+
+fn bind(from: &Path, onto: &str) -> Result<(), Error> {
+    mount(Some(from), onto, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(mount_error(onto))
+}
+
+fn mount_error(path: &str) -> impl FnOnce(nix::errno::Errno) -> Error {
+    let path = path.to_owned();
+    move |errno| Error::File { doing: "mount", path: path.into(), source: errno.into() }
+}

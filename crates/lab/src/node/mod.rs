@@ -1,0 +1,10 @@
+//! Creates a node: its namespace, links, addresses, routes and routing daemons.
+
+pub(crate) mod announce;
+pub(crate) mod build;
+pub(crate) mod enter;
+pub(crate) mod frr;
+pub(crate) mod frr_config;
+pub(crate) mod functions;
+pub(crate) mod index;
+pub(crate) mod netem;
