@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 11] = [
     &["dataplane-file"],
     &["topology-file"],
     &["bpf", "capture", "confine", "grpc-bounds", "netlink", "private", "serve", "vminfo"],
-    &["drawing", "emulator", "import", "p4-ebpf", "pathfinder"],
+    &["drawing", "emulator", "import", "output", "p4-ebpf", "pathfinder"],
     &["api", "dataplane", "doctor", "p4info", "sandbox", "store", "telemetry"],
     &["node", "controller", "emulator-daemon", "dataplane-daemon", "p4runtime", "publisher"],
     &["lab"],

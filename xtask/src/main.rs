@@ -8,6 +8,7 @@ mod benchmarks;
 mod language;
 mod layers;
 mod options;
+mod outputs;
 mod prose;
 mod schema;
 

@@ -11,17 +11,29 @@ const MARKER: &str = "<!-- cargo xtask schema: the options of a link -->\n";
 
 /// Writes the table after its marker, or fails if it is out of date.
 pub(crate) fn run(root: &Path, schema: &Value, check: bool) -> anyhow::Result<()> {
-    let path = root.join(PAGE);
-    let page = std::fs::read_to_string(&path).with_context(|| PAGE.to_owned())?;
-    let (before, after) = page.split_once(MARKER).with_context(|| format!("{PAGE}: {MARKER}"))?;
+    update(root, PAGE, MARKER, &table(schema)?, check)
+}
+
+/// Writes a table after its marker in a page, or fails if it is out of date.
+pub(crate) fn update(
+    root: &Path,
+    name: &str,
+    marker: &str,
+    table: &str,
+    check: bool,
+) -> anyhow::Result<()> {
+    let path = root.join(name);
+    let page = std::fs::read_to_string(&path).with_context(|| name.to_owned())?;
+    let (before, after) = page.split_once(marker).with_context(|| format!("{name}: {marker}"))?;
     let rest = after.trim_start_matches('\n').lines().skip_while(|line| line.starts_with('|'));
     let rest = rest.collect::<Vec<_>>().join("\n");
-    let new = format!("{before}{MARKER}\n{}\n{}\n", table(schema)?, rest.trim());
+    let new = format!("{before}{marker}\n{table}\n{}", rest.trim());
+    let new = format!("{}\n", new.trim_end());
     if check {
-        ensure!(page == new, "{PAGE} is out of date: run `cargo xtask schema`");
+        ensure!(page == new, "{name} is out of date: run `cargo xtask schema`");
         return Ok(());
     }
-    std::fs::write(&path, new).with_context(|| format!("cannot write {PAGE}"))
+    std::fs::write(&path, new).with_context(|| format!("cannot write {name}"))
 }
 
 fn table(schema: &Value) -> anyhow::Result<String> {

@@ -1,4 +1,5 @@
-//! JSON Schemas of topology and data plane files, generated from the types that parse them.
+//! JSON Schemas of topology and data plane files, and of the output of commands, generated from the
+//! types that parse or print them.
 
 use std::path::Path;
 
@@ -8,10 +9,11 @@ use serde_json::Value;
 /// Generates a schema.
 type Schema = fn() -> Value;
 
-/// Generators, output paths for editors, and example files to validate.
-const SCHEMAS: [(Schema, &str, &str); 2] = [
-    (topology_file::json_schema, "docs/topology.schema.json", "labs"),
-    (dataplane_file::json_schema, "docs/dataplane.schema.json", "labs/dataplane"),
+/// Generators, output paths for editors and scripts, and example files to validate.
+const SCHEMAS: [(Schema, &str, Option<&str>); 3] = [
+    (topology_file::json_schema, "docs/topology.schema.json", Some("labs")),
+    (dataplane_file::json_schema, "docs/dataplane.schema.json", Some("labs/dataplane")),
+    (output::schema, "docs/output.schema.json", None),
 ];
 
 pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
@@ -31,6 +33,12 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
         if path.contains("topology") {
             crate::options::run(root, &schema, check)?;
         }
+        let Some(examples) = examples else {
+            crate::outputs::run(root, &schema, check)?;
+            jsonschema::validator_for(&schema).context("the schema itself is wrong")?;
+            println!("{path} is up to date");
+            continue;
+        };
         let count = check_examples(&schema, &root.join(examples))?;
         println!("{path} is up to date, {count} files in {examples}/ fit it");
     }

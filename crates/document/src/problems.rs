@@ -3,13 +3,14 @@
 use std::fmt;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::nearest::suggest;
 use super::tree::{Span, Step, Tree};
 
 /// An error in a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     /// Line, from 1.
     pub line: usize,

@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
+use output::error::Details;
+
 /// A command's error and its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     error: anyhow::Error,
     code: u8,
-    /// Additional JSON members for scripts.
-    details: serde_json::Map<String, serde_json::Value>,
+    /// Locations in the user's input, for scripts.
+    details: Details,
 }
 
 /// The result of a command.
@@ -25,11 +27,9 @@ impl Failure {
         Self { error: error.into(), code: 1, details: Default::default() }
     }
 
-    /// Adds members of a JSON object for scripts.
-    pub(crate) fn with_details(mut self, details: serde_json::Value) -> Self {
-        if let serde_json::Value::Object(details) = details {
-            self.details.extend(details);
-        }
+    /// Sets the locations of mistakes, for scripts.
+    pub(crate) fn with_details(mut self, details: Details) -> Self {
+        self.details = details;
         self
     }
 
@@ -38,8 +38,8 @@ impl Failure {
         Self { code, ..Self::failed(error) }
     }
 
-    /// Additional JSON members for scripts.
-    pub(crate) fn details(&self) -> &serde_json::Map<String, serde_json::Value> {
+    /// Locations in the user's input, for scripts.
+    pub(crate) fn details(&self) -> &Details {
         &self.details
     }
 

@@ -5,8 +5,8 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use serde::Serialize;
-use serde_json::Value;
+use output::Printed;
+use output::error::Error;
 
 use crate::failure::Failure;
 
@@ -79,16 +79,15 @@ impl Output {
         !self.json && std::io::stderr().is_terminal()
     }
 
-    /// Prints a value as JSON, or the text that `text` makes of it.
-    pub(crate) fn print<T: Serialize>(
+    /// Prints a value as JSON, or the text that `text` makes of it. Only types that have a schema can be
+    /// printed.
+    pub(crate) fn print<T: Printed>(
         &self,
         value: &T,
         text: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
         let text = if self.json {
-            serde_json::to_string_pretty(value).expect(
-                "output has no map with odd keys, and its paths come from JSON or are texts",
-            )
+            serde_json::to_string_pretty(value).expect("output has no map with odd keys")
         } else {
             // `CLEAR` is the only control sequence that the command itself may print.
             let text = text(value);
@@ -106,9 +105,9 @@ impl Output {
         let (text, mut errors) = (failure.text(), std::io::stderr());
         // If this cannot be written, the exit code is the only report.
         let _ = if self.json {
-            let mut object = failure.details().clone();
-            object.insert("error".into(), text.into());
-            writeln!(errors, "{}", Value::Object(object))
+            let error = Error { error: text, details: failure.details().clone() };
+            let error = serde_json::to_string(&error).expect("texts and numbers are JSON");
+            writeln!(errors, "{error}")
         } else {
             writeln!(errors, "kaido: {}", plain(&text))
         };

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use srv6::SegmentList;
 
@@ -71,13 +72,14 @@ impl<'de> Deserialize<'de> for Destination {
 }
 
 /// An application, as described by its owner.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Application {
     /// Name of the application, unique in its lab.
     pub name: String,
     /// Sending node.
     pub from: String,
     /// Destination of the packets.
+    #[schemars(with = "String")]
     pub to: Destination,
     /// Transport protocol; any protocol if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,10 +5,13 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use ipnet::Ipv6Net;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An SRv6 segment identifier: LOC:FUNCT:ARG in one IPv6 address (RFC 8986 section 3.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Sid(pub Ipv6Addr);
 

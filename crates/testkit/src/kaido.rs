@@ -6,6 +6,8 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::schemas::{check_error, value_of};
+
 /// The `kaido` command of one test. On drop, remaining labs are brought down.
 #[derive(Debug)]
 pub struct Kaido {
@@ -72,10 +74,11 @@ impl Kaido {
         self.run(arguments).ok()
     }
 
-    /// Runs the command with `--json`, which must succeed, and returns its output as JSON.
+    /// Runs the command with `--json`, which must succeed, and returns its output as JSON. The output
+    /// must fit the schema of the command.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let text = self.ok(&[&["--json"], arguments].concat());
-        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {text}"))
+        value_of(arguments, text.as_bytes())
     }
 
     /// Starts the command with piped output, to be killed or waited for.
@@ -144,9 +147,20 @@ impl Said {
     pub fn failed(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{self}");
         assert!(!self.stderr.contains("panicked"), "{self}");
+        if let Some(error) = self.json_error() {
+            check_error(&error);
+        }
         for word in words {
             assert!(self.stderr.contains(word), "`{word}` is not said: {self}");
         }
+    }
+}
+
+impl Said {
+    /// Returns the error on standard error, if it is JSON.
+    fn json_error(&self) -> Option<Value> {
+        let line = self.stderr.lines().last().filter(|line| line.starts_with("{\"error\":"))?;
+        serde_json::from_str(line).ok()
     }
 }
 

@@ -11,6 +11,7 @@ mod lab;
 mod machine;
 pub mod programs;
 mod random;
+mod schemas;
 #[allow(unsafe_code, reason = "packet sockets have options and addresses of their own")]
 #[allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 mod tap;
@@ -22,5 +23,6 @@ pub use kaido::{Kaido, Said};
 pub use lab::{Lab, process_in};
 pub use machine::Machine;
 pub use random::Random;
+pub use schemas::{check_error, check_output, value_of, values_of};
 pub use tap::Tap;
 pub use wait::{pause, until};

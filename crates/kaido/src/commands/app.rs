@@ -6,8 +6,11 @@ use std::process::ExitCode;
 
 use api::v1::{self, State};
 use lab::Labs;
-use model::{Application, Bandwidth};
-use serde_json::{Value, json};
+use model::{Application, Bandwidth, Class};
+use output::app::{
+    Alternative, AlternativeLimit, ApplicationState, ApplicationStatus, Decision, Explanation,
+    Limit, Match, RemovedApplication,
+};
 
 use crate::cli::{AddOptions, AppCommand, WhichController};
 use crate::failure::{Done, Failure};
@@ -27,7 +30,9 @@ pub(crate) fn run(command: AppCommand, output: &Output) -> Done {
                 Ok(api::connect(&socket).await?.remove_application(request).await?)
             })?
             .map_err(|failure: Failure| failure)?;
-            output.print(&json!({ "removed": name }), |_| format!("{name} is removed"))?;
+            output.print(&RemovedApplication { removed: name }, |gone| {
+                format!("{} is removed", gone.removed)
+            })?;
             Ok(ExitCode::SUCCESS)
         }
         AppCommand::Watch { which } => watch(&which, output),
@@ -80,7 +85,7 @@ fn add(options: AddOptions, output: &Output) -> Done {
     let answer: Result<_, Failure> =
         block_on(async { Ok(api::connect(&socket).await?.add_application(request).await?) })?;
     let status = answer?.into_inner().status.unwrap_or_default();
-    output.print(&status_json(&status), |_| {
+    output.print(&status_output(&status), |_| {
         let what = if dry_run { "would be" } else { "is" };
         format!("{} {what} {}", application.name, state_in_words(&status))
     })?;
@@ -93,8 +98,8 @@ fn ls(which: &WhichController, output: &Output) -> Done {
         Ok(api::connect(&socket).await?.list_applications(v1::ListApplicationsRequest {}).await?)
     })?;
     let list = answer?.into_inner().applications;
-    let json: Vec<Value> = list.iter().map(status_json).collect();
-    output.print(&json, |_| {
+    let statuses: Vec<_> = list.iter().map(status_output).collect();
+    output.print(&statuses, |_| {
         if list.is_empty() {
             return "no applications".into();
         }
@@ -126,7 +131,7 @@ fn explain(
 
 fn show(which: &WhichController, name: String, output: &Output) -> Done {
     let status = explain(which, name)?.status.unwrap_or_default();
-    output.print(&status_json(&status), |_| show_text(&status))?;
+    output.print(&status_output(&status), |_| show_text(&status))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -138,7 +143,7 @@ fn show_text(status: &v1::ApplicationStatus) -> String {
         ("application", app.name),
         ("from", app.from),
         ("to", app.to),
-        ("class", class_name(app.class).into()),
+        ("class", class(app.class).to_string()),
         ("demand", rate(app.demand_bps)),
     ];
     if let Some(protocol) = matched.protocol {
@@ -173,12 +178,12 @@ fn show_text(status: &v1::ApplicationStatus) -> String {
 fn why(which: &WhichController, name: String, output: &Output) -> Done {
     let found = explain(which, name)?;
     let status = found.status.clone().unwrap_or_default();
-    let json = json!({
-        "application": status_json(&status),
-        "alternatives": found.alternatives.iter().map(alternative_json).collect::<Vec<_>>(),
-        "decision": found.decision.as_ref().map(decision_json),
-    });
-    output.print(&json, |_| why_text(&status, &found))?;
+    let explanation = Explanation {
+        application: status_output(&status),
+        alternatives: found.alternatives.iter().map(alternative_output).collect(),
+        decision: found.decision.as_ref().map(decision_output),
+    };
+    output.print(&explanation, |_| why_text(&status, &found))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -261,7 +266,7 @@ fn watch(which: &WhichController, output: &Output) -> Done {
         let mut decisions =
             client.watch_decisions(v1::WatchDecisionsRequest {}).await?.into_inner();
         while let Some(decision) = decisions.message().await? {
-            output.print(&decision_json(&decision), |_| {
+            output.print(&decision_output(&decision), |_| {
                 let path = |nodes: &[String]| {
                     if nodes.is_empty() { "nowhere".into() } else { nodes.join(" ") }
                 };
@@ -305,12 +310,12 @@ fn sids(status: &v1::ApplicationStatus, list: &[String]) -> String {
     }
 }
 
-fn state_name(state: State) -> &'static str {
+fn application_state(state: State) -> ApplicationState {
     match state {
-        State::Unspecified | State::Pending => "pending",
-        State::Admitted => "admitted",
-        State::Degraded => "degraded",
-        State::Unreachable => "unreachable",
+        State::Unspecified | State::Pending => ApplicationState::Pending,
+        State::Admitted => ApplicationState::Admitted,
+        State::Degraded => ApplicationState::Degraded,
+        State::Unreachable => ApplicationState::Unreachable,
     }
 }
 
@@ -348,10 +353,10 @@ fn state_in_words(status: &v1::ApplicationStatus) -> String {
     }
 }
 
-fn class_name(class: i32) -> &'static str {
+fn class(class: i32) -> Class {
     match v1::Class::try_from(class) {
-        Ok(v1::Class::LowLatency) => "low-latency",
-        _ => "bandwidth",
+        Ok(v1::Class::LowLatency) => Class::LowLatency,
+        _ => Class::Bandwidth,
     }
 }
 
@@ -360,75 +365,77 @@ fn protocol_name(protocol: i32) -> String {
     name.trim_start_matches("PROTOCOL_").to_ascii_lowercase()
 }
 
-fn match_json(matched: Option<v1::Match>) -> Value {
+fn matches(matched: Option<v1::Match>) -> Match {
     let matched = matched.unwrap_or_default();
-    let ports = |range: Option<v1::PortRange>| range.map(|r| json!([r.first, r.last]));
-    json!({
-        "protocol": matched.protocol.map(protocol_name),
-        "ports": ports(matched.ports),
-        "source_ports": ports(matched.source_ports),
-        "dscp": matched.dscp,
-    })
+    let ports = |range: Option<v1::PortRange>| range.map(|range| [range.first, range.last]);
+    Match {
+        protocol: matched.protocol.map(protocol_name),
+        ports: ports(matched.ports),
+        source_ports: ports(matched.source_ports),
+        dscp: matched.dscp,
+    }
 }
 
-fn status_json(status: &v1::ApplicationStatus) -> Value {
+fn unless_empty(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
+fn status_output(status: &v1::ApplicationStatus) -> ApplicationStatus {
     let app = status.application.clone().unwrap_or_default();
-    let limited = (status.state() == State::Degraded)
-        .then(|| json!({ "interface": status.limit, "free_bps": status.limit_free_bps }));
-    json!({
-        "name": app.name,
-        "from": app.from,
-        "to": app.to,
-        "match": match_json(app.r#match),
-        "class": class_name(app.class),
-        "demand_bps": app.demand_bps,
-        "functions": app.functions,
-        "functions_at": status.functions_at,
-        "color": status.color,
-        "state": state_name(status.state()),
-        "limit": limited,
-        "path": status.path,
-        "ipv4_segments": status.ipv4_segments,
-        "ipv6_segments": status.ipv6_segments,
-        "rate_bps": status.rate_bps,
-        "moves": status.moves,
-        "error": Some(&status.error).filter(|error| !error.is_empty()),
-    })
+    let limit = (status.state() == State::Degraded)
+        .then(|| Limit { interface: status.limit.clone(), free_bps: status.limit_free_bps });
+    ApplicationStatus {
+        name: app.name,
+        from: app.from,
+        to: app.to,
+        matches: matches(app.r#match),
+        class: class(app.class),
+        demand_bps: app.demand_bps,
+        functions: app.functions,
+        functions_at: status.functions_at.clone(),
+        color: status.color,
+        state: application_state(status.state()),
+        limit,
+        path: status.path.clone(),
+        ipv4_segments: status.ipv4_segments.clone(),
+        ipv6_segments: status.ipv6_segments.clone(),
+        rate_bps: status.rate_bps,
+        moves: status.moves,
+        error: unless_empty(&status.error),
+    }
 }
 
-fn alternative_json(alternative: &v1::Alternative) -> Value {
-    let limited = (!alternative.limit.is_empty()).then(|| {
-        json!({
-            "interface": alternative.limit,
-            "free_bps": alternative.limit_free_bps,
-            "capacity_bps": alternative.limit_capacity_bps,
-            "congested": alternative.limit_congested,
-        })
+fn alternative_output(alternative: &v1::Alternative) -> Alternative {
+    let limit = (!alternative.limit.is_empty()).then(|| AlternativeLimit {
+        interface: alternative.limit.clone(),
+        free_bps: alternative.limit_free_bps,
+        capacity_bps: alternative.limit_capacity_bps,
+        congested: alternative.limit_congested,
     });
-    json!({
-        "path": alternative.path,
-        "cost": alternative.cost,
-        "limit": limited,
-        "chosen": alternative.chosen,
-        "covers": alternative.covers,
-        "not_encodable": Some(&alternative.not_encodable).filter(|why| !why.is_empty()),
-    })
+    Alternative {
+        path: alternative.path.clone(),
+        cost: alternative.cost,
+        limit,
+        chosen: alternative.chosen,
+        covers: alternative.covers,
+        not_encodable: unless_empty(&alternative.not_encodable),
+    }
 }
 
-fn decision_json(decision: &v1::Decision) -> Value {
-    json!({
-        "application": decision.application,
-        "cause": decision.cause,
-        "before": decision.before,
-        "after": decision.after,
-        "ipv4_segments": decision.ipv4_segments,
-        "ipv6_segments": decision.ipv6_segments,
-        "sampled_at_ns": decision.sampled_at_ns,
-        "received_at_ns": decision.received_at_ns,
-        "decided_at_ns": decision.decided_at_ns,
-        "sent_at_ns": decision.sent_at_ns,
-        "installed_at_ns": decision.installed_at_ns,
-    })
+fn decision_output(decision: &v1::Decision) -> Decision {
+    Decision {
+        application: decision.application.clone(),
+        cause: decision.cause.clone(),
+        before: decision.before.clone(),
+        after: decision.after.clone(),
+        ipv4_segments: decision.ipv4_segments.clone(),
+        ipv6_segments: decision.ipv6_segments.clone(),
+        sampled_at_ns: decision.sampled_at_ns,
+        received_at_ns: decision.received_at_ns,
+        decided_at_ns: decision.decided_at_ns,
+        sent_at_ns: decision.sent_at_ns,
+        installed_at_ns: decision.installed_at_ns,
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use api::v1::captured_frame::{Deed, Gap};
 use lab::Lab;
 use nix::fcntl::OFlag;
 use nix::time::{ClockId, clock_gettime};
+use output::capture::CapturedLink;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -56,7 +57,7 @@ pub(super) struct Origin {
     pub(super) opportunity_used: u32,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 struct Counts {
     entered: u64,
     left: u64,
@@ -138,14 +139,12 @@ pub(super) fn run(
         done
     })?;
     let Counts { entered, left, missed } = recording.counts;
-    let said = json!({
-        "link": link, "from": from, "file": path.display().to_string(),
-        "entered": entered, "left": left, "missed": missed,
-    });
-    output.print(&said, |_| {
+    let file = path.display().to_string();
+    let captured = CapturedLink { link, from, file, entered, left, missed };
+    output.print(&captured, |CapturedLink { link, from, file, .. }| {
         let lost = if missed == 0 { String::new() } else { format!(", {missed} missed") };
         let of = format!("{link} from {from}");
-        format!("{of}: {entered} packets entered, {left} left{lost}: {}", path.display())
+        format!("{of}: {entered} packets entered, {left} left{lost}: {file}")
     })?;
     Ok(ExitCode::SUCCESS)
 }

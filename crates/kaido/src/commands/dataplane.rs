@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use api::v1;
 use lab::Labs;
-use serde_json::{Value, json};
+use output::dataplane::{
+    CheckedFile, DataplaneChanges, DataplaneEntry, DataplaneLeft, DataplanePort, DataplaneReason,
+    DataplaneState, DataplaneTenant, DetachedDataplane, TracedPacket, Traffic,
+};
 
 use super::daemon;
 use super::function_text;
-use super::health_text::{MOST, health_json};
+use super::health_text::{MOST, health_output};
 use crate::cli::{DataplaneCommand, DataplaneFile, State, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{CLEAR, Output, table};
@@ -71,7 +74,7 @@ fn check(path: &Path, output: &Output) -> Done {
     let text = read(path)?;
     dataplane_file::parse(&path.to_string_lossy(), &text)
         .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
-    output.print(&json!({ "ok": true }), |_| format!("{} has no mistake", path.display()))?;
+    output.print(&CheckedFile { ok: true }, |_| format!("{} has no mistake", path.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -94,11 +97,10 @@ fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
 
 /// Prints the changes of the data plane.
 pub(super) fn print_changes(answer: v1::ApplyDataplaneResponse, output: &Output) -> Done {
-    let v1::ApplyDataplaneResponse { mut changes, more, summary, warnings } = answer;
-    let found = json!({
-        "changes": changes, "more": more, "summary": summary, "warnings": warnings,
-    });
-    output.print(&found, |_| {
+    let v1::ApplyDataplaneResponse { changes, more, summary, warnings } = answer;
+    let found = DataplaneChanges { changes, more, summary, warnings };
+    output.print(&found, |DataplaneChanges { changes, more, summary, warnings }| {
+        let (mut changes, more) = (changes.clone(), *more);
         if changes.is_empty() && more == 0 {
             changes.push("nothing changes".into());
         }
@@ -146,7 +148,7 @@ pub(super) fn trace(what: &str, count: u32, which: &WhichDataplane, output: &Out
             let mut client = api::connect_dataplane(&socket).await?;
             let mut packets = client.trace_dataplane(request).await?.into_inner();
             while let Some(packet) = packets.message().await? {
-                output.print(&traced_json(&packet), |_| traced_text(&packet))?;
+                output.print(&traced_output(&packet), |_| traced_text(&packet))?;
             }
             Ok::<_, Failure>(())
         };
@@ -160,19 +162,19 @@ pub(super) fn trace(what: &str, count: u32, which: &WhichDataplane, output: &Out
     .map(|()| ExitCode::SUCCESS)
 }
 
-fn traced_json(packet: &v1::TracedPacket) -> Value {
+fn traced_output(packet: &v1::TracedPacket) -> TracedPacket {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    json!({
-        "at_ns": packet.at_ns,
-        "port": packet.port,
-        "headers": packet.headers,
-        "entry": packet.entry,
-        "verdict": packet.verdict,
-        "reason": packet.reason,
-        "sent": packet.sent,
-        "frame": hex(&packet.frame),
-        "sent_frame": hex(&packet.sent_frame),
-    })
+    TracedPacket {
+        at_ns: packet.at_ns,
+        port: packet.port.clone(),
+        headers: packet.headers.clone(),
+        entry: packet.entry.clone(),
+        verdict: packet.verdict.clone(),
+        reason: packet.reason.clone(),
+        sent: packet.sent.clone(),
+        frame: hex(&packet.frame),
+        sent_frame: hex(&packet.sent_frame),
+    }
 }
 
 fn traced_text(packet: &v1::TracedPacket) -> String {
@@ -199,7 +201,8 @@ fn detach(which: &WhichDataplane, output: &Output) -> Done {
         client.detach_dataplane(v1::DetachDataplaneRequest {}).await?;
         Ok::<_, Failure>(())
     })??;
-    output.print(&json!({ "detached": true }), |_| "the kernel has its ports back".into())?;
+    output
+        .print(&DetachedDataplane { detached: true }, |_| "the kernel has its ports back".into())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -220,7 +223,7 @@ pub(super) fn warnings() -> Vec<String> {
 
 fn show(which: &WhichDataplane, output: &Output) -> Done {
     let found = block_on(get(&socket(which)?))??;
-    output.print(&as_json(&found), |_| text(&found, ""))?;
+    output.print(&state_output(&found), |_| text(&found, ""))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -234,7 +237,8 @@ fn top(which: &WhichDataplane, output: &Output) -> Done {
                 tokio::time::sleep(REFRESH).await;
                 let now = get(&socket).await?;
                 let rates = per_second(&before, &now, started.elapsed());
-                output.print(&as_json(&rates), |_| format!("{CLEAR}{}", text(&rates, "/S")))?;
+                output
+                    .print(&state_output(&rates), |_| format!("{CLEAR}{}", text(&rates, "/S")))?;
                 before = now;
             }
         };
@@ -380,55 +384,58 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     parts.join("\n\n")
 }
 
-fn as_json(found: &v1::GetDataplaneResponse) -> Value {
-    let entry = |entry: &v1::DataplaneEntry| {
-        json!({
-            "name": entry.name,
-            "action": entry.action,
-            "packets": entry.packets,
-            "bytes": entry.bytes,
-            "returned": entry.returned,
-            "dropped": entry.dropped.as_ref().map(function_text::drops_json),
-            "health": entry.health.as_ref().map(health_json),
-        })
+fn entry_output(entry: &v1::DataplaneEntry) -> DataplaneEntry {
+    DataplaneEntry {
+        name: entry.name.clone(),
+        action: entry.action.clone(),
+        packets: entry.packets,
+        bytes: entry.bytes,
+        returned: entry.returned,
+        dropped: entry.dropped.as_ref().map(function_text::drops_output),
+        health: entry.health.as_ref().map(health_output),
+    }
+}
+
+fn state_output(found: &v1::GetDataplaneResponse) -> DataplaneState {
+    let port = |port: &v1::DataplanePort| DataplanePort {
+        name: port.name.clone(),
+        mode: port.mode.clone(),
+        requires_hmac: port.requires_hmac,
+        edge: port.edge,
     };
-    let entries = |entries: &[v1::DataplaneEntry]| entries.iter().map(entry).collect::<Value>();
-    json!({
-        "dataplane": found.dataplane,
-        "ports": found.ports.iter().map(|port| {
-            json!({
-                "name": port.name,
-                "mode": port.mode,
-                "requires_hmac": port.requires_hmac,
-                "edge": port.edge,
-            })
-        }).collect::<Value>(),
-        "sids": entries(&found.sids),
-        "policies": entries(&found.policies),
-        "tenants": found.tenants.iter().map(|tenant| json!({
-            "name": tenant.name,
-            "encapsulated": {
-                "packets": tenant.encapsulated_packets,
-                "bytes": tenant.encapsulated_bytes,
-            },
-            "decapsulated": {
-                "packets": tenant.decapsulated_packets,
-                "bytes": tenant.decapsulated_bytes,
-            },
-        })).collect::<Value>(),
-        "sources": found.sources,
-        "warnings": found.warnings,
-        "imported": found.imported,
-        "left": found.left.iter().map(|left| {
-            json!({ "destination": left.destination, "reason": left.reason })
-        }).collect::<Value>(),
-        "reasons": found.reasons.iter().map(|reason| json!({
-            "reason": reason.reason,
-            "text": reason.text,
-            "passed": reason.passed,
-            "dropped": reason.dropped,
-        })).collect::<Value>(),
-    })
+    let tenant = |tenant: &v1::DataplaneTenant| DataplaneTenant {
+        name: tenant.name.clone(),
+        encapsulated: Traffic {
+            packets: tenant.encapsulated_packets,
+            bytes: tenant.encapsulated_bytes,
+        },
+        decapsulated: Traffic {
+            packets: tenant.decapsulated_packets,
+            bytes: tenant.decapsulated_bytes,
+        },
+    };
+    let left = |left: &v1::DataplaneLeft| DataplaneLeft {
+        destination: left.destination.clone(),
+        reason: left.reason.clone(),
+    };
+    let reason = |reason: &v1::DataplaneReason| DataplaneReason {
+        reason: reason.reason.clone(),
+        text: reason.text.clone(),
+        passed: reason.passed,
+        dropped: reason.dropped,
+    };
+    DataplaneState {
+        dataplane: found.dataplane.clone(),
+        ports: found.ports.iter().map(port).collect(),
+        sids: found.sids.iter().map(entry_output).collect(),
+        policies: found.policies.iter().map(entry_output).collect(),
+        tenants: found.tenants.iter().map(tenant).collect(),
+        sources: found.sources.clone(),
+        warnings: found.warnings.clone(),
+        imported: found.imported,
+        left: found.left.iter().map(left).collect(),
+        reasons: found.reasons.iter().map(reason).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,12 @@
 //! `kaido doctor`: tests this machine for everything that Kaido needs.
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use serde::Serialize;
+use output::doctor::Finding;
 
 use crate::failure::Done;
 use crate::output::{Output, table};
-
-/// The result of one test.
-#[derive(Debug, Serialize)]
-struct Finding {
-    what: Cow<'static, str>,
-    ok: bool,
-    /// True if nothing works without it; otherwise only `needed_for` does not work.
-    required: bool,
-    needed_for: &'static str,
-    /// The remedy if it is missing.
-    fix: String,
-}
 
 pub(crate) fn run(output: &Output) -> Done {
     let mut findings = vec![
@@ -44,7 +31,7 @@ pub(crate) fn run(output: &Output) -> Done {
             required: false,
             needed_for: "service functions",
             fix: format!("sysctl -w {}", setting.wanted),
-            what: setting.wanted.into(),
+            what: setting.wanted,
         }
     }));
     findings.extend(hmac());
@@ -79,7 +66,7 @@ pub(crate) fn run(output: &Output) -> Done {
                 (false, false) => "missing",
             };
             let fix = if finding.ok { String::new() } else { finding.fix.clone() };
-            vec![finding.what.to_string(), state.into(), finding.needed_for.into(), fix]
+            vec![finding.what.clone(), state.into(), finding.needed_for.into(), fix]
         };
         table(&["WHAT", "STATE", "NEEDED FOR", "FIX"], findings.iter().map(row))
     })?;
@@ -97,7 +84,7 @@ fn hmac() -> Option<Finding> {
     let (interfaces, all_alone) = dataplane_daemon::probe::hmac();
     let line = |what: String, ok, fix: &str| {
         Some(Finding {
-            what: what.into(),
+            what,
             ok,
             required: false,
             needed_for: "HMAC in segment routing headers",

@@ -2,38 +2,61 @@
 
 use std::process::ExitCode;
 
-use lab::{Happening, History, Lab, StepOutcome};
-use serde_json::{Value, json};
+use lab::{Entry, Happening, History, Lab, StepOutcome};
+use output::events::{EventHistory, JournalEntry, Occurrence, StepState, TimelineStep};
 
 use crate::failure::Done;
 use crate::output::{Output, table};
 
 pub(super) fn list(lab: &Lab, output: &Output) -> Done {
     let history = lab.history();
-    output.print(&as_json(&history), |_| as_text(&history))?;
+    output.print(&history_output(&history), |_| as_text(&history))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(history: &History) -> Value {
+fn history_output(history: &History) -> EventHistory {
     let steps = history.steps.iter().map(|(step, progress)| {
-        let mut line = json!({
-            "at": step.at.as_secs_f64(),
-            "link": step.link,
-            "from": step.from,
-            "does": step.deed.words(),
-        });
-        if let (Value::Object(line), Ok(Value::Object(progress))) =
-            (&mut line, serde_json::to_value(progress))
-        {
-            line.extend(progress);
+        let (state, done_at, error) = match progress {
+            StepOutcome::ToCome => (StepState::ToCome, None, None),
+            StepOutcome::Done { done_at } => (StepState::Done, Some(*done_at), None),
+            StepOutcome::Failed { done_at, error } => {
+                (StepState::Failed, Some(*done_at), Some(error.clone()))
+            }
+        };
+        TimelineStep {
+            at: step.at.as_secs_f64(),
+            link: step.link.clone(),
+            from: step.from.clone(),
+            does: step.deed.words(),
+            state,
+            done_at,
+            error,
         }
-        line
     });
-    json!({
-        "ready_for": history.ready_for.map(|time| time.as_secs_f64()),
-        "events": steps.collect::<Value>(),
-        "others": history.others,
-    })
+    EventHistory {
+        ready_for: history.ready_for.map(|time| time.as_secs_f64()),
+        events: steps.collect(),
+        others: history.others.iter().filter_map(entry).collect(),
+    }
+}
+
+/// Converts an entry of the journal; the history has steps elsewhere.
+fn entry(entry: &Entry) -> Option<JournalEntry> {
+    let what = match &entry.what {
+        Happening::Step { .. } => return None,
+        Happening::EmulatorEnded => Occurrence::EmulatorEnded,
+        Happening::EmulatorStarted => Occurrence::EmulatorStarted,
+        Happening::EmulatorSilent => Occurrence::EmulatorSilent,
+        Happening::EmulatorAnswers => Occurrence::EmulatorAnswers,
+        Happening::InterfaceGone { node, interface } => {
+            Occurrence::InterfaceGone { node: node.clone(), interface: interface.clone() }
+        }
+        Happening::TrafficStopped { link, from } => {
+            Occurrence::TrafficStopped { link: link.clone(), from: from.clone() }
+        }
+        Happening::Watching => Occurrence::Watching,
+    };
+    Some(JournalEntry { at: entry.at, what })
 }
 
 /// Returns the delay of an event in seconds, if it is worth mentioning.

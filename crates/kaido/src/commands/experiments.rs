@@ -11,6 +11,7 @@ use bench::{Context, Kind, Row, Scale};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Cancel, Labs};
 use model::topology::Dataplane;
+use output::bench::{BenchRow, DemoLine, DemoOutcome};
 
 use super::progress::program;
 use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions, EmulatorPart};
@@ -35,11 +36,23 @@ pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
         };
         bench::demo::run_demo(context, kind, options.seconds, &options.out, &mut progress)
     })?;
+    let outcome = demo_output(outcome);
     output.print(&outcome, demo_text)?;
     Ok(if outcome.holds { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn demo_text(outcome: &Outcome) -> String {
+fn demo_output(outcome: Outcome) -> DemoOutcome {
+    let Outcome { lines, differences, report, holds } = outcome;
+    let lines = lines.into_iter().map(|line| DemoLine {
+        what: line.what,
+        published: line.published,
+        without: line.without,
+        with: line.with,
+    });
+    DemoOutcome { lines: lines.collect(), differences, report, holds }
+}
+
+fn demo_text(outcome: &DemoOutcome) -> String {
     let rows = outcome.lines.iter().map(|line| {
         [&line.what, &line.published, &line.without, &line.with].map(Clone::clone).to_vec()
     });
@@ -127,10 +140,11 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         }
         Ok(rows)
     })?;
+    let rows: Vec<_> = rows.into_iter().map(row_output).collect();
     output.print(&rows, |rows| {
         let figure = |value: f64| format!("{value:.4}");
         let optional = |value: Option<f64>| value.map_or("-".into(), figure);
-        let row = |row: &Row| {
+        let row = |row: &BenchRow| {
             vec![
                 row.name.clone(),
                 figure(row.value),
@@ -143,6 +157,11 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         table(&["NAME", "MEDIAN", "UNIT", "LOW .. HIGH", "BASELINE", "RATIO"], rows.iter().map(row))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn row_output(row: Row) -> BenchRow {
+    let Row { name, value, unit, baseline, ratio, low, high } = row;
+    BenchRow { name, value, unit, baseline, ratio, low, high }
 }
 
 /// Runs an experiment that stops and cleans up when the process is asked to end.

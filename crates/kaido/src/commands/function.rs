@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use api::v1;
 use ipnet::Ipv6Net;
-use serde_json::{Value, json};
+use output::dataplane::ServiceFunction;
 
 use super::dataplane::{get, print_changes, socket, trace};
-use super::function_text::{BACK, DROPPED, INTO, counts, drops_json, functions};
-use super::health_text::health_json;
+use super::function_text::{BACK, DROPPED, INTO, counts, drops_output, functions};
+use super::health_text::health_output;
 use crate::cli::{FunctionCommand, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
@@ -104,17 +104,15 @@ fn remove(request: v1::RemoveFunctionRequest, which: &WhichDataplane, output: &O
 
 fn list(which: &WhichDataplane, output: &Output) -> Done {
     let found = block_on(get(&socket(which)?))??;
-    let as_json = |sid: &v1::DataplaneEntry| {
-        json!({
-            "sid": sid.name,
-            "action": sid.action,
-            "in": sid.packets,
-            "out": sid.returned,
-            "dropped": sid.dropped.as_ref().map(drops_json),
-            "health": sid.health.as_ref().map(health_json),
-        })
+    let function = |sid: &v1::DataplaneEntry| ServiceFunction {
+        sid: sid.name.clone(),
+        action: sid.action.clone(),
+        into: sid.packets,
+        out: sid.returned,
+        dropped: sid.dropped.as_ref().map(drops_output),
+        health: sid.health.as_ref().map(health_output),
     };
-    output.print(&functions(&found).map(as_json).collect::<Value>(), |_| {
+    output.print(&functions(&found).map(function).collect::<Vec<_>>(), |_| {
         let row =
             |e: &v1::DataplaneEntry| [vec![e.name.clone(), e.action.clone()], counts(e)].concat();
         let rows: Vec<_> = functions(&found).map(row).collect();

@@ -1,7 +1,7 @@
-//! Text and JSON of service functions.
+//! Text and output of service functions.
 
 use api::v1;
-use serde_json::{Value, json};
+use output::dataplane::FunctionDrops;
 
 use super::health_text::{MOST, health};
 use crate::output::table;
@@ -53,13 +53,9 @@ fn drops(found: &v1::FunctionDrops) -> String {
     if text.is_empty() { "none".into() } else { text.join(", ") }
 }
 
-pub(super) fn drops_json(found: &v1::FunctionDrops) -> Value {
-    json!({
-        "prerouting": found.prerouting,
-        "forward": found.forward,
-        "postrouting": found.postrouting,
-        "no_hook": found.no_hook,
-    })
+pub(super) fn drops_output(found: &v1::FunctionDrops) -> FunctionDrops {
+    let v1::FunctionDrops { prerouting, forward, postrouting, no_hook } = *found;
+    FunctionDrops { prerouting, forward, postrouting, no_hook }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Text and JSON of the health of service functions, and the limit of listed entries.
+//! Text and output of the health of service functions, and the limit of listed entries.
 
 use api::v1;
-use serde_json::{Value, json};
+use output::dataplane::FunctionHealth;
 
 /// Maximum number of entries shown on a terminal: the busiest ones.
 pub(super) const MOST: usize = 40;
@@ -21,16 +21,16 @@ pub(super) fn health(health: Option<&v1::DataplaneHealth>) -> String {
     }
 }
 
-pub(super) fn health_json(health: &v1::DataplaneHealth) -> Value {
-    json!({
-        "up": health.up,
-        "for_ms": health.for_ms,
-        "in_a_row": health.in_a_row,
-        "runs": health.runs,
-        "failures": health.failures,
-        "not_started": health.not_started,
-        "failure": health.failure,
-    })
+pub(super) fn health_output(health: &v1::DataplaneHealth) -> FunctionHealth {
+    FunctionHealth {
+        up: health.up,
+        for_ms: health.for_ms,
+        in_a_row: health.in_a_row,
+        runs: health.runs,
+        failures: health.failures,
+        not_started: health.not_started,
+        failure: health.failure.clone(),
+    }
 }
 
 #[cfg(test)]

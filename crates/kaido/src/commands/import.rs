@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use import::{Beside, Format};
-use serde_json::json;
+use output::error::Details;
+use output::import::{ImportNote, ImportedLab};
 
 use super::topology_file::LARGEST_FILE;
 use crate::cli::ImportFormat;
@@ -43,7 +44,7 @@ pub(crate) fn run(
     let shown = file.display().to_string();
     let lab = Format::lab_of(&full);
     let imported = import::import(format, &shown, &lab, &text, &beside).map_err(|problems| {
-        let details = json!({ "problems": &problems.problems });
+        let details = Details { problems: Some(problems.problems.clone()), ..Details::default() };
         let text = match output.is_json() {
             true => anyhow!("{shown} cannot be imported"),
             false => anyhow!("{shown} cannot be imported\n{problems}"),
@@ -61,12 +62,17 @@ pub(crate) fn run(
             let _ = writeln!(errors, "{shown}{place}: {}", note.text);
         }
     }
-    let value = json!({
-        "lab": imported.lab, "file": out.map(|out| out.display().to_string()), "topology": imported.topology, "notes": imported.notes,
-    });
-    output.print(&value, |_| match out {
-        Some(out) => format!("lab {} is in {}", imported.lab, out.display()),
-        None => imported.topology.clone(),
+    let notes =
+        imported.notes.into_iter().map(|note| ImportNote { line: note.line, text: note.text });
+    let value = ImportedLab {
+        lab: imported.lab,
+        file: out.map(|out| out.display().to_string()),
+        topology: imported.topology,
+        notes: notes.collect(),
+    };
+    output.print(&value, |value| match out {
+        Some(out) => format!("lab {} is in {}", value.lab, out.display()),
+        None => value.topology.clone(),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,8 +7,11 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use lab::{Cancel, Labs, Options};
-use serde_json::json;
+use lab::{Cancel, Labs, Options, Phase};
+use output::lab::{
+    CheckedTopology, CollectedLab, Drawing, LabDown, LabPhase, LabSummary, LabUp, Run,
+    StartedDaemon,
+};
 
 use super::progress::{program, progress_bar, shows};
 use super::topology_file::{read_all, read_topology};
@@ -33,8 +36,8 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let name = one_to_end(&labs, name)?;
             labs.down(&name)?;
             let seconds = started.elapsed().as_secs_f64();
-            output.print(&json!({ "lab": name, "seconds": seconds }), |_| {
-                format!("lab {name} is down after {seconds:.1} s")
+            output.print(&LabDown { lab: name, seconds }, |down| {
+                format!("lab {} is down after {seconds:.1} s", down.lab)
             })?;
             Ok(ExitCode::SUCCESS)
         }
@@ -119,27 +122,27 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                 node => lab.start_node(node, &program)?,
             }
             // Daemons that are still missing.
-            let troubles = lab.troubles();
-            output.print(&json!({ "started": daemon, "troubles": troubles }), |_| {
-                let started = format!("{daemon} is started");
+            let started = StartedDaemon { started: daemon, troubles: lab.troubles() };
+            output.print(&started, |StartedDaemon { started, troubles }| {
+                let started = format!("{started} is started");
                 std::iter::once(started).chain(troubles.clone()).collect::<Vec<_>>().join("\n")
             })?;
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Gc => {
-            let collected = labs.gc()?;
+            let collected: Vec<_> = labs.gc()?.into_iter().map(collected).collect();
             output.print(&collected, |collected| {
                 if collected.is_empty() {
                     return "nothing was left behind".into();
                 }
-                let line = |one: &lab::Collected| match (&one.error, one.removed) {
+                let line = |one: &CollectedLab| match (&one.error, one.removed) {
                     (Some(_), _) => format!("{} cannot be removed", one.name),
                     (None, true) => format!("{} removed", one.name),
                     (None, false) => format!("{} is running, left alone", one.name),
                 };
                 collected.iter().map(line).collect::<Vec<_>>().join("\n")
             })?;
-            let why = |one: &lab::Collected| Some(format!("{}: {}", one.name, one.error.as_ref()?));
+            let why = |one: &CollectedLab| Some(format!("{}: {}", one.name, one.error.as_ref()?));
             match collected.iter().filter_map(why).collect::<Vec<_>>().join("\n") {
                 none if none.is_empty() => Ok(ExitCode::SUCCESS),
                 errors => Err(Failure::failed(anyhow!(errors))),
@@ -148,12 +151,20 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
     }
 }
 
+fn collected(one: lab::Collected) -> CollectedLab {
+    let lab::Collected { name, removed, error } = one;
+    CollectedLab { name, removed, error }
+}
+
+fn run_of(one: lab::Run) -> Run {
+    let lab::Run { node, user, by, text } = one;
+    Run { node, user, by, text }
+}
+
 fn check(file: &Path, output: &Output) -> Done {
     let (_, topology, _) = read_all(file, output)?;
-    let runs = lab::runs(&topology);
-    let mut value = json!(topology);
-    value["runs"] = json!(runs);
-    output.print(&value, |_| {
+    let runs = lab::runs(&topology).into_iter().map(run_of).collect();
+    output.print(&CheckedTopology { topology: &topology, runs }, |checked| {
         let tests = match topology.tests.len() {
             0 => String::new(),
             n => format!(", {}", counted(n, "test")),
@@ -167,7 +178,7 @@ fn check(file: &Path, output: &Output) -> Done {
         let (file, name) = (file.display(), &topology.name);
         let mut text =
             format!("{file} is fine: lab {name}, {nodes}, {links}, {applications}{tests}");
-        for run in &runs {
+        for run in &checked.runs {
             text.push_str(&format!("\n{}", run_in_words(run)));
         }
         text
@@ -176,7 +187,7 @@ fn check(file: &Path, output: &Output) -> Done {
 }
 
 /// Formats a command that a lab runs. Each line is shown, since a harmless first line could hide others.
-fn run_in_words(run: &lab::Run) -> String {
+fn run_in_words(run: &Run) -> String {
     let head = format!("runs as {} on {}:", run.user, run.node);
     let by = run.by.map_or_else(String::new, |by| format!(" {by}:"));
     match run.text.trim().lines().map(visible).collect::<Vec<_>>()[..] {
@@ -210,8 +221,8 @@ fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {
     let lab = brought_up?;
     let seconds = started.elapsed().as_secs_f64();
     let nodes = lab.topology().nodes.len();
-    output.print(&json!({ "lab": lab.name(), "nodes": nodes, "seconds": seconds }), |_| {
-        format!("lab {} is ready: {}, {seconds:.1} s", lab.name(), counted(nodes, "node"))
+    output.print(&LabUp { lab: lab.name().into(), nodes, seconds }, |up| {
+        format!("lab {} is ready: {}, {seconds:.1} s", up.lab, counted(nodes, "node"))
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -246,8 +257,31 @@ fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
     Err(Failure::usage(anyhow!(said)))
 }
 
+fn phase(phase: Phase) -> LabPhase {
+    match phase {
+        Phase::Starting => LabPhase::Starting,
+        Phase::Ready => LabPhase::Ready,
+        Phase::Degraded => LabPhase::Degraded,
+        Phase::Stopping => LabPhase::Stopping,
+        Phase::Broken => LabPhase::Broken,
+    }
+}
+
+fn summary(lab: &lab::Summary) -> LabSummary {
+    LabSummary {
+        name: lab.name.clone(),
+        phase: phase(lab.phase),
+        file: lab.file.to_string_lossy().into_owned(),
+        nodes: lab.nodes,
+        xdp: lab.xdp,
+        started: lab.started,
+        troubles: lab.troubles.clone(),
+    }
+}
+
 fn ls(labs: &Labs, output: &Output) -> Done {
-    output.print(&labs.list()?, |list| {
+    let list = labs.list()?;
+    output.print(&list.iter().map(summary).collect::<Vec<_>>(), |_| {
         if list.is_empty() {
             return "no labs".into();
         }
@@ -257,7 +291,7 @@ fn ls(labs: &Labs, output: &Output) -> Done {
             vec![lab.name.clone(), lab.phase.word().into(), nodes, xdp, file]
         };
         let mut text = table(&["LAB", "STATE", "NODES", "XDP", "FILE"], list.iter().map(row));
-        for lab in list {
+        for lab in &list {
             for trouble in &lab.troubles {
                 text.push_str(&format!("\n{}: {trouble}", lab.name));
             }
@@ -273,8 +307,7 @@ fn graph(labs: &Labs, what: Option<&str>, svg: bool, output: &Output) -> Done {
         what => labs.choose(what)?.topology().clone(),
     };
     if svg {
-        let drawing = drawing::svg(&topology);
-        output.print(&json!({ "svg": drawing }), |_| drawing.clone())?;
+        output.print(&Drawing { svg: drawing::svg(&topology) }, |drawing| drawing.svg.clone())?;
     } else {
         output.print(&topology, drawing::text)?;
     }

@@ -7,7 +7,9 @@ use anyhow::anyhow;
 use api::v1;
 use lab::{Change, Happening, Lab};
 use model::topology;
-use serde_json::{Value, json};
+use output::link::{
+    AddedTraffic, ChangedDirection, ChangedEmulatedLink, ChangedLink, StoppedTraffic,
+};
 
 use crate::cli::LinkChange;
 use crate::failure::{Done, Failure};
@@ -72,9 +74,9 @@ pub(super) fn traffic(
         let mut client = api::connect_emulator(&socket).await?;
         client.add_cross_traffic(request).await.map_err(Failure::of_emulator)
     })??;
-    let words = traffic.to_string();
-    output.print(&json!({ "link": link, "from": from, "traffic": words }), |_| {
-        format!("{link} from {from}: {words}")
+    let added = AddedTraffic { link, from, traffic: traffic.to_string() };
+    output.print(&added, |AddedTraffic { link, from, traffic }| {
+        format!("{link} from {from}: {traffic}")
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -99,20 +101,18 @@ pub(super) fn stop_traffic(lab: &Lab, link: &str, from: String, output: &Output)
         // Record it, so that a restarted emulator does not start this traffic again.
         lab.record(Happening::TrafficStopped { link: link.clone(), from: from.clone() })?;
     }
-    output.print(
-        &json!({ "link": link, "from": from, "stopped": stopped }),
-        |_| match stopped {
-            0 => format!("{link} from {from} carries no cross traffic"),
-            _ => format!("{link} from {from}: cross traffic has ended"),
-        },
-    )?;
+    let stopped = StoppedTraffic { link, from, stopped };
+    output.print(&stopped, |StoppedTraffic { link, from, stopped }| match stopped {
+        0 => format!("{link} from {from} carries no cross traffic"),
+        _ => format!("{link} from {from}: cross traffic has ended"),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Changes the devices at both ends of a link.
 fn cable(lab: &Lab, link: &str, change: Change, what: &str, output: &Output) -> Done {
-    let ends = lab.change_link(link, change)?;
-    output.print(&json!({ "link": link, "changed": ends }), |_| match ends.len() {
+    let changed = ChangedLink { link: link.into(), changed: lab.change_link(link, change)? };
+    output.print(&changed, |ChangedLink { changed: ends, .. }| match ends.len() {
         0 => format!("{link} is {what}"),
         _ => format!("{link} is {what}, at {}", ends.join(" and ")),
     })?;
@@ -154,18 +154,21 @@ fn emulated(
 ) -> Done {
     let (socket, link) = lab.emulator(link)?;
     let directions = ask(&socket, v1::ChangeEmulatedLinkRequest { link: link.clone(), ..request })?;
-    let changed: Value = directions
-        .iter()
-        .map(|one| json!({ "from": one.from, "to": one.to, "does": one.does }))
+    let changed = directions
+        .into_iter()
+        .map(|one| ChangedDirection { from: one.from, to: one.to, does: one.does })
         .collect();
-    output.print(&json!({ "link": link, "changed": changed }), |_| {
-        let line = |one: &v1::EmulatedDirection| {
-            let does = if one.does.is_empty() { "nothing" } else { &one.does };
-            let to = if one.to.is_empty() { String::new() } else { format!(" to {}", one.to) };
-            format!("{link} from {}{to}: {does}", one.from)
-        };
-        directions.iter().map(line).collect::<Vec<_>>().join("\n")
-    })?;
+    output.print(
+        &ChangedEmulatedLink { link, changed },
+        |ChangedEmulatedLink { link, changed }| {
+            let line = |one: &ChangedDirection| {
+                let does = if one.does.is_empty() { "nothing" } else { &one.does };
+                let to = if one.to.is_empty() { String::new() } else { format!(" to {}", one.to) };
+                format!("{link} from {}{to}: {does}", one.from)
+            };
+            changed.iter().map(line).collect::<Vec<_>>().join("\n")
+        },
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,11 +1,12 @@
 //! `kaido lab links`: shows the settings of emulated links, and the outcome of every packet.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
 use api::v1;
 use lab::Lab;
-use serde_json::{Value, json};
+use output::links::{CrossTraffic, Effects, EmulatedDirection, EmulatedNode, Entry, Exit};
 
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
@@ -25,7 +26,7 @@ pub(super) fn get(socket: &Path) -> Result<v1::GetEmulatedLinksResponse, Failure
 /// Prints the settings and counters of the emulated links.
 pub(super) fn list(lab: &Lab, output: &Output) -> Done {
     let answer = get(&lab.emulator_socket()?)?;
-    output.print(&as_json(&answer), |_| text(&answer))?;
+    output.print(&directions(&answer), |_| text(&answer))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -91,70 +92,86 @@ fn stops(node: &v1::EmulatedNode) -> Option<Vec<String>> {
     (!stopped.is_empty()).then(|| row.chain([stopped.join(", ")]).collect())
 }
 
-fn node(node: &v1::EmulatedNode) -> Value {
-    let stopped: serde_json::Map<_, _> =
-        node.stopped.iter().map(|one| (one.cause.clone(), one.packets.into())).collect();
-    json!({
-        "received": node.received,
-        "made": node.made,
-        "sent": node.sent,
-        "waiting": node.waiting,
-        "stopped": stopped,
+fn node(node: &v1::EmulatedNode) -> EmulatedNode {
+    EmulatedNode {
+        received: node.received,
+        made: node.made,
+        sent: node.sent,
+        waiting: node.waiting,
+        stopped: by_cause(&node.stopped),
+    }
+}
+
+fn by_cause(drops: &[v1::EmulatedDrops]) -> BTreeMap<String, u64> {
+    drops.iter().map(|one| (one.cause.clone(), one.packets)).collect()
+}
+
+fn effects(one: &v1::EmulatedDirection) -> Effects {
+    Effects::of(|name| {
+        let found = one.effects.iter().find(|effect| effect.effect == name);
+        found.map_or(0, |effect| effect.packets)
     })
 }
 
-fn as_json(answer: &v1::GetEmulatedLinksResponse) -> Value {
-    let entry = |edge: &v1::EmulatedEdge| {
-        json!({
-            "received": edge.received,
-            "misunderstood": edge.misunderstood,
-            "overflowed": edge.overflowed,
-        })
+fn directions(answer: &v1::GetEmulatedLinksResponse) -> Vec<EmulatedDirection> {
+    let entry = |edge: &v1::EmulatedEdge| Entry {
+        received: edge.received,
+        misunderstood: edge.misunderstood,
+        overflowed: edge.overflowed,
     };
-    let exit = |edge: &v1::EmulatedEdge| json!({ "sent": edge.sent, "refused": edge.refused });
+    let exit = |edge: &v1::EmulatedEdge| Exit { sent: edge.sent, refused: edge.refused };
     let find = |name: &str, switch: bool| {
         answer.nodes.iter().find(|node| node.name == name && node.switch == switch)
     };
-    let direction = |one: &v1::EmulatedDirection| {
-        let dropped: serde_json::Map<_, _> =
-            one.dropped.iter().map(|d| (d.cause.clone(), d.packets.into())).collect();
-        let mut direction = json!({
-            "link": one.link,
-            "from": one.from,
-            "to": one.to,
-            "does": one.does,
-            "received": one.received,
-            "arrived": one.arrived,
-            "arrived_bytes": one.arrived_bytes,
-            "inside": one.inside,
-            "waiting": one.waiting,
-            "waiting_bytes": one.waiting_bytes,
-            "filtered": one.filtered,
-            "marked": one.marked,
-            "cross": {
-                "sent": one.cross_sent,
-                "sent_bytes": one.cross_sent_bytes,
-                "arrived": one.cross_arrived,
-                "arrived_bytes": one.cross_arrived_bytes,
-                "overdue": one.cross_overdue,
-            },
-            "dropped": dropped,
-            "entry": edge(answer, one.entry).map(entry),
-            "exit": edge(answer, one.exit).map(exit),
-            "router": find(&one.from, false).map(node),
-            "switch": find(&one.link, true).map(node),
-        });
-        for one in &one.effects {
-            direction[&one.effect] = one.packets.into();
-        }
-        direction
+    let direction = |one: &v1::EmulatedDirection| EmulatedDirection {
+        link: one.link.clone(),
+        from: one.from.clone(),
+        to: one.to.clone(),
+        does: one.does.clone(),
+        received: one.received,
+        arrived: one.arrived,
+        arrived_bytes: one.arrived_bytes,
+        inside: one.inside,
+        waiting: one.waiting,
+        waiting_bytes: one.waiting_bytes,
+        filtered: one.filtered,
+        marked: one.marked,
+        cross: CrossTraffic {
+            sent: one.cross_sent,
+            sent_bytes: one.cross_sent_bytes,
+            arrived: one.cross_arrived,
+            arrived_bytes: one.cross_arrived_bytes,
+            overdue: one.cross_overdue,
+        },
+        dropped: by_cause(&one.dropped),
+        effects: effects(one),
+        entry: edge(answer, one.entry).map(entry),
+        exit: edge(answer, one.exit).map(exit),
+        router: find(&one.from, false).map(node),
+        switch: find(&one.link, true).map(node),
     };
     answer.directions.iter().map(direction).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use emulator::Effect;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    #[test]
+    fn every_effect_is_a_member() {
+        let effects = Effect::ALL.iter().zip(1..);
+        let effects = effects
+            .map(|(effect, packets)| v1::EmulatedEffect { effect: effect.name().into(), packets });
+        let one = v1::EmulatedDirection { effects: effects.collect(), ..Default::default() };
+        let found = json!(super::effects(&one));
+        assert_eq!(found.as_object().map(|all| all.len()), Some(Effect::ALL.len()));
+        for (effect, packets) in Effect::ALL.iter().zip(1..) {
+            assert_eq!(found[effect.name()], json!(packets), "{found}");
+        }
+    }
 
     #[test]
     fn what_is_lost_before_and_behind_a_link_is_beside_its_own() {
@@ -193,7 +210,7 @@ mod tests {
             text.contains("none") && text.lines().last().unwrap().ends_with("no-route 3"),
             "{text}"
         );
-        let found = as_json(&answer);
+        let found = json!(directions(&answer));
         assert_eq!(
             found[0]["entry"],
             json!({ "received": 10, "overflowed": 4, "misunderstood": 0 })

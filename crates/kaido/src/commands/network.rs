@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api::v1;
-use serde_json::{Value, json};
+use output::network::{Neighbour, NetworkInterface, NetworkNode, NodeFunction};
 
 use super::app::{rate, socket};
 use crate::cli::NetworkCommand;
@@ -20,13 +20,13 @@ pub(crate) fn run(command: NetworkCommand, output: &Output) -> Done {
     block_on(async {
         if !command.watch {
             let nodes = nodes(&socket).await?;
-            output.print(&json(&nodes), |_| text(&nodes))?;
+            output.print(&all(&nodes), |_| text(&nodes))?;
             return Ok(());
         }
         let watching = async {
             loop {
                 let nodes = nodes(&socket).await?;
-                output.print(&json(&nodes), |_| format!("{CLEAR}{}", text(&nodes)))?;
+                output.print(&all(&nodes), |_| format!("{CLEAR}{}", text(&nodes)))?;
                 tokio::time::sleep(REFRESH).await;
             }
         };
@@ -41,6 +41,10 @@ pub(crate) fn run(command: NetworkCommand, output: &Output) -> Done {
 async fn nodes(socket: &Path) -> Result<Vec<v1::NetworkNode>, Failure> {
     let mut client = api::connect(socket).await?;
     Ok(client.get_network(v1::GetNetworkRequest {}).await?.into_inner().nodes)
+}
+
+fn all(nodes: &[v1::NetworkNode]) -> Vec<NetworkNode> {
+    nodes.iter().map(node_output).collect()
 }
 
 fn text(nodes: &[v1::NetworkNode]) -> String {
@@ -101,42 +105,39 @@ fn gauge(rate: u64, capacity: u64) -> String {
     format!("{}{}", "█".repeat(full), "·".repeat(WIDTH - full))
 }
 
-fn json(nodes: &[v1::NetworkNode]) -> Value {
-    let interface = |found: &v1::NetworkInterface| {
-        let interface = found.interface.clone().unwrap_or_default();
-        let load = found.load.clone().unwrap_or_default();
-        let neighbours: Vec<Value> = interface
-            .adjacencies
-            .iter()
-            .map(|a| json!({ "node": a.neighbour, "cost": a.cost, "end_x": a.end_x }))
-            .collect();
-        json!({
-            "name": interface.name,
-            "up": interface.up,
-            "capacity_bps": interface.capacity_bps,
-            "neighbours": neighbours,
-            "rate_bps": load.rate_bps,
-            "loss": load.loss,
-            "backlog_bytes": load.backlog_bytes,
-            "congested": load.congested,
-            "reserved_bps": found.reserved_bps,
-        })
+fn node_output(node: &v1::NetworkNode) -> NetworkNode {
+    let function = |function: &v1::Function| NodeFunction {
+        name: function.name.clone(),
+        sid: function.sid.clone(),
+        up: function.up,
     };
-    nodes
-        .iter()
-        .map(|node| {
-            json!({
-                "name": node.name,
-                "alive": node.alive,
-                "transit": node.transit,
-                "functions": node.functions.iter().map(|function| json!({
-                    "name": function.name,
-                    "sid": function.sid,
-                    "up": function.up,
-                })).collect::<Vec<_>>(),
-                "end": node.sids.as_ref().map(|sids| &sids.end),
-                "interfaces": node.interfaces.iter().map(interface).collect::<Vec<_>>(),
-            })
-        })
-        .collect()
+    NetworkNode {
+        name: node.name.clone(),
+        alive: node.alive,
+        transit: node.transit,
+        functions: node.functions.iter().map(function).collect(),
+        end: node.sids.as_ref().map(|sids| sids.end.clone()),
+        interfaces: node.interfaces.iter().map(interface_output).collect(),
+    }
+}
+
+fn interface_output(found: &v1::NetworkInterface) -> NetworkInterface {
+    let interface = found.interface.clone().unwrap_or_default();
+    let load = found.load.clone().unwrap_or_default();
+    let neighbour = |adjacency: v1::Adjacency| Neighbour {
+        node: adjacency.neighbour,
+        cost: adjacency.cost,
+        end_x: adjacency.end_x,
+    };
+    NetworkInterface {
+        name: interface.name,
+        up: interface.up,
+        capacity_bps: interface.capacity_bps,
+        neighbours: interface.adjacencies.into_iter().map(neighbour).collect(),
+        rate_bps: load.rate_bps,
+        loss: load.loss,
+        backlog_bytes: load.backlog_bytes,
+        congested: load.congested,
+        reserved_bps: found.reserved_bps,
+    }
 }

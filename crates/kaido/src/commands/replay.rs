@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use ::capture::Captured;
 use anyhow::{Context, anyhow};
 use emulator::{Deed, Difference, Effect, Event, Nanos, Outcome, Packet, Position, Report};
-use serde_json::{Value, json};
+use output::links::Effects;
+use output::replay::{ReplayDifference, ReplayedLink};
 
 use super::capture::{CHANGED, CROSS, IN, MISSED, Origin, REFUSED};
 use crate::failure::{Done, Failure};
@@ -38,23 +39,25 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
     let report = plan.network.replay(direction.id, position(&origin)).run(&events);
     let does = direction.does();
     let start = events.first().map_or(0, |event| event.at);
-    let mut said = json!({
-        "link": origin.link,
-        "from": origin.from,
-        "first": origin.number,
-        "entered": report.came,
-        "left": report.left,
-        "dropped": report.counts.all_dropped(),
-        "inside": report.inside,
-        "identical": report.difference.is_none() && cut.is_none(),
-        "difference": report.difference.map(|one| difference_as_json(one, start)),
-        "ends_early": cut,
-        "did": origin.does,
-        "does": does,
-    });
-    for effect in Effect::ALL {
-        said[effect.name()] = report.counts.effect(effect).into();
-    }
+    let effect = |name: &str| {
+        let named = Effect::ALL.into_iter().find(|effect| effect.name() == name);
+        named.map_or(0, |effect| report.counts.effect(effect))
+    };
+    let said = ReplayedLink {
+        link: origin.link.clone(),
+        from: origin.from.clone(),
+        first: origin.number,
+        entered: report.came,
+        left: report.left,
+        dropped: report.counts.all_dropped(),
+        effects: Effects::of(effect),
+        inside: report.inside,
+        identical: report.difference.is_none() && cut.is_none(),
+        difference: report.difference.map(|one| difference_output(one, start)),
+        ends_early: cut,
+        did: origin.does.clone(),
+        does: does.clone(),
+    };
     output.print(&said, |_| as_text(&report, &origin, &does, cut, start))?;
     let is_same = report.difference.is_none() && cut.is_none();
     Ok(if is_same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -162,19 +165,19 @@ fn describe(difference: Difference, start: Nanos) -> String {
     }
 }
 
-fn difference_as_json(difference: Difference, start: Nanos) -> Value {
+fn difference_output(difference: Difference, start: Nanos) -> ReplayDifference {
     let (replayed, captured) = match difference {
         Difference::Missing(replayed) => (Some(replayed), None),
         Difference::OtherTime { replayed, captured }
         | Difference::OtherPacket { replayed, captured } => (Some(replayed), Some(captured)),
         Difference::More { captured } => (None, Some(captured)),
     };
-    json!({
-        "says": describe(difference, start),
-        "packet": replayed.map(|one| one.number),
-        "entered_ns": replayed.map(|one| one.came),
-        "leaves_ns": replayed.map(|one| one.at),
-        "corrupted": replayed.map(|one| one.is_wrong),
-        "captured_leaves_ns": captured,
-    })
+    ReplayDifference {
+        says: describe(difference, start),
+        packet: replayed.map(|one| one.number),
+        entered_ns: replayed.map(|one| one.came),
+        leaves_ns: replayed.map(|one| one.at),
+        corrupted: replayed.map(|one| one.is_wrong),
+        captured_leaves_ns: captured,
+    }
 }

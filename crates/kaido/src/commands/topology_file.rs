@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use document::Problems;
 use emulator_daemon::Recordings;
 use model::topology::Topology;
-use serde_json::json;
+use output::error::Details;
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -56,7 +56,11 @@ pub(super) fn read_recorded(
 
 fn mistakes(problems: &Problems, output: &Output) -> Failure {
     let name = &problems.file;
-    let details = json!({ "file": name, "problems": &problems.problems });
+    let details = Details {
+        file: Some(name.clone()),
+        problems: Some(problems.problems.clone()),
+        ..Details::default()
+    };
     let text = if output.is_json() {
         anyhow!("{name} has mistakes")
     } else {

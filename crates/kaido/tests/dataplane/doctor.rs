@@ -2,14 +2,14 @@
 //! here.
 
 use netlink::Namespace;
-use testkit::Kaido;
+use testkit::{Kaido, value_of};
 
 #[test]
 fn root_the_doctor_finds_what_xdp_needs() {
     let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
     // Ignore the exit code, because FRR may be missing: this test checks the lines.
     let said = kaido.run(&["--json", "doctor"]);
-    let findings: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let findings = value_of(&["doctor"], said.stdout.as_bytes());
     for what in ["SRv6 in XDP", "XDP on veth", "tables in XDP", "BPF file system"] {
         let finding = findings.as_array().unwrap().iter().find(|finding| finding["what"] == what);
         let finding = finding.unwrap_or_else(|| panic!("no line for {what}: {said}"));
@@ -30,7 +30,7 @@ fn root_the_doctor_says_which_settings_functions_need() {
             kaido.run(&["--json", "doctor"])
         };
         let said = namespace.run(look).unwrap();
-        let findings: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        let findings = value_of(&["doctor"], said.stdout.as_bytes());
         let of = |what: &str| {
             let found = findings.as_array().unwrap().iter().find(|one| one["what"] == what);
             found.unwrap_or_else(|| panic!("no line for {what}: {said}")).clone()

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::Value;
-use testkit::{Machine, Said};
+use testkit::{Machine, Said, check_error};
 
 use crate::kaido;
 
@@ -80,6 +80,7 @@ fn root_a_mistake_is_shown_with_its_place_and_nothing_is_made() {
         let said = kaido.run(&["--json", "lab", "up", &file]);
         assert_eq!(said.code, Some(2), "{what}: {said}");
         let error: Value = serde_json::from_str(&said.stderr).unwrap();
+        check_error(&error);
         let problem = &error["problems"][0];
         let at = format!("{}:{}", problem["line"], problem["column"]);
         assert!(at.starts_with(place), "{what}: {at} is not {place}: {said}");

@@ -3,6 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use serde_json::Value;
+use testkit::value_of;
 
 use crate::{kaido, soon};
 
@@ -65,7 +66,7 @@ fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
     let ended = capturing.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), ended.status.signal()), (Some(0), None));
     let said = kaido.run(&["--json", "lab", "replay", &file, &capture]);
-    let report: Value = serde_json::from_str(&said.stdout).unwrap();
+    let report = value_of(&["lab", "replay"], said.stdout.as_bytes());
     assert_eq!(report["difference"], Value::Null, "{report}");
     assert_eq!(report["ends_early"], "the link was changed before", "{report}");
     said.failed(1, &[]);

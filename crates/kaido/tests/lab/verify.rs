@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use testkit::{Machine, until};
+use testkit::{Machine, until, value_of};
 
 use crate::kaido;
 
@@ -64,7 +64,7 @@ fn root_what_does_not_hold_fails_with_what_was_measured() {
     let report = format!("{}/report.xml", kaido.folder().display());
     let said = kaido.run(&["--json", "lab", "test", &file, "--junit", &report]);
     assert_eq!(said.code, Some(1), "{said}");
-    let result: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let result = value_of(&["lab", "test"], said.stdout.as_bytes());
     assert_eq!((&result["passed"], &result["failed"]), (&1.into(), &7.into()), "{said}");
     let measured = |index: usize| result["tests"][index]["measured"].as_str().unwrap().to_owned();
     for (index, words) in [

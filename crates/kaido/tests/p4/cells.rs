@@ -9,7 +9,8 @@ use capture::{Interface, Writer};
 use p4runtime::v1::ForwardingPipelineConfig;
 use p4runtime::{Processes, Sandboxed, Service};
 use sandbox::process::{Config, Launcher};
-use serde_json::{Value, json};
+use serde_json::json;
+use testkit::{value_of, values_of};
 
 use super::running::{CUSTOMERS, Running};
 use super::{folder, kaido, says};
@@ -48,15 +49,14 @@ fn people_read_and_set_counters_and_meters() {
     says(&ls, 0, &["COUNTER", "CELL", "PACKETS", "BYTES"]);
     says(&ls, 0, &["c.customers  hdr.ipv4.src=10.0.0.0/8  3        102"]);
     says(&ls, 0, &["c.customers  hdr.ipv4.src=20.0.0.0/8  1        34"]);
-    let said: Value =
-        serde_json::from_slice(&run(&["counter", "ls", "--json"]).stdout).expect("JSON");
+    let said = value_of(&["p4", "counter", "ls"], &run(&["counter", "ls", "--json"]).stdout);
     let first = json!({
         "counter": "c.customers", "cell": "hdr.ipv4.src=10.0.0.0/8", "packets": 3, "bytes": 102,
     });
     assert_eq!(said.as_array().map(Vec::len), Some(2), "{said}");
     assert_eq!(said[0], first, "{said}");
     let all = run(&["counter", "ls", "dropped", "--all", "--json"]);
-    let said: Value = serde_json::from_slice(&all.stdout).expect("JSON");
+    let said = value_of(&["p4", "counter", "ls"], &all.stdout);
     assert_eq!(said.as_array().map(Vec::len), Some(512));
 
     let entry = "hdr.ipv4.src=10.0.0.0/8";
@@ -74,7 +74,7 @@ fn people_read_and_set_counters_and_meters() {
     says(&run(&["counter", "ls", "c.dropped"]), 0, &["c.dropped  9     5        6"]);
     says(&run(&["counter", "set", "dropped"]), 0, &["c.dropped: all cells set"]);
     let none = run(&["counter", "ls", "c.dropped", "--json"]);
-    assert_eq!(serde_json::from_slice::<Value>(&none.stdout).expect("JSON"), json!([]));
+    assert_eq!(value_of(&["p4", "counter", "ls"], &none.stdout), json!([]));
 
     let rates = ["--cir", "1000", "--cburst", "100"];
     let with = |first: &[&'static str]| [first, &rates[..]].concat();
@@ -92,8 +92,7 @@ fn people_read_and_set_counters_and_meters() {
     says(&ls, 0, &["METER", "CIR", "CBURST", "PIR", "PBURST"]);
     says(&ls, 0, &["1000  100     1000  100", "10.0.0.0/8  1000  100     2000  300", "(default)"]);
     says(&run(&["meter", "reset", "customers", entry]), 0, &["set"]);
-    let said: Value =
-        serde_json::from_slice(&run(&["meter", "ls", "--json"]).stdout).expect("JSON");
+    let said = value_of(&["p4", "meter", "ls"], &run(&["meter", "ls", "--json"]).stdout);
     let left: Vec<_> = said.as_array().expect("a list").iter().map(|one| &one["cell"]).collect();
     assert_eq!(left, ["0", "(default)"], "{said}");
 
@@ -181,8 +180,7 @@ async fn people_see_digests() {
     says(&text, 0, &["c.strangers  port=3 source=30.0.0."]);
     assert_eq!(String::from_utf8_lossy(&text.stdout).lines().count(), 2, "{text:?}");
     let said = digest(&["--json"]).await.expect("it ends");
-    let said = serde_json::Deserializer::from_slice(&said.stdout).into_iter::<Value>();
-    let all: Vec<Value> = said.collect::<Result<_, _>>().expect("JSON");
+    let all = values_of(&["p4", "digest"], &said.stdout);
     assert_eq!(all.len(), 2);
     assert_eq!((&all[0]["digest"], &all[0]["data"]["port"]), (&json!("c.strangers"), &json!("3")));
     over.store(true, Ordering::Relaxed);

@@ -5,8 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use capture::{Interface, Writer};
-use serde_json::Value;
-use testkit::until;
+use testkit::{until, value_of};
 
 use super::running::{Running, children};
 use super::{PROGRAM, folder, says};
@@ -113,12 +112,13 @@ fn root_a_program_that_cannot_be_isolated_does_not_run() {
     let lacks = "kaido: reduced isolation: the program's process has no network namespace";
     says(&without_rights(&reduced, here.path()), 0, &[lacks, "3 packets"]);
     let json = without_rights(&[&reduced[..], &["--json"]].concat(), here.path());
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "run"], &json.stdout);
     let lacks = said["isolation_lacks"].as_array().expect("a list");
     assert!(lacks.contains(&"empty root".into()), "{said}");
     let doctor = without_rights(&["doctor", "--json"], here.path());
-    let found: Vec<Value> = serde_json::from_slice(&doctor.stdout).expect("JSON");
-    let isolation = found.iter().find(|one| one["what"] == "isolation").expect("it looks");
+    let found = value_of(&["doctor"], &doctor.stdout);
+    let mut found = found.as_array().into_iter().flatten();
+    let isolation = found.find(|one| one["what"] == "isolation").expect("it looks");
     assert_eq!(isolation["ok"], false, "{isolation}");
 }
 
@@ -129,6 +129,6 @@ fn root_this_machine_isolates_programs() {
     let arguments = ["p4", "run", "p.p4", "--pcap", "in.pcapng", "--json"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
     let json = command.args(arguments).current_dir(here.path()).output().expect("it runs");
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "run"], &json.stdout);
     assert_eq!(said["isolation_lacks"], serde_json::json!([]), "{said}");
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use testkit::{check_error, value_of};
 
 const PROGRAM: &str = include_str!("../../../p4/tests/programs/table_exact.p4");
 const TEST: &str = include_str!("../../../p4/tests/programs/table_exact.stf");
@@ -77,10 +78,11 @@ fn programs_are_checked() {
     says(&kaido(&["check", "half.p4"], here.path()), 2, &why);
     let json = kaido(&["check", "bad.p4", "--json"], here.path());
     let said: Value = serde_json::from_slice(&json.stderr).expect("JSON");
+    check_error(&said);
     assert_eq!(said["diagnostics"][0]["at"]["line"], 13, "{said}");
     assert!(json.stdout.is_empty());
     let json = kaido(&["check", "good.p4", "--json"], here.path());
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "check"], &json.stdout);
     assert_eq!(said["tables"], serde_json::json!(["c.t"]));
 }
 
@@ -123,7 +125,7 @@ fn tests_are_run() {
     let failing = kaido(&["test", "p.p4", "good.stf", "bad.stf"], here.path());
     says(&failing, 1, &["bad.stf:6: another packet", "found    0107ff", "bad.stf: 1 failure"]);
     let json = kaido(&["test", "p.p4", "bad.stf", "--json"], here.path());
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "test"], &json.stdout);
     assert_eq!(said[0]["failures"][0]["line"], 6, "{said}");
 }
 
@@ -182,7 +184,7 @@ fn control_planes_are_told() {
     let why = "twice.p4: `c.u` and `c.t` both have the id 0x02000001";
     says(&kaido(&["info", "twice.p4"], here.path()), 2, &[why]);
     let json = kaido(&["info", "p.p4", "--json"], here.path());
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "info"], &json.stdout);
     assert!(said["p4info"].as_str().is_some_and(|text| text.contains("c.set")), "{said}");
 }
 
@@ -195,7 +197,7 @@ fn objects_are_explained() {
         ["exact_defaultAction", "LPM trie", "entry:\n", "third:\n", "; map_lookup", "; third"];
     says(&kaido(&["explain", "object.o"], here.path()), 0, &lines);
     let json = kaido(&["explain", "object.o", "--json"], here.path());
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "explain"], &json.stdout);
     assert_eq!(said["maps"][2]["kind"], "LPM trie");
     // A helper that does not exist.
     let mut other = object.to_vec();
@@ -247,7 +249,7 @@ fn programs_are_compiled() {
     let object = std::fs::read(here.path().join("p.o")).expect("an object");
     assert!(object.windows(3).any(|three| three == b"c.t"), "it has p4info");
     let json = kaido(&["compile", "p.p4", "-o", "other.o", "--json"], here.path());
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "compile"], &json.stdout);
     assert_eq!(said["maps"], 2, "{said}");
     assert_eq!(std::fs::read(here.path().join("other.o")).expect("an object"), object);
 }

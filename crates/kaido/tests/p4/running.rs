@@ -18,6 +18,7 @@ use p4runtime::v1::{
 use p4runtime::v1::{stream_message_request, stream_message_response};
 use sandbox::process::BackOff;
 use serde_json::{Deserializer, StreamDeserializer, Value, de::IoRead};
+use testkit::value_of;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::Channel;
@@ -265,7 +266,7 @@ fn people_write_tables() {
     let line = "c.rules  10        src=10.0.0.0/8 protocol=17 dport=80..443  c.deny()";
     says(&table(&["ls"]), 0, &[line, "(default)"]);
     let json = table(&["ls", "rules", "--json"]);
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "table", "ls"], &json.stdout);
     assert_eq!(said[0]["match"]["src"], "10.0.0.0/8", "{said}");
     assert_eq!(said[1]["default"], true, "{said}");
 
@@ -314,7 +315,7 @@ fn people_write_tables() {
     says(&table(&["default", "rules", "allow"]), 1, &["constant"]);
     says(&table(&with(&["delete", "rules"], &[])), 0, &["c.rules: entry deleted"]);
     let json = table(&["ls", "--json"]);
-    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let said = value_of(&["p4", "table", "ls"], &json.stdout);
     assert_eq!(said.as_array().map(Vec::len), Some(1), "the default action: {said}");
     says(&running.table(&["ls"]), 2, &["device 1"]);
     running.end();

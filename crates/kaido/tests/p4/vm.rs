@@ -8,7 +8,7 @@ use capture::{Interface, Writer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use testkit::until;
+use testkit::{until, value_of};
 
 use super::running::Running;
 use super::{folder, kaido, says};
@@ -47,7 +47,7 @@ impl Drop for Vm {
 fn published(folder: &Path) -> Value {
     let said = || {
         let output = kaido(&["published", "vm", "--json"], folder);
-        output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON"))
+        output.status.success().then(|| value_of(&["p4", "published"], &output.stdout))
     };
     until(LIMIT, said, || "nothing is published".into())
 }
@@ -163,7 +163,7 @@ fn the_published_experiment_is_as_it_was_drawn() {
         .output()
         .expect("the command runs");
     says(&output, 0, &[]);
-    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = value_of(&["bench"], &output.stdout);
     let number = |at: usize, what: &str| rows[at][what].as_f64().expect("a number");
     assert_eq!(
         (&rows[0]["name"], &rows[1]["name"]),

@@ -75,7 +75,7 @@ fn root_applications_come_are_shown_and_go() {
     let pid = nix::unistd::Pid::from_raw(watch.id() as i32);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     let said = Said::from_output("app watch".into(), watch.wait_with_output().unwrap());
-    let seen: serde_json::Value = serde_json::from_str(&said.ok()).unwrap();
+    let seen = testkit::value_of(&["app", "watch"], said.ok().as_bytes());
     assert_eq!((&seen["application"], &seen["cause"]), (&json!("big"), &json!("new")));
     assert_eq!(seen["after"], dry["path"]);
 }

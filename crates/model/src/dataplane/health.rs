@@ -3,20 +3,23 @@
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::topology::duration_text;
+use crate::topology::{TestDuration, duration_text};
 
 /// Health check of a service function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Health {
     /// The program and its arguments, executed without a shell.
     pub run: Vec<String>,
     /// Interval between the starts of two runs.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub every: Duration,
     /// Maximum duration of a run.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub timeout: Duration,
     /// Number of consecutive failures after which the function counts as down.
     pub fall: u32,

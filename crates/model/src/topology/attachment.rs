@@ -1,10 +1,11 @@
 //! Attachment of a node to an external network.
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Attachment of a node to an external network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Attachment {
     /// Interface of this machine.
     pub interface: String,
@@ -13,7 +14,7 @@ pub struct Attachment {
 }
 
 /// Method of taking an attached interface's packets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Means {
     /// Frames: the interface is the node's end of its link, and the external network is on that

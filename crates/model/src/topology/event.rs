@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::change::LinkChange;
-use super::quantity::duration_text;
+use super::quantity::{TestDuration, duration_text};
 use super::traffic::Traffic;
 
 /// An event on a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Event {
     /// Time since the lab became ready.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub at: Duration,
     /// Name of the link or the LAN.
     pub link: String,
@@ -24,19 +26,20 @@ pub struct Event {
 }
 
 /// Action of an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// The link goes down for some time.
     Down {
         /// Duration.
         #[serde(rename = "for", serialize_with = "duration_text")]
+        #[schemars(with = "TestDuration")]
         duration: Duration,
         /// True if the ends do not see it.
         silent: bool,
     },
     /// Options of the link change.
-    Set(Vec<LinkChange>),
+    Set(#[schemars(with = "Vec<String>")] Vec<LinkChange>),
     /// The link carries cross traffic.
     Traffic(Traffic),
 }

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use ipnet::Ipv6Net;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::dataplane::Health;
 use srv6::Sid;
 
 /// A router's service function (End.AN.NF).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Function {
     /// Function name; instances of the same name on other nodes are interchangeable.
     pub name: String,

@@ -4,12 +4,15 @@ use std::fmt;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{PortRange, Protocol};
 
 /// A fraction of packets, in billionths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Share(u32);
 
@@ -37,7 +40,7 @@ impl fmt::Display for Share {
 }
 
 /// Shape of a delay distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
     /// Normal distribution; the jitter is the standard deviation.
@@ -61,7 +64,7 @@ impl Shape {
 }
 
 /// Delay variation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Jitter {
     /// Width of the distribution.
     pub spread: Duration,
@@ -70,7 +73,7 @@ pub struct Jitter {
 }
 
 /// Loss model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// Independent losses.
@@ -110,7 +113,7 @@ impl Default for Loss {
 }
 
 /// Queueing discipline: drop policy before the queue is full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discipline {
     /// Tail drop only.
@@ -137,7 +140,7 @@ impl Discipline {
 }
 
 /// A filter for packets to drop: those that match all given fields.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Filter {
     /// Source prefix.
     pub from: Option<IpNet>,
@@ -150,7 +153,7 @@ pub struct Filter {
 }
 
 /// Impairments of one direction of a link, besides its rate.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Impairments {
     /// Added delay.
     pub delay: Duration,

@@ -23,7 +23,7 @@ use crate::{Application, Bandwidth};
 pub const SRV6_HEADROOM: u16 = 40 + 8 + 16 * SegmentList::MAX as u16;
 
 /// A lab's network.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Topology {
     /// Name of the lab.
     pub name: String,
@@ -52,7 +52,7 @@ pub struct Topology {
 }
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Node {
     /// Node name, unique in its lab.
     pub name: String,
@@ -83,7 +83,7 @@ pub struct Node {
 }
 
 /// Kind of node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeKind {
     /// A host, which does not forward: a plain namespace, or an external network beyond an attached
@@ -94,7 +94,7 @@ pub enum NodeKind {
 }
 
 /// Kind of router.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RouterKind {
     /// A router with FRR's daemons.
@@ -127,7 +127,7 @@ impl Dataplane {
 }
 
 /// Source of the routes of one address family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Routing {
     /// Static routes that the lab computes.
@@ -143,7 +143,7 @@ pub enum Routing {
 }
 
 /// A node's end of a segment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Interface {
     /// Device name: the peer's (`r2`, and `r2_2` for the second parallel link), or the LAN's.
     pub name: String,
@@ -170,7 +170,7 @@ pub struct Interface {
 }
 
 /// An adjacent router on one of a router's interfaces. Hosts are not included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Adjacency {
     /// Node index of the neighbour.
     pub node: usize,
@@ -181,7 +181,7 @@ pub struct Adjacency {
 }
 
 /// A link or a LAN.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Segment {
     /// Segment name: `r1-r2`, `r1-r2_2` for the second parallel link, or the LAN's name.
     pub name: String,
@@ -196,7 +196,7 @@ pub struct Segment {
 }
 
 /// Kind of segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SegmentKind {
     /// A point-to-point link between two nodes.
@@ -206,7 +206,7 @@ pub enum SegmentKind {
 }
 
 /// An end of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct End {
     /// Node index.
     pub node: usize,

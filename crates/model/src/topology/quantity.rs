@@ -9,9 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::Bandwidth;
 
 /// A duration in a test, serialized with its unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct TestDuration(#[serde(serialize_with = "duration_text")] pub Duration);
+pub struct TestDuration(
+    #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "String")]
+    pub Duration,
+);
 
 /// Serializes a duration as in the file: `4s`, `20ms`.
 pub(crate) fn duration_text<S: serde::Serializer>(
@@ -33,7 +37,8 @@ impl fmt::Display for TestDuration {
 }
 
 /// An inclusive range of values: `40ms..48ms`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RangeOf{T}")]
 pub struct Range<T> {
     /// Minimum.
     pub from: T,
@@ -55,7 +60,7 @@ impl<T: fmt::Display> fmt::Display for Range<T> {
 }
 
 /// Queue limit at a link's rate limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
     /// The amount that is sent at the rate in 25 ms, but at least 64 KiB.

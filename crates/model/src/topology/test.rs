@@ -1,6 +1,7 @@
 //! Conditions that must hold in the running lab.
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::impairments::Share;
@@ -8,7 +9,7 @@ use super::quantity::{Family, Range, TestDuration};
 use crate::Bandwidth;
 
 /// A condition that must hold in the running lab.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Test {
     /// Pings are answered, or not.
@@ -42,7 +43,7 @@ pub enum Test {
 }
 
 /// Pings that must be answered, or must not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Ping {
     /// Sending node.
     pub from: String,

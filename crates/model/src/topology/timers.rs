@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::quantity::duration_text;
+use super::quantity::{TestDuration, duration_text};
 
 /// Timers of routing protocols.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Timers {
     /// OSPF, for both families.
     pub ospf: OspfTimers,
@@ -20,53 +21,62 @@ pub struct Timers {
 }
 
 /// IS-IS timers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct IsisTimers {
     /// Hello interval, in whole seconds.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub hello: Duration,
     /// Holding time: timeout for a silent neighbour, 2 to 100 times `hello`.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub hold: Duration,
     /// True if BFD monitors neighbours.
     pub bfd: bool,
 }
 
 /// RIP and RIPng timers, in whole seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RipTimers {
     /// Interval between periodic updates.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub update: Duration,
     /// Timeout for a route that is not refreshed.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub timeout: Duration,
     /// Garbage-collection time: time for which an expired route is still announced as unreachable.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub garbage: Duration,
 }
 
 /// BGP timers, in whole seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BgpTimers {
     /// Keepalive interval.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub keepalive: Duration,
     /// Hold time: timeout for a silent neighbour.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub hold: Duration,
     /// True if BFD monitors neighbours.
     pub bfd: bool,
 }
 
 /// OSPF timers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OspfTimers {
     /// Hello interval, in whole seconds.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub hello: Duration,
     /// Dead interval: timeout for a silent neighbour, in whole seconds; greater than `hello`.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub dead: Duration,
     /// True if BFD monitors neighbours.
     pub bfd: bool,

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::quantity::{Family, duration_text};
+use super::quantity::{Family, TestDuration, duration_text};
 use crate::Bandwidth;
 
 /// Name in files.
@@ -19,7 +20,7 @@ fn least(family: Family) -> u32 {
 }
 
 /// Distribution of packets over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// Constant gaps.
@@ -31,9 +32,11 @@ pub enum Pattern {
     OnOff {
         /// Mean duration of on periods.
         #[serde(serialize_with = "duration_text")]
+        #[schemars(with = "TestDuration")]
         on: Duration,
         /// Mean duration of off periods.
         #[serde(serialize_with = "duration_text")]
+        #[schemars(with = "TestDuration")]
         off: Duration,
     },
 }
@@ -49,12 +52,13 @@ impl fmt::Display for Pattern {
 }
 
 /// Cross traffic on one direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Traffic {
     /// Rate in layer-2 bits per second; for [`Pattern::OnOff`] the rate during on periods.
     pub rate: Bandwidth,
     /// Duration.
     #[serde(serialize_with = "duration_text")]
+    #[schemars(with = "TestDuration")]
     pub duration: Duration,
     /// Distribution of packets over time.
     pub pattern: Pattern,

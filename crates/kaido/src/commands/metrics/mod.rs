@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use lab::{Lab, Labs};
-use serde_json::json;
+use output::metrics::{Metrics, MetricsServer};
 
 use super::links;
 use crate::failure::{Done, Failure};
@@ -21,8 +21,7 @@ pub(super) fn run(
 ) -> Done {
     let lab = labs.choose(name)?;
     let Some(address) = listen else {
-        let text = counted(&lab)?;
-        output.print(&json!({ "metrics": text }), |_| text.clone())?;
+        output.print(&Metrics { metrics: counted(&lab)? }, |found| found.metrics.clone())?;
         return Ok(ExitCode::SUCCESS);
     };
     let name = lab.name().to_owned();
@@ -33,7 +32,7 @@ pub(super) fn run(
             telemetry::prometheus::listen(address).await.map_err(Failure::failed)?;
         // Port 0 selects a free port, so ask for the real one.
         let address = listener.local_addr().map_err(Failure::failed)?;
-        output.print(&json!({ "listening": address.to_string() }), |_| {
+        output.print(&MetricsServer { listening: address.to_string() }, |_| {
             format!("http://{address}/metrics answers for the lab {name}")
         })?;
         let scrape = move || {

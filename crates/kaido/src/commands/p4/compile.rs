@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use serde_json::json;
+use output::p4::CompiledProgram;
 
 use crate::cli::P4Program;
 use crate::failure::{Done, Failure};
@@ -22,16 +22,16 @@ pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> 
     let written = Target::of(&to).and_then(|target| target.write(&bytes));
     written.with_context(cannot).map_err(Failure::failed)?;
     let object = &compiled.object;
-    let said = json!({
-        "object": to.display().to_string(),
-        "instructions": object.code.len(),
-        "maps": object.maps.len(),
-        "bytes": bytes.len(),
-    });
-    output.print(&said, |_| {
+    let said = CompiledProgram {
+        object: to.display().to_string(),
+        instructions: object.code.len(),
+        maps: object.maps.len(),
+        bytes: bytes.len(),
+    };
+    output.print(&said, |said| {
         let (instructions, maps) =
-            (counted(object.code.len(), "instruction"), counted(object.maps.len(), "map"));
-        format!("{}: {instructions}, {maps}", to.display())
+            (counted(said.instructions, "instruction"), counted(said.maps, "map"));
+        format!("{}: {instructions}, {maps}", said.object)
     })?;
     Ok(ExitCode::SUCCESS)
 }

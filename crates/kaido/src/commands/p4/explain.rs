@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use output::p4::{CodeLine, ExplainedProgram, Label, ObjectDigest, ObjectMap};
 use p4::source::MAX_BYTES;
-use p4_object::{BadObject, HELPERS, Map, MapKind, Object, callee, opcode, wide};
-use serde_json::json;
+use p4_object::{BadObject, Digest, HELPERS, LineRow, Map, MapKind, Object, callee, opcode, wide};
 
 use crate::cli::P4Program;
 use crate::failure::{Done, Failure};
@@ -19,51 +19,20 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
     let is_program = file.extension().is_some_and(|extension| extension == "p4");
     let object =
         if is_program { super::compiled(program, output)?.1.object } else { read(file, &bytes)? };
-    let instructions = object.code.iter().map(ToString::to_string);
-    let kind = |kind| match kind {
-        MapKind::Array => "array",
-        MapKind::Hash => "hash",
-        MapKind::LpmTrie => "LPM trie",
-        MapKind::Ternary => "ternary",
-    };
-    let said = json!({
-        "program": file.display().to_string(),
-        "maps": object.maps.iter().map(|map| json!({
-            "name": map.name,
-            "kind": kind(map.kind),
-            "key_bytes": map.key_size,
-            "value_bytes": map.value_size,
-            "entries": map.max_entries,
-        })).collect::<Vec<_>>(),
-        "digests": object.digests.iter().map(|digest| json!({
-            "name": digest.name,
-            "bytes": digest.size,
-        })).collect::<Vec<_>>(),
-        "vm_keys": object.keys,
-        "functions": object.functions.iter().map(|(at, name)| json!({ "name": name, "at": at })).collect::<Vec<_>>(),
-        "instructions": instructions.collect::<Vec<_>>(),
-        "lines": object.lines.rows.iter().map(|row| json!({
-            "at": row.at,
-            "file": object.lines.files[row.file],
-            "line": row.line,
-            "column": row.column,
-        })).collect::<Vec<_>>(),
-    });
-    output.print(&said, |_| {
-        let row = |map: &p4_object::Map| {
-            let Map { name, key_size, value_size, max_entries, .. } = map;
-            let [key, value, most] = [key_size, value_size, max_entries].map(ToString::to_string);
-            vec![name.clone(), kind(map.kind).to_owned(), key, value, most]
+    output.print(&explained(file, &object), |explained| {
+        let row = |map: &ObjectMap| {
+            let ObjectMap { name, kind, key_bytes, value_bytes, entries } = map;
+            let [key, value, most] = [key_bytes, value_bytes, entries].map(ToString::to_string);
+            vec![name.clone(), kind.name().to_owned(), key, value, most]
         };
         let mut text = String::new();
-        if !object.maps.is_empty() {
+        if !explained.maps.is_empty() {
             let header = ["MAP", "KIND", "KEY BYTES", "VALUE BYTES", "ENTRIES"];
-            text = table(&header, object.maps.iter().map(row)) + "\n\n";
+            text = table(&header, explained.maps.iter().map(row)) + "\n\n";
         }
-        if !object.digests.is_empty() {
-            let row =
-                |digest: &p4_object::Digest| vec![digest.name.clone(), digest.size.to_string()];
-            text += &table(&["DIGEST", "BYTES"], object.digests.iter().map(row));
+        if !explained.digests.is_empty() {
+            let row = |digest: &ObjectDigest| vec![digest.name.clone(), digest.bytes.to_string()];
+            text += &table(&["DIGEST", "BYTES"], explained.digests.iter().map(row));
             text += "\n\n";
         }
         if !object.keys.is_empty() {
@@ -72,6 +41,39 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
         text + &listing(&object)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn explained(file: &Path, object: &Object) -> ExplainedProgram {
+    let kind = |kind| match kind {
+        MapKind::Array => output::p4::MapKind::Array,
+        MapKind::Hash => output::p4::MapKind::Hash,
+        MapKind::LpmTrie => output::p4::MapKind::LpmTrie,
+        MapKind::Ternary => output::p4::MapKind::Ternary,
+    };
+    let map = |map: &Map| ObjectMap {
+        name: map.name.clone(),
+        kind: kind(map.kind),
+        key_bytes: map.key_size,
+        value_bytes: map.value_size,
+        entries: map.max_entries,
+    };
+    let digest = |digest: &Digest| ObjectDigest { name: digest.name.clone(), bytes: digest.size };
+    let function = |(at, name): (&usize, &String)| Label { name: name.clone(), at: *at };
+    let line = |row: &LineRow| CodeLine {
+        at: row.at,
+        file: object.lines.files[row.file].clone(),
+        line: row.line,
+        column: row.column,
+    };
+    ExplainedProgram {
+        program: file.display().to_string(),
+        maps: object.maps.iter().map(map).collect(),
+        digests: object.digests.iter().map(digest).collect(),
+        vm_keys: object.keys.clone(),
+        functions: object.functions.iter().map(function).collect(),
+        instructions: object.code.iter().map(ToString::to_string).collect(),
+        lines: object.lines.rows.iter().map(line).collect(),
+    }
 }
 
 fn read(file: &Path, bytes: &[u8]) -> Result<Object, Failure> {

@@ -16,12 +16,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use output::error::Details;
+use output::p4::{CheckedProgram, Location, P4Info, Related};
 use p4::diagnostic::{Diagnostic, Diagnostics, Severity};
 use p4::source::{MAX_BYTES, Sources};
 use p4::{Checked, Includes};
 use p4_ebpf::Compiled;
 use sandbox::Limits;
-use serde_json::{Value, json};
 
 use crate::cli::{P4Command, P4Program};
 use crate::failure::{Done, Failure};
@@ -52,14 +53,13 @@ fn check(program: &P4Program, output: &Output) -> Done {
     let (checked, _) = compiled(program, output)?;
     control_plane(&checked, program)?;
     let elaborated = checked.program.elaborate().map_err(Failure::usage)?;
-    let tables: Vec<&str> = elaborated.tables.iter().map(|(_, name)| &**name).collect();
-    let said = json!({
-        "program": program.file.display().to_string(),
-        "tables": tables,
-        "warnings": all_as_json(&checked.diagnostics, &checked.sources),
-    });
-    output.print(&said, |_| {
-        format!("{}: no errors, {}", program.file.display(), counted(tables.len(), "table"))
+    let said = CheckedProgram {
+        program: program.file.display().to_string(),
+        tables: elaborated.tables.iter().map(|(_, name)| name.to_string()).collect(),
+        warnings: all_output(&checked.diagnostics, &checked.sources),
+    };
+    output.print(&said, |said| {
+        format!("{}: no errors, {}", said.program, counted(said.tables.len(), "table"))
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -93,7 +93,8 @@ fn tell(
         return Ok(());
     }
     let failure = Failure::usage(anyhow!("{}: {}", file.display(), counted(errors, "error")));
-    Err(failure.with_details(json!({ "diagnostics": all_as_json(diagnostics, sources) })))
+    let diagnostics = Some(all_output(diagnostics, sources));
+    Err(failure.with_details(Details { diagnostics, ..Details::default() }))
 }
 
 /// Checks and compiles a program.
@@ -116,27 +117,29 @@ fn compiled(program: &P4Program, output: &Output) -> Result<(Checked, Compiled),
     }
 }
 
-fn all_as_json(diagnostics: &Diagnostics, sources: &Sources) -> Vec<Value> {
-    diagnostics.iter().map(|one| as_json(one, sources)).collect()
+fn all_output(diagnostics: &Diagnostics, sources: &Sources) -> Vec<output::p4::Diagnostic> {
+    diagnostics.iter().map(|one| diagnostic_output(one, sources)).collect()
 }
 
-fn as_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
-    let place = |span| match sources.locate(span) {
-        Some(at) => json!({ "file": at.file, "line": at.line, "column": at.column }),
-        None => Value::Null,
+fn diagnostic_output(diagnostic: &Diagnostic, sources: &Sources) -> output::p4::Diagnostic {
+    let place = |span| {
+        let at = sources.locate(span)?;
+        Some(Location { file: at.file.to_owned(), line: at.line, column: at.column })
     };
     let related = diagnostic.related.iter();
-    json!({
-        "severity": match diagnostic.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
+    output::p4::Diagnostic {
+        severity: match diagnostic.severity {
+            Severity::Error => output::p4::Severity::Error,
+            Severity::Warning => output::p4::Severity::Warning,
         },
-        "message": diagnostic.message,
-        "at": place(diagnostic.span),
-        "label": Some(&diagnostic.label).filter(|label| !label.is_empty()),
-        "related": related.map(|(span, why)| json!({ "at": place(*span), "why": why })).collect::<Vec<_>>(),
-        "help": diagnostic.help,
-    })
+        message: diagnostic.message.clone(),
+        at: place(diagnostic.span),
+        label: Some(diagnostic.label.clone()).filter(|label| !label.is_empty()),
+        related: related
+            .map(|(span, why)| Related { at: place(*span), why: why.clone() })
+            .collect(),
+        help: diagnostic.help.clone(),
+    }
 }
 
 /// Included files: searched next to the including file, then in the folders of `--include`.
@@ -168,7 +171,7 @@ fn info(program: &P4Program, binary: bool, output: &Output) -> Done {
     if binary {
         crate::output::write(&p4info::binary(&info))?;
     } else {
-        output.print(&json!({ "p4info": p4info::text(&info) }), |_| p4info::text(&info))?;
+        output.print(&P4Info { p4info: p4info::text(&info) }, |said| said.p4info.clone())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use output::p4::Publishing;
 use publisher::{Begun, Error, Options};
-use serde_json::json;
 
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted};
@@ -11,11 +11,14 @@ use crate::output::{Output, counted};
 pub(super) fn run(options: &Options, output: &Output) -> Done {
     let mut printed = Ok(());
     let begun = |Begun { file, keys }: &Begun| {
-        let said =
-            json!({ "file": file.display().to_string(), "keys": keys, "every_ms": options.every });
-        printed = output.print(&said, |_| {
-            let (keys, file) = (counted(keys.len(), "key"), file.display());
-            format!("{keys} in {file}, every {} ms; Ctrl-C ends it", options.every)
+        let said = Publishing {
+            file: file.display().to_string(),
+            keys: keys.clone(),
+            every_ms: options.every,
+        };
+        printed = output.print(&said, |Publishing { file, keys, every_ms }| {
+            let keys = counted(keys.len(), "key");
+            format!("{keys} in {file}, every {every_ms} ms; Ctrl-C ends it")
         });
     };
     let done = publisher::run(options, begun);

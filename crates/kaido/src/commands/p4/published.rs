@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use serde_json::{Value, json};
-use vminfo::{Ages, Publication, ReadError, Reader};
+use output::p4::{PublicationState, Published, PublishedKey};
+use vminfo::{Ages, Entry, Publication, ReadError, Reader};
 
 use crate::failure::{Done, Failure};
 use crate::output::{CLEAR, Output, table};
@@ -90,56 +90,50 @@ impl Watched {
             return Err(Failure::failed(why));
         };
         let state = match self.ages.silent_ns(now) {
-            _ if said.ended => "ended",
-            Some(_) => "publishes",
-            None => "silent",
+            _ if said.ended => PublicationState::Ended,
+            Some(_) => PublicationState::Publishes,
+            None => PublicationState::Silent,
         };
-        let keys: Vec<Value> = said
-            .entries
-            .iter()
-            .map(|entry| {
-                let aged = self.ages.of(said, &entry.name);
+        let key = |entry: &Entry| {
+            let aged = self.ages.of(said, &entry.name);
+            PublishedKey {
+                key: entry.name.clone(),
+                value: entry.value,
+                unit: entry.unit.to_string(),
                 // Without a heartbeat of the writer, ages are meaningless.
-                let age = aged.filter(|_| self.is_alive()).map(|one| one.age_ns(now));
-                json!({
-                    "key": entry.name,
-                    "value": entry.value,
-                    "unit": entry.unit.to_string(),
-                    "age_ns": age,
-                    "fresh": aged.is_some_and(|one| one.is_fresh(now)),
-                    "valid_ns": u64::try_from(entry.valid.as_nanos()).unwrap_or(u64::MAX),
-                })
-            })
-            .collect();
-        let json = json!({ "file": file.display().to_string(), "state": state, "heartbeats": said.beat, "keys": keys });
-        output.print(&json, |_| {
-            let row = |key: &Value| {
-                let text = |of: &Value| match of {
-                    Value::Null => "-".to_owned(),
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                let age = key["age_ns"].as_u64().map(|age| format!("{:.3} s", age as f64 / 1e9));
-                let fresh = if key["fresh"] == true { "fresh" } else { "stale" };
-                vec![
-                    text(&key["key"]),
-                    text(&key["value"]),
-                    text(&key["unit"]),
-                    age.unwrap_or_else(|| "-".to_owned()),
-                    fresh.to_owned(),
-                ]
-            };
-            let said = match state {
-                "ended" => "its writer has ended",
-                "silent" => "its writer gives no sign of life",
-                _ => "",
-            };
-            let header = ["KEY", "VALUE", "UNIT", "AGE", "IS"];
-            let rows = table(&header, keys.iter().map(row));
-            match said {
-                "" => format!("{clear}{rows}"),
-                said => format!("{clear}{rows}\n\n{}: {said}", file.display()),
+                age_ns: aged.filter(|_| self.is_alive()).map(|one| one.age_ns(now)),
+                fresh: aged.is_some_and(|one| one.is_fresh(now)),
+                valid_ns: u64::try_from(entry.valid.as_nanos()).unwrap_or(u64::MAX),
             }
-        })
+        };
+        let published = Published {
+            file: file.display().to_string(),
+            state,
+            heartbeats: said.beat,
+            keys: said.entries.iter().map(key).collect(),
+        };
+        output.print(&published, |published| format!("{clear}{}", text(published)))
     }
+}
+
+fn text(published: &Published) -> String {
+    let row = |key: &PublishedKey| {
+        let none = || "-".to_owned();
+        let age = key.age_ns.map(|age| format!("{:.3} s", age as f64 / 1e9));
+        let fresh = if key.fresh { "fresh" } else { "stale" };
+        vec![
+            key.key.clone(),
+            key.value.map_or_else(none, |value| value.to_string()),
+            key.unit.clone(),
+            age.unwrap_or_else(none),
+            fresh.to_owned(),
+        ]
+    };
+    let rows = table(&["KEY", "VALUE", "UNIT", "AGE", "IS"], published.keys.iter().map(row));
+    let state = match published.state {
+        PublicationState::Publishes => return rows,
+        PublicationState::Ended => "its writer has ended",
+        PublicationState::Silent => "its writer gives no sign of life",
+    };
+    format!("{rows}\n\n{}: {state}", published.file)
 }

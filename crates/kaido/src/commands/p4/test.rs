@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use output::p4::{P4TestFailure, P4TestOutcome};
 use p4::interpret::{MAX_STEPS, Machine};
 use p4::stf::{Command, Failure as Failed, Line};
 use sandbox::{Limits, Program, Tested};
-use serde_json::{Value, json};
 
 use crate::cli::P4Program;
 use crate::failure::{Done, Failure};
@@ -82,18 +82,7 @@ pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Do
         all.push(Tried { file, lines: lines.len(), failures, endless });
     }
     let passed = all.iter().all(|one| one.failures.is_empty());
-    let said: Vec<Value> = all
-        .iter()
-        .map(|Tried { file, lines, failures, endless }| {
-            let failures = failures.iter();
-            json!({
-                "test": file.display().to_string(),
-                "lines": lines,
-                "endless": endless,
-                "failures": failures.map(|one| json!({ "line": one.line, "why": one.why })).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
+    let said: Vec<_> = all.iter().map(outcome).collect();
     output.print(&said, |_| {
         let mut text = String::new();
         for Tried { file, lines, failures, endless } in &all {
@@ -116,4 +105,14 @@ pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Do
         text
     })?;
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn outcome(tried: &Tried<'_>) -> P4TestOutcome {
+    let failure = |one: &Failed| P4TestFailure { line: one.line, why: one.why.clone() };
+    P4TestOutcome {
+        test: tried.file.display().to_string(),
+        lines: tried.lines,
+        endless: tried.endless.clone(),
+        failures: tried.failures.iter().map(failure).collect(),
+    }
 }

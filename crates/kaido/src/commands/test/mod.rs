@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use lab::{Cancel, Lab, Labs, Options};
 use model::topology::{Test, Topology};
-use serde_json::json;
+use output::test::{TestOutcome, TestReport};
 use verify::Outcome;
 
 use self::junit::Junit;
@@ -43,10 +43,23 @@ pub(crate) fn run(
     };
     let written = junit.map(|junit| junit.write(&name, &outcomes));
     let passed = outcomes.iter().filter(|outcome| outcome.passed).count();
-    let report = json!({ "lab": name, "passed": passed, "failed": outcomes.len() - passed, "tests": outcomes });
+    let failed = outcomes.len() - passed;
+    let tests = outcomes.iter().map(outcome).collect();
+    let report = TestReport { lab: name, passed, failed, tests };
     output.print(&report, |_| text(&outcomes, passed))?;
     written.transpose()?;
     Ok(if passed == outcomes.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn outcome(outcome: &Outcome) -> TestOutcome {
+    TestOutcome {
+        test: outcome.test.clone(),
+        passed: outcome.passed,
+        expected: outcome.expected.clone(),
+        measured: outcome.measured.clone(),
+        after: outcome.after,
+        seconds: outcome.seconds,
+    }
 }
 
 fn of_file(

@@ -42,6 +42,6 @@ fn print(lab: &Lab, interval: Duration, cancel: &Cancel, output: &Output) -> Res
         left -= step;
     }
     let rows = Row::between(&before, &Reading::of(lab)?);
-    let json: Vec<_> = rows.iter().map(Row::json).collect();
+    let json: Vec<_> = rows.iter().map(Row::output).collect();
     output.print(&json, |_| table(&HEADER, rows.iter().map(|row| row.cells().into())))
 }

@@ -2,7 +2,7 @@
 
 use api::v1;
 use model::Bandwidth;
-use serde_json::{Map, Value, json};
+use output::top::MeasuredDirection;
 
 use super::reading::{Count, Emulated, Name, Reading};
 
@@ -109,32 +109,27 @@ impl Row {
         row
     }
 
-    pub(super) fn json(&self) -> Value {
-        let dropped: Map<_, _> = self
-            .dropped
-            .iter()
-            .map(|(cause, packets)| (cause.clone(), (*packets).into()))
-            .collect();
-        json!({
-            "link": self.name.link,
-            "from": self.name.from,
-            "to": self.name.to,
-            "emulated": self.is_emulated,
-            "down": self.is_down,
-            "delay_ns": self.delay_ns,
-            "delay_measured_ns": self.delay_measured_ns,
-            "late_mean_ns": self.late_mean_ns,
-            "late_max_ns": self.late_max_ns,
-            "loss": self.loss,
-            "loss_measured": self.loss_measured,
-            "rate_bps": self.rate_bps,
-            "rate_measured_bps": self.rate_measured_bps,
-            "packets_per_s": self.packets_per_s,
-            "queue_packets": self.waiting,
-            "queue_bytes": self.waiting_bytes,
-            "dropped": dropped,
-            "unknown": self.unknown,
-        })
+    pub(super) fn output(&self) -> MeasuredDirection {
+        MeasuredDirection {
+            link: self.name.link.clone(),
+            from: self.name.from.clone(),
+            to: self.name.to.clone(),
+            emulated: self.is_emulated,
+            down: self.is_down,
+            delay_ns: self.delay_ns,
+            delay_measured_ns: self.delay_measured_ns,
+            late_mean_ns: self.late_mean_ns,
+            late_max_ns: self.late_max_ns,
+            loss: self.loss,
+            loss_measured: self.loss_measured,
+            rate_bps: self.rate_bps,
+            rate_measured_bps: self.rate_measured_bps,
+            packets_per_s: self.packets_per_s,
+            queue_packets: self.waiting,
+            queue_bytes: self.waiting_bytes,
+            dropped: self.dropped.iter().cloned().collect(),
+            unknown: self.unknown,
+        }
     }
 
     /// Formats the cells in the order of [`HEADER`].
@@ -225,6 +220,8 @@ fn short(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn steps(counts: &[(usize, u64)]) -> Vec<u64> {
@@ -263,7 +260,7 @@ mod tests {
             "loss 24",
         ];
         assert_eq!(cells, expected);
-        let json = row.json();
+        let json = json!(row.output());
         assert_eq!(json["dropped"], json!({ "loss": 24, "full": 0 }));
         assert_eq!(json["rate_measured_bps"], 1_000_000.0);
     }
@@ -285,7 +282,7 @@ mod tests {
         let cells = row.cells();
         assert!(row.is_in_trouble() && cells[12] == "it is gone", "{row:?}");
         assert!(cells[2..12].iter().all(|cell| cell == "-"), "{cells:?}");
-        assert_eq!(row.json()["unknown"], "it is gone");
+        assert_eq!(json!(row.output())["unknown"], "it is gone");
         let [row] = Row::between(&gone, &there).try_into().unwrap();
         let cells = ["a-b", "a", "20ms", "-", "-", "-", "10%", "-", "10mbit", "-", "-", "0", ""];
         assert_eq!(row.cells(), cells);

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
+use output::p4::{EndedProgram, Packets, RunningProgram};
 use p4runtime::{Counts, Pipeline, Plane, Running};
 use sandbox::process::Isolation;
-use serde_json::{Value, json};
 
 use crate::cli::P4Run;
 use crate::failure::{Done, Failure};
@@ -18,36 +18,32 @@ pub(super) fn begun(
     options: &P4Run,
     output: &Output,
 ) -> Result<(), Failure> {
-    let name = options.program.file.display().to_string();
-    let (tables, registers) = (pipeline.tables.len(), pipeline.registers.len());
-    let device = options.device_id;
     let isolation = plane.health().unwrap_or_default().isolation;
-    let keys = &plane.program().vm_keys;
-    let said = json!({
-        "program": name,
-        "tables": tables,
-        "registers": registers,
-        "p4runtime": address,
-        "device_id": device,
-        "cpu_port": options.cpu_port,
-        "vm_info": options.vm_info.as_ref().map(|file| file.display().to_string()),
-        "vm_keys": keys,
-        "isolation": isolation.names(),
-        "isolation_lacks": isolation.lacks(Isolation::REQUIRED).names(),
-    });
-    output.print(&said, |_| {
-        let has = format!("{}, {}", counted(tables, "table"), counted(registers, "register"));
+    let said = RunningProgram {
+        program: options.program.file.display().to_string(),
+        tables: pipeline.tables.len(),
+        registers: pipeline.registers.len(),
+        p4runtime: address.map(str::to_owned),
+        device_id: options.device_id,
+        cpu_port: options.cpu_port,
+        vm_info: options.vm_info.as_ref().map(|file| file.display().to_string()),
+        vm_keys: plane.program().vm_keys.clone(),
+        isolation: isolation.names(),
+        isolation_lacks: isolation.lacks(Isolation::REQUIRED).names(),
+    };
+    output.print(&said, |said| {
+        let RunningProgram { program, device_id, vm_keys: keys, .. } = said;
+        let has =
+            format!("{}, {}", counted(said.tables, "table"), counted(said.registers, "register"));
         let served = match address {
             None => "without P4Runtime".to_owned(),
-            Some(address) => format!("P4Runtime at {address}, device {device}"),
+            Some(address) => format!("P4Runtime at {address}, device {device_id}"),
         };
-        let reads = match &options.vm_info {
-            Some(file) if !keys.is_empty() => {
-                format!(", reads {} from {}", keys.join(", "), file.display())
-            }
+        let reads = match &said.vm_info {
+            Some(file) if !keys.is_empty() => format!(", reads {} from {file}", keys.join(", ")),
             _ => String::new(),
         };
-        format!("{name} runs ({has}), {served}{reads}; Ctrl-C ends it")
+        format!("{program} runs ({has}), {served}{reads}; Ctrl-C ends it")
     })
 }
 
@@ -68,25 +64,27 @@ pub(super) fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
     let counts = plane.counts();
     let Counts { passed, redirected, dropped, aborted, faults, cloned, to_cpu, lost, .. } = counts;
     let (digests, lost_digests) = (counts.digests, counts.lost_digests);
-    let fault = plane.last_fault();
     let packets = passed + redirected + dropped + aborted + faults;
     let isolation = plane.health().unwrap_or_default().isolation;
     let lacks = isolation.lacks(Isolation::REQUIRED).names();
-    let said = json!({ "isolation_lacks": lacks, "packets": {
-        "all": packets,
-        "passed": passed,
-        "redirected": redirected,
-        "dropped": dropped,
-        "aborted": aborted,
-        "faults": faults,
-        "last_fault": fault,
-        "cloned": cloned,
-        "to_control_plane": to_cpu,
-        "lost_to_control_plane": lost,
-        "digests": digests,
-        "lost_digests": lost_digests,
-    } });
-    output.print(&said, |_: &Value| {
+    let said = EndedProgram {
+        isolation_lacks: lacks,
+        packets: Packets {
+            all: packets,
+            passed,
+            redirected,
+            dropped,
+            aborted,
+            faults,
+            last_fault: plane.last_fault(),
+            cloned,
+            to_control_plane: to_cpu,
+            lost_to_control_plane: lost,
+            digests,
+            lost_digests,
+        },
+    };
+    output.print(&said, |said| {
         let mut text = format!(
             "{}: {passed} passed, {redirected} redirected, {dropped} dropped",
             counted(packets as usize, "packet")
@@ -103,7 +101,7 @@ pub(super) fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
         for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
             text.push_str(&format!(", {count} {what}"));
         }
-        if let Some(fault) = fault {
+        if let Some(fault) = &said.packets.last_fault {
             text.push_str(&format!("\nthe last time: {fault}"));
         }
         text

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use output::p4::{CounterCell, Done as Change, MeterCell, SetCounter, SetMeter};
 use p4runtime::Pipeline;
 use p4runtime::v1::{self, entity::Entity};
-use serde_json::json;
 
 use super::client::Client;
 use super::entry;
@@ -209,22 +209,9 @@ fn print(cells: &[Cell], kind: Kind, output: &Output) -> Result<(), Failure> {
         Kind::Counter => &["packets", "bytes"],
         Kind::Meter => &["cir", "cburst", "pir", "pburst"],
     };
-    let said: Vec<_> = cells
-        .iter()
-        .map(|one| {
-            let mut said = serde_json::Map::new();
-            said.insert(kind.name().to_owned(), json!(one.of));
-            said.insert("cell".to_owned(), json!(one.which));
-            for (at, name) in names.iter().enumerate() {
-                let number = one.numbers.as_ref().and_then(|numbers| numbers.get(at));
-                said.insert((*name).to_owned(), json!(number));
-            }
-            said
-        })
-        .collect();
-    output.print(&said, |_| {
+    let text = || {
         let row = |one: &Cell| {
-            let number = |at: usize| match one.numbers.as_ref().and_then(|all| all.get(at)) {
+            let number = |at: usize| match one.number(at) {
                 Some(number) => number.to_string(),
                 None => "-".to_owned(),
             };
@@ -236,7 +223,39 @@ fn print(cells: &[Cell], kind: Kind, output: &Output) -> Result<(), Failure> {
         let head: Vec<String> = both.iter().chain(names).map(|name| name.to_uppercase()).collect();
         let head: Vec<&str> = head.iter().map(|name| &**name).collect();
         table(&head, cells.iter().map(row).collect::<Vec<_>>())
-    })
+    };
+    match kind {
+        Kind::Counter => {
+            output.print(&cells.iter().map(counter_cell).collect::<Vec<_>>(), |_| text())
+        }
+        Kind::Meter => output.print(&cells.iter().map(meter_cell).collect::<Vec<_>>(), |_| text()),
+    }
+}
+
+impl Cell {
+    fn number(&self, at: usize) -> Option<i64> {
+        self.numbers.as_ref().and_then(|all| all.get(at)).copied()
+    }
+}
+
+fn counter_cell(one: &Cell) -> CounterCell {
+    CounterCell {
+        counter: one.of.clone(),
+        cell: one.which.clone(),
+        packets: one.number(0),
+        bytes: one.number(1),
+    }
+}
+
+fn meter_cell(one: &Cell) -> MeterCell {
+    MeterCell {
+        meter: one.of.clone(),
+        cell: one.which.clone(),
+        cir: one.number(0),
+        cburst: one.number(1),
+        pir: one.number(2),
+        pburst: one.number(3),
+    }
 }
 
 fn set(of: &P4Cell, kind: Kind, output: &Output, with: impl FnOnce(&mut Entity)) -> Done {
@@ -277,10 +296,20 @@ fn set(of: &P4Cell, kind: Kind, output: &Output, with: impl FnOnce(&mut Entity))
         client.write(device, v1::update::Type::Modify, entity).await?;
         Ok::<_, Failure>(shown.map(|cell| (cell.of, cell.which)).unwrap_or_default())
     })??;
-    let said = json!({ kind.name(): name, "cell": which, "done": "set" });
-    output.print(&said, |_| match &*which {
+    let text = |name: &str, which: &str| match which {
         "" => format!("{name}: all cells set"),
         which => format!("{name} {which}: set"),
-    })?;
+    };
+    let done = Change::Set;
+    match kind {
+        Kind::Counter => {
+            let set = SetCounter { counter: name, cell: which, done };
+            output.print(&set, |set| text(&set.counter, &set.cell))?;
+        }
+        Kind::Meter => {
+            let set = SetMeter { meter: name, cell: which, done };
+            output.print(&set, |set| text(&set.meter, &set.cell))?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }

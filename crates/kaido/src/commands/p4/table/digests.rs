@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use num_bigint::BigInt;
+use output::p4::{DigestData, DigestValue};
 use p4info::v1::p4_data_type_spec::TypeSpec;
 use p4runtime::v1::stream_message_response::Update as Told;
 use p4runtime::v1::{self, entity::Entity, p4_data, stream_message_request, update::Type as Kind};
 use p4runtime::{HeaderField, Type};
-use serde_json::{Value, json};
 use tonic::Code;
 
 use super::client::{Client, Primary};
@@ -96,8 +96,8 @@ async fn show(
             left = left.map(|left| left - 1);
             let names = names(client, list.digest_id);
             let said = parts(data, &digest.of, &names);
-            let json = json!({ "digest": digest.name, "data": json_of(&said) });
-            output.print(&json, |_| format!("{}  {}", digest.name, text_of(&said)))?;
+            let value = DigestValue { digest: digest.name.clone(), data: data_of(&said) };
+            output.print(&value, |_| format!("{}  {}", digest.name, text_of(&said)))?;
         }
         let ack = v1::DigestListAck { digest_id: list.digest_id, list_id: list.list_id };
         primary.send(stream_message_request::Update::DigestAck(ack)).await;
@@ -172,11 +172,11 @@ fn text_of(shown: &Shown) -> String {
     }
 }
 
-fn json_of(shown: &Shown) -> Value {
+fn data_of(shown: &Shown) -> DigestData {
     match shown {
-        Shown::One(text) => json!(text),
-        Shown::Several(all) => {
-            all.iter().map(|(name, shown)| (name.clone(), json_of(shown))).collect()
-        }
+        Shown::One(text) => DigestData::One(text.clone()),
+        Shown::Several(all) => DigestData::Several(
+            all.iter().map(|(name, shown)| (name.clone(), data_of(shown))).collect(),
+        ),
     }
 }

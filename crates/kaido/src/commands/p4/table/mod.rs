@@ -9,9 +9,9 @@ mod value;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use output::p4::{DefaultAction, Done as Change, TableEntry, WrittenEntry};
 use p4runtime::Pipeline;
 use p4runtime::v1::{self, entity::Entity, update::Type};
-use serde_json::{Value, json};
 
 use crate::cli::{P4Device, P4Entry, P4TableCommand, P4Writer};
 use crate::failure::{Done, Failure};
@@ -25,9 +25,9 @@ pub(super) use digests::run as digest;
 pub(super) fn run(command: P4TableCommand, output: &Output) -> Done {
     match command {
         P4TableCommand::Ls { device, table } => ls(&device, table.as_deref(), output),
-        P4TableCommand::Add(entry) => write(&entry, Type::Insert, "added", output),
-        P4TableCommand::Modify(entry) => write(&entry, Type::Modify, "modified", output),
-        P4TableCommand::Delete(entry) => write(&entry, Type::Delete, "deleted", output),
+        P4TableCommand::Add(entry) => write(&entry, Type::Insert, Change::Added, output),
+        P4TableCommand::Modify(entry) => write(&entry, Type::Modify, Change::Modified, output),
+        P4TableCommand::Delete(entry) => write(&entry, Type::Delete, Change::Deleted, output),
         P4TableCommand::Default { device, table, action } => {
             set_default(&device, &table, action.as_deref(), output)
         }
@@ -47,23 +47,19 @@ fn ls(device: &P4Device, name: Option<&str>, output: &Output) -> Done {
         let defaults = client.entries(id, true).await?;
         Ok::<_, Failure>((client.pipeline, entries, defaults))
     })??;
-    let said: Vec<Value> = entries
+    let said: Vec<TableEntry> = entries
         .iter()
         .chain(&defaults)
         .filter_map(|one| {
             let table = pipeline.tables.get(&one.table_id)?;
-            let matches: serde_json::Map<_, _> = entry::shown_key(table, one)
-                .into_iter()
-                .map(|(name, text)| (name, text.into()))
-                .collect();
-            Some(json!({
-                "table": table.name,
-                "match": matches,
-                "priority": Some(one.priority).filter(|priority| *priority != 0),
-                "action": entry::shown_action(&pipeline, one),
-                "default": one.is_default_action,
-                "constant": one.is_const,
-            }))
+            Some(TableEntry {
+                table: table.name.clone(),
+                matches: entry::shown_key(table, one).into_iter().collect(),
+                priority: Some(one.priority).filter(|priority| *priority != 0),
+                action: entry::shown_action(&pipeline, one),
+                default: one.is_default_action,
+                constant: one.is_const,
+            })
         })
         .collect();
     output.print(&said, |_| {
@@ -86,7 +82,7 @@ fn ls(device: &P4Device, name: Option<&str>, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(options: &P4Entry, kind: Type, done: &str, output: &Output) -> Done {
+fn write(options: &P4Entry, kind: Type, done: Change, output: &Output) -> Done {
     let acts = kind != Type::Delete;
     let name = block_on(async {
         let mut client = Client::connect(&options.device.device).await?;
@@ -96,7 +92,9 @@ fn write(options: &P4Entry, kind: Type, done: &str, output: &Output) -> Done {
         client.write(device, kind, Entity::TableEntry(one)).await?;
         Ok::<_, Failure>(name)
     })??;
-    output.print(&json!({ "table": name, "done": done }), |_| format!("{name}: entry {done}"))?;
+    output.print(&WrittenEntry { table: name, done }, |written| {
+        format!("{}: entry {}", written.table, done.name())
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,8 +112,8 @@ fn set_default(device: &P4Writer, name: &str, action: Option<&str>, output: &Out
         let shown = now.first().map(|now| entry::shown_action(&client.pipeline, now));
         Ok::<_, Failure>((name_of(&client.pipeline, id), shown.unwrap_or_default()))
     })??;
-    let said = json!({ "table": name, "done": "set", "action": shown });
-    output.print(&said, |_| format!("{name}: by default {shown}"))?;
+    let said = DefaultAction { table: name, done: Change::Set, action: shown };
+    output.print(&said, |said| format!("{}: by default {}", said.table, said.action))?;
     Ok(ExitCode::SUCCESS)
 }
 
