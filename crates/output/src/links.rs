@@ -1,26 +1,43 @@
 //! `kaido lab links`: counters of emulated links.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use emulator::Effect;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use serde_json::Map;
 
-/// Packets by the effect of an impairment that does not drop them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Effects {
-    /// Packets that were duplicated.
-    pub copied: u64,
-    /// Packets with a corrupted bit.
-    pub corrupted: u64,
-    /// Packets that have overtaken others.
-    pub overtook: u64,
-}
+/// Packets by the effect of an impairment that does not drop them; a member for each
+/// [`emulator::Effect`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Effects(BTreeMap<&'static str, u64>);
 
 impl Effects {
     /// Collects the counters by their names.
     pub fn of(packets: impl Fn(&str) -> u64) -> Self {
-        let [copied, corrupted, overtook] = ["copied", "corrupted", "overtook"].map(packets);
-        Self { copied, corrupted, overtook }
+        Self(Effect::ALL.map(|effect| (effect.name(), packets(effect.name()))).into())
+    }
+}
+
+impl JsonSchema for Effects {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Effects".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut properties = Map::new();
+        for effect in Effect::ALL {
+            let mut packets = generator.subschema_for::<u64>();
+            packets.insert("description".into(), effect.metric().1.into());
+            properties.insert(effect.name().into(), packets.into());
+        }
+        let required = Effect::ALL.map(Effect::name);
+        json_schema!({ "type": "object", "properties": properties, "required": required })
     }
 }
 
