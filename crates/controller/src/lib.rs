@@ -22,7 +22,7 @@ use tokio::net::UnixStream;
 use crate::core::Core;
 use crate::service::Service;
 
-/// A thousand nodes, plus clients.
+/// Connection limit: a thousand nodes, plus clients.
 const CONNECTIONS: Limits = Limits::of(4096);
 
 /// The configuration of a controller, as JSON.

@@ -75,7 +75,7 @@ pub(crate) fn meter(
 fn only_modify(kind: update::Type, what: &'static str) -> Result<(), Error> {
     match kind {
         update::Type::Modify => Ok(()),
-        update::Type::Unspecified => Err(Error::Unspecified("the update's type")),
+        update::Type::Unspecified => Err(Error::Unspecified("update type")),
         _ => Err(Error::OnlyModified(what)),
     }
 }
@@ -259,7 +259,7 @@ pub(crate) fn plan_digest(
         (update::Type::Modify | update::Type::Delete, false) => {
             return Err(Error::DigestOff(digest.name.clone()));
         }
-        (update::Type::Unspecified, _) => return Err(Error::Unspecified("the update's type")),
+        (update::Type::Unspecified, _) => return Err(Error::Unspecified("update type")),
         (update::Type::Delete, true) => None,
         _ if config.max_timeout_ns < 0 || config.ack_timeout_ns < 0 => {
             return Err(Error::Negative { of: digest.name.clone(), what: "time" });

@@ -43,7 +43,7 @@ pub(crate) fn plan(
     let (call, is_constant) = match kind {
         update::Type::Insert => (inserted((table, state), &key, call)?, false),
         update::Type::Modify => modified((table, state), &key, call)?,
-        _ => return Err(Error::Unspecified("the update's type")),
+        _ => return Err(Error::Unspecified("update type")),
     };
     let row = Arc::new(Row {
         call: call.clone(),

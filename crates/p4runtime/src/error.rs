@@ -23,21 +23,21 @@ pub enum Error {
     Unsupported(&'static str),
     #[error("{0} is not set")]
     NotSet(&'static str),
-    #[error("{0} is not one that P4Runtime knows")]
+    #[error("unknown {0}")]
     Unspecified(&'static str),
 
     // ---- arbitration ----
-    #[error("the election id {0} is another client's")]
+    #[error("election id {0} is in use by another client")]
     ElectionTaken(u128),
-    #[error("a stream stays with its device: this one is device {0}'s")]
+    #[error("this stream is bound to device {0}")]
     OtherDevice(u64),
-    #[error("{0} clients have streams: no more")]
+    #[error("the limit of {0} streams is reached")]
     TooManyClients(usize),
 
     // ---- ids and values ----
     #[error("no {kind} has the id {id:#010x}")]
     UnknownId { kind: &'static str, id: u32 },
-    #[error("`{of}`: the value is not one of {width} bits")]
+    #[error("`{of}`: the value is empty or does not fit in {width} bits")]
     Width { of: String, width: u32 },
     #[error("`{of}`: the value is not a valid {wanted}")]
     Data { of: String, wanted: String },
@@ -61,9 +61,9 @@ pub enum Error {
     MatchKind { field: String, wanted: &'static str },
     #[error("match field `{0}` would match anything: omit it")]
     DontCare(String),
-    #[error("match field `{0}`: the value has bits that the mask has not")]
+    #[error("match field `{0}`: the value has bits outside the mask")]
     OutsideMask(String),
-    #[error("match field `{field}`: a prefix of {length} bits, of {width}")]
+    #[error("match field `{field}`: prefix length {length} is outside 0 to {width}")]
     PrefixLength { field: String, length: i32, width: u32 },
     #[error("match field `{0}`: the value has bits set after the prefix")]
     BehindPrefix(String),
@@ -105,25 +105,25 @@ pub enum Error {
     DefaultHasKey,
     #[error("{0} can be modified; they are not inserted or deleted")]
     OnlyModified(&'static str),
-    #[error("is_const is for what is read")]
+    #[error("is_const is only valid in a read response")]
     ConstIsRead,
     #[error("table `{0}` has no direct {1}")]
     NoDirect(String, &'static str),
     #[error("table `{0}` has no idle timeouts")]
     NoIdleTimeout(String),
-    #[error("all tables are asked for (table id 0): nothing else may be asked for then")]
+    #[error("table id 0 selects all tables: no other field may be set")]
     AllTables,
     #[error("value set `{0}` has this member twice")]
     TwiceMember(String),
-    #[error("digest `{0}` is on already")]
+    #[error("digest `{0}` is already enabled")]
     DigestOn(String),
-    #[error("digest `{0}` is not on: it is inserted first")]
+    #[error("digest `{0}` is not enabled: insert it first")]
     DigestOff(String),
 
     // ---- batches ----
     #[error("not done, since another update of the batch was refused")]
     WithOthers,
-    #[error("{0} changes wait for COMMIT: no more")]
+    #[error("the limit of {0} uncommitted changes is reached")]
     TooManySaved(usize),
     #[error("more than {0} entities: read them in parts")]
     TooMany(usize),
@@ -133,7 +133,7 @@ pub enum Error {
     Gone,
 
     // ---- forwarding pipeline configs ----
-    #[error("COMMIT takes the program that was saved: it brings none of its own")]
+    #[error("COMMIT uses the saved program: do not send another one")]
     CommitBrings,
     #[error("no program was saved")]
     NothingSaved,
@@ -141,7 +141,7 @@ pub enum Error {
     Info { of: String, problem: &'static str },
     #[error("p4info: duplicate id {0:#010x}")]
     TwiceId(u32),
-    #[error("what is in table `{0}` does not fit the new program")]
+    #[error("the contents of table `{0}` do not fit the new program")]
     NotKept(String),
 
     // ---- stream messages and the rest ----
@@ -155,7 +155,7 @@ pub enum Error {
     SlowClient(usize),
     #[error("{0} packets and digests were dropped: this stream is read too slowly")]
     Dropped(u64),
-    #[error("nothing was read for {0} s")]
+    #[error("the client read nothing for {0} s")]
     SlowReader(u64),
     #[error("{0}")]
     Device(#[from] Refused),

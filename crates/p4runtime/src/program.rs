@@ -23,7 +23,7 @@ impl<D: Device> Core<D> {
     ) -> Result<(), Error> {
         self.only_primary(election)?;
         match action {
-            Action::Unspecified => Err(Error::Unspecified("the action")),
+            Action::Unspecified => Err(Error::Unspecified("action")),
             Action::Verify => self.verified(config).map(drop),
             Action::VerifyAndSave => {
                 let (state, prepared) = self.verified(config)?;

@@ -88,7 +88,7 @@ impl<D: Device> Reader<'_, D> {
             Entity::RegisterEntry(entry) => self.registers(entry),
             Entity::ValueSetEntry(entry) => self.value_sets(entry),
             Entity::DigestEntry(entry) => self.digests(entry),
-            _ => Err(Error::Unspecified("the entity")),
+            _ => Err(Error::Unspecified("entity")),
         }
     }
 

@@ -119,7 +119,7 @@ impl<D: Device> P4Runtime for Service<D> {
             Ok(v1::write_request::Atomicity::ContinueOnError) => false,
             // A rolled-back update has never been applied to the device.
             Ok(_) => true,
-            Err(_) => return Err(Error::Unspecified("the atomicity").into()),
+            Err(_) => return Err(Error::Unspecified("atomicity").into()),
         };
         let election = from_message(request.election_id.as_ref());
         let updates = request.updates;
@@ -192,7 +192,7 @@ impl<D: Device> P4Runtime for Service<D> {
         let request = request.into_inner();
         let device = self.device(request.device_id)?;
         let parts = ResponseType::try_from(request.response_type);
-        let parts = parts.map_err(|_| Error::Unspecified("the response type"))?;
+        let parts = parts.map_err(|_| Error::Unspecified("response type"))?;
         let config = device.run(move |core| core.get_program(parts)).await?;
         Ok(Response::new(v1::GetForwardingPipelineConfigResponse { config }))
     }

@@ -30,7 +30,7 @@ fn plan(pipeline: &Pipeline, store: &Store, update: &Update) -> Result<Plan, Err
         Entity::RegisterEntry(entry) => cells::plan_register(pipeline, kind, entry),
         Entity::ValueSetEntry(entry) => cells::plan_value_set(pipeline, kind, entry),
         Entity::DigestEntry(entry) => cells::plan_digest(pipeline, store, kind, entry),
-        _ => Err(Error::Unspecified("the entity")),
+        _ => Err(Error::Unspecified("entity")),
     }
 }
 

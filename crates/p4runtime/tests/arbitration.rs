@@ -85,7 +85,7 @@ async fn an_id_that_is_taken_ends_the_stream() {
     second.arbitrate(Some(5)).await;
     let refused = second.heard().await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
-    assert!(refused.message().contains("5 is another client's"), "{refused:?}");
+    assert!(refused.message().contains("5 is in use by another client"), "{refused:?}");
 
     let (mut third, _) = server.joined(6).await;
     assert_eq!(first.standing().await, (Code::AlreadyExists, Some(6)));

@@ -31,7 +31,7 @@ async fn packets_go_out_from_the_primary() {
     // An invalid packet-out is returned, which also shows that the previous ones have been
     // processed.
     for (bad, code, what) in [
-        (packet_out(b"hello", &[2, 0]), Code::OutOfRange, "not one of 9 bits"),
+        (packet_out(b"hello", &[2, 0]), Code::OutOfRange, "does not fit in 9 bits"),
         (packet_out(b"", &[1]), Code::InvalidArgument, "an empty packet"),
         (Say::Packet(v1::PacketOut::default()), Code::InvalidArgument, "packet metadata 1"),
     ] {
@@ -178,7 +178,7 @@ async fn digests_are_sent_in_lists_and_acknowledged() {
         max_list_size: 2,
         ack_timeout_ns: 3_600_000_000_000,
     };
-    let off = (Code::NotFound, "digest `learned` is not on: it is inserted first".to_owned());
+    let off = (Code::NotFound, "digest `learned` is not enabled: insert it first".to_owned());
     for kind in [update::Type::Modify, update::Type::Delete] {
         assert_eq!(primary.write(digest(None, kind)).await.unwrap_err(), off);
     }
@@ -193,7 +193,7 @@ async fn digests_are_sent_in_lists_and_acknowledged() {
     }
     primary.write(digest(Some(config), update::Type::Insert)).await.unwrap();
     let again = primary.write(digest(Some(config), update::Type::Insert)).await;
-    let on = (Code::AlreadyExists, "digest `learned` is on already".to_owned());
+    let on = (Code::AlreadyExists, "digest `learned` is already enabled".to_owned());
     assert_eq!(again.unwrap_err(), on);
 
     for mac in [1, 1, 2, 3] {

@@ -76,11 +76,11 @@ async fn entries_that_are_wrong_are_refused() {
         (
             |one| one.r#match[1] = lpm(2, &[10, 0, 0, 1], 33),
             Code::InvalidArgument,
-            "33 bits, of 32",
+            "33 is outside 0 to 32",
         ),
-        (|one| one.r#match[1] = lpm(2, &[0], -1), Code::InvalidArgument, "-1 bits"),
+        (|one| one.r#match[1] = lpm(2, &[0], -1), Code::InvalidArgument, "-1 is outside 0 to 32"),
         (|one| one.r#match[1] = lpm(2, &[0], 0), Code::InvalidArgument, "omit it"),
-        (|one| one.r#match[2] = ternary(3, &[3], &[1]), Code::InvalidArgument, "that the mask"),
+        (|one| one.r#match[2] = ternary(3, &[3], &[1]), Code::InvalidArgument, "outside the mask"),
         (|one| one.r#match[2] = ternary(3, &[0], &[0]), Code::InvalidArgument, "omit it"),
         (|one| one.r#match[3] = range(4, &[6], &[5]), Code::InvalidArgument, "ends before"),
         (|one| one.r#match[3] = range(4, &[0], &[15, 255]), Code::InvalidArgument, "omit it"),
@@ -103,7 +103,7 @@ async fn entries_that_are_wrong_are_refused() {
         (
             |one| one.action = action(SET, &[(1, &[2, 0]), (2, &[1])]),
             Code::OutOfRange,
-            "not one of 9 bits",
+            "does not fit in 9 bits",
         ),
         (
             |one| {

@@ -133,7 +133,10 @@ fn root_outside_hosts_go_through_the_lab_by_queues() {
     let (kaido, outside) = (kaido(), Outside::routed());
     let file = kaido.file("wan.yaml", QUEUED);
     let up = |words: &[&str]| outside.kaido(&kaido, &[&["lab", "up", &file], words].concat());
-    up(&[]).failed(1, &["is not forwarded: `sysctl -w net.ipv4.ip_forward=1` for IPv4"]);
+    up(&[]).failed(
+        1,
+        &["does not forward packets from the lab: `sysctl -w net.ipv4.ip_forward=1` for IPv4"],
+    );
     outside.forward();
     let before = outside.look();
     up(&[]).ok();

@@ -87,7 +87,7 @@ impl Parser<'_> {
             parser.statement().map(Some)
         })?;
         if let Some(late) = late {
-            let message = "a state ends with its transition: this is never met";
+            let message = "unreachable statement: a state ends with its transition";
             self.problems.add(Diagnostic::error(late, message));
         }
         let body = statements.into_iter().flatten().collect();

@@ -146,7 +146,9 @@ impl Checker<'_> {
                 }
                 let (wanted, what) = (self.describe(&wanted), self.describe(&found.of));
                 let told = Diagnostic::error(value.span, format!("this is {what}, not {wanted}"));
-                self.refuse(told.help(format!("`{name}` comes back: nothing is cast on the way")))
+                self.refuse(
+                    told.help(format!("`{name}` is out or inout: its type must match exactly")),
+                )
             }
         }
     }

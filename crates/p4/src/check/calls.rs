@@ -57,7 +57,7 @@ impl Checker<'_> {
             Kind::Name(name) => (self.find_text(name, callee.span)?, name.clone()),
             Kind::TopName(name) => (self.top_symbol(name)?, name.text.clone()),
             Kind::Member(of, name) => return self.method(of, name, call),
-            _ => return self.wrong(callee.span, "this is nothing that can be called"),
+            _ => return self.wrong(callee.span, "this cannot be called"),
         };
         match symbol {
             Symbol::Functions(all) => self.function_call(&name, &all, call).map(Called::Value),
@@ -69,7 +69,7 @@ impl Checker<'_> {
             }
             Symbol::Unfinished => self.calls_itself(&ast::Name { text: name, span: callee.span }),
             Symbol::Wrong => Err(Told),
-            _ => self.wrong(call.span, format!("`{name}` is nothing that can be called")),
+            _ => self.wrong(call.span, format!("`{name}` cannot be called")),
         }
     }
 
@@ -184,7 +184,8 @@ impl Checker<'_> {
             self.arguments(call.span, &prototype.parameters, &mut types, call.arguments)?;
         let Some(known) = types.iter().cloned().collect::<Option<Vec<_>>>() else {
             let name = &prototype.declared.name;
-            let told = Diagnostic::error(call.span, format!("nothing says what `{name}` is for"));
+            let told =
+                Diagnostic::error(call.span, format!("cannot infer the type argument of `{name}`"));
             return self.refuse(told.help(format!("say the type: `{name}<TYPE>(…)`")));
         };
         let of = self.substitute(&prototype.returns, &types);

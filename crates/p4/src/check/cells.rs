@@ -52,7 +52,7 @@ impl Checker<'_> {
                 Type::Bits { signed: false, .. } => Ok(()),
                 _ => {
                     let what = self.describe(of);
-                    self.wrong(span, format!("an index is bit<…>, no {what}"))
+                    self.wrong(span, format!("an index must be bit<…>, not {what}"))
                 }
             },
             None => Ok(()),

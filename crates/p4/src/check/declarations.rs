@@ -102,7 +102,7 @@ impl<'c> Checker<'c> {
         let of = self.type_of(of)?;
         if !matches!(of, Type::Bits { .. } | Type::Bool | Type::New(_)) {
             let what = self.describe(&of);
-            return self.wrong(written.name.span, format!("no type of its own is made of {what}"));
+            return self.wrong(written.name.span, format!("a new type cannot be based on {what}"));
         }
         self.check_extent(written.name.span, self.extent(&of).above())?;
         let declared = declared(&written.name, &written.annotations);

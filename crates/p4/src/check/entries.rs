@@ -27,7 +27,7 @@ impl Checker<'_> {
             (property.constant, written.iter().find_map(|one| one.priority.as_ref()))
         {
             let told = Diagnostic::error(said.span, "constant entries have no priorities");
-            return self.refuse(told.help("the first that fits is taken: their order says it"));
+            return self.refuse(told.help("the first matching entry wins: order them"));
         }
         let priorities = self.priorities(written, parts)?;
         let mut all = Vec::with_capacity(written.len());

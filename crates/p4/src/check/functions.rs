@@ -229,7 +229,7 @@ impl Checker<'_> {
                 wrong = true;
             }
             if matches!(of, Type::Extern(..)) && parameter.direction != Direction::None {
-                let message = "an object has no direction: it is what it is";
+                let message = "an extern parameter cannot have a direction";
                 let _ = self.wrong::<()>(parameter.name.span, message);
             }
             if let Some(default) = &parameter.default {

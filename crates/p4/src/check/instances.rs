@@ -41,7 +41,7 @@ impl Checker<'_> {
         arguments: &[ast::Argument],
     ) -> Checked<()> {
         let TypeKind::Named(name, _) = &of.kind else {
-            return self.wrong(of.span, "nothing is made of this type");
+            return self.wrong(of.span, "this type cannot be instantiated");
         };
         if let Symbol::Package(package) = self.find(name)? {
             return self.main(written, package, arguments);
@@ -105,7 +105,7 @@ impl Checker<'_> {
     fn check_made_known(&mut self, arguments: &[Expression]) -> Checked<()> {
         match arguments.iter().find(|one| !is_made_known(one)) {
             Some(one) => {
-                let message = "what a constructor takes is known when the program is compiled";
+                let message = "constructor arguments must be compile-time constants";
                 self.wrong(one.span, message)
             }
             None => Ok(()),

@@ -31,7 +31,7 @@ impl Checker<'_> {
             (CLONE_PORT, CLONE, "clone = true"),
         ] {
             let (Some(span), None) = (self.written[port], self.written[says]) else { continue };
-            let message = format!("nothing leaves by `{}`: the program never says so", NAMES[port]);
+            let message = format!("`{}` has no effect: no packet is sent to it", NAMES[port]);
             let told = Diagnostic::warning(span, message);
             self.problems.add(told.help(format!("`{so}` of the same metadata does")));
         }

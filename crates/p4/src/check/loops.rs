@@ -50,7 +50,7 @@ impl Checker<'_> {
             Kind::Binary(Binary::Range, from, to) => {
                 if !of.is_bits() {
                     let what = self.describe(&of);
-                    return self.wrong(name.span, format!("{what} is nothing to count in"));
+                    return self.wrong(name.span, format!("cannot iterate over a range of {what}"));
                 }
                 let (from, to) = (self.expression_as(from, &of)?, self.expression_as(to, &of)?);
                 let (id, body) = self.for_body(of, name, body)?;

@@ -189,7 +189,7 @@ impl Checker<'_> {
             let Err(why) = self.program.elaborate() else { return };
             let (span, help) = match &why {
                 NotElaborated::NoMain | NotElaborated::TooMany => {
-                    (main.span, "a control that has two of another doubles what is in it")
+                    (main.span, "each nested control multiplies the number of instances")
                 }
                 NotElaborated::TooLarge(span) => {
                     (*span, "a table holds more, one entry after the other")
@@ -207,7 +207,7 @@ impl Checker<'_> {
         let told = Diagnostic::error(span, "the program has no `main`");
         self.problems.add(match self.other_main {
             Some(_) => told.label("expected `main`"),
-            None => told.help(format!("say what it is made of: {MAIN}")),
+            None => told.help(format!("instantiate the package: {MAIN}")),
         });
     }
 }

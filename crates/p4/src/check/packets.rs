@@ -116,7 +116,7 @@ impl Checker<'_> {
         let size = self.program.size_of(&of).filter(|(least, most)| least == most);
         if size.is_none() || self.program.is_union(&of) {
             let what = self.describe(&of);
-            return self.wrong(call.span, format!("{what} has no one size"));
+            return self.wrong(call.span, format!("{what} does not have a fixed size"));
         }
         let kind = ExpressionKind::Lookahead;
         Ok(Called::Value(Expression { span: call.span, of, kind }))

@@ -153,7 +153,7 @@ impl Checker<'_> {
             let plain = self.representation(&value.of).is_bits();
             if !plain && !matches!(value.of, Type::Bool | Type::Enum(_) | Type::Error) {
                 let what = self.describe(&value.of);
-                return self.wrong(value.span, format!("{what} is nothing to select by"));
+                return self.wrong(value.span, format!("cannot select on {what}"));
             }
         }
         let types: Vec<Type> = values.iter().map(|value| value.of.clone()).collect();
@@ -196,7 +196,7 @@ impl Checker<'_> {
         }
         for (at, state) in (0..).zip(states) {
             if !reached.contains(&at) {
-                let message = format!("no way leads to the state `{}`", state.declared.name);
+                let message = format!("unreachable state `{}`", state.declared.name);
                 self.problems.add(Diagnostic::warning(state.declared.span, message));
             }
         }

@@ -317,8 +317,9 @@ impl Checker<'_> {
             parameters.iter().position(|one| !directed(one)).unwrap_or(parameters.len());
         if let Some(late) = parameters[first_open..].iter().find(|one| directed(one)) {
             let told = Diagnostic::error(late.name.span, "this parameter stands too late");
-            let _ =
-                self.refuse::<()>(told.help("what an entry gives has no direction, and is last"));
+            let _ = self.refuse::<()>(
+                told.help("parameters without a direction come last: table entries supply them"),
+            );
         }
         self.direct.open_action();
         let checked = self.measured(written.name.span, |checker| {

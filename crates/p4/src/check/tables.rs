@@ -286,7 +286,7 @@ impl Checker<'_> {
     /// Adds `NoAction`, for a table without a `default_action`.
     fn no_action(&mut self, span: Span, actions: &mut Vec<TableAction>) -> Checked<usize> {
         let Some(Symbol::Action(action)) = self.scopes.find_at_top("NoAction").cloned() else {
-            let told = Diagnostic::error(span, "this table says no `default_action`");
+            let told = Diagnostic::error(span, "this table has no `default_action`");
             return self
                 .refuse(told.help("`#include <core.p4>` has `NoAction`, which is taken then"));
         };

@@ -46,17 +46,17 @@ impl<'a> View<'a> {
         capacity.saturating_sub(background).saturating_sub(reserved)
     }
 
-    /// For a port on the application's own path. Congestion there counts only once the application
-    /// starves.
+    /// Returns the free bandwidth of a port on the application's own path. Congestion there counts
+    /// only once the application starves.
     fn free(&self, port: PortId, capacity: u64) -> u64 {
         let free = self.free_beside(self.managed.on(port), port, capacity);
         if self.decider.is_congested(port) { free.min(self.served) } else { free }
     }
 
-    /// For a port that the application does not use yet. An application that is moving there counts
-    /// by its reservation; none of the measured rate is attributed to it. On a congested port,
-    /// elastic senders would take the bandwidth that the counters show as free, so only the managed
-    /// part counts as available.
+    /// Returns the free bandwidth of a port that the application does not use yet. An application
+    /// that is moving there counts by its reservation; none of the measured rate is attributed to
+    /// it. On a congested port, elastic senders would take the bandwidth that the counters show as
+    /// free, so only the managed part counts as available.
     fn free_for_newcomer(&self, port: PortId, capacity: u64) -> u64 {
         let managed = self.managed.certain_on(port);
         let free = self.free_beside(managed, port, capacity);

@@ -225,10 +225,10 @@ impl SlowPath {
         }
     }
 
-    /// Keeps the rules of interfaces that are absent, and the routes that close their tables, so
-    /// that an interface that comes back is closed from its first packet. Rules refer to names. Also
-    /// keeps those of interfaces whose lower one is in another namespace, since it may be a port that
-    /// was moved there.
+    /// Keeps the rules of absent interfaces, and the routes that close their tables. Rules refer to
+    /// names, so an interface that returns is closed from its first packet. Also keeps those of
+    /// interfaces whose lower one is in another namespace, since it may be a port that was moved
+    /// there.
     pub fn keep_absent(&mut self, present: &Present, links: &[Link]) {
         let known = links.iter().filter(|link| !link.lower_is_elsewhere);
         let names: HashSet<&str> = known.map(|link| link.name.as_str()).collect();

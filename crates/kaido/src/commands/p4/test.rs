@@ -35,8 +35,8 @@ fn endless(machine: &Machine<'_>, lines: &[Line]) -> Vec<usize> {
 fn no_end() -> String {
     let most = Limits::default().instructions;
     format!(
-        "the program comes to no end for this packet, which goes nowhere: {MAX_STEPS} steps are the \
-         most, and {most} instructions of its code"
+        "the program comes to no end for this packet, which goes nowhere: the limits \
+         are {MAX_STEPS} steps and {most} instructions of its code"
     )
 }
 

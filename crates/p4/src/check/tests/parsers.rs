@@ -20,7 +20,7 @@ fn parsers_have_states() {
     ));
     let checked =
         parser("", "state start { transition accept; } state lonely { transition accept; }");
-    assert!(said(&checked).contains("no way leads to the state `lonely`"), "{}", said(&checked));
+    assert!(said(&checked).contains("unreachable state `lonely`"), "{}", said(&checked));
     assert!(!checked.diagnostics.has_errors());
     let checked = parser("", "state start { p.extract(hdr.eth); }");
     assert!(said(&checked).contains("`start` ends without a transition"), "{}", said(&checked));
@@ -40,7 +40,7 @@ fn parsers_have_states() {
             "state start { transition select(hdr.eth.type) { 1.. 2: accept; (1, 2): accept; } }",
             "1 values are compared",
         ),
-        ("state start { transition select(hdr) { _: accept; } }", "nothing to select by"),
+        ("state start { transition select(hdr) { _: accept; } }", "cannot select on"),
         ("state start { exit; transition accept; }", "belongs in a control"),
         (
             "state start { p.extract(hdr.tags.last); transition accept; }",

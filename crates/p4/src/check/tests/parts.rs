@@ -16,7 +16,7 @@ fn declarations_are_looked_at() {
         ("enum E { A, A }", "duplicate member `A`"),
         ("error { NoError }", "declared twice"),
         ("bit<8> x = 1;", "a variable belongs"),
-        ("type headers t;", "no type of its own"),
+        ("type headers t;", "a new type cannot be based on"),
         ("typedef bit<8> octet; typedef octet octet;", "declared twice"),
         ("bit<8> f(in bit<8> x) { if (x == 1) { return 1; } }", "not every way"),
         ("bit<8> f(in bit<8> x) { return f(x); }", "no recursion"),

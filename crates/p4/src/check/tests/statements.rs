@@ -109,7 +109,7 @@ fn ports_that_nobody_looks_at_are_told() {
         [("std.output_port = 3;", "output_port"), ("std.clone_port = 3;", "clone_port")]
     {
         let checked = control("", apply);
-        let wanted = format!("nothing leaves by `{port}`");
+        let wanted = format!("`{port}` has no effect");
         assert!(said(&checked).contains(&wanted), "{apply}\n{}", said(&checked));
         assert!(!checked.diagnostics.has_errors());
     }
