@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tokio::sync::{mpsc, oneshot};
 use tonic::{Code, Status};
 
-use crate::error::Error;
+use crate::error::{Error, RequestError};
 use crate::peer::{Peer, Primary};
 use crate::rpc;
 use crate::v1::{
@@ -59,7 +59,9 @@ impl Clients {
     /// the update is rejected.
     pub(crate) fn join(&mut self, client: Client) -> Result<u64, Error> {
         let refused = match () {
-            () if self.live.len() >= MOST_CLIENTS => Some(Error::TooManyClients(MOST_CLIENTS)),
+            () if self.live.len() >= MOST_CLIENTS => {
+                Some(Error::Request(RequestError::TooManyClients(MOST_CLIENTS)))
+            }
             () => self.taken(client.election, None),
         };
         if let Some(error) = refused {
@@ -89,7 +91,9 @@ impl Clients {
     fn taken(&self, election: Option<u128>, by: Option<u64>) -> Option<Error> {
         let id = election?;
         let mut others = self.live.iter().filter(|(number, _)| Some(**number) != by);
-        others.any(|(_, other)| other.election == Some(id)).then_some(Error::ElectionTaken(id))
+        others
+            .any(|(_, other)| other.election == Some(id))
+            .then_some(Error::Request(RequestError::ElectionTaken(id)))
     }
 
     fn elected(&mut self, number: u64, election: Option<u128>, was_primary: bool) {
@@ -184,7 +188,7 @@ impl Clients {
         match client.out.try_send(message) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(_)) => {
-                self.close(number, Error::SlowClient(QUEUE));
+                self.close(number, Error::Request(RequestError::SlowClient(QUEUE)));
             }
             Err(mpsc::error::TrySendError::Closed(_)) => self.leave(number),
         }
@@ -200,7 +204,7 @@ impl Clients {
             return false;
         }
         if client.dropped > 0 {
-            let error = Error::Dropped(std::mem::take(&mut client.dropped));
+            let error = Error::Request(RequestError::Dropped(std::mem::take(&mut client.dropped)));
             let other = stream_error::Details::Other(StreamOtherError::default());
             self.send(number, stream_error(&error, other));
         }
@@ -231,7 +235,7 @@ fn to_message(id: u128) -> Uint128 {
 pub(crate) fn default_role(name: &str, id: u64) -> Result<(), Error> {
     match (name, id) {
         ("", 0) => Ok(()),
-        ("", id) => Err(Error::NoRole(id.to_string())),
-        (name, _) => Err(Error::NoRole(name.to_owned())),
+        ("", id) => Err(Error::Request(RequestError::NoRole(id.to_string()))),
+        (name, _) => Err(Error::Request(RequestError::NoRole(name.to_owned()))),
     }
 }

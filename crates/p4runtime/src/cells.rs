@@ -7,7 +7,7 @@ use p4info::v1::meter_spec;
 
 use crate::data;
 use crate::device::{Change, Count, Meter, Target};
-use crate::error::Error;
+use crate::error::{EntryError, Error, RequestError, ValueError};
 use crate::matches;
 use crate::pipeline::{Array, Pipeline, Register, Table};
 use crate::plan::{Place, Plan};
@@ -24,14 +24,17 @@ pub(crate) fn index(
     let Some(v1::Index { index }) = index else { return Ok(None) };
     let (of, index) = (name.to_owned(), *index);
     match u64::try_from(index) {
-        Err(_) => Err(Error::NegativeIndex { of, index }),
-        Ok(at) if at >= size => Err(Error::Index { of, index, size }),
+        Err(_) => Err(Error::Value(ValueError::NegativeIndex { of, index })),
+        Ok(at) if at >= size => Err(Error::Value(ValueError::Index { of, index, size })),
         Ok(at) => Ok(Some(at)),
     }
 }
 
 fn negative(name: &str) -> Error {
-    Error::Negative { of: name.to_owned(), what: "number of packets, bytes or units" }
+    Error::Value(ValueError::Negative {
+        of: name.to_owned(),
+        what: "number of packets, bytes or units",
+    })
 }
 
 /// Validates counter data.
@@ -69,35 +72,40 @@ pub(crate) fn meter(
         _ if meter.pir < meter.cir => "the peak rate is below the committed one",
         _ => return Ok(Some(meter)),
     };
-    Err(Error::Rates { of: name.to_owned(), problem })
+    Err(Error::Value(ValueError::Rates { of: name.to_owned(), problem }))
 }
 
 fn only_modify(kind: update::Type, what: &'static str) -> Result<(), Error> {
     match kind {
         update::Type::Modify => Ok(()),
-        update::Type::Unspecified => Err(Error::Unspecified("update type")),
-        _ => Err(Error::OnlyModified(what)),
+        update::Type::Unspecified => Err(Error::Request(RequestError::Unspecified("update type"))),
+        _ => Err(Error::Entry(EntryError::OnlyModified(what))),
     }
 }
 
 /// Rejects per-color meter counters, which are not implemented.
 pub(crate) fn no_colors(data: Option<&v1::MeterCounterData>) -> Result<(), Error> {
-    data.map_or(Ok(()), |_| Err(Error::Unsupported("counters of meters' colors")))
+    data.map_or(Ok(()), |_| {
+        Err(Error::Request(RequestError::Unsupported("counters of meters' colors")))
+    })
 }
 
 pub(crate) fn counter(pipeline: &Pipeline, id: u32) -> Result<&Array, Error> {
-    pipeline.counters.get(&id).ok_or(Error::UnknownId { kind: "counter", id })
+    pipeline.counters.get(&id).ok_or(Error::Value(ValueError::UnknownId { kind: "counter", id }))
 }
 
 pub(crate) fn meter_array(pipeline: &Pipeline, id: u32) -> Result<&Array, Error> {
-    pipeline.meters.get(&id).ok_or(Error::UnknownId { kind: "meter", id })
+    pipeline.meters.get(&id).ok_or(Error::Value(ValueError::UnknownId { kind: "meter", id }))
 }
 
 pub(crate) fn register(pipeline: &Pipeline, id: u32) -> Result<&Register, Error> {
-    let register = pipeline.registers.get(&id).ok_or(Error::UnknownId { kind: "register", id })?;
+    let register = pipeline
+        .registers
+        .get(&id)
+        .ok_or(Error::Value(ValueError::UnknownId { kind: "register", id }))?;
     match register.of.is_known() {
         true => Ok(register),
-        false => Err(Error::Unsupported("registers of such a type")),
+        false => Err(Error::Request(RequestError::Unsupported("registers of such a type"))),
     }
 }
 
@@ -110,7 +118,8 @@ pub(crate) fn plan_counter(
     let array = counter(pipeline, id)?;
     only_modify(kind, "counters")?;
     let at = index(entry.index.as_ref(), &array.name, array.size)?;
-    let data = entry.data.as_ref().ok_or(Error::NotSet("the counter's data"))?;
+    let data =
+        entry.data.as_ref().ok_or(Error::Request(RequestError::NotSet("the counter's data")))?;
     let change = Change::Counter { id, at, count: count(data, &array.name)? };
     Ok(Plan { change: Some(change), effect: Effect::Nothing, place: Place::Cell(id, at) })
 }
@@ -124,7 +133,8 @@ pub(crate) fn plan_register(
     let register = register(pipeline, id)?;
     only_modify(kind, "registers")?;
     let at = index(entry.index.as_ref(), &register.name, register.size)?;
-    let data = entry.data.as_ref().ok_or(Error::NotSet("the register's data"))?;
+    let data =
+        entry.data.as_ref().ok_or(Error::Request(RequestError::NotSet("the register's data")))?;
     let data = data::from_message(data, &register.of, &register.name)?;
     let change = Change::Register { id, at, data };
     Ok(Plan { change: Some(change), effect: Effect::Nothing, place: Place::Cell(id, at) })
@@ -155,13 +165,13 @@ fn direct_of<'a>(
     store: &'a Store,
     entry: Option<&v1::TableEntry>,
 ) -> Result<(&'a Table, &'a TableState, u32, Target), Error> {
-    let entry = entry.ok_or(Error::NotSet("the table entry"))?;
+    let entry = entry.ok_or(Error::Request(RequestError::NotSet("the table entry")))?;
     let (table, state) = targets::table(pipeline, store, entry.table_id)?;
     let target = targets::target(table, entry)?;
     if let Target::Entry(key) = &target
         && !state.rows.contains_key(key)
     {
-        return Err(Error::NoEntry(table.name.clone()));
+        return Err(Error::Entry(EntryError::NoEntry(table.name.clone())));
     }
     Ok((table, state, entry.table_id, target))
 }
@@ -182,9 +192,10 @@ pub(crate) fn plan_direct_counter(
     let (table, _, id, of) = direct_of(pipeline, store, entry.table_entry.as_ref())?;
     only_modify(kind, "direct counters")?;
     if !table.counter {
-        return Err(Error::NoDirect(table.name.clone(), "counter"));
+        return Err(Error::Entry(EntryError::NoDirect(table.name.clone(), "counter")));
     }
-    let data = entry.data.as_ref().ok_or(Error::NotSet("the counter's data"))?;
+    let data =
+        entry.data.as_ref().ok_or(Error::Request(RequestError::NotSet("the counter's data")))?;
     let count = count(data, &table.name)?;
     let place = place_of(id, &of);
     let change = Change::DirectCounter { table: id, of, count };
@@ -200,12 +211,15 @@ pub(crate) fn plan_direct_meter(
     let (table, state, id, of) = direct_of(pipeline, store, entry.table_entry.as_ref())?;
     only_modify(kind, "direct meters")?;
     no_colors(entry.counter_data.as_ref())?;
-    let none = || Error::NoDirect(table.name.clone(), "meter");
+    let none = || Error::Entry(EntryError::NoDirect(table.name.clone(), "meter"));
     let kind = table.meter.ok_or_else(none)?;
     let meter = meter(entry.config.as_ref(), kind, &table.name)?;
     let effect = match &of {
         Target::Entry(key) => {
-            let old = state.rows.get(key).ok_or_else(|| Error::NoEntry(table.name.clone()))?;
+            let old = state
+                .rows
+                .get(key)
+                .ok_or_else(|| Error::Entry(EntryError::NoEntry(table.name.clone())))?;
             let row = Some(Arc::new(Row { meter, ..Row::clone(old) }));
             Effect::Row { table: id, key: Arc::clone(key), row }
         }
@@ -225,15 +239,18 @@ pub(crate) fn plan_value_set(
     entry: &v1::ValueSetEntry,
 ) -> Result<Plan, Error> {
     let id = entry.value_set_id;
-    let set = pipeline.value_sets.get(&id).ok_or(Error::UnknownId { kind: "value set", id })?;
+    let set = pipeline
+        .value_sets
+        .get(&id)
+        .ok_or(Error::Value(ValueError::UnknownId { kind: "value set", id }))?;
     only_modify(kind, "value sets")?;
     if entry.members.len() as u64 > set.size {
-        return Err(Error::Full { table: set.name.clone(), size: set.size });
+        return Err(Error::Entry(EntryError::Full { table: set.name.clone(), size: set.size }));
     }
     let mut members = BTreeSet::new();
     for member in &entry.members {
         if !members.insert(matches::all(&set.fields, &set.name, &member.r#match)?) {
-            return Err(Error::TwiceMember(set.name.clone()));
+            return Err(Error::Entry(EntryError::DuplicateMember(set.name.clone())));
         }
     }
     let members: Vec<_> = members.into_iter().collect();
@@ -251,21 +268,34 @@ pub(crate) fn plan_digest(
     entry: &v1::DigestEntry,
 ) -> Result<Plan, Error> {
     let id = entry.digest_id;
-    let digest = pipeline.digests.get(&id).ok_or(Error::UnknownId { kind: "digest", id })?;
+    let digest = pipeline
+        .digests
+        .get(&id)
+        .ok_or(Error::Value(ValueError::UnknownId { kind: "digest", id }))?;
     let is_on = store.digests.contains_key(&id);
     let config = entry.config.unwrap_or_default();
     let config = match (kind, is_on) {
-        (update::Type::Insert, true) => return Err(Error::DigestOn(digest.name.clone())),
-        (update::Type::Modify | update::Type::Delete, false) => {
-            return Err(Error::DigestOff(digest.name.clone()));
+        (update::Type::Insert, true) => {
+            return Err(Error::Entry(EntryError::DigestOn(digest.name.clone())));
         }
-        (update::Type::Unspecified, _) => return Err(Error::Unspecified("update type")),
+        (update::Type::Modify | update::Type::Delete, false) => {
+            return Err(Error::Entry(EntryError::DigestOff(digest.name.clone())));
+        }
+        (update::Type::Unspecified, _) => {
+            return Err(Error::Request(RequestError::Unspecified("update type")));
+        }
         (update::Type::Delete, true) => None,
         _ if config.max_timeout_ns < 0 || config.ack_timeout_ns < 0 => {
-            return Err(Error::Negative { of: digest.name.clone(), what: "time" });
+            return Err(Error::Value(ValueError::Negative {
+                of: digest.name.clone(),
+                what: "time",
+            }));
         }
         _ if config.max_list_size < 0 => {
-            return Err(Error::Negative { of: digest.name.clone(), what: "size of lists" });
+            return Err(Error::Value(ValueError::Negative {
+                of: digest.name.clone(),
+                what: "size of lists",
+            }));
         }
         _ => Some(config),
     };

@@ -10,7 +10,7 @@ use crate::arbitration::{Clients, stream_error};
 use crate::data;
 use crate::device::{Change, Device, Event, Packet};
 use crate::digests::{Digests, List};
-use crate::error::Error;
+use crate::error::{Error, RequestError, ValueError};
 use crate::pipeline::{Param, Pipeline};
 use crate::read::{Found, Reader};
 use crate::store::Store;
@@ -63,7 +63,10 @@ impl<D: Device> Core<D> {
 
     /// Fails unless the election id is the primary's.
     pub(crate) fn only_primary(&self, election: Option<u128>) -> Result<(), Error> {
-        self.clients.is_primary(election).then_some(()).ok_or(Error::NotPrimary)
+        self.clients
+            .is_primary(election)
+            .then_some(())
+            .ok_or(Error::Request(RequestError::NotPrimary))
     }
 
     /// Executes a write batch. Returns one result for each update.
@@ -77,7 +80,7 @@ impl<D: Device> Core<D> {
         let (state, sink) = match (&mut self.saved, &mut self.active) {
             (Some(saved), _) => (&mut saved.state, Sink::Later(&mut saved.changes, MOST_SAVED)),
             (None, Some(active)) => (active, Sink::Device(&mut self.device)),
-            (None, None) => return Err(Error::NoProgram),
+            (None, None) => return Err(Error::Request(RequestError::NoProgram)),
         };
         Ok(write::batch(&state.pipeline, &mut state.store, sink, updates, together))
     }
@@ -93,7 +96,7 @@ impl<D: Device> Core<D> {
         let (state, device) = match (&self.saved, &self.active) {
             (Some(saved), _) => (&saved.state, None),
             (None, Some(active)) => (active, Some(&mut self.device)),
-            (None, None) => return Err(Error::NoProgram),
+            (None, None) => return Err(Error::Request(RequestError::NoProgram)),
         };
         let pipeline = Arc::clone(&state.pipeline);
         let store = &state.store;
@@ -117,18 +120,20 @@ impl<D: Device> Core<D> {
 
     fn try_packet_out(&mut self, client: u64, packet: &PacketOut) -> Result<(), Error> {
         if self.clients.primary() != Some(client) {
-            return Err(Error::NotPrimary);
+            return Err(Error::Request(RequestError::NotPrimary));
         }
-        let active = self.active.as_ref().ok_or(Error::NoProgram)?;
+        let active = self.active.as_ref().ok_or(Error::Request(RequestError::NoProgram))?;
         let metadata = metadata(&active.pipeline.packet_out, &packet.metadata)?;
         Ok(self.device.send(Packet { payload: packet.payload.clone(), metadata })?)
     }
 
     pub(crate) fn digest_ack(&mut self, client: u64, ack: DigestListAck) {
         let error = match self.clients.primary() == Some(client) {
-            false => Error::NotPrimary,
+            false => Error::Request(RequestError::NotPrimary),
             true if self.digests.acknowledge(ack.digest_id, ack.list_id) => return,
-            true => Error::NoList { digest: ack.digest_id, list: ack.list_id },
+            true => {
+                Error::Request(RequestError::NoList { digest: ack.digest_id, list: ack.list_id })
+            }
         };
         let ack = DigestListAckError { digest_list_ack: Some(ack) };
         let details = stream_error::Details::DigestListAck(ack);
@@ -189,15 +194,16 @@ fn metadata(params: &[Param], given: &[PacketMetadata]) -> Result<Vec<(u32, Bits
     if let Some(other) =
         given.iter().find(|one| !params.iter().any(|param| param.id == one.metadata_id))
     {
-        return Err(Error::Metadata(other.metadata_id));
+        return Err(Error::Request(RequestError::Metadata(other.metadata_id)));
     }
     let one = |param: &Param| {
         let mut of = given.iter().filter(|one| one.metadata_id == param.id);
         let (Some(one), None) = (of.next(), of.next()) else {
-            return Err(Error::Metadata(param.id));
+            return Err(Error::Request(RequestError::Metadata(param.id)));
         };
         let value = values::unsigned(&one.value, param.width);
-        let wrong = || Error::Width { of: param.name.clone(), width: param.width };
+        let wrong =
+            || Error::Value(ValueError::Width { of: param.name.clone(), width: param.width });
         Ok((param.id, value.ok_or_else(wrong)?))
     };
     params.iter().map(one).collect()

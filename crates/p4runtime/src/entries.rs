@@ -7,7 +7,7 @@ use p4info::v1::meter_spec;
 
 use crate::cells;
 use crate::device::{Call, Change, Direct, Entry, Key};
-use crate::error::Error;
+use crate::error::{ActionError, EntryError, Error, RequestError, ValueError};
 use crate::matches;
 use crate::pipeline::{Pipeline, Scope, Table};
 use crate::plan::{Place, Plan};
@@ -25,13 +25,13 @@ pub(crate) fn plan(
     let id = entry.table_id;
     let (table, state) = targets::table(pipeline, store, id)?;
     if entry.is_const {
-        return Err(Error::ConstIsRead);
+        return Err(Error::Entry(EntryError::ConstIsRead));
     }
     if entry.is_default_action {
         return default(pipeline, (table, state), kind, entry);
     }
     if table.fields.is_empty() {
-        return Err(Error::NoKey(table.name.clone()));
+        return Err(Error::Entry(EntryError::NoKey(table.name.clone())));
     }
     let key = Arc::new(matches::key(table, &entry.r#match, entry.priority)?);
     if kind == update::Type::Delete {
@@ -43,7 +43,7 @@ pub(crate) fn plan(
     let (call, is_constant) = match kind {
         update::Type::Insert => (inserted((table, state), &key, call)?, false),
         update::Type::Modify => modified((table, state), &key, call)?,
-        _ => return Err(Error::Unspecified("update type")),
+        _ => return Err(Error::Request(RequestError::Unspecified("update type"))),
     };
     let row = Arc::new(Row {
         call: call.clone(),
@@ -64,10 +64,10 @@ pub(crate) fn plan(
 fn delete((table, state): (&Table, &TableState), id: u32, key: Arc<Key>) -> Result<Plan, Error> {
     let name = || table.name.clone();
     if table.constant {
-        return Err(Error::ConstantTable(name()));
+        return Err(Error::Entry(EntryError::ConstantTable(name())));
     }
-    if state.rows.get(&key).ok_or_else(|| Error::NoEntry(name()))?.constant {
-        return Err(Error::ConstantEntry(name()));
+    if state.rows.get(&key).ok_or_else(|| Error::Entry(EntryError::NoEntry(name())))?.constant {
+        return Err(Error::Entry(EntryError::ConstantEntry(name())));
     }
     let place = Place::Row(id, Arc::clone(&key));
     let effect = Effect::Row { table: id, key: Arc::clone(&key), row: None };
@@ -82,15 +82,15 @@ fn inserted(
 ) -> Result<Call, Error> {
     let name = || table.name.clone();
     if table.constant {
-        return Err(Error::ConstantTable(name()));
+        return Err(Error::Entry(EntryError::ConstantTable(name())));
     }
     if state.rows.contains_key(key) {
-        return Err(Error::Exists(name()));
+        return Err(Error::Entry(EntryError::Exists(name())));
     }
     if table.size != 0 && state.rows.len() as u64 >= table.size {
-        return Err(Error::Full { table: name(), size: table.size });
+        return Err(Error::Entry(EntryError::Full { table: name(), size: table.size }));
     }
-    call.ok_or(Error::NotSet("the entry's action"))
+    call.ok_or(Error::Request(RequestError::NotSet("the entry's action")))
 }
 
 /// New action of an existing entry, and true for a `const` entry. The direct resources of such an
@@ -100,10 +100,11 @@ fn modified(
     key: &Key,
     call: Option<Call>,
 ) -> Result<(Call, bool), Error> {
-    let old = state.rows.get(key).ok_or_else(|| Error::NoEntry(table.name.clone()))?;
+    let old =
+        state.rows.get(key).ok_or_else(|| Error::Entry(EntryError::NoEntry(table.name.clone())))?;
     let is_constant = table.constant || old.constant;
     if is_constant && call.is_some() {
-        return Err(Error::ConstantEntry(table.name.clone()));
+        return Err(Error::Entry(EntryError::ConstantEntry(table.name.clone())));
     }
     Ok((call.unwrap_or_else(|| old.call.clone()), is_constant))
 }
@@ -117,13 +118,13 @@ fn default(
 ) -> Result<Plan, Error> {
     let id = entry.table_id;
     if !entry.r#match.is_empty() || entry.priority != 0 || entry.idle_timeout_ns != 0 {
-        return Err(Error::DefaultHasKey);
+        return Err(Error::Entry(EntryError::DefaultHasKey));
     }
     if kind != update::Type::Modify {
-        return Err(Error::OnlyModified("default actions"));
+        return Err(Error::Entry(EntryError::OnlyModified("default actions")));
     }
     if table.constant_default.is_some() {
-        return Err(Error::ConstantDefault(table.name.clone()));
+        return Err(Error::Entry(EntryError::ConstantDefault(table.name.clone())));
     }
     let direct = direct(table, entry)?;
     let call = called(pipeline, table, entry, Scope::Default)?;
@@ -151,12 +152,12 @@ pub(crate) fn cookie(entry: &v1::TableEntry) -> u64 {
 /// Direct resources of an entry, checked against the table.
 fn direct(table: &Table, entry: &v1::TableEntry) -> Result<Direct, Error> {
     if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
-        return Err(Error::NoIdleTimeout(table.name.clone()));
+        return Err(Error::Entry(EntryError::NoIdleTimeout(table.name.clone())));
     }
     if entry.meter_counter_data.is_some() {
-        return Err(Error::Unsupported("counters of meters' colors"));
+        return Err(Error::Request(RequestError::Unsupported("counters of meters' colors")));
     }
-    let none = |what| Err(Error::NoDirect(table.name.clone(), what));
+    let none = |what| Err(Error::Entry(EntryError::NoDirect(table.name.clone(), what)));
     if entry.counter_data.is_some() && !table.counter {
         return none("counter");
     }
@@ -181,34 +182,50 @@ fn called(
     let Some(action) = &entry.action else { return Ok(None) };
     let message = match &action.r#type {
         Some(table_action::Type::Action(action)) => action,
-        None => return Err(Error::NotSet("the entry's action")),
+        None => return Err(Error::Request(RequestError::NotSet("the entry's action"))),
         // Tables here have no action profile or selector.
-        Some(_) => return Err(Error::Unsupported("action profiles")),
+        Some(_) => return Err(Error::Request(RequestError::Unsupported("action profiles"))),
     };
     let id = message.action_id;
-    let known = pipeline.actions.get(&id).ok_or(Error::UnknownId { kind: "action", id })?;
+    let known = pipeline
+        .actions
+        .get(&id)
+        .ok_or(Error::Value(ValueError::UnknownId { kind: "action", id }))?;
     let scope = table.actions.get(&id);
-    let other = || Error::OtherAction { table: table.name.clone(), action: known.name.clone() };
+    let other = || {
+        Error::Action(ActionError::OtherAction {
+            table: table.name.clone(),
+            action: known.name.clone(),
+        })
+    };
     let scope = *scope.ok_or_else(other)?;
     if scope != Scope::Anywhere && scope != used_in {
         let only = if scope == Scope::Default { "the default action" } else { "entries" };
         let (table, action) = (table.name.clone(), known.name.clone());
-        return Err(Error::Scope { table, action, only });
+        return Err(Error::Action(ActionError::Scope { table, action, only }));
     }
     let mut given = BTreeMap::new();
     for one in &message.params {
         let param = known.params.iter().find(|param| param.id == one.param_id);
-        let unknown = || Error::UnknownParam { action: known.name.clone(), param: one.param_id };
+        let unknown = || {
+            Error::Action(ActionError::UnknownParam {
+                action: known.name.clone(),
+                param: one.param_id,
+            })
+        };
         let param = param.ok_or_else(unknown)?;
         let value = values::unsigned(&one.value, param.width);
-        let value =
-            value.ok_or_else(|| Error::Width { of: param.name.clone(), width: param.width })?;
+        let value = value.ok_or_else(|| {
+            Error::Value(ValueError::Width { of: param.name.clone(), width: param.width })
+        })?;
         if given.insert(param.id, value).is_some() {
-            return Err(Error::TwiceParam(param.name.clone()));
+            return Err(Error::Action(ActionError::DuplicateParam(param.name.clone())));
         }
     }
     let argument = |param: &crate::pipeline::Param| {
-        given.remove(&param.id).ok_or_else(|| Error::MissingParam(param.name.clone()))
+        given
+            .remove(&param.id)
+            .ok_or_else(|| Error::Action(ActionError::MissingParam(param.name.clone())))
     };
     let arguments = known.params.iter().map(argument).collect::<Result<_, _>>()?;
     Ok(Some(Call { action: id, arguments }))

@@ -43,7 +43,9 @@ pub use device::{
     Call, Change, Count, Device, Direct, Entry, Event, Initial, Key, Match, Meter, Packet, Refused,
     Target,
 };
-pub use error::Error;
+pub use error::{
+    ActionError, BatchError, ConfigError, EntryError, Error, KeyError, RequestError, ValueError,
+};
 pub use peer::LARGEST_MESSAGE;
 pub use pipeline::{
     Action, Array, Field, MOST_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,

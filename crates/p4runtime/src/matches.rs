@@ -1,7 +1,7 @@
 //! Conversion of match fields from and to messages ("Match Format").
 
 use crate::device::{Key, Match};
-use crate::error::Error;
+use crate::error::{Error, KeyError, ValueError};
 use crate::pipeline::{Field, MatchKind, Table};
 use crate::v1::{FieldMatch, field_match};
 use crate::values::{self, Bits};
@@ -10,8 +10,10 @@ use crate::values::{self, Bits};
 pub(crate) fn key(table: &Table, matches: &[FieldMatch], priority: i32) -> Result<Key, Error> {
     let matches = all(&table.fields, &table.name, matches)?;
     match (table.has_priorities(), priority) {
-        (true, ..=0) => return Err(Error::PriorityNeeded(table.name.clone())),
-        (false, 1.. | ..=-1) => return Err(Error::PriorityForbidden(table.name.clone())),
+        (true, ..=0) => return Err(Error::Key(KeyError::PriorityNeeded(table.name.clone()))),
+        (false, 1.. | ..=-1) => {
+            return Err(Error::Key(KeyError::PriorityForbidden(table.name.clone())));
+        }
         _ => {}
     }
     Ok(Key { matches, priority })
@@ -22,10 +24,11 @@ pub(crate) fn all(fields: &[Field], of: &str, matches: &[FieldMatch]) -> Result<
     let mut found: Vec<Option<Match>> = vec![None; fields.len()];
     for one in matches {
         let at = fields.iter().position(|field| field.id == one.field_id);
-        let unknown = || Error::UnknownField { table: of.to_owned(), field: one.field_id };
+        let unknown =
+            || Error::Key(KeyError::UnknownField { table: of.to_owned(), field: one.field_id });
         let at = at.ok_or_else(unknown)?;
         if found[at].is_some() {
-            return Err(Error::TwiceField(fields[at].name.clone()));
+            return Err(Error::Key(KeyError::DuplicateField(fields[at].name.clone())));
         }
         found[at] = Some(read(&fields[at], one)?);
     }
@@ -37,7 +40,7 @@ pub(crate) fn all(fields: &[Field], of: &str, matches: &[FieldMatch]) -> Result<
 fn anything(field: &Field) -> Result<Match, Error> {
     let zero = values::zero(field.width);
     match field.kind {
-        MatchKind::Exact => Err(Error::MissingField(field.name.clone())),
+        MatchKind::Exact => Err(Error::Key(KeyError::MissingField(field.name.clone()))),
         MatchKind::Lpm => Ok(Match::Lpm { value: zero, length: 0 }),
         MatchKind::Ternary => Ok(Match::Ternary { value: zero.clone(), mask: zero }),
         MatchKind::Range => Ok(Match::Range { low: zero, high: values::ones(field.width) }),
@@ -50,7 +53,7 @@ fn read(field: &Field, one: &FieldMatch) -> Result<Match, Error> {
     let name = || field.name.clone();
     let value = |string: &[u8]| -> Result<Bits, Error> {
         let bits = values::unsigned(string, field.width);
-        bits.ok_or_else(|| Error::Width { of: name(), width: field.width })
+        bits.ok_or_else(|| Error::Value(ValueError::Width { of: name(), width: field.width }))
     };
     let given = match (&one.field_match_type, field.kind) {
         (Some(Message::Exact(one)), MatchKind::Exact) => Match::Exact(value(&one.value)?),
@@ -59,34 +62,39 @@ fn read(field: &Field, one: &FieldMatch) -> Result<Match, Error> {
         }
         (Some(Message::Lpm(one)), MatchKind::Lpm) => {
             let length = u32::try_from(one.prefix_len).ok().filter(|length| *length <= field.width);
-            let wrong =
-                Error::PrefixLength { field: name(), length: one.prefix_len, width: field.width };
+            let wrong = Error::Key(KeyError::PrefixLength {
+                field: name(),
+                length: one.prefix_len,
+                width: field.width,
+            });
             let length = length.ok_or(wrong)?;
             let value = value(&one.value)?;
             if values::is_outside(&value, &values::prefix(length, field.width)) {
-                return Err(Error::BehindPrefix(name()));
+                return Err(Error::Key(KeyError::AfterPrefix(name())));
             }
             Match::Lpm { value, length }
         }
         (Some(Message::Ternary(one)), MatchKind::Ternary) => {
             let (value, mask) = (value(&one.value)?, value(&one.mask)?);
             if values::is_outside(&value, &mask) {
-                return Err(Error::OutsideMask(name()));
+                return Err(Error::Key(KeyError::OutsideMask(name())));
             }
             Match::Ternary { value, mask }
         }
         (Some(Message::Range(one)), MatchKind::Range) => {
             let (low, high) = (value(&one.low)?, value(&one.high)?);
             if low > high {
-                return Err(Error::Bounds(name()));
+                return Err(Error::Key(KeyError::EmptyRange(name())));
             }
             Match::Range { low, high }
         }
-        (_, kind) => return Err(Error::MatchKind { field: name(), wanted: kind.name() }),
+        (_, kind) => {
+            return Err(Error::Key(KeyError::MatchKind { field: name(), wanted: kind.name() }));
+        }
     };
     // Reject the explicit "don't care" form, so that a read returns exactly the written form.
     match field.kind != MatchKind::Exact && anything(field)? == given {
-        true => Err(Error::DontCare(name())),
+        true => Err(Error::Key(KeyError::DontCare(name()))),
         false => Ok(given),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use p4info::{ids, v1 as info};
 
-use crate::error::Error;
+use crate::error::{ConfigError, Error, RequestError};
 use crate::types::{Resolver, Type, width_of};
 use crate::values::{self, Bits, Call};
 
@@ -149,7 +149,7 @@ impl Table {
 }
 
 fn bad(of: &str, problem: &'static str) -> Error {
-    Error::Info { of: of.to_owned(), problem }
+    Error::Config(ConfigError::Info { of: of.to_owned(), problem })
 }
 
 /// Parses p4info. Rejects contradictions and unsupported features.
@@ -227,12 +227,13 @@ impl Reader<'_> {
 
     /// Id and name of an object. Ids are unique, and their prefix determines the kind.
     fn id(&mut self, preamble: Option<&info::Preamble>, kind: u8) -> Result<(u32, String), Error> {
-        let preamble = preamble.ok_or(Error::NotSet("a preamble in p4info"))?;
+        let preamble =
+            preamble.ok_or(Error::Request(RequestError::NotSet("a preamble in p4info")))?;
         if preamble.id >> 24 != u32::from(kind) {
             return Err(bad(&preamble.name, "its id is one of another kind"));
         }
         if !self.ids.insert(preamble.id) {
-            return Err(Error::TwiceId(preamble.id));
+            return Err(Error::Config(ConfigError::DuplicateId(preamble.id)));
         }
         Ok((preamble.id, preamble.name.clone()))
     }

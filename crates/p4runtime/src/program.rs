@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::core::{Core, Saved, State};
 use crate::device::{Change, Device, Direct, Entry};
-use crate::error::Error;
+use crate::error::{BatchError, ConfigError, Error, RequestError};
 use crate::pipeline::{Pipeline, Scope};
 use crate::store::{Effect, Row, Store};
 use crate::v1::get_forwarding_pipeline_config_request::ResponseType;
@@ -23,7 +23,7 @@ impl<D: Device> Core<D> {
     ) -> Result<(), Error> {
         self.only_primary(election)?;
         match action {
-            Action::Unspecified => Err(Error::Unspecified("action")),
+            Action::Unspecified => Err(Error::Request(RequestError::Unspecified("action"))),
             Action::Verify => self.verified(config).map(drop),
             Action::VerifyAndSave => {
                 let (state, prepared) = self.verified(config)?;
@@ -34,9 +34,9 @@ impl<D: Device> Core<D> {
                 let (state, prepared) = self.verified(config)?;
                 self.commit(state, prepared, &[], false)
             }
-            Action::Commit if config.is_some() => Err(Error::CommitBrings),
+            Action::Commit if config.is_some() => Err(Error::Config(ConfigError::CommitHasProgram)),
             Action::Commit => {
-                let saved = self.saved.take().ok_or(Error::NothingSaved)?;
+                let saved = self.saved.take().ok_or(Error::Config(ConfigError::NothingSaved))?;
                 self.commit(saved.state, saved.prepared, &saved.changes, false)
             }
             Action::ReconcileAndCommit => {
@@ -62,7 +62,9 @@ impl<D: Device> Core<D> {
         let answers = write::batch(&state.pipeline, &mut state.store, sink, updates, true);
         // Report the failed update, not those aborted because of it.
         let wrong = answers.into_iter().filter_map(Result::err);
-        if let Some(error) = wrong.min_by_key(|error| matches!(error, Error::WithOthers)) {
+        if let Some(error) =
+            wrong.min_by_key(|error| matches!(error, Error::Batch(BatchError::WithOthers)))
+        {
             return Err(error);
         }
         self.commit(state, prepared, &changes, false)
@@ -73,8 +75,11 @@ impl<D: Device> Core<D> {
         &mut self,
         config: Option<ForwardingPipelineConfig>,
     ) -> Result<(State, D::Prepared), Error> {
-        let config = config.ok_or(Error::NotSet("the config"))?;
-        let info = config.p4info.as_ref().ok_or(Error::NotSet("the config's p4info"))?;
+        let config = config.ok_or(Error::Request(RequestError::NotSet("the config")))?;
+        let info = config
+            .p4info
+            .as_ref()
+            .ok_or(Error::Request(RequestError::NotSet("the config's p4info")))?;
         let pipeline = Arc::new(Pipeline::new(info)?);
         let (prepared, initial) = self.device.prepare(&pipeline, &config.p4_device_config)?;
         let store = Store::new(&pipeline, initial)?;
@@ -121,7 +126,7 @@ fn kept(old: &State, new: &mut State) -> Result<Vec<Change>, Error> {
     for (id, table) in &old.store.tables {
         let before = old.pipeline.tables.get(id);
         let name = before.map_or("", |table| &table.name).to_owned();
-        let not_kept = || Error::NotKept(name.clone());
+        let not_kept = || Error::Config(ConfigError::NotKept(name.clone()));
         let after = new.pipeline.tables.get(id);
         let written: BTreeMap<_, _> = table.rows.iter().filter(|(_, row)| !row.constant).collect();
         if written.is_empty() && !table.default.changed {
@@ -185,7 +190,7 @@ fn cells(old: &State, new: &mut State, changes: &mut Vec<Change>) -> Result<(), 
         let (before, after) = (old.pipeline.meters.get(id), new.pipeline.meters.get(id));
         let name = || before.map_or(String::new(), |one| one.name.clone());
         if before.map(|one| (one.size, one.meter)) != after.map(|one| (one.size, one.meter)) {
-            return Err(Error::NotKept(name()));
+            return Err(Error::Config(ConfigError::NotKept(name())));
         }
         changes.extend(state.all.map(|all| Change::Meter { id: *id, at: None, meter: Some(all) }));
         let single = state.single.iter();
@@ -203,7 +208,7 @@ fn cells(old: &State, new: &mut State, changes: &mut Vec<Change>) -> Result<(), 
             before.is_some_and(|before| before.fields == after.fields)
                 && members.len() as u64 <= after.size
         });
-        fits.ok_or_else(|| Error::NotKept(name()))?;
+        fits.ok_or_else(|| Error::Config(ConfigError::NotKept(name())))?;
         changes.push(Change::ValueSet { id: *id, members: members.to_vec() });
         new.store.apply(Effect::Set { id: *id, members: Arc::clone(members) });
     }

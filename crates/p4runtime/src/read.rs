@@ -7,7 +7,7 @@ use crate::cells::{self, no_colors};
 use crate::data::Data;
 use crate::device::{Count, Device, Key, Match, Meter, Target};
 use crate::entries::cookie;
-use crate::error::Error;
+use crate::error::{BatchError, EntryError, Error, RequestError, ValueError};
 use crate::matches;
 use crate::pipeline::{Pipeline, Table};
 use crate::store::{DefaultRow, Row, Store, TableState};
@@ -56,10 +56,14 @@ impl<D: Device> Reader<'_, D> {
         let mut answers = Vec::new();
         for one in asked {
             if is_gone() {
-                return Err(Error::Gone);
+                return Err(Error::Batch(BatchError::Disconnected));
             }
             let answer = self.look_at(1).and_then(|()| self.look(one));
-            if let Err(error @ (Error::TooMany(_) | Error::TooManyLooked(_))) = answer {
+            if let Err(
+                error @ (Error::Batch(BatchError::TooMany(_))
+                | Error::Batch(BatchError::TooManyToScan(_))),
+            ) = answer
+            {
                 return Err(error);
             }
             answers.push(answer);
@@ -70,9 +74,10 @@ impl<D: Device> Reader<'_, D> {
     /// Finds the results for one entity of a request.
     fn look(&mut self, asked: &v1::Entity) -> Result<(), Error> {
         use entity::Entity;
-        let asked = asked.entity.as_ref().ok_or(Error::NotSet("the entity"))?;
+        let asked =
+            asked.entity.as_ref().ok_or(Error::Request(RequestError::NotSet("the entity")))?;
         if let Some(what) = unsupported(asked) {
-            return Err(Error::Unsupported(what));
+            return Err(Error::Request(RequestError::Unsupported(what)));
         }
         match asked {
             Entity::TableEntry(entry) => self.table_entries(entry),
@@ -88,13 +93,13 @@ impl<D: Device> Reader<'_, D> {
             Entity::RegisterEntry(entry) => self.registers(entry),
             Entity::ValueSetEntry(entry) => self.value_sets(entry),
             Entity::DigestEntry(entry) => self.digests(entry),
-            _ => Err(Error::Unspecified("entity")),
+            _ => Err(Error::Request(RequestError::Unspecified("entity"))),
         }
     }
 
     fn room(&self, more: usize) -> Result<(), Error> {
         match self.found.len() + more > MOST_FOUND {
-            true => Err(Error::TooMany(MOST_FOUND)),
+            true => Err(Error::Batch(BatchError::TooMany(MOST_FOUND))),
             false => Ok(()),
         }
     }
@@ -102,7 +107,7 @@ impl<D: Device> Reader<'_, D> {
     fn look_at(&mut self, more: usize) -> Result<(), Error> {
         self.looked += more;
         match self.looked > MOST_LOOKED {
-            true => Err(Error::TooManyLooked(MOST_LOOKED)),
+            true => Err(Error::Batch(BatchError::TooManyToScan(MOST_LOOKED))),
             false => Ok(()),
         }
     }
@@ -120,7 +125,7 @@ impl<D: Device> Reader<'_, D> {
                 Ok(all.keys().copied().collect())
             }
             id if all.contains_key(&id) => Ok(vec![id]),
-            id => Err(Error::UnknownId { kind, id }),
+            id => Err(Error::Value(ValueError::UnknownId { kind, id })),
         }
     }
 
@@ -129,21 +134,21 @@ impl<D: Device> Reader<'_, D> {
     fn table_entries(&mut self, asked: &v1::TableEntry) -> Result<(), Error> {
         let (pipeline, store) = (self.pipeline, self.store);
         if asked.meter_counter_data.is_some() {
-            return Err(Error::Unsupported("counters of meters' colors"));
+            return Err(Error::Request(RequestError::Unsupported("counters of meters' colors")));
         }
         if asked.table_id == 0 && filters(asked) {
-            return Err(Error::AllTables);
+            return Err(Error::Entry(EntryError::AllTables));
         }
         for id in self.ids(asked.table_id, "table", &pipeline.tables)? {
             let (table, state) = targets::table(pipeline, store, id)?;
             if asked.time_since_last_hit.is_some() || asked.idle_timeout_ns != 0 {
-                return Err(Error::NoIdleTimeout(table.name.clone()));
+                return Err(Error::Entry(EntryError::NoIdleTimeout(table.name.clone())));
             }
             let counts = asked.counter_data.is_some() && table.counter;
             let meter = asked.meter_config.is_some() && table.meter.is_some();
             if asked.is_default_action {
                 if filters(asked) {
-                    return Err(Error::DefaultHasKey);
+                    return Err(Error::Entry(EntryError::DefaultHasKey));
                 }
                 let of = [Target::Default];
                 let count = if counts { self.direct_counts(id, &of)?.pop() } else { None };
@@ -195,7 +200,7 @@ impl<D: Device> Reader<'_, D> {
     }
 
     fn direct_counts(&mut self, table: u32, of: &[Target]) -> Result<Vec<Count>, Error> {
-        let device = self.device.as_mut().ok_or(Error::NotCommitted)?;
+        let device = self.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
         let mut counts = device.direct_counters(table, of)?;
         counts.resize(of.len(), Count::default());
         Ok(counts)
@@ -204,9 +209,9 @@ impl<D: Device> Reader<'_, D> {
     /// Direct counters or meters: of all tables, of a table, or of one entry.
     fn direct(&mut self, asked: Option<&v1::TableEntry>, what: Resource) -> Result<(), Error> {
         let (pipeline, store) = (self.pipeline, self.store);
-        let asked = asked.ok_or(Error::NotSet("the table entry"))?;
+        let asked = asked.ok_or(Error::Request(RequestError::NotSet("the table entry")))?;
         if asked.table_id == 0 && filters(asked) {
-            return Err(Error::AllTables);
+            return Err(Error::Entry(EntryError::AllTables));
         }
         for id in self.ids(asked.table_id, "table", &pipeline.tables)? {
             let (table, state) = targets::table(pipeline, store, id)?;
@@ -217,7 +222,12 @@ impl<D: Device> Reader<'_, D> {
             if !has {
                 match asked.table_id {
                     0 => continue,
-                    _ => return Err(Error::NoDirect(table.name.clone(), what.name())),
+                    _ => {
+                        return Err(Error::Entry(EntryError::NoDirect(
+                            table.name.clone(),
+                            what.name(),
+                        )));
+                    }
                 }
             }
             let of: Vec<Target> = if asked.is_default_action {
@@ -227,7 +237,7 @@ impl<D: Device> Reader<'_, D> {
                 rows.into_iter().map(|(key, _)| Target::Entry(key)).collect()
             };
             if of.is_empty() && !asked.r#match.is_empty() {
-                return Err(Error::NoEntry(table.name.clone()));
+                return Err(Error::Entry(EntryError::NoEntry(table.name.clone())));
             }
             self.room(of.len())?;
             match what {
@@ -261,7 +271,7 @@ impl<D: Device> Reader<'_, D> {
         for id in self.ids(asked.counter_id, "counter", &pipeline.counters)? {
             let array = cells::counter(pipeline, id)?;
             let at = self.cells(asked.counter_id, asked.index.as_ref(), &array.name, array.size)?;
-            let device = self.device.as_mut().ok_or(Error::NotCommitted)?;
+            let device = self.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
             let counts = at.clone().zip(device.counters(id, at)?);
             self.found.extend(counts.map(|(at, count)| Found::Counter { id, at, count }));
         }
@@ -291,7 +301,7 @@ impl<D: Device> Reader<'_, D> {
             let register = cells::register(pipeline, id)?;
             let index = asked.index.as_ref();
             let at = self.cells(asked.register_id, index, &register.name, register.size)?;
-            let device = self.device.as_mut().ok_or(Error::NotCommitted)?;
+            let device = self.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
             let values = at.clone().zip(device.registers(id, at)?);
             let found = values.map(|(at, data)| Found::Register { id, at, data: Box::new(data) });
             self.found.extend(found);
@@ -308,7 +318,7 @@ impl<D: Device> Reader<'_, D> {
         size: u64,
     ) -> Result<std::ops::Range<u64>, Error> {
         if id == 0 && index.is_some() {
-            return Err(Error::NotSet("the id that the index belongs to"));
+            return Err(Error::Request(RequestError::NotSet("the id that the index belongs to")));
         }
         let at = match cells::index(index, name, size)? {
             Some(at) => at..at + 1,
@@ -370,7 +380,7 @@ fn action_filter(asked: &v1::TableEntry) -> Result<Option<u32>, Error> {
         Some(table_action::Type::Action(action)) => {
             Ok(Some(action.action_id).filter(|id| *id != 0))
         }
-        Some(_) => Err(Error::Unsupported("action profiles")),
+        Some(_) => Err(Error::Request(RequestError::Unsupported("action profiles"))),
     }
 }
 

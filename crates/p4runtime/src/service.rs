@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::arbitration::{default_role, from_message};
 use crate::core::Handle;
 use crate::device::{Device, Refused};
-use crate::error::Error;
+use crate::error::{Error, RequestError};
 use crate::peer::{LARGEST_MESSAGE, Peer};
 use crate::pipeline::Pipeline;
 use crate::read::Found;
@@ -82,7 +82,7 @@ impl<D: Device> Service<D> {
     }
 
     fn device(&self, id: u64) -> Result<&Handle<D>, Error> {
-        self.devices.get(&id).ok_or(Error::NoDevice(id))
+        self.devices.get(&id).ok_or(Error::Request(RequestError::NoDevice(id)))
     }
 }
 
@@ -119,7 +119,7 @@ impl<D: Device> P4Runtime for Service<D> {
             Ok(v1::write_request::Atomicity::ContinueOnError) => false,
             // A rolled-back update has never been applied to the device.
             Ok(_) => true,
-            Err(_) => return Err(Error::Unspecified("atomicity").into()),
+            Err(_) => return Err(Error::Request(RequestError::Unspecified("atomicity")).into()),
         };
         let election = from_message(request.election_id.as_ref());
         let updates = request.updates;
@@ -192,7 +192,8 @@ impl<D: Device> P4Runtime for Service<D> {
         let request = request.into_inner();
         let device = self.device(request.device_id)?;
         let parts = ResponseType::try_from(request.response_type);
-        let parts = parts.map_err(|_| Error::Unspecified("response type"))?;
+        let parts =
+            parts.map_err(|_| Error::Request(RequestError::Unspecified("response type")))?;
         let config = device.run(move |core| core.get_program(parts)).await?;
         Ok(Response::new(v1::GetForwardingPipelineConfigResponse { config }))
     }
@@ -228,7 +229,7 @@ async fn send(
             Ok(Ok(())) => {}
             // The client has disconnected.
             Ok(Err(_)) => return Ok(()),
-            Err(_) => return Err(Error::SlowReader(READER_WAITS.as_secs())),
+            Err(_) => return Err(Error::Request(RequestError::SlowReader(READER_WAITS.as_secs()))),
         }
     }
     Ok(())

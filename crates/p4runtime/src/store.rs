@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::device::{Call, Initial, Key, Match, Meter};
-use crate::error::Error;
+use crate::error::{Error, ValueError};
 use crate::pipeline::Pipeline;
 use crate::v1::digest_entry;
 
@@ -81,7 +81,7 @@ impl Store {
             let default = DefaultRow { call: original.clone(), ..DefaultRow::default() };
             store.tables.insert(*id, TableState { default, original, ..TableState::default() });
         }
-        let missing = |id| Error::UnknownId { kind: "table", id };
+        let missing = |id| Error::Value(ValueError::UnknownId { kind: "table", id });
         for (id, call) in initial.defaults {
             let table = store.tables.get_mut(&id).ok_or_else(|| missing(id))?;
             table.default.call = Some(call.clone());

@@ -12,7 +12,7 @@ use tonic::{Status, Streaming};
 use crate::arbitration::{Client, QUEUE, default_role, from_message};
 use crate::core::Handle;
 use crate::device::Device;
-use crate::error::Error;
+use crate::error::{Error, RequestError};
 use crate::peer::Peer;
 use crate::v1::{
     MasterArbitrationUpdate, StreamMessageRequest, StreamMessageResponse, StreamOtherError,
@@ -79,7 +79,7 @@ async fn begin<D: Device>(
             Ok(handle) => return session(handle.clone(), peer, inbound, update, out, end).await,
             Err(error) => error,
         },
-        _ => Error::NoArbitration,
+        _ => Error::Request(RequestError::NoArbitration),
     };
     let _ = end.send(refused.into());
 }
@@ -88,7 +88,9 @@ fn check<'a, D: Device>(
     devices: &'a BTreeMap<u64, Handle<D>>,
     update: &MasterArbitrationUpdate,
 ) -> Result<&'a Handle<D>, Error> {
-    let handle = devices.get(&update.device_id).ok_or(Error::NoDevice(update.device_id))?;
+    let handle = devices
+        .get(&update.device_id)
+        .ok_or(Error::Request(RequestError::NoDevice(update.device_id)))?;
     role(update)?;
     Ok(handle)
 }
@@ -97,7 +99,9 @@ fn check<'a, D: Device>(
 fn role(update: &MasterArbitrationUpdate) -> Result<(), Error> {
     match &update.role {
         None => Ok(()),
-        Some(role) if role.config.is_some() => Err(Error::Unsupported("configurations of roles")),
+        Some(role) if role.config.is_some() => {
+            Err(Error::Request(RequestError::Unsupported("configurations of roles")))
+        }
         Some(role) => default_role(&role.name, role.id),
     }
 }
@@ -125,7 +129,7 @@ async fn session<D: Device>(
         let done = match message.update {
             Some(Update::Arbitration(update)) => {
                 let refused = match (update.device_id == device, role(&update)) {
-                    (false, _) => Some(Error::OtherDevice(device)),
+                    (false, _) => Some(Error::Request(RequestError::OtherDevice(device))),
                     (true, Err(error)) => Some(error),
                     (true, Ok(())) => None,
                 };
@@ -144,7 +148,8 @@ async fn session<D: Device>(
             }
             Some(Update::Other(other)) => {
                 let other = StreamOtherError { other: Some(other) };
-                let error = Error::Unsupported("messages of other architectures");
+                let error =
+                    Error::Request(RequestError::Unsupported("messages of other architectures"));
                 let details = stream_error::Details::Other(other);
                 let told = crate::arbitration::stream_error(&error, details);
                 handle.run(move |core| core.clients.send(number, told)).await

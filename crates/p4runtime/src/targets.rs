@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::device::{Key, Target};
-use crate::error::Error;
+use crate::error::{EntryError, Error, ValueError};
 use crate::matches;
 use crate::pipeline::{Pipeline, Table};
 use crate::store::{Store, TableState};
@@ -18,7 +18,7 @@ pub(crate) fn table<'a>(
     let both = (pipeline.tables.get(&id), store.tables.get(&id));
     match both {
         (Some(table), Some(state)) => Ok((table, state)),
-        _ => Err(Error::UnknownId { kind: "table", id }),
+        _ => Err(Error::Value(ValueError::UnknownId { kind: "table", id })),
     }
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn table<'a>(
 pub(crate) fn target(table: &Table, entry: &v1::TableEntry) -> Result<Target, Error> {
     if entry.is_default_action {
         if !entry.r#match.is_empty() || entry.priority != 0 {
-            return Err(Error::DefaultHasKey);
+            return Err(Error::Entry(EntryError::DefaultHasKey));
         }
         return Ok(Target::Default);
     }

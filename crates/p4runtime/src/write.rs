@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::cells;
 use crate::device::{Change, Device, Refused};
 use crate::entries;
-use crate::error::Error;
+use crate::error::{BatchError, Error, RequestError};
 use crate::pipeline::Pipeline;
 use crate::plan::{Place, Plan};
 use crate::store::{Effect, Store};
@@ -14,9 +14,9 @@ use crate::v1::{Update, entity, update};
 fn plan(pipeline: &Pipeline, store: &Store, update: &Update) -> Result<Plan, Error> {
     use entity::Entity;
     let entity = update.entity.as_ref().and_then(|one| one.entity.as_ref());
-    let entity = entity.ok_or(Error::NotSet("the update's entity"))?;
+    let entity = entity.ok_or(Error::Request(RequestError::NotSet("the update's entity")))?;
     if let Some(what) = unsupported(entity) {
-        return Err(Error::Unsupported(what));
+        return Err(Error::Request(RequestError::Unsupported(what)));
     }
     let kind = update::Type::try_from(update.r#type).unwrap_or(update::Type::Unspecified);
     match entity {
@@ -30,7 +30,7 @@ fn plan(pipeline: &Pipeline, store: &Store, update: &Update) -> Result<Plan, Err
         Entity::RegisterEntry(entry) => cells::plan_register(pipeline, kind, entry),
         Entity::ValueSetEntry(entry) => cells::plan_value_set(pipeline, kind, entry),
         Entity::DigestEntry(entry) => cells::plan_digest(pipeline, store, kind, entry),
-        _ => Err(Error::Unspecified("entity")),
+        _ => Err(Error::Request(RequestError::Unspecified("entity"))),
     }
 }
 
@@ -70,7 +70,7 @@ impl<D: Device> Sink<'_, D> {
                 answers.into_iter().map(|answer| answer.map_err(Error::Device)).collect()
             }
             Self::Later(list, most) if list.len() + count > *most => {
-                vec![Err(Error::TooManySaved(*most)); count]
+                vec![Err(Error::Batch(BatchError::TooManySaved(*most))); count]
             }
             Self::Later(list, _) => {
                 list.extend(changes);
@@ -143,7 +143,7 @@ pub(crate) fn batch<D: Device>(
         }
         for answer in &mut answers {
             if answer.is_ok() {
-                *answer = Err(Error::WithOthers);
+                *answer = Err(Error::Batch(BatchError::WithOthers));
             }
         }
     }

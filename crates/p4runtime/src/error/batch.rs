@@ -1,0 +1,32 @@
+//! Errors of a batch or of the size of a request.
+
+use tonic::Code;
+
+/// Errors of a batch or of the size of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
+pub enum BatchError {
+    #[error("not done, since another update of the batch was refused")]
+    WithOthers,
+    #[error("the limit of {0} uncommitted changes is reached")]
+    TooManySaved(usize),
+    #[error("more than {0} entities: read them in parts")]
+    TooMany(usize),
+    #[error("more than {0} entries to look at, whether they are meant or not: read in parts")]
+    TooManyToScan(usize),
+    #[error("the client has disconnected")]
+    Disconnected,
+}
+
+impl BatchError {
+    /// The gRPC code of the error, as in the specification where that defines one.
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::WithOthers => Code::Aborted,
+            Self::TooManySaved(..) | Self::TooMany(..) | Self::TooManyToScan(..) => {
+                Code::ResourceExhausted
+            }
+            Self::Disconnected => Code::Cancelled,
+        }
+    }
+}

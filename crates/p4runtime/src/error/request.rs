@@ -1,0 +1,65 @@
+//! Errors of a request's device, role, client and stream.
+
+use tonic::Code;
+
+/// Errors of a request's device, role, client and stream.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
+pub enum RequestError {
+    #[error("there is no device {0} here")]
+    NoDevice(u64),
+    #[error("there is no role `{0}`: only the default role, which has no name")]
+    NoRole(String),
+    #[error("not from the primary client: only its election id may change anything")]
+    NotPrimary,
+    #[error("the device has no program yet")]
+    NoProgram,
+    #[error("the program is saved, but not active before COMMIT: it has no counters or registers")]
+    NotCommitted,
+    #[error("{0} are not supported")]
+    Unsupported(&'static str),
+    #[error("{0} is not set")]
+    NotSet(&'static str),
+    #[error("unknown {0}")]
+    Unspecified(&'static str),
+    #[error("election id {0} is in use by another client")]
+    ElectionTaken(u128),
+    #[error("this stream is bound to device {0}")]
+    OtherDevice(u64),
+    #[error("the limit of {0} streams is reached")]
+    TooManyClients(usize),
+    #[error("packet metadata {0} is unknown, duplicated or missing")]
+    Metadata(u32),
+    #[error("digest list {list} of {digest:#010x} waits for no acknowledgement")]
+    NoList { digest: u32, list: u64 },
+    #[error("a stream begins with an arbitration update")]
+    NoArbitration,
+    #[error("this stream is read too slowly: {0} messages wait")]
+    SlowClient(usize),
+    #[error("{0} packets and digests were dropped: this stream is read too slowly")]
+    Dropped(u64),
+    #[error("the client read nothing for {0} s")]
+    SlowReader(u64),
+}
+
+impl RequestError {
+    /// The gRPC code of the error, as in the specification where that defines one.
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::NoDevice(..) | Self::NoRole(..) | Self::NoList { .. } => Code::NotFound,
+            Self::NotPrimary => Code::PermissionDenied,
+            Self::NoProgram | Self::NotCommitted | Self::OtherDevice(..) | Self::NoArbitration => {
+                Code::FailedPrecondition
+            }
+            Self::Unsupported(..) => Code::Unimplemented,
+            Self::NotSet(..)
+            | Self::Unspecified(..)
+            | Self::ElectionTaken(..)
+            | Self::Metadata(..) => Code::InvalidArgument,
+            Self::TooManyClients(..) | Self::SlowClient(..) | Self::Dropped(..) => {
+                Code::ResourceExhausted
+            }
+            Self::SlowReader(..) => Code::DeadlineExceeded,
+        }
+    }
+}
