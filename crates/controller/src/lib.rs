@@ -70,7 +70,7 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     // Checked before the store is created, so that a second controller leaves nothing behind.
-    serve::is_stale(&config.socket)?;
+    serve::check_free(&config.socket)?;
     let opened = Embedded::open(&config.store)?;
     if let Some(aside) = &opened.set_aside {
         tracing::warn!(

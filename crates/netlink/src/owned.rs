@@ -99,7 +99,7 @@ impl Drop for Holder {
 impl Namespace {
     /// Moves this process, which must have one thread, into the user namespace that owns the network
     /// namespace, as its root.
-    pub fn enter_owner(&self) -> Result<()> {
+    pub fn enter_user_namespace_as_root(&self) -> Result<()> {
         let failed = |errno: Errno| Error::io("become root of a network namespace's owner", errno);
         // ioctl_ns(2). SAFETY: the request takes no argument, and the returned descriptor has no other owner.
         let owner = unsafe {

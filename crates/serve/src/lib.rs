@@ -9,4 +9,4 @@ mod socket;
 pub use connection::Connection;
 pub use descriptors::raise_descriptor_limit;
 pub use incoming::{Incoming, Limits};
-pub use socket::{PathError, connect, is_served, is_stale, listen, remove_stale};
+pub use socket::{PathError, check_free, connect, is_served, listen, remove_stale};

@@ -53,9 +53,14 @@ pub enum PathError {
     },
 }
 
-/// Checks that no process listens on a socket, which need not exist. Returns true if a stale one
-/// exists, left by a process that was killed.
-pub fn is_stale(path: &Path) -> Result<bool, PathError> {
+/// Checks that a socket can be created here: that no process listens on it. A stale one may exist,
+/// left by a process that was killed.
+pub fn check_free(path: &Path) -> Result<(), PathError> {
+    is_stale(path).map(drop)
+}
+
+/// Does the same. Returns true if a stale socket exists.
+fn is_stale(path: &Path) -> Result<bool, PathError> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(false) };
     if !found.file_type().is_socket() {
         return Err(PathError::NotASocket(path.into()));

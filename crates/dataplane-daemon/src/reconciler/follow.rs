@@ -22,7 +22,7 @@ const SILENT_EVERY: Duration = Duration::from_secs(1);
 impl Reconciler {
     /// Waits one tick for events and handles them.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
-        self.go_on_tracing();
+        self.continue_trace();
         for (interface, address) in self.plane.beat() {
             if let Err(error) = self.host.probe(interface, address) {
                 tracing::debug!("{}", api::in_one_line(&error));
@@ -31,10 +31,7 @@ impl Reconciler {
         if self.checks.changed()
             && let Err(error) = self.host.announce(&self.checks.up())
         {
-            tracing::warn!(
-                "routes of functions are not as they should: {}",
-                api::in_one_line(&error)
-            );
+            tracing::warn!("cannot announce the routes of functions: {}", api::in_one_line(&error));
             // Force a full pass, which restores the routes: without a previous state nothing counts
             // as unchanged.
             self.seen = None;
@@ -43,7 +40,7 @@ impl Reconciler {
         let mut event = self.host.event(TICK)?;
         let mut generation = false;
         while let Some(one) = event {
-            let change = self.heed(&one);
+            let change = self.handle(&one);
             generation |= change.routes;
             if change.exact {
                 // Until the next read of the tables clears it.
@@ -122,11 +119,11 @@ impl Reconciler {
     }
 
     /// Handles an event, and returns the state that it affects.
-    fn heed(&mut self, event: &Event) -> Change {
+    fn handle(&mut self, event: &Event) -> Change {
         let routes = Change { routes: true, ..Change::default() };
         match event {
             Event::Neighbour(neighbour) => {
-                Change { routes: self.know(neighbour), ..Change::default() }
+                Change { routes: self.record_neighbour(neighbour), ..Change::default() }
             }
             Event::NeighbourGone { interface, address } => {
                 let known = self.neighbours.remove(&(*interface, *address)).is_some();
@@ -158,7 +155,7 @@ impl Reconciler {
     }
 
     /// Records a neighbour. Returns true if an adjacency with it may be wrong now.
-    fn know(&mut self, neighbour: &Neighbour) -> bool {
+    fn record_neighbour(&mut self, neighbour: &Neighbour) -> bool {
         let key = (neighbour.interface, neighbour.address);
         // The kernel probes a stale neighbour only for packets that it sends itself.
         if self.which == Which::Xdp

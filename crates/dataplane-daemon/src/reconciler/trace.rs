@@ -22,7 +22,7 @@ impl Reconciler {
     }
 
     /// Forwards traced packets to the client, and ends the trace when the client expects no more.
-    pub(super) fn go_on_tracing(&mut self) {
+    pub(super) fn continue_trace(&mut self) {
         let (Some(trace), Some(plane)) = (&mut self.trace, self.plane.trace()) else { return };
         let name = |tenant| name(&self.tenants, &self.table_tenants, tenant);
         match trace.go_on(plane, &name) {

@@ -58,7 +58,7 @@ pub(crate) fn supervisor(config: &Path) -> Done {
 /// failure, which the lab reports from the daemon's log.
 pub(crate) fn routing_daemon(program: &Path, arguments: &[OsString]) -> Done {
     let network = netlink::Namespace::current().map_err(Failure::failed)?;
-    network.enter_owner().map_err(Failure::failed)?;
+    network.enter_user_namespace_as_root().map_err(Failure::failed)?;
     let error = confine::exec(program, arguments);
     Err(Failure::failed(anyhow!(error).context(program.display().to_string())))
 }

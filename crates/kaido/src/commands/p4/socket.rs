@@ -128,7 +128,8 @@ fn remove_stale(path: &Path) -> Result<(), Failure> {
     };
     serve::remove_stale(path).map_err(|error| {
         let fix = fix(&error);
-        Failure::failed(anyhow!("P4Runtime cannot be served: {error}: {fix}"))
+        let cannot = format!("P4Runtime cannot be served ({fix})");
+        Failure::failed(anyhow::Error::new(error).context(cannot))
     })
 }
 
