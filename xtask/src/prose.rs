@@ -12,7 +12,7 @@ const BAD_OPENERS: [&str; 15] = [
 ];
 
 /// Words of no comment, message or page, and their replacements.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 16] = [
     ("nobody", "name the actor, or use the passive"),
     ("somebody", "another process, another user, a peer"),
     ("whoever", "the process that, a user who"),
@@ -24,6 +24,11 @@ const WORDS: [(&str, &str); 11] = [
     ("anew", "again, from scratch"),
     ("told", "notified, reported"),
     ("others than", "other than"),
+    ("there twice", "duplicate"),
+    ("are the most", "at most, the limit is"),
+    ("makes no sense", "invalid, a violation of the protocol"),
+    ("nothing says", "cannot infer, is missing"),
+    ("no way leads", "unreachable"),
 ];
 
 /// The share of "what" in comments: well-kept crates have three in a thousand lines.
@@ -107,12 +112,21 @@ fn is_comment(file: &str, line: &str) -> bool {
     starts.iter().any(|start| line.starts_with(start))
 }
 
+/// True for files of tests. `commands/test/` is a command.
+fn is_test(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    file.contains("/tests/")
+        || file.contains("testkit")
+        || matches!(name, "tests.rs" | "testing.rs")
+        || name.ends_with("_tests.rs")
+}
+
 /// The prose of a line: a comment, the text of a page, or strings of code that ships.
 fn prose<'l>(file: &str, line: &'l str) -> Option<&'l str> {
     if file.ends_with(".md") || is_comment(file, line) {
         return Some(line);
     }
-    let ships = file.ends_with(".rs") && file.contains("/src/") && !file.contains("test");
+    let ships = file.ends_with(".rs") && file.contains("/src/") && !is_test(file);
     let begin = line.find('"').filter(|_| ships)?;
     let end = line.rfind('"').filter(|end| *end > begin).unwrap_or(line.len());
     Some(&line[begin..end])

@@ -129,7 +129,7 @@ impl Checker<'_> {
         let generic = is_generic(&wanted);
         let found = self.expression(value, Some(&wanted).filter(|_| !generic))?;
         if generic && found.of == Type::Integer {
-            let told = Diagnostic::error(value.span, "nothing says how many bits this number has");
+            let told = Diagnostic::error(value.span, "cannot infer the width of this number");
             return self.refuse(told.help("give it a width, as 32w1 has, or cast it"));
         }
         if generic && !Self::unify(&wanted, &found.of, types) {

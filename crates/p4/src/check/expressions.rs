@@ -44,7 +44,7 @@ impl Checker<'_> {
             Kind::This => self.unsupported(span, "`this`"),
             Kind::Rest => match wanted {
                 Some(of) => Ok(constant(span, of.clone(), self.program.initial(of))),
-                None => self.wrong(span, "nothing says which type's default this is"),
+                None => self.wrong(span, "cannot infer the type of this default"),
             },
             Kind::Default | Kind::DontCare => {
                 self.wrong(span, "this is not a value: it stands for any")

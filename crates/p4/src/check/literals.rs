@@ -109,7 +109,7 @@ impl Checker<'_> {
     }
 
     fn unknown_type(&mut self, span: Span) -> Checked<Expression> {
-        let told = Diagnostic::error(span, "nothing says which type this is");
+        let told = Diagnostic::error(span, "cannot infer the type of this");
         self.refuse(told.help("a cast does: (TYPE) {…}"))
     }
 }

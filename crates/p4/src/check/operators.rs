@@ -319,7 +319,7 @@ impl Checker<'_> {
             None => {}
         }
         if yes.of == Type::Integer {
-            let told = Diagnostic::error(span, "nothing says how many bits this has");
+            let told = Diagnostic::error(span, "cannot infer the width of this");
             return self.refuse(told.help("give one of both a width, as 8w1 has"));
         }
         let of = yes.of.clone();

@@ -94,7 +94,7 @@ impl Checker<'_> {
     /// Checks `packet.extract<T>(_)`.
     fn skip(&mut self, call: Call<'_>) -> Checked<Called> {
         let [of] = call.types else {
-            let told = Diagnostic::error(call.span, "nothing says which header this is");
+            let told = Diagnostic::error(call.span, "cannot infer which header this is");
             return self.refuse(told.help("say the type: `extract<TYPE>(_)`"));
         };
         let of = self.type_of(of)?;
@@ -109,7 +109,7 @@ impl Checker<'_> {
 
     fn lookahead(&mut self, call: Call<'_>) -> Checked<Called> {
         let [of] = call.types else {
-            let told = Diagnostic::error(call.span, "nothing says what to look for");
+            let told = Diagnostic::error(call.span, "cannot infer which header to look for");
             return self.refuse(told.help("say the type: `lookahead<TYPE>()`"));
         };
         let of = self.type_of(of)?;

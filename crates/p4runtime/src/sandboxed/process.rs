@@ -136,7 +136,7 @@ impl Running for Alone {
             Reason::Fault(kind) => Verdict::Fault(kind.to_string()),
             Reason::Deadline => Verdict::Fault("no verdict in time".to_owned()),
             Reason::Crashed => Verdict::Fault("its process ended".to_owned()),
-            Reason::Lied => Verdict::Fault("its process said what makes no sense".to_owned()),
+            Reason::Lied => Verdict::Fault("its process violated the protocol".to_owned()),
             Reason::Restarting => Verdict::Fault("its process is being started".to_owned()),
             Reason::Evicted => Verdict::Fault("it failed too often, and has no process".to_owned()),
         };

@@ -40,7 +40,7 @@ pub enum StartError {
     #[error("the packets' memory belongs to another sandbox: give each its own")]
     ArenaTaken,
     /// The process sent an invalid answer.
-    #[error("the program's process says what makes no sense")]
+    #[error("the program's process violated the protocol")]
     Nonsense,
     /// A self-test packet had an unexpected outcome.
     #[error("self-test, packet {at}: {why}")]
