@@ -150,7 +150,10 @@ fn a_tunnel_is_at_the_edge_unless_it_is_a_port() {
     links.push(Link { kind: "wireguard".into(), ..link(22, "wg") });
     let at = |text: &str| closed_at(text, links.clone());
     assert_eq!(at("ports: {core: {}, out: {sids: false}}"), ["on-vx", "out", "out.10", "vx"]);
-    assert_eq!(at("ports: {core: {}, out: {sids: false}, vx: {}}"), ["out", "out.10"]);
+    let file = file("ports: {core: {}, out: {sids: false}, vx: {}}");
+    let found = Links::new(links.clone(), true);
+    let inside = resolve(&file, &found, &mut Tenants::default()).unwrap();
+    assert_eq!(edges(&inside, &links), [2, 3].into(), "a port leads inside");
     let tenant = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
     assert_eq!(at(tenant), ["on-vx", "vx"]);
     assert_eq!(at("ports: {core: {}, out: {}}"), [""; 0], "there is no edge");
