@@ -79,6 +79,9 @@ const CALLS: &[i64] = &[
     libc::SYS_quotactl_fd,
     libc::SYS_fanotify_init,
     libc::SYS_userfaultfd,
+    // Memory that no limit of the address space counts.
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,

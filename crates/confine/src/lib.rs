@@ -21,8 +21,8 @@ const LARGEST_FILE: u64 = 64 << 20;
 /// together. FRR's have about five each.
 const THREADS: u64 = 256;
 
-/// Limit of the program's private writable memory, in bytes (RLIMIT_DATA). A daemon with a full BGP
-/// table needs less than half of it.
+/// Limit of the program's address space, in bytes (RLIMIT_AS), which includes shared mappings. A daemon
+/// with a full BGP table needs less than half of it.
 const MEMORY: u64 = 4 << 30;
 
 /// Replaces this process by a program that cannot gain privileges (no_new_privs), start processes,
@@ -34,7 +34,7 @@ pub fn exec(program: &Path, arguments: &[impl AsRef<OsStr>]) -> io::Error {
         setsid()?;
         setrlimit(Resource::RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE)?;
         setrlimit(Resource::RLIMIT_NPROC, THREADS, THREADS)?;
-        setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY)?;
+        setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
         // It would end the program, which continues without its log instead. Blocked, not ignored:
         // FRR's handler of the signal aborts.
         SigSet::from(Signal::SIGXFSZ).thread_block()?;

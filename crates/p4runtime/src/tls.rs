@@ -11,7 +11,7 @@ use tokio_rustls::rustls;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 /// Maximum file size in bytes.
@@ -89,6 +89,9 @@ impl Files {
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        // A resumed session does not verify the client's certificate, which may have expired.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
     }
 

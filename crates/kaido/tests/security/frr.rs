@@ -240,7 +240,7 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     let has = |name: &str, limit: &str| {
         limits.lines().any(|line| line.starts_with(name) && line.contains(limit))
     };
-    assert!(has("Max processes", "256") && has("Max data size", "4294967296"), "{limits}");
+    assert!(has("Max processes", "256") && has("Max address space", "4294967296"), "{limits}");
     lab.down();
 }
 

@@ -46,7 +46,10 @@ fn parsers_have_states() {
             "state start { p.extract(hdr.tags.last); transition accept; }",
             "`last` of a stack is only read",
         ),
-        ("state start { bit<8> x = p.lookahead(); transition accept; }", "what to look for"),
+        (
+            "state start { bit<8> x = p.lookahead(); transition accept; }",
+            "which header to look for",
+        ),
     ] {
         refuses(&parser("", states), why);
     }

@@ -77,7 +77,7 @@ fn what_is_wrong_is_told() {
         ("c() again;", "", "no recursion"),
         ("", "tuple<bit<8>, bool> t = { 1, true }; t[0] = 2;", "only changed as a whole"),
         ("", "bool b = (bool)2;", "2 cannot be a `bool`"),
-        ("", "bit<8> b = ...; b = b + ...;", "which type's default"),
+        ("", "bit<8> b = ...; b = b + ...;", "the type of this default"),
     ]);
 }
 
