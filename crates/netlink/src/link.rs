@@ -269,27 +269,9 @@ const IFLA_INET6_CONF: u16 = 2;
 const DEVCONF_SEG6_ENABLED: usize = 44;
 const DEVCONF_SEG6_REQUIRE_HMAC: usize = 45;
 
-/// Kinds whose IFLA_LINK is a peer, or the interface by which a tunnel sends. An unknown kind counts
-/// as stacked.
-const NOT_STACKED: [&str; 17] = [
-    "veth",
-    "netkit",
-    "vxcan",
-    "vxlan",
-    "gre",
-    "gretap",
-    "erspan",
-    "ip6gre",
-    "ip6gretap",
-    "ip6erspan",
-    "ipip",
-    "sit",
-    "ip6tnl",
-    "vti",
-    "vti6",
-    "xfrm",
-    "amt",
-];
+/// Kinds besides tunnels whose IFLA_LINK is a peer, or the interface by which they send. An unknown
+/// kind counts as stacked.
+const NOT_STACKED: [&str; 6] = ["veth", "netkit", "vxcan", "vti", "vti6", "xfrm"];
 
 /// Kinds that decapsulate packets which any host can send to an address of this node.
 const TUNNELS: [&str; 15] = [
@@ -344,7 +326,8 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
             _ => {}
         }
     }
-    let is_stacked = parent.is_some() && !NOT_STACKED.contains(&link.kind.as_str());
+    let is_separate = link.is_open_tunnel() || NOT_STACKED.contains(&link.kind.as_str());
+    let is_stacked = parent.is_some() && !is_separate;
     link.lower_is_elsewhere = is_stacked && elsewhere;
     let parent = parent.filter(|_| !elsewhere);
     if let Some(vlan) = &mut link.vlan {

@@ -94,12 +94,6 @@ fn start(lab: &Lab, node: &str, mut command: Command) -> Result<Running, Error> 
     Ok(Running(started.map_err(|source| Error::Command { command: program, source })?))
 }
 
-/// Waits for a moment between polls of a process or of the kernel's tables, which have no event here.
-#[expect(clippy::disallowed_methods, reason = "there is no event to wait for")]
-fn pause(time: Duration) {
-    std::thread::sleep(time);
-}
-
 /// A child process that is killed on drop.
 struct Running(Child);
 

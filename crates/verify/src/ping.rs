@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use lab::{Cancel, Lab};
+use lab::{Cancel, Lab, pause};
 use model::topology::{Family, Ping};
 
 use crate::window::Window;
-use crate::{Error, Running, Seen, pause, start};
+use crate::{Error, Running, Seen, start};
 
 /// Interval between pings, which is also the resolution of the time at which a test starts to hold.
 const INTERVAL: Duration = Duration::from_millis(20);

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
-use lab::{Cancel, Lab};
+use lab::{Cancel, Lab, pause};
 use model::topology::{SegmentKind, Topology};
 use netlink::{Handle, MAIN_TABLE, NextHop};
 
-use crate::{Error, Seen, pause};
+use crate::{Error, Seen};
 
 /// Polling interval for the routes.
 const INTERVAL: Duration = Duration::from_millis(20);

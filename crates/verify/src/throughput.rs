@@ -4,12 +4,12 @@ use std::net::{IpAddr, TcpListener};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lab::{Cancel, Lab};
+use lab::{Cancel, Lab, pause};
 use model::Bandwidth;
 use model::topology::{Family, Range};
 use serde_json::Value;
 
-use crate::{Error, Seen, pause, start};
+use crate::{Error, Seen, start};
 
 /// Duration of a measurement in seconds. One more second is omitted, because of TCP's slow start.
 const SECONDS: u64 = 3;

@@ -148,19 +148,13 @@ impl Reconciler {
         self.imported.taken > 0 || !self.imported.left.is_empty()
     }
 
-    /// Returns true if packets leave by this interface, or by a port below it.
-    fn is_ours(&self, interface: u32) -> bool {
-        let now = self.plane.now();
-        now.ports.contains_key(&interface) || now.uppers.contains_key(&interface)
-    }
-
     /// Records a neighbour. Returns true if an adjacency with it may be wrong now.
     fn record_neighbour(&mut self, neighbour: &Neighbour) -> bool {
         let key = (neighbour.interface, neighbour.address);
         // The kernel probes a stale neighbour only for packets that it sends itself.
         if self.which == Which::Xdp
             && neighbour.state == NeighbourState::Stale
-            && self.is_ours(neighbour.interface)
+            && self.plane.now().has_interface(neighbour.interface)
             && let Err(error) = self.host.probe(key.0, key.1)
         {
             tracing::debug!("{}", api::in_one_line(&error));

@@ -94,11 +94,8 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let mut found: BTreeSet<u32> = ports().map(|(index, _)| *index).collect();
     found.extend(links.iter().filter(again).map(|link| link.index));
     if !found.is_empty() || !tenants(forwarding).is_empty() {
-        let is_port = |link: &Link| {
-            forwarding.ports.contains_key(&link.index)
-                || forwarding.uppers.contains_key(&link.index)
-        };
-        let tunnels = links.iter().filter(|link| link.is_open_tunnel() && !is_port(link));
+        let is_known = |link: &Link| forwarding.has_interface(link.index);
+        let tunnels = links.iter().filter(|link| link.is_open_tunnel() && !is_known(link));
         found.extend(tunnels.map(|link| link.index));
     }
     with_stacked(found, links, |_| true)
@@ -259,8 +256,7 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
             ));
         }
         let ours = |link: &Link| {
-            forwarding.ports.contains_key(&link.index)
-                || forwarding.uppers.contains_key(&link.index)
+            forwarding.has_interface(link.index)
                 || edges.contains(&link.index)
                 || over_tenants.contains(&link.index)
         };

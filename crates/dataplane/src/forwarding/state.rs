@@ -42,6 +42,11 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
+    /// True if packets leave by this interface: it is a port, or stacked on one.
+    pub fn has_interface(&self, index: u32) -> bool {
+        self.ports.contains_key(&index) || self.uppers.contains_key(&index)
+    }
+
     /// Returns the permitted source prefixes of a tenant or, for 0, of packets to SIDs; none if all
     /// sources are permitted.
     pub fn sources_of(&self, tenant: TenantId) -> impl Iterator<Item = IpNet> {

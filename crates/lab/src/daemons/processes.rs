@@ -67,8 +67,11 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
     }
 }
 
-/// Sleeps, so that other processes can run.
-#[expect(clippy::disallowed_methods, reason = "there is no event to wait for: /proc is polled")]
-pub(crate) fn pause(time: Duration) {
+/// Sleeps between polls, so that other processes can run.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "processes and tables of the kernel are polled: they have no event here"
+)]
+pub fn pause(time: Duration) {
     std::thread::sleep(time);
 }
