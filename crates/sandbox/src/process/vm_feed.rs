@@ -187,7 +187,9 @@ pub(super) fn check(feed: Option<&VmFeed>, keys: &[String]) -> Result<(), StartE
 /// Error message for a program that reads these keys while no publication is configured.
 pub fn no_feed(keys: &[String]) -> String {
     let keys = keys.join(", ");
-    format!("the program reads {keys} of its tenant's VM, but its publication is not given")
+    format!(
+        "the program reads {keys} of its tenant's VM, but the configuration names no publication"
+    )
 }
 
 impl Follower {
