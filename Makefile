@@ -28,7 +28,7 @@ test-publisher: ## test kaido-publish in a virtual machine with an ivshmem devic
 
 test-guest: ## run the kernel tests on Linux 6.1 in a virtual machine
 	@scripts/deps.sh --lint
-	@scripts/guest/test.sh
+	@scripts/guest/test.sh && scripts/guest/unit.sh
 
 fuzz: ## fuzz the packet and file parsers, one minute each
 	@scripts/fuzz.sh

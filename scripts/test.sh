@@ -21,6 +21,8 @@ if command -v apt-get >/dev/null && [ "$(uname -m)" = x86_64 ]; then
     guest_status=${PIPESTATUS[0]}
     scripts/guest/publish.sh 2>&1 | tee -a "$log"
     guest_status=$((guest_status + PIPESTATUS[0]))
+    scripts/guest/unit.sh 2>&1 | tee -a "$log"
+    guest_status=$((guest_status + PIPESTATUS[0]))
 else
     echo "SKIPPED: the guest, whose kernel is Debian's for x86-64" | tee -a "$log"
 fi

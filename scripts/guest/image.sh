@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # image.sh OUT JOB [PROGRAM...]: packs the guest's initramfs: busybox, the tools that tests call,
 # the kernel's network modules, and the programs at the same paths as on the host. The guest runs
-# JOB and powers off.
+# JOB and powers off. INIT names another init, FILES a directory to add to the root.
 set -euo pipefail
 out=$(realpath "$1") job=$(realpath "$2")
 shift 2
 . "$(dirname "$0")/../env.sh"
 
-TOOLS="bash sh sysctl ip bridge tc ethtool ping nft unshare nsenter mount umount"
+TOOLS="mountpoint bash sh sysctl ip bridge tc ethtool ping nft unshare nsenter mount umount"
 kernel=$(scripts/guest/kernel.sh)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
@@ -46,6 +46,7 @@ mkdir -p "$root/$modules"
     kernel/lib kernel/crypto kernel/drivers/net/*.ko "$root/$modules")
 # The kernel calls this path to load modules for a link, a queue discipline or a cipher.
 ln -sf /bin/busybox "$root/sbin/modprobe"
-install scripts/guest/init "$root/init"
+install "${INIT:-scripts/guest/init}" "$root/init"
+[ -z "${FILES:-}" ] || (cd "$FILES" && tar -cf - .) | tar -xf - -C "$root" --keep-directory-symlink
 install "$job" "$root/job"
 (cd "$root" && find . -print0 | cpio --quiet --null --create --format=newc --owner=0:0 >"$out")

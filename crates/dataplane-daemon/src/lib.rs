@@ -209,14 +209,8 @@ async fn run_in(
         Ok(()) => {
             tracing::info!("the data plane is running");
             let orders = Orders::new(orders);
-            let metrics = metrics.map(|listener| {
-                let serving = metrics::serve(listener, orders.clone());
-                tokio::spawn(async {
-                    if let Err(error) = serving.await {
-                        tracing::warn!("no metrics any more: {error}");
-                    }
-                })
-            });
+            let metrics =
+                metrics.map(|listener| tokio::spawn(metrics::serve(listener, orders.clone())));
             let ending = orders.clone();
             let stop = async move {
                 tokio::select! {

@@ -1,5 +1,6 @@
 //! The counters for Prometheus: `GET /metrics`.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use crate::service::Orders;
 const FRESH: Duration = Duration::from_millis(500);
 
 /// Serves the counters of the reconciler that receives `orders`.
-pub(crate) async fn serve(listener: TcpListener, orders: Orders) -> std::io::Result<()> {
+pub(crate) async fn serve(listener: TcpListener, orders: Orders) -> Infallible {
     let last = Arc::new(Mutex::new(None::<(Instant, Result<String, String>)>));
     let counted = move || {
         let (orders, last) = (orders.clone(), Arc::clone(&last));

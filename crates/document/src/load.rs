@@ -25,8 +25,8 @@ impl Fault {
 
 /// Maximum nesting depth of values; the grammar needs seven levels.
 const MAX_DEPTH: usize = 32;
-/// Maximum number of values that aliases may add.
-const MAX_ALIASED: usize = 100_000;
+/// Maximum memory that copies of aliases may take, in bytes: some 100,000 values.
+const MAX_ALIASED: usize = 16 << 20;
 
 /// A list or map that is not complete yet.
 struct Open {
@@ -150,9 +150,9 @@ impl Loader {
             let help = "use the alias behind the end of its anchor's value";
             return Err(Fault::new(span, "this alias stands inside its own anchor", help));
         };
-        self.aliased += tree.count();
+        self.aliased += tree.bytes();
         if self.aliased > MAX_ALIASED {
-            let message = format!("aliases add more than {MAX_ALIASED} values");
+            let message = format!("aliases add more than {} MiB", MAX_ALIASED >> 20);
             return Err(Fault::new(span, message, "use fewer aliases"));
         }
         self.done(tree.span, 0, tree.value)
@@ -265,6 +265,9 @@ mod tests {
         assert!(messages(&bomb)[0].contains("aliases add more than"));
         assert!(messages(&"[".repeat(100))[0].contains("nested too deeply"));
         assert!(!messages(&"[".repeat(100_000)).is_empty());
+        // Few values, but large ones.
+        let large = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(17));
+        assert!(messages(&large)[0].contains("aliases add more than 16 MiB"));
         assert!(messages("a: &a [*a]")[0].contains("inside its own anchor"));
     }
 

@@ -186,11 +186,19 @@ impl Tree {
         found.is_some_and(|tree| tree.pruned)
     }
 
-    pub(super) fn count(&self) -> usize {
-        1 + match &self.value {
-            Value::Scalar { .. } => 0,
-            Value::List(items) => items.iter().map(Self::count).sum(),
-            Value::Map(entries) => entries.iter().map(|entry| entry.value.count()).sum(),
-        }
+    /// Size in memory, in bytes, as far as a copy has to allocate it again.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match &self.value {
+                Value::Scalar { text, .. } => text.len(),
+                Value::List(items) => items.iter().map(Self::bytes).sum(),
+                Value::Map(entries) => entries.iter().map(Entry::bytes).sum(),
+            }
+    }
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() - size_of::<Tree>() + self.key.len() + self.value.bytes()
     }
 }

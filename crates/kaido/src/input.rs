@@ -1,18 +1,24 @@
 //! Reads files and pipes that the user names, up to a size.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 
 use crate::failure::Failure;
 
 /// Reads a text file of at most `largest` bytes; `what` names its kind in errors. Rejects other
 /// file types, which may be endless.
 pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Failure> {
-    let bytes = read_bytes(path, what, largest)?;
+    text(read_bytes(path, what, largest)?, path)
+}
+
+fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     let cannot = || format!("cannot read {}", path.display());
     let no_text = |error: std::string::FromUtf8Error| {
         std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error())
@@ -20,12 +26,39 @@ pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Fail
     String::from_utf8(bytes).map_err(no_text).with_context(cannot).map_err(Failure::usage)
 }
 
+/// Does the same for a file in a folder of others. Symbolic links that leave the folder are not
+/// followed: they could lead to files that only this user may read.
+pub(crate) fn read_in(
+    folder: &Path,
+    name: &OsStr,
+    what: &str,
+    largest: u64,
+) -> Result<String, Failure> {
+    let path = folder.join(name);
+    let cannot = || format!("cannot read {}", path.display());
+    let folder = File::open(folder).with_context(cannot).map_err(Failure::usage)?;
+    let how = OpenHow::new().flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC);
+    let file = match openat2(folder, name, how.resolve(ResolveFlag::RESOLVE_BENEATH)) {
+        Err(Errno::EXDEV) => {
+            let text = "is a symbolic link to a file outside of its folder: copy the file";
+            return Err(Failure::usage(anyhow!("{} {text}", path.display())));
+        }
+        opened => opened.with_context(cannot).map_err(Failure::usage)?,
+    };
+    text(read_open(file.into(), &path, what, largest)?, &path)
+}
+
 /// Does the same for a file that need not be text.
 pub(crate) fn read_bytes(path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot).map_err(Failure::usage)?;
+    read_open(file, path, what, largest)
+}
+
+fn read_open(file: File, path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let cannot = || format!("cannot read {name}");
     let is_none = |why: &str| Failure::usage(anyhow!("{name} is not a {what}: {why}"));
-    let file = File::open(path).with_context(cannot).map_err(Failure::usage)?;
     let found = file.metadata().with_context(cannot).map_err(Failure::usage)?;
     let kind = found.file_type();
     let is_device = kind.is_block_device() || kind.is_char_device() && !file.is_terminal();
@@ -61,6 +94,26 @@ mod tests {
         for other in ["/dev/zero", "/tmp"] {
             let other = said(read(Path::new(other), "text", 9).unwrap_err());
             assert!(other.contains("is not a text: neither a file nor a pipe"), "{other}");
+        }
+    }
+
+    #[test]
+    fn links_that_leave_a_folder_are_not_followed() {
+        let [folder, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let secret = outside.path().join("secret");
+        std::fs::write(&secret, "secret").unwrap();
+        let link = |target: &Path, name: &str| {
+            std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+        };
+        std::fs::write(folder.path().join("file"), "text").unwrap();
+        link(Path::new("file"), "inside");
+        link(&secret, "outside");
+        link(&Path::new("..").join(outside.path().file_name().unwrap()).join("secret"), "above");
+        let read = |name: &str| read_in(folder.path(), OsStr::new(name), "text", 99);
+        assert_eq!(["file", "inside"].map(|name| read(name).unwrap()), ["text"; 2]);
+        for name in ["outside", "above"] {
+            let error = format!("{:?}", read(name).unwrap_err());
+            assert!(error.contains("outside of its folder: copy the file"), "{error}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Serves counters to Prometheus: `GET /metrics`.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,8 +10,12 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use serve::{Connection, Incoming, Limits};
-use tokio::net::{TcpListener, TcpStream};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serve::{Incoming, Limits};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -33,11 +38,12 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, NoListener> {
     TcpListener::bind(address).await.map_err(|source| NoListener { address, source })
 }
 
-/// Answers each scrape with the result of `counted`: OpenMetrics text, or an error message.
+/// Answers each scrape with the result of `counted`: OpenMetrics text, or an error message. Only
+/// HTTP/1 is accepted, in which a connection has one request at a time.
 pub async fn serve<F>(
     listener: TcpListener,
     counted: impl Fn() -> F + Clone + Send + Sync + 'static,
-) -> io::Result<()>
+) -> Infallible
 where
     F: Future<Output = Result<String, String>> + Send + 'static,
 {
@@ -50,23 +56,16 @@ where
             }
         }
     };
-    let scrapers = Scrapers(Incoming::tcp(listener, LIMITS));
-    axum::serve(scrapers, Router::new().route("/metrics", get(answer))).await
-}
-
-/// The listener, as axum requires it.
-struct Scrapers(Incoming<TcpStream>);
-
-impl axum::serve::Listener for Scrapers {
-    type Io = Connection<TcpStream>;
-    /// All peers get the same response.
-    type Addr = ();
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        (self.0.accept().await, ())
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        Ok(())
+    let router = Router::new().route("/metrics", get(answer));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(LIMITS.silence);
+    let mut incoming = Incoming::tcp(listener, LIMITS);
+    let mut connections = JoinSet::new();
+    loop {
+        let connection = TokioIo::new(incoming.accept().await);
+        // A client that breaks its connection concerns only itself.
+        connections
+            .spawn(http.serve_connection(connection, TowerToHyperService::new(router.clone())));
+        while connections.try_join_next().is_some() {}
     }
 }

@@ -29,6 +29,9 @@ pub enum WriteError {
         /// Size in bytes.
         found: u64,
     },
+    /// The path is a symbolic link.
+    #[error("{} is a symbolic link: name the file itself", .0.display())]
+    Link(PathBuf),
     /// The file contains something else.
     #[error(
         "{} is something else, which would be lost: publish in a file of its own, or remove it first",
@@ -80,9 +83,14 @@ impl Writer {
     pub fn create(path: &Path) -> Result<Self, WriteError> {
         let failed = |source| WriteError::File { path: path.to_owned(), source };
         let mut how = OpenOptions::new();
-        // Opening a FIFO would block.
-        how.read(true).write(true).create(true).truncate(false).custom_flags(nix::libc::O_NONBLOCK);
-        let file = how.open(path).map_err(failed)?;
+        // In a folder that others write to, a symbolic link could lead to any file. Opening a FIFO would
+        // block.
+        how.read(true).write(true).create(true).truncate(false);
+        how.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+        let file = how.open(path).map_err(|source| match source.raw_os_error() {
+            Some(nix::libc::ELOOP) => WriteError::Link(path.to_owned()),
+            _ => failed(source),
+        })?;
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {

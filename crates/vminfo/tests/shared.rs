@@ -94,6 +94,16 @@ fn there_is_one_writer_and_each_key_once() {
 }
 
 #[test]
+fn a_writer_follows_no_symbolic_link() {
+    let bed = bed();
+    let victim = bed.path.with_extension("victim");
+    std::fs::write(&victim, []).unwrap();
+    std::os::unix::fs::symlink(&victim, &bed.path).unwrap();
+    assert!(matches!(Writer::create(&bed.path), Err(WriteError::Link(_))));
+    assert_eq!(std::fs::metadata(&victim).unwrap().len(), 0);
+}
+
+#[test]
 fn what_is_no_publication_is_refused() {
     let bed = bed();
     let mut reader = bed.reader();

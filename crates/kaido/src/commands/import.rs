@@ -1,7 +1,10 @@
 //! `kaido lab import`.
 
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
@@ -13,7 +16,7 @@ use super::topology_file::LARGEST_FILE;
 use crate::cli::ImportFormat;
 use crate::failure::{Done, Failure};
 use crate::input;
-use crate::output::Output;
+use crate::output::{Output, plain};
 
 /// Maximum size of a startup file, in bytes; real ones have a few commands.
 const LARGEST_STARTUP: u64 = 1 << 20;
@@ -26,8 +29,12 @@ pub(crate) fn run(
     from: Option<ImportFormat>,
     output: &Output,
 ) -> Done {
-    let file = if path.is_dir() { path.join("lab.conf") } else { path.to_owned() };
-    let text = input::read(&file, "lab", LARGEST_FILE)?;
+    let (file, text) = if path.is_dir() {
+        let name = "lab.conf";
+        (path.join(name), input::read_in(path, name.as_ref(), "lab", LARGEST_FILE)?)
+    } else {
+        (path.to_owned(), input::read(path, "lab", LARGEST_FILE)?)
+    };
     // The lab is named after the folder, even if the given path is `.`.
     let full = std::fs::canonicalize(&file).unwrap_or_else(|_| file.clone());
     let full = full.display().to_string();
@@ -59,7 +66,7 @@ pub(crate) fn run(
         for note in &imported.notes {
             let place = note.line.map(|line| format!(":{line}")).unwrap_or_default();
             // Ignore write errors: the notes are in the topology file as well.
-            let _ = writeln!(errors, "{shown}{place}: {}", note.text);
+            let _ = writeln!(errors, "{}", plain(&format!("{shown}{place}: {}", note.text)));
         }
     }
     let notes =
@@ -83,28 +90,29 @@ fn startups(file: &Path) -> Result<Vec<Beside>, Failure> {
     let folder = folder.unwrap_or(Path::new("."));
     let cannot = || format!("cannot read {}", folder.display());
     let entries = std::fs::read_dir(folder).with_context(cannot).map_err(Failure::usage)?;
-    let mut paths: Vec<PathBuf> = entries
+    let mut names: Vec<OsString> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|end| end == "startup") && path.is_file())
+        .filter_map(|path| Some(path.file_name()?.to_owned()))
         .collect();
-    paths.sort();
-    if paths.len() > MOST_STARTUPS {
+    names.sort();
+    if names.len() > MOST_STARTUPS {
         let text = format!("{} has more than {MOST_STARTUPS} startup files", folder.display());
         return Err(Failure::usage(anyhow!(text)));
     }
-    let read = |path: PathBuf| {
-        let text = input::read(&path, "startup file", LARGEST_STARTUP)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Beside { name, text })
+    let read = |name: OsString| {
+        let text = input::read_in(folder, &name, "startup file", LARGEST_STARTUP)?;
+        Ok(Beside { name: name.to_string_lossy().into_owned(), text })
     };
-    paths.into_iter().map(read).collect()
+    names.into_iter().map(read).collect()
 }
 
-/// Writes a new file. Keeps an existing one, which may have been edited.
+/// Writes a new file. Keeps an existing one, which may have been edited. Other users cannot write
+/// it, whatever the umask: a topology file's commands run as root.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     use std::io::ErrorKind;
-    let written =
-        std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    let file = File::options().write(true).create_new(true).mode(0o644).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::usage(anyhow!(
             "{} is there already: remove it, or name another file",

@@ -1,8 +1,8 @@
 //! The unit for systemd: the rights that it removes from the daemon, and that the daemon works
 //! without them.
 //!
-//! No test runs systemd itself, which must be PID 1 of a machine. Other means apply the unit's
-//! settings to the daemon (capabilities, no new privileges, a private read-only view of the file
+//! systemd itself runs in a guest (scripts/guest/unit.sh), as it must be PID 1 of a machine. Here, other
+//! means apply the unit's settings to the daemon (capabilities, no new privileges, a private read-only view of the file
 //! systems), and the daemon's system calls are compared with the unit's filter.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,8 @@ fn capabilities() -> String {
 fn confined(function: &Function, calls: &str) -> Command {
     let run = function.net.kaido.run_folder();
     let run = run.to_str().unwrap();
-    let first = value("ExecStartPre").strip_prefix("+/bin/sh -c \'").unwrap();
+    let first =
+        value("ExecStartPre").strip_prefix("+nsenter --target 1 --mount /bin/sh -c \'").unwrap();
     let first = first.strip_suffix('\'').unwrap().replace("$$", "$").replace("/run/kaido", run);
     assert!(Command::new("sh").args(["-c", &first]).status().unwrap().success());
     // ProtectSystem=strict, ReadWritePaths=; /proc and /dev are other file systems. The locks of network

@@ -1,5 +1,8 @@
 //! Imported labs of other tools.
 
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Command;
+
 use testkit::Machine;
 
 use crate::kaido;
@@ -42,6 +45,43 @@ fn what_is_none_of_them_is_refused() {
     let from = ["lab", "import", &odd, "--from", "kathara"];
     kaido.run(&from).failed(2, &["odd.txt", "not a line of a lab.conf", "pc1[0]"]);
     kaido.run(&["lab", "import", "/dev/zero"]).failed(2, &["neither a file nor a pipe"]);
+}
+
+#[test]
+fn a_folder_of_others_leads_to_no_other_file() {
+    let kaido = kaido();
+    let [secret, folder] = ["secret", "folder"].map(|name| kaido.folder().join(name));
+    std::fs::write(&secret, "root:hash\n").unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    let import = |path: &std::path::Path| kaido.run(&["lab", "import", path.to_str().unwrap()]);
+    symlink(&secret, folder.join("lab.conf")).unwrap();
+    let said = import(&folder);
+    assert!(!said.stderr.contains("hash"), "{}", said.stderr);
+    said.failed(2, &["lab.conf is a symbolic link", "copy the file"]);
+    std::fs::remove_file(folder.join("lab.conf")).unwrap();
+    // Notes quote names: they must not control the terminal.
+    std::fs::write(folder.join("lab.conf"), "pc1[0]=\"A\"\npc2[0]=\"A\"\n").unwrap();
+    std::fs::write(folder.join("pc1\u{1b}]0;evil.startup"), "x\n").unwrap();
+    let said = import(&folder);
+    assert!(!said.stderr.contains('\u{1b}'), "{}", said.stderr);
+    symlink(&secret, folder.join("pc1.startup")).unwrap();
+    let said = import(&folder);
+    assert!(!said.stderr.contains("hash"), "{}", said.stderr);
+    said.failed(2, &["pc1.startup is a symbolic link"]);
+}
+
+#[test]
+fn no_other_user_can_write_an_imported_file() {
+    let kaido = kaido();
+    let out = kaido.folder().join("out.yaml");
+    let run = "umask 0; exec \"$0\" lab import \"$1\" --out \"$2\"";
+    let status = Command::new("sh")
+        .args(["-c", run, env!("CARGO_BIN_EXE_kaido"), &foreign("office.mn")])
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{status:?}");
+    assert_eq!(out.metadata().unwrap().permissions().mode() & 0o7777, 0o644);
 }
 
 #[test]

@@ -63,6 +63,17 @@ fn root_silent_connections_use_up_no_descriptors() {
     };
     let answer = node.run(scrape).unwrap();
     assert!(answer.ends_with("# EOF\n"), "{answer}");
+    // One connection of HTTP/2 could hold hundreds of silent streams.
+    let http2 = || {
+        let mut stream = TcpStream::connect("127.0.0.1:9464").unwrap();
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        // Reset or closed, after an error of HTTP/1 at most.
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    };
+    let answer = node.run(http2).unwrap();
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
     drop(daemon);
     let _ = nix::mount::umount(&kaido.run_folder().join("dataplane/bpf"));
 }

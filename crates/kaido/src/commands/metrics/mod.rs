@@ -28,8 +28,7 @@ pub(super) fn run(
     drop(lab);
     let asked = (labs.clone(), name.clone());
     block_on(async {
-        let listener =
-            telemetry::prometheus::listen(address).await.map_err(Failure::failed)?;
+        let listener = telemetry::prometheus::listen(address).await.map_err(Failure::failed)?;
         // Port 0 selects a free port, so ask for the real one.
         let address = listener.local_addr().map_err(Failure::failed)?;
         output.print(&MetricsServer { listening: address.to_string() }, |_| {
@@ -44,7 +43,7 @@ pub(super) fn run(
             }
         };
         tokio::select! {
-            served = telemetry::prometheus::serve(listener, scrape) => served.map_err(Failure::failed),
+            never = telemetry::prometheus::serve(listener, scrape) => match never {},
             () = asked_to_end() => Ok(()),
         }
     })?
