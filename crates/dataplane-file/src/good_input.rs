@@ -154,7 +154,7 @@ fn every_file_in_labs_is_right_and_fits_the_schema() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_grammar_refuses() {
+fn the_schema_agrees_with_the_grammar() {
     let schema = json_schema();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let bad = [

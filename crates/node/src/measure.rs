@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_is_news() {
+    fn only_changed_loads_are_sent() {
         let load = InterfaceLoad {
             name: "r2".into(),
             up: true,

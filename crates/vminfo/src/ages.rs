@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_says_nothing_fresh() {
+    fn values_of_an_ended_writer_are_stale() {
         let mut ages = Ages::default();
         ages.hear(&said(1, 100, 100), 10);
         let last = Publication { ended: true, ..said(2, 200, 200) };

@@ -58,7 +58,7 @@ fn refused(rest: &str, kernel: &Kernel, expected: &[&str]) {
 }
 
 #[test]
-fn what_has_a_counterpart_is_taken() {
+fn entries_with_a_counterpart_in_the_kernel_are_accepted() {
     let path = alone(
         "sids:\n  \"fd00:0:1::1\": End\n  \"fd00:0:1::2\": {behavior: End.X, next_hop: \"fd00:9::1\"}\n  \
          \"fd00:0:1::3\": {behavior: End.DT4, vrf: red}\n  \"fd00:0:1::4\": {behavior: End.DT6, table: 7}\n  \
@@ -74,7 +74,7 @@ fn what_has_a_counterpart_is_taken() {
 }
 
 #[test]
-fn what_has_none_is_named() {
+fn entries_without_a_counterpart_in_the_kernel_are_named() {
     refused(
         "sids:\n  \"fd00:0:1::1\": {behavior: End.DT46, table: 7}\n  \
          \"fd00:0:1::2\": {behavior: End.DX6, next_hop: \"::\", vlan: 10}\n  \
@@ -115,7 +115,7 @@ fn no_rule_leads_out_of_a_vrf_or_a_bridge() {
 }
 
 #[test]
-fn what_somebody_else_has_is_his() {
+fn a_route_of_another_program_is_left_alone() {
     let sid: Ipv6Addr = "fd00:0:1::1".parse().unwrap();
     let hop = NextHop { via: None, interface: 2 };
     let mut taken = kernel();
@@ -135,7 +135,7 @@ fn what_somebody_else_has_is_his() {
 }
 
 #[test]
-fn there_is_no_limit_and_a_message_has_one() {
+fn entries_are_unlimited_and_a_message_is_limited() {
     let sids = |behavior: &str| -> String {
         let sids = (1..70_000)
             .map(|n: u32| format!("  \"fd00:0:1::{:x}:{:x}\": {behavior}\n", n >> 16, n & 0xffff));

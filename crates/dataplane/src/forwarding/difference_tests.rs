@@ -103,7 +103,7 @@ fn each_kind_has_its_line() {
 }
 
 #[test]
-fn a_list_of_its_own_that_changes_is_seen_wherever_it_is_used() {
+fn a_changed_inline_list_is_seen_at_every_use() {
     let text = |last: &str| {
         format!(
             "source: fd00::1\nports: {{eth0: {{}}}}\nlocators: [fd00:0:1::/48]\n\

@@ -128,7 +128,7 @@ fn tenants_keep_their_numbers() {
 }
 
 #[test]
-fn what_the_machine_lacks_is_told_at_once() {
+fn everything_that_the_machine_lacks_is_reported_at_once() {
     let text = "ports:\n  eth9: {}\n  veth-tokyo: {}\n  lo: {}\n  eth1.10: {}\n  red: {}\n  eth0: {}\n\
                 tenants:\n  a: {vrf: blue}\n  b: {vrf: eth0}\n  c: {vrf: red}\n\
                 locators: [fd00:0:1::/48]\n\
@@ -157,7 +157,7 @@ fn what_the_machine_lacks_is_told_at_once() {
 }
 
 #[test]
-fn a_tenants_number_is_nobody_elses_while_anything_leads_to_it() {
+fn a_tenants_number_is_not_reused_while_it_is_referenced() {
     let text = |names: &[&str]| {
         let tenants: Vec<String> = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
         file(&format!("ports: {{eth0: {{}}}}\ntenants:\n{}", tenants.concat()))

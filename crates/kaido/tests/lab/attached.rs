@@ -315,7 +315,7 @@ fn root_labs_that_come_up_at_once_have_queues_of_their_own() {
 }
 
 #[test]
-fn root_what_a_queue_has_no_room_for_is_counted() {
+fn root_packets_that_overflow_a_queue_are_counted() {
     const PACKETS: u64 = 100_000;
     let (kaido, outside) = (kaido(), Outside::routed());
     outside.forward();
@@ -391,7 +391,7 @@ fn root_outside_hosts_are_on_the_labs_links() {
 
 /// The lab keeps running without the interface and reports it, and so does a restarted emulator.
 #[test]
-fn root_an_interface_that_disappears_takes_nothing_along_and_is_told() {
+fn root_a_lab_survives_and_reports_an_interface_that_disappears() {
     let (kaido, outside) = (kaido(), Outside::new());
     ip(&outside.a, &["addr add 192.0.2.1/24 dev eth0"]);
     ip(&outside.machine, &["addr add 203.0.113.1/24 dev out2"]);
@@ -434,7 +434,7 @@ fn root_an_interface_that_disappears_takes_nothing_along_and_is_told() {
 }
 
 #[test]
-fn root_an_emulator_begins_anew_without_the_interface_of_a_queue() {
+fn root_an_emulator_restarts_without_the_interface_of_a_queue() {
     let (kaido, outside) = (kaido(), Outside::routed());
     outside.forward();
     let file = kaido.file("wan.yaml", QUEUED);
@@ -454,7 +454,7 @@ fn root_an_emulator_begins_anew_without_the_interface_of_a_queue() {
 
 /// No node of this lab has a namespace, so the emulator has no device that goes down with it.
 #[test]
-fn root_without_namespaces_an_emulator_that_begins_anew_is_told_what_events_have_changed() {
+fn root_a_restarted_emulator_without_namespaces_gets_the_events_so_far() {
     let (kaido, outside) = (kaido(), Outside::new());
     let file = kaido.file(
         "line.yaml",
@@ -481,7 +481,7 @@ fn root_without_namespaces_an_emulator_that_begins_anew_is_told_what_events_have
 }
 
 #[test]
-fn root_what_cannot_be_attached_is_refused() {
+fn root_an_interface_that_cannot_be_attached_is_refused() {
     let (kaido, outside) = (kaido(), Outside::new());
     let up = |text: &str, words: &[&str]| {
         let file = kaido.file("lan.yaml", text);

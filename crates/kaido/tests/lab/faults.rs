@@ -44,7 +44,7 @@ fn root_without_ipv6_the_message_says_so() {
 }
 
 #[test]
-fn root_nobody_takes_a_lab_away_from_within() {
+fn root_a_lab_is_not_removed_from_one_of_its_nodes() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     kaido.ok(&["lab", "up", &kaido.file("chain.yaml", CHAIN)]);
@@ -60,7 +60,7 @@ fn root_nobody_takes_a_lab_away_from_within() {
 }
 
 #[test]
-fn root_other_users_are_told_that_it_needs_root() {
+fn root_other_users_get_an_error_that_names_root() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     // An unprivileged user can read neither the binary in the target folder nor the test's folder.
@@ -151,7 +151,7 @@ fn with_rules(rules: &str) -> String {
 }
 
 #[test]
-fn root_rules_that_include_what_has_no_end_are_given_up() {
+fn root_rules_that_include_an_endless_file_time_out() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let pipe = kaido.folder().join("pipe");
@@ -254,7 +254,7 @@ fn root_a_folder_that_is_too_deep_for_sockets_is_refused() {
 }
 
 #[test]
-fn parts_of_what_has_none_are_refused() {
+fn parts_of_a_benchmark_without_parts_are_refused() {
     let kaido = kaido();
     let reroute = ["bench", "emulator", "--quick", "--only", "reroute"];
     kaido.run(&reroute).failed(2, &["not with `--quick`"]);
@@ -263,7 +263,7 @@ fn parts_of_what_has_none_are_refused() {
 }
 
 #[test]
-fn root_a_folder_that_is_none_is_refused() {
+fn root_a_path_that_is_not_a_folder_is_refused() {
     let kaido = kaido();
     let file = kaido.file("lab.yaml", CHAIN);
     let run =

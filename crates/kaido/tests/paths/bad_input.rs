@@ -81,7 +81,7 @@ fn root_applications_come_are_shown_and_go() {
 }
 
 #[test]
-fn root_what_makes_no_sense_is_refused_and_changes_nothing() {
+fn root_an_invalid_application_is_refused_and_changes_nothing() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
     let before = look(&network);

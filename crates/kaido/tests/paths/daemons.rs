@@ -147,7 +147,7 @@ fn root_ready_means_that_the_controller_knows_its_nodes() {
 }
 
 #[test]
-fn root_of_many_starts_at_once_one_starts_the_daemon() {
+fn root_one_of_many_concurrent_starts_starts_the_daemon() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
     for daemon in ["r3", "controller"] {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_is_stopped_by_what_came_behind_it_in_its_direction() {
+    fn traffic_is_stopped_by_a_later_event_of_its_direction() {
         let event = |at: u8| {
             format!("- {{at: {at}s, link: h1-h2, from: h1, traffic: {{rate: 1mbit, for: 60s}}}}\n")
         };

@@ -80,7 +80,7 @@ fn root_oracle_h_encaps_l2() {
 
 /// A tag identifies the tenant and is not encapsulated.
 #[test]
-fn root_tagged_frames_become_what_untagged_do() {
+fn root_tagged_and_untagged_frames_are_encapsulated_alike() {
     with_node(|node| {
         node.configure_all(true);
         let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
