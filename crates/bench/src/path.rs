@@ -10,8 +10,8 @@ use crate::iperf::{Traffic, Transfer};
 use crate::numbered::{Count, Numbered};
 use crate::reaction::{Reaction, Watch};
 use crate::scenario::{APP_PORT, LOAD_PORT, Load, Measured, run, wait};
-use crate::tap::pause;
 use crate::{Better, Context, Row};
+use lab::pause;
 
 /// Reaction time of the published system in seconds.
 const PUBLISHED_REACTION: f64 = 24.0;

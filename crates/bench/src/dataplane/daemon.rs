@@ -32,19 +32,18 @@ impl Daemon {
         let started = Instant::now();
         while !daemon.order(&["show"])?.status.success() {
             ensure!(started.elapsed() < START, "the daemon does not answer");
-            std::thread::sleep(Duration::from_millis(50));
+            lab::pause(Duration::from_millis(50));
         }
         Ok(daemon)
     }
 
     /// Waits until the daemon is idle and uses no processor time.
-    #[allow(clippy::disallowed_methods, reason = "time without work is what is waited for")]
     pub(super) fn rest(&self) -> Result<()> {
         let worked = || process::seconds(self.child.id());
         let started = Instant::now();
         let mut before = worked()?;
         while started.elapsed() < START {
-            std::thread::sleep(Duration::from_millis(500));
+            lab::pause(Duration::from_millis(500));
             let now = worked()?;
             // An idle daemon uses at most one tick of 10 ms in half a second.
             if now - before < 0.015 {

@@ -8,8 +8,8 @@ use anyhow::{Result, anyhow};
 use super::hosts::Hosts;
 use super::port::{Port, Seen};
 use crate::iperf::stream;
-use crate::tap::pause;
 use crate::{Better, Context, Row};
+use lab::pause;
 
 /// Cross traffic rate, start and end, in percent of the duration.
 const OTHERS: [(f64, f64, f64); 2] = [(10.0, 30.0, 40.0), (20.0, 60.0, 70.0)];

@@ -15,8 +15,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use netlink::{Event, Monitor};
 
 use super::hosts::Hosts;
-use crate::tap::pause;
 use crate::{Better, Context, Row};
+use lab::pause;
 
 const PORT: u16 = 7000;
 /// Interval between datagrams.

@@ -201,8 +201,8 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<String> {
             let policy = forwarding.policies.get(policy)?;
             if policy.lists.len() > 1 {
                 "the kernel spreads nothing over lists: give it one"
-            } else if policy.form == Form::Reduced {
-                "the kernel has no End.B6.Encaps.Red: write `form: whole`"
+            } else if policy.form == Form::EncapsRed {
+                "the kernel has no End.B6.Encaps.Red: write `form: H.Encaps`"
             } else {
                 return None;
             }

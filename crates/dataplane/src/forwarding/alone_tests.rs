@@ -62,7 +62,7 @@ fn entries_with_a_counterpart_in_the_kernel_are_accepted() {
     let path = alone(
         "sids:\n  \"fd00:0:1::1\": End\n  \"fd00:0:1::2\": {behavior: End.X, next_hop: \"fd00:9::1\"}\n  \
          \"fd00:0:1::3\": {behavior: End.DT4, vrf: red}\n  \"fd00:0:1::4\": {behavior: End.DT6, table: 7}\n  \
-         \"fd00:0:1::5\": {behavior: End.B6.Encaps, policy: {segments: [\"fd00:2::1\"], form: whole}}\n\
+         \"fd00:0:1::5\": {behavior: End.B6.Encaps, policy: {segments: [\"fd00:2::1\"], form: H.Encaps}}\n\
          tenants:\n  blue: {attachments: [{port: eth1, vlan: 10}], routes: {10.0.0.0/8: [\"fd00:2::1\"]}}\n  \
          red: {vrf: red, attachments: [{port: eth1, vlan: 20}]}\n",
         &kernel(),
@@ -127,7 +127,7 @@ fn a_route_of_another_program_is_left_alone() {
     refused(sids, &own, &["sid fd00:0:1::1: it is an address of this node"]);
     let source = |text: &str| Kernel { source: Some(text.parse().unwrap()), ..kernel() };
     let binding = "sids:\n  \"fd00:0:1::1\": {behavior: End.B6.Encaps, \
-                   policy: {segments: [\"fd00:2::1\"], form: whole}}\n";
+                   policy: {segments: [\"fd00:2::1\"], form: H.Encaps}}\n";
     refused(binding, &source("fd00:5::5"), &["source fd00:0:1::1: the kernel's is fd00:5::5"]);
     alone(binding, &source("fd00:0:1::1")).unwrap();
     // Nothing is encapsulated here.

@@ -64,7 +64,7 @@ fn each_kind_has_its_line() {
          + attachment eth1 vlan 11 tenant blue",
     );
     expect(
-        &[("{segments: [fd00:0:2::1, fd00:0:3::d4], form: reduced}", "[fd00:0:9::1]")],
+        &[("{segments: [fd00:0:2::1, fd00:0:3::d4], form: H.Encaps.Red}", "[fd00:0:9::1]")],
         "~ policy to-osaka <fd00:0:2::1, fd00:0:3::d4> -> <fd00:0:9::1>
          ~ policy blue to-osaka <fd00:0:2::1, fd00:0:3::d4> -> <fd00:0:9::1>
          ~ policy wire to-osaka <fd00:0:2::1, fd00:0:3::d4> -> <fd00:0:9::1>",

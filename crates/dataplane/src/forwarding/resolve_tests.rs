@@ -89,7 +89,7 @@ fn every_name_is_resolved() {
         .iter()
         .map(|prefix| forwarding.policies[&PolicyId::Of(65, prefix.parse().unwrap())].form)
         .collect();
-    assert_eq!(forms, [Form::Reduced, Form::Whole]);
+    assert_eq!(forms, [Form::EncapsRed, Form::Encaps]);
     // The same name in two tenants, and for a SID, stands for three policies: a policy belongs to
     // one tenant.
     for tenant in [0, 65, 66] {

@@ -107,8 +107,8 @@ pub fn lists(policy: &Policy) -> String {
         _ => format!("{} weight {}", list.segments, list.weight),
     });
     let mut text = lists.collect::<Vec<_>>().join(", ");
-    if policy.form == Form::Whole {
-        text += " whole";
+    if policy.form == Form::Encaps {
+        text += " H.Encaps";
     }
     text + kernel_too(policy.in_kernel)
 }
