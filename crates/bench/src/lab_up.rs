@@ -49,9 +49,9 @@ fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
         down.push(started.elapsed().as_secs_f64());
     }
     Ok(vec![
-        Row::of("up/1000", "s", &up, Better::Less, None),
-        Row::of("down/1000", "s", &down, Better::Less, None),
-        Row::of("memory/1000", "MiB", &memory, Better::Less, None),
+        crate::row::of("up/1000", "s", &up, Better::Less, None),
+        crate::row::of("down/1000", "s", &down, Better::Less, None),
+        crate::row::of("memory/1000", "MiB", &memory, Better::Less, None),
     ])
 }
 
@@ -86,8 +86,8 @@ fn ring_and_script(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     }
     let baseline = crate::median(&shell);
     Ok(vec![
-        Row::of("up/100", "s", &up, Better::Less, Some(baseline)),
-        Row::of("down/100", "s", &down, Better::Less, None),
+        crate::row::of("up/100", "s", &up, Better::Less, Some(baseline)),
+        crate::row::of("down/100", "s", &down, Better::Less, None),
     ])
 }
 

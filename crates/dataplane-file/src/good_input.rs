@@ -212,7 +212,7 @@ fn earlier_names_of_forms_are_read() {
     for (form, old) in [("H.Encaps", "whole"), ("H.Encaps.Red", "reduced")] {
         let text = |form: &str| {
             format!(
-                "ports: {{l: {{}}}}\nlocators: []\npolicies: {{p: {{segments: [fd00::1], form: {form}}}}}\n"
+                "source: fd00:1::1\nports: {{l: {{}}}}\npolicies: {{p: {{segments: [fd00::1], form: {form}}}}}\n"
             )
         };
         let [new, old] = [form, old].map(|form| parse("f.yaml", &text(form)).unwrap());

@@ -33,7 +33,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         anyhow::Ok(found)
     })?;
     let names = ["cross/none", "cross/10mbit", "cross/20mbit"];
-    let row = |(name, left)| Row::of(name, "Mbit/s", &[left], Better::More, None);
+    let row = |(name, left)| crate::row::of(name, "Mbit/s", &[left], Better::More, None);
     Ok(names.into_iter().zip(left).map(row).collect())
 }
 

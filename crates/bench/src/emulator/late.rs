@@ -39,10 +39,10 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     lab::pause(Duration::from_secs_f64(idle));
     let taken = (lab.emulator_seconds()? - before) * 100.0 / idle;
     Ok(vec![
-        Row::of("late/p50", "us", &medians, Better::Less, None),
-        Row::of("late/p99", "us", &tails, Better::Less, None),
-        Row::of("late/stolen", "%", &stolen, Better::Less, None),
-        Row::of("idle/processor", "%", &[taken], Better::Less, None),
+        crate::row::of("late/p50", "us", &medians, Better::Less, None),
+        crate::row::of("late/p99", "us", &tails, Better::Less, None),
+        crate::row::of("late/stolen", "%", &stolen, Better::Less, None),
+        crate::row::of("idle/processor", "%", &[taken], Better::Less, None),
     ])
 }
 

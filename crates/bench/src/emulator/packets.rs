@@ -42,8 +42,20 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             rates.push(after.rate_since(before));
             costs.push(taken * 1e9 / after.since(before).arrived.max(1) as f64);
         }
-        rows.push(Row::of(&format!("pps64/{name}"), "packets/s", &rates, Better::More, None));
-        rows.push(Row::of(&format!("cpu64/{name}"), "ns/packet", &costs, Better::Less, None));
+        rows.push(crate::row::of(
+            &format!("pps64/{name}"),
+            "packets/s",
+            &rates,
+            Better::More,
+            None,
+        ));
+        rows.push(crate::row::of(
+            &format!("cpu64/{name}"),
+            "ns/packet",
+            &costs,
+            Better::Less,
+            None,
+        ));
     }
     Ok(rows)
 }

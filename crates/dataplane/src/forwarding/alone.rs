@@ -103,7 +103,7 @@ impl Checking<'_> {
             .map(|(key, owner)| (self.names.attachment(key), owner, uppers.get(key).copied()));
         for (entry, owner, interface) in ports.chain(tagged).collect::<Vec<_>>() {
             let tenant = match owner {
-                Owner::Tenant(tenant) if forwarding.sources_of(*tenant).next().is_some() => {
+                Owner::Tenant(tenant) if forwarding.sources_of(Some(*tenant)).next().is_some() => {
                     self.lacks(
                         format!("sources of {entry}"),
                         "only XDP looks where tenants' packets come from: remove them, and use `nft`",

@@ -112,7 +112,7 @@ impl Difference {
             (new.sources.iter().map(|key| (key, ())), |key| new.sources.get(key).map(|_| ())),
             |(), ()| true,
         );
-        let name = |key: &&(TenantId, IpNet)| {
+        let name = |key: &&(Option<TenantId>, IpNet)| {
             if new.sources.contains(*key) { after } else { before }.source_of(key)
         };
         found.add(ChangeKind::From, names, most, sources, name, |_, ()| String::new());

@@ -220,7 +220,7 @@ fn import_table(
         }
         let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
         let policy = Policy { lists, form, in_kernel: true };
-        let id = PolicyId::Of(tenant, *destination);
+        let id = PolicyId::Of(Some(tenant), *destination);
         forwarding.policies.insert(id.clone(), policy);
         forwarding.prefixes.insert((tenant, *destination), id);
         imported.taken += 1;
@@ -265,7 +265,7 @@ fn leave_to_kernel(forwarding: &mut Forwarding, tenant: TenantId, net: IpNet) {
     if forwarding.prefixes.contains_key(&(tenant, net)) {
         return;
     }
-    let id = PolicyId::Named(tenant, "left to the kernel".into());
+    let id = PolicyId::Named(Some(tenant), "left to the kernel".into());
     let policy = Policy { lists: Vec::new(), form: Form::Encaps, in_kernel: true };
     forwarding.policies.insert(id.clone(), policy);
     forwarding.prefixes.insert((tenant, net), id);
@@ -350,7 +350,7 @@ fn behavior_of(
             if segments.0.len() > Form::Encaps.longest(Payload::Packet) {
                 return Err("more segments than XDP has room for");
             }
-            let id = PolicyId::Of(0, IpNet::V6(sid));
+            let id = PolicyId::Of(None, IpNet::V6(sid));
             let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
             let policy = Policy { lists, form: Form::Encaps, in_kernel: true };
             forwarding.policies.insert(id.clone(), policy);

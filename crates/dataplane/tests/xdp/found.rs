@@ -174,7 +174,7 @@ fn root_a_changed_route_of_a_tenant_is_not_the_one_that_was_found() {
         let with = |routes: &[(&str, &str)]| {
             let mut forwarding = ports(true);
             for (net, segment) in routes {
-                let id = PolicyId::Named(TENANT, (*segment).into());
+                let id = PolicyId::Named(Some(TENANT), (*segment).into());
                 forwarding.prefixes.insert((TENANT, net.parse().unwrap()), id.clone());
                 let segments = SegmentList(vec![Sid(segment.parse().unwrap())]);
                 let lists = vec![Weighted { segments, weight: 1 }];

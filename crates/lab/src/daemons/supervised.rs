@@ -14,6 +14,8 @@ use crate::daemons::ended::ended as ended_daemons;
 use crate::daemons::processes::pause;
 use crate::daemons::spawn::{self, runs_deaf, write};
 use crate::error::StartError;
+use output::events::Occurrence;
+
 use crate::life::journal::{self, Happening};
 use crate::life::state::{
     INFRASTRUCTURE, Lab, emulator_config, emulator_socket, namespace_path, read_topology,
@@ -139,8 +141,10 @@ fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Err
     for entry in journal::read(folder) {
         match entry.what {
             // Interfaces that are missing at its start are recorded after this entry.
-            Happening::EmulatorStarted => gone.clear(),
-            Happening::InterfaceGone { node, interface } => gone.push((node, interface)),
+            Happening::Other(Occurrence::EmulatorStarted) => gone.clear(),
+            Happening::Other(Occurrence::InterfaceGone { node, interface }) => {
+                gone.push((node, interface))
+            }
             _ => {}
         }
     }

@@ -101,7 +101,7 @@ impl Ports {
         let outside = if checks_sources { tenant_flag::TENANT_OUTSIDE.0 } else { 0 };
         let meets = |owner: &Owner, closed: bool| -> Result<Meets, Error> {
             Ok(match owner {
-                Owner::Tenant(tenant) if wanted.sources_of(*tenant).next().is_some() => {
+                Owner::Tenant(tenant) if wanted.sources_of(Some(*tenant)).next().is_some() => {
                     (*tenant | tenant_flag::TENANT_SOURCES.0, 0)
                 }
                 Owner::Tenant(tenant) if closed || is_in_file(*tenant) => (*tenant | outside, 0),
@@ -171,7 +171,7 @@ fn gone<K: Ord + Copy, V, W>(there: &BTreeMap<K, V>, wanted: &BTreeMap<K, W>) ->
 
 /// Returns true if packets to SIDs have permitted sources.
 fn checks_sources(forwarding: &Forwarding) -> bool {
-    forwarding.sources_of(0).next().is_some()
+    forwarding.sources_of(None).next().is_some()
 }
 
 /// Returns the flags of a port.
