@@ -455,5 +455,9 @@ fn a_file_that_is_not_a_program_does_not_run() {
         says(&kaido(&arguments, here.path()), 2, &[why]);
     }
     let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1", "--insecure-tcp"], here.path());
-    says(&nobody, 1, &["no server answers at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"]);
+    says(
+        &nobody,
+        1,
+        &["cannot connect to P4Runtime at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"],
+    );
 }
