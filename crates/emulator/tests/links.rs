@@ -216,7 +216,7 @@ fn a_discipline_begins_when_it_is_switched_on() {
     assert_eq!(after(149 * MILLISECOND), 0);
     let first = after(SECOND);
     assert!((200..500).contains(&first), "{first} dropped in the first second");
-    assert!(link.waiting().0 < 50 && arrived > 49_000, "{:?}, {arrived}", link.waiting());
+    assert!(link.waiting().packets < 50 && arrived > 49_000, "{:?}, {arrived}", link.waiting());
 }
 
 #[test]

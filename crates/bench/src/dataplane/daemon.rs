@@ -19,6 +19,13 @@ pub(super) struct Daemon {
     state: PathBuf,
 }
 
+/// Memory of the daemon.
+pub(super) struct Memory {
+    pub(super) process_mib: f64,
+    /// Memory of its BPF maps.
+    pub(super) tables_mib: f64,
+}
+
 impl Daemon {
     #[allow(clippy::disallowed_methods, reason = "the daemon does not report when it answers")]
     pub(super) fn start(context: &Context<'_>, bed: &Bed) -> Result<Self> {
@@ -73,8 +80,8 @@ impl Daemon {
         Ok(elapsed)
     }
 
-    /// Returns the memory of the process and of its BPF maps, in MiB.
-    pub(super) fn memory(&self) -> Result<(f64, f64)> {
+    /// Returns the memory of the process and of its BPF maps.
+    pub(super) fn memory(&self) -> Result<Memory> {
         let proc = PathBuf::from(format!("/proc/{}", self.child.id()));
         let number = |text: &str, key: &str| -> u64 {
             let line = text.lines().find_map(|line| line.strip_prefix(key));
@@ -91,7 +98,8 @@ impl Daemon {
             }
         }
         let mib = f64::from(1 << 20);
-        Ok((process as f64 * 1024.0 / mib, tables.values().sum::<u64>() as f64 / mib))
+        let tables: u64 = tables.values().sum();
+        Ok(Memory { process_mib: process as f64 * 1024.0 / mib, tables_mib: tables as f64 / mib })
     }
 }
 

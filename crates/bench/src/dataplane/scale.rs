@@ -57,8 +57,8 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
         install.push(daemon.apply(&many)?.as_secs_f64());
         let memory = daemon.memory()?;
         daemon.rest()?;
-        process.push(memory.0);
-        tables.push(memory.1);
+        process.push(memory.process_mib);
+        tables.push(memory.tables_mib);
         for ((way, case), costs) in rows_of().zip(&mut costs) {
             costs[1].push(way.median(&bed, case, HOT, repeats)?);
             costs[2].push(way.cost(&bed, case, MANY)?);

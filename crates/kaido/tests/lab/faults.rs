@@ -233,7 +233,7 @@ fn root_a_node_that_ends_at_once_is_named_at_once() {
     );
     let said = Said::from_output("up".into(), up.wait_with_output().unwrap());
     let why =
-        format!("a node (process {}) runs in this network namespace already", std::process::id());
+        format!("a node (process {}) already runs in this network namespace", std::process::id());
     said.failed(1, &["the daemon of node r3 has ended", &why]);
     drop(taken);
     before.assert_restored(&kaido);
@@ -295,7 +295,7 @@ fn root_a_lab_goes_down_by_its_file_too() {
     kaido.ok(&["lab", "up", &other, "--name", "three"]);
     std::fs::remove_file(&other).unwrap();
     let nowhere = kaido.run(&["lab", "down", "/nowhere.yaml"]);
-    nowhere.failed(2, &["no file /nowhere.yaml: say which lab is meant, of three"]);
+    nowhere.failed(2, &["no file /nowhere.yaml: name one of the labs three"]);
     assert_eq!(kaido.json(&["lab", "down", &other])["lab"], "three");
 }
 

@@ -221,7 +221,7 @@ fn root_a_node_that_is_refused_ends_and_says_why() {
     // A network namespace can have only one node.
     network
         .run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file])
-        .failed(1, &["runs in this network namespace already"]);
+        .failed(1, &["already runs in this network namespace"]);
     network.kill("r3");
     let said = network.run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file]);
     said.failed(1, &["the controller refuses this node", refusal]);

@@ -199,9 +199,9 @@ ubpf(prs(), c(), dprs()) main;"
     assert_eq!(is("add open a:1 c()\nsetdefault open b()"), Vec::<String>::new());
     for (test, why) in [
         ("add fixed a:1 a()", "the entries of `c.fixed` are constant"),
-        ("setdefault fixed a()", "what `c.fixed` does by default is constant"),
-        ("add open a:1 b()", "`b` is only run by default in `c.open`"),
-        ("setdefault open c()", "`c` is only an entry's in `c.open`"),
+        ("setdefault fixed a()", "the default action of `c.fixed` is constant"),
+        ("add open a:1 b()", "`b` can only be the default action of `c.open`"),
+        ("setdefault open c()", "`c` can only be the action of an entry of `c.open`"),
     ] {
         let told = is(test);
         assert!(told.len() == 1 && told[0].contains(why), "{test}: {told:?}");
