@@ -65,7 +65,7 @@ fn check(address: &Address) -> &'static str {
         }
         Address::Tls { .. } => {
             "check that the server uses TLS too, that the certificates of both sides come from the \
-             other side's `--tls-ca`, and that the server's names `--tls-name`, or else the host"
+             other side's `--tls-ca`, and that the server's is for `--tls-name`, or else the host"
         }
     }
 }
