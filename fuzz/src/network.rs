@@ -189,6 +189,6 @@ impl Bed {
     }
 }
 
-fn balanced((came, became): (u64, u64)) {
-    assert_eq!(came, became);
+fn balanced(account: emulator::Account) {
+    assert!(account.is_balanced(), "{account:?}");
 }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_crate_is_told_where_to_go() {
+    fn an_unknown_crate_is_refused_with_the_file_to_edit() {
         let found = problems(&[("kaido-attic", &[])]);
         assert!(found[0].contains("attic") && found[0].contains("layers.rs"), "{found:?}");
     }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_forbids_unsafe_is_no_comment() {
+    fn a_comment_does_not_forbid_unsafe() {
         assert!(forbids_unsafe("//! Docs.\n#![forbid(unsafe_code)]\n"));
         assert!(!forbids_unsafe("// #![forbid(unsafe_code)]\n#![warn(unsafe_code)]\n"));
     }

@@ -68,9 +68,9 @@ static __always_inline void settle(const struct found_sid *place, __u32 row,
 		*count = place->count;
 }
 
-/* Inserts the SID that matches an address, which is in neither of its two slots. Returns the index
+/* Caches the SID that matches an address, which is in neither of its two slots. Returns the index
  * of the slot, or NOT_FOUND if no SID matches. */
-__noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u32 row)
+__noinline __u32 cache_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u32 row)
 {
 	__u32 zero = 0, record;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
@@ -149,7 +149,7 @@ static __always_inline const struct sid *find_sid(const struct frame *frame, __u
 		return 0;
 	if (is_sid_of(found, high, low, version))
 		return &found->sid;
-	first = place_sid(high, low, first, second, frame->row);
+	first = cache_sid(high, low, first, second, frame->row);
 	found = bpf_map_lookup_elem(&found_sids, &first);
 	return found ? &found->sid : 0;
 }
@@ -167,8 +167,8 @@ static __always_inline void count_sid(const struct frame *frame, const struct si
 	}
 }
 
-/* Inserts a tenant's policy for an address. Returns as place_sid() does. */
-__noinline __u32 place_policy(__u64 high, __u64 low, __u32 owner, __u32 first, __u32 second)
+/* Caches a tenant's policy for an address. Returns as cache_sid() does. */
+__noinline __u32 cache_policy(__u64 high, __u64 low, __u32 owner, __u32 first, __u32 second)
 {
 	__u32 zero = 0, number = owner & ~FOUND_IPV6;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
@@ -224,7 +224,7 @@ static __always_inline __u32 find_policy(const struct frame *frame, __u32 owner,
 		return 0;
 	if (is_policy_of(found, high, low, owner, version))
 		return found->policy;
-	first = place_policy(high, low, owner, first, second);
+	first = cache_policy(high, low, owner, first, second);
 	found = bpf_map_lookup_elem(&found_policies, &first);
 	return found ? found->policy : 0;
 }

@@ -36,7 +36,7 @@ fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
     let (mut up, mut down, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=runs {
         (context.say)("the kernel destroys namespaces");
-        crate::tap::pause(SETTLING);
+        lab::pause(SETTLING);
         context.cancel.check()?;
         (context.say)(&format!("a fabric of 1,000 nodes, run {number} of {runs}"));
         let before = available_memory()?;
@@ -49,9 +49,9 @@ fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
         down.push(started.elapsed().as_secs_f64());
     }
     Ok(vec![
-        Row::of("up/1000", "s", &up, Better::Less, None),
-        Row::of("down/1000", "s", &down, Better::Less, None),
-        Row::of("memory/1000", "MiB", &memory, Better::Less, None),
+        crate::row::of("up/1000", "s", &up, Better::Less, None),
+        crate::row::of("down/1000", "s", &down, Better::Less, None),
+        crate::row::of("memory/1000", "MiB", &memory, Better::Less, None),
     ])
 }
 
@@ -86,8 +86,8 @@ fn ring_and_script(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     }
     let baseline = crate::median(&shell);
     Ok(vec![
-        Row::of("up/100", "s", &up, Better::Less, Some(baseline)),
-        Row::of("down/100", "s", &down, Better::Less, None),
+        crate::row::of("up/100", "s", &up, Better::Less, Some(baseline)),
+        crate::row::of("down/100", "s", &down, Better::Less, None),
     ])
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use crate::bed::{Bed, SINK};
-use crate::tap::pause;
+use lab::pause;
 
 /// Counts of the datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

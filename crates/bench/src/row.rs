@@ -1,25 +1,6 @@
 //! Result rows of all benchmarks.
 
-use serde::Serialize;
-
-/// One result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// Measured quantity and variant: `what/variant`.
-    pub name: String,
-    /// Median.
-    pub value: f64,
-    /// Unit.
-    pub unit: &'static str,
-    /// Baseline in the same unit, if there is one.
-    pub baseline: Option<f64>,
-    /// Ratio to the baseline; more is better.
-    pub ratio: Option<f64>,
-    /// Lowest value of all runs.
-    pub low: f64,
-    /// Highest value of all runs.
-    pub high: f64,
-}
+pub use output::bench::BenchRow as Row;
 
 /// Direction in which a result improves.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,32 +13,30 @@ pub enum Better {
     Near(f64),
 }
 
-impl Row {
-    /// Creates the row of several runs.
-    pub fn of(
-        name: &str,
-        unit: &'static str,
-        runs: &[f64],
-        better: Better,
-        baseline: Option<f64>,
-    ) -> Self {
-        let value = median(runs);
-        let ratio = baseline.map(|baseline| match better {
-            Better::More => value / baseline,
-            Better::Less => baseline / value,
-            Better::Near(wanted) => (wanted - baseline).abs() / (wanted - value).abs(),
-        });
-        let fold = |pick: fn(f64, f64) -> f64| runs.iter().copied().reduce(pick).unwrap_or(0.0);
-        Self {
-            name: name.into(),
-            value,
-            unit,
-            baseline,
-            // The ratio is undefined for a count of zero, and for a value that matches exactly.
-            ratio: ratio.filter(|ratio| ratio.is_finite()),
-            low: fold(f64::min),
-            high: fold(f64::max),
-        }
+/// Creates the row of several runs.
+pub(crate) fn of(
+    name: &str,
+    unit: &'static str,
+    runs: &[f64],
+    better: Better,
+    baseline: Option<f64>,
+) -> Row {
+    let value = median(runs);
+    let ratio = baseline.map(|baseline| match better {
+        Better::More => value / baseline,
+        Better::Less => baseline / value,
+        Better::Near(wanted) => (wanted - baseline).abs() / (wanted - value).abs(),
+    });
+    let fold = |pick: fn(f64, f64) -> f64| runs.iter().copied().reduce(pick).unwrap_or(0.0);
+    Row {
+        name: name.into(),
+        value,
+        unit,
+        baseline,
+        // The ratio is undefined for a count of zero, and for a value that matches exactly.
+        ratio: ratio.filter(|ratio| ratio.is_finite()),
+        low: fold(f64::min),
+        high: fold(f64::max),
     }
 }
 
@@ -78,13 +57,13 @@ mod tests {
 
     #[test]
     fn more_is_better_whichever_way_the_figure_goes() {
-        let time = Row::of("up/100", "s", &[3.0, 1.0, 2.0], Better::Less, Some(20.0));
+        let time = of("up/100", "s", &[3.0, 1.0, 2.0], Better::Less, Some(20.0));
         assert_eq!((time.value, time.ratio, time.low, time.high), (2.0, Some(10.0), 1.0, 3.0));
-        let rate = Row::of("tcp/after", "Mbit/s", &[4.0, 2.0], Better::More, Some(2.0));
+        let rate = of("tcp/after", "Mbit/s", &[4.0, 2.0], Better::More, Some(2.0));
         assert_eq!((rate.value, rate.ratio), (3.0, Some(1.5)));
-        let none = Row::of("moves", "moves", &[0.0], Better::Less, Some(0.0));
+        let none = of("moves", "moves", &[0.0], Better::Less, Some(0.0));
         assert_eq!(none.ratio, None);
-        let near = |value| Row::of("delay", "ms", &[value], Better::Near(600.0), Some(606.0)).ratio;
+        let near = |value| of("delay", "ms", &[value], Better::Near(600.0), Some(606.0)).ratio;
         assert_eq!([601.0, 598.0, 600.0].map(near), [Some(6.0), Some(3.0), None]);
     }
 }

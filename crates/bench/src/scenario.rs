@@ -9,7 +9,7 @@ use crate::iperf::{Traffic, Transfer};
 use crate::ping::Ping;
 use crate::reaction::{Reaction, Watch};
 use crate::series::Series;
-use crate::tap::pause;
+use lab::pause;
 
 pub(crate) const APP_PORT: u16 = 5201;
 pub(crate) const LOAD_PORT: u16 = 5202;

@@ -72,9 +72,3 @@ impl FirstPacket {
         self.thread.is_finished()
     }
 }
-
-/// Sleeps while a measurement runs.
-#[expect(clippy::disallowed_methods, reason = "an experiment lasts as long as it lasts")]
-pub(crate) fn pause(time: Duration) {
-    std::thread::sleep(time);
-}

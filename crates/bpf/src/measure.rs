@@ -83,13 +83,22 @@ struct How {
     batch: u32,
 }
 
+/// Outcome of a test run.
+struct Ran {
+    verdict: u32,
+    /// Length of the frame afterwards.
+    length: usize,
+    /// Mean duration of a run.
+    duration: Duration,
+}
+
 fn run(
     program: BorrowedFd<'_>,
     interface: u32,
     frame: &[u8],
     out: &mut [u8],
     how: How,
-) -> Result<(u32, usize, Duration), Error> {
+) -> Result<Ran, Error> {
     let context =
         Context { data_end: frame.len() as u32, ingress_ifindex: interface, ..Context::default() };
     // SAFETY: bpf_test_run_opts is plain C data, and all zeros is its default.
@@ -112,8 +121,11 @@ fn run(
         let source = std::io::Error::from_raw_os_error(-result).into();
         return Err(Error::Run { source });
     }
-    let duration = Duration::from_nanos(opts.duration.into());
-    Ok((opts.retval, opts.data_size_out as usize, duration))
+    Ok(Ran {
+        verdict: opts.retval,
+        length: opts.data_size_out as usize,
+        duration: Duration::from_nanos(opts.duration.into()),
+    })
 }
 
 /// Makes an XDP program send `count` frames in batches, on the calling thread's CPU and in its
@@ -188,7 +200,7 @@ pub fn run_once(program: BorrowedFd<'_>, interface: u32, frame: &[u8]) -> Result
     // A frame grows by at most 256 bytes.
     let mut out = vec![0; frame.len() + 256];
     let how = How { repeat: 1, ..How::default() };
-    let (verdict, length, _) = run(program, interface, frame, &mut out, how)?;
+    let Ran { verdict, length, .. } = run(program, interface, frame, &mut out, how)?;
     out.truncate(length);
     Ok(Run { verdict, frame: out })
 }
@@ -254,7 +266,7 @@ impl Measure {
         target.map_err(|source| Error::Map { map: "target", doing: "write", source })?;
         let restore = self.skel.progs.restore.as_fd();
         let how = How { repeat, ..How::default() };
-        let (verdict, _, duration) = run(restore, interface, frame, &mut [], how)?;
+        let Ran { verdict, duration, .. } = run(restore, interface, frame, &mut [], how)?;
         if verdict == verdict::ABORTED {
             return Err(Error::Aborted { program: "restore" });
         }

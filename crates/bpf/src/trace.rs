@@ -214,7 +214,7 @@ mod tests {
     use crate::srv6::Sizes;
 
     #[test]
-    fn root_a_tracer_copies_what_matches_and_hands_all_on() {
+    fn root_a_tracer_copies_matching_packets_and_passes_every_packet() {
         let plane = Srv6::load(Sizes::default()).unwrap();
         let destination = Some("fd00:9::/64".parse().unwrap());
         let filter = Filter { destination, ..Filter::default() };

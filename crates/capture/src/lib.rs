@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_sees_what_passes_with_the_time_and_the_direction() {
+    fn root_packets_are_captured_with_time_and_direction() {
         let inside = || {
             nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
             for line in [

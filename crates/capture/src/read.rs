@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_capture_is_read_back() {
         let read = read(&written()).unwrap();
         assert_eq!(read.interfaces[1], Interface { name: "out".into(), comment: "out!".into() });
         let packet = |interface, at_ns, bytes: &[u8], comment: &str| Captured {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_broken_is_said() {
+    fn a_truncated_or_broken_capture_is_reported() {
         let file = written();
         assert_eq!(read(b""), Err(Bad::Other));
         assert_eq!(read(b"something else"), Err(Bad::Other));

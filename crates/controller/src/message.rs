@@ -59,7 +59,7 @@ pub(crate) enum Refusal {
     DemandTooLarge { demand: model::Bandwidth, largest: model::Bandwidth },
     #[error("at most {0} applications")]
     TooMany(usize),
-    #[error("not saved, so not done: {0}")]
+    #[error("the change was not saved, and so not made: {0}")]
     NotSaved(String),
 }
 

@@ -89,7 +89,7 @@ pub enum Error {
     /// The path of the socket is in use.
     #[error(transparent)]
     Socket(#[from] serve::PathError),
-    /// No file is applied that could be changed.
+    /// No file is applied, so there is nothing to change.
     #[error("no file is applied: `kaido dataplane apply FILE` says which ports there are")]
     NoFile,
     /// The service function to add or remove is not valid.

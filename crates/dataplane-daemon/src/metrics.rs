@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_counts_is_no_zero() {
+    fn a_value_without_a_counter_is_not_shown_as_zero() {
         let sid = v1::DataplaneEntry { name: "fd00::1/128".into(), ..Default::default() };
         let port =
             v1::DataplanePort { name: "l".into(), mode: String::new(), ..Default::default() };

@@ -220,7 +220,7 @@ fn get(reconciler: &Reconciler, counted: bool) -> v1::GetDataplaneResponse {
         tenants: reconciler.tenant_counts(),
         dataplane: reconciler.which().name().into(),
         warnings: reconciler.warnings(),
-        sources: now.sources_of(0).map(|net| net.to_string()).collect(),
+        sources: now.sources_of(None).map(|net| net.to_string()).collect(),
     }
 }
 

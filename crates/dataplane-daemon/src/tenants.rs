@@ -24,8 +24,8 @@ pub(crate) fn counts(
     let now = plane.now();
     for id in now.policies.keys() {
         let (PolicyId::Named(tenant, _) | PolicyId::Of(tenant, _)) = id;
-        // Policies of tenant 0 belong to SIDs.
-        if *tenant > 0 {
+        // Policies without a tenant belong to SIDs.
+        if let Some(tenant) = tenant {
             add(&mut sums.entry(*tenant).or_default()[0], plane.count(Counter::Policy(id)));
         }
     }

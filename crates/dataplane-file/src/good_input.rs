@@ -67,10 +67,10 @@ fn the_whole_grammar() {
     let Steer::Own(own) = &blue.routes[1].1 else { panic!("{:?}", blue.routes[1]) };
     assert_eq!(
         (own.form, text(&own.lists[0].segments)),
-        (Form::Reduced, "<fd00:0:2::1, fd00:0:3::d4>".into())
+        (Form::EncapsRed, "<fd00:0:2::1, fd00:0:3::d4>".into())
     );
     let Steer::Own(whole) = &blue.routes[3].1 else { panic!("{:?}", blue.routes[3]) };
-    assert_eq!(whole.form, Form::Whole);
+    assert_eq!(whole.form, Form::Encaps);
     let weights: Vec<u32> = file.policies["both"].lists.iter().map(|list| list.weight).collect();
     assert_eq!(weights, [3, 1]);
     let wire = file.tenants.get("wire").unwrap();
@@ -154,7 +154,7 @@ fn every_file_in_labs_is_right_and_fits_the_schema() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_grammar_refuses() {
+fn the_schema_agrees_with_the_grammar() {
     let schema = json_schema();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let bad = [
@@ -205,4 +205,17 @@ fn a_check_of_a_function() {
     let whole = "{run: [sh, -c, \"a | b\"], every: 2s, fall: 1, rise: 5}";
     assert_eq!(health(whole).to_string(), "`sh -c a | b` every 2s, timeout 2s, fall 1, rise 5");
     assert_eq!(health("{run: /bin/true, timeout: 20ms}").timeout.as_millis(), 20);
+}
+
+#[test]
+fn earlier_names_of_forms_are_read() {
+    for (form, old) in [("H.Encaps", "whole"), ("H.Encaps.Red", "reduced")] {
+        let text = |form: &str| {
+            format!(
+                "source: fd00:1::1\nports: {{l: {{}}}}\npolicies: {{p: {{segments: [fd00::1], form: {form}}}}}\n"
+            )
+        };
+        let [new, old] = [form, old].map(|form| parse("f.yaml", &text(form)).unwrap());
+        assert_eq!(new.policies["p"].form, old.policies["p"].form, "{form}");
+    }
 }

@@ -31,7 +31,7 @@ mod good_input;
 #[cfg(test)]
 mod manual;
 
-use document::{Kind, Problems, Renamed};
+use document::{FileKind, Problems, Renamed};
 use file::FileText;
 use model::dataplane::File;
 
@@ -39,7 +39,7 @@ pub use edit::{with_sid, without_sid};
 pub use file::json_schema;
 pub use health_text::HealthText;
 
-const KIND: Kind = Kind {
+const KIND: FileKind = FileKind {
     max_mib: 1024,
     large: "remove what is not needed, or send it in parts over gRPC",
     empty: "write at least `ports:`",

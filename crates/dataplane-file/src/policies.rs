@@ -122,7 +122,7 @@ impl Checked<'_> {
             let message =
                 format!("{count} segments, and there is room for {longest} in front of a {what}");
             let help = match form {
-                Form::Whole if count == longest + 1 => "write `form: reduced`, or remove one",
+                Form::Encaps if count == longest + 1 => "write `form: H.Encaps.Red`, or remove one",
                 _ => "remove some",
             };
             self.place.value(&at(), message, help);

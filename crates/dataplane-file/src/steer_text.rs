@@ -21,7 +21,7 @@ pub(crate) struct ListText {
     pub(crate) segments: Option<Items<Ipv6>>,
     /// Several lists. Flows are distributed over them by weight.
     pub(crate) lists: Option<Items<WeightedText>>,
-    /// Encapsulation mode; `reduced` (H.Encaps.Red) if absent.
+    /// Encapsulation mode; H.Encaps.Red if absent.
     pub(crate) form: Option<Form>,
 }
 
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for SteerVisitor {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.named { "a policy's name, " } else { "" })?;
-        f.write_str("a list of segments, or a map such as {segments: […], form: whole}")
+        f.write_str("a list of segments, or a map such as {segments: […], form: H.Encaps}")
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<SteerText, E> {

@@ -1,16 +1,12 @@
 //! A data plane that only records its state, for tests of higher layers.
 
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::rc::Rc;
 
-use bpf::attach::Mode;
-use bpf::{Count, Drops};
-use ipnet::Ipv6Net;
 use model::dataplane::File;
 
 use crate::forwarding::Forwarding;
-use crate::{Counter, Dataplane, Error, Trace};
+use crate::{Dataplane, Error};
 
 #[derive(Debug, Default)]
 struct State {
@@ -84,24 +80,8 @@ impl Dataplane for FakeDataplane {
         Ok(())
     }
 
-    fn count(&self, _: Counter<'_>) -> Option<Count> {
-        None
-    }
-
-    fn drops(&self, _: &Ipv6Net) -> Option<Drops> {
-        None
-    }
-
-    fn mode(&self, _: u32) -> Option<Mode> {
-        None
-    }
-
     fn finds_tables(&self) -> bool {
         true
-    }
-
-    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
-        Vec::new()
     }
 
     fn forget_routes(&mut self) {
@@ -110,13 +90,5 @@ impl Dataplane for FakeDataplane {
 
     fn set_exact(&mut self, exact: bool) {
         self.state.borrow_mut().exact = exact;
-    }
-
-    fn keeps(&mut self) -> bool {
-        true
-    }
-
-    fn trace(&mut self) -> Option<&mut dyn Trace> {
-        None
     }
 }

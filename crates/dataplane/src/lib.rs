@@ -8,7 +8,7 @@
 mod error;
 mod fake;
 pub mod forwarding;
-mod kernel;
+mod kernel_alone;
 mod plane;
 mod steering;
 mod trace;
@@ -16,7 +16,7 @@ pub mod xdp;
 
 pub use error::Error;
 pub use fake::FakeDataplane;
-pub use kernel::KernelAlone;
+pub use kernel_alone::KernelAlone;
 pub use plane::{Counter, Dataplane};
 pub use steering::{Call, FakeHeadend, Headend, KernelSeg6, normalized};
 pub use trace::{Counted, Trace};

@@ -13,6 +13,9 @@ use crate::{Error, Trace};
 /// A data plane, which forwards packets according to a [`Forwarding`]. It runs before the kernel's
 /// own routes ([`crate::forwarding::SlowPath`]), which are installed before it refers to them and
 /// removed after it no longer does.
+///
+/// The default methods are those of a data plane without a program of its own: it counts, caches
+/// and traces nothing.
 pub trait Dataplane {
     /// Changes the state to `wanted`, with the program attached as `file` requests. On an error,
     /// the state is unchanged, except that tables may have grown.
@@ -29,35 +32,47 @@ pub trait Dataplane {
     fn end(&mut self) -> Result<(), Error>;
 
     /// Returns a count, or `None` if it is not counted.
-    fn count(&self, of: Counter<'_>) -> Option<Count>;
+    fn count(&self, _of: Counter<'_>) -> Option<Count> {
+        None
+    }
 
     /// Returns the packets of a service function that were dropped in netfilter, or `None` if they
     /// are not counted.
-    fn drops(&self, sid: &Ipv6Net) -> Option<Drops>;
+    fn drops(&self, _sid: &Ipv6Net) -> Option<Drops> {
+        None
+    }
 
     /// Returns the XDP mode of a port, or `None` if it has no program.
-    fn mode(&self, port: u32) -> Option<Mode>;
+    fn mode(&self, _port: u32) -> Option<Mode> {
+        None
+    }
 
     /// Returns true if a routing table can be looked up by number, without a VRF.
     fn finds_tables(&self) -> bool;
 
     /// Signals that kernel changes are still being watched. Returns the unresolved next hops, by
     /// interface; none if the kernel resolves them itself.
-    fn beat(&mut self) -> Vec<(u32, IpAddr)>;
+    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
+        Vec::new()
+    }
 
     /// Invalidates cached routes and neighbours.
-    fn forget_routes(&mut self);
+    fn forget_routes(&mut self) {}
 
     /// Returns true if the kernel still has the configuration that this data plane installed for
     /// itself.
-    fn keeps(&mut self) -> bool;
+    fn keeps(&mut self) -> bool {
+        true
+    }
 
     /// Sets the exactness of route lookups: `true` if a route may depend on more than the
     /// destination.
-    fn set_exact(&mut self, exact: bool);
+    fn set_exact(&mut self, _exact: bool) {}
 
     /// Returns the interface for tracing, or `None` if the data plane cannot trace.
-    fn trace(&mut self) -> Option<&mut dyn Trace>;
+    fn trace(&mut self) -> Option<&mut dyn Trace> {
+        None
+    }
 }
 
 /// The entity that a count belongs to.

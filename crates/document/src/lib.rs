@@ -45,7 +45,7 @@ pub use units::{Time, number_and_unit};
 const MAX_MISFITS: usize = 100;
 
 /// Properties of a kind of file.
-pub struct Kind {
+pub struct FileKind {
     /// Maximum file size in MiB.
     pub max_mib: usize,
     /// Help for a file that is too large.
@@ -71,7 +71,7 @@ pub struct Renamed {
 /// returned contains all parts, in the same order.
 pub fn read<'a, T: DeserializeOwned>(
     text: &'a str,
-    kind: &Kind,
+    kind: &FileKind,
 ) -> Result<(Tree, T, Report<'a>), Report<'a>> {
     let mut report = Report::new(text);
     let start = Span { end: 1, line: 1, ..Span::default() };

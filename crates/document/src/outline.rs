@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused_with_its_line() {
+    fn a_file_without_a_tree_is_refused_with_its_line() {
         let said = |text: &str| outline("f.yml", text).unwrap_err().to_string();
         assert!(said("a: 1\nb: [\n").contains("f.yml:"));
         assert!(said("").contains("the file is empty"));

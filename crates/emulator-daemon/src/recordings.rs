@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_or_too_large_is_refused() {
+    fn a_special_or_too_large_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         nix::unistd::mkfifo(path("pipe").as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_a_header() {
+    fn a_byte_order_mark_is_not_part_of_a_header() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         fs::write(&path, "\u{feff}time (s),delay (ms)\r\n0,20\r\n").unwrap();

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trace_says_is_not_changed_beside_it() {
+    fn a_setting_from_a_trace_cannot_be_changed() {
         let moment = emulator::Moment { at: 0, delay: None, loss: None, rate: Some(9) };
         let mut side = Side::plain();
         side.impairments.trace = Some("a.csv".into());

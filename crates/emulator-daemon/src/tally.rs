@@ -1,7 +1,7 @@
 //! Settings and counters of links and edges at one time.
 
 use api::v1;
-use emulator::{Cause, Counts, CrossCounts, Effect, LinkId, Nanos, Network, Rate};
+use emulator::{Backlog, Cause, Counts, CrossCounts, Effect, LinkId, Nanos, Network, Rate};
 
 use crate::EdgeCounts;
 use crate::plan::Direction;
@@ -10,7 +10,7 @@ use crate::plan::Direction;
 pub(crate) struct Tally {
     counts: Counts,
     cross: CrossCounts,
-    waiting: (usize, u64),
+    waiting: Backlog,
     inside: usize,
     filtered: u64,
     marked: u64,
@@ -62,8 +62,8 @@ impl Tally {
                 })
                 .into(),
             inside: self.inside as u64,
-            waiting: waiting.0 as u64,
-            waiting_bytes: waiting.1,
+            waiting: waiting.packets as u64,
+            waiting_bytes: waiting.bytes,
             filtered: self.filtered,
             marked: self.marked,
             cross_sent: cross.sent,
@@ -101,7 +101,7 @@ impl Tally {
             sent_bytes: counts.sent_bytes,
             dropped,
             lost: counts.all_dropped() - dropped + self.filtered,
-            backlog_bytes: self.waiting.1,
+            backlog_bytes: self.waiting.bytes,
         })
     }
 }

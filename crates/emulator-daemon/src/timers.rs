@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeps_end_before_their_moment_by_what_they_were_late() {
+    fn sleeps_end_earlier_by_the_measured_delay() {
         let mut timers = Timers::new(300_000);
         // The first sleep is as short as the limit permits.
         assert_eq!(timers.sleep(10_000_000), 9_700_000);

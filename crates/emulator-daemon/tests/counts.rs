@@ -14,7 +14,7 @@ const FRAMES: u64 = 4000;
 const LENGTH: usize = 60_000;
 
 #[test]
-fn root_what_the_kernel_has_no_room_for_and_what_it_refuses_is_counted() {
+fn root_packets_that_the_kernel_drops_or_refuses_are_counted() {
     let bed = Namespace::unnamed().unwrap();
     let (tap, pump, remote, link) = bed
         .run(|| {

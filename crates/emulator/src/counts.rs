@@ -80,6 +80,31 @@ impl Counts {
     }
 }
 
+/// Balance of a link, router or switch, for tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account {
+    /// Packets that were received, or made inside.
+    pub entered: u64,
+    /// Packets that were sent, dropped, or are still inside.
+    pub accounted: u64,
+}
+
+impl Account {
+    /// Returns true if no packet was lost or made without a count. This always holds.
+    pub fn is_balanced(&self) -> bool {
+        self.entered == self.accounted
+    }
+}
+
+/// Backlog of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Number of packets.
+    pub packets: usize,
+    /// Their length in bytes.
+    pub bytes: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -58,7 +58,7 @@ mod tests {
 
     /// Changing these numbers changes the outcome of every packet in every lab.
     #[test]
-    fn numbers_stay_what_they_are() {
+    fn random_numbers_never_change() {
         let dice = Dice::new(42, "r1-r2");
         let rolls = [0, 1, 1 << 40].map(|n| dice.roll(Use::Loss, n));
         assert_eq!(

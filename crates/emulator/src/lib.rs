@@ -27,7 +27,7 @@ mod tap;
 mod traffic;
 
 pub use chance::Chance;
-pub use counts::{Cause, Counts};
+pub use counts::{Account, Backlog, Cause, Counts};
 pub use course::{Course, Moment};
 pub use dice::Dice;
 pub use fate::{Effect, Fate, Fates, Impairments, nanos};

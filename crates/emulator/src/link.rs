@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::opportunities::Place;
 use crate::queue::{Mark, Queue, Refusal, Sender};
 use crate::tap::{Deed, Gap, Position, Tap, Tapped};
-use crate::{Cause, Counts, Dice, Effect, Fate, Fates, Nanos, Rate, Settings};
+use crate::{Account, Backlog, Cause, Counts, Dice, Effect, Fate, Fates, Nanos, Rate, Settings};
 
 /// A packet or frame sent over a link.
 pub trait Frame: Clone {
@@ -199,11 +199,14 @@ impl<P: Frame> Link<P> {
         &self.counts
     }
 
-    /// Returns (packets received or duplicated, packets accounted for). The two are always equal.
-    pub fn account(&self) -> (u64, u64) {
+    /// Compares the packets received or duplicated with those accounted for.
+    pub fn account(&self) -> Account {
         let Counts { received, arrived, .. } = self.counts;
         let copied = self.counts.effect(Effect::Duplicated);
-        (received + copied, arrived + self.counts.all_dropped() + self.inside() as u64)
+        Account {
+            entered: received + copied,
+            accounted: arrived + self.counts.all_dropped() + self.inside() as u64,
+        }
     }
 
     /// Returns the number of packets that the queue discipline marked instead of dropping them.
@@ -211,9 +214,9 @@ impl<P: Frame> Link<P> {
         self.queue.marked()
     }
 
-    /// Returns the backlog in packets and bytes, without the packet being transmitted.
-    pub fn waiting(&self) -> (usize, u64) {
-        (self.queue.packets(), self.queue.bytes())
+    /// Returns the backlog, without the packet being transmitted.
+    pub fn waiting(&self) -> Backlog {
+        Backlog { packets: self.queue.packets(), bytes: self.queue.bytes() }
     }
 
     /// Returns the number of packets in the link: queued, being transmitted and in flight.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use wire::{EthernetPacket, Mac};
 
-use crate::{Nanos, Packet};
+use crate::{Account, Nanos, Packet};
 
 /// Ageing time of a MAC address (section 7.9.2).
 const AGE: Nanos = 300_000_000_000;
@@ -46,10 +46,13 @@ impl Switch {
         &self.counts
     }
 
-    /// Returns (frames received or copied, frames accounted for). The two are always equal.
-    pub fn account(&self) -> (u64, u64) {
+    /// Compares the frames received or copied with those accounted for.
+    pub fn account(&self) -> Account {
         let counts = &self.counts;
-        (counts.received + counts.copied, counts.sent + counts.stopped)
+        Account {
+            entered: counts.received + counts.copied,
+            accounted: counts.sent + counts.stopped,
+        }
     }
 
     /// Learns a new MAC address if there is room.

@@ -68,7 +68,7 @@ fn limits_hold_packets_or_bytes() {
 }
 
 #[test]
-fn a_new_rate_counts_for_what_is_being_sent() {
+fn a_new_rate_applies_to_the_packet_being_sent() {
     let mut link = link(at_rate(8000, Limit::Packets(10)));
     link.receive(0, packet(1, 1000));
     link.receive(0, packet(2, 1000));
@@ -88,7 +88,7 @@ fn a_new_rate_counts_for_what_is_being_sent() {
 }
 
 #[test]
-fn a_new_delay_leaves_what_flies_and_the_order() {
+fn a_new_delay_keeps_packets_in_flight_and_their_order() {
     let mut link = link(delayed(SECOND));
     link.receive(0, packet(1, 100));
     link.change(0, delayed(MILLISECOND));
@@ -216,11 +216,11 @@ fn a_discipline_begins_when_it_is_switched_on() {
     assert_eq!(after(149 * MILLISECOND), 0);
     let first = after(SECOND);
     assert!((200..500).contains(&first), "{first} dropped in the first second");
-    assert!(link.waiting().0 < 50 && arrived > 49_000, "{:?}, {arrived}", link.waiting());
+    assert!(link.waiting().packets < 50 && arrived > 49_000, "{:?}, {arrived}", link.waiting());
 }
 
 #[test]
-fn another_limit_does_not_begin_the_discipline_anew() {
+fn a_new_limit_does_not_reset_the_discipline() {
     let bps = 10_000_000;
     let gap = 1514 * 8 * SECOND / bps * 10 / 12;
     let of = |limit, target| Settings {
@@ -356,7 +356,7 @@ proptest! {
     }
 
     #[test]
-    fn how_often_somebody_looks_changes_nothing(steps in steps(), looks in 2..5_u64) {
+    fn polling_more_often_changes_nothing(steps in steps(), looks in 2..5_u64) {
         let ((one, seldom), (other, often)) = (play(&steps, 1), play(&steps, looks));
         prop_assert_eq!(seldom, often);
         prop_assert_eq!(one.counts(), other.counts());

@@ -176,7 +176,7 @@ fn a_flipped_bit_is_seen_by_the_checksum() {
 }
 
 #[test]
-fn what_is_no_frame_is_refused() {
+fn an_invalid_frame_is_refused() {
     assert_eq!(Packet::new(&[0; 13]), Err(BadPacket::Short));
     assert_eq!(Packet::new(&[0; 14]).unwrap().length(), 14);
     let (bytes, start) = frame(false, 0, protocol::TCP, &tcp(b"abc"));

@@ -159,7 +159,7 @@ fn the_first_difference_says_which_packet() {
 }
 
 #[test]
-fn changes_and_what_there_was_no_room_for_are_said() {
+fn changes_and_missing_packets_are_recorded() {
     let mut line = Line::new(7, Settings::default());
     line.network.get_mut(line.link).watch(20 * 2048);
     line.send(5, MILLISECOND);

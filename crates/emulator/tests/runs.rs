@@ -94,7 +94,7 @@ fn series(of: Datagram, count: u16) -> Vec<Packet> {
 
 proptest! {
     #[test]
-    fn a_run_is_cut_up_into_what_it_was(
+    fn a_joined_run_is_split_into_the_same_packets(
         ipv6: bool, number: u16, payload in 1_usize..1473, count in 1_u16..150, made: bool,
     ) {
         let mut each = series(Datagram { ipv6, number, payload, ..PLAIN }, count);
@@ -115,7 +115,7 @@ proptest! {
 }
 
 #[test]
-fn what_differs_is_not_joined() {
+fn packets_that_differ_are_not_joined() {
     let one = packet(PLAIN);
     let next = Datagram { number: 1, ..PLAIN };
     assert_eq!(joined([one.clone(), packet(next)]).len(), 1);
@@ -301,7 +301,7 @@ fn as_one_or_each_for_itself_the_same_leaves_and_is_counted() {
 }
 
 #[test]
-fn a_way_is_clear_where_nothing_happens_and_nobody_watches() {
+fn a_path_is_clear_without_impairments_and_captures() {
     let Line { mut network, ports: [a, b], links, .. } = line();
     assert!(network.is_clear(a) && network.is_clear(b));
     let delayed = Impairments { delay: 1000, ..Impairments::default() };

@@ -237,8 +237,8 @@ impl Soak {
 }
 
 #[track_caller]
-fn balanced((came, became): (u64, u64)) {
-    assert_eq!(came, became);
+fn balanced(account: emulator::Account) {
+    assert!(account.is_balanced(), "{account:?}");
 }
 
 /// Returns the resident memory of this process in bytes.

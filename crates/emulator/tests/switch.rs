@@ -42,6 +42,6 @@ fn a_switch_learns() {
     assert_eq!(goes(0, Some(1)), [false, true, false, false]);
     assert_eq!(goes(2, None), [true, true, false, true]);
     assert_eq!(goes(3, Some(3)), [false; 4]);
-    let (came, became) = network.switch_at(switch).unwrap().account();
-    assert_eq!(came, became);
+    let account = network.switch_at(switch).unwrap().account();
+    assert!(account.is_balanced(), "{account:?}");
 }

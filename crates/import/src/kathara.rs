@@ -13,8 +13,15 @@ const LARGEST: usize = 4 << 20;
 /// Maximum number of commands listed per startup file; the rest is only counted.
 const MOST_COMMANDS: usize = 20;
 
-/// Parses `pc1[0]="A"` to (`pc1`, `0`, `A`).
-pub(crate) fn assignment(line: &str) -> Option<(&str, &str, &str)> {
+/// An assignment: `device[key]="value"`.
+pub(crate) struct Assignment<'t> {
+    device: &'t str,
+    key: &'t str,
+    value: &'t str,
+}
+
+/// Parses `pc1[0]="A"`.
+pub(crate) fn assignment(line: &str) -> Option<Assignment<'_>> {
     let (device, rest) = line.trim().split_once('[')?;
     let (key, rest) = rest.split_once(']')?;
     let value = rest.trim_start().strip_prefix('=')?.trim();
@@ -25,7 +32,7 @@ pub(crate) fn assignment(line: &str) -> Option<(&str, &str, &str)> {
     };
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_right = !device.is_empty() && device.chars().all(is_name) && !key.is_empty();
-    is_right.then_some((device, key, value))
+    is_right.then_some(Assignment { device, key, value })
 }
 
 /// A collision domain with its members and the line of its first use.
@@ -71,7 +78,7 @@ pub(crate) fn read(file: &str, text: &str, beside: &[Beside]) -> Result<Draft, P
 
 impl<'t> Reader<'t> {
     fn line(&mut self, source: &Source<'_>, at: usize, line: &'t str) -> Result<(), Problems> {
-        let Some((device, key, value)) = assignment(line) else {
+        let Some(Assignment { device, key, value }) = assignment(line) else {
             let Some((key, value)) = line.split_once('=').filter(|(key, _)| is_meta(key)) else {
                 let help = "write device[interface]=\"collision domain\", such as pc1[0]=\"A\"";
                 return Err(source.wrong(at, "this is not a line of a lab.conf", help));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_leaves_no_number_of_a_parallel_link() {
+    fn a_shortened_name_does_not_end_in_a_link_number() {
         let mut names = Names::default();
         for wanted in ["B*02:00:00:00:00:07", "B*02:00:00:00:00:07", "a-1-2-3-4-5-6-7-8-9-x", "_0"]
         {

@@ -111,7 +111,7 @@ links:
 }
 
 #[test]
-fn what_cannot_be_is_left_out_with_a_note() {
+fn an_impossible_link_is_left_out_with_a_note() {
     let text = "a[0]=\"X\"\na[1]=\"X\"\nb[0]=\"Y\"\nnull[0]=\"Z\"\nb[1]=Z\na[2]=Z\n";
     let lab = imported(Format::Kathara, text, &[]);
     assert!(body(&lab).ends_with("links:\n  - Z: ['null', b, a]"), "{}", lab.topology);

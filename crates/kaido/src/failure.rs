@@ -53,14 +53,28 @@ impl Failure {
         let mut text = self.error.to_string();
         for cause in self.error.chain().skip(1) {
             let cause = cause.to_string();
-            // Some errors repeat their cause in their own words.
-            if !text.contains(&cause) {
+            // Some errors repeat their cause in their own words, and tonic's has none.
+            if cause != "transport error" && !text.contains(&cause) {
                 text.push_str(": ");
                 text.push_str(&cause);
             }
         }
+        let is_root = nix::unistd::geteuid().is_root();
+        if !is_root && is_denied(&self.error) && !text.contains("sudo") {
+            text.push_str(": this needs root: run it with sudo");
+        }
         text
     }
+}
+
+/// Returns true if the user lacks a right: a file's, or one for a request to the kernel.
+fn is_denied(error: &anyhow::Error) -> bool {
+    let kind = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        let errno = cause.downcast_ref::<nix::errno::Errno>();
+        io.or_else(|| errno.map(|errno| std::io::Error::from(*errno).kind()))
+    };
+    error.chain().any(|cause| kind(cause) == Some(std::io::ErrorKind::PermissionDenied))
 }
 
 impl From<lab::Error> for Failure {
@@ -121,6 +135,14 @@ impl From<api::ConnectError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_rights_are_recognized() {
+        let denied = || std::io::Error::from_raw_os_error(nix::errno::Errno::EPERM as i32);
+        assert!(is_denied(&anyhow::Error::new(denied()).context("cannot read the lab")));
+        assert!(is_denied(&nix::errno::Errno::EACCES.into()));
+        assert!(!is_denied(&nix::errno::Errno::ENOENT.into()));
+    }
 
     #[test]
     fn an_emulator_that_goes_away_is_called_one() {

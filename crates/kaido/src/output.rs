@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_no_plural() {
+    fn one_takes_the_singular() {
         assert_eq!([0, 1, 2].map(|n| counted(n, "test")), ["0 tests", "1 test", "2 tests"]);
     }
 }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_no_file_that_nobody_knows() {
+    fn errors_do_not_name_internal_files() {
         let here = tempfile::tempdir().unwrap();
         let said = |path: &Path| match Target::of(path) {
             Ok(_) => String::new(),

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_netem_was_told_is_known_and_of_other_links_there_is_none() {
+    fn the_settings_of_netem_are_known_and_those_of_other_links_absent() {
         let text = "name: a\nnodes: {a: {}, b: {}}\nlinks:\n  - a-b: {engine: netem, delay: 20ms, loss: \
                     {gilbert-elliott: {p: 5%, r: 5%, bad: 50%}}}\n  - a-b: {rate: 1mbit}\n  - a-b: {delay: 1ms}\n";
         let topology = topology_file::parse("a.yaml", text).unwrap();

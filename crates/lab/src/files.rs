@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_or_is_too_large_is_refused_at_once() {
+    fn an_endless_or_too_large_file_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let [pipe, large, text] = ["pipe", "large", "text"].map(|name| folder.path().join(name));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();

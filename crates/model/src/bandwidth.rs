@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_it_writes() {
+    fn a_bandwidth_survives_a_round_trip() {
         for text in ["100mbit", "1500mbit", "1bit", "999kbit", "5gbit", "2tbit"] {
             let bandwidth: Bandwidth = text.parse().unwrap();
             assert_eq!(serde_json::to_string(&bandwidth).unwrap(), format!("\"{text}\""));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_ambiguous() {
+    fn an_ambiguous_bandwidth_is_refused() {
         assert_eq!("100".parse::<Bandwidth>(), Err(BandwidthError::NoUnit("100".into())));
         // Only bits are supported, so that they cannot be confused with bytes.
         assert_eq!("100MBps".parse::<Bandwidth>(), Err(BandwidthError::BadUnit("MBps".into())));

@@ -27,4 +27,4 @@ pub use decision::Decision;
 pub use flow::{Class, Dscp, DscpError, Flow, PortRange, PortRangeError, Protocol};
 pub use name::{is_daemon_name, is_lab_name, is_node_name};
 pub use policy::{Color, Policy};
-pub use telemetry::{InterfaceLoad, Telemetry};
+pub use telemetry::{FunctionState, InterfaceLoad, Telemetry};

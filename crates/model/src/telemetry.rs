@@ -12,7 +12,16 @@ pub struct Telemetry {
     /// Rate of each application that enters the network at this node, in layer-2 bits per second.
     pub applications: Vec<(Color, u64)>,
     /// Service functions that went up or down; once a second all of them.
-    pub functions: Vec<(String, bool)>,
+    pub functions: Vec<FunctionState>,
+}
+
+/// State of a service function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionState {
+    /// Name.
+    pub name: String,
+    /// True if it is up.
+    pub up: bool,
 }
 
 /// State and load of an interface.

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn root_a_probe_finds_who_is_there_and_who_is_not() {
+    fn root_a_probe_finds_present_and_absent_neighbours() {
         in_namespace(|| {
             let (left, right) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
             let mac = Mac([2, 0, 0, 0, 0, 2]);

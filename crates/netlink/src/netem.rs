@@ -95,7 +95,7 @@ mod tests {
     use crate::{Handle, Tbf, replace_tbf_below};
 
     #[test]
-    fn root_netem_is_what_tc_shows() {
+    fn root_netem_settings_match_the_output_of_tc() {
         in_namespace(|| {
             let mut handle = Handle::new().unwrap();
             let [interface, _] = veth(&mut handle);

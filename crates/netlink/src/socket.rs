@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn root_a_long_batch_works_and_names_what_failed() {
+    fn root_a_long_batch_works_and_names_the_failed_request() {
         in_namespace(|| {
             let mut handle = Handle::new().unwrap();
             let mut batch = Batch::new();

@@ -68,7 +68,7 @@ mod tests {
     use crate::{Mac, Tbf, add_neighbour, replace_tbf, set_down};
 
     #[test]
-    fn root_a_sample_counts_what_was_sent_and_sees_the_other_end_go() {
+    fn root_a_sample_counts_sent_packets_and_notices_a_removed_peer() {
         in_namespace(|| {
             let mut handle = Handle::new().unwrap();
             let [a, b] = veth(&mut handle);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_last_holds() {
+    fn the_latest_message_is_valid() {
         let said = Said::default();
         assert_eq!(said.of("r2"), None);
         let message = |at_ns, sent| v1::EmulatedInterfaces {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use ipnet::IpNet;
-use model::AnnouncedFunction;
+use model::{AnnouncedFunction, FunctionState};
 use netlink::{Handle, MAIN_TABLE, SLOW_PATH};
 
 use crate::Error;
@@ -13,12 +13,12 @@ use crate::Error;
 pub(crate) struct Functions {
     handle: Handle,
     announced: Vec<AnnouncedFunction>,
-    told: Vec<(String, bool)>,
+    reported: Vec<FunctionState>,
 }
 
 impl Functions {
     pub(crate) fn new(announced: Vec<AnnouncedFunction>) -> Result<Self, Error> {
-        Ok(Self { handle: Handle::new()?, announced, told: Vec::new() })
+        Ok(Self { handle: Handle::new()?, announced, reported: Vec::new() })
     }
 
     /// Sets the current state of each function in an announcement.
@@ -31,17 +31,18 @@ impl Functions {
     }
 
     /// The functions that changed state since the last call, or all of them.
-    pub(crate) fn tick(&mut self, all: bool) -> Result<Vec<(String, bool)>, Error> {
+    pub(crate) fn tick(&mut self, all: bool) -> Result<Vec<FunctionState>, Error> {
         if self.announced.is_empty() {
             return Ok(Vec::new());
         }
         let routed = self.routed()?;
-        let state = |function: &AnnouncedFunction| {
-            (function.name.clone(), routed.contains(&IpNet::V6(function.prefix)))
+        let state = |function: &AnnouncedFunction| FunctionState {
+            name: function.name.clone(),
+            up: routed.contains(&IpNet::V6(function.prefix)),
         };
-        let now: Vec<(String, bool)> = self.announced.iter().map(state).collect();
-        let told = std::mem::replace(&mut self.told, now.clone());
-        Ok(now.into_iter().filter(|state| all || !told.contains(state)).collect())
+        let now: Vec<FunctionState> = self.announced.iter().map(state).collect();
+        let before = std::mem::replace(&mut self.reported, now.clone());
+        Ok(now.into_iter().filter(|state| all || !before.contains(state)).collect())
     }
 
     fn routed(&mut self) -> Result<BTreeSet<IpNet>, Error> {

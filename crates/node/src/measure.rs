@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bpf::Meter;
-use model::{Announcement, Bandwidth, Color, InterfaceLoad, Telemetry};
+use model::{Announcement, Bandwidth, Color, FunctionState, InterfaceLoad, Telemetry};
 use telemetry::{Counters, Sampler, Window};
 
 use crate::Error;
@@ -99,7 +99,7 @@ impl Measure {
     pub(crate) fn tick(
         &mut self,
         meter: &Meter,
-        functions: Vec<(String, bool)>,
+        functions: Vec<FunctionState>,
     ) -> Result<Option<Telemetry>, Error> {
         let all = self.ticks.is_multiple_of(PUSH_ALL);
         self.ticks = self.ticks.wrapping_add(1);
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_is_news() {
+    fn only_changed_loads_are_sent() {
         let load = InterfaceLoad {
             name: "r2".into(),
             up: true,

@@ -1,7 +1,7 @@
 //! `kaido lab events`: past and future events of a lab.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Past and future events of a lab.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub struct JournalEntry {
 }
 
 /// An event that the file does not plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "what")]
 pub enum Occurrence {
     /// The emulator has exited, so its links are down.

@@ -26,7 +26,7 @@ const EXIT: Instruction =
     Instruction { opcode: opcode::EXIT, destination: 0, source: 0, offset: 0, immediate: 0 };
 
 #[test]
-fn what_clang_writes_is_read() {
+fn an_object_by_clang_is_read() {
     let object = read(BY_CLANG).unwrap();
     assert_eq!(verify(&object), Ok(()));
     let maps: Vec<_> = object.maps.iter().map(|map| (&*map.name, map.kind, map.key_size)).collect();
@@ -51,7 +51,7 @@ fn what_clang_writes_is_read() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn a_written_object_is_read_back() {
     let clang = read(BY_CLANG).unwrap();
     assert_eq!(read(&write(&clang).unwrap()).unwrap(), clang);
     let plain = program(&[one(0xb7, 0, 0, 0, 7), EXIT]);
@@ -128,7 +128,7 @@ fn code_that_cannot_be_run_is_refused() {
 }
 
 #[test]
-fn files_that_are_no_objects_are_refused() {
+fn a_file_that_is_not_an_object_is_refused() {
     let said = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert!(said(b"").contains("not a valid ELF file"));
     assert!(said(b"#!/bin/sh").contains("not a valid ELF file"));

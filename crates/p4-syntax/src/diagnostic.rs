@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_shows_its_line_what_was_expected_and_a_fix() {
+    fn an_error_shows_its_line_the_expectation_and_a_fix() {
         let mut sources = Sources::default();
         sources.add("a.p4", "header h {\n    bit<8> ä b;\n}\n").unwrap();
         let mut all = Diagnostics::default();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_counted() {
+    fn diagnostics_beyond_the_limit_are_counted() {
         let mut all = Diagnostics::default();
         let error = |at| Diagnostic::error(Span { start: at, end: at }, "wrong");
         (0..900).for_each(|at| all.add(error(at)));

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_p4_is_named_and_the_rest_is_read() {
+    fn invalid_characters_are_named_and_the_rest_is_read() {
         let (tokens, problems) = lex("a é \"x\nb /* c");
         assert_eq!(
             tokens.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),

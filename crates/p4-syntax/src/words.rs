@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_most_like_a_name_is_found() {
+    fn the_closest_name_is_found() {
         let found =
             |name: &str, known: &[&str]| closest_word(name, known).map(|one| one.to_string());
         assert_eq!(found("haeder", &["heads", "header", "x"]).as_deref(), Some("header"));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_call_it_is_known() {
+    fn names_of_other_languages_are_known() {
         for (name, wanted) in [
             ("bits", Some("write `bit<8>`")),
             ("bit16", Some("write `bit<16>`")),

@@ -141,7 +141,7 @@ fn registers_have_types_with_parts() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_p4info_is_read_back() {
     let info = made(PROGRAM).unwrap();
     assert_eq!(read(text(&info).as_bytes()).as_ref(), Ok(&info));
     assert_eq!(read(&binary(&info)).as_ref(), Ok(&info));

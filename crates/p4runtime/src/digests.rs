@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn known_digests_are_bounded() {
         let (mut digests, start) = (Digests::default(), Instant::now());
         let config = Config { max_list_size: i32::MAX, ..CONFIG };
         let mut sent = 0;

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_the_shortest() {
+    fn values_are_written_in_the_shortest_form() {
         assert_eq!(shortest(b"\x00\x00\x63"), b"\x63");
         assert_eq!(shortest(b"\x00\x00"), b"\x00");
         assert_eq!(&*ones(12), b"\x0f\xff");

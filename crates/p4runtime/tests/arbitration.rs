@@ -10,7 +10,7 @@ use p4runtime::v1::stream_message_request::Update;
 use tonic::Code;
 
 #[tokio::test]
-async fn the_highest_id_is_primary_and_all_are_told() {
+async fn the_highest_id_is_primary_and_all_clients_are_notified() {
     let server = server().await;
     let (mut low, code) = server.joined(5).await;
     assert_eq!(code, Code::Ok);
@@ -37,7 +37,7 @@ async fn the_highest_id_is_primary_and_all_are_told() {
 }
 
 #[tokio::test]
-async fn when_the_primary_leaves_the_others_are_told() {
+async fn when_the_primary_leaves_the_backups_are_notified() {
     let server = server().await;
     let (first, _) = server.joined(9).await;
     let (mut backup, _) = server.joined(1).await;
@@ -60,7 +60,7 @@ async fn a_client_that_ends_its_side_is_gone() {
 }
 
 #[tokio::test]
-async fn without_an_id_nobody_is_primary() {
+async fn a_client_without_an_election_id_is_not_primary() {
     let server = server().await;
     let mut none = server.silent().await;
     none.arbitrate(None).await;
@@ -122,7 +122,7 @@ async fn only_the_primary_changes_anything() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_refused() {
+async fn an_unknown_device_or_role_is_refused() {
     let server = server().await;
     let refused = async |update: Update| {
         let mut one = server.silent().await;

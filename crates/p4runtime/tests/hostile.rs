@@ -134,7 +134,7 @@ fn is_an_answer(status: &Status) -> bool {
 }
 
 #[test]
-fn whatever_is_written_and_read_is_answered() {
+fn every_write_and_read_is_answered() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = runtime.block_on(server());
     let primary = std::cell::RefCell::new(runtime.block_on(server.ready()));

@@ -74,7 +74,7 @@ async fn to_verify_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_saved_is_written_to_before_it_runs() {
+async fn a_saved_pipeline_accepts_writes_before_it_runs() {
     let server = server().await;
     let mut primary = server.ready().await;
     primary.write(insert(all_kinds(1))).await.unwrap();
@@ -118,7 +118,7 @@ async fn what_is_saved_is_written_to_before_it_runs() {
 }
 
 #[tokio::test]
-async fn a_new_program_may_keep_what_is_there() {
+async fn a_new_program_may_keep_the_entries() {
     let server = server().await;
     let mut primary = server.ready().await;
     for number in 1..=3 {

@@ -22,7 +22,7 @@ async fn table_entries(primary: &mut Controller, entry: v1::TableEntry) -> Vec<v
 }
 
 #[tokio::test]
-async fn what_was_written_is_read() {
+async fn written_entries_are_read_back() {
     let server = server().await;
     let mut primary = server.ready().await;
     let metadata = b"mine".to_vec();
@@ -37,7 +37,7 @@ async fn what_was_written_is_read() {
 }
 
 #[tokio::test]
-async fn entries_are_asked_for_by_what_they_have() {
+async fn entries_are_selected_by_their_fields() {
     let server = server().await;
     let mut primary = server.ready().await;
     for number in 1..=3 {
@@ -193,7 +193,7 @@ async fn cells_are_read_one_by_one_or_all_at_once() {
 
 /// A reader that stops after one message does not block other clients.
 #[tokio::test]
-async fn a_reader_that_is_slow_holds_nobody_up() {
+async fn a_slow_reader_does_not_block_other_clients() {
     let server = server().await;
     let mut primary = server.ready().await;
     let all = (0..100_000).map(|number| insert(route(number))).collect();
@@ -221,14 +221,14 @@ async fn a_reader_that_is_slow_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn the_version_is_told() {
+async fn the_version_is_reported() {
     let server = server().await;
     let answer = server.client().await.capabilities(v1::CapabilitiesRequest::default()).await;
     assert_eq!(answer.unwrap().into_inner().p4runtime_api_version, p4runtime::VERSION);
 }
 
 #[tokio::test]
-async fn what_finds_nothing_is_bounded_as_well() {
+async fn a_read_without_results_is_bounded_too() {
     let server = server().await;
     let mut primary = server.ready().await;
     let updates = (0..5000).map(|number| insert(route(number))).collect();
@@ -242,7 +242,7 @@ async fn what_finds_nothing_is_bounded_as_well() {
 
 #[tokio::test]
 #[expect(clippy::await_holding_lock, reason = "the device is busy as long as it is held")]
-async fn a_read_ends_with_whoever_asked() {
+async fn a_read_ends_with_its_client() {
     let server = server().await;
     let mut primary = server.ready().await;
     let cell =

@@ -245,7 +245,7 @@ async fn flood(server: &Server) {
 }
 
 #[tokio::test]
-async fn packets_are_dropped_and_counted_when_nobody_reads() {
+async fn packets_are_dropped_and_counted_without_a_reader() {
     let server = server().await;
     let mut primary = server.ready().await;
     flood(&server).await;
@@ -271,7 +271,7 @@ async fn packets_are_dropped_and_counted_when_nobody_reads() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_told_and_closed() {
+async fn a_client_that_reads_nothing_gets_an_error_and_is_disconnected() {
     let server = server().await;
     let mut primary = server.ready().await;
     let (mut backup, _) = server.joined(0).await;
@@ -300,7 +300,7 @@ async fn a_client_that_reads_nothing_is_told_and_closed() {
 
 /// A client disconnects without ending its stream.
 #[tokio::test]
-async fn a_primary_that_dies_is_none_any_more() {
+async fn a_primary_that_dies_loses_its_role() {
     let server = server().await;
     let (mut backup, _) = server.joined(0).await;
     let address = server.address;

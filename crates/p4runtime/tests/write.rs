@@ -402,7 +402,7 @@ async fn batches_go_on_or_are_taken_back() {
 
 /// An update is not validated against a change that the device rejects.
 #[tokio::test]
-async fn what_was_refused_is_not_there_for_the_rest_of_the_batch() {
+async fn a_refused_update_is_absent_for_the_rest_of_the_batch() {
     let server = server().await;
     let mut primary = server.ready().await;
     server.device().room = Some(0);

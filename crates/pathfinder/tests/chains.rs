@@ -263,7 +263,7 @@ fn a_link_that_is_crossed_twice_carries_twice_as_much() {
 }
 
 #[test]
-fn where_no_link_carries_it_twice_two_links_carry_it_once() {
+fn a_demand_that_no_link_carries_twice_uses_two_links() {
     let mut net = Net::new(&["h3", "h2", "r1", "r2", "r3", "r4"]);
     net.link("h3", "r1", 1, 0);
     net.link("r1", "r2", 1, 100);
@@ -281,7 +281,7 @@ fn where_no_link_carries_it_twice_two_links_carry_it_once() {
 }
 
 #[test]
-fn where_a_function_is_nothing_is_decapsulated() {
+fn a_function_at_the_end_does_not_decapsulate() {
     let mut net = Net::new(&["h1", "h2", "r1"]);
     net.link("h1", "r1", 1, 0);
     net.link("r1", "h2", 1, 0);

@@ -35,7 +35,7 @@ fn floyd_warshall(graph: &Graph) -> Vec<Vec<Option<u64>>> {
 }
 
 #[test]
-fn a_host_between_two_routers_is_no_way() {
+fn a_host_does_not_forward_between_two_routers() {
     let mut net = Net::new(&["r1", "h1", "r2"]);
     net.link("r1", "h1", 1, 0);
     net.link("h1", "r2", 1, 0);

@@ -27,7 +27,7 @@ fn port(net: &Net, from: &str, to: &str) -> PortId {
 }
 
 #[test]
-fn regression_01_a_violated_path_is_left_for_one_that_is_no_cheaper() {
+fn regression_01_a_violated_path_is_left_for_an_equally_expensive_one() {
     // Elsewhere, a path that violated its bound was kept unless another one was 10 % cheaper.
     let net = demo();
     let mut world = World::new(&net, Config::default());

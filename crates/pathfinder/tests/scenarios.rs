@@ -262,7 +262,7 @@ fn a_newcomer_does_not_take_the_room_of_one_that_is_still_moving() {
 }
 
 #[test]
-fn an_application_that_leaves_a_narrow_path_drives_nobody_else_from_it() {
+fn an_application_that_leaves_a_narrow_path_displaces_no_other() {
     let net = demo();
     let mut world = world(&net);
     world.inelastic.insert(port(&net, "r2", "r4"), 480.0 * M);
@@ -349,7 +349,7 @@ fn few_move_at_a_time_and_the_rest_soon_after() {
 }
 
 #[test]
-fn an_explanation_names_what_every_other_path_lacks() {
+fn an_explanation_names_the_defect_of_every_other_path() {
     let (net, mut world) = demo_world();
     world.inelastic.insert(port(&net, "r1", "r3"), 100.0 * M);
     world.run(secs(5));

@@ -40,7 +40,7 @@ fn fewest_hops_takes_the_short_branch_while_it_covers() {
 }
 
 #[test]
-fn of_equal_hops_the_cheaper_and_of_equal_costs_the_wider() {
+fn ties_are_broken_by_cost_and_then_by_bandwidth() {
     let mut net = Net::new(&["r1", "r2", "r3", "r4", "r5"]);
     for (via, cost, mbps) in [("r2", 5, 900), ("r3", 2, 100), ("r4", 2, 300)] {
         net.link("r1", via, cost, mbps);
@@ -56,7 +56,7 @@ fn of_equal_hops_the_cheaper_and_of_equal_costs_the_wider() {
 }
 
 #[test]
-fn what_is_left_out_is_not_used() {
+fn excluded_nodes_are_not_used() {
     let net = demo();
     let graph = net.graph();
     let nodes = HashSet::from([net.id("r3")]);

@@ -16,6 +16,7 @@ pub use file::{append, create, open_own, open_regular, replace};
 pub use folder::{Owner, check, make};
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};
+pub use trust::Writers;
 
 /// Sets the umask so that files created from now on are private to this user, whatever the
 /// inherited umask.

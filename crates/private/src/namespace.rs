@@ -25,11 +25,13 @@ pub struct NamespaceLock {
 const CLEANING: Duration = Duration::from_secs(1);
 
 /// Error of a failed attempt to lock a namespace.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TakeError {
     /// Another process holds the lock for the same purpose; with its PID, if it has recorded it.
+    #[error("{} holds the lock of this network namespace", .0.map_or("another process".into(), |process| format!("process {process}")))]
     Taken(Option<u32>),
     /// The lock cannot be created.
+    #[error("cannot create the lock {}", path.display())]
     Failed {
         /// Path of the lock file.
         path: PathBuf,

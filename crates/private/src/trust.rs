@@ -8,30 +8,76 @@ use std::path::Path;
 use nix::unistd::geteuid;
 
 /// Mode bits that permit writing to users other than the owner.
-const OTHERS_WRITE: u32 = 0o022;
+const OTHERS_WRITE: u32 = GROUP_WRITES | 0o002;
+
+/// Mode bit that permits writing to the group.
+const GROUP_WRITES: u32 = 0o020;
 
 /// Sticky bit: in such a folder (/tmp), only its owner can rename or remove a file.
 const STICKY: u32 = 0o1000;
 
-pub(crate) fn is_owned(found: &Metadata) -> Result<(), String> {
-    let user = found.uid();
-    match user == 0 || user == geteuid().as_raw() {
-        true => Ok(()),
-        false => Err(format!("it is user {user}'s")),
+/// Users who may replace a file, or the entries of a folder.
+#[derive(Debug, Clone, Copy)]
+pub struct Writers {
+    /// Trusted user, in addition to root.
+    pub owner: u32,
+    /// True if the members of the file's group are trusted too.
+    pub group: bool,
+}
+
+impl Writers {
+    /// Root and the user of this process.
+    fn of_process() -> Self {
+        Self { owner: geteuid().as_raw(), group: false }
+    }
+
+    /// Checks that no other user owns the file or folder.
+    fn own(self, found: &Metadata) -> Result<(), String> {
+        let user = found.uid();
+        match user == 0 || user == self.owner {
+            true => Ok(()),
+            false => Err(format!("it is user {user}'s")),
+        }
+    }
+
+    /// Checks that no other user can replace the file, or an entry of the folder.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason.
+    pub fn check(self, found: &Metadata) -> Result<(), String> {
+        self.own(found)?;
+        let others = if self.group { OTHERS_WRITE & !GROUP_WRITES } else { OTHERS_WRITE };
+        // In a sticky folder other users create entries, but do not replace those of this user.
+        let is_sticky = found.is_dir() && found.mode() & STICKY != 0;
+        if found.mode() & others != 0 && !is_sticky {
+            return Err(writable(found));
+        }
+        Ok(())
     }
 }
 
-/// In a sticky folder other users create entries, but do not replace those of this user.
-pub(crate) fn is_ancestor(found: &Metadata) -> Result<(), String> {
-    if found.mode() & STICKY != 0 { is_owned(found) } else { is_private(found) }
+pub(crate) fn is_owned(found: &Metadata) -> Result<(), String> {
+    Writers::of_process().own(found)
 }
 
+/// Checks a component of a path. The mode of a file is not that of its name: it is checked where
+/// the file is opened.
+pub(crate) fn is_ancestor(found: &Metadata) -> Result<(), String> {
+    if found.is_dir() { Writers::of_process().check(found) } else { is_owned(found) }
+}
+
+/// Checks a folder for files of this user only, so that a sticky one is refused too.
 pub(crate) fn is_private(found: &Metadata) -> Result<(), String> {
     is_owned(found)?;
     if found.is_dir() && found.mode() & OTHERS_WRITE != 0 {
-        return Err(format!("its mode is {:04o}, which others may write", found.mode() & 0o7777));
+        return Err(writable(found));
     }
     Ok(())
+}
+
+fn writable(found: &Metadata) -> String {
+    format!("its mode is {:04o}, which others may write", found.mode() & 0o7777)
 }
 
 pub(crate) fn refused(path: &Path, why: String) -> io::Error {

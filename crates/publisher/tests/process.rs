@@ -77,7 +77,7 @@ fn value(said: &Publication, key: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_machine_says_what_it_knows_of_itself() {
+fn a_machine_publishes_its_own_load() {
     let mut vm = Vm::start(&["--process", "kaido-publish"]);
     let said = vm.read();
     let processors = std::thread::available_parallelism().expect("there are some").get() as u64;
@@ -93,7 +93,7 @@ fn a_machine_says_what_it_knows_of_itself() {
 }
 
 #[test]
-fn the_tenants_own_keys_come_from_wherever_they_are() {
+fn the_tenants_own_keys_come_from_files_and_commands() {
     let mut vm = Vm::start(&[
         "--only=cpu",
         "--set=filter.on=300",
@@ -154,7 +154,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn what_cannot_be_published_is_told() {
+fn a_failure_to_publish_is_reported() {
     let vm = Vm::start(&[]);
     let file = vm.folder.path().join("vm").display().to_string();
     let run = |arguments: &[&str]| command().args(arguments).output().expect("it runs");

@@ -228,7 +228,7 @@ pub const TABLE: [Info; 15] = [
     },
     Info {
         keys: &["policy"],
-        arguments: "`policy`; with a reduced one it is End.B6.Encaps.Red",
+        arguments: "`policy`; with `form: H.Encaps.Red` it is End.B6.Encaps.Red",
         kernel: Some(Kernel { since: "4.14" }),
         ..Info::new(
             Kind::EndB6Encaps,

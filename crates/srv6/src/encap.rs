@@ -1,7 +1,9 @@
 //! Headend behaviors (RFC 8986 section 5).
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 /// The headend behavior that imposes a segment list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,10 +26,10 @@ impl EncapMode {
     /// Returns the mode of a form for a type of payload.
     pub fn of(form: Form, payload: Payload) -> Self {
         match (form, payload) {
-            (Form::Whole, Payload::Packet) => Self::Encaps,
-            (Form::Reduced, Payload::Packet) => Self::EncapsRed,
-            (Form::Whole, Payload::Frame) => Self::EncapsL2,
-            (Form::Reduced, Payload::Frame) => Self::EncapsL2Red,
+            (Form::Encaps, Payload::Packet) => Self::Encaps,
+            (Form::EncapsRed, Payload::Packet) => Self::EncapsRed,
+            (Form::Encaps, Payload::Frame) => Self::EncapsL2,
+            (Form::EncapsRed, Payload::Frame) => Self::EncapsL2Red,
         }
     }
 
@@ -52,15 +54,29 @@ impl EncapMode {
     }
 }
 
-/// Form of the outer header, whole or reduced, in files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+/// Encapsulation mode of a policy in a file, for packets and frames alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, JsonSchema)]
 pub enum Form {
-    /// H.Encaps: the SRH contains the whole segment list.
-    Whole,
-    /// H.Encaps.Red: the first segment is only in the destination address.
+    /// H.Encaps: the SRH contains the whole segment list. For frames, H.Encaps.L2.
+    #[serde(rename = "H.Encaps")]
+    Encaps,
+    /// H.Encaps.Red: the first segment is only in the destination address. For frames,
+    /// H.Encaps.L2.Red.
     #[default]
-    Reduced,
+    #[serde(rename = "H.Encaps.Red")]
+    EncapsRed,
+}
+
+impl<'de> Deserialize<'de> for Form {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        match &*text {
+            // The second names are those of earlier versions.
+            "H.Encaps" | "whole" => Ok(Self::Encaps),
+            "H.Encaps.Red" | "reduced" => Ok(Self::EncapsRed),
+            other => Err(D::Error::unknown_variant(other, &["H.Encaps", "H.Encaps.Red"])),
+        }
+    }
 }
 
 /// Type of the encapsulated payload: an IP packet or an Ethernet frame.
@@ -81,7 +97,7 @@ impl Form {
             Payload::Frame => 216 - 14,
         };
         let in_header = (room - 40 - 8) / 16;
-        in_header + usize::from(self == Self::Reduced)
+        in_header + usize::from(self == Self::EncapsRed)
     }
 }
 
@@ -92,16 +108,16 @@ mod tests {
     #[test]
     fn a_mode_is_a_form_and_a_payload() {
         let name = |form, payload| EncapMode::of(form, payload).name();
-        assert_eq!(name(Form::Whole, Payload::Packet), "H.Encaps");
-        assert_eq!(name(Form::Reduced, Payload::Packet), "H.Encaps.Red");
-        assert_eq!(name(Form::Whole, Payload::Frame), "H.Encaps.L2");
-        assert_eq!(name(Form::Reduced, Payload::Frame), "H.Encaps.L2.Red");
+        assert_eq!(name(Form::Encaps, Payload::Packet), "H.Encaps");
+        assert_eq!(name(Form::EncapsRed, Payload::Packet), "H.Encaps.Red");
+        assert_eq!(name(Form::Encaps, Payload::Frame), "H.Encaps.L2");
+        assert_eq!(name(Form::EncapsRed, Payload::Frame), "H.Encaps.L2.Red");
     }
 
     #[test]
     fn a_reduced_list_has_one_more_segment() {
-        assert_eq!(Form::Whole.longest(Payload::Packet), 10);
-        assert_eq!(Form::Reduced.longest(Payload::Packet), 11);
-        assert_eq!(Form::Whole.longest(Payload::Frame), 9);
+        assert_eq!(Form::Encaps.longest(Payload::Packet), 10);
+        assert_eq!(Form::EncapsRed.longest(Payload::Packet), 11);
+        assert_eq!(Form::Encaps.longest(Payload::Frame), 9);
     }
 }

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_is_there_after_a_restart() {
+    fn records_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let mut opened = Embedded::open(&path).unwrap();

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use lab::{Happening, Lab};
+use lab::{Lab, Occurrence};
 use model::topology::SegmentKind;
 use netlink::{Event, Handle, Monitor, Namespace};
 
@@ -154,5 +154,5 @@ fn namespace(lab: &Lab, place: Place) -> Result<Namespace, Error> {
 
 fn record_gone(lab: &Lab, known: &Known) -> Result<(), Error> {
     let (node, interface) = (known.node.clone(), known.interface.clone());
-    Ok(lab.record(Happening::InterfaceGone { node, interface })?)
+    Ok(lab.record(Occurrence::InterfaceGone { node, interface })?)
 }

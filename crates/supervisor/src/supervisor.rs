@@ -4,7 +4,7 @@ use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use api::Presence;
-use lab::{Happening, Lab, Step, StepOutcome};
+use lab::{Happening, Lab, Occurrence, Step, StepOutcome};
 
 use crate::Error;
 use crate::deeds::Deeds;
@@ -58,7 +58,7 @@ impl Supervisor {
         };
         let nonblocking = supervisor.callers.set_nonblocking(true);
         nonblocking.map_err(Error::refused("listen"))?;
-        supervisor.lab.record(Happening::Watching)?;
+        supervisor.lab.record(Occurrence::Watching)?;
         if supervisor.devices.is_some() {
             if supervisor.emulator.connect() {
                 supervisor.emulator_started()?;
@@ -109,7 +109,7 @@ impl Supervisor {
         self.is_silent = false;
         tracing::warn!("the emulator has ended: its links are down");
         self.lab.mark_ended(true)?;
-        Ok(self.lab.record(Happening::EmulatorEnded)?)
+        Ok(self.lab.record(Occurrence::EmulatorEnded)?)
     }
 
     /// Sends all past changes to a restarted emulator, then sets its links up.
@@ -135,7 +135,7 @@ impl Supervisor {
             devices.set(&self.lab, true)?;
         }
         tracing::info!("the emulator is there again: its links are up");
-        self.lab.record(Happening::EmulatorStarted)?;
+        self.lab.record(Occurrence::EmulatorStarted)?;
         if let Some(devices) = &self.devices {
             devices.record_absent(&self.lab)?;
         }
@@ -161,8 +161,8 @@ impl Supervisor {
             return Ok(());
         }
         let (what, words) = match is_silent {
-            true => (Happening::EmulatorSilent, "does not answer: what is due waits"),
-            false => (Happening::EmulatorAnswers, "answers again"),
+            true => (Occurrence::EmulatorSilent, "does not answer: what is due waits"),
+            false => (Occurrence::EmulatorAnswers, "answers again"),
         };
         tracing::warn!("the emulator {words}");
         Ok(self.lab.record(what)?)

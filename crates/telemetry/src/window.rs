@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_otherwise_is_no_congestion() {
+    fn other_losses_are_not_congestion() {
         let mut window = Window::default();
         for n in 0..11 {
             let (at_ns, packets) = ((n + 1) * 100_000_000, 3 * n);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_go_back_start_anew() {
+    fn counters_that_go_back_restart_the_window() {
         assert_eq!(window([(50_000, 0, 0), (100, 0, 0)]).load().rate_bps, 0);
         assert_eq!(window([(50_000, 0, 0), (100, 0, 0), (1100, 0, 0)]).load().rate_bps, 80_000);
     }

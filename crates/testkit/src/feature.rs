@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_has_what_came_before_it() {
+    fn a_release_has_all_earlier_features() {
         for (release, psp, csid) in
             [("6.1.0-56-cloud-amd64\n", false, false), ("6.3", true, false), ("7.0.1", true, true)]
         {

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_course_says_what_changes_and_when_it_begins_again() {
+    fn a_trace_lists_changes_and_its_period() {
         let text = "# of a train\ntime (s), delay (ms), rate (mbit), loss\n0, 20, 10,\n\n1.5,,0,1%\n2,40ms\n3\n";
         let course = Course::parse(text).unwrap();
         let (delay, rate) = (Some(ms(20)), Some(10_000_000));

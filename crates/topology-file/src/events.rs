@@ -148,7 +148,7 @@ fn changes(
             node.runs_xdp() && node.interfaces[end.interface].rate.is_none()
         });
         if has_no_queue {
-            let message = format!("`{}` sends by XDP past every queue", segment.name);
+            let message = format!("`{}` sends by XDP, which bypasses every queue", segment.name);
             place.key(&at("rate"), message, "give the link a `rate:` from the start");
             return None;
         }

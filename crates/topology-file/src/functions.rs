@@ -42,7 +42,7 @@ pub(crate) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) 
             let room = (128 - 16 - locator.prefix().prefix_len()).min(MOST_BITS);
             let bits = text.bits.unwrap_or(BITS.min(room));
             if bits > room {
-                let message = format!("an argument of {bits} bits has no place behind {locator}");
+                let message = format!("an argument of {bits} bits does not fit after {locator}");
                 place.value(&at("bits"), message, &format!("write 0 to {room}"));
                 continue;
             }

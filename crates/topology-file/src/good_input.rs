@@ -217,7 +217,7 @@ fn anchors_save_repetition() {
 }
 
 #[test]
-fn an_option_that_is_none_is_one_that_is_absent() {
+fn the_value_none_equals_an_absent_option() {
     let of = |options: &str| {
         let link = format!("r1-r2: {{{options}reverse: {{delay: none, rate: none}}}}");
         let text = format!(
@@ -255,7 +255,7 @@ fn every_file_in_labs_is_right_and_fits_the_schema() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_grammar_refuses() {
+fn the_schema_agrees_with_the_grammar() {
     let schema = json_schema();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let bad = [

@@ -36,7 +36,7 @@ mod bad_input;
 #[cfg(test)]
 mod good_input;
 
-use document::{Kind, Problems};
+use document::{FileKind, Problems};
 use file::File;
 use model::topology::Topology;
 
@@ -45,7 +45,7 @@ pub use file::json_schema;
 pub use options::link_change;
 pub use traffic_text::cross_traffic;
 
-const KIND: Kind = Kind {
+const KIND: FileKind = FileKind {
     max_mib: 4,
     large: "write a smaller lab; YAML anchors save repetition",
     empty: "write at least `name:` and `nodes:`",

@@ -47,7 +47,11 @@ fn autonomous_system(
     }
     // RFC 7607, RFC 6793 section 9, RFC 7300.
     if let Some(asn @ (0 | 23_456 | 65_535 | u32::MAX)) = text.asn {
-        place.value(at, format!("{asn} is not an autonomous system number"), "write 65001, or so");
+        place.value(
+            at,
+            format!("{asn} is not an autonomous system number"),
+            "write a number such as 65001",
+        );
     }
     runs_bgp.then(|| text.asn.unwrap_or(FIRST_PRIVATE + ordinal))
 }
@@ -88,7 +92,7 @@ fn node(
             ("functions", !text.functions.0.is_empty()),
         ];
         for (key, _) in only.into_iter().filter(|(_, given)| *given) {
-            let message = format!("`{key}` needs a kernel, which `{name}` has not");
+            let message = format!("`{key}` needs a kernel, and `{name}` has none");
             place.key(&at(key), message, "use `router: linux` or `router: frr`, or remove it");
         }
     } else if kind == NodeKind::Host {

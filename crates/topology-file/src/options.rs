@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_change_what_they_name_and_nothing_else() {
+    fn a_change_changes_only_its_setting() {
         let mut all = Impairments::default();
         let mut set = |text: &str| {
             link_change(text).unwrap().apply(&mut all);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_change_says_why() {
+    fn an_invalid_change_is_refused_with_a_reason() {
         for (text, words) in [
             ("delay", "KEY=VALUE"),
             ("delay=20", "has no unit"),

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_told_from_the_rest() {
+    fn answers_are_distinguished_from_other_lines() {
         let answer = "64 bytes from 10.0.3.2: icmp_seq=7 ttl=61 time=0.365 ms";
         assert_eq!(Line::parse(answer), Some(Line::Answer(7, Duration::from_micros(365))));
         for unanswered in [

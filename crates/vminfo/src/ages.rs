@@ -29,27 +29,37 @@ impl Aged {
 /// Times at which heartbeats were received.
 #[derive(Debug, Clone, Default)]
 pub struct Ages {
-    /// The last heartbeat: the generation of its keys, its number, and the reader's time.
-    last: Option<(u64, u64, u64)>,
+    last: Option<Heartbeat>,
     /// True if the last heartbeat was received while the reader was running.
     is_heard: bool,
+}
+
+/// A heartbeat as it was received.
+#[derive(Debug, Clone, Copy)]
+struct Heartbeat {
+    /// Generation of the writer's keys.
+    generation: u64,
+    number: u64,
+    /// The reader's time.
+    heard_ns: u64,
 }
 
 impl Ages {
     /// Records a publication that was read at this time.
     pub fn hear(&mut self, said: &Publication, now_ns: u64) {
         match self.last {
-            Some((generation, beat, _)) if (generation, beat) == (said.generation, said.beat) => {}
+            Some(last) if (last.generation, last.number) == (said.generation, said.beat) => {}
             before => {
                 self.is_heard = before.is_some();
-                self.last = Some((said.generation, said.beat, now_ns));
+                let (generation, number) = (said.generation, said.beat);
+                self.last = Some(Heartbeat { generation, number, heard_ns: now_ns });
             }
         }
     }
 
     /// Returns a value of the publication recorded last. None if it does not exist.
     pub fn of(&self, said: &Publication, name: &str) -> Option<Aged> {
-        let (.., heard_ns) = self.last?;
+        let heard_ns = self.last?.heard_ns;
         let entry = said.entries.iter().find(|entry| entry.name == name)?;
         // A time ahead of the writer's own clock is invalid: treat the value as just sampled.
         let before = said.now_ns.saturating_sub(entry.at_ns).min(i64::MAX as u64);
@@ -70,7 +80,7 @@ impl Ages {
     /// Returns the nanoseconds since the last heartbeat. None if none was received while the reader
     /// was running.
     pub fn silent_ns(&self, now_ns: u64) -> Option<u64> {
-        let (.., heard_ns) = self.last.filter(|_| self.is_heard)?;
+        let heard_ns = self.last.filter(|_| self.is_heard)?.heard_ns;
         Some(now_ns.saturating_sub(heard_ns))
     }
 }
@@ -114,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_says_nothing_fresh() {
+    fn values_of_an_ended_writer_are_stale() {
         let mut ages = Ages::default();
         ages.hear(&said(1, 100, 100), 10);
         let last = Publication { ended: true, ..said(2, 200, 200) };

@@ -46,7 +46,7 @@ impl Bed {
 }
 
 #[test]
-fn what_is_published_is_read() {
+fn published_values_are_read() {
     let bed = bed();
     let mut writer = bed.writer(&["net.utilisation", "app.queue"]);
     writer.set_value(0, 312);
@@ -104,7 +104,7 @@ fn a_writer_follows_no_symbolic_link() {
 }
 
 #[test]
-fn what_is_no_publication_is_refused() {
+fn an_invalid_publication_is_refused() {
     let bed = bed();
     let mut reader = bed.reader();
     assert!(matches!(reader.read(), Err(ReadError::File(_))), "it is not there");
@@ -155,7 +155,7 @@ fn a_writer_that_dies_in_the_middle_is_not_waited_for() {
 }
 
 #[test]
-fn what_is_read_was_written_together_however_fast_it_changes() {
+fn readings_are_consistent_under_fast_writes() {
     let bed = bed();
     let names: Vec<String> = (0..MAX_KEYS).map(|at| format!("k{at}")).collect();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
@@ -191,7 +191,7 @@ fn what_is_read_was_written_together_however_fast_it_changes() {
 
 /// A reader gives up after a number of attempts during incessant writes; the next read succeeds.
 #[test]
-fn who_writes_without_end_is_not_waited_for() {
+fn a_reader_gives_up_on_incessant_writes() {
     let bed = bed();
     let writer = bed.writer(&["a"]);
     let (done, file) = (AtomicBool::new(false), bed.file());
@@ -221,7 +221,7 @@ fn who_writes_without_end_is_not_waited_for() {
 }
 
 #[test]
-fn a_file_that_is_cut_kills_nobody() {
+fn a_truncated_file_kills_no_reader() {
     let bed = bed();
     let writer = bed.writer(&["a", "b", "c"]);
     let good = std::fs::read(&bed.path).unwrap();
@@ -274,7 +274,7 @@ fn a_file_that_is_cut_while_it_is_written_kills_no_writer() {
 }
 
 #[test]
-fn what_is_no_file_keeps_nobody_waiting() {
+fn a_special_file_does_not_block_the_reader() {
     let bed = bed();
     nix::unistd::mkfifo(&bed.path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     assert!(matches!(bed.reader().read(), Err(ReadError::File(_))));
@@ -285,7 +285,7 @@ fn what_is_no_file_keeps_nobody_waiting() {
 }
 
 #[test]
-fn what_is_something_else_is_not_written_over() {
+fn another_file_is_not_overwritten() {
     let bed = bed();
     std::fs::write(&bed.path, "notes").unwrap();
     assert!(matches!(Writer::create(&bed.path), Err(WriteError::Foreign(_))));
@@ -297,7 +297,7 @@ fn what_is_something_else_is_not_written_over() {
 }
 
 #[test]
-fn who_publishes_is_told_that_the_file_is_cut() {
+fn a_writer_gets_an_error_if_the_file_is_truncated() {
     let bed = bed();
     let mut writer = bed.writer(&["a"]);
     bed.file().set_len(0).unwrap();

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn short_bytes_are_no_frame() {
+    fn too_few_bytes_are_refused() {
         let error = WireError::Truncated { header: "Ethernet", need: 14, have: 13 };
         assert_eq!(EthernetPacket::new_checked(&FRAME[..13]).unwrap_err(), error);
         assert!(VlanPacket::new_checked(&FRAME[..3]).is_err());

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ip_or_never_ends() {
+    fn a_packet_without_ip_or_with_endless_headers_is_refused() {
         let mut frame = Vec::new();
         ethernet(ethertype::ARP).emit(&mut frame);
         assert_eq!(Headers::dissect(&frame), Err(WireError::NotIp(ethertype::ARP)));

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header() {
+    fn an_invalid_header_is_refused() {
         let with = |at: usize, byte: u8| {
             let mut bytes = BYTES;
             bytes[at] = byte;

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header() {
+    fn an_invalid_header_is_refused() {
         assert!(Ipv6Packet::new_checked([0x60; 39]).is_err());
         let error = WireError::Version { header: "IPv6", version: 4 };
         assert_eq!(Ipv6Packet::new_checked([0x45; 40]).unwrap_err(), error);

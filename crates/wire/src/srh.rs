@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_srh() {
+    fn an_invalid_srh_is_refused() {
         let mut out = Vec::new();
         Srh::of_path(4, &addresses(&["fd00::1", "fd00::2"])).emit(&mut out).unwrap();
         let with = |at: usize, byte: u8| {

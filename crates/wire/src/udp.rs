@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header() {
+    fn an_invalid_header_is_refused() {
         assert!(UdpPacket::new_checked([0; 7]).is_err());
         let error = WireError::Length { header: "UDP", length: 7 };
         assert_eq!(UdpPacket::new_checked([0, 1, 0, 1, 0, 7, 0, 0]).unwrap_err(), error);

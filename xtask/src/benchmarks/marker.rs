@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_markers_say_what_to_change() {
+    fn wrong_markers_are_refused_with_the_fix() {
         let no_row = names("bench/results/lab.json: left/").unwrap_err();
         assert_eq!(
             no_row,

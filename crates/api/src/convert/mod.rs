@@ -72,7 +72,7 @@ mod tests {
     use crate::v1;
 
     #[test]
-    fn what_is_sent_is_what_arrives() {
+    fn messages_survive_a_round_trip() {
         let flow = |dst: &str| Flow {
             src: None,
             dst: dst.parse().unwrap(),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_field() {
+    fn an_invalid_value_is_refused_with_its_field() {
         let mut flow = v1::Flow { destination: "10.0.0.0/8".into(), ..Default::default() };
         flow.r#match = Some(v1::Match { dscp: Some(64), ..Default::default() });
         assert_eq!(Flow::try_from(flow.clone()), Err(invalid("dscp", 64)));

@@ -1,6 +1,6 @@
 //! Measurements of nodes.
 
-use model::{Bandwidth, Color, InterfaceLoad, Telemetry};
+use model::{Bandwidth, Color, FunctionState, InterfaceLoad, Telemetry};
 
 use super::bandwidth;
 use crate::v1;
@@ -44,7 +44,7 @@ impl From<&Telemetry> for v1::Telemetry {
             functions: telemetry
                 .functions
                 .iter()
-                .map(|(name, up)| v1::FunctionState { name: name.clone(), up: *up })
+                .map(|state| v1::FunctionState { name: state.name.clone(), up: state.up })
                 .collect(),
         }
     }
@@ -60,7 +60,7 @@ impl From<v1::Telemetry> for Telemetry {
             functions: telemetry
                 .functions
                 .into_iter()
-                .map(|function| (function.name, function.up))
+                .map(|state| FunctionState { name: state.name, up: state.up })
                 .collect(),
         }
     }

@@ -323,8 +323,7 @@ fn kernel() -> anyhow::Result<Kernel> {
 fn settled(measure: &Measure) -> anyhow::Result<u64> {
     let mut last = measure.received()?;
     loop {
-        #[allow(clippy::disallowed_methods)] // no new frames for a while is the condition
-        std::thread::sleep(std::time::Duration::from_millis(4));
+        lab::pause(std::time::Duration::from_millis(4));
         let now = measure.received()?;
         if now == last {
             return Ok(now);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_what_was_sent_not_what_was_asked_for() {
+    fn the_result_is_the_sent_rate_and_not_the_requested_one() {
         let ceiling = |rate: f64| Ok::<_, Infallible>(Trial { rate: rate.min(3.0), lost: 0.0 });
         assert_eq!(largest(8.0, ceiling), Ok(3.0));
     }

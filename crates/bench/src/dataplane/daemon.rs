@@ -19,6 +19,13 @@ pub(super) struct Daemon {
     state: PathBuf,
 }
 
+/// Memory of the daemon.
+pub(super) struct Memory {
+    pub(super) process_mib: f64,
+    /// Memory of its BPF maps.
+    pub(super) tables_mib: f64,
+}
+
 impl Daemon {
     #[allow(clippy::disallowed_methods, reason = "the daemon does not report when it answers")]
     pub(super) fn start(context: &Context<'_>, bed: &Bed) -> Result<Self> {
@@ -32,19 +39,18 @@ impl Daemon {
         let started = Instant::now();
         while !daemon.order(&["show"])?.status.success() {
             ensure!(started.elapsed() < START, "the daemon does not answer");
-            std::thread::sleep(Duration::from_millis(50));
+            lab::pause(Duration::from_millis(50));
         }
         Ok(daemon)
     }
 
     /// Waits until the daemon is idle and uses no processor time.
-    #[allow(clippy::disallowed_methods, reason = "time without work is what is waited for")]
     pub(super) fn rest(&self) -> Result<()> {
         let worked = || process::seconds(self.child.id());
         let started = Instant::now();
         let mut before = worked()?;
         while started.elapsed() < START {
-            std::thread::sleep(Duration::from_millis(500));
+            lab::pause(Duration::from_millis(500));
             let now = worked()?;
             // An idle daemon uses at most one tick of 10 ms in half a second.
             if now - before < 0.015 {
@@ -74,8 +80,8 @@ impl Daemon {
         Ok(elapsed)
     }
 
-    /// Returns the memory of the process and of its BPF maps, in MiB.
-    pub(super) fn memory(&self) -> Result<(f64, f64)> {
+    /// Returns the memory of the process and of its BPF maps.
+    pub(super) fn memory(&self) -> Result<Memory> {
         let proc = PathBuf::from(format!("/proc/{}", self.child.id()));
         let number = |text: &str, key: &str| -> u64 {
             let line = text.lines().find_map(|line| line.strip_prefix(key));
@@ -92,7 +98,8 @@ impl Daemon {
             }
         }
         let mib = f64::from(1 << 20);
-        Ok((process as f64 * 1024.0 / mib, tables.values().sum::<u64>() as f64 / mib))
+        let tables: u64 = tables.values().sum();
+        Ok(Memory { process_mib: process as f64 * 1024.0 / mib, tables_mib: tables as f64 / mib })
     }
 }
 

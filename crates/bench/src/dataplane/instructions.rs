@@ -100,9 +100,9 @@ fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
     let tags = Tags { outer: VLAN, inner: 0 };
     let table = LookUp { table: 302, vrf: Some(cluster) };
     let endpoint = Endpoint { tags, in_kernel: true, ..Endpoint::new(Behavior::EndDt4 { table }) };
-    let id = PolicyId::Of(TENANT, STEERED.into());
+    let id = PolicyId::Of(Some(TENANT), STEERED.into());
     let lists = vec![Weighted { segments: SegmentList(vec![Sid(FAR)]), weight: 1 }];
-    let policy = Policy { lists, form: Form::Whole, in_kernel: true };
+    let policy = Policy { lists, form: Form::Encaps, in_kernel: true };
     Forwarding {
         source: SOURCE,
         uppers: [(vlan, Upper { port: OUT, tags })].into(),
@@ -147,7 +147,7 @@ fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow
     let generator = median(&drop);
     let net = |runs: &[f64]| runs.iter().map(|run| run - generator).collect::<Vec<_>>();
     let row = |name: &str, ours: &[f64], theirs: &[f64]| {
-        Row::of(name, "instructions", ours, Better::Less, Some(median(theirs)))
+        crate::row::of(name, "instructions", ours, Better::Less, Some(median(theirs)))
     };
     Ok([
         row(&format!("{name}/{SIZE}"), &net(&xdp), &net(&kernel)),

@@ -50,7 +50,7 @@ fn row(
     }
     let (kernel, xdp) = (trimmed(kernel), trimmed(xdp));
     let name = format!("no-loss/{}/{size}", what.name());
-    Ok(Row::of(&name, "Mpps", &xdp, Better::More, Some(median(&kernel))))
+    Ok(crate::row::of(&name, "Mpps", &xdp, Better::More, Some(median(&kernel))))
 }
 
 /// Returns the highest rate without loss of a forwarding mode, in frames per second.

@@ -24,7 +24,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
             plain.push(cost(&bed, What::End, Program::PlainEnd, repeat)?);
         }
         let name = format!("program/{}", what.name());
-        rows.push(Row::of(&name, "ns", &ours, Better::Less, Some(median(&plain))));
+        rows.push(crate::row::of(&name, "ns", &ours, Better::Less, Some(median(&plain))));
     }
     Ok(rows)
 }

@@ -57,8 +57,8 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
         install.push(daemon.apply(&many)?.as_secs_f64());
         let memory = daemon.memory()?;
         daemon.rest()?;
-        process.push(memory.0);
-        tables.push(memory.1);
+        process.push(memory.process_mib);
+        tables.push(memory.tables_mib);
         for ((way, case), costs) in rows_of().zip(&mut costs) {
             costs[1].push(way.median(&bed, case, HOT, repeats)?);
             costs[2].push(way.cost(&bed, case, MANY)?);
@@ -66,14 +66,14 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     }
     let count = 2 * MANY;
     let mut rows = vec![
-        Row::of(&format!("install/{count}"), "s", &install, Better::Less, None),
-        Row::of(&format!("memory/{count}-daemon"), "MiB", &process, Better::Less, None),
-        Row::of(&format!("memory/{count}-tables"), "MiB", &tables, Better::Less, None),
+        crate::row::of(&format!("install/{count}"), "s", &install, Better::Less, None),
+        crate::row::of(&format!("memory/{count}-daemon"), "MiB", &process, Better::Less, None),
+        crate::row::of(&format!("memory/{count}-tables"), "MiB", &tables, Better::Less, None),
     ];
     for ((way, case), [few, hot, uniform]) in rows_of().zip(&costs) {
         for (what, costs) in [("hot", hot), ("uniform", uniform)] {
             let name = format!("{}{what}/{}", way.prefix(), case.name());
-            rows.push(Row::of(&name, "ns", costs, Better::Less, Some(median(few))));
+            rows.push(crate::row::of(&name, "ns", costs, Better::Less, Some(median(few))));
         }
     }
     Ok(rows)

@@ -46,7 +46,7 @@ fn forwarding(context: &Context<'_>, bed: &Bed, size: usize, rounds: usize) -> a
     }
     let generator = median(&trimmed(drop));
     let net: Vec<f64> = trimmed(kernel).iter().map(|run| run - generator).collect();
-    Ok(Row::of(&format!("forwarding/{size}"), "ns", &net, Better::Less, None))
+    Ok(crate::row::of(&format!("forwarding/{size}"), "ns", &net, Better::Less, None))
 }
 
 fn measure(
@@ -84,8 +84,8 @@ fn measure(
     let variant = if flows == 1 { format!("{size}") } else { format!("{size}-{flows}-flows") };
     let name = format!("{}/{variant}", what.name());
     Ok([
-        Row::of(&name, "ns", &net(&xdp), Better::Less, Some(median(&net(&kernel)))),
-        Row::of(
+        crate::row::of(&name, "ns", &net(&xdp), Better::Less, Some(median(&net(&kernel)))),
+        crate::row::of(
             &format!("raw/{name}"),
             "Mpps",
             &rate(&xdp),

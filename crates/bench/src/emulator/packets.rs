@@ -32,9 +32,9 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             let load = Load { rate: None, count: (seconds * 1e6) as u64, ..warm };
             let (before, after, taken) = std::thread::scope(|scope| {
                 let sending = scope.spawn(|| load.send(&outside.a, cancel));
-                crate::tap::pause(Duration::from_millis(200));
+                lab::pause(Duration::from_millis(200));
                 let (before, used) = (datagrams(&outside.b)?, lab.emulator_seconds()?);
-                crate::tap::pause(Duration::from_secs_f64(seconds));
+                lab::pause(Duration::from_secs_f64(seconds));
                 let (after, now) = (datagrams(&outside.b)?, lab.emulator_seconds()?);
                 sending.join().expect("sending does not panic").context("the load")?;
                 anyhow::Ok((before, after, now - used))
@@ -42,8 +42,20 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             rates.push(after.rate_since(before));
             costs.push(taken * 1e9 / after.since(before).arrived.max(1) as f64);
         }
-        rows.push(Row::of(&format!("pps64/{name}"), "packets/s", &rates, Better::More, None));
-        rows.push(Row::of(&format!("cpu64/{name}"), "ns/packet", &costs, Better::Less, None));
+        rows.push(crate::row::of(
+            &format!("pps64/{name}"),
+            "packets/s",
+            &rates,
+            Better::More,
+            None,
+        ));
+        rows.push(crate::row::of(
+            &format!("cpu64/{name}"),
+            "ns/packet",
+            &costs,
+            Better::Less,
+            None,
+        ));
     }
     Ok(rows)
 }

@@ -15,8 +15,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use netlink::{Event, Monitor};
 
 use super::hosts::Hosts;
-use crate::tap::pause;
 use crate::{Better, Context, Row};
+use lab::pause;
 
 const PORT: u16 = 7000;
 /// Interval between datagrams.
@@ -58,10 +58,11 @@ pub(super) fn bench(context: &Context<'_>) -> Result<Vec<Row>> {
             away.push(around.away.as_secs_f64());
             behind.push(around.behind_route * 1e3);
         }
-        let row = Row::of(&format!("reroute/{}", case.name), "s", &away, Better::Less, case.paper);
+        let row =
+            crate::row::of(&format!("reroute/{}", case.name), "s", &away, Better::Less, case.paper);
         rows.push(row);
         let name = format!("behind-route/{}", case.name);
-        rows.push(Row::of(&name, "ms", &behind, Better::Less, None));
+        rows.push(crate::row::of(&name, "ms", &behind, Better::Less, None));
     }
     Ok(rows)
 }

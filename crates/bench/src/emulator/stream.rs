@@ -81,7 +81,7 @@ fn bound(context: &Context<'_>, quick: bool) -> Result<Row> {
         (context.say)(&format!("UDP without an emulator, run {run} of {runs}"));
         rates.push(watch_udp(context, (&from, &to), address, seconds)?);
     }
-    Ok(Row::of("bound/udp-veth", "Mbit/s", &rates, Better::More, None))
+    Ok(crate::row::of("bound/udp-veth", "Mbit/s", &rates, Better::More, None))
 }
 
 /// Runs [`watch_udp_once`]. Retries if iperf3's first datagram was lost, because iperf3 sends it
@@ -116,9 +116,9 @@ fn watch_udp_once(
     let watched = std::thread::scope(|scope| {
         let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, true));
         // Measure in the middle, because connection setup and termination take time.
-        crate::tap::pause(std::time::Duration::from_millis(700));
+        lab::pause(std::time::Duration::from_millis(700));
         let from = datagrams(ends.1)?;
-        crate::tap::pause(std::time::Duration::from_secs(seconds));
+        lab::pause(std::time::Duration::from_secs(seconds));
         let watched = datagrams(ends.1)?.rate_since(from);
         streaming.join().expect("streaming does not panic")?;
         anyhow::Ok(watched)
@@ -164,7 +164,7 @@ impl Path<'_, '_> {
                 (context.say)(&format!("{name}, run {run} of {runs}"));
                 all.push(self.tcp(context, seconds)?);
             }
-            rows.push(Row::of(&name, "Mbit/s", &all, Better::More, Some(tcp_baseline)));
+            rows.push(crate::row::of(&name, "Mbit/s", &all, Better::More, Some(tcp_baseline)));
         }
         set_segments(true)?;
         let (mut rates, mut drops) = (Vec::new(), Vec::new());
@@ -176,9 +176,9 @@ impl Path<'_, '_> {
             rates.push(rate);
             drops.push(dropped);
         }
-        rows.push(Row::of(&name, "Mbit/s", &rates, Better::More, Some(udp_baseline)));
+        rows.push(crate::row::of(&name, "Mbit/s", &rates, Better::More, Some(udp_baseline)));
         let name = format!("{udp}-socket-drops/{}", self.name);
-        rows.push(Row::of(&name, "%", &drops, Better::Less, None));
+        rows.push(crate::row::of(&name, "%", &drops, Better::Less, None));
         Ok(rows)
     }
 

@@ -77,7 +77,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             other.push(nanoseconds(theirs.time(&packets, effort.packets), effort.packets));
         }
         let name = format!("p4/{}", program.name);
-        rows.push(Row::of(&name, "ns", &mine, Better::Less, Some(median(&other))));
+        rows.push(crate::row::of(&name, "ns", &mine, Better::Less, Some(median(&other))));
     }
     rows.extend(processes::bench(context, quick)?);
     Ok(rows)

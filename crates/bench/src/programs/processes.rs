@@ -105,14 +105,14 @@ impl Bed {
             inside.push(here.time(effort.singles));
         }
         let baseline = Some(median(&inside));
-        Ok(Row::of("sandbox/round-trip", "ns", &away, Better::Less, baseline))
+        Ok(crate::row::of("sandbox/round-trip", "ns", &away, Better::Less, baseline))
     }
 
     fn throughput(&self, effort: &Effort) -> Result<Row> {
         let mut tenant = self.tenant(&pass_all())?;
         let rates: Result<Vec<f64>> =
             (0..effort.rounds).map(|_| tenant.rate(effort.time, None)).collect();
-        Ok(Row::of("sandbox/throughput", "Mverdicts/s", &rates?, Better::More, None))
+        Ok(crate::row::of("sandbox/throughput", "Mverdicts/s", &rates?, Better::More, None))
     }
 
     /// Measures a tenant next to a hostile one on the same switch. The hostile one has a packet in
@@ -127,7 +127,7 @@ impl Bed {
             ensure!(hostile.sandbox.counters().policy > 0, "the neighbour's packets had no answer");
         }
         let baseline = Some(median(&alone));
-        Ok(Row::of("sandbox/neighbour", "Mverdicts/s", &beside, Better::More, baseline))
+        Ok(crate::row::of("sandbox/neighbour", "Mverdicts/s", &beside, Better::More, baseline))
     }
 }
 

@@ -15,7 +15,7 @@ use anyhow::{Result, ensure};
 
 use crate::Context;
 use crate::row::{Better, Row};
-use tenant::Tenant;
+use tenant::{Passed, Tenant};
 
 /// Milliseconds per step.
 const STEP_MS: u32 = 50;
@@ -69,14 +69,14 @@ pub fn run(context: &Context<'_>) -> Result<(Vec<Row>, String)> {
         context.cancel.check()?;
         let used = mean * 1000 / (CAPACITY * 1024);
         tenant.publish(step, used)?;
-        let (protected, load) = tenant.packets(PROTECTED, offered(step))?;
+        let Passed { protected, load } = tenant.packets(PROTECTED, offered(step))?;
         ensure!(load == 0 || load == offered(step), "step {step}: {load} packets of a step passed");
         let on = (offered(step) > 0).then_some(load == 0);
         steps.push(Step { used, protected, load, on });
         mean = mean - mean / 16 + (protected + load) * 1024 / 16;
     }
     let changes = check(&steps)?;
-    let row = |name, at: &[f64]| Row::of(name, "per mille", at, Better::Near(0.0), None);
+    let row = |name, at: &[f64]| crate::row::of(name, "per mille", at, Better::Near(0.0), None);
     let rows = vec![row("vm-filter/on", &changes.on), row("vm-filter/off", &changes.off)];
     Ok((rows, figure::draw(&steps)?))
 }

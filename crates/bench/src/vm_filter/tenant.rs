@@ -105,8 +105,8 @@ impl Tenant {
         self.vm.publish(step, used)
     }
 
-    /// Sends packets to both ports. Returns the number of forwarded packets for each.
-    pub(super) fn packets(&mut self, protected: u32, load: u32) -> Result<(u32, u32)> {
+    /// Sends packets to both ports. Returns the number of those that passed.
+    pub(super) fn packets(&mut self, protected: u32, load: u32) -> Result<Passed> {
         let (protected, load) = (protected as usize, load as usize);
         let ports: Vec<u16> =
             std::iter::repeat_n(8000, protected).chain(std::iter::repeat_n(9000, load)).collect();
@@ -134,8 +134,14 @@ impl Tenant {
         }
         let counters = self.sandbox.counters();
         ensure!(counters.policy == 0, "packets without a verdict: {counters:?}");
-        Ok((passed[0], passed[1]))
+        Ok(Passed { protected: passed[0], load: passed[1] })
     }
+}
+
+/// Forwarded packets of a step, by port.
+pub(super) struct Passed {
+    pub(super) protected: u32,
+    pub(super) load: u32,
 }
 
 /// Returns a UDP packet of 42 bytes to a port.

@@ -51,7 +51,7 @@ fn send(to: &str, bytes: usize, count: usize) {
 }
 
 #[test]
-fn root_counts_what_leaves_and_nothing_else() {
+fn root_only_sent_packets_are_counted() {
     in_namespace(|index| {
         let mut meter = Meter::attach([index]).unwrap();
         let applications = BTreeMap::from([

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::now_ns;
-use model::{Assignment, Color, Telemetry};
+use model::{Assignment, Color, FunctionState, Telemetry};
 use pathfinder::{AppLoad, PortLoad, Stamps};
 use store::Record;
 
@@ -132,7 +132,7 @@ impl Core {
             };
             self.decider.report_port(port, load);
         }
-        for (function, up) in telemetry.functions {
+        for FunctionState { name: function, up } in telemetry.functions {
             if self.ted.set_function_up(node, &function, up) {
                 tracing::info!(node, function, up, "changed");
                 self.topology_changed = true;

@@ -279,7 +279,7 @@ async fn on_a_full_disk_a_decision_is_carried_out_and_saved_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_headend_could_not_install_is_tried_again() {
+async fn a_policy_that_failed_to_install_is_retried() {
     let store = FakeStore::default();
     let (mut core, mut nodes) = whole(&store);
     add(&mut core, app("big", "h3", "30mbit"), false).unwrap();
@@ -330,7 +330,7 @@ async fn late_answers_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prefix_means_the_host_in_it_whoever_came_first() {
+async fn a_prefix_means_its_host_in_any_order_of_arrival() {
     let store = FakeStore::default();
     for order in [NODES, ["r4", "r2", "r1", "h3", "h2", "h1"]] {
         let mut core = core(&store, false);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_lacks_is_told_from_what_fails() {
+    fn a_lack_of_resources_is_distinguished_from_a_failure() {
         for code in [Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM] {
             assert!(is_lack(&std::io::Error::from_raw_os_error(code as i32)), "{code:?}");
         }

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_success_is_enough_for_what_was_never_told_of() {
+    fn the_first_success_suffices_before_any_report() {
         assert_eq!(after(Record::new(false), ".x", &health(2, 3)), "UU");
         assert_eq!(after(Record::new(false), "x...", &health(2, 3)), "dddU");
     }

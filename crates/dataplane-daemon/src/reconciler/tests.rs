@@ -229,7 +229,7 @@ fn a_file_that_the_machine_lacks_something_for_changes_nothing() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_not_said_to_be_there() {
+fn an_entry_that_the_kernel_refuses_is_not_shown_as_installed() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
     let sid: Ipv6Addr = "fd00:1::1".parse().unwrap();
@@ -268,7 +268,7 @@ fn the_kernels_changes_are_followed_once_they_have_settled() {
 }
 
 #[test]
-fn what_cannot_be_followed_stays_until_the_next_change() {
+fn a_change_that_fails_is_retried_at_the_next_change() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
     reconciler.apply(file(1), Ports::All, 0).unwrap();
@@ -359,7 +359,7 @@ fn one_forwards_before_the_other_leaves() {
 }
 
 #[test]
-fn where_one_cannot_forward_or_the_other_not_leave_nothing_changes() {
+fn a_swap_changes_nothing_if_either_data_plane_fails() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
     reconciler.apply(file(2), Ports::All, 0).unwrap();
@@ -412,7 +412,7 @@ fn function(path: &std::path::Path) -> File {
 }
 
 #[test]
-fn others_are_told_of_a_function_while_its_check_succeeds() {
+fn a_function_is_announced_while_its_check_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("works");
     let sid: Ipv6Net = "fd00:1::f:0/112".parse().unwrap();
@@ -448,7 +448,7 @@ fn others_are_told_of_a_function_while_its_check_succeeds() {
 }
 
 #[test]
-fn a_trace_takes_the_place_of_one_that_nobody_waits_for() {
+fn a_trace_replaces_one_whose_client_has_gone() {
     let mut reconciler = FakeHost::new().reconciler();
     let [(sink, packets), (other, _packets)] = [(); 2].map(|()| tokio::sync::mpsc::channel(1));
     reconciler.trace = Some(crate::trace::Trace::new(1, sink));

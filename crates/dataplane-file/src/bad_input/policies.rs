@@ -63,10 +63,16 @@ fn segment_lists() {
         &[("3:12", "12 segments, and there is room for 11 in front of a packet", "remove some")],
     );
     assert!(parse("x", &policy(&segments(11))).is_ok());
-    let whole = |count| policy(&format!("{{segments: {}, form: whole}}", segments(count)));
-    expect(&whole(11), &[("3:16", "11 segments, and there is room for 10", "`form: reduced`")]);
+    let whole = |count| policy(&format!("{{segments: {}, form: H.Encaps}}", segments(count)));
+    expect(
+        &whole(11),
+        &[("3:16", "11 segments, and there is room for 10", "`form: H.Encaps.Red`")],
+    );
     assert!(parse("x", &whole(10)).is_ok());
-    expect(&policy("{segments: [fd00::1], form: long}"), &[("3:43", "`long` is not", "whole, re")]);
+    expect(
+        &policy("{segments: [fd00::1], form: long}"),
+        &[("3:43", "`long` is not", "H.Encaps, H.Encaps.Red")],
+    );
     expect(
         "source: fd00::1\nports: {eth0: {}}\npolicies: {My: [fd00::1]}\n",
         &[("3:12", "`My` cannot name a policy", "a-z")],
@@ -75,7 +81,7 @@ fn segment_lists() {
 
 #[test]
 fn lists_in_front_of_frames() {
-    for (form, longest) in [("reduced", 10), ("whole", 9)] {
+    for (form, longest) in [("H.Encaps.Red", 10), ("H.Encaps", 9)] {
         let text =
             |count| tenant(&format!("frames: {{segments: {}, form: {form}}}", segments(count)));
         let message = format!("there is room for {longest} in front of a frame");

@@ -17,7 +17,7 @@ fn proxy(text: &str) -> (Behavior, Proxy) {
 }
 
 #[test]
-fn proxies_and_what_is_absent() {
+fn proxies_and_their_absent_keys() {
     let (behavior, dynamic) =
         proxy(&sid("behavior: End.AD, to: veth2, back: veth3, via: 10.0.0.2"));
     assert_eq!((&*dynamic.to, &*dynamic.back), ("veth2", "veth3"));
@@ -74,7 +74,7 @@ fn arguments_that_proxies_need_or_do_not_take() {
 }
 
 #[test]
-fn interfaces_that_are_somebody_elses() {
+fn interfaces_in_use_elsewhere() {
     expect(
         &sid("behavior: End.AD, to: eth1, back: eth2"),
         &[
@@ -96,7 +96,7 @@ fn interfaces_that_are_somebody_elses() {
 }
 
 #[test]
-fn addresses_that_are_no_functions() {
+fn invalid_addresses_of_functions() {
     for via in ["'::'", "ff02::1", "::1", "0.0.0.0", "224.0.0.1", "127.0.0.1", "255.255.255.255"] {
         let said = format!("`{}` is not a function's address", via.trim_matches('\''));
         let text = sid(&format!("behavior: End.AD, to: v2, via: {via}"));

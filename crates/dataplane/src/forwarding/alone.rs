@@ -103,7 +103,7 @@ impl Checking<'_> {
             .map(|(key, owner)| (self.names.attachment(key), owner, uppers.get(key).copied()));
         for (entry, owner, interface) in ports.chain(tagged).collect::<Vec<_>>() {
             let tenant = match owner {
-                Owner::Tenant(tenant) if forwarding.sources_of(*tenant).next().is_some() => {
+                Owner::Tenant(tenant) if forwarding.sources_of(Some(*tenant)).next().is_some() => {
                     self.lacks(
                         format!("sources of {entry}"),
                         "only XDP looks where tenants' packets come from: remove them, and use `nft`",
@@ -201,8 +201,8 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<String> {
             let policy = forwarding.policies.get(policy)?;
             if policy.lists.len() > 1 {
                 "the kernel spreads nothing over lists: give it one"
-            } else if policy.form == Form::Reduced {
-                "the kernel has no End.B6.Encaps.Red: write `form: whole`"
+            } else if policy.form == Form::EncapsRed {
+                "the kernel has no End.B6.Encaps.Red: write `form: H.Encaps`"
             } else {
                 return None;
             }

@@ -58,11 +58,11 @@ fn refused(rest: &str, kernel: &Kernel, expected: &[&str]) {
 }
 
 #[test]
-fn what_has_a_counterpart_is_taken() {
+fn entries_with_a_counterpart_in_the_kernel_are_accepted() {
     let path = alone(
         "sids:\n  \"fd00:0:1::1\": End\n  \"fd00:0:1::2\": {behavior: End.X, next_hop: \"fd00:9::1\"}\n  \
          \"fd00:0:1::3\": {behavior: End.DT4, vrf: red}\n  \"fd00:0:1::4\": {behavior: End.DT6, table: 7}\n  \
-         \"fd00:0:1::5\": {behavior: End.B6.Encaps, policy: {segments: [\"fd00:2::1\"], form: whole}}\n\
+         \"fd00:0:1::5\": {behavior: End.B6.Encaps, policy: {segments: [\"fd00:2::1\"], form: H.Encaps}}\n\
          tenants:\n  blue: {attachments: [{port: eth1, vlan: 10}], routes: {10.0.0.0/8: [\"fd00:2::1\"]}}\n  \
          red: {vrf: red, attachments: [{port: eth1, vlan: 20}]}\n",
         &kernel(),
@@ -74,7 +74,7 @@ fn what_has_a_counterpart_is_taken() {
 }
 
 #[test]
-fn what_has_none_is_named() {
+fn entries_without_a_counterpart_in_the_kernel_are_named() {
     refused(
         "sids:\n  \"fd00:0:1::1\": {behavior: End.DT46, table: 7}\n  \
          \"fd00:0:1::2\": {behavior: End.DX6, next_hop: \"::\", vlan: 10}\n  \
@@ -115,7 +115,7 @@ fn no_rule_leads_out_of_a_vrf_or_a_bridge() {
 }
 
 #[test]
-fn what_somebody_else_has_is_his() {
+fn a_route_of_another_program_is_left_alone() {
     let sid: Ipv6Addr = "fd00:0:1::1".parse().unwrap();
     let hop = NextHop { via: None, interface: 2 };
     let mut taken = kernel();
@@ -127,7 +127,7 @@ fn what_somebody_else_has_is_his() {
     refused(sids, &own, &["sid fd00:0:1::1: it is an address of this node"]);
     let source = |text: &str| Kernel { source: Some(text.parse().unwrap()), ..kernel() };
     let binding = "sids:\n  \"fd00:0:1::1\": {behavior: End.B6.Encaps, \
-                   policy: {segments: [\"fd00:2::1\"], form: whole}}\n";
+                   policy: {segments: [\"fd00:2::1\"], form: H.Encaps}}\n";
     refused(binding, &source("fd00:5::5"), &["source fd00:0:1::1: the kernel's is fd00:5::5"]);
     alone(binding, &source("fd00:0:1::1")).unwrap();
     // Nothing is encapsulated here.
@@ -135,7 +135,7 @@ fn what_somebody_else_has_is_his() {
 }
 
 #[test]
-fn there_is_no_limit_and_a_message_has_one() {
+fn entries_are_unlimited_and_a_message_is_limited() {
     let sids = |behavior: &str| -> String {
         let sids = (1..70_000)
             .map(|n: u32| format!("  \"fd00:0:1::{:x}:{:x}\": {behavior}\n", n >> 16, n & 0xffff));

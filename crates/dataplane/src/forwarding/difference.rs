@@ -16,14 +16,14 @@ pub struct Difference {
     /// within each kind.
     pub changes: Vec<Change>,
     /// Number of changes of each kind: added, changed, removed.
-    counts: BTreeMap<Kind, [usize; 3]>,
+    counts: BTreeMap<ChangeKind, [usize; 3]>,
 }
 
 /// A change. Its text is a line of `kaido dataplane plan`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Kind of the changed entry.
-    pub of: Kind,
+    pub of: ChangeKind,
     /// Name of the entry.
     pub name: String,
     /// Old value; none if the entry is new.
@@ -35,7 +35,7 @@ pub struct Change {
 /// Kind of a changed entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ChangeKind {
     /// The data plane itself.
     Dataplane,
     /// The outer source address.
@@ -54,7 +54,7 @@ pub enum Kind {
     Sid,
 }
 
-impl Kind {
+impl ChangeKind {
     fn name(self) -> &'static str {
         match self {
             Self::Dataplane => "dataplane",
@@ -105,17 +105,17 @@ impl Difference {
             |state: &Forwarding| (!state.source.is_unspecified()).then(|| state.source.to_string());
         if old.source != new.source {
             let change = vec![((), source(old), source(new))];
-            found.add(Kind::Source, names, most, change, |()| String::new(), |_, text| text);
+            found.add(ChangeKind::Source, names, most, change, |()| String::new(), |_, text| text);
         }
         let sources = compare(
             (old.sources.iter().map(|key| (key, ())), |key| old.sources.get(key).map(|_| ())),
             (new.sources.iter().map(|key| (key, ())), |key| new.sources.get(key).map(|_| ())),
             |(), ()| true,
         );
-        let name = |key: &&(TenantId, IpNet)| {
+        let name = |key: &&(Option<TenantId>, IpNet)| {
             if new.sources.contains(*key) { after } else { before }.source_of(key)
         };
-        found.add(Kind::From, names, most, sources, name, |_, ()| String::new());
+        found.add(ChangeKind::From, names, most, sources, name, |_, ()| String::new());
         let by_name = |state: &Forwarding| -> BTreeMap<String, u32> {
             state.ports.iter().map(|(index, port)| (port.name.clone(), *index)).collect()
         };
@@ -127,7 +127,7 @@ impl Difference {
             same,
         );
         found.add(
-            Kind::Port,
+            ChangeKind::Port,
             names,
             most,
             ports,
@@ -144,7 +144,9 @@ impl Difference {
         let name = |key: &&Attachment| {
             if new.ports.contains_key(&key.port) { after } else { before }.attachment(key)
         };
-        found.add(Kind::Attachment, names, most, attachments, name, |of, owner| of.owner(owner));
+        found.add(ChangeKind::Attachment, names, most, attachments, name, |of, owner| {
+            of.owner(owner)
+        });
 
         let policies = compare(
             (before.named_policies(), |id| old.policies.get(id)),
@@ -152,7 +154,7 @@ impl Difference {
             |a, b| a == b,
         );
         let name = |id: &&PolicyId| after.policy_name(id);
-        found.add(Kind::Policy, names, most, policies, name, |_, policy| lists(policy));
+        found.add(ChangeKind::Policy, names, most, policies, name, |_, policy| lists(policy));
 
         let same = |a: &PolicyId, b: &PolicyId| a == b && same_policy(old, new, a);
         let routes = compare(
@@ -160,7 +162,14 @@ impl Difference {
             (&new.prefixes, |key| new.prefixes.get(key)),
             same,
         );
-        found.add(Kind::Route, names, most, routes, |key| after.route(key), |of, id| of.policy(id));
+        found.add(
+            ChangeKind::Route,
+            names,
+            most,
+            routes,
+            |key| after.route(key),
+            |of, id| of.policy(id),
+        );
 
         let same = |a: &Endpoint, b: &Endpoint| {
             (a == b || before.endpoint(a) == after.endpoint(b))
@@ -171,21 +180,28 @@ impl Difference {
             (&new.sids, |sid| new.sids.get(sid)),
             same,
         );
-        found.add(Kind::Sid, names, most, sids, |sid| short(**sid), |of, sid| of.endpoint(sid));
+        found.add(
+            ChangeKind::Sid,
+            names,
+            most,
+            sids,
+            |sid| short(**sid),
+            |of, sid| of.endpoint(sid),
+        );
         found
     }
 
     /// Adds a change of the data plane itself, which is listed first.
     pub fn handed_over(mut self, old: &str, new: &str) -> Self {
-        self.counts.insert(Kind::Dataplane, [0, 1, 0]);
+        self.counts.insert(ChangeKind::Dataplane, [0, 1, 0]);
         let (old, new) = (Some(old.into()), Some(new.into()));
-        self.changes.insert(0, Change { of: Kind::Dataplane, name: String::new(), old, new });
+        self.changes.insert(0, Change { of: ChangeKind::Dataplane, name: String::new(), old, new });
         self
     }
 
     fn add<'a, K: Copy + Ord, V>(
         &mut self,
-        of: Kind,
+        of: ChangeKind,
         [before, after]: [Names<'a>; 2],
         most: usize,
         mut found: Found<K, V>,

@@ -64,7 +64,7 @@ fn each_kind_has_its_line() {
          + attachment eth1 vlan 11 tenant blue",
     );
     expect(
-        &[("{segments: [fd00:0:2::1, fd00:0:3::d4], form: reduced}", "[fd00:0:9::1]")],
+        &[("{segments: [fd00:0:2::1, fd00:0:3::d4], form: H.Encaps.Red}", "[fd00:0:9::1]")],
         "~ policy to-osaka <fd00:0:2::1, fd00:0:3::d4> -> <fd00:0:9::1>
          ~ policy blue to-osaka <fd00:0:2::1, fd00:0:3::d4> -> <fd00:0:9::1>
          ~ policy wire to-osaka <fd00:0:2::1, fd00:0:3::d4> -> <fd00:0:9::1>",
@@ -103,7 +103,7 @@ fn each_kind_has_its_line() {
 }
 
 #[test]
-fn a_list_of_its_own_that_changes_is_seen_wherever_it_is_used() {
+fn a_changed_inline_list_is_seen_at_every_use() {
     let text = |last: &str| {
         format!(
             "source: fd00::1\nports: {{eth0: {{}}}}\nlocators: [fd00:0:1::/48]\n\

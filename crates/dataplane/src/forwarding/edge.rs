@@ -49,7 +49,7 @@ pub(in crate::forwarding) fn rules(
         ipv6: true,
         ..InterfaceRule::default()
     };
-    let sources = || forwarding.sources_of(0).map(Some);
+    let sources = || forwarding.sources_of(None).map(Some);
     let mut rules = BTreeSet::new();
     let edges = edges(forwarding, &kernel.links);
     let over_tenants = over_tenants(forwarding, &kernel.links);
@@ -171,7 +171,7 @@ fn is_outside(forwarding: &Forwarding, owner: &Owner, link: &Link) -> bool {
     let is_outside = match owner {
         Owner::Nobody => false,
         Owner::Tenant(tenant) => {
-            *tenant > TABLE_TENANTS && forwarding.sources_of(*tenant).next().is_none()
+            *tenant > TABLE_TENANTS && forwarding.sources_of(Some(*tenant)).next().is_none()
         }
         Owner::Frames(_) => true,
     };
@@ -185,7 +185,7 @@ fn outer_source(forwarding: &Forwarding, kernel: &Kernel, link: &Link) -> Option
     let Owner::Tenant(tenant) = owner else { return None };
     let steers = || forwarding.prefixes.keys().any(|(of, _)| of == tenant);
     let source = IpAddr::V6(kernel.source.unwrap_or(forwarding.source));
-    let is_ours = || forwarding.sources_of(0).any(|net| net.contains(&source));
+    let is_ours = || forwarding.sources_of(None).any(|net| net.contains(&source));
     (is_outside(forwarding, owner, link) && is_ours() && steers()).then_some(source)
 }
 
@@ -220,7 +220,7 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
     let mut found = Vec::new();
     // On a trunk, untagged frames reach SIDs even if tenants own some of the tags.
     let is_edge = |port: &Port| port.edge || port.closed;
-    let no_source = forwarding.sources_of(0).next().is_none();
+    let no_source = forwarding.sources_of(None).next().is_none();
     if !forwarding.sids.is_empty() && no_source && !forwarding.ports.values().any(is_edge) {
         found.push(
             "every port reaches every SID, from any source: write `sids: false` at the ports where the \
@@ -240,7 +240,7 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
             ));
         }
         let is_edge = forwarding.ports.get(&link.index).is_some_and(|port| port.edge);
-        if let Some(net) = forwarding.sources_of(0).next().filter(|_| alone && is_edge) {
+        if let Some(net) = forwarding.sources_of(None).next().filter(|_| alone && is_edge) {
             found.push(format!(
                 "the kernel delivers packets to its own addresses before policy rules, also those from \
                  the edge `{0}` with a source of the domain: drop them with nft, at hook prerouting: \

@@ -106,7 +106,7 @@ fn an_edge_is_closed_with_everything_that_is_stacked_on_it() {
 }
 
 #[test]
-fn an_edge_is_closed_with_the_bridge_of_what_is_stacked_on_it() {
+fn an_edge_is_closed_with_the_bridge_of_an_interface_stacked_on_it() {
     let mut links = stacked();
     let at = links.iter().position(|link| link.name == "over").unwrap();
     links[at].master = Some(6);
@@ -121,7 +121,7 @@ fn an_edge_is_closed_with_the_bridge_of_what_is_stacked_on_it() {
 }
 
 #[test]
-fn an_edge_is_closed_with_what_its_bridge_leads_to_by_a_veth() {
+fn an_edge_is_closed_with_the_bridges_that_its_bridge_reaches_over_a_veth() {
     let veth = |index: u32, name: &str, peer: u32, master: Option<u32>| Link {
         kind: "veth".into(),
         peer: Some(peer),

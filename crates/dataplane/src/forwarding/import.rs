@@ -202,8 +202,8 @@ fn import_table(
     for (destination, route) in routes {
         let Some(Encap::Seg6 { mode, segments }) = &route.encap else { continue };
         let form = match mode {
-            EncapMode::Encaps => Form::Whole,
-            EncapMode::EncapsRed => Form::Reduced,
+            EncapMode::Encaps => Form::Encaps,
+            EncapMode::EncapsRed => Form::EncapsRed,
             EncapMode::Insert | EncapMode::EncapsL2 | EncapMode::EncapsL2Red => {
                 let reason = "only the kernel inserts headers, and takes frames, by a route";
                 imported.left.push(Left { destination: *destination, reason });
@@ -220,7 +220,7 @@ fn import_table(
         }
         let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
         let policy = Policy { lists, form, in_kernel: true };
-        let id = PolicyId::Of(tenant, *destination);
+        let id = PolicyId::Of(Some(tenant), *destination);
         forwarding.policies.insert(id.clone(), policy);
         forwarding.prefixes.insert((tenant, *destination), id);
         imported.taken += 1;
@@ -265,8 +265,8 @@ fn leave_to_kernel(forwarding: &mut Forwarding, tenant: TenantId, net: IpNet) {
     if forwarding.prefixes.contains_key(&(tenant, net)) {
         return;
     }
-    let id = PolicyId::Named(tenant, "left to the kernel".into());
-    let policy = Policy { lists: Vec::new(), form: Form::Whole, in_kernel: true };
+    let id = PolicyId::Named(Some(tenant), "left to the kernel".into());
+    let policy = Policy { lists: Vec::new(), form: Form::Encaps, in_kernel: true };
     forwarding.policies.insert(id.clone(), policy);
     forwarding.prefixes.insert((tenant, net), id);
 }
@@ -347,12 +347,12 @@ fn behavior_of(
         }
         LocalAction::EndB6 { .. } => return Err("only the kernel inserts headers"),
         LocalAction::EndB6Encaps { segments } => {
-            if segments.0.len() > Form::Whole.longest(Payload::Packet) {
+            if segments.0.len() > Form::Encaps.longest(Payload::Packet) {
                 return Err("more segments than XDP has room for");
             }
-            let id = PolicyId::Of(0, IpNet::V6(sid));
+            let id = PolicyId::Of(None, IpNet::V6(sid));
             let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
-            let policy = Policy { lists, form: Form::Whole, in_kernel: true };
+            let policy = Policy { lists, form: Form::Encaps, in_kernel: true };
             forwarding.policies.insert(id.clone(), policy);
             Behavior::EndB6Encaps { policy: id }
         }

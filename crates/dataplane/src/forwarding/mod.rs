@@ -17,7 +17,7 @@ mod state;
 mod text;
 
 pub use alone::NotInKernel;
-pub use difference::{Change, Difference, Kind};
+pub use difference::{Change, ChangeKind, Difference};
 pub use edge::{check_tables, warnings};
 pub use function_links::check_functions;
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};

@@ -76,7 +76,7 @@ pub fn resolve(
         Resolving { links, problems: Vec::new(), forwarding: Forwarding::default() };
     resolving.forwarding.source = file.source.unwrap_or(Ipv6Addr::UNSPECIFIED);
     resolving.forwarding.locators = file.locators.iter().map(|locator| locator.prefix()).collect();
-    let domain = file.sources.iter().map(|net| (0, IpNet::V6(*net)));
+    let domain = file.sources.iter().map(|net| (None, IpNet::V6(*net)));
     resolving.forwarding.sources.extend(domain);
     let owners = resolving.tenants(file, &numbers);
     let ports = resolving.ports(file, &owners);
@@ -201,17 +201,17 @@ impl Resolving<'_> {
         self.forwarding.prefixes.reserve(routes);
         let mut owners = HashMap::new();
         for (name, tenant) in &file.tenants {
-            let number = numbers.number(name).unwrap_or(0);
+            let number = numbers.number(name).expect("every tenant of the file has a number");
             for (prefix, steer) in &tenant.routes {
-                let id = self.policy(file, number, *prefix, steer);
+                let id = self.policy(file, Some(number), *prefix, steer);
                 self.forwarding.prefixes.insert((number, *prefix), id);
             }
-            let sources = tenant.sources.iter().map(|net| (number, *net));
+            let sources = tenant.sources.iter().map(|net| (Some(number), *net));
             self.forwarding.sources.extend(sources);
             let owner = match &tenant.frames {
                 // Such a tenant has no routes, so the id of its default route is unique.
                 Some(steer) => {
-                    Owner::Frames(self.policy(file, number, Ipv4Net::default().into(), steer))
+                    Owner::Frames(self.policy(file, Some(number), Ipv4Net::default().into(), steer))
                 }
                 None => Owner::Tenant(number),
             };
@@ -223,7 +223,13 @@ impl Resolving<'_> {
         owners
     }
 
-    fn policy(&mut self, file: &File, tenant: TenantId, of: IpNet, steer: &Steer) -> PolicyId {
+    fn policy(
+        &mut self,
+        file: &File,
+        tenant: Option<TenantId>,
+        of: IpNet,
+        steer: &Steer,
+    ) -> PolicyId {
         let (id, policy) = match steer {
             Steer::Named(name) => {
                 let id = PolicyId::Named(tenant, Arc::clone(name));
@@ -308,7 +314,7 @@ impl Resolve<Name, Table, Steer, Name> for Arguments<'_, '_> {
     }
 
     fn policy(&mut self, steer: &Steer) -> PolicyId {
-        self.resolving.policy(self.file, 0, IpNet::V6(self.sid), steer)
+        self.resolving.policy(self.file, None, IpNet::V6(self.sid), steer)
     }
 
     fn proxy(&mut self, proxy: &file::Proxy) -> Proxy {

@@ -63,7 +63,7 @@ fn every_name_is_resolved() {
 
     let named = |tenant, name: &str| PolicyId::Named(tenant, name.into());
     let owners: Vec<_> = forwarding.ports.values().map(|port| port.owner.clone()).collect();
-    let frames = Owner::Frames(named(66, "to-osaka"));
+    let frames = Owner::Frames(named(Some(66), "to-osaka"));
     assert_eq!(owners, [Owner::Nobody, Owner::Tenant(65), frames]);
     let closed: Vec<bool> = forwarding.ports.values().map(|port| port.closed).collect();
     assert_eq!(closed, [false, true, true]);
@@ -83,17 +83,17 @@ fn every_name_is_resolved() {
     assert_eq!(uppers, [(6, 3, 10, 0), (8, 4, 20, 30)]);
 
     let prefix: IpNet = "10.2.0.0/16".parse().unwrap();
-    assert_eq!(forwarding.prefixes[&(65, prefix)], PolicyId::Of(65, prefix));
+    assert_eq!(forwarding.prefixes[&(65, prefix)], PolicyId::Of(Some(65), prefix));
     assert_eq!(forwarding.prefixes.len(), 4);
     let forms: Vec<Form> = ["10.2.0.0/16", "2001:db8::/32"]
         .iter()
-        .map(|prefix| forwarding.policies[&PolicyId::Of(65, prefix.parse().unwrap())].form)
+        .map(|prefix| forwarding.policies[&PolicyId::Of(Some(65), prefix.parse().unwrap())].form)
         .collect();
-    assert_eq!(forms, [Form::Reduced, Form::Whole]);
+    assert_eq!(forms, [Form::EncapsRed, Form::Encaps]);
     // The same name in two tenants, and for a SID, stands for three policies: a policy belongs to
     // one tenant.
-    for tenant in [0, 65, 66] {
-        assert!(forwarding.policies.contains_key(&named(tenant, "to-osaka")), "{tenant}");
+    for tenant in [None, Some(65), Some(66)] {
+        assert!(forwarding.policies.contains_key(&named(tenant, "to-osaka")), "{tenant:?}");
     }
 
     let endpoint = |text: &str| &forwarding.sids[&sid(text)];
@@ -106,7 +106,7 @@ fn every_name_is_resolved() {
     assert_eq!(endpoint("fd00:0:1:d7::").tags, Tags { outer: 10, inner: 20 });
     assert_eq!(endpoint("fd00:0:1:d2::").behavior, Behavior::EndDx2 { port: 4 });
     let b6 = endpoint("fd00:0:1:b6::");
-    let policy = named(0, "to-osaka");
+    let policy = named(None, "to-osaka");
     assert_eq!(forwarding.policies[&policy].lists[0].segments.0.len(), 2);
     assert_eq!(b6.behavior, Behavior::EndB6Encaps { policy });
     let next_csid = forwarding.sids[&"fd00:1:1::/48".parse().unwrap()].flavors.next_csid;
@@ -128,7 +128,7 @@ fn tenants_keep_their_numbers() {
 }
 
 #[test]
-fn what_the_machine_lacks_is_told_at_once() {
+fn everything_that_the_machine_lacks_is_reported_at_once() {
     let text = "ports:\n  eth9: {}\n  veth-tokyo: {}\n  lo: {}\n  eth1.10: {}\n  red: {}\n  eth0: {}\n\
                 tenants:\n  a: {vrf: blue}\n  b: {vrf: eth0}\n  c: {vrf: red}\n\
                 locators: [fd00:0:1::/48]\n\
@@ -157,7 +157,7 @@ fn what_the_machine_lacks_is_told_at_once() {
 }
 
 #[test]
-fn a_tenants_number_is_nobody_elses_while_anything_leads_to_it() {
+fn a_tenants_number_is_not_reused_while_it_is_referenced() {
     let text = |names: &[&str]| {
         let tenants: Vec<String> = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
         file(&format!("ports: {{eth0: {{}}}}\ntenants:\n{}", tenants.concat()))

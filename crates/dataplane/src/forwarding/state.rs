@@ -14,7 +14,7 @@ use srv6::{Flavors, Form, Kind, LookUp, SegmentList};
 /// attacker, so that a fast hash is sufficient (SipHash took a tenth of the time of an `apply`).
 pub type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// Number of a tenant; 0 for none.
+/// Number of a tenant, from 1.
 pub type TenantId = u32;
 
 /// The complete state of the program. An `apply` changes one state to another.
@@ -24,9 +24,9 @@ pub struct Forwarding {
     pub source: Ipv6Addr,
     /// Prefixes of this node's SIDs, as given in its file.
     pub locators: Vec<Ipv6Net>,
-    /// Permitted source prefixes of tenants' packets and, for number 0, of packets to SIDs. A
-    /// number without prefixes permits all sources.
-    pub sources: BTreeSet<(TenantId, IpNet)>,
+    /// Permitted source prefixes of tenants' packets and, without a tenant, of packets to SIDs. A
+    /// tenant without prefixes may send from all sources.
+    pub sources: BTreeSet<(Option<TenantId>, IpNet)>,
     /// The interfaces that the program is attached to and sends on, by index.
     pub ports: BTreeMap<u32, Port>,
     /// Interfaces stacked on ports, by index: packets routed to them leave by the port, tagged.
@@ -47,9 +47,9 @@ impl Forwarding {
         self.ports.contains_key(&index) || self.uppers.contains_key(&index)
     }
 
-    /// Returns the permitted source prefixes of a tenant or, for 0, of packets to SIDs; none if all
+    /// Returns the permitted source prefixes of a tenant or, for none, of packets to SIDs; none if all
     /// sources are permitted.
-    pub fn sources_of(&self, tenant: TenantId) -> impl Iterator<Item = IpNet> {
+    pub fn sources_of(&self, tenant: Option<TenantId>) -> impl Iterator<Item = IpNet> {
         self.sources.iter().filter(move |(of, _)| *of == tenant).map(|(_, net)| *net)
     }
 }
@@ -183,13 +183,13 @@ pub struct ProxyLink {
     pub up: bool,
 }
 
-/// Identity of a policy within its tenant.
+/// Identity of a policy within its tenant; without a tenant, a SID's policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PolicyId {
     /// A named policy, which several prefixes may refer to.
-    Named(TenantId, Arc<str>),
+    Named(Option<TenantId>, Arc<str>),
     /// The policy of a single prefix.
-    Of(TenantId, IpNet),
+    Of(Option<TenantId>, IpNet),
 }
 
 /// The weighted segment lists of a candidate path (RFC 9256).

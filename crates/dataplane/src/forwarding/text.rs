@@ -58,9 +58,10 @@ impl<'a> Names<'a> {
     /// Returns a policy's name: `blue to-osaka`, without the tenant if it belongs to a SID.
     pub fn policy_name(self, id: &PolicyId) -> String {
         match id {
-            PolicyId::Named(0, name) => name.to_string(),
-            PolicyId::Named(tenant, name) => format!("{} {name}", (self.tenant)(*tenant)),
-            PolicyId::Of(tenant, prefix) => self.route(&&(*tenant, *prefix)),
+            PolicyId::Named(None, name) => name.to_string(),
+            PolicyId::Named(Some(tenant), name) => format!("{} {name}", (self.tenant)(*tenant)),
+            PolicyId::Of(None, sid) => sid.to_string(),
+            PolicyId::Of(Some(tenant), prefix) => self.route(&&(*tenant, *prefix)),
         }
     }
 
@@ -70,10 +71,10 @@ impl<'a> Names<'a> {
     }
 
     /// `10.0.5.0/24 of blue`; only the prefix if it may address SIDs.
-    pub(super) fn source_of(self, (tenant, prefix): &&(TenantId, IpNet)) -> String {
+    pub(super) fn source_of(self, (tenant, prefix): &&(Option<TenantId>, IpNet)) -> String {
         match tenant {
-            0 => prefix.to_string(),
-            tenant => format!("{prefix} of {}", (self.tenant)(*tenant)),
+            None => prefix.to_string(),
+            Some(tenant) => format!("{prefix} of {}", (self.tenant)(*tenant)),
         }
     }
 
@@ -107,8 +108,8 @@ pub fn lists(policy: &Policy) -> String {
         _ => format!("{} weight {}", list.segments, list.weight),
     });
     let mut text = lists.collect::<Vec<_>>().join(", ");
-    if policy.form == Form::Whole {
-        text += " whole";
+    if policy.form == Form::Encaps {
+        text += " H.Encaps";
     }
     text + kernel_too(policy.in_kernel)
 }

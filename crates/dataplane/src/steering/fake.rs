@@ -91,7 +91,7 @@ mod tests {
     use srv6::SegmentList;
 
     #[test]
-    fn remembers_replaces_and_fails_as_told() {
+    fn policies_are_stored_and_replaced_and_failures_injected() {
         let policy = Policy {
             color: Color(7001),
             flows: Vec::new(),

@@ -48,7 +48,7 @@ mod tests {
     use srv6::Sid;
 
     #[test]
-    fn what_means_the_same_looks_the_same() {
+    fn equal_policies_have_one_normal_form() {
         let flow = |dst: &str, src: Option<&str>| Flow {
             src: src.map(|src| src.parse().unwrap()),
             dst: dst.parse().unwrap(),

@@ -94,7 +94,7 @@ fn root_flows_of_a_policy_change_in_any_order() {
 }
 
 #[test]
-fn root_what_cannot_work_changes_nothing() {
+fn root_a_policy_that_cannot_work_changes_nothing() {
     let net = up();
     let before = shown(&net.host);
     let mut plane = KernelSeg6::within(&net.host, INNER_MTU).unwrap();

@@ -174,11 +174,11 @@ fn root_a_changed_route_of_a_tenant_is_not_the_one_that_was_found() {
         let with = |routes: &[(&str, &str)]| {
             let mut forwarding = ports(true);
             for (net, segment) in routes {
-                let id = PolicyId::Named(TENANT, (*segment).into());
+                let id = PolicyId::Named(Some(TENANT), (*segment).into());
                 forwarding.prefixes.insert((TENANT, net.parse().unwrap()), id.clone());
                 let segments = SegmentList(vec![Sid(segment.parse().unwrap())]);
                 let lists = vec![Weighted { segments, weight: 1 }];
-                let policy = Policy { lists, form: Form::Reduced, in_kernel: false };
+                let policy = Policy { lists, form: Form::EncapsRed, in_kernel: false };
                 forwarding.policies.insert(id, policy);
             }
             forwarding

@@ -111,7 +111,7 @@ fn root_a_packet_gets_its_own_header_or_none() {
 }
 
 #[test]
-fn root_what_came_another_way_does_not_leave() {
+fn root_a_packet_from_another_interface_does_not_leave() {
     with_function(|plane| {
         let inside = enter(plane, 0);
         let dropped = || plane.count(reason::REASONS.0 + reason::REASON_LOCAL_ANSWER.0).packets;

@@ -41,7 +41,7 @@ fn sum(bytes: &[u8]) -> u16 {
 }
 
 #[test]
-fn root_the_sender_of_what_is_too_big_is_told() {
+fn root_the_sender_of_a_too_big_packet_gets_an_icmp_error() {
     in_node(|| {
         let plane = plane();
         for (over, told) in [(0, false), (1, true)] {
@@ -84,7 +84,7 @@ fn root_the_sender_of_what_is_too_big_is_told() {
 }
 
 #[test]
-fn root_the_checksum_is_right_whoever_is_told() {
+fn root_the_icmp_checksum_is_right_for_every_receiver() {
     in_node(|| {
         let plane = plane();
         let mut told = 0;
@@ -105,7 +105,7 @@ fn root_the_checksum_is_right_whoever_is_told() {
 }
 
 #[test]
-fn root_nobody_is_told_of_icmps_own_errors_nor_of_fragments() {
+fn root_icmp_errors_and_fragments_cause_no_icmp_error() {
     in_node(|| {
         let plane = plane();
         let whole = udp4("10.1.0.1", "10.3.7.1", FITS);
@@ -147,7 +147,7 @@ fn root_nobody_is_told_of_icmps_own_errors_nor_of_fragments() {
 }
 
 #[test]
-fn root_the_told_are_not_many() {
+fn root_icmp_errors_are_rate_limited() {
     in_node(|| {
         let plane = plane();
         let packet = udp4("10.1.0.1", "10.3.7.1", FITS);

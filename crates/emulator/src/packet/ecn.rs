@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn who_heeds_marks_is_marked_and_nobody_else() {
+    fn only_ecn_capable_packets_are_marked() {
         for (ecn, is_marked) in [(0, false), (1, true), (2, true), (3, true)] {
             let (service, customer) = (ethertype::SERVICE_VLAN, ethertype::VLAN);
             for tag in [&[][..], &[customer], &[service, customer]] {

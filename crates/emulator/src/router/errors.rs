@@ -23,30 +23,43 @@ const LONGEST4: usize = 576;
 /// Maximum length of an ICMPv6 error: the minimum IPv6 MTU (RFC 4443 section 3.1).
 const LONGEST6: usize = 1280;
 
+/// The header of an ICMP error, without the checksum.
+#[derive(Debug, Clone, Copy)]
+struct Icmp {
+    kind: u8,
+    code: u8,
+    /// The four bytes after the checksum.
+    rest: u32,
+}
+
+fn icmp(kind: u8, code: u8, rest: u32) -> Icmp {
+    Icmp { kind, code, rest }
+}
+
 impl Problem {
-    /// Returns the ICMP type, code and the four bytes after the checksum.
-    fn icmp4(self) -> (u8, u8, u32) {
+    /// Returns the ICMP header of the error.
+    fn icmp4(self) -> Icmp {
         match self {
-            Self::HopLimit => (11, 0, 0),
-            Self::NoRoute => (3, 0, 0),
-            Self::NoHost => (3, 1, 0),
-            Self::NoProtocol => (3, 2, 0),
-            Self::NoPort => (3, 3, 0),
+            Self::HopLimit => icmp(11, 0, 0),
+            Self::NoRoute => icmp(3, 0, 0),
+            Self::NoHost => icmp(3, 1, 0),
+            Self::NoProtocol => icmp(3, 2, 0),
+            Self::NoPort => icmp(3, 3, 0),
             // RFC 1191 section 4.
-            Self::TooBig { mtu } => (3, 4, mtu.into()),
+            Self::TooBig { mtu } => icmp(3, 4, mtu.into()),
         }
     }
 
-    /// Returns the ICMPv6 type, code and the four bytes after the checksum.
-    fn icmp6(self) -> (u8, u8, u32) {
+    /// Returns the ICMPv6 header of the error.
+    fn icmp6(self) -> Icmp {
         match self {
-            Self::HopLimit => (3, 0, 0),
-            Self::NoRoute => (1, 0, 0),
-            Self::NoHost => (1, 3, 0),
-            Self::NoPort => (1, 4, 0),
+            Self::HopLimit => icmp(3, 0, 0),
+            Self::NoRoute => icmp(1, 0, 0),
+            Self::NoHost => icmp(1, 3, 0),
+            Self::NoPort => icmp(1, 4, 0),
             // Pointer to the Next Header field.
-            Self::NoProtocol => (4, 1, 6),
-            Self::TooBig { mtu } => (2, 0, mtu.into()),
+            Self::NoProtocol => icmp(4, 1, 6),
+            Self::TooBig { mtu } => icmp(2, 0, mtu.into()),
         }
     }
 }
@@ -97,7 +110,7 @@ impl Router {
         }
         let Some(IpAddr::V4(from)) = self.source(came.interface, to.into()) else { return };
         let length = usize::from(ip.total_len()).min(LONGEST4 - 20 - 8);
-        let (kind, code, rest) = problem.icmp4();
+        let Icmp { kind, code, rest } = problem.icmp4();
         let quoted = packet[..length.min(packet.len())].to_vec();
         self.send_icmp4(came, (from, to), [kind, code], rest, &quoted, out);
     }
@@ -134,7 +147,7 @@ impl Router {
             return;
         }
         let Some(IpAddr::V6(from)) = self.source(came.interface, to.into()) else { return };
-        let (kind, code, rest) = problem.icmp6();
+        let Icmp { kind, code, rest } = problem.icmp6();
         let quoted = packet[..packet.len().min(LONGEST6 - 40 - 8)].to_vec();
         let mut body = rest.to_be_bytes().to_vec();
         body.extend(quoted);

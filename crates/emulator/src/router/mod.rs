@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 use wire::{ETHERNET, EthernetPacket, Ipv4Packet, Ipv6Packet, Mac, ethertype};
 
-use crate::{Nanos, Packet};
+use crate::{Account, Nanos, Packet};
 use neighbours::{Neighbours, Next, Turn};
 use routes::Prefixes;
 
@@ -172,10 +172,13 @@ impl Router {
         self.neighbours.memory()
     }
 
-    /// Returns (packets received or originated, packets accounted for). The two are always equal.
-    pub fn account(&self) -> (u64, u64) {
+    /// Compares the packets received or originated with those accounted for.
+    pub fn account(&self) -> Account {
         let counts = &self.counts;
-        (counts.received + counts.made, counts.sent + counts.all_stopped() + self.waiting())
+        Account {
+            entered: counts.received + counts.made,
+            accounted: counts.sent + counts.all_stopped() + self.waiting(),
+        }
     }
 
     /// Receives a packet on an interface.

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_answered_is_asked_again_and_gets_its_packets() {
+    fn a_stale_neighbour_is_probed_and_still_gets_packets() {
         let mut neighbours = Neighbours::default();
         assert_eq!(goes(&mut neighbours, 0, 1), (false, true));
         assert_eq!(neighbours.learn(1, key(1), MAC, true).len(), 1);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_that_are_known_the_oldest_goes() {
+    fn a_full_table_evicts_the_oldest_neighbour() {
         let mut neighbours = Neighbours::default();
         for n in 0..=MOST as u32 {
             neighbours.learn(Nanos::from(n), key(n), MAC, true);

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_goes_no_way() {
+    fn an_unreachable_application_has_no_path() {
         let text = why_of(State::Unreachable, &[], &[]);
         for words in ["unreachable: there is no path", "left to the IGP", "from h1 to h2"] {
             assert!(text.contains(words), "{text}");

@@ -93,7 +93,7 @@ fn only_one_here() -> Result<NamespaceLock, Failure> {
             TakeError::Taken(process) => {
                 let which =
                     process.map_or_else(String::new, |process| format!(" (process {process})"));
-                anyhow!("a node{which} runs in this network namespace already")
+                anyhow!("a node{which} already runs in this network namespace")
             }
             TakeError::Failed { path, source } => {
                 anyhow::Error::new(source).context(format!("cannot lock {}", path.display()))

@@ -443,7 +443,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_say_what_is_per_second() {
+    fn headings_name_rates_per_second() {
         let sid = v1::DataplaneEntry { name: "fd00:1::1/128".into(), ..Default::default() };
         let found = v1::GetDataplaneResponse { sids: vec![sid], ..Default::default() };
         assert!(text(&found, "/S").contains("PACKETS/S  BYTES/S\n"), "{}", text(&found, "/S"));

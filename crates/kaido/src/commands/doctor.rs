@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use output::doctor::Finding;
 
 use crate::failure::Done;
-use crate::output::{Output, table};
+use crate::output::{Output, counted, table};
 
 pub(crate) fn run(output: &Output) -> Done {
     let mut findings = vec![
@@ -68,10 +68,21 @@ pub(crate) fn run(output: &Output) -> Done {
             let fix = if finding.ok { String::new() } else { finding.fix.clone() };
             vec![finding.what.clone(), state.into(), finding.needed_for.into(), fix]
         };
-        table(&["WHAT", "STATE", "NEEDED FOR", "FIX"], findings.iter().map(row))
+        let table = table(&["WHAT", "STATE", "NEEDED FOR", "FIX"], findings.iter().map(row));
+        format!("{table}\n\n{}", summary(findings))
     })?;
     let sound = findings.iter().all(|finding| finding.ok || !finding.required);
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Counts the findings: `24 ok, 1 missing, 2 warnings`. Something optional that is missing is a
+/// warning.
+fn summary(findings: &[Finding]) -> String {
+    let count =
+        |is: &dyn Fn(&Finding) -> bool| findings.iter().filter(|finding| is(finding)).count();
+    let ok = count(&|finding| finding.ok);
+    let missing = count(&|finding| !finding.ok && finding.required);
+    format!("{ok} ok, {missing} missing, {}", counted(findings.len() - ok - missing, "warning"))
 }
 
 fn finding(what: &'static str, ok: bool, needed_for: &'static str, fix: &str) -> Finding {
@@ -147,4 +158,16 @@ fn is_installed(program: &str) -> bool {
         .args(["-c", "command -v \"$0\" >/dev/null", program])
         .status()
         .is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_counted() {
+        let [found, missing] = [true, false].map(|ok| finding("x", ok, "everything", "get it"));
+        let optional = Finding { required: false, ..missing.clone() };
+        assert_eq!(summary(&[found, missing, optional]), "1 ok, 1 missing, 1 warning");
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use lab::{Entry, Happening, History, Lab, StepOutcome};
-use output::events::{EventHistory, JournalEntry, Occurrence, StepState, TimelineStep};
+use lab::{History, Lab, StepOutcome};
+use output::events::{EventHistory, Occurrence, StepState, TimelineStep};
 
 use crate::failure::Done;
 use crate::output::{Output, table};
@@ -36,27 +36,8 @@ fn history_output(history: &History) -> EventHistory {
     EventHistory {
         ready_for: history.ready_for.map(|time| time.as_secs_f64()),
         events: steps.collect(),
-        others: history.others.iter().filter_map(entry).collect(),
+        others: history.others.clone(),
     }
-}
-
-/// Converts an entry of the journal; the history has steps elsewhere.
-fn entry(entry: &Entry) -> Option<JournalEntry> {
-    let what = match &entry.what {
-        Happening::Step { .. } => return None,
-        Happening::EmulatorEnded => Occurrence::EmulatorEnded,
-        Happening::EmulatorStarted => Occurrence::EmulatorStarted,
-        Happening::EmulatorSilent => Occurrence::EmulatorSilent,
-        Happening::EmulatorAnswers => Occurrence::EmulatorAnswers,
-        Happening::InterfaceGone { node, interface } => {
-            Occurrence::InterfaceGone { node: node.clone(), interface: interface.clone() }
-        }
-        Happening::TrafficStopped { link, from } => {
-            Occurrence::TrafficStopped { link: link.clone(), from: from.clone() }
-        }
-        Happening::Watching => Occurrence::Watching,
-    };
-    Some(JournalEntry { at: entry.at, what })
 }
 
 /// Returns the delay of an event in seconds, if it is worth mentioning.
@@ -90,19 +71,19 @@ fn as_text(history: &History) -> String {
     for entry in &history.others {
         let mut place = [String::new(), String::new()];
         let what = match &entry.what {
-            Happening::EmulatorEnded => "the emulator has ended: its links are down".into(),
-            Happening::EmulatorStarted => "the emulator is there again: its links are up".into(),
-            Happening::EmulatorSilent => "the emulator does not answer: events wait".into(),
-            Happening::EmulatorAnswers => "the emulator answers again".into(),
-            Happening::InterfaceGone { node, interface } => {
+            Occurrence::EmulatorEnded => "the emulator has ended: its links are down".into(),
+            Occurrence::EmulatorStarted => "the emulator is there again: its links are up".into(),
+            Occurrence::EmulatorSilent => "the emulator does not answer: events wait".into(),
+            Occurrence::EmulatorAnswers => "the emulator answers again".into(),
+            Occurrence::InterfaceGone { node, interface } => {
                 format!("{node}:{interface} is gone: its link is down")
             }
-            Happening::TrafficStopped { link, from } => {
+            Occurrence::TrafficStopped { link, from } => {
                 place = [link.clone(), from.clone()];
                 "its cross traffic was ended by a command".into()
             }
-            // Expected entries do not get a line.
-            Happening::Watching | Happening::Step { .. } => continue,
+            // An expected entry does not get a line.
+            Occurrence::Watching => continue,
         };
         let at = entry.at.unwrap_or(0.0);
         let [link, from] = place;

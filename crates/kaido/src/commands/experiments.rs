@@ -11,7 +11,7 @@ use bench::{Context, Kind, Row, Scale};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Cancel, Labs};
 use model::topology::Dataplane;
-use output::bench::{BenchRow, DemoLine, DemoOutcome};
+use output::bench::{DemoLine, DemoOutcome};
 
 use super::progress::program;
 use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions, EmulatorPart};
@@ -140,11 +140,10 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         }
         Ok(rows)
     })?;
-    let rows: Vec<_> = rows.into_iter().map(row_output).collect();
     output.print(&rows, |rows| {
         let figure = |value: f64| format!("{value:.4}");
         let optional = |value: Option<f64>| value.map_or("-".into(), figure);
-        let row = |row: &BenchRow| {
+        let row = |row: &Row| {
             vec![
                 row.name.clone(),
                 figure(row.value),
@@ -157,11 +156,6 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         table(&["NAME", "MEDIAN", "UNIT", "LOW .. HIGH", "BASELINE", "RATIO"], rows.iter().map(row))
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn row_output(row: Row) -> BenchRow {
-    let Row { name, value, unit, baseline, ratio, low, high } = row;
-    BenchRow { name, value, unit, baseline, ratio, low, high }
 }
 
 /// Runs an experiment that stops and cleans up when the process is asked to end.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use api::v1;
-use lab::{Change, Happening, Lab};
+use lab::{Change, Lab, Occurrence};
 use model::topology;
 use output::link::{
     AddedTraffic, ChangedDirection, ChangedEmulatedLink, ChangedLink, StoppedTraffic,
@@ -99,7 +99,7 @@ pub(super) fn stop_traffic(lab: &Lab, link: &str, from: String, output: &Output)
     })??;
     if stopped > 0 {
         // Record it, so that a restarted emulator does not start this traffic again.
-        lab.record(Happening::TrafficStopped { link: link.clone(), from: from.clone() })?;
+        lab.record(Occurrence::TrafficStopped { link: link.clone(), from: from.clone() })?;
     }
     let stopped = StoppedTraffic { link, from, stopped };
     output.print(&stopped, |StoppedTraffic { link, from, stopped }| match stopped {

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_before_and_behind_a_link_is_beside_its_own() {
+    fn losses_before_and_after_a_link_are_separate_from_its_own() {
         let one = v1::EmulatedDirection {
             link: "a-b".into(),
             from: "a".into(),

@@ -77,7 +77,9 @@ fn events(
             return Ok((events, Some(gap)));
         }
         if packet.bytes.len() != packet.length as usize {
-            return Err(format!("packet {number} is cut off: only whole ones come again"));
+            return Err(format!(
+                "packet {number} is truncated: only whole packets can be replayed"
+            ));
         }
         let at = Nanos::try_from(i128::from(packet.at_ns) - offset)
             .map_err(|_| format!("packet {number} is earlier than its clock"))?;

@@ -178,7 +178,7 @@ fn root_a_daemon_that_was_killed_in_xdp_is_followed_by_the_kernel() {
 /// The next daemon assigns new tenant numbers. No tenant may be sent to another one's old table,
 /// not even during the change.
 #[test]
-fn root_a_daemons_tables_are_none_of_the_last_ones() {
+fn root_a_daemon_reuses_no_table_of_the_last_one() {
     let mut net = net();
     let tables = |net: &Net| -> BTreeSet<String> {
         let rules = show(&net.node, "-6 rule");
@@ -200,7 +200,7 @@ fn root_a_daemons_tables_are_none_of_the_last_ones() {
 }
 
 #[test]
-fn root_what_the_kernel_alone_cannot_do_is_refused_by_name() {
+fn root_an_entry_without_a_kernel_counterpart_is_refused_by_name() {
     let mut net = net();
     net.start(&[]);
     net.apply(&by("kernel", FILE));
@@ -264,7 +264,7 @@ fn root_what_the_kernel_alone_cannot_do_is_refused_by_name() {
 }
 
 #[test]
-fn root_the_kernel_alone_has_what_somebody_takes_away_again() {
+fn root_the_kernel_alone_restores_routes_that_another_program_removes() {
     let mut net = net();
     net.start(&[]);
     net.apply(&by("kernel", FILE));

@@ -5,7 +5,7 @@ use netlink::Namespace;
 use testkit::{Kaido, value_of};
 
 #[test]
-fn root_the_doctor_finds_what_xdp_needs() {
+fn root_the_doctor_checks_the_needs_of_xdp() {
     let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
     // Ignore the exit code, because FRR may be missing: this test checks the lines.
     let said = kaido.run(&["--json", "doctor"]);

@@ -291,7 +291,7 @@ fn root_no_source_of_the_domain_comes_in_from_a_tenant() {
 
 /// The kernel looks outer packets up as if received from the tenant.
 #[test]
-fn root_a_tenant_with_this_nodes_source_is_told_where_only_the_kernel_forwards() {
+fn root_a_tenant_with_this_nodes_source_causes_a_warning_in_kernel_mode() {
     let mut bed = Bed::new();
     let domain = "sources: [\"fd00:a::1/128\"]";
     let port = "{ l: { tenant: blue }, r: {} }";
@@ -393,7 +393,7 @@ fn root_a_tenant_sends_from_its_own_addresses_alone() {
 }
 
 #[test]
-fn root_a_domain_without_an_edge_is_told_by_apply_plan_show_and_doctor() {
+fn root_a_domain_without_an_edge_causes_a_warning_in_apply_plan_show_and_doctor() {
     let bed = Bed::new();
     let open = "every port reaches every SID";
     let warned = bed.apply("{ l: {}, r: {} }", "");

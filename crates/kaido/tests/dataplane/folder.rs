@@ -46,7 +46,7 @@ fn root_a_start_that_fails_leaves_nothing_behind() {
 }
 
 #[test]
-fn root_a_start_that_fails_leaves_at_work_what_is() {
+fn root_a_failed_start_keeps_the_running_data_plane() {
     let mut net = Net::new();
     for (dataplane, in_xdp) in [("xdp", true), ("kernel", false)] {
         let key = format!("dataplane: {dataplane}\n");
@@ -65,7 +65,7 @@ fn root_a_start_that_fails_leaves_at_work_what_is() {
 }
 
 #[test]
-fn root_a_port_that_another_took_the_name_of_stays_at_work() {
+fn root_a_port_whose_name_another_interface_took_keeps_working() {
     let mut net = Net::new();
     net.start(&[]);
     net.apply(FILE);
@@ -105,7 +105,7 @@ fn root_a_folder_is_one_namespaces() {
 }
 
 #[test]
-fn root_pins_that_somebody_unmounts_are_missed() {
+fn root_unmounted_pins_are_reported() {
     let mut net = Net::new();
     net.start(&[]);
     net.apply(FILE);

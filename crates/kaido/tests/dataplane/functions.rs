@@ -238,7 +238,7 @@ fn root_a_tenants_address_may_be_the_nodes_own() {
 }
 
 #[test]
-fn root_what_is_lost_is_dropped() {
+fn root_packets_lost_in_a_function_are_counted_as_dropped() {
     let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);

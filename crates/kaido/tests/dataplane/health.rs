@@ -178,7 +178,7 @@ fn root_a_check_ends_with_its_function() {
 }
 
 #[test]
-fn root_a_daemon_begins_with_what_the_last_one_told() {
+fn root_a_daemon_starts_with_the_announcements_of_the_last_one() {
     let mut function = Function::new();
     function.net.apply(&function.file(&function.check()));
     function.wait(true);
@@ -208,7 +208,7 @@ fn allow_descriptors(function: &Function, limit: &str) {
 }
 
 #[test]
-fn root_a_function_whose_check_cannot_be_started_stays_as_it_is() {
+fn root_a_function_whose_check_cannot_start_keeps_its_state() {
     let mut function = Function::new();
     nft(&function.net, "table inet none {}");
     // A single failure would suffice.

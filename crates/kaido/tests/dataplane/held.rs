@@ -86,7 +86,7 @@ fn root_a_hundred_thousand_packets_wait_and_each_gets_its_own_header_back() {
 }
 
 #[test]
-fn root_what_a_queue_holds_outlives_the_daemon() {
+fn root_packets_in_a_queue_outlive_the_daemon() {
     let count = 1_000;
     let mut net = function_net();
     net.start(&[]);
@@ -110,7 +110,7 @@ fn root_what_a_queue_holds_outlives_the_daemon() {
 
 /// A queue without a reader drops its packets.
 #[test]
-fn root_what_a_queue_drops_is_counted_where_it_was_queued() {
+fn root_drops_of_a_queue_are_counted_where_the_packet_was_queued() {
     let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);

@@ -100,7 +100,7 @@ fn root_no_tunnel_hides_a_packet_from_the_documented_firewall() {
 }
 
 #[test]
-fn root_an_open_firewall_is_told_when_a_function_is_added() {
+fn root_adding_a_function_behind_an_open_firewall_warns() {
     let mut net = function_net();
     net.start(&[]);
     net.apply("locators: [\"fd00:1::/48\"]\nports: { l: {}, r: {} }\n");

@@ -74,7 +74,7 @@ fn expect(net: &Net, arguments: &str, what: &str) {
 }
 
 #[test]
-fn root_the_kernel_does_what_xdp_leaves_to_it() {
+fn root_the_kernel_forwards_packets_that_xdp_passes() {
     let mut net = net();
     net.start(&[]);
     net.apply(FILE);
@@ -108,7 +108,7 @@ fn root_the_kernel_does_what_xdp_leaves_to_it() {
 }
 
 #[test]
-fn root_nobody_else_meets_a_tenants_policies() {
+fn root_a_tenants_policies_apply_to_its_packets_only() {
     let mut net = net();
     net.start(&[]);
     let plan = net.apply(FILE);

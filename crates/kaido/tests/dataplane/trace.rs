@@ -27,7 +27,7 @@ fn wait_for(net: &Net, name: &str) {
 }
 
 #[test]
-fn root_a_trace_shows_entry_verdict_and_what_was_sent() {
+fn root_a_trace_shows_entry_verdict_and_sent_packet() {
     let mut net = Net::new();
     ip(&net.right, &["addr add fd00:99::1/128 dev lo"]);
     net.start(&[]);
@@ -109,7 +109,7 @@ fn root_a_trace_that_is_killed_ends_and_nothing_is_lost() {
 }
 
 #[test]
-fn root_a_trace_of_what_cannot_be_is_refused() {
+fn root_a_trace_with_an_impossible_filter_is_refused() {
     let mut net = Net::new();
     net.start(&[]);
     net.apply(crate::net::FILE);

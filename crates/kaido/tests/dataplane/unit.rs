@@ -118,7 +118,7 @@ fn made(calls: &std::path::Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn root_the_daemon_does_its_work_with_what_the_unit_leaves_it() {
+fn root_the_daemon_works_within_the_limits_of_its_unit() {
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     if !has("strace") || !has("systemd-analyze") {
         return eprintln!("SKIPPED: no strace, or no systemd-analyze");

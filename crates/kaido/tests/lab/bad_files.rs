@@ -90,7 +90,7 @@ fn root_a_mistake_is_shown_with_its_place_and_nothing_is_made() {
 }
 
 #[test]
-fn root_files_of_rules_that_are_none_are_told_before_anything_is_made() {
+fn root_bad_files_of_rules_are_reported_before_anything_is_created() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let path = |name: &str| kaido.folder().join(name);
@@ -123,7 +123,7 @@ fn into(kaido: &testkit::Kaido, output: impl Into<Stdio>, command: &[&str]) -> S
 }
 
 #[test]
-fn root_output_that_is_lost_is_a_failure_unless_nobody_reads_any_more() {
+fn root_lost_output_is_a_failure_unless_the_reader_has_gone() {
     let kaido = kaido();
     let topology = kaido.file("fine.yaml", crate::topologies::CHAIN);
     let dataplane = kaido.file("dataplane.yaml", "ports: {eth0: {}}\n");
@@ -148,7 +148,7 @@ fn root_output_that_is_lost_is_a_failure_unless_nobody_reads_any_more() {
 }
 
 #[test]
-fn root_what_is_no_topology_file_is_said_to_be_none() {
+fn root_a_file_that_is_not_a_topology_is_reported_as_such() {
     let kaido = kaido();
     let up = |file: &str| kaido.run(&["lab", "up", file]);
     up("/nonexistent/lab.yaml").failed(2, &["cannot read /nonexistent/lab.yaml", "No such file"]);

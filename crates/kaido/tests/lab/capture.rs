@@ -17,7 +17,7 @@ links:
 ";
 
 #[test]
-fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
+fn root_a_capture_repeats_with_its_seed_and_differs_with_another() {
     let kaido = kaido();
     let lab = kaido.lab_up(MESSY);
     let capture = kaido.folder().join("out.pcapng").display().to_string();

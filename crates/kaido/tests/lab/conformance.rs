@@ -143,7 +143,7 @@ fn milliseconds(arrived: &[Arrived]) -> Vec<f64> {
 }
 
 #[test]
-fn root_conformance_of_what_does_nothing() {
+fn root_conformance_without_impairments() {
     conform(&[KERNEL, EMULATOR, WITH_NETEM], "", many(), |backend, arrived| {
         let numbers: Vec<u64> = arrived.iter().map(|one| one.number).collect();
         assert!(numbers.iter().copied().eq(0..many().count), "{backend}: {numbers:?}");
@@ -204,7 +204,7 @@ fn root_conformance_of_loss() {
 }
 
 #[test]
-fn root_conformance_of_what_comes_twice_and_first_and_wrong() {
+fn root_conformance_of_duplicate_reorder_and_corrupt() {
     conform(&[EMULATOR, WITH_NETEM], "duplicate: 10%", many(), |backend, arrived| {
         let came: BTreeSet<u64> = arrived.iter().map(|one| one.number).collect();
         assert_eq!(came.len() as u64, many().count, "{backend}");

@@ -38,7 +38,7 @@ fn directions(kaido: &Kaido, link: &str) -> Vec<Value> {
 }
 
 #[test]
-fn root_delays_are_what_the_file_says_and_change_alone() {
+fn root_delays_follow_the_file_and_change_independently() {
     let kaido = kaido();
     let lab = kaido.lab_up(WAN);
     for address in H2 {
@@ -68,7 +68,7 @@ fn root_delays_are_what_the_file_says_and_change_alone() {
 }
 
 #[test]
-fn root_what_contradicts_itself_changes_nothing() {
+fn root_contradictory_settings_change_nothing() {
     let kaido = kaido();
     let lab = kaido.lab_up(WAN);
     let before = directions(&kaido, "r1-r2")[0]["does"].clone();
@@ -144,7 +144,7 @@ fn root_a_trace_says_when_packets_leave() {
 }
 
 #[test]
-fn root_what_a_link_does_over_time_and_how_its_delays_are_spread_is_in_files() {
+fn root_traces_and_delay_distributions_are_read_from_files() {
     let kaido = kaido();
     let traced =
         WAN.replace("{delay: 5ms, rate: 100mbit}", "{trace: hill.csv, jitter: {file: far.txt}}");

@@ -122,7 +122,7 @@ fn root_daemons_whose_sockets_are_gone_are_named_and_replaced() {
 }
 
 #[test]
-fn root_a_supervisor_that_is_killed_harms_nobody_and_is_named() {
+fn root_a_killed_supervisor_does_no_harm_and_is_named() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let lab = kaido.lab_up(WAN);
@@ -286,7 +286,7 @@ fn root_events_wait_for_an_emulator_that_does_not_answer() {
 
 /// Restarts the emulator at any point between events, which are always due.
 #[test]
-fn root_an_emulator_that_begins_anew_is_told_of_each_event_once() {
+fn root_a_restarted_emulator_gets_each_event_once() {
     let kaido = kaido();
     const COUNT: usize = 400;
     let events: String = (0..COUNT)

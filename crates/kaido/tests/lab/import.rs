@@ -38,7 +38,7 @@ fn each_program_is_imported_and_checked() {
 }
 
 #[test]
-fn what_is_none_of_them_is_refused() {
+fn an_unknown_format_is_refused() {
     let kaido = kaido();
     let odd = kaido.file("odd.txt", "hello\n");
     kaido.run(&["lab", "import", &odd]).failed(2, &["odd.txt", "--from"]);

@@ -60,13 +60,13 @@ fn kill_rounds(kaido: &Kaido, file: &str, rounds: usize, random: &mut Random) {
 }
 
 #[test]
-fn root_killed_commands_of_a_static_lab_leave_what_gc_removes() {
+fn root_gc_cleans_up_after_killed_commands_of_a_static_lab() {
     let rounds = rounds() - rounds() / 4;
     kill_rounds(&kaido(), &file_in_labs("ring.yaml"), rounds, &mut Random::seeded());
 }
 
 #[test]
-fn root_killed_commands_of_an_frr_lab_leave_what_gc_removes() {
+fn root_gc_cleans_up_after_killed_commands_of_an_frr_lab() {
     let kaido = kaido();
     let file = kaido.file("lab.yaml", FRR);
     kill_rounds(&kaido, &file, rounds().div_ceil(4), &mut Random::seeded());
@@ -74,7 +74,7 @@ fn root_killed_commands_of_an_frr_lab_leave_what_gc_removes() {
 
 /// A data plane pins its state in a mount in the lab's folder.
 #[test]
-fn root_killed_commands_of_a_lab_with_xdp_leave_what_gc_removes() {
+fn root_gc_cleans_up_after_killed_commands_of_a_lab_with_xdp() {
     let kaido = kaido();
     let text = with_xdp(CHAIN).replace("r1-r2,", "r1-r2: {rate: 50mbit},");
     let file = kaido.file("lab.yaml", &format!("{text}controller: true\n"));
@@ -82,14 +82,14 @@ fn root_killed_commands_of_a_lab_with_xdp_leave_what_gc_removes() {
 }
 
 #[test]
-fn root_a_lab_with_applications_killed_with_its_daemons_leaves_what_gc_removes() {
+fn root_gc_cleans_up_after_a_lab_with_applications_killed_with_its_daemons() {
     let kaido = kaido();
     let rounds = rounds().div_ceil(10);
     kill_rounds(&kaido, &file_in_labs("paper-path.yaml"), rounds, &mut Random::seeded());
 }
 
 #[test]
-fn root_gc_leaves_labs_at_work_alone() {
+fn root_gc_leaves_running_labs_alone() {
     let kaido = kaido();
     let ready = kaido.lab_up_file(&file_in_labs("ring.yaml"), &[]);
     let file = kaido.file("many.yaml", &slow_ring());
@@ -112,7 +112,7 @@ fn root_gc_leaves_labs_at_work_alone() {
 
 /// Mounts, which cannot be removed with the folder, are still found.
 #[test]
-fn root_gc_takes_what_is_left_of_a_folder_that_was_removed_by_hand() {
+fn root_gc_removes_the_remains_of_a_folder_that_was_deleted_by_hand() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let mine = kaido.run_folder().join("labs/mine/netns");

@@ -121,17 +121,17 @@ fn bfd_sees(head: &str) {
 }
 
 #[test]
-fn root_bfd_tells_bgp_of_a_silent_cut() {
+fn root_bfd_notifies_bgp_of_a_silent_cut() {
     bfd_sees("routing: [bgp]\nbgp: {keepalive: 200s, hold: 600s}");
 }
 
 #[test]
-fn root_bfd_tells_ospf_of_a_silent_cut() {
+fn root_bfd_notifies_ospf_of_a_silent_cut() {
     bfd_sees("routing: [ospf, ospf6]\nospf: {hello: 1s, dead: 600s, bfd: true}");
 }
 
 #[test]
-fn root_bfd_tells_isis_of_a_silent_cut() {
+fn root_bfd_notifies_isis_of_a_silent_cut() {
     bfd_sees("routing: [isis]\nisis: {hello: 6s, hold: 600s, bfd: true}");
 }
 

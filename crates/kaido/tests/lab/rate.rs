@@ -94,7 +94,7 @@ fn root_a_rate_limits_and_changes_alone() {
 }
 
 #[test]
-fn root_a_link_takes_what_is_built_and_says_what_is_not() {
+fn root_a_link_accepts_supported_settings_and_names_the_others() {
     let kaido: Kaido = kaido();
     let lab = kaido.lab_up(CHAIN);
     let before = queues(&lab, "r1");

@@ -91,7 +91,7 @@ fn root_two_labs_of_one_file_do_not_see_each_other() {
 }
 
 #[test]
-fn root_a_graph_shows_what_there_is() {
+fn root_a_graph_shows_all_nodes_and_links() {
     let kaido = kaido();
     let text = kaido.ok(&["lab", "graph", &file_in_labs("ring.yaml")]);
     for part in ["h1", "r6", "10.255.0.6", "locator fd00:0:6::/48", "cost 10"] {

@@ -68,7 +68,7 @@ fn root_every_packet_of_a_link_is_accounted_for_from_socket_to_socket() {
 }
 
 #[test]
-fn root_what_links_do_is_measured_beside_what_they_were_told() {
+fn root_measured_values_of_links_are_next_to_configured_ones() {
     let kaido = kaido();
     let lab = kaido.lab_up(WAN);
     ping(&lab, "-c 1");
@@ -138,7 +138,7 @@ fn on_terminal(kaido: &Kaido, size: &str, words: &str, keys: &[u8]) -> (Option<i
 }
 
 #[test]
-fn root_on_a_terminal_it_ends_when_it_is_told_and_gives_the_terminal_back() {
+fn root_a_key_ends_it_on_a_terminal_and_the_terminal_is_restored() {
     let kaido = kaido();
     let lab = kaido.lab_up(WAN);
     for (size, words, keys) in [
@@ -164,7 +164,7 @@ fn scrape(address: &str) -> String {
 }
 
 #[test]
-fn root_prometheus_gets_what_links_have_counted() {
+fn root_prometheus_gets_the_counters_of_links() {
     let kaido = kaido();
     let lab = kaido.lab_up(WAN);
     // A lost ARP packet would delay the pings, so that few of them reach the second link.

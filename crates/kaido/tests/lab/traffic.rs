@@ -7,7 +7,7 @@ const LINE: &str =
 
 /// Many times a million packets a second, more than any machine can forward.
 #[test]
-fn root_a_lab_with_too_much_cross_traffic_still_does_what_it_is_told() {
+fn root_a_lab_with_too_much_cross_traffic_still_obeys_commands() {
     let kaido = kaido();
     let lab = kaido.lab_up(LINE);
     let from = ["lab", "traffic", "h-x", "--from", "x"];

@@ -48,7 +48,7 @@ fn root_a_file_is_brought_up_tested_and_taken_down() {
 }
 
 #[test]
-fn root_what_does_not_hold_fails_with_what_was_measured() {
+fn root_a_failed_test_shows_the_measured_value() {
     let kaido = kaido();
     let tests = [
         "{from: h1, ping: h2, rtt: 1ms..2ms, within: 1s}",

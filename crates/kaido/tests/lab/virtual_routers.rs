@@ -63,7 +63,7 @@ fn root_a_link_of_virtual_routers_is_cut_and_mended() {
 
 /// Every packet that is dropped on the path is counted.
 #[test]
-fn root_what_virtual_routers_and_switches_stop_is_counted() {
+fn root_drops_of_virtual_routers_and_switches_are_counted() {
     let kaido = kaido();
     let lab = kaido.lab_up(
         "name: stops\nrouting: [static]\nnodes: {a: {}, b: {}, c: {}, x: {router: virtual}}\n\

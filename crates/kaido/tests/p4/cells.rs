@@ -188,5 +188,5 @@ async fn people_see_digests() {
     // No other client is primary; without a server the command fails.
     serving.abort();
     let gone = digest(&[]).await.expect("it ends");
-    says(&gone, 1, &["no server answers at"]);
+    says(&gone, 1, &["cannot connect to P4Runtime at"]);
 }

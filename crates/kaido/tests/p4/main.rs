@@ -133,7 +133,7 @@ const ENDLESS: &str = include_str!("../../../p4/tests/programs/parser_timeout.p4
 const VM: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
 
 #[test]
-fn what_a_test_cannot_mean_is_told() {
+fn a_test_that_cannot_hold_is_reported() {
     let here = folder(&[
         ("loop.p4", ENDLESS),
         ("loop.stf", "packet 0 00\nexpect 0 11\npacket 0 01\n"),
@@ -148,7 +148,7 @@ fn what_a_test_cannot_mean_is_told() {
 
 /// The program in docs/p4.md passes the test next to it, and its mistake is reported as documented.
 #[test]
-fn the_documented_program_does_what_its_test_says() {
+fn the_documented_program_passes_its_test() {
     const PAGE: &str = include_str!("../../../../docs/p4.md");
     let block = |begins: &str| {
         let (_, rest) = PAGE.split_once(begins).expect("the page has it");
@@ -168,7 +168,7 @@ fn the_documented_program_does_what_its_test_says() {
 }
 
 #[test]
-fn control_planes_are_told() {
+fn p4info_is_written_or_refused_with_a_reason() {
     let twice = PROGRAM.replace(
         "table t {",
         "@id(1) table u { actions = { drop; } default_action = drop(); } @id(1) table t {",
@@ -212,7 +212,7 @@ fn objects_are_explained() {
 }
 
 #[test]
-fn what_is_no_program_is_refused() {
+fn a_file_that_is_not_a_program_is_refused() {
     let large = format!("// {}\n{PROGRAM}", "x".repeat(10 << 20));
     let here = folder(&[
         ("large.p4", &large),
@@ -255,7 +255,7 @@ fn programs_are_compiled() {
 }
 
 #[test]
-fn what_has_no_code_is_told_and_leaves_nothing() {
+fn a_program_without_an_object_is_reported_and_leaves_no_file() {
     let misspelt = PROGRAM.replace("hdr.h.b = to", "hdr.h.bb = to");
     let half = PROGRAM.replace("bit<8> b;", "bit<4> b;").replace("bit<8> to", "bit<4> to");
     let here = folder(&[("bad.p4", &misspelt), ("half.p4", &half), ("p.p4", PROGRAM)]);

@@ -168,7 +168,7 @@ fn process_of(run: &Running) -> Pid {
 
 /// If the process is killed, another one replaces it, with the same tables.
 #[test]
-fn who_asks_has_an_answer_also_when_the_process_is_gone() {
+fn requests_are_answered_while_the_process_is_gone() {
     let folder = folder(&[("customers.p4", CUSTOMERS)]);
     let run = Running::start(&["customers.p4"], folder.path());
     for _ in 0..2 {
@@ -183,7 +183,7 @@ fn who_asks_has_an_answer_also_when_the_process_is_gone() {
 
 /// The command reports the end of the process unasked, until it has ended too often.
 #[tokio::test]
-async fn the_end_of_a_process_is_told() {
+async fn the_end_of_a_process_is_reported() {
     let here = folder(&[("router.p4", ROUTER)]);
     let run = Running::start(&["router.p4"], here.path());
     for _ in 1..BackOff::default().failures {
@@ -418,7 +418,7 @@ fn captures_go_through_programs() {
 }
 
 #[test]
-fn what_is_no_program_does_not_run() {
+fn a_file_that_is_not_a_program_does_not_run() {
     let here = folder(&[
         ("firewall.p4", FIREWALL),
         ("other.p4", super::PROGRAM),
@@ -455,5 +455,9 @@ fn what_is_no_program_does_not_run() {
         says(&kaido(&arguments, here.path()), 2, &[why]);
     }
     let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1", "--insecure-tcp"], here.path());
-    says(&nobody, 1, &["no server answers at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"]);
+    says(
+        &nobody,
+        1,
+        &["cannot connect to P4Runtime at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"],
+    );
 }

@@ -53,7 +53,7 @@ fn published(folder: &Path) -> Value {
 }
 
 #[test]
-fn what_a_vm_publishes_is_shown() {
+fn published_values_of_a_vm_are_shown() {
     let here = folder(&[]);
     says(&kaido(&["published", "vm"], here.path()), 2, &["vm: cannot read it: No such file"]);
     let vm = Vm::start(here.path(), &["app.queue=17"]);
@@ -93,7 +93,7 @@ fn capture(folder: &Path) {
 }
 
 #[test]
-fn a_program_is_run_with_what_its_vm_publishes() {
+fn a_program_runs_with_the_values_of_its_vm() {
     let here = folder(&[("filter.p4", FILTER)]);
     capture(here.path());
     let with = ["run", "filter.p4", "--pcap", "in.pcapng"];
@@ -136,7 +136,7 @@ fn a_program_is_run_with_what_its_vm_publishes() {
 
 /// The command reports the values that the VM does not publish, also if that changes later.
 #[test]
-fn what_a_vm_does_not_publish_is_told() {
+fn values_that_a_vm_does_not_publish_are_reported() {
     let here = folder(&[("filter.p4", FILTER)]);
     let run = Running::start(&["filter.p4", "--vm-info", "vm"], here.path());
     run.told("vm: cannot read it: No such file");

@@ -81,7 +81,7 @@ fn root_applications_come_are_shown_and_go() {
 }
 
 #[test]
-fn root_what_makes_no_sense_is_refused_and_changes_nothing() {
+fn root_an_invalid_application_is_refused_and_changes_nothing() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
     let before = look(&network);
@@ -170,7 +170,7 @@ fn root_a_node_names_the_interface_that_it_has_not() {
     // A network namespace can have only one node.
     network
         .run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file])
-        .failed(1, &["runs in this network namespace already"]);
+        .failed(1, &["already runs in this network namespace"]);
     network.kill("r3");
     let said = network.run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file]);
     said.failed(1, &["node r3", "`eth77`", "does not have"]);

@@ -147,7 +147,7 @@ fn root_ready_means_that_the_controller_knows_its_nodes() {
 }
 
 #[test]
-fn root_of_many_starts_at_once_one_starts_the_daemon() {
+fn root_one_of_many_concurrent_starts_starts_the_daemon() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
     for daemon in ["r3", "controller"] {
@@ -221,7 +221,7 @@ fn root_a_node_that_is_refused_ends_and_says_why() {
     // A network namespace can have only one node.
     network
         .run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file])
-        .failed(1, &["runs in this network namespace already"]);
+        .failed(1, &["already runs in this network namespace"]);
     network.kill("r3");
     let said = network.run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file]);
     said.failed(1, &["the controller refuses this node", refusal]);

@@ -48,7 +48,7 @@ fn root_cross_traffic_drives_an_application_away() {
 }
 
 #[test]
-fn root_a_changed_rate_is_known_and_losses_on_the_way_are_no_congestion() {
+fn root_a_changed_rate_is_known_and_losses_on_the_path_are_not_congestion() {
     let kaido = kaido();
     let network = Network::up(&kaido, &emulated());
     kaido.ok(&["lab", "link", "r1-r3", "set", "rate=5mbit", "--from", "r1"]);

@@ -127,7 +127,7 @@ fn root_a_node_that_was_stopped_for_a_while_comes_back() {
 }
 
 #[test]
-fn root_a_controller_that_was_stopped_for_a_while_buries_nobody() {
+fn root_a_controller_that_was_suspended_keeps_its_nodes() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
     let before = network.log("controller");

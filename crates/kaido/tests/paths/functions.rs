@@ -214,7 +214,7 @@ fn root_rules_are_loaded_from_a_file_or_refused_and_nothing_is_left() {
 }
 
 #[test]
-fn root_the_published_listing_does_what_it_says() {
+fn root_the_published_listing_works() {
     let kaido = kaido();
     let network = Network::up(&kaido, include_str!("../../../../labs/functions.yaml"));
     let path = ["h1", "r1", "fw01", "r2", "h2"];

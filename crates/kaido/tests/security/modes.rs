@@ -35,7 +35,7 @@ fn assert_private(path: &Path) {
 }
 
 #[test]
-fn root_no_other_user_gives_orders_whatever_the_umask() {
+fn root_no_other_user_gives_orders_with_any_umask() {
     let kaido = kaido();
     open(&kaido);
     let node = node();

@@ -148,11 +148,11 @@ fn root_a_sandbox_of_another_user_is_not_run() {
         assert!(Command::new("chown").arg(user).arg(&planted).status().unwrap().success());
     };
     chown("nobody");
-    refused("its owner, user 65534");
+    refused("it is user 65534's");
     chown("root");
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(&folder, open).unwrap();
-    refused("other users can write to it");
+    refused("its mode is 0777, which others may write");
     let closed = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&folder, closed).unwrap();
     assert!(!doctor().contains("is not used"));

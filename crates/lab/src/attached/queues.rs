@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_no_free_queue_is_refused() {
+    fn an_attachment_without_a_free_queue_is_refused() {
         let text = "name: lab\nnodes:\n  x: {router: virtual}\n  \
                     a: {attach: eth1, via: nfqueue, prefixes: [192.0.2.0/25]}\n  \
                     b: {attach: eth2, via: nfqueue, prefixes: [192.0.2.128/25]}\n\

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_works_is_waited_for_and_who_does_nothing_is_not() {
+    fn a_busy_process_is_waited_for_and_an_idle_one_is_not() {
         let seconds = Duration::from_secs;
         let mut patience = Patience::default();
         assert!(!patience.has_ended(seconds(9), 0));

@@ -67,10 +67,10 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
     }
 }
 
-/// Sleeps between polls, so that other processes can run.
+/// Sleeps between polls, or for the duration of a measurement.
 #[expect(
     clippy::disallowed_methods,
-    reason = "processes and tables of the kernel are polled: they have no event here"
+    reason = "processes and tables of the kernel have no event here, and an experiment takes its time"
 )]
 pub fn pause(time: Duration) {
     std::thread::sleep(time);

@@ -14,6 +14,8 @@ use crate::daemons::ended::ended as ended_daemons;
 use crate::daemons::processes::pause;
 use crate::daemons::spawn::{self, runs_deaf, write};
 use crate::error::StartError;
+use output::events::Occurrence;
+
 use crate::life::journal::{self, Happening};
 use crate::life::state::{
     INFRASTRUCTURE, Lab, emulator_config, emulator_socket, namespace_path, read_topology,
@@ -115,7 +117,7 @@ pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
         ));
     }
     if let Ok(gone) = gone(folder, topology) {
-        let word = |(node, interface): (String, String)| {
+        let word = |Gone { node, interface }: Gone| {
             format!("{node}:{interface} is gone, and its link is down")
         };
         troubles.extend(gone.into_iter().map(word));
@@ -129,9 +131,15 @@ pub(crate) fn is_needed(topology: &Topology) -> bool {
     topology.has_emulated() || !topology.events.is_empty()
 }
 
-/// The interfaces of emulated links that no longer exist, or that the emulator has lost, as node
-/// and interface.
-fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Error> {
+/// An interface of an emulated link that no longer exists.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Gone {
+    node: String,
+    interface: String,
+}
+
+/// The interfaces of emulated links that no longer exist, or that the emulator has lost.
+fn gone(folder: &Path, topology: &Topology) -> Result<Vec<Gone>, Error> {
     if !topology.has_emulated() {
         return Ok(Vec::new());
     }
@@ -139,8 +147,10 @@ fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Err
     for entry in journal::read(folder) {
         match entry.what {
             // Interfaces that are missing at its start are recorded after this entry.
-            Happening::EmulatorStarted => gone.clear(),
-            Happening::InterfaceGone { node, interface } => gone.push((node, interface)),
+            Happening::Other(Occurrence::EmulatorStarted) => gone.clear(),
+            Happening::Other(Occurrence::InterfaceGone { node, interface }) => {
+                gone.push(Gone { node, interface })
+            }
             _ => {}
         }
     }
@@ -151,7 +161,7 @@ fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Err
     Ok(gone)
 }
 
-fn missing(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Error> {
+fn missing(folder: &Path, topology: &Topology) -> Result<Vec<Gone>, Error> {
     let names = |namespace: Namespace| -> Result<HashSet<String>, Error> {
         let links = Handle::within(&namespace)?.links()?;
         Ok(links.into_iter().map(|link| link.name).collect())
@@ -159,12 +169,13 @@ fn missing(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, 
     let there = names(Namespace::open(namespace_path(folder, INFRASTRUCTURE))?)?;
     let own = emulated::devices(topology).into_iter();
     let own = own.filter(|device| !there.contains(&device.name));
-    let mut missing: Vec<_> = own.map(|device| (device.node, device.interface)).collect();
+    let mut missing: Vec<_> =
+        own.map(|device| Gone { node: device.node, interface: device.interface }).collect();
     let attached = attached::interfaces(topology);
     if !attached.is_empty() {
         let there = names(Namespace::open(attached::machine(folder))?)?;
         let attached = attached.into_iter().filter(|one| !there.contains(&one.interface));
-        missing.extend(attached.map(|one| (one.node, one.interface)));
+        missing.extend(attached.map(|one| Gone { node: one.node, interface: one.interface }));
     }
     Ok(missing)
 }

@@ -55,7 +55,7 @@ pub enum LookupError {
     },
     /// A rate cannot be set on the link: a node at its end sends by XDP, which bypasses all queues.
     #[error(
-        "{link} has no rate in the lab's file, so {node} sends by XDP past every queue: give it \
+        "{link} has no rate in the lab's file, so {node} sends by XDP, which bypasses every queue: give it \
          one there, such as `{{rate: 1gbit}}`, and it can be changed"
     )]
     NoQueue {

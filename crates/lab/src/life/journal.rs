@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use output::events::Occurrence;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, files};
 
 /// A journal entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Seconds since the lab became ready; none before that.
     pub at: Option<f64>,
     /// The event.
@@ -32,30 +33,15 @@ pub enum Happening {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The emulator has exited, so its links are down.
-    EmulatorEnded,
-    /// The emulator was restarted, and its links are up.
-    EmulatorStarted,
-    /// The emulator is running but does not respond; steps that are due wait.
-    EmulatorSilent,
-    /// The emulator responds again.
-    EmulatorAnswers,
-    /// An interface of an emulated link was removed, so the link is down.
-    InterfaceGone {
-        /// Node name.
-        node: String,
-        /// Interface name.
-        interface: String,
-    },
-    /// A user has stopped the cross traffic of one direction.
-    TrafficStopped {
-        /// Link name.
-        link: String,
-        /// Sending node.
-        from: String,
-    },
-    /// The supervisor has started to monitor the lab.
-    Watching,
+    /// An event that the file does not plan.
+    #[serde(untagged)]
+    Other(Occurrence),
+}
+
+impl From<Occurrence> for Happening {
+    fn from(occurrence: Occurrence) -> Self {
+        Self::Other(occurrence)
+    }
 }
 
 /// Current time of the clock that all timestamps of a lab use: monotonic, since the machine booted.
@@ -109,10 +95,10 @@ mod tests {
         assert_eq!(read(folder.path()), []);
         let (node, interface) = ("r1".to_owned(), "r2".to_owned());
         let all = [
-            (None, Happening::Watching),
+            (None, Occurrence::Watching.into()),
             (Some(1.5), Happening::Step { number: 0, error: None }),
             (Some(2.0), Happening::Step { number: 1, error: Some("no".into()) }),
-            (Some(2.5), Happening::InterfaceGone { node, interface }),
+            (Some(2.5), Occurrence::InterfaceGone { node, interface }.into()),
         ]
         .map(|(at, what)| Entry { at, what });
         for entry in &all {

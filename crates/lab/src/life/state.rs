@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_file_open_that_is_written_anew_keeps_the_old_one_whole() {
+    fn a_reader_of_a_rewritten_file_keeps_the_whole_old_one() {
         let folder = tempfile::tempdir().unwrap();
         let [path, old] = ["emulator.json", "old"].map(|name| folder.path().join(name));
         fs::write(&path, "all that was there").unwrap();

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marker_that_somebody_has_made_a_folder_goes_with_the_lab() {
+    fn a_marker_that_became_a_folder_is_removed_with_the_lab() {
         let root = tempfile::tempdir().unwrap();
         let labs = Labs::at(root.path());
         let make = || {

@@ -7,6 +7,8 @@ use model::topology::{Action, Event, LinkChange, Topology, Traffic};
 use serde::Serialize;
 
 use crate::Lab;
+use output::events::{JournalEntry, Occurrence};
+
 use crate::life::journal::{self, Happening};
 use crate::life::state::State;
 
@@ -132,7 +134,7 @@ pub struct History {
     /// Steps of its timeline.
     pub steps: Vec<(Step, Outcome)>,
     /// Unexpected events.
-    pub others: Vec<journal::Entry>,
+    pub others: Vec<JournalEntry>,
 }
 
 impl History {
@@ -146,7 +148,7 @@ impl History {
         let (Outcome::Done { done_at } | Outcome::Failed { done_at, .. }) = outcome else {
             return false;
         };
-        let what = Happening::TrafficStopped { link: link.clone(), from: from.clone() };
+        let what = Occurrence::TrafficStopped { link: link.clone(), from: from.clone() };
         self.others.iter().any(|entry| entry.what == what && entry.at >= Some(*done_at))
     }
 }
@@ -167,7 +169,7 @@ impl Lab {
                         Some(error) => Outcome::Failed { done_at, error },
                     };
                 }
-                _ => others.push(entry),
+                Happening::Other(what) => others.push(JournalEntry { at: entry.at, what }),
             }
         }
         History {
@@ -183,10 +185,10 @@ impl Lab {
     }
 
     /// Records an event that has just happened.
-    pub fn record(&self, what: Happening) -> Result<(), crate::Error> {
+    pub fn record(&self, what: impl Into<Happening>) -> Result<(), crate::Error> {
         let since = self.ready_since();
         let at = since.map(|since| journal::now().saturating_sub(since).as_secs_f64());
-        journal::append(&self.folder, &journal::Entry { at, what })
+        journal::append(&self.folder, &journal::Entry { at, what: what.into() })
     }
 }
 
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_is_stopped_by_what_came_behind_it_in_its_direction() {
+    fn traffic_is_stopped_by_a_later_event_of_its_direction() {
         let event = |at: u8| {
             format!("- {{at: {at}s, link: h1-h2, from: h1, traffic: {{rate: 1mbit, for: 60s}}}}\n")
         };
@@ -235,7 +237,7 @@ mod tests {
         let outcomes = outcomes.into_iter().chain([Outcome::ToCome]);
         let stop = |at: f64, from: &str| {
             let (link, from) = ("h1-h2".into(), from.into());
-            journal::Entry { at: Some(at), what: Happening::TrafficStopped { link, from } }
+            JournalEntry { at: Some(at), what: Occurrence::TrafficStopped { link, from } }
         };
         let history = History {
             ready_for: None,

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_filter_is_no_plural() {
+    fn one_filter_takes_the_singular() {
         let filter = Filter { from: None, to: None, protocol: Some(Protocol::Tcp), ports: None };
         let said = |number| {
             let filters = vec![filter.clone(); number];

@@ -253,7 +253,7 @@ fn root_a_bridge_gets_and_loses_a_port() {
 }
 
 #[test]
-fn root_what_an_interface_does_with_srhs_is_read() {
+fn root_the_srh_setting_of_an_interface_is_read() {
     in_namespace(|| {
         let mut handle = Handle::new().unwrap();
         let here = Namespace::current().unwrap();

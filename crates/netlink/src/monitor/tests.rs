@@ -98,7 +98,7 @@ fn root_routes_come_and_go_in_order() {
 }
 
 #[test]
-fn root_what_goes_silently_is_listed_anew() {
+fn root_silently_removed_routes_are_found_by_a_new_listing() {
     in_namespace(|| {
         links();
         let mut handle = Handle::new().unwrap();
@@ -195,7 +195,7 @@ fn root_links_and_neighbours_come_and_go() {
 }
 
 #[test]
-fn root_an_overrun_is_told_once_and_the_next_event_comes() {
+fn root_an_overrun_is_reported_once_and_events_continue() {
     in_namespace(|| {
         let mut handle = Handle::new().unwrap();
         let mut monitor = Monitor::open(1).unwrap();
@@ -229,7 +229,7 @@ fn root_an_overrun_is_told_once_and_the_next_event_comes() {
 }
 
 #[test]
-fn root_it_stays_in_its_namespace_and_waits_as_long_as_it_is_told() {
+fn root_a_monitor_stays_in_its_namespace_and_keeps_its_timeout() {
     in_namespace(|| {
         let other = Namespace::unnamed().unwrap();
         let mut monitor = Monitor::within(&other).unwrap();

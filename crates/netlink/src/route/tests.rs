@@ -317,7 +317,7 @@ fn root_every_encapsulation_that_the_kernel_takes_is_read_back_equal() {
 }
 
 #[test]
-fn root_what_ip_makes_is_read_or_left_out() {
+fn root_routes_made_by_ip_are_read_or_left_out() {
     in_namespace(|| {
         let mut handle = Handle::new().unwrap();
         let [a, b] = two_links(&mut handle);

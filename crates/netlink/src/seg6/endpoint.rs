@@ -351,7 +351,7 @@ mod tests {
 
     /// The table of behaviors and this crate agree about counterparts.
     #[test]
-    fn the_kernel_has_what_the_table_says() {
+    fn the_kernels_behaviors_match_the_table() {
         let (table, port) = (LookUp { table: 100, vrf: Some(5) }, 7);
         let (next_hop4, next_hop6) = ([10, 0, 0, 2].into(), "fd00:a::2".parse().unwrap());
         let segments = || SegmentList(vec![Sid("fd00:b::2".parse().unwrap())]);

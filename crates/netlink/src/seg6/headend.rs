@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_list_cannot_express_is_not_read() {
+    fn an_srh_that_a_segment_list_cannot_express_is_not_read() {
         let good = srh(&sids(2), false).unwrap();
         assert!(segments(&good, false).is_some());
         // Routing type, segments left, last entry, flags (HMAC), tag.

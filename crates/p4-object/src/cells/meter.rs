@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_too_much_for_what_nobody_has_set() {
+    fn an_unconfigured_meter_colors_all_packets_green() {
         let mut meter = MeterCell::default();
         assert_eq!(meter.execute(1, u64::MAX, Green), Green);
         assert_eq!(meter.execute(1, 1, Red), Red);

@@ -85,7 +85,7 @@ fn operators_bind_as_the_specification_says() {
 }
 
 #[test]
-fn casts_and_type_arguments_are_told_from_values() {
+fn casts_and_type_arguments_are_distinguished_from_values() {
     for (text, wanted) in [
         ("(bit<8>) a + b", "((as a) Add b)"),
         ("(byte_t) -1", "(as (Minus 1))"),
@@ -194,7 +194,7 @@ fn the_model_is_there() {
 }
 
 #[test]
-fn many_mistakes_are_told_in_one_run() {
+fn many_mistakes_are_reported_in_one_run() {
     let program = says(
         "header h {\n  bit<8> a\n  bit<8> b;\n  bit<8> header;\n  bit<4> c;\n}\n\
          control c() { apply { x = ; y + 1; f(1; z = 2; } }\n\
@@ -220,7 +220,7 @@ fn many_mistakes_are_told_in_one_run() {
 }
 
 #[test]
-fn what_ends_too_early_is_told() {
+fn a_truncated_program_is_reported() {
     says("control c() {", &["1:13: this `{` has no `}` [opened here]"]);
     says("const bit<8", &["1:11: `>` is missing [expected `>` after this]"]);
     says("}", &["1:1: `}` was not expected here [expected a declaration]"]);
@@ -229,7 +229,7 @@ fn what_ends_too_early_is_told() {
 }
 
 #[test]
-fn what_is_nested_without_end_is_refused() {
+fn endless_nesting_is_refused() {
     for (text, times) in [("(", 5000), ("-", 5000), ("f<", 3000), ("a<bit<(", 2000), ("{", 5000)] {
         let parsed = parse("test.p4", &format!("const int X = {};", text.repeat(times)), &Nothing);
         assert!(parsed.diagnostics.has_errors(), "{text}");
@@ -257,7 +257,7 @@ fn what_is_nested_without_end_is_refused() {
 }
 
 #[test]
-fn what_is_tried_twice_takes_no_exponential_time() {
+fn parsing_twice_takes_no_exponential_time() {
     // Parsed as a stack type before a value, and as a value.
     let indices = format!("const int X = {}0{};", "(a[".repeat(40), "])".repeat(40));
     assert_eq!(said(&parse("test.p4", &indices, &Nothing)), [""; 0]);

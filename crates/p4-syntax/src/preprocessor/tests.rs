@@ -104,7 +104,7 @@ fn files_are_included() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn invalid_directives_are_reported_with_their_place() {
     says("\n#endif", "2: `#endif` without `#if`");
     says("#if 1\na", "1: this condition has no end");
     says("#if 1\n#else\n#else\n#endif", "3: `#else` behind `#else`");

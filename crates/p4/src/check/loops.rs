@@ -90,7 +90,7 @@ impl Checker<'_> {
         body: &ast::Statement,
     ) -> Checked<StatementKind> {
         if values.len() > MAX_VALUES {
-            let message = format!("a loop goes over {MAX_VALUES} values at most");
+            let message = format!("a loop iterates over at most {MAX_VALUES} values");
             return self.wrong(name.span, message);
         }
         let mut all = Vec::with_capacity(values.len() + 1);
@@ -131,8 +131,10 @@ impl Checker<'_> {
         let span = stack.span;
         let Type::Stack(element, size) = stack.of.clone() else {
             let what = self.describe(&stack.of);
-            return self
-                .wrong(span, format!("a loop goes over a range, a list or a stack, not {what}"));
+            return self.wrong(
+                span,
+                format!("a loop iterates over a range, a list or a stack, not {what}"),
+            );
         };
         if *element != of {
             let (of, element) = (self.describe(&of), self.describe(&element));

@@ -265,7 +265,7 @@ impl Checker<'_> {
             Type::Integer => super::types::MAX_WIDTH,
             _ => {
                 let what = self.describe(&of.of);
-                return self.wrong(span, format!("{what} has no bits to be cut out"));
+                return self.wrong(span, format!("{what} has no bits to select"));
             }
         };
         let high_at = self.known_bit(high)?;

@@ -125,8 +125,10 @@ impl<'c> Checker<'c> {
         let name = ast::Name { text: written.name.text.clone(), span };
         self.check_arity(&name, written.type_parameters.len(), arguments.len())?;
         if count == 1000 {
-            let told =
-                Diagnostic::error(span, format!("`{}` is made for too many types", name.text));
+            let told = Diagnostic::error(
+                span,
+                format!("`{}` is instantiated for too many types", name.text),
+            );
             return self.refuse(told);
         }
         if self.instantiating.contains(&generic) {

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn externs_of_the_programs_own_say_what_they_are() {
+    fn externs_of_the_program_declare_their_kind() {
         for right in [
             "@helper(5) extern bit<48> now();",
             "@helper(0x40) extern void f(in bit<32> a, in bool b, in int<8> c);",

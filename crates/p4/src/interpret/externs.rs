@@ -156,7 +156,7 @@ mod tests {
     use crate::interpret::number_bytes;
 
     #[test]
-    fn checksums_follow_what_changes() {
+    fn checksums_follow_changes() {
         // RFC 1624, section 4: 0x5555 changes to 0x3285; the checksum was 0xdd2f.
         assert_eq!(replaced_checksum(0xdd2f, 0x5555, 0x3285, 1), 0x0000);
         let whole = |words: &[u16]| {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_result_is_refused() {
+    fn operations_without_a_result_are_refused() {
         use Binary as B;
         for (operator, left, right, why) in [
             (B::Divide, 1, 0, Undefined::DivisionByZero),

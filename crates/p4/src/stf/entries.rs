@@ -181,7 +181,7 @@ pub(super) fn table_action(
     let (id, whole) = &elaborated.tables[at];
     let table = &program.tables[id.index()];
     if by_default && table.default_is_constant {
-        return Err(format!("what `{whole}` does by default is constant"));
+        return Err(format!("the default action of `{whole}` is constant"));
     }
     if !by_default && table.entries_are_constant {
         return Err(format!("the entries of `{whole}` are constant"));
@@ -201,8 +201,8 @@ pub(super) fn table_action(
     let how = &table.actions[place];
     let is_refused = if by_default { how.table_only } else { how.default_only };
     if is_refused {
-        let only = if by_default { "an entry's" } else { "run by default" };
-        return Err(format!("`{}` is only {only} in `{whole}`", text.name));
+        let only = if by_default { "the action of an entry" } else { "the default action" };
+        return Err(format!("`{}` can only be {only} of `{whole}`", text.name));
     }
     let parameters = &program.actions[table.actions[place].call.action.index()].parameters;
     let variables = parameters.iter().map(|one| &program.variables[one.index()]);

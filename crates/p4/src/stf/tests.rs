@@ -23,7 +23,7 @@ fn result(name: &str, program: &str, test: &str) -> Vec<String> {
 }
 
 #[test]
-fn programs_do_what_their_tests_say() {
+fn programs_pass_their_tests() {
     let mut wrong = Vec::new();
     for (name, program, test) in programs() {
         assert!(test.contains("packet"), "{name}: a test without a packet");
@@ -142,7 +142,7 @@ fn lines_are_read() {
 const TABLE: &str = include_str!("../../tests/programs/table_exact.p4");
 
 #[test]
-fn what_differs_is_shown() {
+fn differences_are_shown() {
     let is = |test: &str| result("test.p4", TABLE, test);
     assert!(is("add t a:1 set(7)\npacket 3 0100ff\nexpect 3 0107ff$\npacket 3 0200").is_empty());
     assert_eq!(
@@ -172,7 +172,7 @@ fn what_differs_is_shown() {
 }
 
 #[test]
-fn what_the_program_keeps_to_itself_is_refused() {
+fn entries_and_defaults_that_the_program_reserves_are_refused() {
     let begin = TABLE.split("    action").next().unwrap();
     let program = format!(
         "{begin}
@@ -199,9 +199,9 @@ ubpf(prs(), c(), dprs()) main;"
     assert_eq!(is("add open a:1 c()\nsetdefault open b()"), Vec::<String>::new());
     for (test, why) in [
         ("add fixed a:1 a()", "the entries of `c.fixed` are constant"),
-        ("setdefault fixed a()", "what `c.fixed` does by default is constant"),
-        ("add open a:1 b()", "`b` is only run by default in `c.open`"),
-        ("setdefault open c()", "`c` is only an entry's in `c.open`"),
+        ("setdefault fixed a()", "the default action of `c.fixed` is constant"),
+        ("add open a:1 b()", "`b` can only be the default action of `c.open`"),
+        ("setdefault open c()", "`c` can only be the action of an entry of `c.open`"),
     ] {
         let told = is(test);
         assert!(told.len() == 1 && told[0].contains(why), "{test}: {told:?}");
@@ -210,7 +210,7 @@ ubpf(prs(), c(), dprs()) main;"
 
 /// Lines that can never succeed, or that have no effect.
 #[test]
-fn what_says_nothing_is_told() {
+fn lines_without_effect_are_refused() {
     const LPM: &str = include_str!("../../tests/programs/table_lpm.p4");
     const COUNTERS: &str = include_str!("../../tests/programs/counters.p4");
     const FIREWALL: &str = include_str!("../../tests/programs/firewall.p4");
@@ -244,7 +244,7 @@ fn what_says_nothing_is_told() {
 
 /// An endless program is stopped, regardless of the amount of data it copies.
 #[test]
-fn what_has_no_end_is_stopped() {
+fn an_endless_program_is_stopped() {
     let begin = "#include <ubpf_model.p4>
         header h_t { bit<8> a; }
         header wide_t { bit<2048> a; bit<2048> b; }

@@ -64,7 +64,7 @@ mod tests {
     use crate::sources::tests::Bed;
 
     #[test]
-    fn busy_is_what_is_not_idle() {
+    fn utilisation_is_the_time_that_is_not_idle() {
         let mut bed = Bed::new();
         let proc = bed.folder().to_owned();
         let mut cpu = Cpu::new(&proc);

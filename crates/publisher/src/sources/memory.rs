@@ -39,7 +39,7 @@ mod tests {
     use crate::sources::tests::Bed;
 
     #[test]
-    fn used_is_what_is_not_available() {
+    fn utilisation_is_the_memory_that_is_not_available() {
         let mut bed = Bed::new();
         let proc = bed.folder().to_owned();
         let text = "MemTotal:        1000 kB\nMemFree:          100 kB\nMemAvailable:     750 kB\n";

@@ -148,7 +148,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_left_out() {
+    fn a_value_with_an_invalid_name_is_left_out() {
         let mut bed = Bed::new();
         struct Odd;
         impl Source for Odd {

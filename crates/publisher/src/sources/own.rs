@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_again_and_what_is_not_there_grows_old() {
+    fn files_are_read_again_and_missing_values_grow_old() {
         let mut bed = Bed::new();
         let file = bed.folder().join("depth");
         let from = file.display().to_string();

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_one_says_so_and_takes_what_it_has() {
+    fn a_full_table_reports_it_and_accepts_existing_keys() {
         let mut hash = Hash::new(1, 2);
         let (one, two) = (hash.make(&[1]).unwrap(), hash.make(&[2]).unwrap());
         assert_ne!(one, two);

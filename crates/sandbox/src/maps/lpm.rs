@@ -171,7 +171,7 @@ mod tests {
     proptest! {
         /// Lookups return the same as a linear search of all prefixes.
         #[test]
-        fn finds_what_a_search_finds(
+        fn lookups_match_a_linear_search(
             steps in prop::collection::vec((any::<bool>(), 0_u32..=16, any::<[u8; 2]>()), 0..60),
             asked in prop::collection::vec(any::<[u8; 2]>(), 20),
         ) {

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_fits_is_refused() {
+    fn a_key_that_no_packet_matches_is_refused() {
         let mut map = Ternary::new(8, 1);
         let wrong = WordRange { mask: 1, from: 2, to: 3 };
         assert!(matches!(map.insert(&key(&[wrong], 0)), Err(MapError::Empty { .. })));

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_and_went_is_forgotten() {
+    fn entries_that_were_added_and_deleted_leave_no_operation() {
         let (maps, object) = program();
         let mut journal = Journal::new(&maps, &object);
         for number in 0..500_000_u32 {
@@ -239,7 +239,7 @@ mod tests {
 
     /// A deletion is replayed before the insertion that it made room for.
     #[test]
-    fn what_went_and_came_again_is_told_in_its_order() {
+    fn deletions_and_insertions_are_replayed_in_order() {
         let (maps, object) = program();
         let mut journal = Journal::new(&maps, &object);
         let gone = Operation::Delete { map: 1, key: exact(10) };
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_has_stays_deleted() {
+    fn deleted_initial_entries_stay_deleted() {
         let (maps, object) = program();
         let mut journal = Journal::new(&maps, &object);
         let told = |journal: &Journal| journal.operations().cloned().collect::<Vec<_>>();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_told_again() {
+    fn partial_writes_are_replayed() {
         let key = |key: u8| Key::Bytes(vec![key]);
         let put = |key: u8, value: [u8; 3]| {
             let key = Key::Bytes(vec![key]);

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_can_cut_it() {
+    fn sealed_memory_cannot_be_truncated() {
         let file = sealed("test", 8192).unwrap();
         assert!(is_sealed(&file, 8192) && !is_sealed(&file, 8193));
         assert_eq!(nix::unistd::ftruncate(&file, 4096), Err(Errno::EPERM));

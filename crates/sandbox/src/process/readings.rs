@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_was_written_together() {
+    fn readings_are_consistent() {
         let memory = sealed("test", super::super::rings::ENTRIES).unwrap();
         let [mut switch, mut process] = [0, 1].map(|_| Readings::new(&memory).unwrap());
         let mut seen = [None; 3];

@@ -24,19 +24,6 @@ pub struct Launcher {
     arguments: Vec<OsString>,
 }
 
-/// Checks that only root, and the owner of `kaido`, can replace a file or a folder's entries.
-fn is_trusted(found: &std::fs::Metadata, owner: u32) -> Result<(), String> {
-    let (user, mode) = (found.uid(), found.mode());
-    if user != 0 && user != owner {
-        return Err(format!("its owner, user {user}, is not that of `kaido`"));
-    }
-    // In a folder with the sticky bit, users replace their own files only.
-    if mode & 0o002 != 0 && !(found.is_dir() && mode & 0o1000 != 0) {
-        return Err("other users can write to it".into());
-    }
-    Ok(())
-}
-
 type Order = (Command, Sender<io::Result<Child>>);
 
 impl Launcher {
@@ -67,7 +54,8 @@ impl Launcher {
         let places = [folder.into(), folder.join("../libexec/kaido")];
         let programs = places.map(|place: PathBuf| place.join(PROGRAM));
         let found = programs.iter().find(|program| program.exists());
-        let trusted = std::fs::metadata(&myself).map_or(0, |found| found.uid());
+        let owner = std::fs::metadata(&myself).map_or(0, |found| found.uid());
+        let trusted = private::Writers { owner, group: true };
         let program = found.ok_or_else(|| {
             let [beside, apart] = programs.each_ref().map(|program| program.display());
             let why = format!("neither {beside} nor {apart} exists: install it with `kaido`");
@@ -78,7 +66,7 @@ impl Launcher {
         for (path, found) in
             [(program.as_path(), launcher.file.metadata()?), (folder, std::fs::metadata(folder)?)]
         {
-            is_trusted(&found, trusted).map_err(|why| {
+            trusted.check(&found).map_err(|why| {
                 let why = format!("{} is not used: {why}", path.display());
                 io::Error::new(io::ErrorKind::PermissionDenied, why)
             })?;

@@ -54,7 +54,7 @@ mod tests {
     use crate::outcome::Fault;
 
     #[test]
-    fn verdicts_are_what_they_were() {
+    fn verdicts_survive_a_round_trip() {
         for kind in FAULTS {
             let (what, port) = number(Verdict::Fault(Fault { kind, instruction: 3 }));
             assert_eq!(said(what, port), Some(Said::Fault(kind)));

@@ -69,7 +69,7 @@ fn the_longest_route_and_the_default_action_count() {
 }
 
 #[test]
-fn short_packets_and_unknown_labels_are_no_faults() {
+fn short_packets_and_unknown_labels_are_not_faults() {
     let mut instances = filled();
     let whole = packet(&LABELLED, [192, 9, 9, 9]);
     for length in 0..whole.len() {

@@ -55,7 +55,7 @@ fn metadata_say_how_the_packet_came() {
 }
 
 #[test]
-fn what_clang_writes_runs() {
+fn a_program_by_clang_runs() {
     let object = p4_object::read(BY_CLANG).unwrap();
     let mut instances = both(&object);
     let packet = [0, 0, 0, 7];
@@ -338,7 +338,7 @@ fn ternary_maps_are_looked_up() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_told() {
+fn a_program_that_cannot_be_loaded_is_refused_with_a_reason() {
     let load = |object: &Object| Program::load(object, &Limits::default()).unwrap_err().to_string();
     assert!(load(&object(&[one(0xff, 0, 0, 0, 0)], &[])).contains("not known"));
     let large = map("large", MapKind::Hash, [4, 4096, 1 << 17]);

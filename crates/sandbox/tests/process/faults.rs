@@ -33,7 +33,7 @@ fn the_policy_answers_for_programs_that_break_limits() {
 }
 
 #[test]
-fn what_is_no_program_is_refused_in_words() {
+fn an_invalid_program_is_refused_with_a_reason() {
     let arena = Arc::new(Arena::new(FRAMES, FRAME).unwrap());
     let started = Sandbox::start(launcher(), patient(), arena.clone(), b"no object");
     assert!(matches!(&started, Err(StartError::Refused(why)) if !why.is_empty()), "{started:?}");
@@ -54,7 +54,7 @@ fn scheduled(process: u32) -> i32 {
 }
 
 #[test]
-fn who_never_comes_to_an_end_goes_last() {
+fn an_endless_program_gets_the_lowest_priority() {
     let mut sandbox = sandbox(&endless(), patient());
     let process = sandbox.status().process.expect("it runs");
     let before = scheduled(process);

@@ -73,7 +73,7 @@ fn a_process_that_stands_still_is_replaced() {
 
 /// A program that fails too often is evicted; every packet then gets an immediate answer.
 #[test]
-fn who_fails_too_often_is_evicted() {
+fn a_program_that_fails_too_often_is_evicted() {
     let mut config = hardy();
     config.back_off.failures = 3;
     let mut sandbox = sandbox(&pass(), config);
@@ -100,7 +100,7 @@ fn who_fails_too_often_is_evicted() {
 
 /// Table changes are replayed to the next process.
 #[test]
-fn tables_are_told_again() {
+fn table_changes_are_replayed() {
     use p4_object::{Entry, Key};
     use sandbox::{Maps, Operation};
     let mut sandbox = sandbox(&counting(1), hardy());
@@ -128,7 +128,7 @@ fn tables_are_told_again() {
 /// Deletions that made room for other entries, including those of initial entries, are replayed in
 /// order.
 #[test]
-fn a_full_table_is_told_again() {
+fn changes_of_a_full_table_are_replayed() {
     use sandbox::{Maps, Operation};
     let entries = [of_two(1, 1), of_two(2, 1), of_rules(1, 1), of_rules(2, 1)];
     let mut sandbox = sandbox(&filled(entries.to_vec()), hardy());

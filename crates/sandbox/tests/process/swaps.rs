@@ -57,7 +57,7 @@ fn until_long(mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn what_fails_leaves_the_old_version() {
+fn a_failed_swap_keeps_the_old_version() {
     let mut sandbox = sandbox(&counting(0), patient());
     let preparer = sandbox.preparer();
     let bad = preparer.prepare(b"nothing", &SelfTest::default());
@@ -99,7 +99,7 @@ fn maps_are_carried_by_choice() {
 
 /// A swap also succeeds without a running process, with the journal of the last one.
 #[test]
-fn what_was_told_outlives_a_process_that_is_gone() {
+fn table_changes_outlive_their_process() {
     let back_off = BackOff { first: Duration::from_secs(3600), ..BackOff::default() };
     let mut sandbox = sandbox(&counting(0), Config { back_off, ..patient() });
     let entry = Entry { map: 1, key: Key::Bytes(vec![1, 2, 3, 4]), value: vec![9; 8] };
@@ -123,7 +123,7 @@ fn what_was_told_outlives_a_process_that_is_gone() {
 /// Table contents after a swap do not depend on a running process. Both versions have initial
 /// entries.
 #[test]
-fn what_is_carried_does_not_depend_on_a_process() {
+fn carried_entries_do_not_depend_on_a_running_process() {
     let back_off = BackOff { first: Duration::from_secs(3600), ..BackOff::default() };
     let first = [of_two(1, 1), of_two(2, 1), of_rules(1, 1), of_rules(2, 1), of_rules(2, 9)];
     let second = [of_two(4, 2), of_two(5, 2), of_rules(7, 2), of_rules(2, 2)];

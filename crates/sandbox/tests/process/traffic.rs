@@ -42,7 +42,7 @@ fn packets_come_back_with_verdicts() {
 
 /// With a spin time of zero, both sides sleep and wake each other.
 #[test]
-fn who_sleeps_is_woken() {
+fn a_sleeping_side_is_woken() {
     let spin = Duration::ZERO;
     let mut sandbox = sandbox(&pass(), sandbox::process::Config { spin, ..patient() });
     let mut answers = Vec::new();

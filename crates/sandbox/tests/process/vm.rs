@@ -69,7 +69,7 @@ fn becomes_with(writer: &mut Writer, value: u64, sandbox: &mut Sandbox) {
 }
 
 #[test]
-fn a_program_sees_what_its_vm_publishes_and_is_told_when_it_is_stale() {
+fn a_program_sees_published_values_and_whether_they_are_stale() {
     let bed = bed();
     // The VM has not started: there is no value, and the program sees it as missing.
     let mut sandbox = bed.start(&by_vm("port")).unwrap();
@@ -118,7 +118,7 @@ fn values_of_a_vm_that_is_silent_become_stale() {
 }
 
 #[test]
-fn whatever_a_vm_writes_harms_nobody() {
+fn nothing_that_a_vm_writes_does_harm() {
     let bed = bed();
     let mut writer = bed.writer("port", Duration::from_millis(300));
     let mut sandbox = bed.start(&by_vm("port")).unwrap();
@@ -180,7 +180,7 @@ fn processes_that_come_later_read_as_well() {
 }
 
 #[test]
-fn what_the_vm_does_not_publish_is_told_at_load() {
+fn a_key_that_the_vm_does_not_publish_is_refused_at_load() {
     let bed = bed();
     let mut writer = bed.writer("net.utilisation", LONG);
     writer.beat().unwrap();

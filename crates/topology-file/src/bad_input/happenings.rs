@@ -52,7 +52,7 @@ fn applications() {
 }
 
 #[test]
-fn events_say_what_happens_to_which_link() {
+fn events_name_a_link_and_one_action() {
     let lab = |text: &str| lab(&format!("links: [h1-r1, r1-h2: {{delay: 5ms}}]\nevents:\n{text}"));
     let one = |text: &str| lab(&format!("  - {{at: 1s, link: r1-h2, {text}}}"));
     expect(
@@ -116,7 +116,7 @@ fn events_of_one_link_fit_each_other() {
 }
 
 #[test]
-fn events_take_back_whatever_they_can_give() {
+fn events_can_unset_every_setting() {
     let of = |set: &str| {
         let event = format!("events:\n  - {{at: 1s, link: r1-h2, set: {{{set}}}}}");
         let link = "delay: 5ms, rate: 1mbit, jitter: {file: jitter.txt}";

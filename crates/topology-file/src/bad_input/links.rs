@@ -28,7 +28,7 @@ fn impairments_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn netem_is_refused_what_it_cannot_do() {
+fn settings_that_netem_lacks_are_refused() {
     let one = |nodes: &str, options: &str| {
         format!(
             "name: x\nnodes: {{a: {{}}, b: {nodes}}}\nlinks: [{{a-b: {{engine: {options}}}}}]\n"

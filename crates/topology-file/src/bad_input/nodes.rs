@@ -52,7 +52,7 @@ fn nodes_and_routing() {
     );
     expect(
         &nodes("  r1: {router: frr, routing: [bgp], as: 65535}"),
-        &[("3:41", "65535 is not an autonomous system number", "write 65001")],
+        &[("3:41", "65535 is not an autonomous system number", "write a number such as 65001")],
     );
     expect(&nodes("  h1: {as: 65001}"), &[("3:8", "`as` is for routers", "add `router: frr`")]);
     expect(&lab("routing: [eigrp]"), &[("3:11", "`eigrp` is not known here", "static, ospf")]);

@@ -31,7 +31,8 @@ pub(in super::super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>>
                 (format!("raw/{name}"), [function.0, baseline.0]),
                 (name, [function.1, baseline.1]),
             ] {
-                let row = Row::of(&name, "instructions", &[ours], Better::Less, Some(theirs));
+                let row =
+                    crate::row::of(&name, "instructions", &[ours], Better::Less, Some(theirs));
                 rows.push(row);
             }
         }

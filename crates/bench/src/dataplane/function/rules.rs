@@ -82,7 +82,7 @@ pub(super) fn bench(
         }
         for (count, [function, plain]) in scale.rules.iter().zip(&runs) {
             let name = format!("rules-{}/{count}", place.name());
-            rows.push(Row::of(&name, "ns", function, Better::Less, Some(median(plain))));
+            rows.push(crate::row::of(&name, "ns", function, Better::Less, Some(median(plain))));
         }
         if matches!(place, Place::Unreferenced) {
             // Skip the slope: the ratio of two costs near zero is meaningless.
@@ -90,7 +90,7 @@ pub(super) fn bench(
         }
         let [function, plain] = [0, 1].map(|way| slopes(scale.rules, &runs, way));
         let name = format!("rules-{}/slope", place.name());
-        rows.push(Row::of(&name, "ns", &function, Better::Less, Some(median(&plain))));
+        rows.push(crate::row::of(&name, "ns", &function, Better::Less, Some(median(&plain))));
     }
     Ok(rows)
 }

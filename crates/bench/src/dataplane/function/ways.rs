@@ -147,7 +147,7 @@ impl Nodes {
             // Only hooks traversed by every packet count: the kernel itself sends packets as well.
             let met = counts.iter().filter(|count| **count >= u64::from(COUNT)).count();
             let name = format!("hooks/{}{what}", way.name());
-            Row::of(&name, "hooks", &[met as f64], Better::More, None)
+            crate::row::of(&name, "hooks", &[met as f64], Better::More, None)
         });
         Ok(rows.collect())
     }

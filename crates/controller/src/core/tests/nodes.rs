@@ -174,7 +174,7 @@ async fn the_silent_die_and_come_back_but_not_when_the_controller_slept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_store_is_rebuilt_without_what_was_removed() {
+async fn a_lost_store_is_rebuilt_without_removed_applications() {
     let store = FakeStore::default();
     let (mut before, mut nodes) = whole(&store);
     add(&mut before, app("big", "h3", "30mbit"), false).unwrap();
@@ -219,7 +219,7 @@ async fn a_lost_store_is_rebuilt_without_what_was_removed() {
 
 /// A node that does not read what it is sent takes no more memory than its queue has, and loses nothing.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_does_not_read_is_disconnected_and_told_all_when_it_is_back() {
+async fn a_node_that_does_not_read_is_disconnected_and_gets_all_state_on_return() {
     let store = FakeStore::default();
     let (mut core, mut nodes) = whole(&store);
     for number in 0..20 {

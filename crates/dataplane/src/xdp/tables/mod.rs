@@ -10,7 +10,7 @@ mod lengths;
 mod outer;
 mod ports;
 mod proxies;
-mod record;
+mod sid_value;
 mod sources;
 mod spread;
 
@@ -37,23 +37,23 @@ pub(super) use self::proxies::{count as proxy_count, interfaces, rings};
 /// A list, with all parameters of its header.
 type ListKey = (Ipv6Addr, SegmentList, Form);
 
-/// The record of a list's header, and the number of policies that use it.
+/// The number of the record of a list's header, and the number of policies that use it.
 struct PlacedList {
-    record: u32,
+    number: u32,
     users: usize,
 }
 
-/// A policy's record, counter and lists.
+/// The number of a policy's record, its counter and its lists.
 struct PlacedPolicy {
-    record: u32,
+    number: u32,
     counter: u32,
     lists: Vec<ListKey>,
     spread: u32,
 }
 
-/// A SID's record and counter.
+/// The number of a SID's record, and its counter.
 struct PlacedSid {
-    record: u32,
+    number: u32,
     counter: u32,
     /// Counter of packets that return from a service function.
     returned: Option<u32>,
@@ -108,7 +108,7 @@ impl Tables {
 
     /// Returns the count of packets to a SID.
     pub fn count_of_sid(&self, sid: &Ipv6Net) -> Option<Count> {
-        self.sids.get(sid).map(|placed| self.srv6.count_of_sid(placed.record))
+        self.sids.get(sid).map(|placed| self.srv6.count_of_sid(placed.number))
     }
 
     /// Returns the count of packets that returned from a SID's service function.
@@ -211,11 +211,11 @@ impl Tables {
             wanted.sids.iter().filter(|(_, endpoint)| endpoint.behavior.proxy().is_some())
         {
             let returned = self.sids.get(sid).and_then(|placed| placed.returned).unwrap_or(0);
-            self.sid_record(*sid, endpoint, returned)?;
+            self.sid_value(*sid, endpoint, returned)?;
         }
         let policies = &self.policies;
-        let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
-        self.ports.change(&self.srv6, wanted, &record)?;
+        let number = |id: &PolicyId| policies.get(id).map(|placed| placed.number);
+        self.ports.change(&self.srv6, wanted, &number)?;
         self.remove_ways_back(wanted)?;
         self.remove(wanted);
         self.proxies.end(&self.srv6, wanted)?;
@@ -230,22 +230,22 @@ impl Tables {
     fn remove(&mut self, wanted: &Forwarding) {
         let gone = self.sids.extract_if(|sid, _| !wanted.sids.contains_key(sid));
         for (sid, placed) in gone {
-            self.srv6.sids.remove(placed.record);
+            self.srv6.sids.remove(placed.number);
             self.counters.free(placed.counter);
             placed.returned.into_iter().for_each(|counter| self.counters.free(counter));
             self.lengths.remove_sid(&self.srv6, sid.prefix_len());
         }
         let gone = self.prefixes.extract_if(|key, _| !wanted.prefixes.contains_key(key));
-        for (key, record) in gone {
+        for (key, number) in gone {
             match key.1 {
-                IpNet::V4(_) => self.srv6.prefixes4.remove(record),
-                IpNet::V6(_) => self.srv6.prefixes6.remove(record),
+                IpNet::V4(_) => self.srv6.prefixes4.remove(number),
+                IpNet::V6(_) => self.srv6.prefixes6.remove(number),
             }
             self.lengths.remove_prefix(&self.srv6, key.0, key.1);
         }
         let gone = self.policies.extract_if(|id, _| !wanted.policies.contains_key(id));
         for (_, placed) in gone.collect::<Vec<_>>() {
-            self.srv6.policies.remove(placed.record);
+            self.srv6.policies.remove(placed.number);
             self.counters.free(placed.counter);
             self.release(&placed.lists, placed.spread);
         }
@@ -265,7 +265,7 @@ impl Tables {
             if let Some(list) = self.lists.get_mut(key) {
                 list.users -= 1;
                 if list.users == 0 {
-                    self.srv6.lists.remove(list.record);
+                    self.srv6.lists.remove(list.number);
                     self.lists.remove(key);
                 }
             }
@@ -275,15 +275,15 @@ impl Tables {
         }
     }
 
-    /// Returns the record of a list's header, created if necessary, and adds a user.
+    /// Returns the number of the record of a list's header, created if necessary, and adds a user.
     fn list(&mut self, key: &ListKey) -> Result<u32, Error> {
         if let Some(list) = self.lists.get_mut(key) {
             list.users += 1;
-            return Ok(list.record);
+            return Ok(list.number);
         }
-        let record = self.srv6.lists.add(outer(key.0, &key.1, key.2)?)?;
-        self.lists.insert(key.clone(), PlacedList { record, users: 1 });
-        Ok(record)
+        let number = self.srv6.lists.add(outer(key.0, &key.1, key.2)?)?;
+        self.lists.insert(key.clone(), PlacedList { number, users: 1 });
+        Ok(number)
     }
 
     /// Adds a policy, or changes the lists of an existing one.
@@ -298,7 +298,7 @@ impl Tables {
         let mut records = Vec::new();
         for (at, key) in keys.iter().enumerate() {
             match self.list(key) {
-                Ok(record) => records.push(record),
+                Ok(number) => records.push(number),
                 Err(error) => {
                     self.release(&keys[..at], 0);
                     return Err(error);
@@ -327,32 +327,32 @@ impl Tables {
         };
         if let Some(placed) = self.policies.get_mut(id) {
             value.counter = placed.counter;
-            self.srv6.change_policy(placed.record, value);
+            self.srv6.change_policy(placed.number, value);
             let lists = std::mem::replace(&mut placed.lists, keys);
             let old = std::mem::replace(&mut placed.spread, spread);
             self.release(&lists, old);
         } else {
             let counter = self.counters.take(&self.srv6);
             value.counter = counter;
-            let record = match self.srv6.policies.add(value) {
-                Ok(record) => record,
+            let number = match self.srv6.policies.add(value) {
+                Ok(number) => number,
                 Err(error) => {
                     self.counters.free(counter);
                     self.release(&keys, spread);
                     return Err(error.into());
                 }
             };
-            let placed = PlacedPolicy { record, counter, lists: keys, spread };
+            let placed = PlacedPolicy { number, counter, lists: keys, spread };
             self.policies.insert(id.clone(), placed);
         }
         Ok(())
     }
 
     fn place_prefix(&mut self, key: (TenantId, IpNet), id: &PolicyId) -> Result<(), Error> {
-        let policy = self.record(id)?;
+        let policy = self.policy_number(id)?;
         let (tenant, net) = key;
         let old = self.prefixes.get(&key).copied();
-        let record = match net {
+        let number = match net {
             IpNet::V4(net) => {
                 let value = types::prefix4 {
                     address: u32::from_ne_bytes(net.network().octets()),
@@ -379,7 +379,7 @@ impl Tables {
                 }
             }
         };
-        self.prefixes.insert(key, record);
+        self.prefixes.insert(key, number);
         if old.is_none() {
             self.lengths.add_prefix(&self.srv6, tenant, net);
         }
@@ -387,33 +387,33 @@ impl Tables {
     }
 
     fn place_sid(&mut self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<(), Error> {
-        let known = self.sids.get(&sid).map(|placed| (placed.record, placed.counter));
+        let known = self.sids.get(&sid).map(|placed| (placed.number, placed.counter));
         let returned = self.sids.get(&sid).and_then(|placed| placed.returned);
         let counter = known.map_or_else(|| self.counters.take(&self.srv6), |(_, counter)| counter);
         let returned =
             returned.or_else(|| endpoint.is_function().then(|| self.counters.take(&self.srv6)));
         let version = match known {
-            Some((record, _)) => self.srv6.sids.get(record).version,
+            Some((number, _)) => self.srv6.sids.get(number).version,
             None => self.srv6.version(),
         };
-        let record = self.sid_record(sid, endpoint, returned.unwrap_or(0)).and_then(|value| {
+        let number = self.sid_value(sid, endpoint, returned.unwrap_or(0)).and_then(|value| {
             let value = types::sid { counter, version, ..value };
             Ok(match known {
-                Some((record, _)) => self.srv6.sids.replace(record, value)?,
+                Some((number, _)) => self.srv6.sids.replace(number, value)?,
                 None => self.srv6.sids.add(value)?,
             })
         });
-        match (record, known) {
-            (Ok(record), _) => {
-                self.sids.insert(sid, PlacedSid { record, counter, returned });
+        match (number, known) {
+            (Ok(number), _) => {
+                self.sids.insert(sid, PlacedSid { number, counter, returned });
             }
             (Err(error), None) => {
                 self.counters.free(counter);
                 returned.into_iter().for_each(|returned| self.counters.free(returned));
                 return Err(error);
             }
-            (Err(error), Some((record, _))) => {
-                self.sids.insert(sid, PlacedSid { record, counter, returned });
+            (Err(error), Some((number, _))) => {
+                self.sids.insert(sid, PlacedSid { number, counter, returned });
                 return Err(error);
             }
         }
@@ -423,9 +423,9 @@ impl Tables {
         Ok(())
     }
 
-    /// Returns the record of an installed policy.
-    pub(super) fn record(&self, id: &PolicyId) -> Result<u32, Error> {
+    /// Returns the number of an installed policy's record.
+    pub(super) fn policy_number(&self, id: &PolicyId) -> Result<u32, Error> {
         let unknown = || Error::UnknownPolicy { policy: id.clone() };
-        Ok(self.policies.get(id).ok_or_else(unknown)?.record)
+        Ok(self.policies.get(id).ok_or_else(unknown)?.number)
     }
 }

@@ -16,7 +16,7 @@ const MAX: usize = types::limit::LIMIT_OUTER.0 as usize;
 pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<types::outer, Error> {
     let path: Vec<Ipv6Addr> = segments.0.iter().map(|sid| sid.0).collect();
     let (&first, rest) = path.split_first().ok_or(Error::EmptyList)?;
-    let in_srh = if form == Form::Reduced { rest } else { &path[..] };
+    let in_srh = if form == Form::EncapsRed { rest } else { &path[..] };
     let mut bytes = Vec::with_capacity(MAX);
     let next_header = if in_srh.is_empty() { 0 } else { protocol::ROUTING };
     let header = Ipv6 {
@@ -72,23 +72,23 @@ mod tests {
     fn headers_of_lists() {
         let source = "fd00::1".parse().unwrap();
         for (form, count, length) in [
-            (Form::Whole, 1, 64),
-            (Form::Whole, 10, 208),
-            (Form::Reduced, 1, 40),
-            (Form::Reduced, 2, 64),
-            (Form::Reduced, 11, 208),
+            (Form::Encaps, 1, 64),
+            (Form::Encaps, 10, 208),
+            (Form::EncapsRed, 1, 40),
+            (Form::EncapsRed, 2, 64),
+            (Form::EncapsRed, 11, 208),
         ] {
             let made = outer(source, &list(count), form).unwrap();
             assert_eq!(usize::from(made.length), length);
             let packet = Ipv6Packet::new_checked(&made.header[..length]).unwrap();
             assert_eq!((packet.src(), packet.dst()), (source, list(1).0[0].0));
             if made.has_srh == 0 {
-                assert_eq!((form, count), (Form::Reduced, 1));
+                assert_eq!((form, count), (Form::EncapsRed, 1));
                 continue;
             }
             let srh = Srh::parse(&SrhPacket::new_checked(&made.header[40..length]).unwrap());
             assert_eq!(u16::from(srh.segments_left), count - 1);
-            let skipped = usize::from(form == Form::Reduced);
+            let skipped = usize::from(form == Form::EncapsRed);
             let path: Vec<_> = list(count).0[skipped..].iter().map(|sid| sid.0).collect();
             assert_eq!(srh.path().collect::<Vec<_>>(), path);
         }
@@ -97,17 +97,17 @@ mod tests {
     #[test]
     fn lists_that_do_not_fit() {
         let source = "fd00::1".parse().unwrap();
-        for (form, count, most) in [(Form::Whole, 11, 10), (Form::Reduced, 12, 11)] {
+        for (form, count, most) in [(Form::Encaps, 11, 10), (Form::EncapsRed, 12, 11)] {
             let error = outer(source, &list(count), form).unwrap_err();
             assert!(matches!(error, Error::ListTooLong { most: m, .. } if m == most), "{error}");
         }
-        let none = outer(source, &SegmentList::default(), Form::Whole);
+        let none = outer(source, &SegmentList::default(), Form::Encaps);
         assert!(matches!(none, Err(Error::EmptyList)));
     }
 
     #[test]
     fn the_file_and_the_program_have_the_same_limits() {
-        for form in [Form::Whole, Form::Reduced] {
+        for form in [Form::Encaps, Form::EncapsRed] {
             let list = |count| SegmentList(vec![Sid("fd00::1".parse().unwrap()); count]);
             let fits = |count| outer("fd00::".parse().unwrap(), &list(count), form).is_ok();
             let most = form.longest(Payload::Packet);

@@ -89,19 +89,19 @@ impl Ports {
     }
 
     /// Changes the tables to `wanted`, except for flags that ports have and `wanted` has not.
-    /// `record` returns the record of a policy. Attachments are added before the ports that refer
+    /// `number_of` returns the number of a policy's record. Attachments are added before the ports that refer
     /// to them.
     pub(super) fn change(
         &mut self,
         srv6: &Srv6,
         wanted: &Forwarding,
-        record: &dyn Fn(&PolicyId) -> Option<u32>,
+        number_of: &dyn Fn(&PolicyId) -> Option<u32>,
     ) -> Result<(), Error> {
         let checks_sources = checks_sources(wanted);
         let outside = if checks_sources { tenant_flag::TENANT_OUTSIDE.0 } else { 0 };
         let meets = |owner: &Owner, closed: bool| -> Result<Meets, Error> {
             Ok(match owner {
-                Owner::Tenant(tenant) if wanted.sources_of(*tenant).next().is_some() => {
+                Owner::Tenant(tenant) if wanted.sources_of(Some(*tenant)).next().is_some() => {
                     (*tenant | tenant_flag::TENANT_SOURCES.0, 0)
                 }
                 Owner::Tenant(tenant) if closed || is_in_file(*tenant) => (*tenant | outside, 0),
@@ -109,7 +109,7 @@ impl Ports {
                 Owner::Nobody => (if closed { outside } else { 0 }, 0),
                 Owner::Frames(id) => {
                     let unknown = || Error::UnknownPolicy { policy: id.clone() };
-                    (0, record(id).ok_or_else(unknown)?)
+                    (0, number_of(id).ok_or_else(unknown)?)
                 }
             })
         };
@@ -171,7 +171,7 @@ fn gone<K: Ord + Copy, V, W>(there: &BTreeMap<K, V>, wanted: &BTreeMap<K, W>) ->
 
 /// Returns true if packets to SIDs have permitted sources.
 fn checks_sources(forwarding: &Forwarding) -> bool {
-    forwarding.sources_of(0).next().is_some()
+    forwarding.sources_of(None).next().is_some()
 }
 
 /// Returns the flags of a port.

@@ -16,7 +16,7 @@ const OWNER_BITS: u32 = 32;
 
 /// Contents of the program's table.
 #[derive(Debug, Default)]
-pub(super) struct Sources(BTreeSet<(TenantId, IpNet)>);
+pub(super) struct Sources(BTreeSet<(Option<TenantId>, IpNet)>);
 
 impl Sources {
     /// Adds the entries of `wanted` that the table lacks.
@@ -38,12 +38,14 @@ impl Sources {
     }
 }
 
-fn key((owner, net): &(TenantId, IpNet)) -> types::source {
+fn key((tenant, net): &(Option<TenantId>, IpNet)) -> types::source {
+    // 0: sources of packets to SIDs.
+    let owner = tenant.unwrap_or(0);
     let mut bytes = [0; 16];
     let owner = match net {
         IpNet::V4(net) => {
             bytes[..4].copy_from_slice(&net.network().octets());
-            *owner
+            owner
         }
         IpNet::V6(net) => {
             bytes = net.network().octets();

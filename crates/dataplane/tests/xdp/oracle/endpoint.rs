@@ -217,7 +217,7 @@ fn root_oracle_b6_encaps() {
 /// The kernel lacks USD (RFC 8986 section 4.16.3). It must decapsulate exactly as End.DX4 and
 /// End.DX6 do, and only IP.
 #[test]
-fn root_usd_takes_off_what_dx_does() {
+fn root_usd_removes_the_same_headers_as_dx() {
     with_node(|node| {
         node.configure_all(true);
         let usd = types::sid {

@@ -14,7 +14,7 @@ fn root_oracle_h_encaps() {
     with_node(|node| {
         node.configure_all(true);
         for (n, (form, count)) in POLICIES.into_iter().enumerate() {
-            let in_srh = if form == Form::Reduced { count - 1 } else { count };
+            let in_srh = if form == Form::EncapsRed { count - 1 } else { count };
             let outer = 40 + if in_srh > 0 { 8 + 16 * in_srh } else { 0 };
             for payload in [0, 1, 22, 500, 1400] {
                 let v4 = V4::new("10.1.0.1", &format!("10.10.{n}.9"));
@@ -56,11 +56,11 @@ fn root_oracle_h_encaps_copies_from_inside() {
 fn root_oracle_h_encaps_l2() {
     with_node(|node| {
         for (mode, form, count) in [
-            ("l2encap", Form::Whole, 1),
-            ("l2encap", Form::Whole, 9),
-            ("l2encap.red", Form::Reduced, 1),
-            ("l2encap.red", Form::Reduced, 2),
-            ("l2encap.red", Form::Reduced, 10),
+            ("l2encap", Form::Encaps, 1),
+            ("l2encap", Form::Encaps, 9),
+            ("l2encap.red", Form::EncapsRed, 1),
+            ("l2encap.red", Form::EncapsRed, 2),
+            ("l2encap.red", Form::EncapsRed, 10),
         ] {
             let path = super::network::segments(count);
             let encap = format!("encap seg6 mode {mode} segs {} dev r", path.join(","));
@@ -80,7 +80,7 @@ fn root_oracle_h_encaps_l2() {
 
 /// A tag identifies the tenant and is not encapsulated.
 #[test]
-fn root_tagged_frames_become_what_untagged_do() {
+fn root_tagged_and_untagged_frames_are_encapsulated_alike() {
     with_node(|node| {
         node.configure_all(true);
         let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();

@@ -91,7 +91,7 @@ fn root_known_h_encaps_l2_of_ipv6() {
     with_node(|node| {
         ip("-6 route add fd00:20::/32 encap seg6 mode l2encap segs fd00:2::1 dev r");
         let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
-        port.policy = node.policy(&["fd00:2::1"], Form::Whole, true);
+        port.policy = node.policy(&["fd00:2::1"], Form::Encaps, true);
         node.plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
         let mut inner = V6::new("fd00:9::1", "fd00:20::9", 17);
         (inner.hop_limit, inner.flow) = (33, 0);

@@ -93,14 +93,14 @@ pub(crate) const BINDING: (&str, &[&str]) = ("fd00:1::b6/128", &["fd00:2::1", "f
 /// Number of segments of the policies. Number `n` has the prefixes `10.10.n.0/24` and
 /// `fd00:3:n::/48`.
 pub(crate) const POLICIES: [(Form, usize); 8] = [
-    (Form::Whole, 1),
-    (Form::Whole, 2),
-    (Form::Whole, 5),
-    (Form::Whole, 10),
-    (Form::Reduced, 1),
-    (Form::Reduced, 2),
-    (Form::Reduced, 5),
-    (Form::Reduced, 11),
+    (Form::Encaps, 1),
+    (Form::Encaps, 2),
+    (Form::Encaps, 5),
+    (Form::Encaps, 10),
+    (Form::EncapsRed, 1),
+    (Form::EncapsRed, 2),
+    (Form::EncapsRed, 5),
+    (Form::EncapsRed, 11),
 ];
 
 fn is(sid: &mut types::sid, what: behavior) {
@@ -131,7 +131,7 @@ impl Node {
         }
         let (prefix, path) = BINDING;
         let action = format!("End.B6.Encaps srh segs {}", path.join(","));
-        let policy = self.policy(path, Form::Whole, in_kernel);
+        let policy = self.policy(path, Form::Encaps, in_kernel);
         self.sid(prefix, &action, in_kernel, |sid| {
             is(sid, behavior::BEHAVIOR_END_B6_ENCAPS);
             sid.argument.policy = policy;
@@ -187,7 +187,7 @@ impl Node {
     }
 
     fn prefixes(&mut self, n: usize, form: Form, path: &[String], in_kernel: bool) {
-        let mode = if form == Form::Whole { "encap" } else { "encap.red" };
+        let mode = if form == Form::Encaps { "encap" } else { "encap.red" };
         let encap = format!("encap seg6 mode {mode} segs {} dev r", path.join(","));
         ips(&[
             format!("route add 10.10.{n}.0/24 {encap}"),

@@ -153,7 +153,7 @@ fn root_regression_no_neighbour_yet() {
 /// Invalid sources, from which routers do not forward: the kernel drops the packets before it looks
 /// up a SID.
 #[test]
-fn root_regression_sources_that_are_nobodys() {
+fn root_regression_invalid_sources_are_dropped() {
     with_node(|node| {
         node.configure_all(true);
         for src in ["::", "::1", "::ffff:10.0.0.1", "ff0e::1", "fe80::1"] {
@@ -179,7 +179,7 @@ fn root_regression_sources_that_are_nobodys() {
 /// For a decapsulating SID, the kernel does not validate the SRH that it removes, and it searches
 /// for the inner packet after other extension headers too.
 #[test]
-fn root_regression_decapsulation_behind_what_is_odd() {
+fn root_regression_decapsulation_after_odd_headers() {
     with_node(|node| {
         node.configure_all(true);
         let inner = V4::new("10.1.0.1", "10.2.0.1").with(&udp(9));

@@ -31,14 +31,13 @@ pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) ->
 }
 
 /// Prints the behavior of the links in an interval.
-#[allow(clippy::disallowed_methods, reason = "an interval is what is measured")]
 fn print(lab: &Lab, interval: Duration, cancel: &Cancel, output: &Output) -> Result<(), Failure> {
     let before = Reading::of(lab)?;
     let mut left = interval;
     while !left.is_zero() {
         cancel.check()?;
         let step = left.min(LOOK);
-        std::thread::sleep(step);
+        lab::pause(step);
         left -= step;
     }
     let rows = Row::between(&before, &Reading::of(lab)?);

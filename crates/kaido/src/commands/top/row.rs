@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_beside_what_was_told() {
+    fn measured_values_are_next_to_configured_ones() {
         let before = Reading(vec![count(1, 100, 7)]);
         let now = Reading(vec![count(3, 300, 31)]);
         let [row] = Row::between(&before, &now).try_into().unwrap();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_emulator_nothing_is_known_and_what_was_before_a_new_one_is_not_measured() {
+    fn rates_are_unknown_without_an_emulator_and_across_its_restart() {
         let there = Reading(vec![count(2, 90, 10)]);
         let name = there.0[0].name.clone();
         let gone = Reading(vec![Count { name, unknown: Some("it is gone"), ..Count::default() }]);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_the_kernel_say_what_it_counts() {
+    fn links_of_the_kernel_show_its_counters() {
         let name = Name { link: "lan0".into(), from: "h1".into(), to: String::new() };
         let of = |at_ns, bytes, drops| Count {
             name: name.clone(),

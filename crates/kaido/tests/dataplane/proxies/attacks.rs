@@ -13,7 +13,7 @@ use crate::numbered::{Numbered, datagram, receive};
 const LATE: Duration = Duration::from_secs(5);
 
 #[test]
-fn root_what_is_no_packet_of_the_sid_is_dropped_and_counted() {
+fn root_a_packet_that_is_foreign_to_the_sid_is_dropped_and_counted() {
     let mut bed = Bed::bridged();
     bed.start(BUMP);
     let received = bed.net.right.run(|| Tap::open("port")).unwrap();
@@ -179,7 +179,7 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
 }
 
 #[test]
-fn root_what_a_routing_function_makes_itself_does_not_get_out() {
+fn root_packets_made_by_a_routing_function_do_not_leave() {
     let mut bed = Bed::routed();
     bed.start(ROUTED);
     expect(&bed.net, "10.9.0.1", true);

@@ -37,7 +37,7 @@ fn root_the_next_segment_of_a_proxy_may_be_this_nodes_own() {
 }
 
 #[test]
-fn root_a_segment_of_this_node_that_is_no_sid_is_nobodys() {
+fn root_a_segment_of_this_node_without_a_sid_is_dropped() {
     let mut bed = Bed::bridged();
     bed.start(super::bump::BUMP);
     go_by(&bed, "fd00:1::f:0:1111,fd00:1::f:0:3333,fd00:2::d4");

@@ -91,7 +91,7 @@ fn expect_without_daemon(bed: &Bed) {
 }
 
 #[test]
-fn root_what_comes_back_late_is_taken_and_then_the_interface_is_free() {
+fn root_a_late_returning_packet_is_accepted_and_then_the_interface_is_released() {
     let mut bed = Bed::routed();
     bed.start(super::routed::ROUTED);
     expect(&bed.net, "10.9.0.1", true);

@@ -298,7 +298,7 @@ fn is_datagram(header: u8, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn datagrams_are_seen_in_whatever_headers() {
+fn datagrams_are_found_in_all_headers() {
     let mac = Mac([2, 9, 9, 9, 9, 9]);
     let four = |next| {
         let ends = [1, 2].map(|end| [192, 0, 2, end].into());

@@ -52,7 +52,7 @@ fn root_every_packet_leaves_in_the_header_that_the_file_says() {
     let mut bed = Bed::bridged();
     bed.start(
         "  fd00:1::f:0:1111: { behavior: End.AS, to: f0, back: f1, \
-         policy: { segments: [\"fd00:2::1\", \"fd00:2::d4\"], form: whole } }\n",
+         policy: { segments: [\"fd00:2::1\", \"fd00:2::d4\"], form: H.Encaps } }\n",
     );
     let received = bed.net.right.run(|| Tap::open("port")).unwrap();
     let numbered = Numbered::new(&bed.net);

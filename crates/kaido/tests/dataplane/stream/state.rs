@@ -104,7 +104,7 @@ impl State {
             if self.alone { "kernel" } else { "xdp" },
             list(4, 0),
             list(4, 1),
-            if self.plain { "whole" } else { "reduced" },
+            if self.plain { "H.Encaps" } else { "H.Encaps.Red" },
         );
         if !self.plain {
             text += &self.tenants();
@@ -126,8 +126,9 @@ impl State {
         text += "  blue:\n    attachments: [{port: l, vlan: 10}]\n    routes:\n";
         if self.prefix {
             let (one, two) = (list(1, 0), list(1, 1));
-            text +=
-                &format!("      10.9.0.0/16: {{segments: [\"{one}\", \"{two}\"], form: whole}}\n");
+            text += &format!(
+                "      10.9.0.0/16: {{segments: [\"{one}\", \"{two}\"], form: H.Encaps}}\n"
+            );
         }
         text += &format!(
             "      fd00:9::/64: {{lists: [{{segments: [\"{}\"]}}, {{segments: [\"{}\"], weight: 3}}]}}\n",

@@ -14,7 +14,7 @@ use super::*;
 use machine::Machine;
 
 #[test]
-fn programs_do_what_their_tests_say() {
+fn programs_pass_their_tests() {
     let only = std::env::var("P").ok();
     let mut wrong = Vec::new();
     for (name, program, test) in programs() {
@@ -93,7 +93,7 @@ fn refused(declarations: &str, fields: &str, apply: &str) -> String {
 }
 
 #[test]
-fn a_helper_that_the_machine_lacks_is_told_with_its_place() {
+fn a_helper_that_the_machine_lacks_is_reported_with_its_place() {
     let text = include_str!("../../../../p4/tests/programs/extern_user.p4")
         .replace("@helper(5)", "@helper(77)");
     let checked = p4::check("mine.p4", &text, &Nothing);
@@ -106,7 +106,7 @@ fn a_helper_that_the_machine_lacks_is_told_with_its_place() {
 }
 
 #[test]
-fn what_nobody_has_is_refused() {
+fn an_extern_function_without_a_helper_is_refused() {
     let text =
         include_str!("../../../../p4/tests/programs/extern_user.p4").replace("@helper(5)", "");
     let checked = p4::check("mine.p4", &text, &Nothing);
@@ -117,7 +117,7 @@ fn what_nobody_has_is_refused() {
 }
 
 #[test]
-fn what_has_no_code_is_named() {
+fn a_construct_without_code_is_named() {
     let table = "table t { key = { hdr.h.a: range; } actions = { NoAction; } }";
     let one = "key = { hdr.h.a: exact; } actions = { NoAction; }";
     let of_one_name = format!("table t_u {{ {one} }} @name(\"t.u\") table u {{ {one} }}");

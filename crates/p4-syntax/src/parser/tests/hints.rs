@@ -56,7 +56,7 @@ fn a_brace_without_its_end_is_shown() {
 }
 
 #[test]
-fn what_other_languages_have_is_known() {
+fn syntax_of_other_languages_gets_a_hint() {
     for (statement, at, wanted) in [
         ("if (x = 1) { }", 7, "`==` compares"),
         ("if (x => 1) { }", 7, "`>=` is greater or equal"),

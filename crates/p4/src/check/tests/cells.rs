@@ -44,7 +44,7 @@ fn counters_and_meters_are_used() {
 }
 
 #[test]
-fn what_a_table_has_is_its_actions_own() {
+fn direct_externs_are_used_only_by_actions_of_their_table() {
     for (more, apply, why) in [
         ("", "t.apply(); n.count();", "`n` belongs to a table: it is used in that table's actions"),
         ("PSA_MeterColor_t k = m.execute();", "t.apply();", "`m` belongs to a table"),
@@ -105,7 +105,7 @@ fn what_a_table_has_is_its_actions_own() {
 }
 
 #[test]
-fn who_does_not_include_them_is_told() {
+fn a_missing_include_is_reported() {
     let text = format!("Counter<bit<8>, bit<8>>(1, {BOTH}) n; {}", super::MAIN);
     refuses(&super::check(&text), "`#include <kaido.p4>` at the beginning declares it");
 }
@@ -136,7 +136,7 @@ fn direct_ones_stand_in_the_control_of_their_table() {
 }
 
 #[test]
-fn what_they_are_made_of_fits() {
+fn types_and_sizes_of_cells_are_checked() {
     for (locals, apply, why) in [
         (
             "Counter<bit<65>, bit<8>>(4, PSA_CounterType_t.BYTES) n;",

@@ -50,7 +50,7 @@ fn programs_have_an_end() {
         "no recursion",
     );
     let list = "0, ".repeat(300);
-    refuses(&control("", &format!("for (bit<8> v in {{ {list} 0 }}) {{ }}")), "256 values at most");
+    refuses(&control("", &format!("for (bit<8> v in {{ {list} 0 }}) {{ }}")), "at most 256 values");
     refuses(
         &control("Register<bit<8>, bit<32>>(0xffffffff) r;", ""),
         "more than 16777216 elements",

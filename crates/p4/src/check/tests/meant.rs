@@ -4,7 +4,7 @@ use super::{MAIN, PRELUDE, REST, check, refuses, said};
 
 /// Names of other models, and misspelled names.
 #[test]
-fn what_may_be_meant_is_told() {
+fn misspelled_names_get_a_hint() {
     for (locals, apply, why) in [
         ("", "bit<32> u; if (vm_info(\"net.utilisation\", u)) { }", "`#include <vm.p4>` at the"),
         ("", "drop();", "`mark_to_drop();` drops a packet"),
@@ -69,7 +69,7 @@ fn what_may_be_meant_is_told() {
 
 /// Names that are declared, but not visible where they are used.
 #[test]
-fn what_is_declared_elsewhere_is_told() {
+fn names_declared_in_another_scope_get_a_hint() {
     let parts = "inout headers hdr, inout meta_t meta, inout standard_metadata std";
     let control = |name: &str, locals: &str, apply: &str| {
         format!("control {name}({parts}) {{ {locals} apply {{ {apply} }} }}")
@@ -130,7 +130,7 @@ fn what_is_declared_elsewhere_is_told() {
 
 /// Errors for which a hint would be wrong.
 #[test]
-fn what_is_meant_otherwise_has_no_hint() {
+fn unrelated_errors_get_no_hint() {
     let in_apply = |statement: &str| format!("control c() {{ apply {{\n{statement}\n}} }}");
     for (text, wrong) in [
         (in_apply("boolean<8> x = 1;"), "boo<"),

@@ -27,7 +27,7 @@ fn statements_are_accepted() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn invalid_statements_are_refused() {
     tells(&[
         ("", "hdr.eth.dst = hdr.ip.src;", "this is `bit<32>`, not `bit<48>`"),
         ("", "hdr.eth.dts = 1;", "it has `dst`"),
@@ -104,7 +104,7 @@ fn an_order_that_matters_is_that_of_the_declaration() {
 }
 
 #[test]
-fn ports_that_nobody_looks_at_are_told() {
+fn a_port_without_effect_causes_a_warning() {
     for (apply, port) in
         [("std.output_port = 3;", "output_port"), ("std.clone_port = 3;", "clone_port")]
     {
@@ -121,7 +121,7 @@ fn ports_that_nobody_looks_at_are_told() {
 }
 
 #[test]
-fn variables_without_a_value_are_told() {
+fn variables_without_a_value_cause_a_warning() {
     for (apply, name) in [
         ("bit<8> x; hdr.ip.ttl = x;", "x"),
         ("bit<8> x; if (meta.ok) { x = 1; } hdr.ip.ttl = x;", "x"),

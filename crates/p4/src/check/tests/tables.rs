@@ -38,7 +38,7 @@ fn tables_have_keys_actions_and_entries() {
 }
 
 #[test]
-fn what_is_wrong_with_tables_is_told() {
+fn invalid_tables_are_refused() {
     tells(&[
         (
             "table t { key = { hdr.ip.src: exact; } actions = { none; } }",

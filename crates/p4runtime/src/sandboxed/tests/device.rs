@@ -148,7 +148,7 @@ fn a_batch_that_does_not_fit_changes_nothing() {
 }
 
 #[test]
-fn value_sets_have_what_they_are_given_last() {
+fn value_sets_hold_their_latest_members() {
     let mut bench = bench();
     let id = *bench.pipeline.value_sets.keys().next().unwrap();
     let members = |all: &[u8]| {

@@ -228,7 +228,7 @@ fn nonsense_on_the_control_socket_evicts() {
 }
 
 #[test]
-fn who_says_nothing_is_replaced() {
+fn a_silent_process_is_replaced() {
     let mut liar = sandbox("silence", 0, Duration::from_millis(50));
     let answers = round(&mut liar);
     assert!(answers.iter().all(|answer| answer.reason == Reason::Deadline), "{answers:?}");

@@ -30,7 +30,7 @@ fn reply(slot: u32) -> Reply {
 }
 
 #[test]
-fn what_is_put_is_taken_once_it_is_shown() {
+fn a_descriptor_is_taken_once_it_is_published() {
     let (mut switch, mut process) = ends(4);
     for round in 0..9 {
         switch.put(descriptor(round));

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_vm_lacks_is_told_once() {
+    fn a_problem_of_the_vm_is_reported_once() {
         let (well, one, other) = (None, Some("no sign of life"), Some("it publishes nothing"));
         assert_eq!(vm_news(well, well), None);
         assert_eq!(vm_news(well, one).as_deref(), one);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told_once() {
+    fn a_new_failure_is_reported_once() {
         let health = |process, failures, is_evicted| {
             let last_failure = (failures > 0).then(|| "the process ended: signal: 9".to_owned());
             Health { process, failures, is_evicted, last_failure, ..Health::default() }

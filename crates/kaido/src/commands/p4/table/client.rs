@@ -10,7 +10,7 @@ use p4runtime::v1::{
     self, get_forwarding_pipeline_config_request::ResponseType, stream_message_request,
     stream_message_response,
 };
-use p4runtime::{LARGEST_MESSAGE, Pipeline};
+use p4runtime::{Address, LARGEST_MESSAGE, Pipeline};
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -38,13 +38,45 @@ fn of_update(status: &Status) -> Option<(Code, String)> {
     Some((Code::from(error.canonical_code), error.message))
 }
 
+/// Returns the error's message and those of its causes, without repetitions.
+fn causes(error: &dyn std::error::Error) -> String {
+    let first = match error.source() {
+        // The message of a status is that of its first cause.
+        Some(source) => source,
+        None => error,
+    };
+    let chain = std::iter::successors(Some(first), |error| error.source());
+    let mut all: Vec<String> = Vec::new();
+    for cause in chain.map(ToString::to_string) {
+        if all.last().is_none_or(|last| !last.contains(&cause)) {
+            all.push(cause);
+        }
+    }
+    all.join(": ")
+}
+
+/// Settings to check if a connection fails before the first answer.
+fn check(address: &Address) -> &'static str {
+    match address {
+        Address::Unix(_) => "`kaido p4 run` serves P4Runtime, `--address` says where",
+        Address::Insecure(_) => {
+            "check that `kaido p4 run` serves P4Runtime there without TLS (`--insecure-tcp`); a server \
+             with TLS needs `--tls-cert`, `--tls-key` and `--tls-ca` here too"
+        }
+        Address::Tls { .. } => {
+            "check that the server uses TLS too, that the certificates of both sides come from the \
+             other side's `--tls-ca`, and that the server's is for `--tls-name`, or else the host"
+        }
+    }
+}
+
 /// Converts the error of a device, or of the connection to it.
 fn failure(status: &Status) -> Failure {
     let whole = || (status.code(), status.message().to_owned());
     let (code, text) = of_update(status).unwrap_or_else(whole);
     // Only errors of the transport have a source.
     let error = match std::error::Error::source(status) {
-        Some(_) => anyhow!("the connection to what runs there has ended ({text})"),
+        Some(_) => anyhow!("the connection to the server has ended ({})", causes(status)),
         None => anyhow!("{text}"),
     };
     match code {
@@ -59,13 +91,15 @@ impl Client {
     /// Connects, and reads the P4Info of the running program.
     pub(super) async fn connect(to: &P4Device) -> Result<Self, Failure> {
         let (address, shown) = super::super::socket::find(to)?;
-        let nobody = |why: tonic::transport::Error| {
-            let why =
-                std::error::Error::source(&why).map_or(String::new(), |why| format!(": {why}"));
-            let help = "`kaido p4 run` serves P4Runtime, `--address` says where";
-            Failure::failed(anyhow!("no server answers at {shown}{why}; {help}"))
+        let help = check(&address);
+        let unreachable = |why: &dyn std::error::Error| {
+            Failure::failed(anyhow!(
+                "cannot connect to P4Runtime at {shown}: {}; {help}",
+                causes(why)
+            ))
         };
-        let channel = p4runtime::connect(address, PATIENCE).await.map_err(nobody)?;
+        let channel = p4runtime::connect(address, PATIENCE).await;
+        let channel = channel.map_err(|why| unreachable(&why))?;
         let mut inner = P4RuntimeClient::new(channel)
             .max_decoding_message_size(LARGEST_MESSAGE)
             .max_encoding_message_size(LARGEST_MESSAGE);
@@ -74,7 +108,12 @@ impl Client {
             response_type: ResponseType::P4infoAndCookie.into(),
         };
         let answer = inner.get_forwarding_pipeline_config(request).await;
-        let config = answer.map_err(|status| failure(&status))?.into_inner().config;
+        // A server that expects TLS accepts the connection, and closes it at the first request.
+        let failed = |status: Status| match std::error::Error::source(&status) {
+            Some(_) => unreachable(&status),
+            None => failure(&status),
+        };
+        let config = answer.map_err(failed)?.into_inner().config;
         let none = || Failure::failed(anyhow!("no program runs on device {}", to.device_id));
         let info = config.and_then(|config| config.p4info).ok_or_else(none)?;
         let pipeline = Pipeline::new(&info).map_err(Failure::failed)?;

@@ -1,17 +1,13 @@
 //! Kernel-only data plane: the kernel's routes forward, without XDP.
 
-use std::net::IpAddr;
 use std::path::Path;
 
-use bpf::attach::Mode;
-use bpf::{Count, Drops};
-use ipnet::Ipv6Net;
 use model::dataplane::File;
 use netlink::Handle;
 
 use crate::forwarding::Forwarding;
 use crate::xdp::{Pins, netfilter};
-use crate::{Counter, Dataplane, Error, Trace};
+use crate::{Dataplane, Error};
 
 /// The kernel's own SRv6, configured by routes ([`crate::forwarding::SlowPath::alone`]).
 #[derive(Debug)]
@@ -62,37 +58,7 @@ impl Dataplane for KernelAlone {
         self.pins.end()
     }
 
-    fn count(&self, _: Counter<'_>) -> Option<Count> {
-        None
-    }
-
-    fn drops(&self, _: &Ipv6Net) -> Option<Drops> {
-        None
-    }
-
-    fn mode(&self, _: u32) -> Option<Mode> {
-        None
-    }
-
     fn finds_tables(&self) -> bool {
         true
-    }
-
-    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
-        Vec::new()
-    }
-
-    /// Does nothing: no route is cached.
-    fn forget_routes(&mut self) {}
-
-    fn keeps(&mut self) -> bool {
-        true
-    }
-
-    /// Does nothing: the kernel's lookups are exact.
-    fn set_exact(&mut self, _: bool) {}
-
-    fn trace(&mut self) -> Option<&mut dyn Trace> {
-        None
     }
 }

@@ -1,4 +1,7 @@
-//! Plain English in comments, messages and pages: how a doc comment opens, and words that have a better one.
+//! Plain English in comments, messages, pages and names of tests: how a comment opens, and words
+//! that have a better one.
+
+mod names;
 
 use std::path::Path;
 use std::process::Command;
@@ -45,10 +48,18 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let (mut lines, mut whats) = (0, Vec::new());
     for file in tracked(root)? {
         let text = std::fs::read_to_string(root.join(&file)).with_context(|| file.clone())?;
+        let tests = if file.ends_with(".rs") { names::of_tests(&text) } else { Vec::new() };
+        for (number, advice) in
+            tests.iter().filter_map(|(number, name)| Some((number, names::advice(name)?)))
+        {
+            findings.push(Finding { place: format!("{file}:{number}"), advice });
+        }
+        // The comments of messages and methods are their documentation.
+        let marker = if file.ends_with(".proto") { "//" } else { "///" };
         let mut in_doc = false;
         for (number, line) in text.lines().enumerate() {
             let place = format!("{file}:{}", number + 1);
-            let doc = line.trim_start().strip_prefix("///").map(str::trim_start);
+            let doc = line.trim_start().strip_prefix(marker).map(str::trim_start);
             if let Some(opener) = doc.filter(|_| !in_doc).and_then(bad_opener) {
                 let advice = format!("opens with {opener}: use a noun phrase or a verb");
                 findings.push(Finding { place: place.clone(), advice });
@@ -93,7 +104,11 @@ fn tracked(root: &Path) -> anyhow::Result<Vec<String>> {
     ensure!(output.status.success(), "git ls-files fails");
     let files = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
     // It names the words that it looks for.
-    Ok(files.lines().filter(|file| *file != "xtask/src/prose.rs").map(str::to_owned).collect())
+    Ok(files
+        .lines()
+        .filter(|file| !file.starts_with("xtask/src/prose/"))
+        .map(str::to_owned)
+        .collect())
 }
 
 fn bad_opener(doc: &str) -> Option<&str> {

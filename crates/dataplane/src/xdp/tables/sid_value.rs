@@ -1,4 +1,4 @@
-//! The record of a SID in the program's tables: its behavior, with the arguments in the form that the
+//! The value of a SID in the program's tables: its behavior, with the arguments in the form that the
 //! program reads.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,9 +12,9 @@ use crate::Error;
 use crate::forwarding::{Behavior, Endpoint, PolicyId, Proxy};
 
 impl Tables {
-    /// Returns the record of a SID, without counter and version, and writes the entries that it
+    /// Returns the value of a SID, without counter and version, and writes the entries that it
     /// refers to. `returned`: counter of packets that return from a service function.
-    pub(super) fn sid_record(
+    pub(super) fn sid_value(
         &mut self,
         sid: Ipv6Net,
         endpoint: &Endpoint,
@@ -99,7 +99,7 @@ impl Tables {
                 behavior::BEHAVIOR_END_DT46
             }
             Behavior::EndB6Encaps { policy } => {
-                argument.policy = self.record(policy)?;
+                argument.policy = self.policy_number(policy)?;
                 behavior::BEHAVIOR_END_B6_ENCAPS
             }
             Behavior::EndAnNf { answers } => {
@@ -108,7 +108,7 @@ impl Tables {
                 behavior::BEHAVIOR_END_AN_NF
             }
             Behavior::EndAs { proxy, policy } => {
-                let (number, policy) = (behavior::BEHAVIOR_END_AS, self.record(policy)?);
+                let (number, policy) = (behavior::BEHAVIOR_END_AS, self.policy_number(policy)?);
                 argument.proxy = self.proxy(sid, proxy, number, policy, returned);
                 number
             }
@@ -147,7 +147,7 @@ impl Tables {
             tracing::warn!("answers of one service function are dropped: two ways have one number");
             return Ok(0);
         }
-        self.srv6.ways_back.set(&way, &self.record(id)?)?;
+        self.srv6.ways_back.set(&way, &self.policy_number(id)?)?;
         Ok(way)
     }
 }
