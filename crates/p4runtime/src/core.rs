@@ -11,6 +11,7 @@ use crate::data;
 use crate::device::{Change, Device, Event, Packet};
 use crate::digests::{Digests, List};
 use crate::error::{Error, RequestError, ValueError};
+use crate::outgoing;
 use crate::pipeline::{Param, Pipeline};
 use crate::read::{Found, Reader};
 use crate::store::Store;
@@ -112,8 +113,8 @@ impl<D: Device> Core<D> {
     /// Handles a packet-out. Only the primary's are sent.
     pub(crate) fn packet_out(&mut self, client: u64, packet: PacketOut) {
         if let Err(error) = self.try_packet_out(client, &packet) {
-            let details =
-                stream_error::Details::PacketOut(PacketOutError { packet_out: Some(packet) });
+            let refused = outgoing::returned(PacketOutError { packet_out: Some(packet) });
+            let details = stream_error::Details::PacketOut(refused);
             self.clients.send(client, stream_error(&error, details));
         }
     }

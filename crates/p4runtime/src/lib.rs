@@ -18,6 +18,7 @@ mod entries;
 mod error;
 mod handshakes;
 mod matches;
+mod outgoing;
 mod peer;
 mod pipeline;
 mod plan;
@@ -36,7 +37,7 @@ mod types;
 mod values;
 mod write;
 
-pub use arbitration::{MOST_CLIENTS, QUEUE};
+pub use arbitration::MOST_CLIENTS;
 pub use client::{Address, connect};
 pub use data::Data;
 pub use device::{
@@ -46,6 +47,7 @@ pub use device::{
 pub use error::{
     ActionError, BatchError, ConfigError, EntryError, Error, KeyError, RequestError, ValueError,
 };
+pub use outgoing::{QUEUE, QUEUE_BYTES};
 pub use peer::LARGEST_MESSAGE;
 pub use pipeline::{
     Action, Array, Field, MOST_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,
