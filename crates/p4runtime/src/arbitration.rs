@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 use tonic::{Code, Status};
 
-use crate::error::{Error, RequestError};
+use crate::error::{Error, RequestError, named};
 use crate::outgoing::{NotQueued, Sender};
 use crate::peer::{Peer, Primary};
 use crate::rpc;
@@ -230,6 +230,6 @@ pub(crate) fn default_role(name: &str, id: u64) -> Result<(), Error> {
     match (name, id) {
         ("", 0) => Ok(()),
         ("", id) => Err(Error::Request(RequestError::NoRole(id.to_string()))),
-        (name, _) => Err(Error::Request(RequestError::NoRole(name.to_owned()))),
+        (name, _) => Err(Error::Request(RequestError::NoRole(named(name)))),
     }
 }

@@ -26,6 +26,7 @@ mod program;
 mod read;
 mod refused;
 mod reply;
+mod room;
 mod sandboxed;
 mod server;
 mod service;

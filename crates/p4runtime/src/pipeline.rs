@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use p4info::{ids, v1 as info};
 
-use crate::error::{ConfigError, Error, RequestError};
+use crate::error::{ConfigError, Error, RequestError, named};
 use crate::types::{Resolver, Type, width_of};
 use crate::values::{self, Bits, Call};
 
@@ -149,7 +149,7 @@ impl Table {
 }
 
 fn bad(of: &str, problem: &'static str) -> Error {
-    Error::Config(ConfigError::Info { of: of.to_owned(), problem })
+    Error::Config(ConfigError::Info { of: named(of), problem })
 }
 
 /// Parses p4info. Rejects contradictions and unsupported features.

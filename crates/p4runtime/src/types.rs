@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use p4info::v1 as info;
 
-use crate::error::{ConfigError, Error};
+use crate::error::{ConfigError, Error, named};
 
 /// Limits of the number of parts and of the nesting depth of a type: names may be recursive.
 const MOST_PARTS: usize = 4096;
@@ -78,7 +78,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn bad(&self, problem: &'static str) -> Error {
-        Error::Config(ConfigError::Info { of: self.of.to_owned(), problem })
+        Error::Config(ConfigError::Info { of: named(self.of), problem })
     }
 
     /// Resolves a type specification.

@@ -1,11 +1,11 @@
 //! Tests with messages that decode to a multiple of their encoded size.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
+#[path = "common/apart.rs"]
+mod apart;
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
-
+use apart::Apart;
 use bytes::Bytes;
 use common::*;
 use p4runtime::LARGEST_MESSAGE;
@@ -62,62 +62,6 @@ async fn send(channel: Channel, method: &'static str, bytes: Bytes) -> Result<()
     client.ready().await.map_err(|why| Status::unavailable(why.to_string()))?;
     let path = tonic::codegen::http::uri::PathAndQuery::from_static(method);
     client.unary(Request::new(bytes), path, Raw).await.map(drop)
-}
-
-/// A server in a separate process, so that its memory can be attributed to client messages.
-struct Apart {
-    child: Child,
-    address: String,
-}
-
-impl Apart {
-    fn start() -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "served_apart", "--ignored", "--nocapture"])
-            .env("KAIDO_SERVE_APART", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut lines = lines.map_while(Result::ok);
-        let address = lines.find_map(|line| Some(line.split_once("at ")?.1.to_owned())).unwrap();
-        Self { child, address: format!("http://{address}") }
-    }
-
-    async fn channel(&self) -> Channel {
-        Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
-    }
-
-    /// Peak memory of the process in bytes.
-    fn most(&self) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-/// Not a test: the server process of the other tests.
-#[tokio::test]
-#[ignore = "serves until its input ends"]
-async fn served_apart() {
-    if std::env::var_os("KAIDO_SERVE_APART").is_none() {
-        return;
-    }
-    let server = server().await;
-    println!("at {}", server.address);
-    std::io::stdout().flush().unwrap();
-    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()))
-        .await
-        .unwrap()
-        .unwrap();
 }
 
 const WRITE: &str = "/p4.v1.P4Runtime/Write";

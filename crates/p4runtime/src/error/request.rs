@@ -38,6 +38,11 @@ pub enum RequestError {
     SlowClient { messages: usize, bytes: usize },
     #[error("{0} packets and digests were dropped: this stream is read too slowly")]
     Dropped(u64),
+    #[error(
+        "the memory for answers is used up: read in parts, or try again once others have read \
+         theirs"
+    )]
+    Unread,
     #[error("the client read nothing for {0} s")]
     SlowReader(u64),
 }
@@ -56,9 +61,10 @@ impl RequestError {
             | Self::Unspecified(..)
             | Self::ElectionTaken(..)
             | Self::Metadata(..) => Code::InvalidArgument,
-            Self::TooManyClients(..) | Self::SlowClient { .. } | Self::Dropped(..) => {
-                Code::ResourceExhausted
-            }
+            Self::TooManyClients(..)
+            | Self::SlowClient { .. }
+            | Self::Dropped(..)
+            | Self::Unread => Code::ResourceExhausted,
             Self::SlowReader(..) => Code::DeadlineExceeded,
         }
     }
