@@ -4,9 +4,9 @@
 use p4_object::{Entry, Key, Map};
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::bounded;
 use crate::instance::Instance;
 use crate::maps::MapError;
+use p4_object::bounded;
 
 /// A change to a map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
