@@ -18,6 +18,7 @@ mod entries;
 mod error;
 mod handshakes;
 mod matches;
+mod object_info;
 mod outgoing;
 mod peer;
 mod pipeline;
@@ -48,6 +49,7 @@ pub use device::{
 pub use error::{
     ActionError, BatchError, ConfigError, EntryError, Error, KeyError, RequestError, ValueError,
 };
+pub use object_info::{ObjectInfoError, object_info};
 pub use outgoing::{QUEUE, QUEUE_BYTES};
 pub use peer::LARGEST_MESSAGE;
 pub use pipeline::{
