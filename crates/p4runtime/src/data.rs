@@ -63,7 +63,7 @@ pub(crate) fn from_message(data: &P4Data, of: &Type, name: &str) -> Result<Data,
             if header.bitstrings.len() != fields.len() {
                 return Err(other());
             }
-            let all = header.bitstrings.iter().zip(fields);
+            let all = header.bitstrings.iter().zip(fields.iter());
             let all = all.map(|(string, field)| number(string, *field, name));
             all.collect::<Result<_, _>>().map(|all| Data::Header(Some(all)))
         }
@@ -90,7 +90,7 @@ pub(crate) fn to_message(data: &Data, of: &Type) -> P4Data {
         (Data::Members(all), Type::Struct(types)) => Some(Message::Struct(members(all, types))),
         (Data::Members(all), Type::Tuple(types)) => Some(Message::Tuple(members(all, types))),
         (Data::Header(header), Type::Header(fields)) => {
-            let strings = header.iter().flatten().zip(fields);
+            let strings = header.iter().flatten().zip(fields.iter());
             Some(Message::Header(P4Header {
                 is_valid: header.is_some(),
                 bitstrings: strings.map(|(bits, field)| string(bits, *field)).collect(),

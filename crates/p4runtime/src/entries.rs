@@ -16,6 +16,12 @@ use crate::targets;
 use crate::v1::{self, table_action, update};
 use crate::values;
 
+/// Maximum size of an entry's metadata in bytes.
+const MOST_METADATA: usize = 4096;
+
+/// Maximum size of the metadata of all entries in bytes.
+const MOST_METADATA_OF_ALL: usize = 64 << 20;
+
 pub(crate) fn plan(
     pipeline: &Pipeline,
     store: &Store,
@@ -28,6 +34,7 @@ pub(crate) fn plan(
         return Err(Error::Entry(EntryError::ConstIsRead));
     }
     if entry.is_default_action {
+        metadata(store, table, &state.default.metadata, &entry.metadata)?;
         return default(pipeline, (table, state), kind, entry);
     }
     if table.fields.is_empty() {
@@ -38,6 +45,8 @@ pub(crate) fn plan(
         return delete((table, state), id, key);
     }
     let place = Place::Row(id, Arc::clone(&key));
+    let old = state.rows.get(&key).map_or(&[][..], |row| &row.metadata);
+    metadata(store, table, old, &entry.metadata)?;
     let direct = direct(table, entry)?;
     let call = called(pipeline, table, entry, Scope::Entries)?;
     let (call, is_constant) = match kind {
@@ -59,6 +68,18 @@ pub(crate) fn plan(
         _ => Change::Modify(entry),
     };
     Ok(Plan { change: Some(change), effect, place })
+}
+
+/// Checks the metadata of an entry, which is opaque to the server ("TableEntry").
+fn metadata(store: &Store, table: &Table, old: &[u8], new: &[u8]) -> Result<(), Error> {
+    if new.len() > MOST_METADATA {
+        let (table, bytes) = (named(&table.name), new.len());
+        return Err(Error::Entry(EntryError::Metadata { table, bytes, most: MOST_METADATA }));
+    }
+    if new.len() > old.len() && store.metadata - old.len() + new.len() > MOST_METADATA_OF_ALL {
+        return Err(Error::Entry(EntryError::AllMetadata(MOST_METADATA_OF_ALL)));
+    }
+    Ok(())
 }
 
 fn delete((table, state): (&Table, &TableState), id: u32, key: Arc<Key>) -> Result<Plan, Error> {

@@ -114,3 +114,32 @@ async fn names_in_errors_are_short() {
     let first = &errors(&status)[0].message;
     assert!(first.contains("xxx…` has no such entry"), "{first}");
 }
+
+#[tokio::test]
+async fn metadata_of_entries_has_a_limit() {
+    let apart = Apart::start();
+    let mut primary = apart.joined(1).await;
+    primary.set(Action::VerifyAndCommit, Some(config(kinds()))).await.unwrap();
+    let entry = |number, bytes| v1::TableEntry { metadata: vec![7; bytes], ..route(number) };
+    let (code, why) = primary.write(insert(entry(0, 4097))).await.unwrap_err();
+    assert_eq!(code, Code::InvalidArgument, "{why}");
+    assert!(why.contains("4097 bytes of metadata, and the limit is 4096"), "{why}");
+    let before = apart.most();
+    // 160 MiB, in batches.
+    let mut last = Ok(());
+    for batch in 0..10 {
+        let updates = (0..4096).map(|at| insert(entry(batch * 4096 + at, 4096))).collect();
+        last = primary.write_all(updates, Atomicity::ContinueOnError).await;
+    }
+    let errors = errors(&last.unwrap_err());
+    assert_eq!(Code::from(errors[0].canonical_code), Code::ResourceExhausted, "{:?}", errors[0]);
+    let taken = apart.most() - before;
+    assert!(taken < 160 << 20, "{} MiB", taken >> 20);
+    // Less metadata makes room.
+    primary.write(modify(entry(0, 0))).await.unwrap();
+    primary.write(insert(entry(50_000, 4096))).await.unwrap();
+    assert_eq!(
+        primary.write(insert(entry(50_001, 1))).await.unwrap_err().0,
+        Code::ResourceExhausted
+    );
+}

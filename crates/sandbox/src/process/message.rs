@@ -155,6 +155,7 @@ mod tests {
             Operation::Put(entry.clone()),
             Operation::Delete { map: 1, key: key.clone() },
             Operation::Clear { map: 2 },
+            Operation::Fill { map: 2, count: 3, value: vec![6] },
             Operation::Write { map: 1, key: key.clone(), at: 3, bytes: vec![4, 5] },
         ];
         let hello =
