@@ -98,7 +98,7 @@ fn a_program_sees_what_its_vm_publishes_and_is_told_when_it_is_stale() {
         writer.beat().unwrap();
         decision(&mut sandbox) == Decision::Drop
     });
-    assert_eq!((sandbox.counters().policy, sandbox.counters().lies), (0, 0));
+    assert_eq!((sandbox.counters().policy, sandbox.counters().violating_processes), (0, 0));
 }
 
 /// The writer is silent, as after a kill; its memory is unchanged.
