@@ -139,13 +139,9 @@ fn memory(update: &Update) -> usize {
                 error.message.len() + details
             }
             Update::Arbitration(_) | Update::Other(_) | Update::IdleTimeoutNotification(_) => {
-                update_length(update)
+                2 * update.encoded_len()
             }
         }
-}
-
-fn update_length(update: &Update) -> usize {
-    2 * update.encoded_len()
 }
 
 #[cfg(test)]
