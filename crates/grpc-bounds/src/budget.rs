@@ -44,8 +44,14 @@ impl Budget {
         self.0.iter().map(|pool| pool.used.load(Ordering::Relaxed)).sum()
     }
 
+    /// Reserves this number of bytes. `None` if the pool is exhausted.
+    pub fn reserve(&self, bytes: u64, is_privileged: bool) -> Option<Held> {
+        let held = self.hold();
+        held.grow(bytes, is_privileged).then_some(held)
+    }
+
     /// Creates an empty reservation.
-    pub(crate) fn hold(&self) -> Held {
+    pub fn hold(&self) -> Held {
         Held(Arc::new(Part { of: self.clone(), bytes: Default::default() }))
     }
 }
@@ -70,8 +76,8 @@ impl Part {
 }
 
 impl Held {
-    /// Grows the reservation to at least this size. Returns false if the pool is exhausted.
-    pub(crate) fn grow(&self, bytes: u64, is_privileged: bool) -> bool {
+    /// Grows the reservation to at least this size in bytes. Returns false if the pool is exhausted.
+    pub fn grow(&self, bytes: u64, is_privileged: bool) -> bool {
         let bytes = if bytes <= FREE { 0 } else { bytes };
         let more = bytes.checked_sub(self.0.has()).filter(|more| *more > 0);
         let Some(more) = more else { return true };

@@ -13,6 +13,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use crate::Bounds;
+use crate::answer::Answer;
 use crate::budget::{Budget, Held};
 use crate::frames::Frames;
 use crate::shapes::Shapes;
@@ -102,9 +103,9 @@ where
     S::Error: Send + 'static,
     B: Send + 'static,
 {
-    type Response = Response<B>;
+    type Response = Response<Answer<B>>;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, S::Error>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
@@ -113,7 +114,8 @@ where
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         // The server rejects unknown methods without reading the body.
         let Some(method) = self.layer.shapes.method(request.uri().path()) else {
-            return Box::pin(self.inner.call(request));
+            let done = self.inner.call(request);
+            return Box::pin(async move { Ok(done.await?.map(|body| Answer::new(body, None))) });
         };
         if let Some(all) = self.layer.all {
             request.extensions_mut().insert(all);
@@ -129,7 +131,9 @@ where
             let done = done.await;
             // Hold the reservation until the call has completed.
             drop::<Held>(held);
-            done
+            let mut done = done?;
+            let held = done.extensions_mut().remove();
+            Ok(done.map(|body| Answer::new(body, held)))
         })
     }
 }

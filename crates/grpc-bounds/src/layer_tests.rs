@@ -126,7 +126,7 @@ async fn request(body: Sent, bounds: Bounds) -> Outcome {
     });
     let mut service = Layer::same(shapes(), budget.clone(), bounds).layer(server);
     let request = Request::post("/t.Garden/Plant").body(Body::new(body)).unwrap();
-    let outcome = service.call(request).await.unwrap().into_body();
+    let outcome = service.call(request).await.unwrap().into_body().into_inner();
     assert_eq!(budget.used(), 0, "it is released");
     outcome
 }

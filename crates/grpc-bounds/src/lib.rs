@@ -6,14 +6,19 @@
 //! caller's [`Bounds`] is rejected with `RESOURCE_EXHAUSTED` before the rest of it is read. All
 //! messages of the process share one [`Budget`]. A call releases its reservation when the call and
 //! every job with a clone of its [`Held`] have completed.
+//!
+//! Responses are bounded by their service: it reserves memory for a large one
+//! ([`Budget::reserve`]), and attaches the reservation to the response ([`Answer`]).
 #![forbid(unsafe_code)]
 
+mod answer;
 mod budget;
 mod frames;
 mod layer;
 mod shapes;
 mod walk;
 
+pub use answer::Answer;
 pub use budget::{Budget, Held};
 pub use layer::{Caller, Layer, Service};
 pub use shapes::Shapes;

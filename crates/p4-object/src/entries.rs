@@ -9,7 +9,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BadObject, Map, MapKind};
+use super::{BadObject, MAX_KEY, Map, MapKind, bounded};
+
+/// Maximum number of words in a ternary key.
+const MAX_WORDS: usize = MAX_KEY as usize / 8;
 
 /// Match for one word of a ternary key: under `mask`, it must be between `from` and `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -28,7 +31,7 @@ pub enum Key {
     /// Key of an array, a hash or a trie.
     Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
     /// Key of a ternary map, and its priority. The highest priority wins.
-    Words(Vec<WordRange>, u32),
+    Words(#[serde(deserialize_with = "bounded::<_, _, MAX_WORDS>")] Vec<WordRange>, u32),
 }
 
 /// A map entry.

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+mod bounded;
 pub mod cells;
 mod digests;
 mod entries;
@@ -35,6 +36,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use bounded::bounded;
 pub use entries::{Entry, Key, WordRange};
 pub use hash::{lookup3, lookup3_of};
 pub use helper::HELPERS;

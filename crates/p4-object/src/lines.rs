@@ -10,8 +10,9 @@ use gimli::{Encoding, EndianSlice, Format, LineEncoding, LittleEndian};
 
 use super::{BadObject, Instruction, LineRow, Lines, MAX_NAME};
 
-/// Maximum number of rows to read.
-const MAX_ROWS: usize = 1 << 20;
+/// Maximum length of the header in bytes, which lists the files. Each of them takes 100 times its
+/// encoded length while the table is read; compilers list a few dozen.
+const MAX_HEADER: usize = 64 << 10;
 /// Maximum number of files.
 const MAX_FILES: usize = 4096;
 
@@ -56,7 +57,8 @@ pub(super) fn write(lines: &Lines, count: usize) -> Result<Vec<(String, Vec<u8>)
     Ok(all)
 }
 
-/// Reads a line table for this number of instructions. A missing or malformed table gives no lines.
+/// Reads a line table for this number of instructions. A missing, malformed or
+/// very large table gives no lines.
 pub(super) fn read(count: usize, table: &[u8], line_strings: &[u8], strings: &[u8]) -> Lines {
     read_all(count, table, line_strings, strings).unwrap_or_default()
 }
@@ -69,6 +71,9 @@ fn read_all(
 ) -> gimli::Result<Lines> {
     let mut lines = Lines::default();
     if table.is_empty() {
+        return Ok(lines);
+    }
+    if header_length(table).is_none_or(|length| length > MAX_HEADER) {
         return Ok(lines);
     }
     let section = gimli::DebugLine::new(table, LittleEndian);
@@ -88,7 +93,7 @@ fn read_all(
     let mut places = HashMap::new();
     let mut rows = program.rows();
     while let Some((header, row)) = rows.next_row()? {
-        if row.end_sequence() || lines.rows.len() >= MAX_ROWS {
+        if row.end_sequence() {
             break;
         }
         let Some(file) = row.file(header) else { continue };
@@ -111,14 +116,27 @@ fn read_all(
             gimli::ColumnType::Column(column) => number(Some(column.get())),
             gimli::ColumnType::LeftEdge => 0,
         };
-        lines.rows.push(LineRow {
-            at,
-            file: place,
-            line: number(row.line().map(std::num::NonZero::get)),
-            column,
-        });
+        let line = number(row.line().map(std::num::NonZero::get));
+        let row = LineRow { at, file: place, line, column };
+        // Of several rows of an instruction, the last is valid.
+        match lines.rows.last_mut().filter(|before| before.at == at) {
+            Some(before) => *before = row,
+            None => lines.rows.push(row),
+        }
     }
     Ok(lines)
+}
+
+/// Length of the header after its own field (DWARF 5, section 6.2.4), with 32-bit or 64-bit lengths.
+fn header_length(table: &[u8]) -> Option<usize> {
+    let number = |at: usize, size: usize| {
+        let bytes = table.get(at..at + size)?.iter().rev();
+        Some(bytes.fold(0, |number, byte| number << 8 | usize::from(*byte)))
+    };
+    let (version_at, size) = if number(0, 4)? == 0xffff_ffff { (12, 8) } else { (4, 4) };
+    // Version 5 has the sizes of an address and of a segment selector.
+    let sizes = if number(version_at, 2)? >= 5 { 2 } else { 0 };
+    number(version_at + 2 + sizes, size)
 }
 
 impl Lines {

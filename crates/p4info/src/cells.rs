@@ -1,12 +1,11 @@
 //! Counters, meters, registers and digests.
 
-use num_traits::ToPrimitive;
 use p4::ir::{Elaborated, PlacedObject, Program};
 use p4::model::{Object, Unit};
 
 use crate::ids::{self, Ids};
 use crate::types::{Types, type_spec};
-use crate::{Error, v1};
+use crate::{Error, size, v1};
 
 /// Returns the objects of one kind with their preambles.
 fn all<'m>(
@@ -49,13 +48,11 @@ pub(crate) fn counters_and_meters(
     elaborated: &Elaborated,
     info: &mut v1::P4Info,
 ) -> Result<(), Error> {
-    // The number of elements fits into 32 bits.
-    let size = |object: &PlacedObject| object.elements() as i64;
     for (object, preamble) in all(program, elaborated, Object::Counter, ids::COUNTER)? {
         info.counters.push(v1::Counter {
             preamble: Some(preamble),
             spec: counter_spec(program, object),
-            size: size(object),
+            size: size(&object.name, object.elements())?,
             ..Default::default()
         });
     }
@@ -63,7 +60,7 @@ pub(crate) fn counters_and_meters(
         info.meters.push(v1::Meter {
             preamble: Some(preamble),
             spec: meter_spec(program, object),
-            size: size(object),
+            size: size(&object.name, object.elements())?,
             ..Default::default()
         });
     }
@@ -104,7 +101,7 @@ pub(crate) fn registers_and_digests(
         info.registers.push(v1::Register {
             preamble: Some(preamble),
             type_spec: object.types.first().and_then(|of| type_spec(program, of, types)),
-            size: object.elements().to_i32().unwrap_or(i32::MAX),
+            size: size(&object.name, object.elements())?,
             ..Default::default()
         });
     }

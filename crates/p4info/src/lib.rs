@@ -10,12 +10,14 @@ mod tables;
 mod tests;
 mod types;
 
+use num_traits::Bounded;
 use p4::ir::{NotElaborated, Program};
 use p4_syntax::ast::Annotation;
 use prost::Message;
 
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use prost_types::FileDescriptorSet;
 use types::Types;
 
 /// Types of `proto/p4/config/v1/p4info.proto`.
@@ -38,6 +40,22 @@ pub enum Error {
     /// An `@id` that is invalid for the kind of object.
     #[error("`{0}`: `@id({1})` is not a number below 2^24, with or without {2:#04x} in front")]
     BadId(String, String, u8),
+    /// A size that P4Info cannot express.
+    #[error("`{name}` has {size} elements, and P4Info describes at most {most}: make it smaller")]
+    Size {
+        /// Name of the object.
+        name: String,
+        /// Number of elements.
+        size: u64,
+        /// Maximum number.
+        most: i64,
+    },
+}
+
+/// Returns the size of an object as a field of P4Info, which has 32 or 64 bits.
+fn size<T: TryFrom<u64> + Bounded + Into<i64>>(name: &str, size: u64) -> Result<T, Error> {
+    let too_large = |_| Error::Size { name: name.to_owned(), size, most: T::max_value().into() };
+    T::try_from(size).map_err(too_large)
 }
 
 /// Returns the P4Info of a program.
@@ -72,11 +90,26 @@ fn descriptor() -> MessageDescriptor {
     pool.get_message_by_name("p4.config.v1.P4Info").expect("it describes P4Info")
 }
 
-/// Encodes P4Info in protobuf's text format, which `p4runtime-shell` and others read.
+/// Returns the descriptor with maps as lists of their entries. Both are the same in each format, and
+/// a list keeps its order.
+fn ordered_descriptor() -> MessageDescriptor {
+    let mut set = FileDescriptorSet::decode(DESCRIBED).expect("the description is the build's own");
+    let messages = set.file.iter_mut().flat_map(|file| &mut file.message_type);
+    for entry in messages.flat_map(|message| &mut message.nested_type) {
+        if let Some(options) = &mut entry.options {
+            options.map_entry = None;
+        }
+    }
+    let pool = DescriptorPool::from_file_descriptor_set(set).expect("a list is valid for a map");
+    pool.get_message_by_name("p4.config.v1.P4Info").expect("it describes P4Info")
+}
+
+/// Encodes P4Info in protobuf's text format, which `p4runtime-shell` and others read. Named types are
+/// in alphabetical order.
 pub fn text(info: &v1::P4Info) -> String {
-    let message = DynamicMessage::decode(descriptor(), &*binary(info)).expect("it is a P4Info");
+    let message = DynamicMessage::decode(ordered_descriptor(), &*binary(info));
     let options = FormatOptions::new().pretty(true);
-    message.to_text_format_with_options(&options) + "\n"
+    message.expect("it is a P4Info").to_text_format_with_options(&options) + "\n"
 }
 
 /// Decodes P4Info from protobuf's text or binary format.

@@ -1,13 +1,12 @@
 //! Tables and value sets.
 
-use num_traits::ToPrimitive;
 use p4::ir::{ActionId, Elaborated, Key, MatchKind, Program, TableAction, TableId, Type};
 use p4_syntax::ast::Annotation;
 
 use crate::actions::action_name;
 use crate::ids::{self, Ids};
 use crate::types::{Types, bits, named};
-use crate::{Error, texts, v1};
+use crate::{Error, size, texts, v1};
 
 /// Describes the tables.
 pub(crate) fn tables(
@@ -123,7 +122,7 @@ pub(crate) fn value_sets(
         info.value_sets.push(v1::ValueSet {
             preamble: Some(ids.preamble(name, &set.declared.annotations)),
             r#match: (1..).zip(&fields).map(field).collect(),
-            size: set.size.to_i32().unwrap_or(i32::MAX),
+            size: size(name, set.size.into())?,
         });
     }
     Ok(())

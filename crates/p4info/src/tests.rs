@@ -92,6 +92,33 @@ fn text_and_bytes_say_the_same_in_every_run() {
 }
 
 #[test]
+fn named_types_are_in_alphabetical_order() {
+    let names = ["b_t", "g_t", "a_t", "f_t", "d_t", "h_t2", "c_t", "e_t"];
+    let types: String = names.iter().map(|name| format!("type bit<9> {name};\n")).collect();
+    let registers: String =
+        names.iter().map(|name| format!("Register<{name}, bit<32>>(4) of_{name};\n")).collect();
+    let program = PROGRAM
+        .replace("type bit<9> port_t;", &format!("type bit<9> port_t;\n{types}"))
+        .replace("    inner(16) one;", &format!("{registers}    inner(16) one;"));
+    let text = text(&made(&program).unwrap());
+    let (_, new_types) = text.split_once("type_info").unwrap();
+    let keys: Vec<&str> =
+        new_types.lines().filter_map(|line| line.trim().strip_prefix("key: ")).collect();
+    assert!(keys.len() > names.len() && keys.is_sorted(), "{keys:?}");
+    assert_eq!(read(text.as_bytes()), Ok(made(&program).unwrap()));
+}
+
+/// Checked programs have smaller ones; descriptions built from other sources may not.
+#[test]
+fn sizes_that_p4info_cannot_express_are_refused() {
+    assert_eq!(size::<i32>("c.seen", 0x7fff_ffff), Ok(i32::MAX));
+    assert_eq!(size::<i64>("c.seen", 1 << 31), Ok(1 << 31));
+    let why = size::<i32>("c.seen", 1 << 31).unwrap_err().to_string();
+    assert!(why.contains("`c.seen` has 2147483648 elements"), "{why}");
+    assert!(why.contains("at most 2147483647"), "{why}");
+}
+
+#[test]
 fn ids_that_contradict_are_refused() {
     let with =
         |id: &str| made(&PROGRAM.replace("@id(0x1234) table u", &format!("@id({id}) table u")));

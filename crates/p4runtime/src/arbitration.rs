@@ -3,23 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tonic::{Code, Status};
 
-use crate::error::{Error, RequestError};
+use crate::error::{Error, RequestError, named};
+use crate::outgoing::{NotQueued, Sender};
 use crate::peer::{Peer, Primary};
 use crate::rpc;
 use crate::v1::{
-    MasterArbitrationUpdate, StreamError, StreamMessageResponse, StreamOtherError, Uint128,
-    stream_error, stream_message_response::Update,
+    MasterArbitrationUpdate, StreamError, StreamOtherError, Uint128, stream_error,
+    stream_message_response::Update,
 };
-
-/// Capacity of a client's outgoing queue, in messages.
-pub const QUEUE: usize = 1024;
-
-/// Part of the queue reserved for arbitration and errors; packet-ins and digest lists are dropped
-/// before.
-const RESERVED: usize = 256;
 
 /// Maximum number of clients of a device.
 pub const MOST_CLIENTS: usize = 64;
@@ -31,7 +25,7 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     /// Present while the client is primary.
     pub(crate) primary: Option<Primary>,
-    pub(crate) out: mpsc::Sender<StreamMessageResponse>,
+    pub(crate) out: Sender,
     /// Ends the stream with an error, after all queued messages.
     pub(crate) end: oneshot::Sender<Status>,
     /// Dropped with the client, which ends its session.
@@ -184,13 +178,13 @@ impl Clients {
     /// with an error.
     pub(crate) fn send(&mut self, number: u64, update: Update) {
         let Some(client) = self.live.get(&number) else { return };
-        let message = StreamMessageResponse { update: Some(update) };
-        match client.out.try_send(message) {
+        match client.out.send(update) {
             Ok(()) => {}
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                self.close(number, Error::Request(RequestError::SlowClient(QUEUE)));
+            Err(NotQueued::Full) => {
+                let (messages, bytes) = client.out.waiting();
+                self.close(number, Error::Request(RequestError::SlowClient { messages, bytes }));
             }
-            Err(mpsc::error::TrySendError::Closed(_)) => self.leave(number),
+            Err(NotQueued::Closed) => self.leave(number),
         }
     }
 
@@ -199,7 +193,7 @@ impl Clients {
     pub(crate) fn offer(&mut self, update: Update) -> bool {
         let Some(number) = self.primary() else { return false };
         let Some(client) = self.live.get_mut(&number) else { return false };
-        if client.out.capacity() <= RESERVED {
+        if !client.out.has_room(&update) {
             client.dropped += 1;
             return false;
         }
@@ -236,6 +230,6 @@ pub(crate) fn default_role(name: &str, id: u64) -> Result<(), Error> {
     match (name, id) {
         ("", 0) => Ok(()),
         ("", id) => Err(Error::Request(RequestError::NoRole(id.to_string()))),
-        (name, _) => Err(Error::Request(RequestError::NoRole(name.to_owned()))),
+        (name, _) => Err(Error::Request(RequestError::NoRole(named(name)))),
     }
 }

@@ -7,7 +7,7 @@ use p4info::v1::meter_spec;
 
 use crate::data;
 use crate::device::{Change, Count, Meter, Target};
-use crate::error::{EntryError, Error, RequestError, ValueError};
+use crate::error::{EntryError, Error, RequestError, ValueError, named};
 use crate::matches;
 use crate::pipeline::{Array, Pipeline, Register, Table};
 use crate::plan::{Place, Plan};
@@ -22,7 +22,7 @@ pub(crate) fn index(
     size: u64,
 ) -> Result<Option<u64>, Error> {
     let Some(v1::Index { index }) = index else { return Ok(None) };
-    let (of, index) = (name.to_owned(), *index);
+    let (of, index) = (named(name), *index);
     match u64::try_from(index) {
         Err(_) => Err(Error::Value(ValueError::NegativeIndex { of, index })),
         Ok(at) if at >= size => Err(Error::Value(ValueError::Index { of, index, size })),
@@ -32,7 +32,7 @@ pub(crate) fn index(
 
 fn negative(name: &str) -> Error {
     Error::Value(ValueError::Negative {
-        of: name.to_owned(),
+        of: named(name),
         what: "number of packets, bytes or units",
     })
 }
@@ -72,7 +72,7 @@ pub(crate) fn meter(
         _ if meter.pir < meter.cir => "the peak rate is below the committed one",
         _ => return Ok(Some(meter)),
     };
-    Err(Error::Value(ValueError::Rates { of: name.to_owned(), problem }))
+    Err(Error::Value(ValueError::Rates { of: named(name), problem }))
 }
 
 fn only_modify(kind: update::Type, what: &'static str) -> Result<(), Error> {
@@ -171,7 +171,7 @@ fn direct_of<'a>(
     if let Target::Entry(key) = &target
         && !state.rows.contains_key(key)
     {
-        return Err(Error::Entry(EntryError::NoEntry(table.name.clone())));
+        return Err(Error::Entry(EntryError::NoEntry(named(&table.name))));
     }
     Ok((table, state, entry.table_id, target))
 }
@@ -192,7 +192,7 @@ pub(crate) fn plan_direct_counter(
     let (table, _, id, of) = direct_of(pipeline, store, entry.table_entry.as_ref())?;
     only_modify(kind, "direct counters")?;
     if !table.counter {
-        return Err(Error::Entry(EntryError::NoDirect(table.name.clone(), "counter")));
+        return Err(Error::Entry(EntryError::NoDirect(named(&table.name), "counter")));
     }
     let data =
         entry.data.as_ref().ok_or(Error::Request(RequestError::NotSet("the counter's data")))?;
@@ -211,7 +211,7 @@ pub(crate) fn plan_direct_meter(
     let (table, state, id, of) = direct_of(pipeline, store, entry.table_entry.as_ref())?;
     only_modify(kind, "direct meters")?;
     no_colors(entry.counter_data.as_ref())?;
-    let none = || Error::Entry(EntryError::NoDirect(table.name.clone(), "meter"));
+    let none = || Error::Entry(EntryError::NoDirect(named(&table.name), "meter"));
     let kind = table.meter.ok_or_else(none)?;
     let meter = meter(entry.config.as_ref(), kind, &table.name)?;
     let effect = match &of {
@@ -219,7 +219,7 @@ pub(crate) fn plan_direct_meter(
             let old = state
                 .rows
                 .get(key)
-                .ok_or_else(|| Error::Entry(EntryError::NoEntry(table.name.clone())))?;
+                .ok_or_else(|| Error::Entry(EntryError::NoEntry(named(&table.name))))?;
             let row = Some(Arc::new(Row { meter, ..Row::clone(old) }));
             Effect::Row { table: id, key: Arc::clone(key), row }
         }
@@ -245,12 +245,12 @@ pub(crate) fn plan_value_set(
         .ok_or(Error::Value(ValueError::UnknownId { kind: "value set", id }))?;
     only_modify(kind, "value sets")?;
     if entry.members.len() as u64 > set.size {
-        return Err(Error::Entry(EntryError::Full { table: set.name.clone(), size: set.size }));
+        return Err(Error::Entry(EntryError::Full { table: named(&set.name), size: set.size }));
     }
     let mut members = BTreeSet::new();
     for member in &entry.members {
         if !members.insert(matches::all(&set.fields, &set.name, &member.r#match)?) {
-            return Err(Error::Entry(EntryError::DuplicateMember(set.name.clone())));
+            return Err(Error::Entry(EntryError::DuplicateMember(named(&set.name))));
         }
     }
     let members: Vec<_> = members.into_iter().collect();
@@ -276,10 +276,10 @@ pub(crate) fn plan_digest(
     let config = entry.config.unwrap_or_default();
     let config = match (kind, is_on) {
         (update::Type::Insert, true) => {
-            return Err(Error::Entry(EntryError::DigestOn(digest.name.clone())));
+            return Err(Error::Entry(EntryError::DigestOn(named(&digest.name))));
         }
         (update::Type::Modify | update::Type::Delete, false) => {
-            return Err(Error::Entry(EntryError::DigestOff(digest.name.clone())));
+            return Err(Error::Entry(EntryError::DigestOff(named(&digest.name))));
         }
         (update::Type::Unspecified, _) => {
             return Err(Error::Request(RequestError::Unspecified("update type")));
@@ -287,13 +287,13 @@ pub(crate) fn plan_digest(
         (update::Type::Delete, true) => None,
         _ if config.max_timeout_ns < 0 || config.ack_timeout_ns < 0 => {
             return Err(Error::Value(ValueError::Negative {
-                of: digest.name.clone(),
+                of: named(&digest.name),
                 what: "time",
             }));
         }
         _ if config.max_list_size < 0 => {
             return Err(Error::Value(ValueError::Negative {
-                of: digest.name.clone(),
+                of: named(&digest.name),
                 what: "size of lists",
             }));
         }

@@ -10,9 +10,11 @@ use crate::arbitration::{Clients, stream_error};
 use crate::data;
 use crate::device::{Change, Device, Event, Packet};
 use crate::digests::{Digests, List};
-use crate::error::{Error, RequestError, ValueError};
+use crate::error::{Error, RequestError, ValueError, named};
+use crate::outgoing;
 use crate::pipeline::{Param, Pipeline};
 use crate::read::{Found, Reader};
+use crate::room::Room;
 use crate::store::Store;
 use crate::v1::{
     DigestList, DigestListAck, DigestListAckError, Entity, ForwardingPipelineConfig, PacketIn,
@@ -30,7 +32,9 @@ const MOST_SAVED: usize = 1 << 20;
 
 /// A program with its table state.
 pub(crate) struct State {
-    pub(crate) config: Arc<ForwardingPipelineConfig>,
+    pub(crate) config: ForwardingPipelineConfig,
+    /// Memory of an answer with its p4info.
+    pub(crate) info_memory: u64,
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) store: Store,
 }
@@ -85,12 +89,13 @@ impl<D: Device> Core<D> {
         Ok(write::batch(&state.pipeline, &mut state.store, sink, updates, together))
     }
 
-    /// Executes a read. Returns the entities found, and one result for each requested entity. Ends
+    /// Executes a read within the memory of `room`. Returns the entities found, and one result for each requested entity. Ends
     /// early if the client has disconnected.
     #[expect(clippy::type_complexity, reason = "three things that belong together once")]
     pub(crate) fn read(
         &mut self,
         asked: &[Entity],
+        room: Room,
         is_gone: impl Fn() -> bool,
     ) -> Result<(Arc<Pipeline>, Vec<Found>, Vec<Result<(), Error>>), Error> {
         let (state, device) = match (&self.saved, &self.active) {
@@ -101,7 +106,7 @@ impl<D: Device> Core<D> {
         let pipeline = Arc::clone(&state.pipeline);
         let store = &state.store;
         let mut reader =
-            Reader { pipeline: &pipeline, store, device, found: Vec::new(), looked: 0 };
+            Reader { pipeline: &pipeline, store, device, found: Vec::new(), looked: 0, room };
         let answers = reader.all(asked, is_gone)?;
         let found = reader.found;
         Ok((pipeline, found, answers))
@@ -112,8 +117,8 @@ impl<D: Device> Core<D> {
     /// Handles a packet-out. Only the primary's are sent.
     pub(crate) fn packet_out(&mut self, client: u64, packet: PacketOut) {
         if let Err(error) = self.try_packet_out(client, &packet) {
-            let details =
-                stream_error::Details::PacketOut(PacketOutError { packet_out: Some(packet) });
+            let refused = outgoing::returned(PacketOutError { packet_out: Some(packet) });
+            let details = stream_error::Details::PacketOut(refused);
             self.clients.send(client, stream_error(&error, details));
         }
     }
@@ -203,7 +208,7 @@ fn metadata(params: &[Param], given: &[PacketMetadata]) -> Result<Vec<(u32, Bits
         };
         let value = values::unsigned(&one.value, param.width);
         let wrong =
-            || Error::Value(ValueError::Width { of: param.name.clone(), width: param.width });
+            || Error::Value(ValueError::Width { of: named(&param.name), width: param.width });
         Ok((param.id, value.ok_or_else(wrong)?))
     };
     params.iter().map(one).collect()

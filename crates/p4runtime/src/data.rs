@@ -1,6 +1,6 @@
 //! Conversion of register and digest values from and to messages.
 
-use crate::error::{Error, ValueError};
+use crate::error::{Error, ValueError, named};
 use crate::types::{HeaderField, Type};
 use crate::v1::{P4Data, P4Header, P4StructLike, p4_data};
 use crate::values::{self, Bits};
@@ -36,7 +36,7 @@ impl Data {
 /// Converts a value from a client's message; `name` is used in errors.
 pub(crate) fn from_message(data: &P4Data, of: &Type, name: &str) -> Result<Data, Error> {
     use p4_data::Data as Message;
-    let other = || Error::Value(ValueError::Data { of: name.to_owned(), wanted: of.name() });
+    let other = || Error::Value(ValueError::Data { of: named(name), wanted: of.name() });
     let members = |all: &P4StructLike, types: &[Type]| {
         if all.members.len() != types.len() {
             return Err(other());
@@ -63,7 +63,7 @@ pub(crate) fn from_message(data: &P4Data, of: &Type, name: &str) -> Result<Data,
             if header.bitstrings.len() != fields.len() {
                 return Err(other());
             }
-            let all = header.bitstrings.iter().zip(fields);
+            let all = header.bitstrings.iter().zip(fields.iter());
             let all = all.map(|(string, field)| number(string, *field, name));
             all.collect::<Result<_, _>>().map(|all| Data::Header(Some(all)))
         }
@@ -74,7 +74,7 @@ pub(crate) fn from_message(data: &P4Data, of: &Type, name: &str) -> Result<Data,
 fn number(string: &[u8], field: HeaderField, name: &str) -> Result<Bits, Error> {
     let HeaderField { width, signed } = field;
     let bits = if signed { values::signed } else { values::unsigned }(string, width);
-    bits.ok_or_else(|| Error::Value(ValueError::Width { of: name.to_owned(), width }))
+    bits.ok_or_else(|| Error::Value(ValueError::Width { of: named(name), width }))
 }
 
 /// Converts a value of the device to a message. A value of another type stays unset.
@@ -90,7 +90,7 @@ pub(crate) fn to_message(data: &Data, of: &Type) -> P4Data {
         (Data::Members(all), Type::Struct(types)) => Some(Message::Struct(members(all, types))),
         (Data::Members(all), Type::Tuple(types)) => Some(Message::Tuple(members(all, types))),
         (Data::Header(header), Type::Header(fields)) => {
-            let strings = header.iter().flatten().zip(fields);
+            let strings = header.iter().flatten().zip(fields.iter());
             Some(Message::Header(P4Header {
                 is_valid: header.is_some(),
                 bitstrings: strings.map(|(bits, field)| string(bits, *field)).collect(),

@@ -7,7 +7,7 @@ use p4info::v1::meter_spec;
 
 use crate::cells;
 use crate::device::{Call, Change, Direct, Entry, Key};
-use crate::error::{ActionError, EntryError, Error, RequestError, ValueError};
+use crate::error::{ActionError, EntryError, Error, RequestError, ValueError, named};
 use crate::matches;
 use crate::pipeline::{Pipeline, Scope, Table};
 use crate::plan::{Place, Plan};
@@ -15,6 +15,12 @@ use crate::store::{DefaultRow, Effect, Row, Store, TableState};
 use crate::targets;
 use crate::v1::{self, table_action, update};
 use crate::values;
+
+/// Maximum size of an entry's metadata in bytes.
+const MOST_METADATA: usize = 4096;
+
+/// Maximum size of the metadata of all entries in bytes.
+const MOST_METADATA_OF_ALL: usize = 64 << 20;
 
 pub(crate) fn plan(
     pipeline: &Pipeline,
@@ -28,16 +34,19 @@ pub(crate) fn plan(
         return Err(Error::Entry(EntryError::ConstIsRead));
     }
     if entry.is_default_action {
+        metadata(store, table, &state.default.metadata, &entry.metadata)?;
         return default(pipeline, (table, state), kind, entry);
     }
     if table.fields.is_empty() {
-        return Err(Error::Entry(EntryError::NoKey(table.name.clone())));
+        return Err(Error::Entry(EntryError::NoKey(named(&table.name))));
     }
     let key = Arc::new(matches::key(table, &entry.r#match, entry.priority)?);
     if kind == update::Type::Delete {
         return delete((table, state), id, key);
     }
     let place = Place::Row(id, Arc::clone(&key));
+    let old = state.rows.get(&key).map_or(&[][..], |row| &row.metadata);
+    metadata(store, table, old, &entry.metadata)?;
     let direct = direct(table, entry)?;
     let call = called(pipeline, table, entry, Scope::Entries)?;
     let (call, is_constant) = match kind {
@@ -61,8 +70,20 @@ pub(crate) fn plan(
     Ok(Plan { change: Some(change), effect, place })
 }
 
+/// Checks the metadata of an entry, which is opaque to the server ("TableEntry").
+fn metadata(store: &Store, table: &Table, old: &[u8], new: &[u8]) -> Result<(), Error> {
+    if new.len() > MOST_METADATA {
+        let (table, bytes) = (named(&table.name), new.len());
+        return Err(Error::Entry(EntryError::Metadata { table, bytes, most: MOST_METADATA }));
+    }
+    if new.len() > old.len() && store.metadata - old.len() + new.len() > MOST_METADATA_OF_ALL {
+        return Err(Error::Entry(EntryError::AllMetadata(MOST_METADATA_OF_ALL)));
+    }
+    Ok(())
+}
+
 fn delete((table, state): (&Table, &TableState), id: u32, key: Arc<Key>) -> Result<Plan, Error> {
-    let name = || table.name.clone();
+    let name = || named(&table.name);
     if table.constant {
         return Err(Error::Entry(EntryError::ConstantTable(name())));
     }
@@ -80,7 +101,7 @@ fn inserted(
     key: &Key,
     call: Option<Call>,
 ) -> Result<Call, Error> {
-    let name = || table.name.clone();
+    let name = || named(&table.name);
     if table.constant {
         return Err(Error::Entry(EntryError::ConstantTable(name())));
     }
@@ -101,10 +122,10 @@ fn modified(
     call: Option<Call>,
 ) -> Result<(Call, bool), Error> {
     let old =
-        state.rows.get(key).ok_or_else(|| Error::Entry(EntryError::NoEntry(table.name.clone())))?;
+        state.rows.get(key).ok_or_else(|| Error::Entry(EntryError::NoEntry(named(&table.name))))?;
     let is_constant = table.constant || old.constant;
     if is_constant && call.is_some() {
-        return Err(Error::Entry(EntryError::ConstantEntry(table.name.clone())));
+        return Err(Error::Entry(EntryError::ConstantEntry(named(&table.name))));
     }
     Ok((call.unwrap_or_else(|| old.call.clone()), is_constant))
 }
@@ -124,7 +145,7 @@ fn default(
         return Err(Error::Entry(EntryError::OnlyModified("default actions")));
     }
     if table.constant_default.is_some() {
-        return Err(Error::Entry(EntryError::ConstantDefault(table.name.clone())));
+        return Err(Error::Entry(EntryError::ConstantDefault(named(&table.name))));
     }
     let direct = direct(table, entry)?;
     let call = called(pipeline, table, entry, Scope::Default)?;
@@ -152,12 +173,12 @@ pub(crate) fn cookie(entry: &v1::TableEntry) -> u64 {
 /// Direct resources of an entry, checked against the table.
 fn direct(table: &Table, entry: &v1::TableEntry) -> Result<Direct, Error> {
     if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
-        return Err(Error::Entry(EntryError::NoIdleTimeout(table.name.clone())));
+        return Err(Error::Entry(EntryError::NoIdleTimeout(named(&table.name))));
     }
     if entry.meter_counter_data.is_some() {
         return Err(Error::Request(RequestError::Unsupported("counters of meters' colors")));
     }
-    let none = |what| Err(Error::Entry(EntryError::NoDirect(table.name.clone(), what)));
+    let none = |what| Err(Error::Entry(EntryError::NoDirect(named(&table.name), what)));
     if entry.counter_data.is_some() && !table.counter {
         return none("counter");
     }
@@ -194,14 +215,14 @@ fn called(
     let scope = table.actions.get(&id);
     let other = || {
         Error::Action(ActionError::OtherAction {
-            table: table.name.clone(),
-            action: known.name.clone(),
+            table: named(&table.name),
+            action: named(&known.name),
         })
     };
     let scope = *scope.ok_or_else(other)?;
     if scope != Scope::Anywhere && scope != used_in {
         let only = if scope == Scope::Default { "the default action" } else { "entries" };
-        let (table, action) = (table.name.clone(), known.name.clone());
+        let (table, action) = (named(&table.name), named(&known.name));
         return Err(Error::Action(ActionError::Scope { table, action, only }));
     }
     let mut given = BTreeMap::new();
@@ -209,23 +230,23 @@ fn called(
         let param = known.params.iter().find(|param| param.id == one.param_id);
         let unknown = || {
             Error::Action(ActionError::UnknownParam {
-                action: known.name.clone(),
+                action: named(&known.name),
                 param: one.param_id,
             })
         };
         let param = param.ok_or_else(unknown)?;
         let value = values::unsigned(&one.value, param.width);
         let value = value.ok_or_else(|| {
-            Error::Value(ValueError::Width { of: param.name.clone(), width: param.width })
+            Error::Value(ValueError::Width { of: named(&param.name), width: param.width })
         })?;
         if given.insert(param.id, value).is_some() {
-            return Err(Error::Action(ActionError::DuplicateParam(param.name.clone())));
+            return Err(Error::Action(ActionError::DuplicateParam(named(&param.name))));
         }
     }
     let argument = |param: &crate::pipeline::Param| {
         given
             .remove(&param.id)
-            .ok_or_else(|| Error::Action(ActionError::MissingParam(param.name.clone())))
+            .ok_or_else(|| Error::Action(ActionError::MissingParam(named(&param.name))))
     };
     let arguments = known.params.iter().map(argument).collect::<Result<_, _>>()?;
     Ok(Some(Call { action: id, arguments }))

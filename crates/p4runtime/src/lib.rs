@@ -18,6 +18,8 @@ mod entries;
 mod error;
 mod handshakes;
 mod matches;
+mod object_info;
+mod outgoing;
 mod peer;
 mod pipeline;
 mod plan;
@@ -25,6 +27,7 @@ mod program;
 mod read;
 mod refused;
 mod reply;
+mod room;
 mod sandboxed;
 mod server;
 mod service;
@@ -36,7 +39,7 @@ mod types;
 mod values;
 mod write;
 
-pub use arbitration::{MOST_CLIENTS, QUEUE};
+pub use arbitration::MOST_CLIENTS;
 pub use client::{Address, connect};
 pub use data::Data;
 pub use device::{
@@ -46,6 +49,8 @@ pub use device::{
 pub use error::{
     ActionError, BatchError, ConfigError, EntryError, Error, KeyError, RequestError, ValueError,
 };
+pub use object_info::{ObjectInfoError, object_info};
+pub use outgoing::{QUEUE, QUEUE_BYTES};
 pub use peer::LARGEST_MESSAGE;
 pub use pipeline::{
     Action, Array, Field, MOST_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,

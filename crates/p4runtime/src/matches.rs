@@ -1,7 +1,7 @@
 //! Conversion of match fields from and to messages ("Match Format").
 
 use crate::device::{Key, Match};
-use crate::error::{Error, KeyError, ValueError};
+use crate::error::{Error, KeyError, ValueError, named};
 use crate::pipeline::{Field, MatchKind, Table};
 use crate::v1::{FieldMatch, field_match};
 use crate::values::{self, Bits};
@@ -10,9 +10,9 @@ use crate::values::{self, Bits};
 pub(crate) fn key(table: &Table, matches: &[FieldMatch], priority: i32) -> Result<Key, Error> {
     let matches = all(&table.fields, &table.name, matches)?;
     match (table.has_priorities(), priority) {
-        (true, ..=0) => return Err(Error::Key(KeyError::PriorityNeeded(table.name.clone()))),
+        (true, ..=0) => return Err(Error::Key(KeyError::PriorityNeeded(named(&table.name)))),
         (false, 1.. | ..=-1) => {
-            return Err(Error::Key(KeyError::PriorityForbidden(table.name.clone())));
+            return Err(Error::Key(KeyError::PriorityForbidden(named(&table.name))));
         }
         _ => {}
     }
@@ -25,10 +25,10 @@ pub(crate) fn all(fields: &[Field], of: &str, matches: &[FieldMatch]) -> Result<
     for one in matches {
         let at = fields.iter().position(|field| field.id == one.field_id);
         let unknown =
-            || Error::Key(KeyError::UnknownField { table: of.to_owned(), field: one.field_id });
+            || Error::Key(KeyError::UnknownField { table: named(of), field: one.field_id });
         let at = at.ok_or_else(unknown)?;
         if found[at].is_some() {
-            return Err(Error::Key(KeyError::DuplicateField(fields[at].name.clone())));
+            return Err(Error::Key(KeyError::DuplicateField(named(&fields[at].name))));
         }
         found[at] = Some(read(&fields[at], one)?);
     }
@@ -40,7 +40,7 @@ pub(crate) fn all(fields: &[Field], of: &str, matches: &[FieldMatch]) -> Result<
 fn anything(field: &Field) -> Result<Match, Error> {
     let zero = values::zero(field.width);
     match field.kind {
-        MatchKind::Exact => Err(Error::Key(KeyError::MissingField(field.name.clone()))),
+        MatchKind::Exact => Err(Error::Key(KeyError::MissingField(named(&field.name)))),
         MatchKind::Lpm => Ok(Match::Lpm { value: zero, length: 0 }),
         MatchKind::Ternary => Ok(Match::Ternary { value: zero.clone(), mask: zero }),
         MatchKind::Range => Ok(Match::Range { low: zero, high: values::ones(field.width) }),
@@ -50,7 +50,7 @@ fn anything(field: &Field) -> Result<Match, Error> {
 
 fn read(field: &Field, one: &FieldMatch) -> Result<Match, Error> {
     use field_match::FieldMatchType as Message;
-    let name = || field.name.clone();
+    let name = || named(&field.name);
     let value = |string: &[u8]| -> Result<Bits, Error> {
         let bits = values::unsigned(string, field.width);
         bits.ok_or_else(|| Error::Value(ValueError::Width { of: name(), width: field.width }))

@@ -24,6 +24,10 @@ const SMALL_MEMORY: u64 = 16 << 20;
 pub(crate) const PRIMARIES_MEMORY: u64 = 768 << 20;
 pub(crate) const OTHERS_MEMORY: u64 = 64 << 20;
 
+/// Total memory for answers that have not been sent, to primaries and to all other clients.
+pub(crate) const PRIMARIES_ANSWERS: u64 = 768 << 20;
+pub(crate) const OTHERS_ANSWERS: u64 = 256 << 20;
+
 /// A client's connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Peer {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use p4info::{ids, v1 as info};
 
-use crate::error::{ConfigError, Error, RequestError};
-use crate::types::{Resolver, Type, width_of};
+use crate::error::{ConfigError, Error, RequestError, named};
+use crate::types::{self, MOST_PARTS_OF_ALL, Type, width_of};
 use crate::values::{self, Bits, Call};
 
 /// Maximum number of cells of a counter, a meter or a register.
@@ -149,14 +149,16 @@ impl Table {
 }
 
 fn bad(of: &str, problem: &'static str) -> Error {
-    Error::Config(ConfigError::Info { of: of.to_owned(), problem })
+    Error::Config(ConfigError::Info { of: named(of), problem })
 }
 
 /// Parses p4info. Rejects contradictions and unsupported features.
 struct Reader<'a> {
     info: &'a info::P4Info,
-    named: info::P4TypeInfo,
+    named: &'a info::P4TypeInfo,
     ids: BTreeSet<u32>,
+    /// Number of parts left for types.
+    parts: usize,
 }
 
 impl Pipeline {
@@ -166,8 +168,9 @@ impl Pipeline {
     ///
     /// Fails if p4info contradicts itself or uses unsupported features.
     pub fn new(info: &info::P4Info) -> Result<Self, Error> {
-        let named = info.type_info.clone().unwrap_or_default();
-        Reader { info, named, ids: BTreeSet::new() }.read()
+        let none = info::P4TypeInfo::default();
+        let named = info.type_info.as_ref().unwrap_or(&none);
+        Reader { info, named, ids: BTreeSet::new(), parts: MOST_PARTS_OF_ALL }.read()
     }
 }
 
@@ -201,13 +204,15 @@ impl Reader<'_> {
         self.counters_and_meters(&mut made)?;
         for one in &info.registers {
             let (id, name) = self.id(one.preamble.as_ref(), ids::REGISTER)?;
-            let of = Resolver::new(&self.named, &name).resolve(one.type_spec.as_ref(), 0)?;
+            let spec = one.type_spec.as_ref();
+            let of = types::resolve(self.named, &name, spec, &mut self.parts)?;
             let size = cells(one.size.into(), &name)?;
             made.registers.insert(id, Register { name, size, of });
         }
         for one in &info.digests {
             let (id, name) = self.id(one.preamble.as_ref(), ids::DIGEST)?;
-            let of = Resolver::new(&self.named, &name).resolve(one.type_spec.as_ref(), 0)?;
+            let spec = one.type_spec.as_ref();
+            let of = types::resolve(self.named, &name, spec, &mut self.parts)?;
             made.digests.insert(id, Register { name, size: 1, of });
         }
         for one in &info.controller_packet_metadata {

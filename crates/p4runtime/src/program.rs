@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use grpc_bounds::{Budget, Held};
+use p4info::v1::P4Info;
+use prost::Message as _;
+
 use crate::core::{Core, Saved, State};
 use crate::device::{Change, Device, Direct, Entry};
-use crate::error::{BatchError, ConfigError, Error, RequestError};
+use crate::error::{BatchError, ConfigError, Error, RequestError, named};
 use crate::pipeline::{Pipeline, Scope};
+use crate::server::SHAPES;
 use crate::store::{Effect, Row, Store};
 use crate::v1::get_forwarding_pipeline_config_request::ResponseType;
 use crate::v1::set_forwarding_pipeline_config_request::Action;
@@ -81,9 +86,10 @@ impl<D: Device> Core<D> {
             .as_ref()
             .ok_or(Error::Request(RequestError::NotSet("the config's p4info")))?;
         let pipeline = Arc::new(Pipeline::new(info)?);
+        let info_memory = info_memory(info);
         let (prepared, initial) = self.device.prepare(&pipeline, &config.p4_device_config)?;
         let store = Store::new(&pipeline, initial)?;
-        Ok((State { config: Arc::new(config), pipeline, store }, prepared))
+        Ok((State { config, info_memory, pipeline, store }, prepared))
     }
 
     fn commit(
@@ -100,24 +106,44 @@ impl<D: Device> Core<D> {
         Ok(())
     }
 
-    /// Requested parts of the current config, if there is one.
-    pub(crate) fn get_program(&self, parts: ResponseType) -> Option<ForwardingPipelineConfig> {
-        let config = &self.meant()?.config;
+    /// Requested parts of the current config, if there is one, with their reservation.
+    pub(crate) fn get_program(
+        &self,
+        parts: ResponseType,
+        answers: &Budget,
+        is_primary: bool,
+    ) -> Result<Option<(ForwardingPipelineConfig, Held)>, Error> {
+        let Some(state) = self.meant() else { return Ok(None) };
+        let config = &state.config;
         let (info, program) = match parts {
             ResponseType::All => (true, true),
             ResponseType::CookieOnly => (false, false),
             ResponseType::P4infoAndCookie => (true, false),
             ResponseType::DeviceConfigAndCookie => (false, true),
         };
-        Some(ForwardingPipelineConfig {
-            p4info: config.p4info.clone().filter(|_| info),
+        // The copy, and its encoded form in a buffer that doubles as it grows.
+        let of_info = if info { state.info_memory } else { 0 };
+        let of_program = if program { 3 * config.p4_device_config.len() as u64 } else { 0 };
+        let held = answers.reserve(of_info + of_program, is_primary);
+        let held = held.ok_or(Error::Request(RequestError::Unread))?;
+        let config = ForwardingPipelineConfig {
+            p4info: if info { config.p4info.clone() } else { None },
             p4_device_config: match program {
                 true => config.p4_device_config.clone(),
                 false => Vec::new(),
             },
             cookie: config.cookie,
-        })
+        };
+        Ok(Some((config, held)))
     }
+}
+
+/// Memory of a copy of p4info and of its encoded form, an upper bound.
+fn info_memory(info: &P4Info) -> u64 {
+    let bytes = info.encode_to_vec();
+    // The bytes were decoded from a message of the protocol.
+    let decoded = SHAPES.memory("p4.config.v1.P4Info", &bytes).unwrap_or(u64::MAX / 4);
+    decoded + 2 * bytes.len() as u64
 }
 
 /// Reconciles table state of the old program with a new one. Returns the changes for the device.
@@ -125,7 +151,7 @@ fn kept(old: &State, new: &mut State) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     for (id, table) in &old.store.tables {
         let before = old.pipeline.tables.get(id);
-        let name = before.map_or("", |table| &table.name).to_owned();
+        let name = named(before.map_or("", |table| &table.name));
         let not_kept = || Error::Config(ConfigError::NotKept(name.clone()));
         let after = new.pipeline.tables.get(id);
         let written: BTreeMap<_, _> = table.rows.iter().filter(|(_, row)| !row.constant).collect();
@@ -188,7 +214,7 @@ fn same_action(old: &Pipeline, new: &Pipeline, id: u32) -> bool {
 fn cells(old: &State, new: &mut State, changes: &mut Vec<Change>) -> Result<(), Error> {
     for (id, state) in &old.store.meters {
         let (before, after) = (old.pipeline.meters.get(id), new.pipeline.meters.get(id));
-        let name = || before.map_or(String::new(), |one| one.name.clone());
+        let name = || before.map_or(String::new(), |one| named(&one.name));
         if before.map(|one| (one.size, one.meter)) != after.map(|one| (one.size, one.meter)) {
             return Err(Error::Config(ConfigError::NotKept(name())));
         }
@@ -203,7 +229,7 @@ fn cells(old: &State, new: &mut State, changes: &mut Vec<Change>) -> Result<(), 
     }
     for (id, members) in old.store.sets.iter().filter(|(_, members)| !members.is_empty()) {
         let (before, after) = (old.pipeline.value_sets.get(id), new.pipeline.value_sets.get(id));
-        let name = || before.map_or(String::new(), |one| one.name.clone());
+        let name = || before.map_or(String::new(), |one| named(&one.name));
         let fits = after.filter(|after| {
             before.is_some_and(|before| before.fields == after.fields)
                 && members.len() as u64 <= after.size

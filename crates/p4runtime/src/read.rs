@@ -7,9 +7,10 @@ use crate::cells::{self, no_colors};
 use crate::data::Data;
 use crate::device::{Count, Device, Key, Match, Meter, Target};
 use crate::entries::cookie;
-use crate::error::{BatchError, EntryError, Error, RequestError, ValueError};
+use crate::error::{BatchError, EntryError, Error, RequestError, ValueError, named};
 use crate::matches;
 use crate::pipeline::{Pipeline, Table};
+use crate::room::{self, Room};
 use crate::store::{DefaultRow, Row, Store, TableState};
 use crate::targets;
 use crate::v1::{self, digest_entry, entity, table_action};
@@ -21,6 +22,9 @@ pub(crate) const MOST_FOUND: usize = 1 << 22;
 /// Maximum number of entries and other objects that a request may examine. A filter with few
 /// results examines as many as one with all results.
 pub(crate) const MOST_LOOKED: usize = 2 * MOST_FOUND;
+
+/// Memory of an entry of a table while it is looked up: it shares its key and its row.
+const ENTRY: u64 = 128;
 
 /// An entity in internal form.
 #[derive(Debug, Clone)]
@@ -44,6 +48,7 @@ pub(crate) struct Reader<'a, D: Device> {
     pub(crate) device: Option<&'a mut D>,
     pub(crate) found: Vec<Found>,
     pub(crate) looked: usize,
+    pub(crate) room: Room,
 }
 
 impl<D: Device> Reader<'_, D> {
@@ -61,7 +66,8 @@ impl<D: Device> Reader<'_, D> {
             let answer = self.look_at(1).and_then(|()| self.look(one));
             if let Err(
                 error @ (Error::Batch(BatchError::TooMany(_))
-                | Error::Batch(BatchError::TooManyToScan(_))),
+                | Error::Batch(BatchError::TooManyToScan(_))
+                | Error::Request(RequestError::Unread)),
             ) = answer
             {
                 return Err(error);
@@ -97,10 +103,12 @@ impl<D: Device> Reader<'_, D> {
         }
     }
 
-    fn room(&self, more: usize) -> Result<(), Error> {
-        match self.found.len() + more > MOST_FOUND {
+    /// Counts more results, each of which takes `bytes` in addition to its own struct. There are
+    /// `waiting` others that are not in the list yet.
+    fn room(&mut self, waiting: usize, more: usize, bytes: u64) -> Result<(), Error> {
+        match self.found.len() + waiting + more > MOST_FOUND {
             true => Err(Error::Batch(BatchError::TooMany(MOST_FOUND))),
-            false => Ok(()),
+            false => self.room.take(more, bytes),
         }
     }
 
@@ -142,7 +150,7 @@ impl<D: Device> Reader<'_, D> {
         for id in self.ids(asked.table_id, "table", &pipeline.tables)? {
             let (table, state) = targets::table(pipeline, store, id)?;
             if asked.time_since_last_hit.is_some() || asked.idle_timeout_ns != 0 {
-                return Err(Error::Entry(EntryError::NoIdleTimeout(table.name.clone())));
+                return Err(Error::Entry(EntryError::NoIdleTimeout(named(&table.name))));
             }
             let counts = asked.counter_data.is_some() && table.counter;
             let meter = asked.meter_config.is_some() && table.meter.is_some();
@@ -152,7 +160,7 @@ impl<D: Device> Reader<'_, D> {
                 }
                 let of = [Target::Default];
                 let count = if counts { self.direct_counts(id, &of)?.pop() } else { None };
-                self.room(1)?;
+                self.room(0, 1, room::default(&state.default))?;
                 let row = Box::new(state.default.clone());
                 self.found.push(Found::Default { table: id, row, count, meter });
                 continue;
@@ -192,7 +200,7 @@ impl<D: Device> Reader<'_, D> {
         for (key, row) in rows(table, state, asked)? {
             self.look_at(1)?;
             if (asked.priority == 0 || asked.priority == key.priority) && wanted(row) {
-                self.room(found.len() + 1)?;
+                self.room(found.len(), 1, ENTRY)?;
                 found.push((Arc::clone(key), Arc::clone(row)));
             }
         }
@@ -224,7 +232,7 @@ impl<D: Device> Reader<'_, D> {
                     0 => continue,
                     _ => {
                         return Err(Error::Entry(EntryError::NoDirect(
-                            table.name.clone(),
+                            named(&table.name),
                             what.name(),
                         )));
                     }
@@ -237,9 +245,10 @@ impl<D: Device> Reader<'_, D> {
                 rows.into_iter().map(|(key, _)| Target::Entry(key)).collect()
             };
             if of.is_empty() && !asked.r#match.is_empty() {
-                return Err(Error::Entry(EntryError::NoEntry(table.name.clone())));
+                return Err(Error::Entry(EntryError::NoEntry(named(&table.name))));
             }
-            self.room(of.len())?;
+            // Entries have been counted.
+            self.room(0, usize::from(asked.is_default_action), 0)?;
             match what {
                 Resource::Counter => {
                     let counts = self.direct_counts(id, &of)?;
@@ -270,7 +279,8 @@ impl<D: Device> Reader<'_, D> {
         let pipeline = self.pipeline;
         for id in self.ids(asked.counter_id, "counter", &pipeline.counters)? {
             let array = cells::counter(pipeline, id)?;
-            let at = self.cells(asked.counter_id, asked.index.as_ref(), &array.name, array.size)?;
+            let at =
+                self.cells(asked.counter_id, asked.index.as_ref(), &array.name, array.size, 0)?;
             let device = self.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
             let counts = at.clone().zip(device.counters(id, at)?);
             self.found.extend(counts.map(|(at, count)| Found::Counter { id, at, count }));
@@ -283,7 +293,8 @@ impl<D: Device> Reader<'_, D> {
         no_colors(asked.counter_data.as_ref())?;
         for id in self.ids(asked.meter_id, "meter", &pipeline.meters)? {
             let array = cells::meter_array(pipeline, id)?;
-            let at = self.cells(asked.meter_id, asked.index.as_ref(), &array.name, array.size)?;
+            let at =
+                self.cells(asked.meter_id, asked.index.as_ref(), &array.name, array.size, 0)?;
             let state = store.meters.get(&id);
             let meter = |at| state.and_then(|state| state.get(at));
             self.found.extend(at.map(|at| Found::Meter { id, at, meter: meter(at) }));
@@ -300,7 +311,8 @@ impl<D: Device> Reader<'_, D> {
             }
             let register = cells::register(pipeline, id)?;
             let index = asked.index.as_ref();
-            let at = self.cells(asked.register_id, index, &register.name, register.size)?;
+            let bytes = size_of::<Data>() as u64 + room::data(&register.of);
+            let at = self.cells(asked.register_id, index, &register.name, register.size, bytes)?;
             let device = self.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
             let values = at.clone().zip(device.registers(id, at)?);
             let found = values.map(|(at, data)| Found::Register { id, at, data: Box::new(data) });
@@ -309,13 +321,14 @@ impl<D: Device> Reader<'_, D> {
         Ok(())
     }
 
-    /// Cells that a request refers to: one, or all.
+    /// Cells that a request refers to: one, or all. Each result takes `bytes` in addition.
     fn cells(
-        &self,
+        &mut self,
         id: u32,
         index: Option<&v1::Index>,
         name: &str,
         size: u64,
+        bytes: u64,
     ) -> Result<std::ops::Range<u64>, Error> {
         if id == 0 && index.is_some() {
             return Err(Error::Request(RequestError::NotSet("the id that the index belongs to")));
@@ -324,7 +337,7 @@ impl<D: Device> Reader<'_, D> {
             Some(at) => at..at + 1,
             None => 0..size,
         };
-        self.room((at.end - at.start) as usize)?;
+        self.room(0, (at.end - at.start) as usize, bytes)?;
         Ok(at)
     }
 
@@ -332,8 +345,8 @@ impl<D: Device> Reader<'_, D> {
 
     fn value_sets(&mut self, asked: &v1::ValueSetEntry) -> Result<(), Error> {
         for id in self.ids(asked.value_set_id, "value set", &self.pipeline.value_sets)? {
-            self.room(1)?;
             let members = self.store.sets.get(&id).cloned().unwrap_or_default();
+            self.room(0, 1, room::members(&members))?;
             self.found.push(Found::ValueSet { id, members });
         }
         Ok(())
@@ -342,7 +355,7 @@ impl<D: Device> Reader<'_, D> {
     fn digests(&mut self, asked: &v1::DigestEntry) -> Result<(), Error> {
         for id in self.ids(asked.digest_id, "digest", &self.pipeline.digests)? {
             if let Some(config) = self.store.digests.get(&id) {
-                self.room(1)?;
+                self.room(0, 1, 0)?;
                 self.found.push(Found::Digest { id, config: *config });
             }
         }

@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 
 use crate::data;
 use crate::device::{Call, Count, Key, Meter, Target};
-use crate::error::Error;
+use crate::error::{Error, truncated};
 use crate::matches;
 use crate::pipeline::Pipeline;
 use crate::read::Found;
@@ -158,15 +158,9 @@ impl From<Error> for Status {
     }
 }
 
-/// Text of an error, truncated: names in it come from clients and programs and have any length.
+/// Text of an error, truncated.
 pub(crate) fn text(error: &Error) -> String {
-    let mut text = error.to_string();
-    if text.len() > LONGEST_TEXT {
-        let end = (0..=LONGEST_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
-    }
-    text
+    truncated(&error.to_string(), LONGEST_TEXT)
 }
 
 fn message(answer: &Result<(), Error>) -> v1::Error {

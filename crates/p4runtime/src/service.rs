@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grpc_bounds::{Caller as _, Held};
+use grpc_bounds::{Budget, Caller as _, Held};
 use prost::Message;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tonic::{Request, Response, Status, Streaming};
@@ -13,10 +13,11 @@ use crate::arbitration::{default_role, from_message};
 use crate::core::Handle;
 use crate::device::{Device, Refused};
 use crate::error::{Error, RequestError};
-use crate::peer::{LARGEST_MESSAGE, Peer};
+use crate::peer::{LARGEST_MESSAGE, OTHERS_ANSWERS, PRIMARIES_ANSWERS, Peer};
 use crate::pipeline::Pipeline;
 use crate::read::Found;
 use crate::reply;
+use crate::room::Room;
 use crate::stream::{self, Answers, Outbound};
 use crate::v1::{self, p4_runtime_server::P4Runtime, p4_runtime_server::P4RuntimeServer};
 
@@ -37,6 +38,8 @@ const READER_WAITS: Duration = Duration::from_secs(60);
 pub struct Service<D: Device> {
     devices: Arc<BTreeMap<u64, Handle<D>>>,
     readers: Arc<Semaphore>,
+    /// Memory for answers that have not been sent.
+    answers: Budget,
     /// Device with a panicked thread.
     pub(crate) panicked: watch::Receiver<Option<u64>>,
 }
@@ -53,7 +56,9 @@ impl<D: Device> Service<D> {
         let devices =
             devices.map(|(id, device)| Ok((id, Handle::start(id, device, tell.clone())?)));
         let devices = Arc::new(devices.collect::<std::io::Result<_>>()?);
-        Ok(Self { devices, readers: Arc::new(Semaphore::new(READERS)), panicked })
+        let readers = Arc::new(Semaphore::new(READERS));
+        let answers = Budget::new(PRIMARIES_ANSWERS, OTHERS_ANSWERS);
+        Ok(Self { devices, readers, answers, panicked })
     }
 
     /// Installs a program before any client does, with updates already applied.
@@ -138,15 +143,17 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
-        let (_, held, request) = parts(request);
+        let (peer, held, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, 0)?;
         let readers = Arc::clone(&self.readers);
         let permit = readers.acquire_owned().await;
         let permit = permit.map_err(|_| Status::unavailable("the service is stopping"))?;
         let asked = request.entities;
+        let answer = self.answers.hold();
+        let room = Room::new(answer.clone(), peer.bounds().is_privileged);
         let read = device.run_asking(move |core, is_gone| {
-            let read = core.read(&asked, is_gone);
+            let read = core.read(&asked, room, is_gone);
             drop((asked, held));
             read
         });
@@ -155,7 +162,7 @@ impl<D: Device> P4Runtime for Service<D> {
         let (out, messages) = mpsc::channel(2);
         let (end, ended) = oneshot::channel();
         tokio::spawn(async move {
-            let _permit = permit;
+            let _held = (permit, answer);
             let sent = send(&out, &pipeline, found).await;
             if let Err(status) = sent.map_err(Status::from).and_then(|()| reply::batch(&answers)) {
                 // Fails if the client has disconnected.
@@ -189,13 +196,19 @@ impl<D: Device> P4Runtime for Service<D> {
         request: Request<v1::GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<v1::GetForwardingPipelineConfigResponse>, Status> {
         use v1::get_forwarding_pipeline_config_request::ResponseType;
-        let request = request.into_inner();
+        let (peer, _, request) = parts(request);
         let device = self.device(request.device_id)?;
         let parts = ResponseType::try_from(request.response_type);
         let parts =
             parts.map_err(|_| Error::Request(RequestError::Unspecified("response type")))?;
-        let config = device.run(move |core| core.get_program(parts)).await?;
-        Ok(Response::new(v1::GetForwardingPipelineConfigResponse { config }))
+        let (answers, is_primary) = (self.answers.clone(), peer.bounds().is_privileged);
+        let found = device.run(move |core| core.get_program(parts, &answers, is_primary)).await??;
+        let (config, held) = found.unzip();
+        let mut answer = Response::new(v1::GetForwardingPipelineConfigResponse { config });
+        if let Some(held) = held {
+            answer.extensions_mut().insert::<Held>(held);
+        }
+        Ok(answer)
     }
 
     async fn stream_channel(

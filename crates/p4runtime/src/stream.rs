@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::Stream;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Status, Streaming};
 
-use crate::arbitration::{Client, QUEUE, default_role, from_message};
+use crate::arbitration::{Client, default_role, from_message};
 use crate::core::Handle;
 use crate::device::Device;
 use crate::error::{Error, RequestError};
+use crate::outgoing::{self, Queued};
 use crate::peer::Peer;
 use crate::v1::{
     MasterArbitrationUpdate, StreamMessageRequest, StreamMessageResponse, StreamOtherError,
@@ -54,10 +55,11 @@ pub(crate) fn open<D: Device>(
     peer: Peer,
     inbound: Streaming<StreamMessageRequest>,
 ) -> Answers<StreamMessageResponse> {
-    let (out, messages) = mpsc::channel(QUEUE);
+    let (out, messages) = outgoing::queue();
     let (end, ended) = oneshot::channel();
     tokio::spawn(begin(devices, peer, inbound, out, end));
-    Box::pin(Outbound { messages, end: Some(ended) })
+    let queued = Outbound { messages, end: Some(ended) };
+    Box::pin(queued.map(|queued| queued.map(Queued::into_message)))
 }
 
 /// Waits for the initial arbitration update.
@@ -65,7 +67,7 @@ async fn begin<D: Device>(
     devices: Arc<BTreeMap<u64, Handle<D>>>,
     peer: Peer,
     mut inbound: Streaming<StreamMessageRequest>,
-    out: mpsc::Sender<StreamMessageResponse>,
+    out: outgoing::Sender,
     end: oneshot::Sender<Status>,
 ) {
     let first = tokio::select! {
@@ -111,7 +113,7 @@ async fn session<D: Device>(
     peer: Peer,
     mut inbound: Streaming<StreamMessageRequest>,
     update: MasterArbitrationUpdate,
-    out: mpsc::Sender<StreamMessageResponse>,
+    out: outgoing::Sender,
     end: oneshot::Sender<Status>,
 ) {
     let device = update.device_id;

@@ -1,14 +1,18 @@
 //! Types of registers and digests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use p4info::v1 as info;
 
-use crate::error::{ConfigError, Error};
+use crate::error::{ConfigError, Error, named};
 
 /// Limits of the number of parts and of the nesting depth of a type: names may be recursive.
 const MOST_PARTS: usize = 4096;
 const DEEPEST: usize = 32;
+
+/// Maximum number of parts of all types of a p4info.
+pub(crate) const MOST_PARTS_OF_ALL: usize = 65_536;
 
 /// A field of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +31,11 @@ pub enum Type {
     /// `bool`.
     Bool,
     /// Struct, with its member types in order.
-    Struct(Vec<Type>),
+    Struct(Arc<[Type]>),
     /// Tuple, with its member types in order.
-    Tuple(Vec<Type>),
+    Tuple(Arc<[Type]>),
     /// Header, with its fields in order.
-    Header(Vec<HeaderField>),
+    Header(Arc<[HeaderField]>),
     /// Serializable enum with members of this width in bits.
     Enum(u32),
     /// Unions, stacks, errors, `varbit`, enums without values, translated types. A program may use
@@ -64,32 +68,48 @@ impl Type {
     }
 }
 
+/// Resolves a type specification of the object `of`. Its parts are taken off those that are left
+/// for all types.
+pub(crate) fn resolve(
+    named: &info::P4TypeInfo,
+    of: &str,
+    spec: Option<&info::P4DataTypeSpec>,
+    left: &mut usize,
+) -> Result<Type, Error> {
+    let most = MOST_PARTS.min(*left);
+    let too_many = match most {
+        MOST_PARTS => "its type is too large, or made of itself",
+        _ => "the types of all registers and digests are too large",
+    };
+    let mut resolver = Resolver { named, left: most, of, too_many };
+    let resolved = resolver.resolve(spec, 0)?;
+    *left -= most - resolver.left;
+    Ok(resolved)
+}
+
 /// Resolves type names.
-pub(crate) struct Resolver<'a> {
+struct Resolver<'a> {
     named: &'a info::P4TypeInfo,
     left: usize,
     /// Name of the object, for errors.
     of: &'a str,
+    /// Error if no parts are left.
+    too_many: &'static str,
 }
 
 impl<'a> Resolver<'a> {
-    pub(crate) fn new(named: &'a info::P4TypeInfo, of: &'a str) -> Self {
-        Self { named, left: MOST_PARTS, of }
-    }
-
     fn bad(&self, problem: &'static str) -> Error {
-        Error::Config(ConfigError::Info { of: self.of.to_owned(), problem })
+        Error::Config(ConfigError::Info { of: named(self.of), problem })
     }
 
-    /// Resolves a type specification.
-    pub(crate) fn resolve(
+    fn resolve(
         &mut self,
         spec: Option<&info::P4DataTypeSpec>,
         depth: usize,
     ) -> Result<Type, Error> {
         use info::p4_data_type_spec::TypeSpec;
         if depth == DEEPEST || self.left == 0 {
-            return Err(self.bad("its type is too large, or made of itself"));
+            return Err(self.bad(self.too_many));
         }
         self.left -= 1;
         let spec = spec.and_then(|spec| spec.type_spec.as_ref());
@@ -110,7 +130,8 @@ impl<'a> Resolver<'a> {
             }
             TypeSpec::Header(name) => {
                 let spec = self.find(&self.named.headers, &name.name)?;
-                self.left = self.left.saturating_sub(spec.members.len());
+                let left = self.left.checked_sub(spec.members.len());
+                self.left = left.ok_or_else(|| self.bad(self.too_many))?;
                 let fields = spec.members.iter().map(|one| self.bits(one.type_spec.as_ref()));
                 let fields: Option<_> = fields.collect::<Result<_, _>>()?;
                 Ok(fields.map_or(Type::Other, Type::Header))

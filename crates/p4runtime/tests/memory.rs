@@ -1,18 +1,21 @@
 //! Tests with messages that decode to a multiple of their encoded size.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
+#[path = "common/apart.rs"]
+mod apart;
 mod common;
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
-
+use apart::Apart;
 use bytes::Bytes;
 use common::*;
 use p4runtime::LARGEST_MESSAGE;
+use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
+use p4runtime::v1::stream_message_request::Update as Say;
 use p4runtime::v1::{self, write_request::Atomicity};
+use prost::Message as _;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Request, Status, Streaming};
 
 /// Codec that sends raw bytes and discards responses.
 #[derive(Default)]
@@ -59,62 +62,6 @@ async fn send(channel: Channel, method: &'static str, bytes: Bytes) -> Result<()
     client.ready().await.map_err(|why| Status::unavailable(why.to_string()))?;
     let path = tonic::codegen::http::uri::PathAndQuery::from_static(method);
     client.unary(Request::new(bytes), path, Raw).await.map(drop)
-}
-
-/// A server in a separate process, so that its memory can be attributed to client messages.
-struct Apart {
-    child: Child,
-    address: String,
-}
-
-impl Apart {
-    fn start() -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "served_apart", "--ignored", "--nocapture"])
-            .env("KAIDO_SERVE_APART", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut lines = lines.map_while(Result::ok);
-        let address = lines.find_map(|line| Some(line.split_once("at ")?.1.to_owned())).unwrap();
-        Self { child, address: format!("http://{address}") }
-    }
-
-    async fn channel(&self) -> Channel {
-        Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
-    }
-
-    /// Peak memory of the process in bytes.
-    fn most(&self) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-/// Not a test: the server process of the other tests.
-#[tokio::test]
-#[ignore = "serves until its input ends"]
-async fn served_apart() {
-    if std::env::var_os("KAIDO_SERVE_APART").is_none() {
-        return;
-    }
-    let server = server().await;
-    println!("at {}", server.address);
-    std::io::stdout().flush().unwrap();
-    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()))
-        .await
-        .unwrap()
-        .unwrap();
 }
 
 const WRITE: &str = "/p4.v1.P4Runtime/Write";
@@ -178,6 +125,67 @@ async fn nested_and_packed_and_unknown_fields_are_counted() {
     }
     let taken = apart.most() - before;
     assert!(taken < 64 << 20, "{} MiB", taken >> 20);
+}
+
+/// A stream of a client, after its first arbitration update.
+async fn session(
+    channel: Channel,
+    election: u128,
+) -> (tokio::sync::mpsc::Sender<v1::StreamMessageRequest>, Streaming<v1::StreamMessageResponse>) {
+    let (out, requests) = tokio::sync::mpsc::channel(1);
+    let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
+    let mut client = P4RuntimeClient::new(channel);
+    let mut stream = client.stream_channel(requests).await.unwrap().into_inner();
+    out.send(arbitration(Some(election))).await.unwrap();
+    stream.message().await.unwrap().unwrap();
+    (out, stream)
+}
+
+fn arbitration(election: Option<u128>) -> v1::StreamMessageRequest {
+    let election_id = election.map(id);
+    let update =
+        v1::MasterArbitrationUpdate { device_id: DEVICE, election_id, ..Default::default() };
+    v1::StreamMessageRequest { update: Some(Say::Arbitration(update)) }
+}
+
+fn packet_out(length: usize) -> v1::StreamMessageRequest {
+    let packet = v1::PacketOut { payload: vec![7; length], metadata: Vec::new() };
+    v1::StreamMessageRequest { update: Some(Say::Packet(packet)) }
+}
+
+/// Refused packets are returned to a client that does not read them.
+#[tokio::test]
+async fn returned_packets_are_bounded_in_bytes() {
+    let apart = Apart::start();
+    let (_backup, mut backup) = session(apart.channel().await, 1).await;
+    let (out, mut stream) = session(apart.channel().await, 2).await;
+    backup.message().await.unwrap().unwrap();
+    // One that no packet is as large as is reported without its bytes.
+    out.send(packet_out(3 << 20)).await.unwrap();
+    let heard = stream.message().await.unwrap().unwrap();
+    assert!(heard.encoded_len() < 1000, "{} bytes", heard.encoded_len());
+    let before = apart.most();
+    // Blocks when the server has ended the stream.
+    let talk = tokio::spawn(async move {
+        for _ in 0..200 {
+            out.send(packet_out(900_000)).await.unwrap();
+        }
+        out.send(arbitration(None)).await.unwrap();
+        out
+    });
+    // The stream has ended, or all packets have been handled.
+    let told = backup.message().await.unwrap().unwrap();
+    assert!(format!("{told:?}").contains("no client is primary"), "{told:?}");
+    let taken = apart.most() - before;
+    assert!(taken < 64 << 20, "{} MiB", taken >> 20);
+    let ended = loop {
+        match stream.message().await {
+            Ok(message) => assert!(message.is_some(), "an end without a reason"),
+            Err(ended) => break ended,
+        }
+    };
+    assert_eq!(ended.code(), Code::ResourceExhausted, "{ended:?}");
+    talk.abort();
 }
 
 /// The primary may send more, and other clients are not affected.

@@ -239,7 +239,7 @@ const FLOOD: usize = 4 * QUEUE;
 /// Large packets, because the client's own library limits the number of small frames.
 async fn flood(server: &Server) {
     for _ in 0..FLOOD {
-        let packet = Packet { payload: vec![0; 8192], metadata: Vec::new() };
+        let packet = Packet { payload: vec![0; 4096], metadata: Vec::new() };
         server.events.send(Event::Packet(packet)).await.unwrap();
     }
 }

@@ -4,9 +4,9 @@
 use p4_object::{Entry, Key, Map};
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::bounded;
 use crate::instance::Instance;
 use crate::maps::MapError;
+use p4_object::bounded;
 
 /// A change to a map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,16 @@ pub enum Operation {
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
+    /// Sets the first values of an array to one value. Fails for other maps.
+    Fill {
+        /// Index of the map in the program.
+        map: u32,
+        /// Number of values.
+        count: u32,
+        /// The value.
+        #[serde(with = "serde_bytes")]
+        value: Vec<u8>,
+    },
     /// Deletes all entries; an array's values become zero.
     Clear {
         /// Index of the map in the program.
@@ -44,7 +54,10 @@ impl Operation {
     pub fn map(&self) -> u32 {
         match self {
             Self::Put(entry) => entry.map,
-            Self::Delete { map, .. } | Self::Write { map, .. } | Self::Clear { map } => *map,
+            Self::Delete { map, .. }
+            | Self::Write { map, .. }
+            | Self::Fill { map, .. }
+            | Self::Clear { map } => *map,
         }
     }
 
@@ -52,9 +65,10 @@ impl Operation {
     pub(crate) fn on(mut self, other: u32) -> Self {
         match &mut self {
             Self::Put(entry) => entry.map = other,
-            Self::Delete { map, .. } | Self::Write { map, .. } | Self::Clear { map } => {
-                *map = other
-            }
+            Self::Delete { map, .. }
+            | Self::Write { map, .. }
+            | Self::Fill { map, .. }
+            | Self::Clear { map } => *map = other,
         }
         self
     }
@@ -240,6 +254,16 @@ mod tests {
         instance
     }
 
+    #[test]
+    fn a_fill_sets_the_first_values() {
+        let mut instance = filled();
+        instance.apply(&[Operation::Fill { map: 0, count: 3, value: vec![1; 4] }]).unwrap();
+        instance.apply(&[Operation::Fill { map: 0, count: 2, value: vec![2; 4] }]).unwrap();
+        let piece = instance.read(0, 0, 10).unwrap();
+        let values: Vec<u8> = piece.entries.iter().map(|entry| entry.value[3]).collect();
+        assert_eq!(values, [2, 2, 1]);
+    }
+
     /// Undo restores every kind of change, including the order of ternary entries.
     #[test]
     fn a_batch_that_fails_leaves_nothing() {
@@ -247,6 +271,7 @@ mod tests {
         let before = all(&mut instance);
         let batch = [
             put(0, bytes(&1_u32.to_ne_bytes()), 9),
+            Operation::Fill { map: 0, count: 2, value: vec![7; 4] },
             Operation::Clear { map: 0 },
             put(1, bytes(b"cd"), 2),
             Operation::Delete { map: 1, key: bytes(b"ab") },
@@ -266,7 +291,7 @@ mod tests {
         ];
         let failed = instance.apply(&batch);
         assert!(
-            matches!(failed, Err(ControlError::Operation { at: 16, why: MapError::Full(2) })),
+            matches!(failed, Err(ControlError::Operation { at: 17, why: MapError::Full(2) })),
             "{failed:?}"
         );
         assert_eq!(all(&mut instance), before);
@@ -290,6 +315,10 @@ mod tests {
         assert_eq!(refused(put(1, word(1, 1), 1)), MapError::Kind);
         assert_eq!(refused(put(3, bytes(&[0; 8]), 1)), MapError::Kind);
         assert_eq!(refused(Operation::Clear { map: 4 }), MapError::NoMap);
+        let fill = |map, count, bytes| Operation::Fill { map, count, value: vec![0; bytes] };
+        assert_eq!(refused(fill(1, 1, 4)), MapError::Kind);
+        assert_eq!(refused(fill(0, 4, 4)), MapError::Absent);
+        assert_eq!(refused(fill(0, 3, 5)), MapError::ValueSize { given: 5, wanted: 4 });
         let long = MapError::Prefix { given: 33, most: 32 };
         assert_eq!(refused(put(2, prefix(33, [0; 4]), 1)), long);
         let mut write = |map, key, at, bytes: &[u8]| {

@@ -20,7 +20,6 @@
 //! without a compiler, and tests compare the two.
 
 mod address;
-mod bounded;
 mod compile;
 mod control;
 mod digests;

@@ -34,6 +34,10 @@ pub enum EntryError {
     AllTables,
     #[error("value set `{0}` has this member twice")]
     DuplicateMember(String),
+    #[error("table `{table}`: an entry with {bytes} bytes of metadata, and the limit is {most}")]
+    Metadata { table: String, bytes: usize, most: usize },
+    #[error("the limit of {0} bytes of metadata of all entries is reached")]
+    AllMetadata(usize),
     #[error("digest `{0}` is already enabled")]
     DigestOn(String),
     #[error("digest `{0}` is not enabled: insert it first")]
@@ -50,12 +54,13 @@ impl EntryError {
             | Self::ConstIsRead
             | Self::NoDirect(..)
             | Self::NoIdleTimeout(..)
-            | Self::AllTables => Code::InvalidArgument,
+            | Self::AllTables
+            | Self::Metadata { .. } => Code::InvalidArgument,
             Self::Exists(..) | Self::DuplicateMember(..) | Self::DigestOn(..) => {
                 Code::AlreadyExists
             }
             Self::NoEntry(..) | Self::DigestOff(..) => Code::NotFound,
-            Self::Full { .. } => Code::ResourceExhausted,
+            Self::Full { .. } | Self::AllMetadata(..) => Code::ResourceExhausted,
             Self::ConstantTable(..) | Self::ConstantEntry(..) | Self::ConstantDefault(..) => {
                 Code::PermissionDenied
             }

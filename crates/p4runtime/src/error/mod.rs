@@ -49,6 +49,21 @@ pub enum Error {
     Device(#[from] Refused),
 }
 
+/// Maximum length of a name in an error, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// A name for an error, truncated: names come from clients and programs and have any length, and a
+/// batch has an error for each update.
+pub(crate) fn named(name: &str) -> String {
+    truncated(name, LONGEST_NAME)
+}
+
+/// The beginning of a text, with a mark if the rest is omitted.
+pub(crate) fn truncated(text: &str, most: usize) -> String {
+    let end = text.floor_char_boundary(most);
+    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
+}
+
 impl Error {
     /// The gRPC code of the error, as in the specification where that defines one.
     pub fn code(&self) -> Code {

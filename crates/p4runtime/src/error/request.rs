@@ -34,10 +34,15 @@ pub enum RequestError {
     NoList { digest: u32, list: u64 },
     #[error("a stream begins with an arbitration update")]
     NoArbitration,
-    #[error("this stream is read too slowly: {0} messages wait")]
-    SlowClient(usize),
+    #[error("this stream is read too slowly: {messages} messages of {bytes} bytes wait")]
+    SlowClient { messages: usize, bytes: usize },
     #[error("{0} packets and digests were dropped: this stream is read too slowly")]
     Dropped(u64),
+    #[error(
+        "the memory for answers is used up: read in parts, or try again once others have read \
+         theirs"
+    )]
+    Unread,
     #[error("the client read nothing for {0} s")]
     SlowReader(u64),
 }
@@ -56,9 +61,10 @@ impl RequestError {
             | Self::Unspecified(..)
             | Self::ElectionTaken(..)
             | Self::Metadata(..) => Code::InvalidArgument,
-            Self::TooManyClients(..) | Self::SlowClient(..) | Self::Dropped(..) => {
-                Code::ResourceExhausted
-            }
+            Self::TooManyClients(..)
+            | Self::SlowClient { .. }
+            | Self::Dropped(..)
+            | Self::Unread => Code::ResourceExhausted,
             Self::SlowReader(..) => Code::DeadlineExceeded,
         }
     }

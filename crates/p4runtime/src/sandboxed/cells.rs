@@ -31,6 +31,15 @@ fn count_of(bytes: Option<&[u8]>) -> Option<Count> {
     Some(Count { packets, bytes })
 }
 
+/// Sets one cell of an array, or all of its `size` cells.
+pub(super) fn cells(map: u32, at: Option<u64>, size: u64, value: Vec<u8>) -> Operation {
+    match at {
+        // The service checks indexes, and arrays have at most 2^20 cells.
+        Some(at) => Operation::Put(p4_object::Entry { map, key: Key::index(at as u32), value }),
+        None => Operation::Fill { map, count: size as u32, value },
+    }
+}
+
 impl ArrayAt {
     /// Sets one cell or all cells.
     fn set(&self, at: Option<u64>, value: &[u8], batch: &mut Vec<Operation>) {
@@ -38,11 +47,7 @@ impl ArrayAt {
             batch.push(Operation::Clear { map: self.map });
             return;
         }
-        let put = |at: u64| {
-            let key = Key::index(at as u32);
-            Operation::Put(p4_object::Entry { map: self.map, key, value: value.to_vec() })
-        };
-        batch.extend(at.map_or(0..self.size, |at| at..at + 1).map(put));
+        batch.push(cells(self.map, at, self.size, value.to_vec()));
     }
 
     /// Sets counter cells.

@@ -1,6 +1,7 @@
 //! Translates changes of the service to map operations.
 use sandbox::{ControlError, Operation};
 
+use super::cells::cells;
 use super::layouts::Layouts;
 use super::{Active, Running, no_program, refused};
 use crate::device::{Change, Entry, Refused};
@@ -48,7 +49,7 @@ fn named<'l>(layouts: &'l Layouts, change: &Change) -> &'l str {
 }
 
 /// Map operations of a change.
-fn operations(
+pub(super) fn operations(
     active: &Active,
     layouts: &Layouts,
     change: &Change,
@@ -85,12 +86,7 @@ fn operations(
             let register = layouts.registers.get(id).ok_or_else(strange)?;
             let value = register.value(data).ok_or_else(strange)?;
             let map = register.map.ok_or_else(strange)?;
-            let all = at.map_or(0..register.size, |at| at..at + 1);
-            let put = |at: u64| {
-                let key = p4_object::Key::index(at as u32);
-                Operation::Put(p4_object::Entry { map, key, value: value.clone() })
-            };
-            batch.extend(all.map(put));
+            batch.push(cells(map, *at, register.size, value));
         }
         Change::ValueSet { id, members } => {
             let set = layouts.sets.get(id).ok_or_else(strange)?;

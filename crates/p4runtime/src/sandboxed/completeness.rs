@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 
 use p4_object::Object;
-use p4info::v1::P4Info;
-use prost::Message;
 
 use crate::device::Refused;
+use crate::error::named;
+use crate::object_info::object_info;
 use crate::pipeline::Pipeline;
 
 /// Maximum number of names in an error message.
@@ -19,14 +19,15 @@ pub(super) fn check(given: &Pipeline, object: &Object) -> Result<(), Refused> {
     if object.info.is_empty() {
         return Ok(());
     }
-    let own = P4Info::decode(&*object.info).ok().and_then(|own| Pipeline::new(&own).ok());
-    let own = own.ok_or_else(|| Refused::Invalid("its own p4info cannot be read".to_owned()))?;
+    let bad = |why: String| Refused::Invalid(format!("its own p4info cannot be read: {why}"));
+    let own = object_info(&object.info).map_err(|why| bad(why.to_string()))?;
+    let own = Pipeline::new(&own).map_err(|why| bad(why.to_string()))?;
     let given: HashSet<_> = names(given).into_iter().collect();
     let missing: Vec<String> = names(&own)
         .into_iter()
         .filter(|one| !given.contains(one))
         .take(MAX_SAID)
-        .map(|(what, name)| format!("{what} `{name}`"))
+        .map(|(what, name)| format!("{what} `{}`", named(name)))
         .collect();
     if missing.is_empty() {
         return Ok(());

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 
 use crate::data::Data;
 use crate::device::{Call, Change, Count, Device, Event, Initial, Packet, Refused, Target};
+use crate::error::named;
 use crate::pipeline::{Param, Pipeline};
 use changes::make;
 use initial::initial;
@@ -191,12 +192,14 @@ impl<R: Runner> Device for Sandboxed<R> {
     fn registers(&mut self, register: u32, cells: Range<u64>) -> Result<Vec<Data>, Refused> {
         let none = || Refused::Invalid(format!("there is no register {register:#x}"));
         let of = self.layouts()?.registers.get(&register).ok_or_else(none)?;
-        let nothing = || Refused::Invalid(format!("the program keeps no register `{}`", of.name));
+        let nothing =
+            || Refused::Invalid(format!("the program keeps no register `{}`", named(&of.name)));
         let map = of.map.ok_or_else(nothing)?;
         let mut state = self.plane.lock();
         let running = state.running.as_mut().ok_or_else(no_program)?;
         let values = array(running, map, cells)?;
-        let strange = || Refused::Invalid(format!("register `{}` holds another type", of.name));
+        let strange =
+            || Refused::Invalid(format!("register `{}` holds another type", named(&of.name)));
         values.iter().map(|value| of.data(value).ok_or_else(strange)).collect()
     }
 
@@ -211,6 +214,7 @@ impl<R: Runner> Device for Sandboxed<R> {
 }
 
 fn refused(why: &ControlError, name: &str) -> Refused {
+    let name = named(name);
     match why {
         ControlError::Operation { why: MapError::Full(most), .. } => {
             Refused::Full(format!("`{name}` has {most} entries, which is all it can have"))

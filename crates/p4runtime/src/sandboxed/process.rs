@@ -136,7 +136,9 @@ impl Running for Alone {
             Reason::Fault(kind) => Verdict::Fault(kind.to_string()),
             Reason::Deadline => Verdict::Fault("no verdict in time".to_owned()),
             Reason::Crashed => Verdict::Fault("its process ended".to_owned()),
-            Reason::Lied => Verdict::Fault("its process violated the protocol".to_owned()),
+            Reason::ProtocolViolation => {
+                Verdict::Fault("its process violated the protocol".to_owned())
+            }
             Reason::Restarting => Verdict::Fault("its process is being started".to_owned()),
             Reason::Evicted => Verdict::Fault("it failed too often, and has no process".to_owned()),
         };
@@ -159,8 +161,9 @@ impl Running for Alone {
     fn health(&mut self) -> Health {
         self.sandbox.look_after();
         let Status { process, is_evicted, last_failure, isolation, .. } = self.sandbox.status();
-        let Counters { slow_processes, crashed_processes, lies, .. } = self.sandbox.counters();
-        let failures = slow_processes + crashed_processes + lies;
+        let Counters { slow_processes, crashed_processes, violating_processes, .. } =
+            self.sandbox.counters();
+        let failures = slow_processes + crashed_processes + violating_processes;
         Health { process, failures, is_evicted, last_failure, isolation }
     }
 }

@@ -15,6 +15,8 @@ pub(crate) enum Undo {
     Put(Key, Vec<u8>),
     /// Restore entries of a ternary map at their insertion times.
     PutBack(Vec<(u64, TernaryKey, Vec<u8>)>),
+    /// Restore the first values of an array, in one piece.
+    Values(Vec<u8>),
     /// Restore all entries of a cleared map.
     Fill(Vec<Entry>),
 }
@@ -56,8 +58,18 @@ impl MapRef<'_> {
                 self.put(&Entry { map: 0, key: key.clone(), value })?;
                 Ok(Undo::Put(key.clone(), before))
             }
+            Operation::Fill { count, value, .. } => {
+                let undo = self.values(*count)?;
+                let (given, wanted) = (value.len(), self.0.values.size());
+                if given != wanted {
+                    return Err(MapError::ValueSize { given, wanted });
+                }
+                (0..*count).for_each(|at| self.0.values.set(at, value));
+                Ok(undo)
+            }
             Operation::Clear { .. } => {
                 let undo = match &self.0.entries {
+                    Entries::Array(array) => self.values(array.entries())?,
                     Entries::Ternary(ternary) => Undo::PutBack(self.all(ternary)),
                     _ => Undo::Fill(self.piece(0, 0, usize::MAX).entries),
                 };
@@ -74,6 +86,11 @@ impl MapRef<'_> {
             Undo::Put(key, value) => self.put(&Entry { map: 0, key, value }),
             Undo::PutBack(all) => {
                 all.iter().try_for_each(|(came, key, value)| self.put_back(*came, key, value))
+            }
+            Undo::Values(all) => {
+                let size = self.0.values.size().max(1);
+                (0..).zip(all.chunks(size)).for_each(|(at, value)| self.0.values.set(at, value));
+                Ok(())
             }
             Undo::Fill(all) => {
                 self.clear();
@@ -142,6 +159,17 @@ impl MapRef<'_> {
             piece.entries.push(Entry { map, key, value: values.get(at).to_vec() });
         }
         piece
+    }
+
+    /// The first values of an array, as their own inverse.
+    fn values(&self, count: u32) -> Result<Undo, MapError> {
+        let Entries::Array(array) = &self.0.entries else { return Err(MapError::Kind) };
+        if count > array.entries() {
+            return Err(MapError::Absent);
+        }
+        let mut all = Vec::with_capacity(count as usize * self.0.values.size());
+        (0..count).for_each(|at| all.extend_from_slice(self.0.values.get(at)));
+        Ok(Undo::Values(all))
     }
 
     fn take(&mut self, key: &Key) -> Result<(), MapError> {

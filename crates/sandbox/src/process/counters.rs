@@ -27,7 +27,7 @@ pub struct Counters {
     /// In flight when the process crashed.
     pub crashed: u64,
     /// In flight when the process violated the protocol.
-    pub lied: u64,
+    pub violated: u64,
     /// Submitted while the process was being restarted.
     pub restarting: u64,
     /// Submitted after the tenant was evicted.
@@ -37,7 +37,7 @@ pub struct Counters {
     /// Processes that exited by themselves or were killed by another process.
     pub crashed_processes: u64,
     /// Processes killed because of a protocol violation.
-    pub lies: u64,
+    pub violating_processes: u64,
     /// Process restarts.
     pub restarts: u64,
     /// Program versions that took over.

@@ -41,7 +41,7 @@ pub enum StartError {
     ArenaTaken,
     /// The process sent an invalid answer.
     #[error("the program's process violated the protocol")]
-    Nonsense,
+    InvalidMessage,
     /// A self-test packet had an unexpected outcome.
     #[error("self-test, packet {at}: {why}")]
     SelfTest {

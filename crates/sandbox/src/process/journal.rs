@@ -60,6 +60,10 @@ impl Journal {
             Operation::Put(entry) => self.put(self.name(entry.map, &entry.key), operation),
             Operation::Delete { map, key } => self.delete(self.name(*map, key), operation),
             Operation::Write { .. } => self.write(operation),
+            Operation::Fill { map, count, .. } => {
+                self.filled(*map, *count);
+                self.last(operation);
+            }
             Operation::Clear { map } => self.clear(*map),
         }
     }
@@ -128,6 +132,23 @@ impl Journal {
         self.operations.insert(place, operation);
     }
 
+    /// Removes the operations that a fill of an array's first values replaces.
+    fn filled(&mut self, map: u32, count: u32) {
+        let within =
+            |key: &Key| matches!(key, Key::Bytes(key) if index(key).is_some_and(|at| at < count));
+        self.operations.retain(|_, operation| {
+            let is_replaced = match operation {
+                Operation::Put(entry) => within(&entry.key),
+                Operation::Write { key, .. } | Operation::Delete { key, .. } => within(key),
+                Operation::Fill { count: other, .. } => *other <= count,
+                Operation::Clear { .. } => false,
+            };
+            operation.map() != map || !is_replaced
+        });
+        self.places.retain(|(of, key), _| *of != map || !within(key));
+        self.parts.retain(|(of, key), _| *of != map || !within(key));
+    }
+
     fn clear(&mut self, map: u32) {
         self.operations.retain(|_, operation| operation.map() != map);
         self.places.retain(|(of, _), _| *of != map);
@@ -157,6 +178,11 @@ impl Journal {
     }
 }
 
+/// Index of an array's element.
+fn index(key: &[u8]) -> Option<u32> {
+    key.try_into().ok().map(u32::from_le_bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +206,21 @@ mod tests {
         journal.note(put(0, 5, 5));
         let left: Vec<_> = journal.operations().cloned().collect();
         assert_eq!(left, [put(1, 1, 1), Operation::Clear { map: 0 }, put(0, 5, 5)]);
+    }
+
+    #[test]
+    fn a_fill_replaces_what_was_said_of_its_values() {
+        let put = |at, value: u8| {
+            Operation::Put(Entry { map: 0, key: Key::index(at), value: vec![value] })
+        };
+        let fill = |count, value: u8| Operation::Fill { map: 0, count, value: vec![value] };
+        let mut journal = Journal::default();
+        let write = Operation::Write { map: 0, key: Key::index(2), at: 0, bytes: vec![1] };
+        let other = Operation::Fill { map: 1, count: 9, value: vec![1] };
+        let all = [other.clone(), put(0, 1), write, put(4, 1), fill(2, 2), fill(3, 3), put(1, 4)];
+        all.into_iter().for_each(|operation| journal.note(operation));
+        let left: Vec<_> = journal.operations().cloned().collect();
+        assert_eq!(left, [other, put(4, 1), fill(3, 3), put(1, 4)]);
     }
 
     /// A program with an LPM table and an exact-match table, with one entry each.

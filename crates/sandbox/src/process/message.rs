@@ -6,10 +6,10 @@ use p4_object::{Digest, Key, MAX_DIGESTS, MAX_MAPS, Map};
 use serde::{Deserialize, Serialize};
 
 use super::isolation::Isolation;
-use crate::bounded::bounded;
 use crate::control::{Operation, Piece};
 use crate::maps::MapError;
 use crate::program::{Executor, Limits};
+use p4_object::bounded;
 
 /// Version of the socket protocol and of the shared memory layout.
 pub(super) const VERSION: u32 = 3;
@@ -155,6 +155,7 @@ mod tests {
             Operation::Put(entry.clone()),
             Operation::Delete { map: 1, key: key.clone() },
             Operation::Clear { map: 2 },
+            Operation::Fill { map: 2, count: 3, value: vec![6] },
             Operation::Write { map: 1, key: key.clone(), at: 3, bytes: vec![4, 5] },
         ];
         let hello =
@@ -223,6 +224,18 @@ mod tests {
         };
         assert!(piece(MAX_PIECE).is_some());
         assert_eq!(piece(MAX_PIECE + 1), None);
+    }
+
+    #[test]
+    fn a_key_has_a_limit() {
+        let word = WordRange { mask: 0, from: 0, to: 0 };
+        let get = |words| {
+            let key = Key::Words(vec![word; words], 0);
+            Request::decode(&Request::Get { map: 0, key }.encode())
+        };
+        let most = p4_object::MAX_KEY as usize / 8;
+        assert!(get(most).is_some());
+        assert_eq!(get(most + 1), None);
     }
 
     proptest! {

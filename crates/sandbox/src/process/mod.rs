@@ -8,7 +8,7 @@
 //! **The switch does not trust the process.** Verdicts are accepted only in packet order. Slot and
 //! generation of a verdict have to be those of the packet, the verdict has to be valid, and the
 //! packet has to be within its frame. Anything else is counted as a protocol violation, and the
-//! tenant is evicted ([`Lie`]). The process may write to frames at any time, so data that is
+//! tenant is evicted ([`ProtocolViolation`]). The process may write to frames at any time, so data that is
 //! checked after a verdict has to be copied first.
 //!
 //! **Each packet gets exactly one answer.** The switch keeps its own queue of packets in flight; an
@@ -60,7 +60,7 @@ pub use isolation::Isolation;
 pub use message::checked_answer;
 pub use peer::probe;
 pub use policy::{BackOff, Config, DigestRate, Policy};
-pub use sandbox::{Answer, Busy, Decision, Lie, Packet, Reason, Sandbox, Status};
+pub use sandbox::{Answer, Busy, Decision, Packet, ProtocolViolation, Reason, Sandbox, Status};
 pub use spawn::Launcher;
 pub use swap::{Expected, Prepared, Preparer, SelfTest};
 pub use vm_feed::{VmFeed, VmStatus, no_feed};

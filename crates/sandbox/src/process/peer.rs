@@ -245,7 +245,7 @@ impl Launched {
     /// loaded.
     fn isolated(&mut self, config: &Config) -> Result<Isolation, StartError> {
         let Answer::Isolated(isolation) = answer(&mut self.channel)? else {
-            return Err(StartError::Nonsense);
+            return Err(StartError::InvalidMessage);
         };
         let isolation = isolation.in_group(self.in_group.0, self.in_group.1);
         let missing = isolation.lacks(config.requires);
@@ -259,7 +259,7 @@ impl Launched {
             Answer::Ready { maps, keys, digests, executor } => {
                 Ok((Loaded { maps, keys, digests }, executor))
             }
-            _ => Err(StartError::Nonsense),
+            _ => Err(StartError::InvalidMessage),
         }
     }
 
@@ -294,7 +294,7 @@ fn memory_of(config: &Config, arena: &Arena) -> u64 {
 
 fn answer(channel: &mut Channel) -> Result<Answer, StartError> {
     let message = channel.receive().map_err(StartError::NotReady)?;
-    match Answer::decode(&message).ok_or(StartError::Nonsense)? {
+    match Answer::decode(&message).ok_or(StartError::InvalidMessage)? {
         Answer::Failed(why) => Err(StartError::Refused(why)),
         answer => Ok(answer),
     }

@@ -28,7 +28,7 @@ use super::vm_feed::{self, VmFeed};
 use crate::outcome::FaultKind;
 use crate::program::Executor;
 use digests::Digests;
-pub use failure::Lie;
+pub use failure::ProtocolViolation;
 pub use types::{Answer, Busy, Decision, Packet, Reason, Status};
 
 use failure::Failure;
@@ -256,17 +256,17 @@ impl Sandbox {
     pub(super) fn collect(&mut self) {
         let State::Running(peer) = &mut self.state else { return };
         let Some(new) = peer.rings.answered() else {
-            return self.fail(Failure::Lied(Lie::Index));
+            return self.fail(Failure::ProtocolViolation(ProtocolViolation::Index));
         };
         for _ in 0..new {
             let State::Running(peer) = &mut self.state else { return };
             let reply = peer.rings.take();
-            if let Err(lie) = self.judge(reply) {
-                return self.fail(Failure::Lied(lie));
+            if let Err(violation) = self.judge(reply) {
+                return self.fail(Failure::ProtocolViolation(violation));
             }
         }
-        if let Err(lie) = self.collect_digests() {
-            return self.fail(Failure::Lied(lie));
+        if let Err(violation) = self.collect_digests() {
+            return self.fail(Failure::ProtocolViolation(violation));
         }
         if new == 0 {
             self.looks += 1;
@@ -308,22 +308,22 @@ impl Sandbox {
     }
 
     /// Validates and processes a verdict for the oldest packet.
-    fn judge(&mut self, reply: Reply) -> Result<(), Lie> {
-        let packet = *self.flights.front().ok_or(Lie::Index)?;
+    fn judge(&mut self, reply: Reply) -> Result<(), ProtocolViolation> {
+        let packet = *self.flights.front().ok_or(ProtocolViolation::Index)?;
         if reply.slot != packet.slot {
-            return Err(Lie::Slot);
+            return Err(ProtocolViolation::Slot);
         }
         if reply.generation != packet.generation {
-            return Err(Lie::Generation);
+            return Err(ProtocolViolation::Generation);
         }
         let end = reply.start.checked_add(reply.length);
         if end.is_none_or(|end| end > self.arena.frame_size()) {
-            return Err(Lie::Length);
+            return Err(ProtocolViolation::Length);
         }
         if reply.has_clone > 1 {
-            return Err(Lie::Verdict);
+            return Err(ProtocolViolation::Verdict);
         }
-        let said = verdicts::said(reply.verdict, reply.port).ok_or(Lie::Verdict)?;
+        let said = verdicts::said(reply.verdict, reply.port).ok_or(ProtocolViolation::Verdict)?;
         self.flights.pop();
         let moved = Descriptor { start: reply.start, length: reply.length, ..packet };
         let counters = &mut self.counters;

@@ -84,7 +84,7 @@ impl Preparer {
                         .map_err(wrong)?;
                 }
                 Answer::Failed(why) => return Err(wrong(why)),
-                _ => return Err(StartError::Nonsense),
+                _ => return Err(StartError::InvalidMessage),
             }
         }
         // Parse the initial entries here, where no packet is waiting.

@@ -41,7 +41,7 @@ struct State {
     ages: Ages,
     status: VmStatus,
     /// True if the current content is invalid and not merely incomplete.
-    is_nonsense: bool,
+    is_invalid: bool,
     followers: Vec<Weak<Follower>>,
 }
 
@@ -140,7 +140,7 @@ impl VmFeed {
         const FIRST: Duration = Duration::from_secs(1);
         self.0.wait(FIRST, |state| state.status.looks > 0);
         let (state, path) = (self.0.lock(), self.0.path.display());
-        if let Some(why) = state.status.why.as_ref().filter(|_| state.is_nonsense) {
+        if let Some(why) = state.status.why.as_ref().filter(|_| state.is_invalid) {
             return Err(format!("{path}: {why}"));
         }
         let Some(said) = state.said.as_ref().filter(|said| !said.ended) else { return Ok(()) };
@@ -236,7 +236,7 @@ impl Shared {
         state.status.looks += 1;
         state.status.why = None;
         // A torn read does not clear the flag.
-        state.is_nonsense &= matches!(read, Err(ReadError::Torn));
+        state.is_invalid &= matches!(read, Err(ReadError::Torn));
         match read {
             Ok(said) => {
                 state.status.ended = said.ended;
@@ -250,7 +250,7 @@ impl Shared {
                     ReadError::File(_) | ReadError::Bad(Bad::Nothing) => {}
                     ReadError::Bad(_) => {
                         state.status.failed += 1;
-                        state.is_nonsense = true;
+                        state.is_invalid = true;
                     }
                 }
                 state.status.why = Some(why.to_string());

@@ -47,7 +47,10 @@ fn every_packet_has_one_answer_whenever_the_process_is_killed() {
     }
     traffic.drain(&mut sandbox);
     let counters = sandbox.counters();
-    assert_eq!((counters.crashed_processes, counters.lies, counters.slow_processes), (12, 0, 0));
+    assert_eq!(
+        (counters.crashed_processes, counters.violating_processes, counters.slow_processes),
+        (12, 0, 0)
+    );
     assert!(counters.passed > 0 && counters.restarts >= 11, "{counters:?}");
 }
 

@@ -10,6 +10,7 @@ use crate::data::Data;
 use crate::device::{
     Call, Change, Device, Direct, Entry, Event, Initial, Key, Match, Packet, Refused,
 };
+use crate::sandboxed::changes::operations;
 use crate::sandboxed::{Plane, Sandboxed};
 use crate::types::Type;
 use crate::{Pipeline, Register, values};
@@ -194,7 +195,12 @@ fn registers_are_written_read_and_carried_over() {
     assert_eq!(bench.device.registers(pairs, 0..3).unwrap(), all(&zero));
     assert_eq!(bench.device.registers(seen, 0..1).unwrap(), two);
     assert_eq!(bench.device.apply(&[write(None, &data)], false), [Ok(())]);
-    assert_eq!(bench.device.registers(pairs, 0..3).unwrap(), vec![data; 3]);
+    assert_eq!(bench.device.registers(pairs, 0..3).unwrap(), vec![data.clone(); 3]);
+    // A write of all cells takes no more memory than one of a cell.
+    let (active, layouts) = (&bench.device.active, bench.device.layouts().unwrap());
+    let mut batch = Vec::new();
+    operations(active, layouts, &write(None, &data), &mut batch).unwrap();
+    assert!(matches!(&batch[..], [sandbox::Operation::Fill { count: 3, .. }]), "{batch:?}");
     let (prepared, _) = bench.device.prepare(&bench.pipeline, &bench.object).unwrap();
     bench.device.commit(prepared, &[], false).unwrap();
     assert_eq!(bench.device.registers(pairs, 0..3).unwrap(), vec![zero; 3]);
@@ -205,7 +211,7 @@ fn registers_are_written_read_and_carried_over() {
 fn a_register_without_a_map_has_none_of_another() {
     const HEADERS: u32 = 0x1600_00ff;
     let mut bench = bench();
-    let of = Type::Header(Vec::new());
+    let of = Type::Header([].into());
     let register = Register { name: "c.headers".into(), size: 1, of };
     bench.pipeline.registers.insert(HEADERS, register);
     let (prepared, _) = bench.device.prepare(&bench.pipeline, &bench.object).unwrap();

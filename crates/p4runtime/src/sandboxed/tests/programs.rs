@@ -153,7 +153,7 @@ impl Driven {
 fn wire(data: &Data, of: &Type, number: &mut BigInt, width: &mut u32) {
     let (bits, more) = match (data, of) {
         (Data::Members(all), Type::Struct(types) | Type::Tuple(types)) => {
-            return all.iter().zip(types).for_each(|(one, of)| wire(one, of, number, width));
+            return all.iter().zip(types.iter()).for_each(|(one, of)| wire(one, of, number, width));
         }
         (Data::Bool(is), _) => (BigInt::from(u8::from(*is)), 1),
         (Data::Bits(bits), Type::Bits(field)) => {

@@ -189,7 +189,7 @@ fn lies_by_chance_are_seen_or_harmless() {
         let counters = sandbox.counters();
         let outcomes = counters.passed + counters.dropped + counters.redirected + counters.policy;
         assert_eq!(outcomes, counters.submitted, "seed {seed}: {counters:?}");
-        lies += counters.lies;
+        lies += counters.violating_processes;
         honest += counters.passed;
     }
     println!("{count} liars: {lies} seen to lie, {honest} packets passed");

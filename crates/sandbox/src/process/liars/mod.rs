@@ -165,12 +165,19 @@ fn liars_are_evicted_and_packets_answered_once() {
         let mut sandbox = sandbox(lie, 0, Duration::from_secs(10));
         let answers = round(&mut sandbox);
         assert!(answers[..5].iter().all(|answer| answer.reason == Reason::Program), "{lie}");
-        assert!(answers[5..].iter().all(|answer| answer.reason == Reason::Lied), "{lie}");
+        assert!(
+            answers[5..].iter().all(|answer| answer.reason == Reason::ProtocolViolation),
+            "{lie}"
+        );
         assert!(answers[5..].iter().all(|answer| answer.decision == Decision::Drop), "{lie}");
         let (status, counters) = (sandbox.status(), sandbox.counters());
         assert!(status.is_evicted && status.process.is_none(), "{lie}");
         assert!(status.last_failure.is_some_and(|why| why.contains(found)), "{lie}");
-        assert_eq!((counters.lies, counters.lied, counters.passed), (1, 59, 5), "{lie}");
+        assert_eq!(
+            (counters.violating_processes, counters.violated, counters.passed),
+            (1, 59, 5),
+            "{lie}"
+        );
     }
 }
 
@@ -183,7 +190,7 @@ fn lies_about_digests_evict() {
         let (status, counters) = (sandbox.status(), sandbox.counters());
         assert!(status.is_evicted, "{lie}: {status:?}");
         assert!(status.last_failure.is_some_and(|why| why.contains("Digest")), "{lie}");
-        assert_eq!(counters.lies, 1, "{lie}");
+        assert_eq!(counters.violating_processes, 1, "{lie}");
         let digests = sandbox.digests();
         assert!(digests.len() <= FRAMES as usize, "{lie}: {digests:?}");
         assert!(digests.iter().all(|one| (one.id, &*one.data) == (0, &[1; 4][..])), "{lie}");
@@ -191,14 +198,17 @@ fn lies_about_digests_evict() {
     // A well-behaved process continues.
     let mut honest = sandbox("nothing", 0, Duration::from_secs(10));
     round(&mut honest);
-    assert_eq!((honest.digests().len(), honest.counters().lies), (FRAMES as usize, 0));
+    assert_eq!(
+        (honest.digests().len(), honest.counters().violating_processes),
+        (FRAMES as usize, 0)
+    );
 }
 
 #[test]
 fn too_many_verdicts_are_a_lie() {
     let mut sandbox = sandbox("more", 0, Duration::from_secs(10));
     let answers = round(&mut sandbox);
-    assert_eq!(sandbox.counters().lies, 1, "{answers:?}");
+    assert_eq!(sandbox.counters().violating_processes, 1, "{answers:?}");
     assert!(sandbox.status().is_evicted);
 }
 
@@ -214,7 +224,7 @@ fn garbage_in_the_rings_evicts() {
         assert_eq!(counters.submitted, 9 * u64::from(FRAMES));
         let outcomes = counters.passed + counters.dropped + counters.redirected + counters.policy;
         assert_eq!(outcomes, counters.submitted);
-        assert!(counters.lies + counters.slow_processes >= 1, "{counters:?}");
+        assert!(counters.violating_processes + counters.slow_processes >= 1, "{counters:?}");
     }
 }
 
@@ -223,7 +233,7 @@ fn nonsense_on_the_control_socket_evicts() {
     let mut liar = sandbox("control", 0, Duration::from_secs(10));
     assert!(liar.get(0, &p4_object::Key::index(0)).is_err());
     assert!(liar.status().is_evicted);
-    assert_eq!(liar.counters().lies, 1);
+    assert_eq!(liar.counters().violating_processes, 1);
     round(&mut liar);
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use p4_object::{Entry, Key, Map};
 
-use super::failure::{Failure, Lie};
+use super::failure::{Failure, ProtocolViolation};
 use super::{Sandbox, State};
 use crate::control::{ControlError, MAX_PIECE, Maps, Operation, Piece};
 use crate::process::message::{Answer, Request};
@@ -29,8 +29,8 @@ impl Sandbox {
         answer
     }
 
-    fn nonsense<T>(&mut self) -> Result<T, ControlError> {
-        self.fail(Failure::Lied(Lie::Answer));
+    fn invalid_answer<T>(&mut self) -> Result<T, ControlError> {
+        self.fail(Failure::ProtocolViolation(ProtocolViolation::Answer));
         Err(ControlError::Gone)
     }
 }
@@ -59,28 +59,28 @@ impl Maps for Sandbox {
                 batch.iter().cloned().for_each(|operation| self.journal.note(operation));
                 Ok(())
             }
-            _ => self.nonsense(),
+            _ => self.invalid_answer(),
         }
     }
 
     fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError> {
         let most = most.clamp(1, MOST);
         let answer = self.ask(&Request::Read { map, from, most })?;
-        let Answer::Piece(piece) = answer else { return self.nonsense() };
+        let Answer::Piece(piece) = answer else { return self.invalid_answer() };
         let is_sane = piece.entries.len() <= most as usize
             && piece.next.is_none_or(|next| next > from)
             && self
                 .maps
                 .get(map as usize)
                 .is_some_and(|of| piece.entries.iter().all(|entry| fits(of, map, entry)));
-        if is_sane { Ok(piece) } else { self.nonsense() }
+        if is_sane { Ok(piece) } else { self.invalid_answer() }
     }
 
     fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
         let answer = self.ask(&Request::Get { map, key: key.clone() })?;
-        let Answer::Value(value) = answer else { return self.nonsense() };
+        let Answer::Value(value) = answer else { return self.invalid_answer() };
         let size = self.maps.get(map as usize).map(|map| map.value_size as usize);
         let is_sane = value.as_ref().is_none_or(|value| Some(value.len()) == size);
-        if is_sane { Ok(value) } else { self.nonsense() }
+        if is_sane { Ok(value) } else { self.invalid_answer() }
     }
 }

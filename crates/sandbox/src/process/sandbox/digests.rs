@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use p4_object::cells::{Color, MeterCell, Rates};
 
-use super::{Lie, Sandbox, State};
+use super::{ProtocolViolation, Sandbox, State};
 use crate::digests::Digest;
 use crate::process::policy::Config;
 
@@ -62,9 +62,9 @@ impl Sandbox {
     }
 
     /// Takes digests from the ring and validates them. Excess digests are counted and dropped.
-    pub(super) fn collect_digests(&mut self) -> Result<(), Lie> {
+    pub(super) fn collect_digests(&mut self) -> Result<(), ProtocolViolation> {
         let State::Running(peer) = &mut self.state else { return Ok(()) };
-        let new = peer.rings.digests().ok_or(Lie::Digest)?.min(AT_ONCE);
+        let new = peer.rings.digests().ok_or(ProtocolViolation::Digest)?.min(AT_ONCE);
         let (digests, counters) = (&mut self.digests, &mut self.counters);
         // The counter wraps. A false value only affects the tenant's own statistics.
         let lost = peer.rings.lost_digests();
@@ -78,7 +78,9 @@ impl Sandbox {
         for _ in 0..new {
             let (id, length, bytes) = peer.rings.take_digest();
             let size = digests.sizes.get(id as usize).filter(|size| **size == length);
-            let data = size.and_then(|size| bytes.get(..*size as usize)).ok_or(Lie::Digest)?;
+            let data = size
+                .and_then(|size| bytes.get(..*size as usize))
+                .ok_or(ProtocolViolation::Digest)?;
             counters.digests += 1;
             let is_much = digests.rate.execute(now, 1, Color::Green) != Color::Green;
             if is_much || digests.waiting.len() >= WAITING {

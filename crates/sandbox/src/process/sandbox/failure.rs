@@ -17,7 +17,7 @@ use crate::process::rings::Descriptor;
 
 /// A protocol violation by a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lie {
+pub enum ProtocolViolation {
     /// An impossible number of verdicts.
     Index,
     /// A verdict for a frame other than the next packet's.
@@ -39,7 +39,7 @@ pub enum Lie {
 pub(in crate::process) enum Failure {
     Slow,
     Ended(ExitStatus),
-    Lied(Lie),
+    ProtocolViolation(ProtocolViolation),
     Start(StartError),
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Slow => f.write_str("no answer within the deadline"),
             Self::Ended(status) => write!(f, "the process ended: {status}"),
-            Self::Lied(lie) => write!(f, "the process lied: {lie:?}"),
+            Self::ProtocolViolation(of) => write!(f, "the process violated the protocol: {of:?}"),
             Self::Start(why) => write!(f, "not started again: {why}"),
         }
     }
@@ -72,9 +72,9 @@ impl Sandbox {
                 counters.crashed_processes += 1;
                 Reason::Crashed
             }
-            Failure::Lied(_) => {
-                counters.lies += 1;
-                Reason::Lied
+            Failure::ProtocolViolation(_) => {
+                counters.violating_processes += 1;
+                Reason::ProtocolViolation
             }
             Failure::Start(_) => Reason::Restarting,
         };
@@ -86,7 +86,7 @@ impl Sandbox {
         }
         let is_over = self.failures.len() >= back_off.failures;
         // The assignment drops the old process, which kills and reaps it.
-        self.state = if is_over || matches!(failure, Failure::Lied(_)) {
+        self.state = if is_over || matches!(failure, Failure::ProtocolViolation(_)) {
             State::Evicted
         } else {
             State::Waiting(now + back_off.wait(self.failures.len()))
@@ -105,7 +105,7 @@ impl Sandbox {
             Reason::Fault(kind) => counters.faults[kind as usize - 1] += 1,
             Reason::Deadline => counters.deadline += 1,
             Reason::Crashed => counters.crashed += 1,
-            Reason::Lied => counters.lied += 1,
+            Reason::ProtocolViolation => counters.violated += 1,
             Reason::Restarting => counters.restarting += 1,
             Reason::Evicted => counters.evicted += 1,
         }
@@ -145,7 +145,9 @@ impl Sandbox {
                     self.adopt(Box::new(peer));
                 }
                 Ok(Err(why)) => self.fail(Failure::Start(why)),
-                Err(TryRecvError::Disconnected) => self.fail(Failure::Start(StartError::Nonsense)),
+                Err(TryRecvError::Disconnected) => {
+                    self.fail(Failure::Start(StartError::InvalidMessage))
+                }
                 Err(TryRecvError::Empty) => {}
             },
             _ => {}
@@ -165,7 +167,7 @@ pub(in crate::process) fn told_again(
             let until = Instant::now() + config.answer_time;
             let why = match peer.ask(&Request::Apply(batch.clone()), until) {
                 Ok(Said::Done) => break,
-                Ok(_) => return Err(StartError::Nonsense),
+                Ok(_) => return Err(StartError::InvalidMessage),
                 Err(why) => why,
             };
             // An entry inserted and deleted before the restart does not exist in the new process.

@@ -61,7 +61,7 @@ pub enum Reason {
     /// Policy: the process exited.
     Crashed,
     /// Policy: the process violated the protocol.
-    Lied,
+    ProtocolViolation,
     /// Policy: the process is being restarted.
     Restarting,
     /// Policy: the tenant is evicted.

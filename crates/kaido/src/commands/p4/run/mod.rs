@@ -12,7 +12,6 @@ use capture::Captured;
 use p4info::v1::P4Info;
 use p4runtime::v1::{ForwardingPipelineConfig, Update};
 use p4runtime::{Pipeline, Plane, Processes, Running, Sandboxed, Service};
-use prost::Message;
 use sandbox::process::{Config, Launcher, VmFeed};
 
 use super::socket::Serving;
@@ -172,7 +171,7 @@ fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failur
             let help = "`--p4info` says what control planes know of it";
             return Err(wrong(format!("the object has no p4info: {help}")));
         }
-        None => P4Info::decode(&*object.info)
+        None => p4runtime::object_info(&object.info)
             .map_err(|why| wrong(format!("its p4info cannot be read: {why}")))?,
     };
     Ok((bytes, info))

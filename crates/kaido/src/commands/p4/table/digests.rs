@@ -131,7 +131,7 @@ fn parts(data: &v1::P4Data, of: &Type, names: &[String]) -> Shown {
     let name = |at: usize| names.get(at).cloned().unwrap_or_else(|| at.to_string());
     match (&data.data, of) {
         (Some(Data::Struct(all) | Data::Tuple(all)), Type::Struct(types) | Type::Tuple(types)) => {
-            let all = all.members.iter().zip(types).enumerate();
+            let all = all.members.iter().zip(types.iter()).enumerate();
             let one = |(at, (one, of)): (usize, (&v1::P4Data, &Type))| {
                 let shown = match (&one.data, of) {
                     (Some(Data::Bitstring(bytes)), Type::Bits(field)) => {

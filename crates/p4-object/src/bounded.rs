@@ -5,9 +5,13 @@ use std::marker::PhantomData;
 
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 
-/// Deserializes a list of at most `MOST` items. Without the limit, an answer could take 20 times its
+/// Deserializes a list of at most `MOST` items. Without the limit, a message could take 20 times its
 /// size in memory.
-pub(crate) fn bounded<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
+///
+/// # Errors
+///
+/// Fails if an item is malformed, or if there are more.
+pub fn bounded<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,

@@ -1,0 +1,36 @@
+//! P4info inside an object.
+
+use p4info::v1::P4Info;
+use prost::Message as _;
+
+use crate::server::SHAPES;
+
+/// Maximum memory of p4info from an object, in bytes. That of a large program takes less than 1
+/// MiB.
+pub(crate) const MOST_MEMORY: u64 = 64 << 20;
+
+/// Reason that an object's p4info is not decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectInfoError {
+    /// The bytes are not p4info.
+    #[error("it is not p4info in protobuf's bytes")]
+    Malformed,
+    /// Decoding it takes too much memory.
+    #[error("it takes {0} bytes of memory, and the limit is {MOST_MEMORY}")]
+    TooLarge(u64),
+}
+
+/// Decodes the p4info of an object ([`p4_object::Object::info`]). Its memory is counted first: an
+/// element of two bytes takes several hundred.
+///
+/// # Errors
+///
+/// Fails if the bytes are malformed, or if they take too much memory.
+pub fn object_info(bytes: &[u8]) -> Result<P4Info, ObjectInfoError> {
+    let memory = SHAPES.memory("p4.config.v1.P4Info", bytes);
+    let memory = memory.ok_or(ObjectInfoError::Malformed)?;
+    if memory > MOST_MEMORY {
+        return Err(ObjectInfoError::TooLarge(memory));
+    }
+    P4Info::decode(bytes).map_err(|_| ObjectInfoError::Malformed)
+}

@@ -1,0 +1,183 @@
+//! Outgoing queue of a stream, bounded in messages and in bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prost::Message as _;
+use tokio::sync::mpsc;
+
+use crate::v1::{
+    PacketMetadata, PacketOutError, StreamMessageResponse, stream_error,
+    stream_message_response::Update,
+};
+
+/// Capacity of a client's outgoing queue, in messages.
+pub const QUEUE: usize = 1024;
+
+/// Capacity of a client's outgoing queue, in bytes of memory.
+pub const QUEUE_BYTES: usize = 4 << 20;
+
+/// Part of the queue reserved for arbitration and errors; packet-ins and digest lists are dropped
+/// before.
+const RESERVED: usize = 256;
+const RESERVED_BYTES: usize = QUEUE_BYTES / 4;
+
+/// Maximum memory of a refused packet-out that is returned with its error. Packets are shorter.
+const LARGEST_RETURNED: usize = 1 << 20;
+
+/// Memory of an element and of its allocation, an upper bound.
+const ELEMENT: usize = 96;
+
+/// Sending end of a queue.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    messages: mpsc::Sender<Queued>,
+    bytes: Arc<AtomicUsize>,
+}
+
+/// A queued message. Its bytes are counted until it is taken from the queue.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    message: StreamMessageResponse,
+    _counted: Counted,
+}
+
+impl Queued {
+    pub(crate) fn into_message(self) -> StreamMessageResponse {
+        self.message
+    }
+}
+
+#[derive(Debug)]
+struct Counted(Arc<AtomicUsize>, usize);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::AcqRel);
+    }
+}
+
+/// Reason that a message was not queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotQueued {
+    /// The queue is full.
+    Full,
+    /// The stream has ended.
+    Closed,
+}
+
+/// Creates the queue of a stream.
+pub(crate) fn queue() -> (Sender, mpsc::Receiver<Queued>) {
+    let (messages, receiver) = mpsc::channel(QUEUE);
+    (Sender { messages, bytes: Arc::default() }, receiver)
+}
+
+impl Sender {
+    /// Queues a message. An empty queue accepts one of any size: a digest list can be large.
+    pub(crate) fn send(&self, update: Update) -> Result<(), NotQueued> {
+        let memory = memory(&update);
+        // Only the device's thread adds bytes.
+        let before = self.bytes.load(Ordering::Acquire);
+        if before > 0 && before.saturating_add(memory) > QUEUE_BYTES {
+            return Err(if self.messages.is_closed() {
+                NotQueued::Closed
+            } else {
+                NotQueued::Full
+            });
+        }
+        self.bytes.fetch_add(memory, Ordering::AcqRel);
+        let counted = Counted(Arc::clone(&self.bytes), memory);
+        let message = StreamMessageResponse { update: Some(update) };
+        self.messages.try_send(Queued { message, _counted: counted }).map_err(|why| match why {
+            mpsc::error::TrySendError::Full(_) => NotQueued::Full,
+            mpsc::error::TrySendError::Closed(_) => NotQueued::Closed,
+        })
+    }
+
+    /// True if the queue takes this packet-in or digest list beside the reserved part.
+    pub(crate) fn has_room(&self, update: &Update) -> bool {
+        let before = self.bytes.load(Ordering::Acquire);
+        let fits = before.saturating_add(memory(update)) <= QUEUE_BYTES - RESERVED_BYTES;
+        self.messages.capacity() > RESERVED && (before == 0 || fits)
+    }
+
+    /// Number of waiting messages, and their memory in bytes.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        (QUEUE - self.messages.capacity(), self.bytes.load(Ordering::Acquire))
+    }
+
+    /// Waits until the stream has ended.
+    pub(crate) async fn closed(&self) {
+        self.messages.closed().await;
+    }
+}
+
+/// Omits a refused packet-out that is too large to be returned.
+pub(crate) fn returned(mut error: PacketOutError) -> PacketOutError {
+    error.packet_out.take_if(|one| packet(&one.payload, &one.metadata) > LARGEST_RETURNED);
+    error
+}
+
+fn packet(payload: &[u8], metadata: &[PacketMetadata]) -> usize {
+    payload.len() + metadata.iter().map(|one| ELEMENT + one.value.len()).sum::<usize>()
+}
+
+/// Memory of a message, an upper bound but for the constant part.
+fn memory(update: &Update) -> usize {
+    size_of::<Queued>()
+        + match update {
+            Update::Packet(one) => packet(&one.payload, &one.metadata),
+            // A value of two bytes is an element of its list.
+            Update::Digest(list) => list.encoded_len() / 2 * ELEMENT,
+            Update::Error(error) => {
+                let details = match &error.details {
+                    Some(stream_error::Details::PacketOut(PacketOutError {
+                        packet_out: Some(one),
+                    })) => packet(&one.payload, &one.metadata),
+                    _ => error.encoded_len(),
+                };
+                error.message.len() + details
+            }
+            Update::Arbitration(_) | Update::Other(_) | Update::IdleTimeoutNotification(_) => {
+                2 * update.encoded_len()
+            }
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::{PacketIn, StreamError};
+
+    fn packet_in(bytes: usize) -> Update {
+        Update::Packet(PacketIn { payload: vec![0; bytes], metadata: Vec::new() })
+    }
+
+    #[tokio::test]
+    async fn a_queue_is_bounded_in_bytes_until_they_are_taken() {
+        let (sender, mut receiver) = queue();
+        assert!(sender.has_room(&packet_in(2 * QUEUE_BYTES)), "an empty queue takes all");
+        sender.send(packet_in(QUEUE_BYTES / 2)).unwrap();
+        assert!(sender.has_room(&packet_in(QUEUE_BYTES / 8)));
+        assert!(!sender.has_room(&packet_in(QUEUE_BYTES / 4)), "that part is reserved");
+        assert_eq!(sender.send(packet_in(QUEUE_BYTES / 2)), Err(NotQueued::Full));
+        sender.send(packet_in(QUEUE_BYTES / 4)).unwrap();
+        assert_eq!(sender.waiting().0, 2);
+        drop(receiver.recv().await.unwrap());
+        drop(receiver.recv().await.unwrap());
+        assert_eq!(sender.waiting(), (0, 0));
+        sender.send(packet_in(2 * QUEUE_BYTES)).unwrap();
+        drop(receiver);
+        assert_eq!(sender.send(packet_in(0)), Err(NotQueued::Closed));
+    }
+
+    #[test]
+    fn elements_of_two_bytes_count_as_what_they_take() {
+        let metadata = vec![PacketMetadata::default(); 10_000];
+        let of = crate::v1::PacketOut { payload: Vec::new(), metadata };
+        let taken = of.metadata.len() * size_of::<PacketMetadata>();
+        let details = stream_error::Details::PacketOut(PacketOutError { packet_out: Some(of) });
+        let error = StreamError { details: Some(details), ..StreamError::default() };
+        assert!(memory(&Update::Error(error)) >= taken);
+    }
+}

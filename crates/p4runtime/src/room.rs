@@ -1,0 +1,91 @@
+//! Memory of a read's results, counted before it is allocated.
+
+use grpc_bounds::Held;
+
+use crate::data::Data;
+use crate::device::Match;
+use crate::error::{Error, RequestError};
+use crate::read::Found;
+use crate::store::DefaultRow;
+use crate::types::Type;
+use crate::v1;
+
+/// Overhead of an allocation in bytes.
+const OVERHEAD: u64 = 32;
+
+/// Memory is reserved in steps of this size in bytes.
+const STEP: u64 = 64 << 10;
+
+/// Memory of a result and of its device reply, in a `Vec` that doubles.
+const RESULT: u64 = 2 * size_of::<Found>() as u64;
+
+/// Reservation of a read.
+#[derive(Debug)]
+pub(crate) struct Room {
+    held: Held,
+    is_primary: bool,
+    used: u64,
+    reserved: u64,
+}
+
+impl Room {
+    pub(crate) fn new(held: Held, is_primary: bool) -> Self {
+        Self { held, is_primary, used: 0, reserved: 0 }
+    }
+
+    /// Counts results, each of which takes `bytes` in addition to its own struct.
+    pub(crate) fn take(&mut self, count: usize, bytes: u64) -> Result<(), Error> {
+        let all = (count as u64).saturating_mul(RESULT.saturating_add(bytes));
+        self.used = self.used.saturating_add(all);
+        if self.used <= self.reserved {
+            return Ok(());
+        }
+        self.reserved = self.used.saturating_add(STEP);
+        match self.held.grow(self.reserved, self.is_primary) {
+            true => Ok(()),
+            false => Err(Error::Request(RequestError::Unread)),
+        }
+    }
+}
+
+/// Memory of a value, without its own struct.
+pub(crate) fn data(of: &Type) -> u64 {
+    let bits = |width: u32| OVERHEAD + u64::from(width.div_ceil(8));
+    match of {
+        Type::Bits(field) => bits(field.width),
+        Type::Enum(width) => bits(*width),
+        Type::Struct(all) | Type::Tuple(all) => {
+            let member = |one| size_of::<Data>() as u64 + data(one);
+            OVERHEAD + all.iter().map(member).sum::<u64>()
+        }
+        Type::Header(fields) => {
+            OVERHEAD + fields.iter().map(|one| 16 + bits(one.width)).sum::<u64>()
+        }
+        Type::Bool | Type::Other => 0,
+    }
+}
+
+/// Memory of a copy of a default entry.
+pub(crate) fn default(row: &DefaultRow) -> u64 {
+    let arguments = row.call.iter().flat_map(|call| &call.arguments);
+    let arguments: u64 = arguments.map(|one| OVERHEAD + 16 + one.len() as u64).sum();
+    size_of::<DefaultRow>() as u64 + arguments + row.metadata.len() as u64 + 2 * OVERHEAD
+}
+
+/// Memory of the message of a value set, which is one entity of any size.
+pub(crate) fn members(all: &[Vec<Match>]) -> u64 {
+    let value = |one: &Match| {
+        match one {
+            Match::Exact(bits) | Match::Optional(Some(bits)) | Match::Lpm { value: bits, .. } => {
+                bits
+            }
+            Match::Ternary { value: bits, .. } | Match::Range { low: bits, .. } => bits,
+            Match::Optional(None) => return 0,
+        }
+        .len() as u64
+    };
+    let one = |one: &Match| size_of::<v1::FieldMatch>() as u64 + 2 * (OVERHEAD + value(one));
+    let member = |member: &Vec<Match>| OVERHEAD + 24 + member.iter().map(one).sum::<u64>();
+    // The message, and its encoded form in a buffer that doubles as it grows.
+    3 * all.iter().map(member).sum::<u64>()
+}
