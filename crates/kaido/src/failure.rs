@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use nix::errno::Errno;
 use output::error::Details;
 
 /// A command's error and its exit code.
@@ -11,6 +12,8 @@ pub(crate) struct Failure {
     code: u8,
     /// Locations in the user's input, for scripts.
     details: Details,
+    /// True if the command uses files or sockets that only root may access.
+    needs_root: bool,
 }
 
 /// The result of a command.
@@ -19,18 +22,23 @@ pub(crate) type Done = Result<ExitCode, Failure>;
 impl Failure {
     /// Creates a failure for a mistake in the user's input.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: error.into(), code: 2, details: Default::default() }
+        Self { error: error.into(), code: 2, details: Default::default(), needs_root: false }
     }
 
     /// Creates a failure for valid input.
     pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: error.into(), code: 1, details: Default::default() }
+        Self { error: error.into(), code: 1, details: Default::default(), needs_root: false }
     }
 
     /// Sets the locations of mistakes, for scripts.
     pub(crate) fn with_details(mut self, details: Details) -> Self {
         self.details = details;
         self
+    }
+
+    /// Marks a failure of a command that uses files or sockets that only root may access.
+    fn of_root(self) -> Self {
+        Self { needs_root: true, ..self }
     }
 
     /// Creates a failure with the exit code that other programs use for it.
@@ -50,6 +58,10 @@ impl Failure {
 
     /// Returns the text of the error, with its causes.
     pub(crate) fn text(&self) -> String {
+        self.text_for(nix::unistd::geteuid().is_root())
+    }
+
+    fn text_for(&self, is_root: bool) -> String {
         let mut text = self.error.to_string();
         for cause in self.error.chain().skip(1) {
             let cause = cause.to_string();
@@ -59,33 +71,34 @@ impl Failure {
                 text.push_str(&cause);
             }
         }
-        let is_root = nix::unistd::geteuid().is_root();
-        if !is_root && is_denied(&self.error) && !text.contains("sudo") {
-            text.push_str(": this needs root: run it with sudo");
+        let is_denied = has_errno(&self.error, Errno::EPERM)
+            || self.needs_root && has_errno(&self.error, Errno::EACCES);
+        if !is_root && is_denied && !text.contains("sudo") {
+            text.push_str(": Kaido needs root for this: use sudo");
         }
         text
     }
 }
 
-/// Returns true if the user lacks a right: a file's, or one for a request to the kernel.
-fn is_denied(error: &anyhow::Error) -> bool {
-    let kind = |cause: &(dyn std::error::Error + 'static)| {
-        let io = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        let errno = cause.downcast_ref::<nix::errno::Errno>();
-        io.or_else(|| errno.map(|errno| std::io::Error::from(*errno).kind()))
-    };
-    error.chain().any(|cause| kind(cause) == Some(std::io::ErrorKind::PermissionDenied))
+/// Returns true if a cause is this error of the kernel: EPERM for a request that needs a privilege,
+/// EACCES for a file. Kaido's own errors of the same kind, such as an unsafe folder, have no number.
+fn has_errno(error: &anyhow::Error, wanted: Errno) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|io| io.raw_os_error() == Some(wanted as i32))
+            || cause.downcast_ref::<Errno>() == Some(&wanted)
+    })
 }
 
 impl From<lab::Error> for Failure {
     fn from(error: lab::Error) -> Self {
-        if error.is_usage() { Self::usage(error) } else { Self::failed(error) }
+        if error.is_usage() { Self::usage(error) } else { Self::failed(error) }.of_root()
     }
 }
 
 impl From<verify::Error> for Failure {
     fn from(error: verify::Error) -> Self {
-        if error.is_usage() { Self::usage(error) } else { Self::failed(error) }
+        if error.is_usage() { Self::usage(error) } else { Self::failed(error) }.of_root()
     }
 }
 
@@ -128,7 +141,7 @@ fn is_late(status: &tonic::Status) -> bool {
 
 impl From<api::ConnectError> for Failure {
     fn from(error: api::ConnectError) -> Self {
-        Self::failed(error)
+        Self::failed(error).of_root()
     }
 }
 
@@ -137,11 +150,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_rights_are_recognized() {
-        let denied = || std::io::Error::from_raw_os_error(nix::errno::Errno::EPERM as i32);
-        assert!(is_denied(&anyhow::Error::new(denied()).context("cannot read the lab")));
-        assert!(is_denied(&nix::errno::Errno::EACCES.into()));
-        assert!(!is_denied(&nix::errno::Errno::ENOENT.into()));
+    fn errors_for_lack_of_privileges_name_root() {
+        use std::io;
+        const HINT: &str = ": Kaido needs root for this: use sudo";
+        let failure = |error: io::Error| {
+            Failure::failed(anyhow::Error::new(error).context("cannot create the link"))
+        };
+        let of = |errno: Errno| failure(io::Error::from(errno));
+        let text = of(Errno::EPERM).text_for(false);
+        assert!(text.starts_with("cannot create the link: ") && text.ends_with(HINT), "{text}");
+        assert!(!of(Errno::EPERM).text_for(true).contains("sudo"), "root has all privileges");
+        assert!(Failure::failed(Errno::EPERM).text_for(false).ends_with(HINT));
+        // The file is the user's choice, unless it is one of Kaido's own.
+        assert!(!of(Errno::EACCES).text_for(false).contains("sudo"));
+        assert!(of(Errno::EACCES).of_root().text_for(false).ends_with(HINT));
+        // The messages of unsafe folders and peers have their own advice.
+        let own = || failure(io::Error::new(io::ErrorKind::PermissionDenied, "is not safe"));
+        assert!(!own().of_root().text_for(false).contains("sudo"));
+        assert!(!of(Errno::ENOENT).of_root().text_for(false).contains("sudo"));
     }
 
     #[test]

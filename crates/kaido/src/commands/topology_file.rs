@@ -32,7 +32,7 @@ pub(super) fn read_all(
     let (text, topology, recordings) = read_recorded(file, output)?;
     let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     if let Some((rules, error)) = lab::unreadable_rules(&topology, &path) {
-        let (name, why) = (file.display().to_string(), Failure::from(error).text());
+        let (name, why) = (file.display().to_string(), Failure::failed(error).text());
         let problems = Problems::unreadable(&name, &text, rules, &why);
         return Err(mistakes(&problems, output));
     }

@@ -81,7 +81,7 @@ fn root_other_users_get_an_error_that_names_root() {
     let lab = kaido.lab_up(CHAIN);
     for command in ["lab exec h1 -- true", "lab link r1-r2 down", "lab down chain"] {
         let said = as_nobody(command);
-        said.failed(1, &["this needs root: run it with sudo"]);
+        said.failed(1, &["Kaido needs root for this: use sudo"]);
     }
     lab.ping("h1", &["10.255.0.3"]);
 }
