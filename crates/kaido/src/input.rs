@@ -26,8 +26,8 @@ fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(no_text).with_context(cannot).map_err(Failure::usage)
 }
 
-/// Does the same for a file in a folder of others. Symbolic links that leave the folder are not
-/// followed: they could lead to files that only this user may read.
+/// Reads a text file in a folder that other users control. Links that leave the folder are errors:
+/// they could lead to files that only this user may read.
 pub(crate) fn read_in(
     folder: &Path,
     name: &OsStr,
@@ -40,7 +40,7 @@ pub(crate) fn read_in(
     let how = OpenHow::new().flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC);
     let file = match openat2(folder, name, how.resolve(ResolveFlag::RESOLVE_BENEATH)) {
         Err(Errno::EXDEV) => {
-            let text = "is a symbolic link to a file outside of its folder: copy the file";
+            let text = "is an absolute symbolic link, or leads outside its folder: copy the file";
             return Err(Failure::usage(anyhow!("{} {text}", path.display())));
         }
         opened => opened.with_context(cannot).map_err(Failure::usage)?,
@@ -48,7 +48,7 @@ pub(crate) fn read_in(
     text(read_open(file.into(), &path, what, largest)?, &path)
 }
 
-/// Does the same for a file that need not be text.
+/// Reads a file of any content.
 pub(crate) fn read_bytes(path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let cannot = || format!("cannot read {}", path.display());
     let file = File::open(path).with_context(cannot).map_err(Failure::usage)?;
@@ -109,11 +109,14 @@ mod tests {
         link(Path::new("file"), "inside");
         link(&secret, "outside");
         link(&Path::new("..").join(outside.path().file_name().unwrap()).join("secret"), "above");
+        // The kernel rejects an absolute link wherever it leads.
+        link(&folder.path().join("file"), "absolute");
         let read = |name: &str| read_in(folder.path(), OsStr::new(name), "text", 99);
         assert_eq!(["file", "inside"].map(|name| read(name).unwrap()), ["text"; 2]);
-        for name in ["outside", "above"] {
+        for name in ["outside", "above", "absolute"] {
             let error = format!("{:?}", read(name).unwrap_err());
-            assert!(error.contains("outside of its folder: copy the file"), "{error}");
+            let wanted = "is an absolute symbolic link, or leads outside its folder: copy the file";
+            assert!(error.contains(wanted), "{error}");
         }
     }
 

@@ -29,6 +29,7 @@ pub(crate) fn run(
     from: Option<ImportFormat>,
     output: &Output,
 ) -> Done {
+    // A file that the user names may be a link. The files of a folder are the choice of its owner.
     let (file, text) = if path.is_dir() {
         let name = "lab.conf";
         (path.join(name), input::read_in(path, name.as_ref(), "lab", LARGEST_FILE)?)
