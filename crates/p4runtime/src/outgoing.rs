@@ -7,7 +7,7 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 
 use crate::v1::{
-    PacketMetadata, PacketOutError, StreamMessageResponse, stream_error,
+    P4Data, P4Header, PacketMetadata, PacketOutError, StreamMessageResponse, p4_data, stream_error,
     stream_message_response::Update,
 };
 
@@ -27,6 +27,7 @@ const LARGEST_RETURNED: usize = 1 << 20;
 
 /// Memory of an element and of its allocation, an upper bound.
 const ELEMENT: usize = 96;
+const _: () = assert!(size_of::<P4Data>() + 32 <= ELEMENT);
 
 /// Sending end of a queue.
 #[derive(Debug)]
@@ -122,13 +123,30 @@ fn packet(payload: &[u8], metadata: &[PacketMetadata]) -> usize {
     payload.len() + metadata.iter().map(|one| ELEMENT + one.value.len()).sum::<usize>()
 }
 
-/// Memory of a message, an upper bound but for the constant part.
+fn header(of: &P4Header) -> usize {
+    of.bitstrings.iter().map(|one| ELEMENT + one.len()).sum()
+}
+
+/// Memory of a value with its own struct.
+fn data(of: &P4Data) -> usize {
+    use p4_data::Data;
+    let content = match &of.data {
+        None | Some(Data::Bool(_)) => 0,
+        Some(Data::Bitstring(bytes) | Data::EnumValue(bytes)) => bytes.len(),
+        Some(Data::Tuple(all) | Data::Struct(all)) => all.members.iter().map(data).sum(),
+        Some(Data::Header(of)) => header(of),
+        // The device sends no others (`data::to_message`). A part takes two bytes or more.
+        Some(_) => of.encoded_len() / 2 * ELEMENT,
+    };
+    ELEMENT + content
+}
+
+/// Upper bound of a message's memory in bytes.
 fn memory(update: &Update) -> usize {
     size_of::<Queued>()
         + match update {
             Update::Packet(one) => packet(&one.payload, &one.metadata),
-            // A value of two bytes is an element of its list.
-            Update::Digest(list) => list.encoded_len() / 2 * ELEMENT,
+            Update::Digest(list) => list.data.iter().map(data).sum(),
             Update::Error(error) => {
                 let details = match &error.details {
                     Some(stream_error::Details::PacketOut(PacketOutError {
@@ -147,7 +165,7 @@ fn memory(update: &Update) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v1::{PacketIn, StreamError};
+    use crate::v1::{DigestList, P4StructLike, PacketIn, StreamError};
 
     fn packet_in(bytes: usize) -> Update {
         Update::Packet(PacketIn { payload: vec![0; bytes], metadata: Vec::new() })
@@ -172,7 +190,25 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_two_bytes_count_as_what_they_take() {
+    fn digest_lists_are_counted_by_their_size_in_memory() {
+        let bits = |bytes| P4Data { data: Some(p4_data::Data::Bitstring(vec![7; bytes])) };
+        let list = |data| Update::Digest(DigestList { data, ..Default::default() });
+        let long = memory(&list(vec![bits(1000); 100]));
+        assert!((100_000..150_000).contains(&long), "{long} bytes");
+        // Each member is a struct of its own.
+        let members = P4StructLike { members: vec![bits(1); 100] };
+        let of = P4Data { data: Some(p4_data::Data::Struct(members)) };
+        let all = memory(&list(vec![of; 100]));
+        let structs = 10_100 * size_of::<P4Data>();
+        assert!((structs..2 * structs).contains(&all), "{all} bytes, {structs} of structs");
+        let bitstrings = vec![vec![7]; 100];
+        let of = P4Header { is_valid: true, bitstrings };
+        let headers = memory(&list(vec![P4Data { data: Some(p4_data::Data::Header(of)) }; 100]));
+        assert!((10_000 * 32..1 << 20).contains(&headers), "{headers} bytes");
+    }
+
+    #[test]
+    fn empty_metadata_is_counted_by_its_size_in_memory() {
         let metadata = vec![PacketMetadata::default(); 10_000];
         let of = crate::v1::PacketOut { payload: Vec::new(), metadata };
         let taken = of.metadata.len() * size_of::<PacketMetadata>();

@@ -40,11 +40,12 @@ impl Room {
         if self.used <= self.reserved {
             return Ok(());
         }
-        self.reserved = self.used.saturating_add(STEP);
-        match self.held.grow(self.reserved, self.is_primary) {
-            true => Ok(()),
-            false => Err(Error::Request(RequestError::Unread)),
+        let wanted = self.used.saturating_add(STEP);
+        if !self.held.grow(wanted, self.is_primary) {
+            return Err(Error::Request(RequestError::Unread));
         }
+        self.reserved = wanted;
+        Ok(())
     }
 }
 
@@ -88,4 +89,24 @@ pub(crate) fn members(all: &[Vec<Match>]) -> u64 {
     let member = |member: &Vec<Match>| OVERHEAD + 24 + member.iter().map(one).sum::<u64>();
     // The message, and its encoded form in a buffer that doubles as it grows.
     3 * all.iter().map(member).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use grpc_bounds::Budget;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_reservation_is_refused_again() {
+        let budget = Budget::new(0, 4 * STEP);
+        let mut room = Room::new(budget.hold(), false);
+        room.take(1, STEP).unwrap();
+        let used = budget.used();
+        for _ in 0..2 {
+            let refused = room.take(1, 4 * STEP);
+            assert_eq!(refused, Err(Error::Request(RequestError::Unread)));
+        }
+        assert_eq!(budget.used(), used, "a refusal reserves nothing");
+    }
 }
