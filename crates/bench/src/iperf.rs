@@ -194,7 +194,7 @@ fn wait_for_port(namespace: &Namespace, cancel: &Cancel, port: &str) -> Result<(
         if listening {
             return Ok(());
         }
-        lab::pause(std::time::Duration::from_millis(10));
+        crate::wait_for(std::time::Duration::from_millis(10));
     }
     bail!("iperf3 does not listen on port {port}")
 }

@@ -36,8 +36,7 @@ fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
     let (mut up, mut down, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=runs {
         (context.say)("the kernel destroys namespaces");
-        lab::pause(SETTLING);
-        context.cancel.check()?;
+        context.cancel.wait(SETTLING)?;
         (context.say)(&format!("a fabric of 1,000 nodes, run {number} of {runs}"));
         let before = available_memory()?;
         let started = Instant::now();

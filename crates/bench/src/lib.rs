@@ -20,11 +20,13 @@ mod scenario;
 mod series;
 mod tap;
 pub mod vm_filter;
+mod wait;
 
 use lab::Cancel;
 
 pub use bed::{Kind, Scale};
 pub use row::{Better, Row, median};
+pub(crate) use wait::wait_for;
 
 /// Environment of an experiment: progress output and cancellation.
 pub struct Context<'c> {

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use crate::bed::{Bed, SINK};
-use lab::pause;
 
 /// Counts of the datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,7 +84,7 @@ fn send(
             socket.send(&datagram)?;
             number += 1;
         }
-        pause(gap.max(Duration::from_micros(500)));
+        crate::wait_for(gap.max(Duration::from_micros(500)));
     }
     Ok(number)
 }

@@ -11,7 +11,6 @@ use crate::numbered::{Count, Numbered};
 use crate::reaction::{Reaction, Watch};
 use crate::scenario::{APP_PORT, LOAD_PORT, Load, Measured, run, wait};
 use crate::{Better, Context, Row};
-use lab::pause;
 
 /// Reaction time of the published system in seconds.
 const PUBLISHED_REACTION: f64 = 24.0;
@@ -59,8 +58,7 @@ fn reaction(bed: &Bed<'_>) -> Result<Reaction> {
     let load = Transfer::start(bed, LOAD, LOAD_PORT, udp, 3)?;
     let started = std::time::Instant::now();
     while !watch.has_moved() && started.elapsed() < PATIENCE {
-        bed.context.cancel.check()?;
-        pause(Duration::from_millis(10));
+        bed.context.cancel.wait(Duration::from_millis(10))?;
     }
     load.finish()?;
     app.finish()?;
@@ -115,12 +113,11 @@ fn wait_for_route(bed: &Bed<'_>, neighbour: &str) -> Result<()> {
     let mut handle = netlink::Handle::within(&bed.lab.namespace("r1")?)?;
     let index = handle.link(neighbour)?.index;
     for _ in 0..600 {
-        bed.context.cancel.check()?;
         let hop = handle.next_hop(bed.sink.into())?;
         if hop.is_some_and(|hop| hop.interface == index) {
             return Ok(());
         }
-        pause(Duration::from_millis(50));
+        bed.context.cancel.wait(Duration::from_millis(50))?;
     }
     bail!("r1 does not route over {neighbour}")
 }

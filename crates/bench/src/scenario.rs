@@ -9,7 +9,6 @@ use crate::iperf::{Traffic, Transfer};
 use crate::ping::Ping;
 use crate::reaction::{Reaction, Watch};
 use crate::series::Series;
-use lab::pause;
 
 pub(crate) const APP_PORT: u16 = 5201;
 pub(crate) const LOAD_PORT: u16 = 5202;
@@ -114,11 +113,7 @@ fn lead(bed: &Bed<'_>) -> Result<()> {
 
 /// Waits for `seconds`, or until the user cancels.
 pub(crate) fn wait(bed: &Bed<'_>, seconds: u64) -> Result<()> {
-    for _ in 0..seconds * 10 {
-        bed.context.cancel.check()?;
-        pause(Duration::from_millis(100));
-    }
-    Ok(())
+    Ok(bed.context.cancel.wait(Duration::from_secs(seconds))?)
 }
 
 fn delayed(series: Series) -> Series {

@@ -22,7 +22,6 @@ pub use attached::{Attached, interfaces as attached};
 pub use cancel::Cancel;
 pub use counted::{Counted, Told};
 pub use daemons::emulated::{Device, devices as emulator_devices};
-pub use daemons::processes::pause;
 pub use daemons::spawn::is_deaf;
 pub use daemons::supervised::SupervisorConfig;
 pub use error::{AttachError, Error, LookupError, MachineError, StartError};

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use lab::{Cancel, Lab, pause};
+use lab::{Cancel, Lab};
 use model::topology::{Family, Ping};
 
 use crate::window::Window;
@@ -53,7 +53,7 @@ pub(crate) fn run(
     loop {
         cancel.check()?;
         for row in &mut rows {
-            row.listen()?;
+            row.listen(cancel)?;
         }
         let now = Instant::now();
         let seen: Vec<Seen> = rows.iter().map(|row| row.window.judge(test, now)).collect();
@@ -96,7 +96,7 @@ impl<'l> Row<'l> {
     }
 
     /// Processes the lines that were printed; waits briefly if there are none.
-    fn listen(&mut self) -> Result<(), Error> {
+    fn listen(&mut self, cancel: &Cancel) -> Result<(), Error> {
         let mut next = self.process.lines.recv_timeout(INTERVAL / 2);
         loop {
             match next {
@@ -106,7 +106,7 @@ impl<'l> Row<'l> {
                     // ping exits at once if there is no route. Count its pings as lost.
                     self.window.sent(self.window.last() + 1, Instant::now());
                     self.before = self.window.last();
-                    pause(INTERVAL);
+                    cancel.wait(INTERVAL)?;
                     self.process = Process::start(self.lab, self.test, self.family)?;
                     return Ok(());
                 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
-use lab::{Cancel, Lab, pause};
+use lab::{Cancel, Lab};
 use model::topology::{SegmentKind, Topology};
 use netlink::{Handle, MAIN_TABLE, NextHop};
 
@@ -41,7 +41,6 @@ pub(crate) fn run(
     let at = topology.node_index(wanted.on).expect("the test's node is one of the lab's");
     let mut handle = Handle::within(&lab.namespace(wanted.on)?)?;
     loop {
-        cancel.check()?;
         let routes = handle.routes(Some(MAIN_TABLE), None)?;
         let found: Vec<_> =
             routes.into_iter().filter(|route| route.destination == wanted.route).collect();
@@ -62,7 +61,7 @@ pub(crate) fn run(
             };
             return Ok(Seen { holds_since: holds.then_some(now), measured });
         }
-        pause(INTERVAL);
+        cancel.wait(INTERVAL)?;
     }
 }
 

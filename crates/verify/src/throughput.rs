@@ -4,7 +4,7 @@ use std::net::{IpAddr, TcpListener};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lab::{Cancel, Lab, pause};
+use lab::{Cancel, Lab};
 use model::Bandwidth;
 use model::topology::{Family, Range};
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(crate) fn run(
             let measured = measured.map_or_else(|why| why, |measured| measured.to_string());
             return Ok(Seen { holds_since: holds.then_some(began), measured });
         }
-        pause(Duration::from_millis(50));
+        cancel.wait(Duration::from_millis(50))?;
     }
 }
 
@@ -63,11 +63,10 @@ fn measure(
     });
     let started = Instant::now();
     while running.0.try_wait().map_err(failed)?.is_none() {
-        cancel.check()?;
         if started.elapsed() > LIMIT {
             return Ok(Err("iperf3 did not end".into()));
         }
-        pause(Duration::from_millis(20));
+        cancel.wait(Duration::from_millis(20))?;
     }
     let report = reader.join().expect("reading does not panic").map_err(failed)?;
     Ok(received(&report))

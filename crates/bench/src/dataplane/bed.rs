@@ -323,7 +323,7 @@ fn kernel() -> anyhow::Result<Kernel> {
 fn settled(measure: &Measure) -> anyhow::Result<u64> {
     let mut last = measure.received()?;
     loop {
-        lab::pause(std::time::Duration::from_millis(4));
+        crate::wait_for(std::time::Duration::from_millis(4));
         let now = measure.received()?;
         if now == last {
             return Ok(now);

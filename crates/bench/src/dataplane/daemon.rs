@@ -27,7 +27,6 @@ pub(super) struct Memory {
 }
 
 impl Daemon {
-    #[allow(clippy::disallowed_methods, reason = "the daemon does not report when it answers")]
     pub(super) fn start(context: &Context<'_>, bed: &Bed) -> Result<Self> {
         let state = std::env::temp_dir().join(format!("kaido-bench-{}", std::process::id()));
         std::fs::create_dir_all(&state)?;
@@ -39,7 +38,7 @@ impl Daemon {
         let started = Instant::now();
         while !daemon.order(&["show"])?.status.success() {
             ensure!(started.elapsed() < START, "the daemon does not answer");
-            lab::pause(Duration::from_millis(50));
+            crate::wait_for(Duration::from_millis(50));
         }
         Ok(daemon)
     }
@@ -50,7 +49,7 @@ impl Daemon {
         let started = Instant::now();
         let mut before = worked()?;
         while started.elapsed() < START {
-            lab::pause(Duration::from_millis(500));
+            crate::wait_for(Duration::from_millis(500));
             let now = worked()?;
             // An idle daemon uses at most one tick of 10 ms in half a second.
             if now - before < 0.015 {

@@ -9,7 +9,6 @@ use super::hosts::Hosts;
 use super::port::{Port, Seen};
 use crate::iperf::stream;
 use crate::{Better, Context, Row};
-use lab::pause;
 
 /// Cross traffic rate, start and end, in percent of the duration.
 const OTHERS: [(f64, f64, f64); 2] = [(10.0, 30.0, 40.0), (20.0, 60.0, 70.0)];
@@ -54,10 +53,10 @@ fn watch(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<[f64; 3
         let traffic = topology_file::cross_traffic(&traffic).map_err(|wrong| anyhow!(wrong))?;
         let started = Instant::now();
         lab.add_traffic("n0-n1", "n0", traffic)?;
-        pause(SETTLING);
+        crate::wait_for(SETTLING);
         let before = port.look()?;
         let end = started + Duration::from_secs_f64(lasts / 1000.0);
-        pause(end.saturating_duration_since(Instant::now()));
+        crate::wait_for(end.saturating_duration_since(Instant::now()));
         left[number + 1] = port.since(before)?.mbit();
     }
     Ok(left)
@@ -67,6 +66,6 @@ fn watch(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<[f64; 3
 fn look_at(context: &Context<'_>, port: &mut Port, begun: Instant, after: f64) -> Result<Seen> {
     context.cancel.check()?;
     let due = begun + Duration::from_secs_f64(after);
-    pause(due.saturating_duration_since(Instant::now()));
+    crate::wait_for(due.saturating_duration_since(Instant::now()));
     port.look()
 }

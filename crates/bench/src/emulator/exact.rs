@@ -154,7 +154,7 @@ fn warm_up(lab: &Hosts<'_>, from: &Namespace, to: &Namespace) -> Result<UdpSocke
 fn settle(port: &mut Port) -> Result<()> {
     for _ in 0..50 {
         let before = port.look()?;
-        lab::pause(Duration::from_millis(200));
+        crate::wait_for(Duration::from_millis(200));
         if port.since(before)?.packets == 0 {
             break;
         }
@@ -187,9 +187,9 @@ fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             let mut port = Port::of(&to, "a")?;
             let arrived = std::thread::scope(|scope| {
                 let sending = scope.spawn(|| load.send(&from, cancel));
-                lab::pause(Duration::from_millis(500));
+                crate::wait_for(Duration::from_millis(500));
                 let before = port.look()?;
-                lab::pause(Duration::from_secs_f64(seconds));
+                crate::wait_for(Duration::from_secs_f64(seconds));
                 let arrived = port.since(before)?;
                 sending.join().expect("sending does not panic").context("the load")?;
                 anyhow::Ok(arrived)

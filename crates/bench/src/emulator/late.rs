@@ -36,7 +36,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     }
     (context.say)("what the emulator takes while nothing happens");
     let (before, idle) = (lab.emulator_seconds()?, if quick { 1.0 } else { 20.0 });
-    lab::pause(Duration::from_secs_f64(idle));
+    crate::wait_for(Duration::from_secs_f64(idle));
     let taken = (lab.emulator_seconds()? - before) * 100.0 / idle;
     Ok(vec![
         crate::row::of("late/p50", "us", &medians, Better::Less, None),
@@ -54,7 +54,7 @@ fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<
     let _listener = b.run(|| UdpSocket::bind((to, PORT)))??;
     let warm = Load { to: SocketAddr::new(to, PORT), frame: FRAME, rate: Some(100.0), count: 20 };
     warm.send(&a, &context.cancel)?;
-    lab::pause(Duration::from_millis(200));
+    crate::wait_for(Duration::from_millis(200));
     // Read the captures afterwards: reading would take processor time from the measured system.
     let snap = NUMBER.end;
     let into = emulator.run(|| Tap::open(&emulator_daemon::device_name(0, 0), snap))??;
@@ -62,7 +62,7 @@ fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<
     let count = (RATE * seconds) as u64;
     let load = Load { rate: Some(RATE), count, ..warm };
     load.send(&a, &context.cancel)?;
-    lab::pause(Duration::from_millis(200));
+    crate::wait_for(Duration::from_millis(200));
     let (into, out) = (stamps(&into, count)?, stamps(&out, count)?);
     let late = |(came, left): (&Option<u64>, &Option<u64>)| {
         Some((left.as_ref()?.wrapping_sub(*came.as_ref()?).cast_signed() as f64 - DELAY_NS) / 1e3)

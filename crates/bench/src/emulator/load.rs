@@ -40,7 +40,7 @@ impl Load {
             if let Some(rate) = self.rate {
                 let due = started + Duration::from_secs_f64(number as f64 / rate);
                 if let Some(left) = due.checked_duration_since(Instant::now()) {
-                    lab::pause(left);
+                    crate::wait_for(left);
                 }
             }
             payload[..8].copy_from_slice(&number.to_be_bytes());

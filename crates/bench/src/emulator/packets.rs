@@ -32,9 +32,9 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             let load = Load { rate: None, count: (seconds * 1e6) as u64, ..warm };
             let (before, after, taken) = std::thread::scope(|scope| {
                 let sending = scope.spawn(|| load.send(&outside.a, cancel));
-                lab::pause(Duration::from_millis(200));
+                crate::wait_for(Duration::from_millis(200));
                 let (before, used) = (datagrams(&outside.b)?, lab.emulator_seconds()?);
-                lab::pause(Duration::from_secs_f64(seconds));
+                crate::wait_for(Duration::from_secs_f64(seconds));
                 let (after, now) = (datagrams(&outside.b)?, lab.emulator_seconds()?);
                 sending.join().expect("sending does not panic").context("the load")?;
                 anyhow::Ok((before, after, now - used))

@@ -16,7 +16,6 @@ use netlink::{Event, Monitor};
 
 use super::hosts::Hosts;
 use crate::{Better, Context, Row};
-use lab::pause;
 
 const PORT: u16 = 7000;
 /// Interval between datagrams.
@@ -100,7 +99,7 @@ fn go_around(context: &Context<'_>, case: &Case) -> Result<Around> {
             while !stop.load(Ordering::Relaxed) {
                 // Ignore errors: there may be no route yet.
                 let _ = sender.send(&[0; 64]);
-                pause(GAP);
+                crate::wait_for(GAP);
             }
         });
         let routes = scope.spawn(|| route_changes(&mut monitor, to, &stop));

@@ -116,9 +116,9 @@ fn watch_udp_once(
     let watched = std::thread::scope(|scope| {
         let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, true));
         // Measure in the middle, because connection setup and termination take time.
-        lab::pause(std::time::Duration::from_millis(700));
+        crate::wait_for(std::time::Duration::from_millis(700));
         let from = datagrams(ends.1)?;
-        lab::pause(std::time::Duration::from_secs(seconds));
+        crate::wait_for(std::time::Duration::from_secs(seconds));
         let watched = datagrams(ends.1)?.rate_since(from);
         streaming.join().expect("streaming does not panic")?;
         anyhow::Ok(watched)

@@ -67,11 +67,11 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
     }
 }
 
-/// Sleeps between polls, or for the duration of a measurement.
+/// Sleeps between polls.
 #[expect(
     clippy::disallowed_methods,
-    reason = "processes and tables of the kernel have no event here, and an experiment takes its time"
+    reason = "processes and tables of the kernel have no event here"
 )]
-pub fn pause(time: Duration) {
+pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }

@@ -16,9 +16,6 @@ use crate::runtime::cancellable;
 use reading::Reading;
 use row::{HEADER, Row};
 
-/// Interval for checking for cancellation.
-const LOOK: Duration = Duration::from_millis(100);
-
 pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) -> Done {
     let cancel = Cancel::default();
     let is_terminal = stdin().is_terminal() && stdout().is_terminal();
@@ -33,13 +30,7 @@ pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) ->
 /// Prints the behavior of the links in an interval.
 fn print(lab: &Lab, interval: Duration, cancel: &Cancel, output: &Output) -> Result<(), Failure> {
     let before = Reading::of(lab)?;
-    let mut left = interval;
-    while !left.is_zero() {
-        cancel.check()?;
-        let step = left.min(LOOK);
-        lab::pause(step);
-        left -= step;
-    }
+    cancel.wait(interval)?;
     let rows = Row::between(&before, &Reading::of(lab)?);
     let json: Vec<_> = rows.iter().map(Row::output).collect();
     output.print(&json, |_| table(&HEADER, rows.iter().map(|row| row.cells().into())))

@@ -10,10 +10,12 @@ use ratatui::style::{Color, Style, Stylize as _};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table};
 
-use super::LOOK;
 use super::reading::Reading;
 use super::row::{HEADER, Row, TEXT};
 use crate::failure::Failure;
+
+/// Interval for checking for cancellation.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Minimum terminal size: a smaller one shows nothing useful.
 const SMALLEST: (u16, u16) = (60, 4);
