@@ -33,7 +33,7 @@ fn distance(mut samples: Vec<f64>, expected: impl Fn(f64) -> f64) -> f64 {
 }
 
 #[test]
-fn losses_of_three_links_multiply() {
+fn delivery_rates_of_three_links_multiply() {
     let loss = Loss::Independent(Chance::of(0.1));
     let count = 1_000_000;
     let mut left = count;

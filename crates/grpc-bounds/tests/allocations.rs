@@ -1,7 +1,6 @@
 //! Test that prost never allocates more than was counted, for random bytes.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use grpc_bounds::Shapes;
@@ -9,49 +8,10 @@ use proptest::prelude::*;
 use prost::Message as _;
 use prost_reflect::DescriptorPool;
 use prost_types::FileDescriptorProto;
-
-thread_local! {
-    /// Bytes allocated by this thread: current and peak.
-    static BYTES: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
-}
-
-struct Counting;
-
-fn count(by: i64) {
-    // Thread-local storage is not available while a thread exits.
-    let _ = BYTES.try_with(|bytes| {
-        let (now, most) = bytes.get();
-        bytes.set((now + by, most.max(now + by)));
-    });
-}
-
-// SAFETY: delegates to the system allocator; counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        // SAFETY: the caller upholds the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        // SAFETY: the caller upholds the contract of `dealloc`.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
+use testkit::allocations::{Counting, peak_of};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Peak memory of decoding, successful or not.
-fn decoded(bytes: &[u8]) -> i64 {
-    let (before, _) = BYTES.get();
-    BYTES.set((before, before));
-    let decoded = FileDescriptorProto::decode(bytes);
-    let (_, most) = BYTES.get();
-    drop(decoded);
-    most - before
-}
 
 /// Encoded fields, mostly with valid numbers and correct lengths.
 fn fields() -> impl Strategy<Value = Vec<u8>> {
@@ -94,7 +54,7 @@ fn prost_allocates_no_more_than_was_counted() {
         let Some(memory) = shapes.memory("google.protobuf.FileDescriptorProto", &bytes) else {
             return Ok(());
         };
-        let taken = decoded(&bytes);
+        let (_, taken) = peak_of(|| FileDescriptorProto::decode(&*bytes));
         most.set(most.get().max(taken));
         counted.set(counted.get() + 1);
         prop_assert!(taken as u64 <= memory, "{taken} bytes, {memory} counted, of {}", bytes.len());

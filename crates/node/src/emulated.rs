@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_message_is_valid() {
+    fn a_later_message_replaces_an_earlier_one() {
         let said = Said::default();
         assert_eq!(said.of("r2"), None);
         let message = |at_ns, sent| v1::EmulatedInterfaces {

@@ -165,15 +165,19 @@ async fn returned_packets_are_bounded_in_bytes() {
     let heard = stream.message().await.unwrap().unwrap();
     assert!(heard.encoded_len() < 1000, "{} bytes", heard.encoded_len());
     let before = apart.most();
-    // Blocks when the server has ended the stream.
+    // The server ends the stream when the queue is full. Then a send fails, or blocks until the task
+    // is aborted; the test accepts both. A server that takes all packets takes the last update too,
+    // and its memory is too large.
     let talk = tokio::spawn(async move {
         for _ in 0..200 {
-            out.send(packet_out(900_000)).await.unwrap();
+            if out.send(packet_out(900_000)).await.is_err() {
+                return;
+            }
         }
-        out.send(arbitration(None)).await.unwrap();
-        out
+        let _ = out.send(arbitration(None)).await;
+        // Dropping `out` would end the stream without a reason.
+        out.closed().await;
     });
-    // The stream has ended, or all packets have been handled.
     let told = backup.message().await.unwrap().unwrap();
     assert!(format!("{told:?}").contains("no client is primary"), "{told:?}");
     let taken = apart.most() - before;

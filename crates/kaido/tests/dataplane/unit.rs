@@ -34,7 +34,7 @@ fn root_systemd_has_nothing_against_the_unit() {
 const MOST_EXPOSED: &str = "--threshold=39";
 
 #[test]
-fn root_the_unit_leaves_the_daemon_little() {
+fn root_the_unit_restricts_the_daemon() {
     let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
     let file = kaido.file("kaido-dataplane.service", UNIT);
     let arguments = ["security", "--offline=yes", "--no-pager", MOST_EXPOSED, &file];

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fill_replaces_what_was_said_of_its_values() {
+    fn a_fill_removes_earlier_operations_on_its_range() {
         let put = |at, value: u8| {
             Operation::Put(Entry { map: 0, key: Key::index(at), value: vec![value] })
         };

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_a_limit() {
+    fn a_ternary_key_has_at_most_max_words() {
         let word = WordRange { mask: 0, from: 0, to: 0 };
         let get = |words| {
             let key = Key::Words(vec![word; words], 0);
