@@ -26,7 +26,7 @@ test-publisher: ## test kaido-publish in a virtual machine with an ivshmem devic
 	@scripts/deps.sh --lint
 	@scripts/guest/publish.sh
 
-test-guest: ## run the kernel tests on Linux 6.1 in a virtual machine
+test-guest: ## run the kernel tests on Linux 6.1, and the systemd unit, in virtual machines
 	@scripts/deps.sh --lint
 	@scripts/guest/test.sh && scripts/guest/unit.sh
 

@@ -18,7 +18,8 @@ for unit in $UNITS; do
 done
 ln -s /lib/systemd/system/multi-user.target "$etc/default.target"
 cp contrib/systemd/kaido-dataplane.service "$etc/"
-printf '[Service]\nSystemCallErrorNumber=kill\nStandardOutput=append:/run/log\nStandardError=inherit\n' >"$etc/kaido-dataplane.service.d/kill.conf"
+# The restart is late enough that the ping after SIGKILL passes without the daemon.
+printf '[Service]\nRestartSec=20\nSystemCallErrorNumber=kill\nStandardOutput=append:/run/log\nStandardError=inherit\n' >"$etc/kaido-dataplane.service.d/kill.conf"
 kaido=$(realpath "$TARGET")/debug/kaido
 strip --strip-debug -o "$work/files/usr/local/bin/kaido" "$kaido"
 cat >"$etc/job.service" <<'UNIT'
