@@ -14,7 +14,7 @@ use crate::error::{Error, RequestError, ValueError, named};
 use crate::outgoing;
 use crate::pipeline::{Param, Pipeline};
 use crate::read::{Found, Reader};
-use crate::room::Room;
+use crate::read_memory::ReadMemory;
 use crate::store::Store;
 use crate::v1::{
     DigestList, DigestListAck, DigestListAckError, Entity, ForwardingPipelineConfig, PacketIn,
@@ -44,6 +44,16 @@ pub(crate) struct Saved<P> {
     pub(crate) state: State,
     pub(crate) prepared: P,
     pub(crate) changes: Vec<Change>,
+}
+
+/// Outcome of a read.
+pub(crate) struct ReadOutcome {
+    /// Program that the entities belong to.
+    pub(crate) pipeline: Arc<Pipeline>,
+    /// Entities found.
+    pub(crate) found: Vec<Found>,
+    /// One result for each requested entity.
+    pub(crate) results: Vec<Result<(), Error>>,
 }
 
 pub(crate) struct Core<D: Device> {
@@ -89,15 +99,14 @@ impl<D: Device> Core<D> {
         Ok(write::batch(&state.pipeline, &mut state.store, sink, updates, together))
     }
 
-    /// Executes a read within the memory of `room`. Returns the entities found, and one result for each requested entity. Ends
-    /// early if the client has disconnected.
-    #[expect(clippy::type_complexity, reason = "three things that belong together once")]
+    /// Executes a read. Its results take memory from `memory`. Stops early if the client has
+    /// disconnected.
     pub(crate) fn read(
         &mut self,
         asked: &[Entity],
-        room: Room,
+        memory: ReadMemory,
         is_gone: impl Fn() -> bool,
-    ) -> Result<(Arc<Pipeline>, Vec<Found>, Vec<Result<(), Error>>), Error> {
+    ) -> Result<ReadOutcome, Error> {
         let (state, device) = match (&self.saved, &self.active) {
             (Some(saved), _) => (&saved.state, None),
             (None, Some(active)) => (active, Some(&mut self.device)),
@@ -106,10 +115,10 @@ impl<D: Device> Core<D> {
         let pipeline = Arc::clone(&state.pipeline);
         let store = &state.store;
         let mut reader =
-            Reader { pipeline: &pipeline, store, device, found: Vec::new(), looked: 0, room };
-        let answers = reader.all(asked, is_gone)?;
+            Reader { pipeline: &pipeline, store, device, found: Vec::new(), looked: 0, memory };
+        let results = reader.all(asked, is_gone)?;
         let found = reader.found;
-        Ok((pipeline, found, answers))
+        Ok(ReadOutcome { pipeline, found, results })
     }
 
     // ---- packets and digests ----

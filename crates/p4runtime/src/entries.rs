@@ -76,8 +76,9 @@ fn metadata(store: &Store, table: &Table, old: &[u8], new: &[u8]) -> Result<(), 
         let (table, bytes) = (named(&table.name), new.len());
         return Err(Error::Entry(EntryError::Metadata { table, bytes, most: MOST_METADATA }));
     }
-    if new.len() > old.len() && store.metadata - old.len() + new.len() > MOST_METADATA_OF_ALL {
-        return Err(Error::Entry(EntryError::AllMetadata(MOST_METADATA_OF_ALL)));
+    if new.len() > old.len() && store.metadata_bytes - old.len() + new.len() > MOST_METADATA_OF_ALL
+    {
+        return Err(Error::Entry(EntryError::AllMetadata { bytes: MOST_METADATA_OF_ALL }));
     }
     Ok(())
 }

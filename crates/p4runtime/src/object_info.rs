@@ -12,8 +12,8 @@ pub(crate) const MOST_MEMORY: u64 = 64 << 20;
 /// Reason that an object's p4info is not decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectInfoError {
-    /// The bytes are not p4info.
-    #[error("it is not p4info in protobuf's bytes")]
+    /// The bytes are not a P4Info message.
+    #[error("it is not a valid P4Info message")]
     Malformed,
     /// Decoding it takes too much memory.
     #[error("it takes {0} bytes of memory, and the limit is {MOST_MEMORY}")]
@@ -27,10 +27,14 @@ pub enum ObjectInfoError {
 ///
 /// Fails if the bytes are malformed, or if they take too much memory.
 pub fn object_info(bytes: &[u8]) -> Result<P4Info, ObjectInfoError> {
-    let memory = SHAPES.memory("p4.config.v1.P4Info", bytes);
-    let memory = memory.ok_or(ObjectInfoError::Malformed)?;
+    let memory = p4info_memory(bytes).ok_or(ObjectInfoError::Malformed)?;
     if memory > MOST_MEMORY {
         return Err(ObjectInfoError::TooLarge(memory));
     }
     P4Info::decode(bytes).map_err(|_| ObjectInfoError::Malformed)
+}
+
+/// Memory that encoded p4info takes when it is decoded. `None` if the bytes are malformed.
+pub(crate) fn p4info_memory(bytes: &[u8]) -> Option<u64> {
+    SHAPES.memory("p4.config.v1.P4Info", bytes)
 }

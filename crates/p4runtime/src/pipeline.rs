@@ -13,19 +13,26 @@ pub const MOST_CELLS: u64 = 1 << 20;
 
 /// A program as described by p4info, indexed by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each says what it is")]
 pub struct Pipeline {
     /// Architecture; empty if p4info does not specify it.
     pub arch: String,
+    /// Tables.
     pub tables: BTreeMap<u32, Table>,
+    /// Actions of all tables.
     pub actions: BTreeMap<u32, Action>,
+    /// Indexed counters.
     pub counters: BTreeMap<u32, Array>,
+    /// Indexed meters.
     pub meters: BTreeMap<u32, Array>,
+    /// Registers.
     pub registers: BTreeMap<u32, Register>,
+    /// Parser value sets.
     pub value_sets: BTreeMap<u32, ValueSet>,
+    /// Digests, whose type is that of a value.
     pub digests: BTreeMap<u32, Register>,
-    /// Metadata fields of packet-out and packet-in.
+    /// Metadata fields of packet-out.
     pub packet_out: Vec<Param>,
+    /// Metadata fields of packet-in.
     pub packet_in: Vec<Param>,
 }
 
@@ -69,21 +76,27 @@ pub struct Field {
 
 /// Match kind of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each says what it is")]
 pub enum MatchKind {
+    /// All bits are equal.
     Exact,
+    /// Longest prefix.
     Lpm,
+    /// The bits of a mask are equal; the entry with the highest priority applies.
     Ternary,
+    /// Between two values, inclusive.
     Range,
+    /// All bits are equal, or the entry omits the field.
     Optional,
 }
 
 /// Scope of an action in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each says what it is")]
 pub enum Scope {
+    /// Entries and the default action.
     Anywhere,
+    /// Entries only (`@tableonly`).
     Entries,
+    /// The default action only (`@defaultonly`).
     Default,
 }
 

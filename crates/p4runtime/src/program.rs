@@ -10,8 +10,9 @@ use prost::Message as _;
 use crate::core::{Core, Saved, State};
 use crate::device::{Change, Device, Direct, Entry};
 use crate::error::{BatchError, ConfigError, Error, RequestError, named};
+use crate::object_info::p4info_memory;
+use crate::peer::LARGEST_MEMORY;
 use crate::pipeline::{Pipeline, Scope};
-use crate::server::SHAPES;
 use crate::store::{Effect, Row, Store};
 use crate::v1::get_forwarding_pipeline_config_request::ResponseType;
 use crate::v1::set_forwarding_pipeline_config_request::Action;
@@ -125,13 +126,10 @@ impl<D: Device> Core<D> {
         let of_info = if info { state.info_memory } else { 0 };
         let of_program = if program { 3 * config.p4_device_config.len() as u64 } else { 0 };
         let held = answers.reserve(of_info + of_program, is_primary);
-        let held = held.ok_or(Error::Request(RequestError::Unread))?;
+        let held = held.ok_or(Error::Request(RequestError::AnswerMemory))?;
         let config = ForwardingPipelineConfig {
             p4info: if info { config.p4info.clone() } else { None },
-            p4_device_config: match program {
-                true => config.p4_device_config.clone(),
-                false => Vec::new(),
-            },
+            p4_device_config: if program { config.p4_device_config.clone() } else { Vec::new() },
             cookie: config.cookie,
         };
         Ok(Some((config, held)))
@@ -141,8 +139,8 @@ impl<D: Device> Core<D> {
 /// Memory of a copy of p4info and of its encoded form, an upper bound.
 fn info_memory(info: &P4Info) -> u64 {
     let bytes = info.encode_to_vec();
-    // The bytes were decoded from a message of the protocol.
-    let decoded = SHAPES.memory("p4.config.v1.P4Info", &bytes).unwrap_or(u64::MAX / 4);
+    // These bytes are never malformed; no decoded message takes more.
+    let decoded = p4info_memory(&bytes).unwrap_or(LARGEST_MEMORY);
     decoded + 2 * bytes.len() as u64
 }
 

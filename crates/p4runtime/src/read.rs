@@ -10,7 +10,7 @@ use crate::entries::cookie;
 use crate::error::{BatchError, EntryError, Error, RequestError, ValueError, named};
 use crate::matches;
 use crate::pipeline::{Pipeline, Table};
-use crate::room::{self, Room};
+use crate::read_memory::{self, ReadMemory};
 use crate::store::{DefaultRow, Row, Store, TableState};
 use crate::targets;
 use crate::v1::{self, digest_entry, entity, table_action};
@@ -48,7 +48,7 @@ pub(crate) struct Reader<'a, D: Device> {
     pub(crate) device: Option<&'a mut D>,
     pub(crate) found: Vec<Found>,
     pub(crate) looked: usize,
-    pub(crate) room: Room,
+    pub(crate) memory: ReadMemory,
 }
 
 impl<D: Device> Reader<'_, D> {
@@ -67,7 +67,7 @@ impl<D: Device> Reader<'_, D> {
             if let Err(
                 error @ (Error::Batch(BatchError::TooMany(_))
                 | Error::Batch(BatchError::TooManyToScan(_))
-                | Error::Request(RequestError::Unread)),
+                | Error::Request(RequestError::AnswerMemory)),
             ) = answer
             {
                 return Err(error);
@@ -103,13 +103,11 @@ impl<D: Device> Reader<'_, D> {
         }
     }
 
-    /// Counts more results, each of which takes `bytes` in addition to its own struct. There are
-    /// `waiting` others that are not in the list yet.
-    fn room(&mut self, waiting: usize, more: usize, bytes: u64) -> Result<(), Error> {
-        match self.found.len() + waiting + more > MOST_FOUND {
-            true => Err(Error::Batch(BatchError::TooMany(MOST_FOUND))),
-            false => self.room.take(more, bytes),
-        }
+    /// Reserves memory for more results, each of which takes `bytes_each` in addition to its own
+    /// struct.
+    fn reserve(&mut self, count: usize, bytes_each: u64) -> Result<(), Error> {
+        check_count(self.found.len() + count)?;
+        self.memory.reserve(count, bytes_each)
     }
 
     fn look_at(&mut self, more: usize) -> Result<(), Error> {
@@ -160,7 +158,7 @@ impl<D: Device> Reader<'_, D> {
                 }
                 let of = [Target::Default];
                 let count = if counts { self.direct_counts(id, &of)?.pop() } else { None };
-                self.room(0, 1, room::default(&state.default))?;
+                self.reserve(1, read_memory::default_entry(&state.default))?;
                 let row = Box::new(state.default.clone());
                 self.found.push(Found::Default { table: id, row, count, meter });
                 continue;
@@ -200,7 +198,8 @@ impl<D: Device> Reader<'_, D> {
         for (key, row) in rows(table, state, asked)? {
             self.look_at(1)?;
             if (asked.priority == 0 || asked.priority == key.priority) && wanted(row) {
-                self.room(found.len(), 1, ENTRY)?;
+                check_count(self.found.len() + found.len() + 1)?;
+                self.memory.reserve(1, ENTRY)?;
                 found.push((Arc::clone(key), Arc::clone(row)));
             }
         }
@@ -247,8 +246,8 @@ impl<D: Device> Reader<'_, D> {
             if of.is_empty() && !asked.r#match.is_empty() {
                 return Err(Error::Entry(EntryError::NoEntry(named(&table.name))));
             }
-            // Entries have been counted.
-            self.room(0, usize::from(asked.is_default_action), 0)?;
+            // Entries have their reservation.
+            self.reserve(usize::from(asked.is_default_action), 0)?;
             match what {
                 Resource::Counter => {
                     let counts = self.direct_counts(id, &of)?;
@@ -311,7 +310,7 @@ impl<D: Device> Reader<'_, D> {
             }
             let register = cells::register(pipeline, id)?;
             let index = asked.index.as_ref();
-            let bytes = size_of::<Data>() as u64 + room::data(&register.of);
+            let bytes = size_of::<Data>() as u64 + read_memory::data(&register.of);
             let at = self.cells(asked.register_id, index, &register.name, register.size, bytes)?;
             let device = self.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
             let values = at.clone().zip(device.registers(id, at)?);
@@ -337,7 +336,7 @@ impl<D: Device> Reader<'_, D> {
             Some(at) => at..at + 1,
             None => 0..size,
         };
-        self.room(0, (at.end - at.start) as usize, bytes)?;
+        self.reserve((at.end - at.start) as usize, bytes)?;
         Ok(at)
     }
 
@@ -346,7 +345,7 @@ impl<D: Device> Reader<'_, D> {
     fn value_sets(&mut self, asked: &v1::ValueSetEntry) -> Result<(), Error> {
         for id in self.ids(asked.value_set_id, "value set", &self.pipeline.value_sets)? {
             let members = self.store.sets.get(&id).cloned().unwrap_or_default();
-            self.room(0, 1, room::members(&members))?;
+            self.reserve(1, read_memory::members(&members))?;
             self.found.push(Found::ValueSet { id, members });
         }
         Ok(())
@@ -355,11 +354,19 @@ impl<D: Device> Reader<'_, D> {
     fn digests(&mut self, asked: &v1::DigestEntry) -> Result<(), Error> {
         for id in self.ids(asked.digest_id, "digest", &self.pipeline.digests)? {
             if let Some(config) = self.store.digests.get(&id) {
-                self.room(0, 1, 0)?;
+                self.reserve(1, 0)?;
                 self.found.push(Found::Digest { id, config: *config });
             }
         }
         Ok(())
+    }
+}
+
+/// Fails if this is more than the results of one request.
+fn check_count(total: usize) -> Result<(), Error> {
+    match total > MOST_FOUND {
+        true => Err(Error::Batch(BatchError::TooMany(MOST_FOUND))),
+        false => Ok(()),
     }
 }
 

@@ -10,14 +10,14 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::arbitration::{default_role, from_message};
-use crate::core::Handle;
+use crate::core::{Handle, ReadOutcome};
 use crate::device::{Device, Refused};
 use crate::error::{Error, RequestError};
 use crate::peer::{LARGEST_MESSAGE, OTHERS_ANSWERS, PRIMARIES_ANSWERS, Peer};
 use crate::pipeline::Pipeline;
 use crate::read::Found;
+use crate::read_memory::ReadMemory;
 use crate::reply;
-use crate::room::Room;
 use crate::stream::{self, Answers, Outbound};
 use crate::v1::{self, p4_runtime_server::P4Runtime, p4_runtime_server::P4RuntimeServer};
 
@@ -151,20 +151,20 @@ impl<D: Device> P4Runtime for Service<D> {
         let permit = permit.map_err(|_| Status::unavailable("the service is stopping"))?;
         let asked = request.entities;
         let answer = self.answers.hold();
-        let room = Room::new(answer.clone(), peer.bounds().is_privileged);
+        let memory = ReadMemory::new(answer.clone(), peer.bounds().is_privileged);
         let read = device.run_asking(move |core, is_gone| {
-            let read = core.read(&asked, room, is_gone);
+            let read = core.read(&asked, memory, is_gone);
             drop((asked, held));
             read
         });
         let read = read.await;
-        let (pipeline, found, answers) = read??;
+        let ReadOutcome { pipeline, found, results } = read??;
         let (out, messages) = mpsc::channel(2);
         let (end, ended) = oneshot::channel();
         tokio::spawn(async move {
             let _held = (permit, answer);
             let sent = send(&out, &pipeline, found).await;
-            if let Err(status) = sent.map_err(Status::from).and_then(|()| reply::batch(&answers)) {
+            if let Err(status) = sent.map_err(Status::from).and_then(|()| reply::batch(&results)) {
                 // Fails if the client has disconnected.
                 let _ = end.send(status);
             }

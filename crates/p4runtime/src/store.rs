@@ -59,7 +59,7 @@ pub(crate) struct Store {
     pub(crate) sets: BTreeMap<u32, Arc<Vec<Vec<Match>>>>,
     pub(crate) digests: BTreeMap<u32, digest_entry::Config>,
     /// Bytes of metadata of all entries.
-    pub(crate) metadata: usize,
+    pub(crate) metadata_bytes: usize,
 }
 
 /// Effect of a change on the store. Applying one returns its inverse.
@@ -109,18 +109,18 @@ impl Store {
             Effect::Nothing => Effect::Nothing,
             Effect::Row { table, key, row } => {
                 let rows = &mut self.tables.entry(table).or_default().rows;
-                self.metadata += row.as_ref().map_or(0, |row| row.metadata.len());
+                self.metadata_bytes += row.as_ref().map_or(0, |row| row.metadata.len());
                 let old = match row {
                     Some(row) => rows.insert(key.clone(), row),
                     None => rows.remove(&key),
                 };
-                self.metadata -= old.as_ref().map_or(0, |row| row.metadata.len());
+                self.metadata_bytes -= old.as_ref().map_or(0, |row| row.metadata.len());
                 Effect::Row { table, key, row: old }
             }
             Effect::Default { table, row } => {
                 let default = &mut self.tables.entry(table).or_default().default;
-                self.metadata += row.metadata.len();
-                self.metadata -= default.metadata.len();
+                self.metadata_bytes += row.metadata.len();
+                self.metadata_bytes -= default.metadata.len();
                 Effect::Default { table, row: std::mem::replace(default, row) }
             }
             Effect::Meter { id, at, meter, set } => {

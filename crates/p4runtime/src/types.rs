@@ -68,8 +68,8 @@ impl Type {
     }
 }
 
-/// Resolves a type specification of the object `of`. Its parts are taken off those that are left
-/// for all types.
+/// Resolves a type specification of the object `of`. Subtracts the number of its parts from `left`,
+/// the rest for all types.
 pub(crate) fn resolve(
     named: &info::P4TypeInfo,
     of: &str,
@@ -78,7 +78,7 @@ pub(crate) fn resolve(
 ) -> Result<Type, Error> {
     let most = MOST_PARTS.min(*left);
     let too_many = match most {
-        MOST_PARTS => "its type is too large, or made of itself",
+        MOST_PARTS => "its type is too large, or recursive",
         _ => "the types of all registers and digests are too large",
     };
     let mut resolver = Resolver { named, left: most, of, too_many };

@@ -133,7 +133,7 @@ async fn metadata_of_entries_has_a_limit() {
     let entry = |number, bytes| v1::TableEntry { metadata: vec![7; bytes], ..route(number) };
     let (code, why) = primary.write(insert(entry(0, 4097))).await.unwrap_err();
     assert_eq!(code, Code::InvalidArgument, "{why}");
-    assert!(why.contains("4097 bytes of metadata, and the limit is 4096"), "{why}");
+    assert!(why.contains("metadata of 4097 bytes exceeds the limit of 4096"), "{why}");
     let before = apart.most();
     // 160 MiB, in batches.
     let mut last = Ok(());

@@ -159,7 +159,7 @@ async fn an_unknown_device_or_role_is_refused() {
 }
 
 #[tokio::test]
-async fn clients_are_no_more_than_a_device_has_room_for() {
+async fn clients_of_a_device_have_a_limit() {
     let server = server().await;
     let mut all = Vec::new();
     for number in 0..MOST_CLIENTS {

@@ -250,7 +250,7 @@ async fn p4info_that_contradicts_itself_is_refused() {
                     info::P4NewTypeSpec { representation: Some(original), ..Default::default() };
                 info.type_info.get_or_insert_default().new_types.insert("loop".into(), new);
             },
-            "made of itself",
+            "or recursive",
         ),
         (|info, _| info.action_profiles.push(Default::default()), "action profiles"),
     ];

@@ -34,10 +34,18 @@ pub enum EntryError {
     AllTables,
     #[error("value set `{0}` has this member twice")]
     DuplicateMember(String),
-    #[error("table `{table}`: an entry with {bytes} bytes of metadata, and the limit is {most}")]
-    Metadata { table: String, bytes: usize, most: usize },
-    #[error("the limit of {0} bytes of metadata of all entries is reached")]
-    AllMetadata(usize),
+    #[error("table `{table}`: metadata of {bytes} bytes exceeds the limit of {most}")]
+    Metadata {
+        table: String,
+        /// Metadata of the entry.
+        bytes: usize,
+        most: usize,
+    },
+    #[error("the limit of {bytes} bytes of metadata of all entries is reached")]
+    AllMetadata {
+        /// Limit for all entries together.
+        bytes: usize,
+    },
     #[error("digest `{0}` is already enabled")]
     DigestOn(String),
     #[error("digest `{0}` is not enabled: insert it first")]
@@ -60,7 +68,7 @@ impl EntryError {
                 Code::AlreadyExists
             }
             Self::NoEntry(..) | Self::DigestOff(..) => Code::NotFound,
-            Self::Full { .. } | Self::AllMetadata(..) => Code::ResourceExhausted,
+            Self::Full { .. } | Self::AllMetadata { .. } => Code::ResourceExhausted,
             Self::ConstantTable(..) | Self::ConstantEntry(..) | Self::ConstantDefault(..) => {
                 Code::PermissionDenied
             }

@@ -34,15 +34,18 @@ pub enum RequestError {
     NoList { digest: u32, list: u64 },
     #[error("a stream begins with an arbitration update")]
     NoArbitration,
-    #[error("this stream is read too slowly: {messages} messages of {bytes} bytes wait")]
-    SlowClient { messages: usize, bytes: usize },
+    #[error(
+        "this stream is read too slowly: {messages} messages ({bytes} bytes in all) are waiting"
+    )]
+    SlowClient {
+        messages: usize,
+        /// Their memory in all.
+        bytes: usize,
+    },
     #[error("{0} packets and digests were dropped: this stream is read too slowly")]
     Dropped(u64),
-    #[error(
-        "the memory for answers is used up: read in parts, or try again once others have read \
-         theirs"
-    )]
-    Unread,
+    #[error("no memory is left for answers: read fewer entities per request, or retry later")]
+    AnswerMemory,
     #[error("the client read nothing for {0} s")]
     SlowReader(u64),
 }
@@ -64,7 +67,7 @@ impl RequestError {
             Self::TooManyClients(..)
             | Self::SlowClient { .. }
             | Self::Dropped(..)
-            | Self::Unread => Code::ResourceExhausted,
+            | Self::AnswerMemory => Code::ResourceExhausted,
             Self::SlowReader(..) => Code::DeadlineExceeded,
         }
     }

@@ -31,8 +31,8 @@ fn count_of(bytes: Option<&[u8]>) -> Option<Count> {
     Some(Count { packets, bytes })
 }
 
-/// Sets one cell of an array, or all of its `size` cells.
-pub(super) fn cells(map: u32, at: Option<u64>, size: u64, value: Vec<u8>) -> Operation {
+/// Returns the operation that sets one cell, or all `size` cells.
+pub(super) fn set_cells(map: u32, at: Option<u64>, size: u64, value: Vec<u8>) -> Operation {
     match at {
         // The service checks indexes, and arrays have at most 2^20 cells.
         Some(at) => Operation::Put(p4_object::Entry { map, key: Key::index(at as u32), value }),
@@ -47,7 +47,7 @@ impl ArrayAt {
             batch.push(Operation::Clear { map: self.map });
             return;
         }
-        batch.push(cells(self.map, at, self.size, value.to_vec()));
+        batch.push(set_cells(self.map, at, self.size, value.to_vec()));
     }
 
     /// Sets counter cells.

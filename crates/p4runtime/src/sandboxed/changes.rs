@@ -1,7 +1,7 @@
 //! Translates changes of the service to map operations.
 use sandbox::{ControlError, Operation};
 
-use super::cells::cells;
+use super::cells::set_cells;
 use super::layouts::Layouts;
 use super::{Active, Running, no_program, refused};
 use crate::device::{Change, Entry, Refused};
@@ -86,7 +86,7 @@ pub(super) fn operations(
             let register = layouts.registers.get(id).ok_or_else(strange)?;
             let value = register.value(data).ok_or_else(strange)?;
             let map = register.map.ok_or_else(strange)?;
-            batch.push(cells(map, *at, register.size, value));
+            batch.push(set_cells(map, *at, register.size, value));
         }
         Change::ValueSet { id, members } => {
             let set = layouts.sets.get(id).ok_or_else(strange)?;

@@ -19,30 +19,30 @@ const STEP: u64 = 64 << 10;
 /// Memory of a result and of its device reply, in a `Vec` that doubles.
 const RESULT: u64 = 2 * size_of::<Found>() as u64;
 
-/// Reservation of a read.
+/// Memory that a read reserves for its results.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct ReadMemory {
     held: Held,
     is_primary: bool,
     used: u64,
     reserved: u64,
 }
 
-impl Room {
+impl ReadMemory {
     pub(crate) fn new(held: Held, is_primary: bool) -> Self {
         Self { held, is_primary, used: 0, reserved: 0 }
     }
 
-    /// Counts results, each of which takes `bytes` in addition to its own struct.
-    pub(crate) fn take(&mut self, count: usize, bytes: u64) -> Result<(), Error> {
-        let all = (count as u64).saturating_mul(RESULT.saturating_add(bytes));
+    /// Reserves memory for results, each of which takes `bytes_each` in addition to its own struct.
+    pub(crate) fn reserve(&mut self, count: usize, bytes_each: u64) -> Result<(), Error> {
+        let all = (count as u64).saturating_mul(RESULT.saturating_add(bytes_each));
         self.used = self.used.saturating_add(all);
         if self.used <= self.reserved {
             return Ok(());
         }
         let wanted = self.used.saturating_add(STEP);
         if !self.held.grow(wanted, self.is_primary) {
-            return Err(Error::Request(RequestError::Unread));
+            return Err(Error::Request(RequestError::AnswerMemory));
         }
         self.reserved = wanted;
         Ok(())
@@ -67,7 +67,7 @@ pub(crate) fn data(of: &Type) -> u64 {
 }
 
 /// Memory of a copy of a default entry.
-pub(crate) fn default(row: &DefaultRow) -> u64 {
+pub(crate) fn default_entry(row: &DefaultRow) -> u64 {
     let arguments = row.call.iter().flat_map(|call| &call.arguments);
     let arguments: u64 = arguments.map(|one| OVERHEAD + 16 + one.len() as u64).sum();
     size_of::<DefaultRow>() as u64 + arguments + row.metadata.len() as u64 + 2 * OVERHEAD
@@ -100,12 +100,12 @@ mod tests {
     #[test]
     fn a_refused_reservation_is_refused_again() {
         let budget = Budget::new(0, 4 * STEP);
-        let mut room = Room::new(budget.hold(), false);
-        room.take(1, STEP).unwrap();
+        let mut memory = ReadMemory::new(budget.hold(), false);
+        memory.reserve(1, STEP).unwrap();
         let used = budget.used();
         for _ in 0..2 {
-            let refused = room.take(1, 4 * STEP);
-            assert_eq!(refused, Err(Error::Request(RequestError::Unread)));
+            let refused = memory.reserve(1, 4 * STEP);
+            assert_eq!(refused, Err(Error::Request(RequestError::AnswerMemory)));
         }
         assert_eq!(budget.used(), used, "a refusal reserves nothing");
     }
