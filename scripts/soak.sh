@@ -45,9 +45,9 @@ random_programs() {
 }
 
 # Random messages of tenant processes, in the rings and on the control socket.
-random_liars() {
-    KAIDO_LIARS=10000 as_user cargo test --release --package kaido-sandbox -- --nocapture \
-        lies_by_chance
+random_violators() {
+    KAIDO_VIOLATORS=10000 as_user cargo test --release --package kaido-sandbox -- --nocapture \
+        random_violations
 }
 
 # Compiled P4 compared with the P4 interpreter, packet by packet.
@@ -88,7 +88,7 @@ function_chain() {
     section "500 kills of up, 500 of down" kills
     section "10,000,000 random packets, kernel and XDP" random_packets
     section "10,000,000 random programs, native code and interpreter" random_programs
-    section "10,000 processes that lie by chance" random_liars
+    section "10,000 processes that violate the protocol at random" random_violators
     section "10,000,000 random packets through compiled P4 and the interpreter" random_p4
     section "2,000,000,000 packets while everything changes" changing_stream
     section "An hour and 100 GB through a filter, NAT and a queue" function_chain

@@ -161,7 +161,7 @@ impl MapRef<'_> {
         piece
     }
 
-    /// The first values of an array, as their own inverse.
+    /// Saves the first `count` values of an array for undo.
     fn values(&self, count: u32) -> Result<Undo, MapError> {
         let Entries::Array(array) = &self.0.entries else { return Err(MapError::Kind) };
         if count > array.entries() {

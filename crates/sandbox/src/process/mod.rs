@@ -34,8 +34,6 @@ mod flights;
 mod group;
 mod isolation;
 mod journal;
-#[cfg(test)]
-mod liars;
 mod memory;
 mod message;
 mod peer;
@@ -46,6 +44,8 @@ mod sandbox;
 mod spawn;
 mod swap;
 mod verdicts;
+#[cfg(test)]
+mod violations;
 mod vm_feed;
 
 pub use arena::Arena;

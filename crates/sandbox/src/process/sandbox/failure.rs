@@ -34,6 +34,20 @@ pub enum ProtocolViolation {
     Answer,
 }
 
+impl fmt::Display for ProtocolViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Index => "an impossible number of verdicts",
+            Self::Slot => "a verdict for another frame",
+            Self::Generation => "a verdict for an older packet",
+            Self::Length => "a packet that is not within its frame",
+            Self::Verdict => "an unknown verdict",
+            Self::Digest => "an undeclared digest, or too many digests",
+            Self::Answer => "an invalid answer on the control socket",
+        })
+    }
+}
+
 /// Reason to kill a process.
 #[derive(Debug)]
 pub(in crate::process) enum Failure {
@@ -48,7 +62,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Slow => f.write_str("no answer within the deadline"),
             Self::Ended(status) => write!(f, "the process ended: {status}"),
-            Self::ProtocolViolation(of) => write!(f, "the process violated the protocol: {of:?}"),
+            Self::ProtocolViolation(of) => write!(f, "the process violated the protocol: {of}"),
             Self::Start(why) => write!(f, "not started again: {why}"),
         }
     }

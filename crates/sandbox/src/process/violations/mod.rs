@@ -21,8 +21,8 @@ const FRAMES: u32 = 64;
 /// Child process of these tests: claims to have loaded the program, then violates the protocol.
 #[test]
 #[ignore = "what other tests start"]
-fn liar() {
-    let Ok(lie) = std::env::var("KAIDO_LIE") else { return };
+fn violator() {
+    let Ok(violation) = std::env::var("KAIDO_VIOLATION") else { return };
     // SAFETY: the control socket, which has no other user here.
     let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(0) });
     let (hello, [memory, _frames]) = channel.receive_with().unwrap();
@@ -40,7 +40,7 @@ fn liar() {
     let (maps, keys, executor) = (vec![map], vec![], Executor::Native);
     let ready = Said::Ready { maps, keys, digests, executor };
     channel.send(&ready.encode()).unwrap();
-    match lie.as_str() {
+    match violation.as_str() {
         "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places)).unwrap()),
         "control" => {
             channel.receive().unwrap();
@@ -50,9 +50,9 @@ fn liar() {
         "chance" => {
             let seed = std::env::var("KAIDO_SEED").unwrap().parse().unwrap();
             let rings = Rings::new(&memory, hello.places).unwrap();
-            Chance::new(seed).lie(&mut ProcessEnd::new(rings), &mut channel);
+            Chance::new(seed).violate(&mut ProcessEnd::new(rings), &mut channel);
         }
-        lie => answer(lie, ProcessEnd::new(Rings::new(&memory, hello.places).unwrap())),
+        violation => answer(violation, ProcessEnd::new(Rings::new(&memory, hello.places).unwrap())),
     }
     // Wait to be killed.
     loop {
@@ -60,7 +60,7 @@ fn liar() {
     }
 }
 
-fn answer(lie: &str, mut rings: ProcessEnd) {
+fn answer(violation: &str, mut rings: ProcessEnd) {
     loop {
         while rings.waiting() == 0 {
             std::thread::yield_now();
@@ -77,13 +77,13 @@ fn answer(lie: &str, mut rings: ProcessEnd) {
             clone_port: 0,
         };
         let is_now = slot == 5;
-        match lie {
+        match violation {
             "digest" if is_now => rings.put_digest(1, &[0; 4]),
             "digest length" if is_now => rings.put_digest(0, &[0; 5]),
             "digests" if is_now => rings.claim_digests(1000),
             _ => rings.put_digest(0, &[1; 4]),
         }
-        rings.put(match lie {
+        rings.put(match violation {
             _ if !is_now => honest,
             "slot" => Reply { slot: slot + 1, ..honest },
             "no slot" => Reply { slot: u32::MAX, ..honest },
@@ -95,7 +95,7 @@ fn answer(lie: &str, mut rings: ProcessEnd) {
             "clone" => Reply { has_clone: 7, ..honest },
             _ => honest,
         });
-        if is_now && lie == "more" {
+        if is_now && violation == "more" {
             (0..FRAMES).for_each(|_| rings.put(honest));
         }
         rings.show();
@@ -118,11 +118,11 @@ fn garbage(memory: &Mapping) {
     }
 }
 
-fn sandbox(lie: &str, seed: u64, deadline: Duration) -> Sandbox {
+fn sandbox(violation: &str, seed: u64, deadline: Duration) -> Sandbox {
     let this = std::env::current_exe().unwrap();
     // Keep libtest's output away from the doorbell.
     let script = format!(
-        "KAIDO_LIE='{lie}' KAIDO_SEED={seed} exec '{}' --exact process::liars::liar --ignored >/dev/null",
+        "KAIDO_VIOLATION='{violation}' KAIDO_SEED={seed} exec '{}' --exact process::violations::violator --ignored >/dev/null",
         this.display()
     );
     let launcher =
@@ -150,50 +150,53 @@ fn round(sandbox: &mut Sandbox) -> Vec<Answer> {
 }
 
 #[test]
-fn liars_are_evicted_and_packets_answered_once() {
-    let lies = [
-        ("slot", "Slot"),
-        ("no slot", "Slot"),
-        ("generation", "Generation"),
-        ("twice", "Slot"),
-        ("length", "Length"),
-        ("overflow", "Length"),
-        ("verdict", "Verdict"),
-        ("clone", "Verdict"),
+fn violators_are_evicted_and_packets_answered_once() {
+    let violations = [
+        ("slot", "another frame"),
+        ("no slot", "another frame"),
+        ("generation", "an older packet"),
+        ("twice", "another frame"),
+        ("length", "not within its frame"),
+        ("overflow", "not within its frame"),
+        ("verdict", "an unknown verdict"),
+        ("clone", "an unknown verdict"),
     ];
-    for (lie, found) in lies {
-        let mut sandbox = sandbox(lie, 0, Duration::from_secs(10));
+    for (violation, found) in violations {
+        let mut sandbox = sandbox(violation, 0, Duration::from_secs(10));
         let answers = round(&mut sandbox);
-        assert!(answers[..5].iter().all(|answer| answer.reason == Reason::Program), "{lie}");
+        assert!(answers[..5].iter().all(|answer| answer.reason == Reason::Program), "{violation}");
         assert!(
             answers[5..].iter().all(|answer| answer.reason == Reason::ProtocolViolation),
-            "{lie}"
+            "{violation}"
         );
-        assert!(answers[5..].iter().all(|answer| answer.decision == Decision::Drop), "{lie}");
+        assert!(answers[5..].iter().all(|answer| answer.decision == Decision::Drop), "{violation}");
         let (status, counters) = (sandbox.status(), sandbox.counters());
-        assert!(status.is_evicted && status.process.is_none(), "{lie}");
-        assert!(status.last_failure.is_some_and(|why| why.contains(found)), "{lie}");
+        assert!(status.is_evicted && status.process.is_none(), "{violation}");
+        assert!(status.last_failure.is_some_and(|why| why.contains(found)), "{violation}");
         assert_eq!(
             (counters.violating_processes, counters.violated, counters.passed),
             (1, 59, 5),
-            "{lie}"
+            "{violation}"
         );
     }
 }
 
 /// Digest violations end the process as well; verdicts received before stay valid.
 #[test]
-fn lies_about_digests_evict() {
-    for lie in ["digest", "digest length", "digests"] {
-        let mut sandbox = sandbox(lie, 0, Duration::from_secs(10));
+fn violations_by_digests_evict() {
+    for violation in ["digest", "digest length", "digests"] {
+        let mut sandbox = sandbox(violation, 0, Duration::from_secs(10));
         round(&mut sandbox);
         let (status, counters) = (sandbox.status(), sandbox.counters());
-        assert!(status.is_evicted, "{lie}: {status:?}");
-        assert!(status.last_failure.is_some_and(|why| why.contains("Digest")), "{lie}");
-        assert_eq!(counters.violating_processes, 1, "{lie}");
+        assert!(status.is_evicted, "{violation}: {status:?}");
+        assert!(
+            status.last_failure.is_some_and(|why| why.contains("undeclared digest")),
+            "{violation}"
+        );
+        assert_eq!(counters.violating_processes, 1, "{violation}");
         let digests = sandbox.digests();
-        assert!(digests.len() <= FRAMES as usize, "{lie}: {digests:?}");
-        assert!(digests.iter().all(|one| (one.id, &*one.data) == (0, &[1; 4][..])), "{lie}");
+        assert!(digests.len() <= FRAMES as usize, "{violation}: {digests:?}");
+        assert!(digests.iter().all(|one| (one.id, &*one.data) == (0, &[1; 4][..])), "{violation}");
     }
     // A well-behaved process continues.
     let mut honest = sandbox("nothing", 0, Duration::from_secs(10));
@@ -205,7 +208,7 @@ fn lies_about_digests_evict() {
 }
 
 #[test]
-fn too_many_verdicts_are_a_lie() {
+fn too_many_verdicts_are_a_violation() {
     let mut sandbox = sandbox("more", 0, Duration::from_secs(10));
     let answers = round(&mut sandbox);
     assert_eq!(sandbox.counters().violating_processes, 1, "{answers:?}");
@@ -230,18 +233,18 @@ fn garbage_in_the_rings_evicts() {
 
 #[test]
 fn nonsense_on_the_control_socket_evicts() {
-    let mut liar = sandbox("control", 0, Duration::from_secs(10));
-    assert!(liar.get(0, &p4_object::Key::index(0)).is_err());
-    assert!(liar.status().is_evicted);
-    assert_eq!(liar.counters().violating_processes, 1);
-    round(&mut liar);
+    let mut violator = sandbox("control", 0, Duration::from_secs(10));
+    assert!(violator.get(0, &p4_object::Key::index(0)).is_err());
+    assert!(violator.status().is_evicted);
+    assert_eq!(violator.counters().violating_processes, 1);
+    round(&mut violator);
 }
 
 #[test]
 fn a_silent_process_is_replaced() {
-    let mut liar = sandbox("silence", 0, Duration::from_millis(50));
-    let answers = round(&mut liar);
+    let mut violator = sandbox("silence", 0, Duration::from_millis(50));
+    let answers = round(&mut violator);
     assert!(answers.iter().all(|answer| answer.reason == Reason::Deadline), "{answers:?}");
-    assert_eq!(liar.counters().slow_processes, 1);
-    assert!(!liar.status().is_evicted);
+    assert_eq!(violator.counters().slow_processes, 1);
+    assert!(!violator.status().is_evicted);
 }

@@ -1,5 +1,5 @@
 //! Randomised protocol violations: for any behavior of the process, each packet gets exactly one
-//! answer, which is within its frame. `KAIDO_LIARS` sets the number of processes, `KAIDO_SEED`
+//! answer, which is within its frame. `KAIDO_VIOLATORS` sets the number of processes, `KAIDO_SEED`
 //! reproduces one.
 
 use p4_object::{Entry, Key, WordRange};
@@ -44,7 +44,7 @@ impl Chance {
     }
 
     /// Answers packets and requests until it is killed.
-    pub(super) fn lie(&mut self, rings: &mut ProcessEnd, channel: &mut Channel) {
+    pub(super) fn violate(&mut self, rings: &mut ProcessEnd, channel: &mut Channel) {
         // Some processes rarely violate the protocol, others always do.
         let honesty = 1 << self.below(12);
         loop {
@@ -162,11 +162,11 @@ fn ask(sandbox: &mut Sandbox, chance: &mut Chance) -> Result<(), ControlError> {
 }
 
 #[test]
-fn lies_by_chance_are_seen_or_harmless() {
+fn random_violations_are_detected_or_harmless() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let liars = number("KAIDO_LIARS").unwrap_or(300);
-    let seeds = number("KAIDO_SEED").map_or(0..liars, |seed| seed..seed + 1);
-    let (count, mut lies, mut honest) = (seeds.end - seeds.start, 0, 0);
+    let violators = number("KAIDO_VIOLATORS").unwrap_or(300);
+    let seeds = number("KAIDO_SEED").map_or(0..violators, |seed| seed..seed + 1);
+    let (count, mut violations, mut honest) = (seeds.end - seeds.start, 0, 0);
     for seed in seeds {
         let mut sandbox = sandbox("chance", seed, Duration::from_millis(50));
         let mut chance = Chance::new(!seed);
@@ -189,9 +189,12 @@ fn lies_by_chance_are_seen_or_harmless() {
         let counters = sandbox.counters();
         let outcomes = counters.passed + counters.dropped + counters.redirected + counters.policy;
         assert_eq!(outcomes, counters.submitted, "seed {seed}: {counters:?}");
-        lies += counters.violating_processes;
+        violations += counters.violating_processes;
         honest += counters.passed;
     }
-    println!("{count} liars: {lies} seen to lie, {honest} packets passed");
-    assert!(count < 20 || (lies > count / 2 && honest > count), "{lies} lies of {count}");
+    println!("{count} violators: {violations} detected, {honest} packets passed");
+    assert!(
+        count < 20 || (violations > count / 2 && honest > count),
+        "{violations} violations of {count}"
+    );
 }
