@@ -90,7 +90,7 @@ pub enum Error {
     #[error(transparent)]
     Socket(#[from] serve::PathError),
     /// No file is applied, so there is nothing to change.
-    #[error("no file is applied: `kaido dataplane apply FILE` says which ports there are")]
+    #[error("no file is applied: run `kaido dataplane apply FILE` first")]
     NoFile,
     /// The service function to add or remove is not valid.
     #[error("{0}")]

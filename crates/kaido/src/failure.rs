@@ -63,10 +63,10 @@ impl Failure {
 
     fn text_for(&self, is_root: bool) -> String {
         let mut text = self.error.to_string();
-        for cause in self.error.chain().skip(1) {
+        for cause in self.error.chain().skip(1).filter(|cause| !is_wrapper(*cause)) {
             let cause = cause.to_string();
-            // Some errors repeat their cause in their own words, and tonic's has none.
-            if cause != "transport error" && !text.contains(&cause) {
+            // Some errors repeat their cause in their own words.
+            if !text.contains(&cause) {
                 text.push_str(": ");
                 text.push_str(&cause);
             }
@@ -78,6 +78,13 @@ impl Failure {
         }
         text
     }
+}
+
+/// Returns true for tonic's errors that add nothing to their cause: those of the transport, and a
+/// status made of one.
+fn is_wrapper(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.source().is_some()
+        && (cause.is::<tonic::transport::Error>() || cause.is::<tonic::Status>())
 }
 
 /// Returns true if a cause is this error of the kernel: EPERM for a request that needs a privilege,
@@ -168,6 +175,14 @@ mod tests {
         let own = || failure(io::Error::new(io::ErrorKind::PermissionDenied, "is not safe"));
         assert!(!own().of_root().text_for(false).contains("sudo"));
         assert!(!of(Errno::ENOENT).of_root().text_for(false).contains("sudo"));
+    }
+
+    #[test]
+    fn the_causes_of_a_status_are_named_without_it() {
+        let reset = std::io::Error::other("connection reset");
+        let status = tonic::Status::from_error(Box::new(reset));
+        let error = anyhow::Error::new(status).context("the connection has ended");
+        assert_eq!(Failure::failed(error).text(), "the connection has ended: connection reset");
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Supervisor {
             devices.look(&self.lab)?;
             devices.set(&self.lab, true)?;
         }
-        tracing::info!("the emulator is there again: its links are up");
+        tracing::info!("the emulator was restarted: its links are up");
         self.lab.record(Occurrence::EmulatorStarted)?;
         if let Some(devices) = &self.devices {
             devices.record_absent(&self.lab)?;

@@ -106,7 +106,7 @@ impl Checking<'_> {
                 Owner::Tenant(tenant) if forwarding.sources_of(Some(*tenant)).next().is_some() => {
                     self.lacks(
                         format!("sources of {entry}"),
-                        "only XDP looks where tenants' packets come from: remove them, and use `nft`",
+                        "only XDP checks tenants' source addresses: remove `sources`, and filter with `nft`",
                     );
                     continue;
                 }
@@ -178,7 +178,7 @@ fn why_no_prefix(
     outer: &BTreeSet<Ipv6Addr>,
 ) -> Option<&'static str> {
     if policy.lists.len() > 1 {
-        return Some("the kernel spreads nothing over lists: give it one");
+        return Some("the kernel does not distribute flows over lists: use one list");
     }
     catches(prefix, outer).then_some("SIDs or segments are in it, which the kernel would steer too")
 }
@@ -200,7 +200,7 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<String> {
         Behavior::EndB6Encaps { policy } => {
             let policy = forwarding.policies.get(policy)?;
             if policy.lists.len() > 1 {
-                "the kernel spreads nothing over lists: give it one"
+                "the kernel does not distribute flows over lists: use one list"
             } else if policy.form == Form::EncapsRed {
                 "the kernel has no End.B6.Encaps.Red: write `form: H.Encaps`"
             } else {

@@ -95,7 +95,7 @@ fn entries_without_a_counterpart_in_the_kernel_are_named() {
         &[
             "attachment eth1 vlan 11: the kernel needs an interface with these tags",
             "frames of eth0 vlan 9: only XDP takes whole frames",
-            "route blue 10.0.0.0/8: the kernel spreads nothing over lists",
+            "route blue 10.0.0.0/8: the kernel does not distribute flows over lists",
             "route blue fd00:2::/32: SIDs or segments are in it",
         ],
     );

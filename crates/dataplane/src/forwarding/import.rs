@@ -205,7 +205,7 @@ fn import_table(
             EncapMode::Encaps => Form::Encaps,
             EncapMode::EncapsRed => Form::EncapsRed,
             EncapMode::Insert | EncapMode::EncapsL2 | EncapMode::EncapsL2Red => {
-                let reason = "only the kernel inserts headers, and takes frames, by a route";
+                let reason = "XDP does not support routes with mode inline or l2encap";
                 imported.left.push(Left { destination: *destination, reason });
                 steered.insert(*destination);
                 continue;

@@ -95,9 +95,7 @@ fn only_one_here() -> Result<NamespaceLock, Failure> {
                     process.map_or_else(String::new, |process| format!(" (process {process})"));
                 anyhow!("a node{which} already runs in this network namespace")
             }
-            TakeError::Failed { path, source } => {
-                anyhow::Error::new(source).context(format!("cannot lock {}", path.display()))
-            }
+            error => anyhow::Error::new(error),
         })
     })
 }

@@ -78,10 +78,8 @@ pub(crate) fn run(output: &Output) -> Done {
 /// Counts the findings: `24 ok, 1 missing, 2 warnings`. Something optional that is missing is a
 /// warning.
 fn summary(findings: &[Finding]) -> String {
-    let count =
-        |is: &dyn Fn(&Finding) -> bool| findings.iter().filter(|finding| is(finding)).count();
-    let ok = count(&|finding| finding.ok);
-    let missing = count(&|finding| !finding.ok && finding.required);
+    let ok = findings.iter().filter(|finding| finding.ok).count();
+    let missing = findings.iter().filter(|finding| !finding.ok && finding.required).count();
     format!("{ok} ok, {missing} missing, {}", counted(findings.len() - ok - missing, "warning"))
 }
 

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use lab::{History, Lab, StepOutcome};
-use output::events::{EventHistory, Occurrence, StepState, TimelineStep};
+use lab::{History, Lab, Occurrence, StepOutcome};
+use output::events::{EventHistory, StepState, TimelineStep};
 
 use crate::failure::Done;
 use crate::output::{Output, table};
@@ -72,7 +72,7 @@ fn as_text(history: &History) -> String {
         let mut place = [String::new(), String::new()];
         let what = match &entry.what {
             Occurrence::EmulatorEnded => "the emulator has ended: its links are down".into(),
-            Occurrence::EmulatorStarted => "the emulator is there again: its links are up".into(),
+            Occurrence::EmulatorStarted => "the emulator was restarted: its links are up".into(),
             Occurrence::EmulatorSilent => "the emulator does not answer: events wait".into(),
             Occurrence::EmulatorAnswers => "the emulator answers again".into(),
             Occurrence::InterfaceGone { node, interface } => {

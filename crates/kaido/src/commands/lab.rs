@@ -246,13 +246,11 @@ fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
         [one] => return Ok(one.clone()),
         [] if !file.exists() => match all.join(", ") {
             none if none.is_empty() => format!("there is no file {what}, and no lab"),
-            all => format!("there is no file {what}: name one of the labs {all}"),
+            all => format!("there is no file {what}: name one of: {all}"),
         },
         [] if all.is_empty() => "there is no lab".into(),
-        [] => format!("no lab came from {what}: say which one is meant, of {}", all.join(", ")),
-        many => {
-            format!("{what} has several labs: say which one is meant, of {}", many.join(", "))
-        }
+        [] => format!("no lab was started from {what}: name one of: {}", all.join(", ")),
+        many => format!("{what} has several labs: name one of: {}", many.join(", ")),
     };
     Err(Failure::usage(anyhow!(said)))
 }

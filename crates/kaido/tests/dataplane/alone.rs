@@ -236,7 +236,7 @@ fn root_an_entry_without_a_kernel_counterpart_is_refused_by_name() {
         &text,
         &[
             "attachment r vlan 7: the kernel needs an interface",
-            "route blue fd00:99::/64: the kernel spreads nothing over lists",
+            "route blue fd00:99::/64: the kernel does not distribute flows over lists",
             "route blue ::/0: SIDs or segments are in it",
         ],
     );

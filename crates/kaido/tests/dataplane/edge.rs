@@ -389,7 +389,7 @@ fn root_a_tenant_sends_from_its_own_addresses_alone() {
     );
     let file = bed.net.kaido.file("kernel.yaml", &text);
     let refused = bed.net.kaido.run(&["dataplane", "apply", &file]);
-    refused.failed(2, &["sources of l", "only XDP looks where tenants' packets come from"]);
+    refused.failed(2, &["sources of l", "only XDP checks tenants' source addresses"]);
 }
 
 #[test]

@@ -285,7 +285,7 @@ fn root_a_lab_goes_down_by_its_file_too() {
     let other = kaido.file("other.yaml", CHAIN);
     kaido.run(&["lab", "down", &file]).failed(2, &["there is no lab"]);
     kaido.ok(&["lab", "up", &file, "--name", "one"]);
-    kaido.run(&["lab", "down", &other]).failed(2, &["no lab came from", "of one"]);
+    kaido.run(&["lab", "down", &other]).failed(2, &["no lab was started from", "name one of: one"]);
     kaido.ok(&["lab", "up", &file, "--name", "two"]);
     kaido.run(&["lab", "down", &file]).failed(2, &["has several labs", "of one, two"]);
     kaido.ok(&["lab", "down", "one"]);
@@ -295,7 +295,7 @@ fn root_a_lab_goes_down_by_its_file_too() {
     kaido.ok(&["lab", "up", &other, "--name", "three"]);
     std::fs::remove_file(&other).unwrap();
     let nowhere = kaido.run(&["lab", "down", "/nowhere.yaml"]);
-    nowhere.failed(2, &["no file /nowhere.yaml: name one of the labs three"]);
+    nowhere.failed(2, &["no file /nowhere.yaml: name one of: three"]);
     assert_eq!(kaido.json(&["lab", "down", &other])["lab"], "three");
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Error, anyhow};
 use p4info::v1::P4Info;
 use p4runtime::v1::entity::Entity;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
@@ -38,27 +38,10 @@ fn of_update(status: &Status) -> Option<(Code, String)> {
     Some((Code::from(error.canonical_code), error.message))
 }
 
-/// Returns the error's message and those of its causes, without repetitions.
-fn causes(error: &dyn std::error::Error) -> String {
-    let first = match error.source() {
-        // The message of a status is that of its first cause.
-        Some(source) => source,
-        None => error,
-    };
-    let chain = std::iter::successors(Some(first), |error| error.source());
-    let mut all: Vec<String> = Vec::new();
-    for cause in chain.map(ToString::to_string) {
-        if all.last().is_none_or(|last| !last.contains(&cause)) {
-            all.push(cause);
-        }
-    }
-    all.join(": ")
-}
-
 /// Settings to check if a connection fails before the first answer.
 fn check(address: &Address) -> &'static str {
     match address {
-        Address::Unix(_) => "`kaido p4 run` serves P4Runtime, `--address` says where",
+        Address::Unix(_) => "start `kaido p4 run`, or set `--address` to its socket",
         Address::Insecure(_) => {
             "check that `kaido p4 run` serves P4Runtime there without TLS (`--insecure-tcp`); a server \
              with TLS needs `--tls-cert`, `--tls-key` and `--tls-ca` here too"
@@ -76,7 +59,7 @@ fn failure(status: &Status) -> Failure {
     let (code, text) = of_update(status).unwrap_or_else(whole);
     // Only errors of the transport have a source.
     let error = match std::error::Error::source(status) {
-        Some(_) => anyhow!("the connection to the server has ended ({})", causes(status)),
+        Some(_) => Error::new(status.clone()).context("the connection to the server has ended"),
         None => anyhow!("{text}"),
     };
     match code {
@@ -92,14 +75,12 @@ impl Client {
     pub(super) async fn connect(to: &P4Device) -> Result<Self, Failure> {
         let (address, shown) = super::super::socket::find(to)?;
         let help = check(&address);
-        let unreachable = |why: &dyn std::error::Error| {
-            Failure::failed(anyhow!(
-                "cannot connect to P4Runtime at {shown}: {}; {help}",
-                causes(why)
-            ))
+        let unreachable = |why: Error| {
+            let why = why.context(format!("cannot connect to P4Runtime at {shown}"));
+            Failure::failed(anyhow!("{}; {help}", Failure::failed(why).text()))
         };
         let channel = p4runtime::connect(address, PATIENCE).await;
-        let channel = channel.map_err(|why| unreachable(&why))?;
+        let channel = channel.map_err(|why| unreachable(why.into()))?;
         let mut inner = P4RuntimeClient::new(channel)
             .max_decoding_message_size(LARGEST_MESSAGE)
             .max_encoding_message_size(LARGEST_MESSAGE);
@@ -110,7 +91,7 @@ impl Client {
         let answer = inner.get_forwarding_pipeline_config(request).await;
         // A server that expects TLS accepts the connection, and closes it at the first request.
         let failed = |status: Status| match std::error::Error::source(&status) {
-            Some(_) => unreachable(&status),
+            Some(_) => unreachable(status.into()),
             None => failure(&status),
         };
         let config = answer.map_err(failed)?.into_inner().config;
