@@ -1,7 +1,8 @@
 //! `kaido lab events`: past and future events of a lab.
 
+use model::Occurrence;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Past and future events of a lab.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -55,34 +56,4 @@ pub struct JournalEntry {
     /// The event.
     #[serde(flatten)]
     pub what: Occurrence,
-}
-
-/// An event that the file does not plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", tag = "what")]
-pub enum Occurrence {
-    /// The emulator has exited, so its links are down.
-    EmulatorEnded,
-    /// The emulator was restarted, and its links are up.
-    EmulatorStarted,
-    /// The emulator is running but does not respond; steps that are due wait.
-    EmulatorSilent,
-    /// The emulator responds again.
-    EmulatorAnswers,
-    /// An interface of an emulated link was removed, so the link is down.
-    InterfaceGone {
-        /// Node name.
-        node: String,
-        /// Interface name.
-        interface: String,
-    },
-    /// A user has stopped the cross traffic of one direction.
-    TrafficStopped {
-        /// Link name.
-        link: String,
-        /// Sending node.
-        from: String,
-    },
-    /// The supervisor has started to monitor the lab.
-    Watching,
 }

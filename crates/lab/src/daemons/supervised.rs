@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use model::Occurrence;
 use model::topology::Topology;
 use netlink::{Batch, Handle, Namespace};
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,6 @@ use crate::daemons::ended::ended as ended_daemons;
 use crate::daemons::processes::pause;
 use crate::daemons::spawn::{self, runs_deaf, write};
 use crate::error::StartError;
-use output::events::Occurrence;
-
 use crate::life::journal::{self, Happening};
 use crate::life::state::{
     INFRASTRUCTURE, Lab, emulator_config, emulator_socket, namespace_path, read_topology,

@@ -5,8 +5,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::Occurrence;
 use nix::time::{ClockId, clock_gettime};
-use output::events::Occurrence;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, files};

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use model::Bandwidth;
 use model::topology::{Action, Event, LinkChange, Topology, Traffic};
+use model::{Bandwidth, Occurrence};
+use output::events::JournalEntry;
 use serde::Serialize;
 
 use crate::Lab;
-use output::events::{JournalEntry, Occurrence};
-
 use crate::life::journal::{self, Happening};
 use crate::life::state::State;
 
