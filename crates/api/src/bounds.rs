@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_are_no_larger_than_counted() {
+    fn structs_fit_into_the_counted_size() {
         macro_rules! hold {
             ($($name:ident),*) => {
                 $(

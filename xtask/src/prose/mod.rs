@@ -2,36 +2,19 @@
 //! that have a better one.
 
 mod names;
+mod words;
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
+use words::WORDS;
+
 /// A doc comment opens with a noun phrase or a verb in the third person.
 const BAD_OPENERS: [&str; 15] = [
     "What", "Whether", "How", "Who", "Whose", "Whom", "Where", "Which", "Those", "Of", "By", "As",
     "That", "When", "Why",
-];
-
-/// Words of no comment, message or page, and their replacements.
-const WORDS: [(&str, &str); 16] = [
-    ("nobody", "name the actor, or use the passive"),
-    ("somebody", "another process, another user, a peer"),
-    ("whoever", "the process that, a user who"),
-    ("whom", "name the actor"),
-    ("at work", "running, active"),
-    ("is no", "is not a"),
-    ("are no", "are not"),
-    ("so many", "the number, as many as"),
-    ("anew", "again, from scratch"),
-    ("told", "notified, reported"),
-    ("others than", "other than"),
-    ("there twice", "duplicate"),
-    ("are the most", "at most, the limit is"),
-    ("makes no sense", "invalid, a violation of the protocol"),
-    ("nothing says", "cannot infer, is missing"),
-    ("no way leads", "unreachable"),
 ];
 
 /// The share of "what" in comments: well-kept crates have three in a thousand lines.

@@ -1,16 +1,6 @@
 //! Names of tests: a condition and an outcome in the field's words.
 
-/// The words of no name, and their replacements.
-const WORDS: [(&str, &str); 8] = [
-    ("told", "reported, refused, notified"),
-    ("nobody", "name the actor, or use the passive"),
-    ("nobodys", "name the actor, or use the passive"),
-    ("somebody", "another process, another user, a peer"),
-    ("whoever", "the process that, a user who"),
-    ("whatever", "every, any"),
-    ("whom", "name the actor"),
-    ("anew", "again"),
-];
+use super::words::{NAMES_WORDS, WORDS};
 
 /// The openers of clauses without a noun.
 const OPENERS: [&str; 5] = ["what", "who", "whose", "whether", "of"];
@@ -47,8 +37,9 @@ pub(super) fn advice(name: &str) -> Option<String> {
     if OPENERS.contains(&first) {
         return Some(format!("`{name}` opens with `{first}`: name a condition and an outcome"));
     }
-    let has = |word: &str| bare.split('_').any(|part| part == word);
-    let (word, instead) = WORDS.iter().find(|(word, _)| has(word))?;
+    let spaced = bare.replace('_', " ");
+    let all = WORDS.iter().chain(&NAMES_WORDS);
+    let (word, instead) = all.into_iter().find(|(word, _)| super::has(&spaced, word))?;
     Some(format!("`{name}`: not `{word}`, but {instead}"))
 }
 
@@ -67,6 +58,7 @@ mod tests {
     fn words_count_as_a_whole_and_openers_after_prefixes() {
         assert!(advice("root_regression_what_is_odd").is_some_and(|said| said.contains("what")));
         assert!(advice("an_error_is_told_once").is_some_and(|said| said.contains("reported")));
+        assert!(advice("a_free_port_is_no_error").is_some_and(|said| said.contains("is not a")));
         for good in ["an_odd_header_is_refused", "root_an_untold_story", "a_part_of_it"] {
             assert_eq!(advice(good), None);
         }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_goes_down_and_up_after_so_many_results_in_a_row() {
+    fn a_function_goes_down_and_up_after_consecutive_results() {
         let check = health(2, 3);
         assert_eq!(after(Record::new(true), "..x.xx...x", &check), "UUUUUdddUU");
         assert_eq!(after(Record::new(true), "xx..x...", &check), "UddddddU");
