@@ -13,7 +13,7 @@ use lab::Options;
 use model::topology::Topology;
 use pathfinder::Routes;
 
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 const NODES: usize = 100;
 const LAB: &str = "bench-lab";
@@ -48,9 +48,9 @@ fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
         down.push(started.elapsed().as_secs_f64());
     }
     Ok(vec![
-        crate::row::of("up/1000", "s", &up, Better::Less, None),
-        crate::row::of("down/1000", "s", &down, Better::Less, None),
-        crate::row::of("memory/1000", "MiB", &memory, Better::Less, None),
+        row("up/1000", "s", &up, Better::Less, None),
+        row("down/1000", "s", &down, Better::Less, None),
+        row("memory/1000", "MiB", &memory, Better::Less, None),
     ])
 }
 
@@ -85,8 +85,8 @@ fn ring_and_script(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     }
     let baseline = crate::median(&shell);
     Ok(vec![
-        crate::row::of("up/100", "s", &up, Better::Less, Some(baseline)),
-        crate::row::of("down/100", "s", &down, Better::Less, None),
+        row("up/100", "s", &up, Better::Less, Some(baseline)),
+        row("down/100", "s", &down, Better::Less, None),
     ])
 }
 

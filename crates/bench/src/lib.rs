@@ -25,6 +25,7 @@ mod wait;
 use lab::Cancel;
 
 pub use bed::{Kind, Scale};
+pub(crate) use row::row;
 pub use row::{Better, Row, median};
 pub(crate) use wait::wait_for;
 

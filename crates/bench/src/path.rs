@@ -10,7 +10,7 @@ use crate::iperf::{Traffic, Transfer};
 use crate::numbered::{Count, Numbered};
 use crate::reaction::{Reaction, Watch};
 use crate::scenario::{APP_PORT, LOAD_PORT, Load, Measured, run, wait};
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 /// Reaction time of the published system in seconds.
 const PUBLISHED_REACTION: f64 = 24.0;
@@ -39,11 +39,11 @@ fn reactions(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
         all.push(reaction(bed)?);
     }
     let total: Vec<f64> = all.iter().map(Reaction::seconds).collect();
-    rows.push(crate::row::of("reaction", "s", &total, Better::Less, Some(PUBLISHED_REACTION)));
+    rows.push(row("reaction", "s", &total, Better::Less, Some(PUBLISHED_REACTION)));
     for stage in 0..6 {
         let name = all[0].stages()[stage].0.replace(' ', "-");
         let times: Vec<f64> = all.iter().map(|reaction| reaction.stages()[stage].1).collect();
-        rows.push(crate::row::of(&format!("stage/{name}"), "s", &times, Better::Less, None));
+        rows.push(row(&format!("stage/{name}"), "s", &times, Better::Less, None));
     }
     Ok(())
 }
@@ -85,15 +85,15 @@ fn throughput(bed: &Bed<'_>, seconds: u64, rows: &mut Vec<Row>) -> Result<()> {
         bail!("the application made {} moves, not one", after.moves);
     }
     let late: Vec<f64> = after.of_app.0.iter().filter(|(t, _)| *t > 5.0).map(|(_, v)| *v).collect();
-    rows.push(crate::row::of("throughput/goodput", "Mbit/s", &late, Better::More, Some(plain)));
+    rows.push(row("throughput/goodput", "Mbit/s", &late, Better::More, Some(plain)));
     // A segment has 1448 bytes of payload after 52 bytes of TCP and IPv4, 64 of SRv6 (the first of
     // two segments is only in the destination address, RFC 8986 section 5.2) and 14 of Ethernet.
     let on_wire = |payload: &f64| payload * (1448.0 + 52.0 + 64.0 + 14.0) / 1448.0;
     let wire: Vec<f64> = late.iter().map(on_wire).collect();
     let branch = bed.scale.long_branch();
-    rows.push(crate::row::of("throughput/wire", "Mbit/s", &wire, Better::More, Some(branch)));
+    rows.push(row("throughput/wire", "Mbit/s", &wire, Better::More, Some(branch)));
     let share: Vec<f64> = wire.iter().map(|wire| wire / branch).collect();
-    rows.push(crate::row::of("throughput/share", "1", &share, Better::More, Some(PUBLISHED_SHARE)));
+    rows.push(row("throughput/share", "1", &share, Better::More, Some(PUBLISHED_SHARE)));
     Ok(())
 }
 
@@ -146,8 +146,8 @@ fn losses(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
         lost.push(missing(load) + missing(app) - dropped as f64);
         overtaken.push(app.overtaken as f64);
     }
-    rows.push(crate::row::of("move/lost", "packets", &lost, Better::Less, None));
-    rows.push(crate::row::of("move/overtaken", "packets", &overtaken, Better::Less, None));
+    rows.push(row("move/lost", "packets", &lost, Better::Less, None));
+    rows.push(row("move/overtaken", "packets", &overtaken, Better::Less, None));
     Ok(())
 }
 
@@ -156,6 +156,6 @@ fn quiet(bed: &Bed<'_>, seconds: u64, rows: &mut Vec<Row>) -> Result<()> {
     (bed.context.say)(&format!("no move under half the load, {seconds} s"));
     let quiet = run(bed, Load::Half, Measured::Throughput, true, seconds)?;
     let moves = [quiet.moves as f64];
-    rows.push(crate::row::of(&format!("moves/{seconds}s"), "moves", &moves, Better::Less, None));
+    rows.push(row(&format!("moves/{seconds}s"), "moves", &moves, Better::Less, None));
     Ok(())
 }

@@ -13,8 +13,8 @@ pub enum Better {
     Near(f64),
 }
 
-/// Creates the row of several runs.
-pub(crate) fn of(
+/// Summarizes several runs in one row.
+pub(crate) fn row(
     name: &str,
     unit: &'static str,
     runs: &[f64],
@@ -57,13 +57,13 @@ mod tests {
 
     #[test]
     fn more_is_better_whichever_way_the_figure_goes() {
-        let time = of("up/100", "s", &[3.0, 1.0, 2.0], Better::Less, Some(20.0));
+        let time = row("up/100", "s", &[3.0, 1.0, 2.0], Better::Less, Some(20.0));
         assert_eq!((time.value, time.ratio, time.low, time.high), (2.0, Some(10.0), 1.0, 3.0));
-        let rate = of("tcp/after", "Mbit/s", &[4.0, 2.0], Better::More, Some(2.0));
+        let rate = row("tcp/after", "Mbit/s", &[4.0, 2.0], Better::More, Some(2.0));
         assert_eq!((rate.value, rate.ratio), (3.0, Some(1.5)));
-        let none = of("moves", "moves", &[0.0], Better::Less, Some(0.0));
+        let none = row("moves", "moves", &[0.0], Better::Less, Some(0.0));
         assert_eq!(none.ratio, None);
-        let near = |value| of("delay", "ms", &[value], Better::Near(600.0), Some(606.0)).ratio;
+        let near = |value| row("delay", "ms", &[value], Better::Near(600.0), Some(606.0)).ratio;
         assert_eq!([601.0, 598.0, 600.0].map(near), [Some(6.0), Some(3.0), None]);
     }
 }

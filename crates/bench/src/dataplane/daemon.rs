@@ -57,7 +57,7 @@ impl Daemon {
             }
             before = now;
         }
-        bail!("the daemon comes to no rest")
+        bail!("the daemon stays busy")
     }
 
     /// Runs `kaido dataplane …` on the daemon.

@@ -17,7 +17,7 @@ use srv6::{Form, LookUp, SegmentList, Sid};
 
 use super::bed::{Bed, IN, OUT, Plane, span};
 use super::packets::{FAR, SID, SOURCE, STEERED, What};
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 
 /// Size of the packets' inner frames.
 const SIZE: usize = 64;
@@ -147,7 +147,7 @@ fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow
     let generator = median(&drop);
     let net = |runs: &[f64]| runs.iter().map(|run| run - generator).collect::<Vec<_>>();
     let row = |name: &str, ours: &[f64], theirs: &[f64]| {
-        crate::row::of(name, "instructions", ours, Better::Less, Some(median(theirs)))
+        row(name, "instructions", ours, Better::Less, Some(median(theirs)))
     };
     Ok([
         row(&format!("{name}/{SIZE}"), &net(&xdp), &net(&kernel)),

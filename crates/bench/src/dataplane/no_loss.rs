@@ -8,7 +8,7 @@ use super::bed::{Bed, Plane};
 use super::bisection::{Trial, largest};
 use super::packets::What;
 use super::wire::{SIZES, trimmed};
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 
 /// Frames per trial. Few, because a longer trial is more likely to be disturbed by processor
 /// preemption. The ring hides the loss of as many frames as it holds, which is one percent.
@@ -28,13 +28,13 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
         for &size in sizes {
             context.cancel.check()?;
             (context.say)(&format!("{} without loss, {size} bytes", what.name()));
-            rows.push(row(context, &bed, what, size, rounds)?);
+            rows.push(measured(context, &bed, what, size, rounds)?);
         }
     }
     Ok(rows)
 }
 
-fn row(
+fn measured(
     context: &Context<'_>,
     bed: &Bed,
     what: What,
@@ -50,7 +50,7 @@ fn row(
     }
     let (kernel, xdp) = (trimmed(kernel), trimmed(xdp));
     let name = format!("no-loss/{}/{size}", what.name());
-    Ok(crate::row::of(&name, "Mpps", &xdp, Better::More, Some(median(&kernel))))
+    Ok(row(&name, "Mpps", &xdp, Better::More, Some(median(&kernel))))
 }
 
 /// Returns the highest rate without loss of a forwarding mode, in frames per second.

@@ -5,7 +5,7 @@ use bpf::srv6::Sizes;
 
 use super::bed::{Bed, IN, pin};
 use super::packets::What;
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 
 /// Size of the packets' inner frames.
 const SIZE: usize = 64;
@@ -24,7 +24,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
             plain.push(cost(&bed, What::End, Program::PlainEnd, repeat)?);
         }
         let name = format!("program/{}", what.name());
-        rows.push(crate::row::of(&name, "ns", &ours, Better::Less, Some(median(&plain))));
+        rows.push(row(&name, "ns", &ours, Better::Less, Some(median(&plain))));
     }
     Ok(rows)
 }

@@ -18,7 +18,7 @@ use bpf::srv6::Sizes;
 use super::bed::{Bed, IN, Plane, pin};
 use super::daemon::Daemon;
 use super::packets::{DESTINATION_END, SOURCE, What};
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 
 const FEW: u32 = 10;
 const MANY: u32 = 1_000_000;
@@ -66,14 +66,14 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     }
     let count = 2 * MANY;
     let mut rows = vec![
-        crate::row::of(&format!("install/{count}"), "s", &install, Better::Less, None),
-        crate::row::of(&format!("memory/{count}-daemon"), "MiB", &process, Better::Less, None),
-        crate::row::of(&format!("memory/{count}-tables"), "MiB", &tables, Better::Less, None),
+        row(&format!("install/{count}"), "s", &install, Better::Less, None),
+        row(&format!("memory/{count}-daemon"), "MiB", &process, Better::Less, None),
+        row(&format!("memory/{count}-tables"), "MiB", &tables, Better::Less, None),
     ];
     for ((way, case), [few, hot, uniform]) in rows_of().zip(&costs) {
         for (what, costs) in [("hot", hot), ("uniform", uniform)] {
             let name = format!("{}{what}/{}", way.prefix(), case.name());
-            rows.push(crate::row::of(&name, "ns", costs, Better::Less, Some(median(few))));
+            rows.push(row(&name, "ns", costs, Better::Less, Some(median(few))));
         }
     }
     Ok(rows)

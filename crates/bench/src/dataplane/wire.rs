@@ -5,7 +5,7 @@ use bpf::srv6::Sizes;
 
 use super::bed::{Bed, Plane};
 use super::packets::{What, plain};
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 
 /// Sizes of the published measurement: frames of the inner packet, frame check sequence included.
 pub(super) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
@@ -46,7 +46,7 @@ fn forwarding(context: &Context<'_>, bed: &Bed, size: usize, rounds: usize) -> a
     }
     let generator = median(&trimmed(drop));
     let net: Vec<f64> = trimmed(kernel).iter().map(|run| run - generator).collect();
-    Ok(crate::row::of(&format!("forwarding/{size}"), "ns", &net, Better::Less, None))
+    Ok(row(&format!("forwarding/{size}"), "ns", &net, Better::Less, None))
 }
 
 fn measure(
@@ -84,8 +84,8 @@ fn measure(
     let variant = if flows == 1 { format!("{size}") } else { format!("{size}-{flows}-flows") };
     let name = format!("{}/{variant}", what.name());
     Ok([
-        crate::row::of(&name, "ns", &net(&xdp), Better::Less, Some(median(&net(&kernel)))),
-        crate::row::of(
+        row(&name, "ns", &net(&xdp), Better::Less, Some(median(&net(&kernel)))),
+        row(
             &format!("raw/{name}"),
             "Mpps",
             &rate(&xdp),

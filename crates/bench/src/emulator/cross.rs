@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use super::hosts::Hosts;
 use super::port::{Port, Seen};
 use crate::iperf::stream;
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 /// Cross traffic rate, start and end, in percent of the duration.
 const OTHERS: [(f64, f64, f64); 2] = [(10.0, 30.0, 40.0), (20.0, 60.0, 70.0)];
@@ -32,7 +32,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         anyhow::Ok(found)
     })?;
     let names = ["cross/none", "cross/10mbit", "cross/20mbit"];
-    let row = |(name, left)| crate::row::of(name, "Mbit/s", &[left], Better::More, None);
+    let row = |(name, left)| row(name, "Mbit/s", &[left], Better::More, None);
     Ok(names.into_iter().zip(left).map(row).collect())
 }
 

@@ -13,7 +13,7 @@ use super::hosts::Hosts;
 use super::load::Load;
 use super::port::{Port, datagrams};
 use crate::iperf::spawn_in;
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let mut rows = vec![delay(context, quick)?, loss(context, quick)?];
@@ -53,7 +53,7 @@ fn delay(context: &Context<'_>, quick: bool) -> Result<Row> {
         let time = |each: [&str; 3]| round_trip(context, &three(each), "n3", pings);
         all.push(time([one, two, last])? - time(["", "", ""])?);
     }
-    Ok(crate::row::of("delay/600ms", "ms", &all, Better::Near(SET), Some(PAPER)))
+    Ok(row("delay/600ms", "ms", &all, Better::Near(SET), Some(PAPER)))
 }
 
 /// Measures 1 ms over each of 60 links, minus the round-trip time without delay. Between virtual
@@ -66,7 +66,7 @@ fn chain(context: &Context<'_>) -> Result<Vec<Row>> {
             let time = |link: &str| round_trip(context, &sixty(router, link), "n60", 20);
             all.push(time("delay: 1ms, reverse: {delay: 0ms}")? - time("")?);
         }
-        Ok(crate::row::of(name, "ms", &all, Better::Less, None))
+        Ok(row(name, "ms", &all, Better::Less, None))
     };
     [("delay/60x1ms", "virtual"), ("delay/60x1ms-namespaces", "linux, srv6: false")]
         .into_iter()
@@ -135,7 +135,7 @@ fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
     let sent = load.send(&from, &context.cancel)?;
     settle(&mut Port::of(&to, "n8")?)?;
     let lost = 100.0 * (1.0 - datagrams(&to)?.since(before).arrived as f64 / sent as f64);
-    Ok(crate::row::of("loss/3x10%", "%", &[lost], Better::Near(EXPECTED), Some(PAPER)))
+    Ok(row("loss/3x10%", "%", &[lost], Better::Near(EXPECTED), Some(PAPER)))
 }
 
 const PORT: u16 = 7000;
@@ -198,7 +198,7 @@ fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             settle(&mut port)?;
         }
         let name = format!("rate/{set}mbit");
-        rows.push(crate::row::of(&name, "Mbit/s", &all, Better::Near(set), Some(paper)));
+        rows.push(row(&name, "Mbit/s", &all, Better::Near(set), Some(paper)));
     }
     Ok(rows)
 }

@@ -9,7 +9,7 @@ use capture::Tap;
 
 use super::hosts::Hosts;
 use super::load::{HEADERS, Load};
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 /// Delay of the link.
 const DELAY_NS: f64 = 10e6;
@@ -39,10 +39,10 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     crate::wait_for(Duration::from_secs_f64(idle));
     let taken = (lab.emulator_seconds()? - before) * 100.0 / idle;
     Ok(vec![
-        crate::row::of("late/p50", "us", &medians, Better::Less, None),
-        crate::row::of("late/p99", "us", &tails, Better::Less, None),
-        crate::row::of("late/stolen", "%", &stolen, Better::Less, None),
-        crate::row::of("idle/processor", "%", &[taken], Better::Less, None),
+        row("late/p50", "us", &medians, Better::Less, None),
+        row("late/p99", "us", &tails, Better::Less, None),
+        row("late/stolen", "%", &stolen, Better::Less, None),
+        row("idle/processor", "%", &[taken], Better::Less, None),
     ])
 }
 

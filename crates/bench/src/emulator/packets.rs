@@ -9,7 +9,7 @@ use super::hosts::Hosts;
 use super::load::Load;
 use super::outside::{B, By, Outside, chain};
 use super::port::datagrams;
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 const PORT: u16 = 7000;
 
@@ -42,20 +42,8 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             rates.push(after.rate_since(before));
             costs.push(taken * 1e9 / after.since(before).arrived.max(1) as f64);
         }
-        rows.push(crate::row::of(
-            &format!("pps64/{name}"),
-            "packets/s",
-            &rates,
-            Better::More,
-            None,
-        ));
-        rows.push(crate::row::of(
-            &format!("cpu64/{name}"),
-            "ns/packet",
-            &costs,
-            Better::Less,
-            None,
-        ));
+        rows.push(row(&format!("pps64/{name}"), "packets/s", &rates, Better::More, None));
+        rows.push(row(&format!("cpu64/{name}"), "ns/packet", &costs, Better::Less, None));
     }
     Ok(rows)
 }

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use netlink::{Event, Monitor};
 
 use super::hosts::Hosts;
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 const PORT: u16 = 7000;
 /// Interval between datagrams.
@@ -57,11 +57,10 @@ pub(super) fn bench(context: &Context<'_>) -> Result<Vec<Row>> {
             away.push(around.away.as_secs_f64());
             behind.push(around.behind_route * 1e3);
         }
-        let row =
-            crate::row::of(&format!("reroute/{}", case.name), "s", &away, Better::Less, case.paper);
-        rows.push(row);
+        let name = format!("reroute/{}", case.name);
+        rows.push(row(&name, "s", &away, Better::Less, case.paper));
         let name = format!("behind-route/{}", case.name);
-        rows.push(crate::row::of(&name, "ms", &behind, Better::Less, None));
+        rows.push(row(&name, "ms", &behind, Better::Less, None));
     }
     Ok(rows)
 }
@@ -140,7 +139,7 @@ fn route_changes(monitor: &mut Monitor, to: Ipv4Addr, stop: &AtomicBool) -> Resu
             {
                 changes.push(Instant::now());
             }
-            Some(Event::Overrun) => bail!("the kernel's news of routes were lost"),
+            Some(Event::Overrun) => bail!("route notifications of the kernel were lost"),
             _ => {}
         }
     }

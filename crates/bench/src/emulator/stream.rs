@@ -9,7 +9,7 @@ use super::hosts::Hosts;
 use super::outside::{B, By, Outside, chain, set_segments};
 use super::port::datagrams;
 use crate::iperf::{UDP_FRAME, stream};
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 /// Results of the paper in Mbit/s: through routers, and over one and six links between namespaces.
 const ROUTERS: f64 = 700.0;
@@ -81,7 +81,7 @@ fn bound(context: &Context<'_>, quick: bool) -> Result<Row> {
         (context.say)(&format!("UDP without an emulator, run {run} of {runs}"));
         rates.push(watch_udp(context, (&from, &to), address, seconds)?);
     }
-    Ok(crate::row::of("bound/udp-veth", "Mbit/s", &rates, Better::More, None))
+    Ok(row("bound/udp-veth", "Mbit/s", &rates, Better::More, None))
 }
 
 /// Runs [`watch_udp_once`]. Retries if iperf3's first datagram was lost, because iperf3 sends it
@@ -164,7 +164,7 @@ impl Path<'_, '_> {
                 (context.say)(&format!("{name}, run {run} of {runs}"));
                 all.push(self.tcp(context, seconds)?);
             }
-            rows.push(crate::row::of(&name, "Mbit/s", &all, Better::More, Some(tcp_baseline)));
+            rows.push(row(&name, "Mbit/s", &all, Better::More, Some(tcp_baseline)));
         }
         set_segments(true)?;
         let (mut rates, mut drops) = (Vec::new(), Vec::new());
@@ -176,9 +176,9 @@ impl Path<'_, '_> {
             rates.push(rate);
             drops.push(dropped);
         }
-        rows.push(crate::row::of(&name, "Mbit/s", &rates, Better::More, Some(udp_baseline)));
+        rows.push(row(&name, "Mbit/s", &rates, Better::More, Some(udp_baseline)));
         let name = format!("{udp}-socket-drops/{}", self.name);
-        rows.push(crate::row::of(&name, "%", &drops, Better::Less, None));
+        rows.push(row(&name, "%", &drops, Better::Less, None));
         Ok(rows)
     }
 
@@ -200,7 +200,7 @@ impl Path<'_, '_> {
         let mbit = watch_udp(context, self.ends, self.to, seconds)?;
         let all = datagrams(self.ends.1)?.since(first);
         if self.carried()? - before < all.arrived * UDP_FRAME as u64 / 10 * 9 {
-            bail!("{}: packets went by the emulator", self.name);
+            bail!("{}: packets bypassed the emulator", self.name);
         }
         Ok((mbit, all.dropped as f64 * 100.0 / all.arrived.max(1) as f64))
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::row::{Better, Row};
-use crate::{Context, median};
+use crate::{Context, median, row};
 use program::{Packets, Side};
 
 /// A program in both languages, and the test that provides packets and entries.
@@ -77,7 +77,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             other.push(nanoseconds(theirs.time(&packets, effort.packets), effort.packets));
         }
         let name = format!("p4/{}", program.name);
-        rows.push(crate::row::of(&name, "ns", &mine, Better::Less, Some(median(&other))));
+        rows.push(row(&name, "ns", &mine, Better::Less, Some(median(&other))));
     }
     rows.extend(processes::bench(context, quick)?);
     Ok(rows)

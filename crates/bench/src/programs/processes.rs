@@ -9,7 +9,7 @@ use sandbox::process::{Answer, Arena, Config, Launcher, Packet, Sandbox};
 use sandbox::{Instance, Limits, PacketBuffer, Program};
 
 use crate::row::{Better, Row};
-use crate::{Context, median};
+use crate::{Context, median, row};
 
 const FRAMES: u32 = 512;
 const FRAME: u32 = 2048;
@@ -105,14 +105,14 @@ impl Bed {
             inside.push(here.time(effort.singles));
         }
         let baseline = Some(median(&inside));
-        Ok(crate::row::of("sandbox/round-trip", "ns", &away, Better::Less, baseline))
+        Ok(row("sandbox/round-trip", "ns", &away, Better::Less, baseline))
     }
 
     fn throughput(&self, effort: &Effort) -> Result<Row> {
         let mut tenant = self.tenant(&pass_all())?;
         let rates: Result<Vec<f64>> =
             (0..effort.rounds).map(|_| tenant.rate(effort.time, None)).collect();
-        Ok(crate::row::of("sandbox/throughput", "Mverdicts/s", &rates?, Better::More, None))
+        Ok(row("sandbox/throughput", "Mverdicts/s", &rates?, Better::More, None))
     }
 
     /// Measures a tenant next to a hostile one on the same switch. The hostile one has a packet in
@@ -127,7 +127,7 @@ impl Bed {
             ensure!(hostile.sandbox.counters().policy > 0, "the neighbour's packets had no answer");
         }
         let baseline = Some(median(&alone));
-        Ok(crate::row::of("sandbox/neighbour", "Mverdicts/s", &beside, Better::More, baseline))
+        Ok(row("sandbox/neighbour", "Mverdicts/s", &beside, Better::More, baseline))
     }
 }
 

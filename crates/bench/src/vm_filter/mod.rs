@@ -14,7 +14,7 @@ mod tenant;
 use anyhow::{Result, ensure};
 
 use crate::Context;
-use crate::row::{Better, Row};
+use crate::row::{Better, Row, row};
 use tenant::{Passed, Tenant};
 
 /// Milliseconds per step.
@@ -76,7 +76,7 @@ pub fn run(context: &Context<'_>) -> Result<(Vec<Row>, String)> {
         mean = mean - mean / 16 + (protected + load) * 1024 / 16;
     }
     let changes = check(&steps)?;
-    let row = |name, at: &[f64]| crate::row::of(name, "per mille", at, Better::Near(0.0), None);
+    let row = |name, at: &[f64]| row(name, "per mille", at, Better::Near(0.0), None);
     let rows = vec![row("vm-filter/on", &changes.on), row("vm-filter/off", &changes.off)];
     Ok((rows, figure::draw(&steps)?))
 }

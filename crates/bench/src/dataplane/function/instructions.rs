@@ -6,7 +6,7 @@ use bpf::Template;
 
 use super::super::bed::{Plane, span};
 use super::ways::{Nodes, SIZES, Way};
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 /// Few sizes suffice: the number of instructions does not reflect the length of a copy.
 const MEASURED: [usize; 3] = [SIZES[0], SIZES[4], SIZES[8]];
@@ -31,8 +31,7 @@ pub(in super::super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>>
                 (format!("raw/{name}"), [function.0, baseline.0]),
                 (name, [function.1, baseline.1]),
             ] {
-                let row =
-                    crate::row::of(&name, "instructions", &[ours], Better::Less, Some(theirs));
+                let row = row(&name, "instructions", &[ours], Better::Less, Some(theirs));
                 rows.push(row);
             }
         }

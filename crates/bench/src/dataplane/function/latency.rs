@@ -5,7 +5,7 @@ use bpf::Template;
 
 use super::ways::{Nodes, Way};
 use super::{BASELINES, Scale};
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 
 /// Frame size of the published measurement, and frames per second.
 const SIZE: usize = 142;
@@ -28,11 +28,11 @@ pub(super) fn bench(
     let mut rows = Vec::new();
     for (way, baseline) in BASELINES.into_iter().zip(&baselines) {
         let name = format!("latency/End.AN.NF-vs-{}", way.name());
-        rows.push(crate::row::of(&name, "ns", &function, Better::Less, Some(median(baseline))));
+        rows.push(row(&name, "ns", &function, Better::Less, Some(median(baseline))));
     }
     let [end, ..] = &baselines;
     let more: Vec<f64> = function.iter().zip(end).map(|(ours, end)| ours - end).collect();
-    rows.push(crate::row::of("latency/more-than-End", "ns", &more, Better::Less, None));
+    rows.push(row("latency/more-than-End", "ns", &more, Better::Less, None));
     Ok(rows)
 }
 

@@ -22,7 +22,7 @@ mod ways;
 use bpf::Template;
 
 use super::wire::trimmed;
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 pub(super) use instructions::bench as instructions;
 use ways::{Nodes, SIZES, Way};
 
@@ -93,9 +93,9 @@ fn throughput(nodes: &Nodes, size: usize, scale: &Scale, chains: &str) -> anyhow
     for (way, baseline) in BASELINES.into_iter().zip(&baselines) {
         let name = format!("End.AN.NF-vs-{}/{size}{chains}", way.name());
         let (base, raw) = (median(&net(baseline)), median(&rate(baseline)));
-        rows.push(crate::row::of(&name, "ns", &net(&function), Better::Less, Some(base)));
+        rows.push(row(&name, "ns", &net(&function), Better::Less, Some(base)));
         let name = format!("raw/{name}");
-        rows.push(crate::row::of(&name, "Mpps", &rate(&function), Better::More, Some(raw)));
+        rows.push(row(&name, "Mpps", &rate(&function), Better::More, Some(raw)));
     }
     Ok(rows)
 }

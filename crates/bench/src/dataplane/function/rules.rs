@@ -13,7 +13,7 @@
 use super::nft;
 use super::ways::{Nodes, SIZES, Way};
 use super::{Scale, cost};
-use crate::{Better, Context, Row, median};
+use crate::{Better, Context, Row, median, row};
 
 /// Zero, then the published steps.
 pub(super) const COUNTS: [usize; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 128];
@@ -82,7 +82,7 @@ pub(super) fn bench(
         }
         for (count, [function, plain]) in scale.rules.iter().zip(&runs) {
             let name = format!("rules-{}/{count}", place.name());
-            rows.push(crate::row::of(&name, "ns", function, Better::Less, Some(median(plain))));
+            rows.push(row(&name, "ns", function, Better::Less, Some(median(plain))));
         }
         if matches!(place, Place::Unreferenced) {
             // Skip the slope: the ratio of two costs near zero is meaningless.
@@ -90,7 +90,7 @@ pub(super) fn bench(
         }
         let [function, plain] = [0, 1].map(|way| slopes(scale.rules, &runs, way));
         let name = format!("rules-{}/slope", place.name());
-        rows.push(crate::row::of(&name, "ns", &function, Better::Less, Some(median(&plain))));
+        rows.push(row(&name, "ns", &function, Better::Less, Some(median(&plain))));
     }
     Ok(rows)
 }

@@ -9,7 +9,7 @@ use super::super::bed::{Bed, OUT, Plane};
 use super::super::daemon::Daemon;
 use super::super::packets::{SID, SOURCE, What, plain};
 use super::nft;
-use crate::{Better, Context, Row};
+use crate::{Better, Context, Row, row};
 
 /// Frame sizes of the published measurement: 126 bytes, then steps of 174.
 pub(super) const SIZES: [usize; 9] = [126, 300, 474, 648, 822, 996, 1170, 1344, 1518];
@@ -147,7 +147,7 @@ impl Nodes {
             // Only hooks traversed by every packet count: the kernel itself sends packets as well.
             let met = counts.iter().filter(|count| **count >= u64::from(COUNT)).count();
             let name = format!("hooks/{}{what}", way.name());
-            crate::row::of(&name, "hooks", &[met as f64], Better::More, None)
+            row(&name, "hooks", &[met as f64], Better::More, None)
         });
         Ok(rows.collect())
     }
