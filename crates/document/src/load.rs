@@ -26,7 +26,7 @@ impl Fault {
 /// Maximum nesting depth of values; the grammar needs seven levels.
 const MAX_DEPTH: usize = 32;
 /// Maximum memory that copies of aliases may take, in bytes: some 100,000 values.
-const MAX_ALIASED: usize = 16 << 20;
+const MAX_ALIASED_BYTES: usize = 16 << 20;
 
 /// A list or map that is not complete yet.
 struct Open {
@@ -151,8 +151,8 @@ impl Loader {
             return Err(Fault::new(span, "this alias stands inside its own anchor", help));
         };
         self.aliased += tree.bytes();
-        if self.aliased > MAX_ALIASED {
-            let message = format!("aliases add more than {} MiB", MAX_ALIASED >> 20);
+        if self.aliased > MAX_ALIASED_BYTES {
+            let message = format!("aliases add more than {} MiB", MAX_ALIASED_BYTES >> 20);
             return Err(Fault::new(span, message, "use fewer aliases"));
         }
         self.done(tree.span, 0, tree.value)

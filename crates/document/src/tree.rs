@@ -199,6 +199,7 @@ impl Tree {
 
 impl Entry {
     fn bytes(&self) -> usize {
+        // The value counts its own `Tree`.
         size_of::<Self>() - size_of::<Tree>() + self.key.len() + self.value.bytes()
     }
 }

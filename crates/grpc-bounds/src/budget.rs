@@ -44,7 +44,8 @@ impl Budget {
         self.0.iter().map(|pool| pool.used.load(Ordering::Relaxed)).sum()
     }
 
-    /// Reserves this number of bytes. `None` if the pool is exhausted.
+    /// Reserves this number of bytes in the pool for privileged callers, or in that for all others.
+    /// `None` if the pool is exhausted.
     pub fn reserve(&self, bytes: u64, is_privileged: bool) -> Option<Held> {
         let held = self.hold();
         held.grow(bytes, is_privileged).then_some(held)

@@ -90,8 +90,8 @@ fn descriptor() -> MessageDescriptor {
     pool.get_message_by_name("p4.config.v1.P4Info").expect("it describes P4Info")
 }
 
-/// Returns the descriptor with maps as lists of their entries. Both are the same in each format, and
-/// a list keeps its order.
+/// Returns the descriptor with map fields as lists of entries: the wire and text formats are the
+/// same, and a list keeps its order.
 fn ordered_descriptor() -> MessageDescriptor {
     let mut set = FileDescriptorSet::decode(DESCRIBED).expect("the description is the build's own");
     let messages = set.file.iter_mut().flat_map(|file| &mut file.message_type);

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use nix::unistd::geteuid;
 
-/// Mode bits that permit writing to users other than the owner.
-const OTHERS_WRITE: u32 = GROUP_WRITES | 0o002;
+/// Mode bit that permits writing to all users.
+const WORLD_WRITES: u32 = 0o002;
 
 /// Mode bit that permits writing to the group.
 const GROUP_WRITES: u32 = 0o020;
@@ -47,7 +47,7 @@ impl Writers {
     /// Returns the reason.
     pub fn check(self, found: &Metadata) -> Result<(), String> {
         self.own(found)?;
-        let others = if self.group { OTHERS_WRITE & !GROUP_WRITES } else { OTHERS_WRITE };
+        let others = if self.group { WORLD_WRITES } else { GROUP_WRITES | WORLD_WRITES };
         // In a sticky folder other users create entries, but do not replace those of this user.
         let is_sticky = found.is_dir() && found.mode() & STICKY != 0;
         if found.mode() & others != 0 && !is_sticky {
@@ -61,8 +61,8 @@ pub(crate) fn is_owned(found: &Metadata) -> Result<(), String> {
     Writers::of_process().own(found)
 }
 
-/// Checks a component of a path. The mode of a file is not that of its name: it is checked where
-/// the file is opened.
+/// Checks a component of a path. For a file, only the owner counts here: its mode is checked when
+/// it is opened.
 pub(crate) fn is_ancestor(found: &Metadata) -> Result<(), String> {
     if found.is_dir() { Writers::of_process().check(found) } else { is_owned(found) }
 }
@@ -70,7 +70,7 @@ pub(crate) fn is_ancestor(found: &Metadata) -> Result<(), String> {
 /// Checks a folder for files of this user only, so that a sticky one is refused too.
 pub(crate) fn is_private(found: &Metadata) -> Result<(), String> {
     is_owned(found)?;
-    if found.is_dir() && found.mode() & OTHERS_WRITE != 0 {
+    if found.is_dir() && found.mode() & (GROUP_WRITES | WORLD_WRITES) != 0 {
         return Err(writable(found));
     }
     Ok(())

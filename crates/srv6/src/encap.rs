@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Form {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
         match &*text {
-            // The second names are those of earlier versions.
+            // `alias` would list the earlier names in errors, so they are accepted here.
             "H.Encaps" | "whole" => Ok(Self::Encaps),
             "H.Encaps.Red" | "reduced" => Ok(Self::EncapsRed),
             other => Err(D::Error::unknown_variant(other, &["H.Encaps", "H.Encaps.Red"])),

@@ -39,7 +39,7 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, NoListener> {
 }
 
 /// Answers each scrape with the result of `counted`: OpenMetrics text, or an error message. Only
-/// HTTP/1 is accepted, in which a connection has one request at a time.
+/// HTTP/1 is accepted, in which a connection has one request at a time. Never returns.
 pub async fn serve<F>(
     listener: TcpListener,
     counted: impl Fn() -> F + Clone + Send + Sync + 'static,
@@ -63,7 +63,7 @@ where
     let mut connections = JoinSet::new();
     loop {
         let connection = TokioIo::new(incoming.accept().await);
-        // A client that breaks its connection concerns only itself.
+        // An error on one connection does not affect the others.
         connections
             .spawn(http.serve_connection(connection, TowerToHyperService::new(router.clone())));
         while connections.try_join_next().is_some() {}

@@ -88,9 +88,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         let is_taken = match NamespaceLock::take(&emulator_daemon::lock_name(link.index)) {
             Ok(_) => false,
             Err(TakeError::Taken(_)) => true,
-            Err(TakeError::Failed { path, source }) => {
-                return Err(Error::file("lock", path)(source));
-            }
+            Err(error) => return Err(Error::Lock(error)),
         };
         // A lab whose emulator has exited counts too: its rules are still installed.
         let lab = labs.that_attach(&interface);
@@ -149,9 +147,7 @@ pub(crate) fn turn(topology: &Topology, cancel: &Cancel) -> Result<Turn, Error> 
                 }));
             }
             Err(TakeError::Taken(_)) => pause(Duration::from_millis(10)),
-            Err(TakeError::Failed { path, source }) => {
-                return Err(Error::file("lock", path)(source));
-            }
+            Err(error) => return Err(Error::Lock(error)),
         }
     }
 }

@@ -122,6 +122,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// A network namespace cannot be locked.
+    #[error(transparent)]
+    Lock(private::TakeError),
     /// A command cannot be run.
     #[error("cannot run {command}")]
     Command {

@@ -37,23 +37,23 @@ pub(super) use self::proxies::{count as proxy_count, interfaces, rings};
 /// A list, with all parameters of its header.
 type ListKey = (Ipv6Addr, SegmentList, Form);
 
-/// The number of the record of a list's header, and the number of policies that use it.
+/// Index of the record of a list's header, and count of its users.
 struct PlacedList {
-    number: u32,
+    index: u32,
     users: usize,
 }
 
-/// The number of a policy's record, its counter and its lists.
+/// Index of a policy's record, its counter and its lists.
 struct PlacedPolicy {
-    number: u32,
+    index: u32,
     counter: u32,
     lists: Vec<ListKey>,
     spread: u32,
 }
 
-/// The number of a SID's record, and its counter.
+/// Index of a SID's record, and its counter.
 struct PlacedSid {
-    number: u32,
+    index: u32,
     counter: u32,
     /// Counter of packets that return from a service function.
     returned: Option<u32>,
@@ -67,7 +67,7 @@ pub struct Tables {
     policies: Map<PolicyId, PlacedPolicy>,
     prefixes: Map<(TenantId, IpNet), u32>,
     sids: Map<Ipv6Net, PlacedSid>,
-    /// Policies for replies to functions' packets, by the number of the return policy.
+    /// Policies for replies to functions' packets, by the index of the return policy.
     ways_back: Map<u32, PolicyId>,
     counters: Counters,
     lengths: Lengths,
@@ -108,7 +108,7 @@ impl Tables {
 
     /// Returns the count of packets to a SID.
     pub fn count_of_sid(&self, sid: &Ipv6Net) -> Option<Count> {
-        self.sids.get(sid).map(|placed| self.srv6.count_of_sid(placed.number))
+        self.sids.get(sid).map(|placed| self.srv6.count_of_sid(placed.index))
     }
 
     /// Returns the count of packets that returned from a SID's service function.
@@ -214,8 +214,8 @@ impl Tables {
             self.sid_value(*sid, endpoint, returned)?;
         }
         let policies = &self.policies;
-        let number = |id: &PolicyId| policies.get(id).map(|placed| placed.number);
-        self.ports.change(&self.srv6, wanted, &number)?;
+        let index = |id: &PolicyId| policies.get(id).map(|placed| placed.index);
+        self.ports.change(&self.srv6, wanted, &index)?;
         self.remove_ways_back(wanted)?;
         self.remove(wanted);
         self.proxies.end(&self.srv6, wanted)?;
@@ -230,22 +230,22 @@ impl Tables {
     fn remove(&mut self, wanted: &Forwarding) {
         let gone = self.sids.extract_if(|sid, _| !wanted.sids.contains_key(sid));
         for (sid, placed) in gone {
-            self.srv6.sids.remove(placed.number);
+            self.srv6.sids.remove(placed.index);
             self.counters.free(placed.counter);
             placed.returned.into_iter().for_each(|counter| self.counters.free(counter));
             self.lengths.remove_sid(&self.srv6, sid.prefix_len());
         }
         let gone = self.prefixes.extract_if(|key, _| !wanted.prefixes.contains_key(key));
-        for (key, number) in gone {
+        for (key, index) in gone {
             match key.1 {
-                IpNet::V4(_) => self.srv6.prefixes4.remove(number),
-                IpNet::V6(_) => self.srv6.prefixes6.remove(number),
+                IpNet::V4(_) => self.srv6.prefixes4.remove(index),
+                IpNet::V6(_) => self.srv6.prefixes6.remove(index),
             }
             self.lengths.remove_prefix(&self.srv6, key.0, key.1);
         }
         let gone = self.policies.extract_if(|id, _| !wanted.policies.contains_key(id));
         for (_, placed) in gone.collect::<Vec<_>>() {
-            self.srv6.policies.remove(placed.number);
+            self.srv6.policies.remove(placed.index);
             self.counters.free(placed.counter);
             self.release(&placed.lists, placed.spread);
         }
@@ -265,7 +265,7 @@ impl Tables {
             if let Some(list) = self.lists.get_mut(key) {
                 list.users -= 1;
                 if list.users == 0 {
-                    self.srv6.lists.remove(list.number);
+                    self.srv6.lists.remove(list.index);
                     self.lists.remove(key);
                 }
             }
@@ -275,15 +275,15 @@ impl Tables {
         }
     }
 
-    /// Returns the number of the record of a list's header, created if necessary, and adds a user.
+    /// Returns the index of the record of a list's header, created if necessary, and adds a user.
     fn list(&mut self, key: &ListKey) -> Result<u32, Error> {
         if let Some(list) = self.lists.get_mut(key) {
             list.users += 1;
-            return Ok(list.number);
+            return Ok(list.index);
         }
-        let number = self.srv6.lists.add(outer(key.0, &key.1, key.2)?)?;
-        self.lists.insert(key.clone(), PlacedList { number, users: 1 });
-        Ok(number)
+        let index = self.srv6.lists.add(outer(key.0, &key.1, key.2)?)?;
+        self.lists.insert(key.clone(), PlacedList { index, users: 1 });
+        Ok(index)
     }
 
     /// Adds a policy, or changes the lists of an existing one.
@@ -295,10 +295,10 @@ impl Tables {
     ) -> Result<(), Error> {
         let key = |list: &SegmentList| (source, list.clone(), policy.form);
         let keys: Vec<ListKey> = policy.lists.iter().map(|list| key(&list.segments)).collect();
-        let mut records = Vec::new();
+        let mut indexes = Vec::new();
         for (at, key) in keys.iter().enumerate() {
             match self.list(key) {
-                Ok(number) => records.push(number),
+                Ok(index) => indexes.push(index),
                 Err(error) => {
                     self.release(&keys[..at], 0);
                     return Err(error);
@@ -306,7 +306,7 @@ impl Tables {
             }
         }
         let weights: Vec<u32> = policy.lists.iter().map(|list| list.weight).collect();
-        let made = match records.as_slice() {
+        let made = match indexes.as_slice() {
             // Without a list, the packets are left to the kernel.
             [] | [_] => Ok(0),
             many => self.srv6.spreads.add(types::spread { list: spread(many, &weights) }),
@@ -318,7 +318,7 @@ impl Tables {
                 return Err(error.into());
             }
         };
-        let first = records.first().copied().unwrap_or(0);
+        let first = indexes.first().copied().unwrap_or(0);
         let mut value = types::policy {
             list: first,
             spread,
@@ -327,32 +327,32 @@ impl Tables {
         };
         if let Some(placed) = self.policies.get_mut(id) {
             value.counter = placed.counter;
-            self.srv6.change_policy(placed.number, value);
+            self.srv6.change_policy(placed.index, value);
             let lists = std::mem::replace(&mut placed.lists, keys);
             let old = std::mem::replace(&mut placed.spread, spread);
             self.release(&lists, old);
         } else {
             let counter = self.counters.take(&self.srv6);
             value.counter = counter;
-            let number = match self.srv6.policies.add(value) {
-                Ok(number) => number,
+            let index = match self.srv6.policies.add(value) {
+                Ok(index) => index,
                 Err(error) => {
                     self.counters.free(counter);
                     self.release(&keys, spread);
                     return Err(error.into());
                 }
             };
-            let placed = PlacedPolicy { number, counter, lists: keys, spread };
+            let placed = PlacedPolicy { index, counter, lists: keys, spread };
             self.policies.insert(id.clone(), placed);
         }
         Ok(())
     }
 
     fn place_prefix(&mut self, key: (TenantId, IpNet), id: &PolicyId) -> Result<(), Error> {
-        let policy = self.policy_number(id)?;
+        let policy = self.policy_index(id)?;
         let (tenant, net) = key;
         let old = self.prefixes.get(&key).copied();
-        let number = match net {
+        let index = match net {
             IpNet::V4(net) => {
                 let value = types::prefix4 {
                     address: u32::from_ne_bytes(net.network().octets()),
@@ -379,7 +379,7 @@ impl Tables {
                 }
             }
         };
-        self.prefixes.insert(key, number);
+        self.prefixes.insert(key, index);
         if old.is_none() {
             self.lengths.add_prefix(&self.srv6, tenant, net);
         }
@@ -387,33 +387,33 @@ impl Tables {
     }
 
     fn place_sid(&mut self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<(), Error> {
-        let known = self.sids.get(&sid).map(|placed| (placed.number, placed.counter));
+        let known = self.sids.get(&sid).map(|placed| (placed.index, placed.counter));
         let returned = self.sids.get(&sid).and_then(|placed| placed.returned);
         let counter = known.map_or_else(|| self.counters.take(&self.srv6), |(_, counter)| counter);
         let returned =
             returned.or_else(|| endpoint.is_function().then(|| self.counters.take(&self.srv6)));
         let version = match known {
-            Some((number, _)) => self.srv6.sids.get(number).version,
+            Some((index, _)) => self.srv6.sids.get(index).version,
             None => self.srv6.version(),
         };
-        let number = self.sid_value(sid, endpoint, returned.unwrap_or(0)).and_then(|value| {
+        let index = self.sid_value(sid, endpoint, returned.unwrap_or(0)).and_then(|value| {
             let value = types::sid { counter, version, ..value };
             Ok(match known {
-                Some((number, _)) => self.srv6.sids.replace(number, value)?,
+                Some((index, _)) => self.srv6.sids.replace(index, value)?,
                 None => self.srv6.sids.add(value)?,
             })
         });
-        match (number, known) {
-            (Ok(number), _) => {
-                self.sids.insert(sid, PlacedSid { number, counter, returned });
+        match (index, known) {
+            (Ok(index), _) => {
+                self.sids.insert(sid, PlacedSid { index, counter, returned });
             }
             (Err(error), None) => {
                 self.counters.free(counter);
                 returned.into_iter().for_each(|returned| self.counters.free(returned));
                 return Err(error);
             }
-            (Err(error), Some((number, _))) => {
-                self.sids.insert(sid, PlacedSid { number, counter, returned });
+            (Err(error), Some((index, _))) => {
+                self.sids.insert(sid, PlacedSid { index, counter, returned });
                 return Err(error);
             }
         }
@@ -423,9 +423,9 @@ impl Tables {
         Ok(())
     }
 
-    /// Returns the number of an installed policy's record.
-    pub(super) fn policy_number(&self, id: &PolicyId) -> Result<u32, Error> {
+    /// Returns the index of an installed policy's record.
+    pub(super) fn policy_index(&self, id: &PolicyId) -> Result<u32, Error> {
         let unknown = || Error::UnknownPolicy { policy: id.clone() };
-        Ok(self.policies.get(id).ok_or_else(unknown)?.number)
+        Ok(self.policies.get(id).ok_or_else(unknown)?.index)
     }
 }

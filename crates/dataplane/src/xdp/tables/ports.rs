@@ -89,13 +89,13 @@ impl Ports {
     }
 
     /// Changes the tables to `wanted`, except for flags that ports have and `wanted` has not.
-    /// `number_of` returns the number of a policy's record. Attachments are added before the ports that refer
+    /// `index_of` returns the index of a policy's record. Attachments are added before the ports that refer
     /// to them.
     pub(super) fn change(
         &mut self,
         srv6: &Srv6,
         wanted: &Forwarding,
-        number_of: &dyn Fn(&PolicyId) -> Option<u32>,
+        index_of: &dyn Fn(&PolicyId) -> Option<u32>,
     ) -> Result<(), Error> {
         let checks_sources = checks_sources(wanted);
         let outside = if checks_sources { tenant_flag::TENANT_OUTSIDE.0 } else { 0 };
@@ -109,7 +109,7 @@ impl Ports {
                 Owner::Nobody => (if closed { outside } else { 0 }, 0),
                 Owner::Frames(id) => {
                     let unknown = || Error::UnknownPolicy { policy: id.clone() };
-                    (0, number_of(id).ok_or_else(unknown)?)
+                    (0, index_of(id).ok_or_else(unknown)?)
                 }
             })
         };

@@ -99,7 +99,7 @@ impl Tables {
                 behavior::BEHAVIOR_END_DT46
             }
             Behavior::EndB6Encaps { policy } => {
-                argument.policy = self.policy_number(policy)?;
+                argument.policy = self.policy_index(policy)?;
                 behavior::BEHAVIOR_END_B6_ENCAPS
             }
             Behavior::EndAnNf { answers } => {
@@ -108,7 +108,7 @@ impl Tables {
                 behavior::BEHAVIOR_END_AN_NF
             }
             Behavior::EndAs { proxy, policy } => {
-                let (number, policy) = (behavior::BEHAVIOR_END_AS, self.policy_number(policy)?);
+                let (number, policy) = (behavior::BEHAVIOR_END_AS, self.policy_index(policy)?);
                 argument.proxy = self.proxy(sid, proxy, number, policy, returned);
                 number
             }
@@ -147,7 +147,7 @@ impl Tables {
             tracing::warn!("answers of one service function are dropped: two ways have one number");
             return Ok(0);
         }
-        self.srv6.ways_back.set(&way, &self.policy_number(id)?)?;
+        self.srv6.ways_back.set(&way, &self.policy_index(id)?)?;
         Ok(way)
     }
 }
