@@ -148,7 +148,7 @@ fn root_a_sandbox_of_another_user_is_not_run() {
         assert!(Command::new("chown").arg(user).arg(&planted).status().unwrap().success());
     };
     chown("nobody");
-    refused("it is user 65534's");
+    refused("its owner, user 65534, is neither root nor the owner of `kaido`");
     chown("root");
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(&folder, open).unwrap();

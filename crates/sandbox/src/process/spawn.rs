@@ -66,7 +66,14 @@ impl Launcher {
         for (path, found) in
             [(program.as_path(), launcher.file.metadata()?), (folder, std::fs::metadata(folder)?)]
         {
-            trusted.check(&found).map_err(|why| {
+            let user = found.uid();
+            let owned = match user == 0 || user == owner {
+                true => trusted.check(&found),
+                false => {
+                    Err(format!("its owner, user {user}, is neither root nor the owner of `kaido`"))
+                }
+            };
+            owned.map_err(|why| {
                 let why = format!("{} is not used: {why}", path.display());
                 io::Error::new(io::ErrorKind::PermissionDenied, why)
             })?;
