@@ -34,6 +34,7 @@ pub use life::timeline::{Deed, History, Outcome as StepOutcome, Step, steps};
 pub use life::up::{Options, Progress, Stage};
 pub use links::{Change, Ends};
 pub use node::announce::announcement;
+pub use node::enter::hide_processes;
 pub use node::frr_config::config as frr_config;
 pub use node::functions::unreadable_rules;
 pub use node::index::interface_index;
