@@ -25,6 +25,20 @@ const THREADS: u64 = 256;
 /// with a full BGP table needs less than half of it.
 const MEMORY: u64 = 4 << 30;
 
+/// Limit of the queued signals of a user in a user namespace (RLIMIT_SIGPENDING), which include
+/// POSIX timers.
+const SIGNALS: u64 = 256;
+
+/// Marks all descriptors except the standard ones as close-on-exec: the programs that this process
+/// starts do not inherit what its own parent has left open, such as files and locks of root.
+pub fn close_inherited_on_exec() -> io::Result<()> {
+    // SAFETY: the call takes three integers, and closes nothing now.
+    let done = unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    nix::errno::Errno::result(done).map(drop).map_err(io::Error::from)
+}
+
 /// Replaces this process by a program that cannot gain privileges (no_new_privs), start processes,
 /// enter or create namespaces, mount, or use BPF. Such calls fail with EPERM. The process gets a
 /// session of its own, without a terminal, and limits of threads and memory. Writing beyond 64 MiB of
@@ -35,6 +49,9 @@ pub fn exec(program: &Path, arguments: &[impl AsRef<OsStr>]) -> io::Error {
         setrlimit(Resource::RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE)?;
         setrlimit(Resource::RLIMIT_NPROC, THREADS, THREADS)?;
         setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
+        setrlimit(Resource::RLIMIT_SIGPENDING, SIGNALS, SIGNALS)?;
+        setrlimit(Resource::RLIMIT_MSGQUEUE, 0, 0)?;
+        close_inherited_on_exec()?;
         // It would end the program, which continues without its log instead. Blocked, not ignored:
         // FRR's handler of the signal aborts.
         SigSet::from(Signal::SIGXFSZ).thread_block()?;

@@ -1,8 +1,6 @@
 //! The counters for Prometheus: `GET /metrics`.
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use api::v1;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -12,29 +10,16 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio::sync::Mutex;
 
 use crate::service::Orders;
 
-/// The time that an answer is reused: scrapes must not take the reconciler's time.
-const FRESH: Duration = Duration::from_millis(500);
-
 /// Serves the counters of the reconciler that receives `orders`.
 pub(crate) async fn serve(listener: TcpListener, orders: Orders) -> Infallible {
-    let last = Arc::new(Mutex::new(None::<(Instant, Result<String, String>)>));
     let counted = move || {
-        let (orders, last) = (orders.clone(), Arc::clone(&last));
+        let orders = orders.clone();
         async move {
-            // Concurrent scrapes wait for one answer.
-            let mut last = last.lock().await;
-            if let Some((_, answer)) = last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
-                return answer.clone();
-            }
             let found = orders.counted().await;
-            let answer =
-                found.map(|found| text(&found)).map_err(|status| status.message().to_owned());
-            *last = Some((Instant::now(), answer.clone()));
-            answer
+            found.map(|found| text(&found)).map_err(|status| status.message().to_owned())
         }
     };
     telemetry::prometheus::serve(listener, counted).await

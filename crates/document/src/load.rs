@@ -25,8 +25,8 @@ impl Fault {
 
 /// Maximum nesting depth of values; the grammar needs seven levels.
 const MAX_DEPTH: usize = 32;
-/// Maximum memory that copies of aliases may take, in bytes: some 100,000 values.
-const MAX_ALIASED_BYTES: usize = 16 << 20;
+/// Maximum memory of all copies for anchors and aliases, in bytes: some 100,000 values.
+const MAX_COPIED_BYTES: usize = 16 << 20;
 
 /// A list or map that is not complete yet.
 struct Open {
@@ -48,7 +48,7 @@ struct Loader {
     items: Vec<Tree>,
     entries: Vec<Entry>,
     anchors: HashMap<usize, Tree>,
-    aliased: usize,
+    copied: usize,
     root: Option<Tree>,
     faults: Vec<Fault>,
 }
@@ -150,18 +150,25 @@ impl Loader {
             let help = "use the alias behind the end of its anchor's value";
             return Err(Fault::new(span, "this alias stands inside its own anchor", help));
         };
-        self.aliased += tree.bytes();
-        if self.aliased > MAX_ALIASED_BYTES {
-            let message = format!("aliases add more than {} MiB", MAX_ALIASED_BYTES >> 20);
-            return Err(Fault::new(span, message, "use fewer aliases"));
-        }
+        self.count_copy(&tree)?;
         self.done(tree.span, 0, tree.value)
+    }
+
+    /// Counts a copy of a value, for an anchor or an alias.
+    fn count_copy(&mut self, tree: &Tree) -> Result<(), Fault> {
+        self.copied += tree.bytes();
+        if self.copied > MAX_COPIED_BYTES {
+            let message = format!("anchors and aliases add more than {} MiB", MAX_COPIED_BYTES >> 20);
+            return Err(Fault::new(tree.span, message, "use fewer anchors and aliases"));
+        }
+        Ok(())
     }
 
     /// Adds a complete value to its parent.
     fn done(&mut self, span: Span, anchor: usize, value: Value) -> Result<(), Fault> {
         let mut tree = Tree { span, value, pruned: false };
         if anchor > 0 {
+            self.count_copy(&tree)?;
             self.anchors.insert(anchor, tree.clone());
         }
         let Some(open) = self.open.last_mut() else {
@@ -262,12 +269,17 @@ mod tests {
             let before = format!("*a{}, ", n - 1).repeat(9);
             bomb += &format!("a{n}: &a{n} [{}]\n", before.trim_end_matches(", "));
         }
-        assert!(messages(&bomb)[0].contains("aliases add more than"));
+        assert!(messages(&bomb)[0].contains("anchors and aliases add more"));
         assert!(messages(&"[".repeat(100))[0].contains("nested too deeply"));
         assert!(!messages(&"[".repeat(100_000)).is_empty());
         // Few values, but large ones.
         let large = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(17));
-        assert!(messages(&large)[0].contains("aliases add more than 16 MiB"));
+        assert!(messages(&large)[0].contains("anchors and aliases add more than 16 MiB"));
+        // Each anchor has a copy of those inside it.
+        let text = "x".repeat(1 << 20);
+        let nested: String = (0..20).map(|n| format!("{}- &a{n}\n", " ".repeat(n))).collect();
+        let nested = format!("{nested}{}- {text}\n", " ".repeat(20));
+        assert!(messages(&nested)[0].contains("anchors and aliases add more than 16 MiB"));
         assert!(messages("a: &a [*a]")[0].contains("inside its own anchor"));
     }
 

@@ -35,6 +35,7 @@ pub use life::up::{Options, Progress, Stage};
 pub use links::{Change, Ends};
 pub use model::Occurrence;
 pub use node::announce::announcement;
+pub use node::enter::hide_processes;
 pub use node::frr_config::config as frr_config;
 pub use node::functions::unreadable_rules;
 pub use node::index::interface_index;

@@ -45,13 +45,30 @@ impl Ids {
 /// standard input is closed.
 pub fn hold_owned_namespace() -> Result<()> {
     let failed = |source| Error::io("hold a user namespace", source);
-    let unshared = unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET);
+    let unshared =
+        become_owner().and_then(|()| unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET));
     // The kernel's error numbers are below 134.
     let errno = unshared.err().map_or(0, |errno| errno as u8);
     let mut output = io::stdout();
     output.write_all(&[errno]).and_then(|()| output.flush()).map_err(failed)?;
     io::copy(&mut io::stdin(), &mut io::sink()).map(drop).map_err(failed)
 }
+
+/// Takes a user ID that no other process has. The kernel accounts resources of a user namespace to
+/// its owner as well (inotify instances, queued signals, message queues): root's would be used up.
+/// Capabilities are kept, since kernels may refuse user namespaces to users without.
+fn become_owner() -> std::result::Result<(), Errno> {
+    // SAFETY: prctl(2) with PR_SET_SECUREBITS takes a number.
+    let kept = unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) };
+    Errno::result(kept)?;
+    let owner = Uid::from_raw(FIRST_OWNER.saturating_add(std::process::id()));
+    setresuid(owner, owner, owner)
+}
+
+/// capabilities(7); libc does not have it.
+const SECBIT_NO_SETUID_FIXUP: libc::c_ulong = 1 << 2;
+/// Owners of user namespaces: this number plus a process ID, of which there are 2^22 at most.
+const FIRST_OWNER: u32 = 0xd000_0000;
 
 /// A process that executes [`hold_owned_namespace`].
 pub(crate) struct Holder(Child);

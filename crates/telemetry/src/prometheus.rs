@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -15,14 +16,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serve::{Incoming, Limits};
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Any client may connect: a few scrapers, each for one response. A scraper that keeps its
-/// connection between scrapes has to reconnect.
+/// Any client may connect: a few scrapers, each for one response.
 const LIMITS: Limits =
     Limits { connections: 16, silence: Duration::from_secs(10), lifetime: Duration::from_secs(30) };
+
+/// The time that an answer is reused: counting takes time of the data plane, or enters namespaces.
+const FRESH: Duration = Duration::from_millis(500);
 
 /// The address cannot be bound.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +42,9 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, NoListener> {
     TcpListener::bind(address).await.map_err(|source| NoListener { address, source })
 }
 
-/// Answers each scrape with the result of `counted`: OpenMetrics text, or an error message. Only
-/// HTTP/1 is accepted, in which a connection has one request at a time. Never returns.
+/// Answers each scrape with the result of `counted`, OpenMetrics text or an error message, or with that
+/// of a recent scrape. A connection has one request, of HTTP/1, so that a client cannot keep its place
+/// among [`LIMITS`]. Never returns.
 pub async fn serve<F>(
     listener: TcpListener,
     counted: impl Fn() -> F + Clone + Send + Sync + 'static,
@@ -47,18 +52,25 @@ pub async fn serve<F>(
 where
     F: Future<Output = Result<String, String>> + Send + 'static,
 {
+    let last = Arc::new(Mutex::new(None::<(Instant, Result<String, String>)>));
     let answer = move || {
-        let counted = counted();
+        let (counted, last) = (counted.clone(), Arc::clone(&last));
         async move {
-            match counted.await {
-                Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
-                Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
+            // Concurrent scrapes wait for one answer.
+            let mut last = last.lock().await;
+            if last.as_ref().is_none_or(|(at, _)| at.elapsed() >= FRESH) {
+                *last = Some((Instant::now(), counted().await));
+            }
+            match last.as_ref().map(|(_, answer)| answer.clone()) {
+                Some(Ok(text)) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+                Some(Err(why)) => (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
+                None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             }
         }
     };
     let router = Router::new().route("/metrics", get(answer));
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(LIMITS.silence);
+    http.timer(TokioTimer::new()).header_read_timeout(LIMITS.silence).keep_alive(false);
     let mut incoming = Incoming::tcp(listener, LIMITS);
     let mut connections = JoinSet::new();
     loop {

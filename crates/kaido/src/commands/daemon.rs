@@ -57,6 +57,7 @@ pub(crate) fn supervisor(config: &Path) -> Done {
 /// Becomes a routing daemon of the router whose namespaces this process is in. Returns only on
 /// failure, which the lab reports from the daemon's log.
 pub(crate) fn routing_daemon(program: &Path, arguments: &[OsString]) -> Done {
+    lab::hide_processes()?;
     let network = netlink::Namespace::current().map_err(Failure::failed)?;
     network.enter_user_namespace_as_root().map_err(Failure::failed)?;
     let error = confine::exec(program, arguments);

@@ -22,6 +22,10 @@ use crate::runtime::cancellable;
 
 pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
     let labs = Labs::of_environment()?;
+    // Commands in a node have the descriptors of their caller, daemons do not.
+    if !matches!(command, LabCommand::Exec { .. } | LabCommand::Shell { .. }) {
+        confine::close_inherited_on_exec().map_err(Failure::failed)?;
+    }
     match command {
         LabCommand::Check { file } => check(&file, output),
         LabCommand::Up { file, name, limit, yes } => {

@@ -241,7 +241,42 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
         limits.lines().any(|line| line.starts_with(name) && line.contains(limit))
     };
     assert!(has("Max processes", "256") && has("Max address space", "4294967296"), "{limits}");
+    assert!(has("Max pending signals", "256") && has("Max msgqueue size", "0"), "{limits}");
+    // The kernel accounts what they use to an owner that is not root (NS_GET_OWNER_UID).
+    let owner = "import fcntl, os, sys; owner = bytearray(4); \
+                 fcntl.ioctl(os.open(sys.argv[1], 0), 0xb704, owner); \
+                 print(int.from_bytes(owner, sys.byteorder))";
+    let mut asked = Command::new("/usr/bin/python3");
+    asked.args(["-c", owner, &format!("/proc/{zebra}/ns/user")]);
+    let owner = Said::of(&mut asked);
+    assert!(owner.ok().trim().parse::<u32>().unwrap() >= 0xd000_0000);
+    // They see no process but their own, by which /proc would show other networks.
+    let mut seen = Command::new(place[0]);
+    seen.args(&place[1..]).args(["sh", "-c", "cat /proc/1/comm; ls /proc"]);
+    let seen = Said::of(&mut seen).ok();
+    let processes = seen.lines().filter(|name| name.parse::<u32>().is_ok()).count();
+    assert!(seen.starts_with("zebra\n") && processes <= 4, "{seen}");
     lab.down();
+}
+
+#[test]
+fn root_daemons_do_not_inherit_descriptors_of_the_command_that_starts_them() {
+    let kaido = kaido();
+    let secret = kaido.folder().join("secret");
+    let file = kaido.file("lab.yaml", LAB);
+    let up = kaido.command(&["lab", "up", &file]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec 9>>\"$0\"; exec \"$@\""]).arg(&secret).arg(up.get_program());
+    shell.args(up.get_args()).env("KAIDO_RUN", kaido.run_folder());
+    Said::of(&mut shell).ok();
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let files = std::fs::read_dir(entry.ok()?.path().join("fd")).ok()?;
+        Some(
+            files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()).collect::<Vec<_>>(),
+        )
+    });
+    assert_eq!(processes.flatten().filter(|file| *file == secret).count(), 0);
+    kaido.ok(&["lab", "down", "frr"]);
 }
 
 /// A daemon that is compromised while its router starts owns the folder of the sockets. root's vtysh

@@ -1,9 +1,9 @@
 //! Detection of a lab's daemons that have exited, for commands that show the lab.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use model::topology::Topology;
@@ -20,7 +20,7 @@ pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
     if expected.is_empty() || !nix::unistd::geteuid().is_root() {
         return Vec::new();
     }
-    let there = paths_of_processes();
+    let there = paths_of_processes(&expected);
     let runs = |path: &Path| there.contains(&real(path));
     expected.into_iter().filter(|(path, _)| !runs(path)).map(|(_, words)| words).collect()
 }
@@ -56,18 +56,45 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.into())
 }
 
-/// All process arguments that are paths: a daemon's arguments include its configuration or its
-/// folder.
-fn paths_of_processes() -> HashSet<PathBuf> {
+/// Arguments of root's processes that are paths to one of the expected files: a daemon's arguments
+/// include its configuration or its folder. Other users could name these files as well, and paths that
+/// take hours to resolve.
+fn paths_of_processes(expected: &[(PathBuf, String)]) -> HashSet<PathBuf> {
+    let names: HashSet<&OsStr> = expected.iter().filter_map(|(path, _)| path.file_name()).collect();
     let Ok(entries) = fs::read_dir("/proc") else { return HashSet::new() };
     let processes = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         entry.file_name().to_str()?.parse::<u32>().ok()?;
-        fs::read(entry.path().join("cmdline")).ok()
+        let arguments = fs::read(entry.path().join("cmdline")).ok()?;
+        is_roots(&fs::read_to_string(entry.path().join("status")).ok()?).then_some(arguments)
     });
     let paths = processes.flat_map(|arguments| {
-        let each = arguments.split(|byte| *byte == 0).filter(|one| one.starts_with(b"/"));
-        each.map(|path| real(&PathBuf::from(OsString::from_vec(path.to_vec())))).collect::<Vec<_>>()
+        let each = arguments.split(|byte| *byte == 0).map(|one| Path::new(OsStr::from_bytes(one)));
+        let is_known = |path: &&Path| {
+            path.is_absolute() && path.file_name().is_some_and(|name| names.contains(name))
+        };
+        each.filter(is_known).map(real).collect::<Vec<_>>()
     });
     paths.collect()
+}
+
+/// Returns true if all user IDs of a process are root's, from its `/proc/PID/status`: those of a
+/// set-user-ID program that another user has started are not.
+fn is_roots(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    ids.is_some_and(|ids| ids.split_whitespace().all(|id| id == "0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_others_have_started_are_not_roots() {
+        let status = |ids: &str| format!("Name:\tkaido\nUid:\t{ids}\nGid:\t0\t0\t0\t0\n");
+        assert!(is_roots(&status("0\t0\t0\t0")));
+        // su(1) of user 1000.
+        assert!(!is_roots(&status("1000\t0\t0\t0")));
+        assert!(!is_roots(&status("1000\t1000\t1000\t1000")) && !is_roots(""));
+    }
 }

@@ -75,6 +75,14 @@ pub(crate) fn hide_machine() -> Result<(), Error> {
     bind(&descriptor(&sockets), FRR_RUN)
 }
 
+/// Mounts /proc again in a mount namespace of its own, for the first process of a PID namespace: that
+/// of the machine shows the network of each process (/proc/PID/net).
+pub fn hide_processes() -> Result<(), Error> {
+    unshare(CloneFlags::CLONE_NEWNS).map_err(mount_error("/"))?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).map_err(mount_error("/proc"))
+}
+
 fn empty(folder: &str, options: &str) -> Result<(), Error> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("tmpfs"), folder, Some("tmpfs"), flags, Some(options)).map_err(mount_error(folder))

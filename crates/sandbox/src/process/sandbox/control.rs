@@ -48,6 +48,19 @@ pub(in crate::process) fn fits(map: &Map, at: u32, entry: &Entry) -> bool {
         && is_ternary == matches!(entry.key, Key::Words(..))
 }
 
+/// Returns true if entries can be those from slot `from` on. A piece that is not the last one has
+/// `most` entries, in as many slots, so that all pieces together have no more than the map's.
+fn is_piece(of: &Map, map: u32, from: u32, most: u32, piece: &Piece) -> bool {
+    let end = piece.next.unwrap_or(of.max_entries);
+    let is_full = piece.next.is_none() || piece.entries.len() == most as usize;
+    let has_slots = piece.entries.len() <= end.saturating_sub(from) as usize;
+    is_full
+        && has_slots
+        && end <= of.max_entries
+        && piece.entries.len() <= most as usize
+        && piece.entries.iter().all(|entry| fits(of, map, entry))
+}
+
 impl Maps for Sandbox {
     fn maps(&self) -> &[Map] {
         &self.maps
@@ -67,13 +80,12 @@ impl Maps for Sandbox {
         let most = most.clamp(1, MOST);
         let answer = self.ask(&Request::Read { map, from, most })?;
         let Answer::Piece(piece) = answer else { return self.invalid_answer() };
-        let is_sane = piece.entries.len() <= most as usize
-            && piece.next.is_none_or(|next| next > from)
-            && self
-                .maps
-                .get(map as usize)
-                .is_some_and(|of| piece.entries.iter().all(|entry| fits(of, map, entry)));
-        if is_sane { Ok(piece) } else { self.invalid_answer() }
+        let of = self.maps.get(map as usize);
+        if of.is_some_and(|of| is_piece(of, map, from, most, &piece)) {
+            Ok(piece)
+        } else {
+            self.invalid_answer()
+        }
     }
 
     fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
