@@ -136,8 +136,7 @@ static __always_inline int headend(struct frame *frame)
 	if (ethernet + ETH_HLEN > end_of(frame))
 		return pass(frame, REASON_NO_ENTRY);
 	protocol = ethertype_of(ethernet);
-	if ((frame->port->tagged || attachment.tenant) &&
-	    (protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD))) {
+	if ((frame->port->tagged || attachment.tenant) && is_vlan(protocol)) {
 		const struct vlan_header *vlan = ethernet + ETH_HLEN;
 		struct attachment_key key = {.ifindex = frame->port->ifindex};
 		const struct attachment *found = 0;
@@ -156,13 +155,15 @@ static __always_inline int headend(struct frame *frame)
 			found = bpf_map_lookup_elem(&attachments, &key);
 		if (found)
 			attachment = *found;
-		else if (key.outer || !attachment.tenant)
-			return pass(frame, REASON_NO_ENTRY);
-		/* VLAN 0 is a priority tag (802.1Q). The kernel treats such a frame as untagged, so
-		 * the packet belongs to the port's tenant. With a second tag it belongs to no
-		 * tenant. */
-		else if (frame->l3 != ETH_HLEN + 4 || protocol == bpf_htons(ETH_P_8021AD))
+		/* VLAN 0 is a priority tag (802.1Q). The kernel removes such tags wherever they are,
+		 * so that these frames may arrive on the interface of any attachment. H.Encaps.L2
+		 * leaves none to the kernel. */
+		if ((is_vlan(protocol) || (!key.outer && frame->l3 != ETH_HLEN + 4)) &&
+		    !(found && attachment.policy))
 			return drop(frame, REASON_IRREGULAR);
+		/* A frame with only a priority tag belongs to the port's tenant. */
+		if (!found && (key.outer || !(attachment.tenant | attachment.policy)))
+			return pass(frame, REASON_NO_ENTRY);
 	}
 	/* H.Encaps.L2 accepts any destination MAC address. */
 	if (attachment.policy)

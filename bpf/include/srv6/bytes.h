@@ -60,6 +60,12 @@ static __always_inline __be16 ethertype_of(const void *ethernet)
 	return load16(ethernet + 2 * ETH_ALEN);
 }
 
+/* True for the ethertype of a VLAN tag. */
+static __always_inline int is_vlan(__be16 protocol)
+{
+	return protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD);
+}
+
 /* The two words of an IPv6 address. */
 static __always_inline __u64 high(const void *address)
 {

@@ -201,6 +201,9 @@ pub struct Link {
     /// The interface that this one is stacked on, and receives frames of: for a VLAN, a macvlan,
     /// an ipvlan and the like. Absent if it is in another namespace.
     pub lower: Option<u32>,
+    /// The interfaces that an HSR or PRP device (IEC 62439-3) receives frames of. It is not their
+    /// master.
+    pub slaves: Vec<u32>,
     /// True if the interface that this one is stacked on is in another namespace.
     pub lower_is_elsewhere: bool,
     /// The other end of a veth or netkit pair. Absent if it is in another namespace.
@@ -261,6 +264,10 @@ const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VLAN_ID: u16 = 1;
 const IFLA_VLAN_PROTOCOL: u16 = 5;
 const IFLA_VRF_TABLE: u16 = 1;
+const IFLA_HSR_SLAVE1: u16 = 1;
+const IFLA_HSR_SLAVE2: u16 = 2;
+/// Since Linux 6.10.
+const IFLA_HSR_INTERLINK: u16 = 8;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
@@ -350,6 +357,15 @@ fn info(value: &[u8], link: &mut Link) -> Result<(), DecodeError> {
                     let attribute = attribute?;
                     if attribute.kind() == IFLA_VRF_TABLE {
                         link.vrf_table = Some(u32_at(attribute.value(), 0)?);
+                    }
+                }
+            }
+            (IFLA_INFO_DATA, "hsr") => {
+                for attribute in each(attribute.value()) {
+                    let attribute = attribute?;
+                    if let IFLA_HSR_SLAVE1 | IFLA_HSR_SLAVE2 | IFLA_HSR_INTERLINK = attribute.kind()
+                    {
+                        link.slaves.push(u32_at(attribute.value(), 0)?);
                     }
                 }
             }

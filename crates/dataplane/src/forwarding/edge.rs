@@ -16,13 +16,13 @@ use super::rule_priority::PRIORITY;
 use super::{Attachment, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper};
 use crate::Error;
 
-/// Priority of the rules for packets to SIDs from edge ports, before those of tenants.
+/// Priority of the rules for packets to SIDs from edge ports and tenants, before tenants' tables.
 const FROM_EDGES: u32 = PRIORITY - 1;
 /// Priority of the rules for packets from edge ports and tenants with a source inside the domain,
 /// which other nodes would trust.
 const SPOOFED: u32 = PRIORITY - 2;
-/// Priority of the rules that exempt the outer packets of tenants: the kernel looks them up as if
-/// received on the tenant's interface.
+/// Priority of the rules that exempt the outer packets of tenants, which the kernel looks up as if
+/// received on the tenant's interface, and packets from a tenant's own sources inside the domain.
 const OUTER: u32 = PRIORITY - 3;
 /// Priority of the rules that accept packets to SIDs from the domain, and locally generated ones.
 const FROM_DOMAIN: u32 = PRIORITY + 3;
@@ -51,21 +51,27 @@ pub(in crate::forwarding) fn rules(
     };
     let sources = || forwarding.sources_of(None).map(Some);
     let mut rules = BTreeSet::new();
-    let edges = edges(forwarding, &kernel.links);
+    let (edges, tenants) = (edges(forwarding, &kernel.links), tenants(forwarding));
     let over_tenants = over_tenants(forwarding, &kernel.links);
     let closed = closed(forwarding, few);
+    // A rule that goes to a priority without rules has no effect.
+    let unspoofed = if closed.is_empty() { PRIORITY } else { FROM_EDGES };
     for link in &kernel.links {
         let on = |priority| InterfaceRule { interface: Some(link.name.clone()), ..rule(priority) };
         let (is_edge, is_over) = (edges.contains(&link.index), over_tenants.contains(&link.index));
-        if is_edge || is_over {
+        if is_edge || is_over || tenants.contains(&link.index) {
             let to = closed.iter().map(|net| Some(IpNet::V6(**net)));
             rules.extend(to.map(|to| InterfaceRule { to, ..on(FROM_EDGES) }));
         }
         let owner = owner(forwarding, link.index);
         // The other ports of a tenant's bridge may be inside the domain.
-        let is_spoofed = is_edge || is_over && link.lower.is_some();
-        if owner.map_or(is_spoofed, |owner| is_outside(forwarding, owner, link)) {
-            rules.extend(sources().map(|from| InterfaceRule { from, ..on(SPOOFED) }));
+        let is_stacked = link.lower.is_some() || !link.slaves.is_empty();
+        if owner.map_or(is_edge || is_over && is_stacked, |owner| is_outside(owner, link)) {
+            let (spoofed, own) = spoofed(forwarding, owner);
+            let spoofed = spoofed.into_iter().map(Some);
+            rules.extend(spoofed.map(|from| InterfaceRule { from, ..on(SPOOFED) }));
+            let (own, goto) = (own.into_iter().map(Some), Some(unspoofed));
+            rules.extend(own.map(|from| InterfaceRule { from, goto, ..on(OUTER) }));
         }
         if let Some(source) = outer_source(forwarding, kernel, link) {
             let (from, goto) = (Some(IpNet::from(source)), Some(PRIORITY));
@@ -114,18 +120,21 @@ fn tenants(forwarding: &Forwarding) -> BTreeSet<u32> {
 }
 
 /// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
-/// example a macvlan: its frames have a MAC address that the program does not inspect. A VLAN and a
-/// port have frames of their own.
+/// example a macvlan, whose frames have a MAC address that the program does not inspect, or a VLAN,
+/// since a tenant chooses its tags. A port and an attachment have frames of their own.
 fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let tenants = tenants(forwarding);
-    let shares = |link: &Link| link.vlan.is_none() && !forwarding.ports.contains_key(&link.index);
+    let shares = |link: &Link| {
+        owner(forwarding, link.index).is_none() && !forwarding.ports.contains_key(&link.index)
+    };
     let all = with_stacked(tenants.clone(), links, shares);
     all.difference(&tenants).copied().collect()
 }
 
-/// Adds the interfaces that receive frames of these: those stacked on them, their bridges, bonds and
-/// teams, interfaces that such a bridge leads to by a veth pair, and all interfaces of an Open
-/// vSwitch with such a port, whose flows are unknown here. Rules have no effect on a VRF's ports.
+/// Adds the interfaces that receive frames of these: those stacked on them, their bridges, bonds,
+/// teams and HSR or PRP devices, interfaces that such a bridge leads to by a veth pair, and all
+/// interfaces of an Open vSwitch with such a port, whose flows are unknown here. Rules have no
+/// effect on a VRF's ports.
 fn with_stacked(
     mut found: BTreeSet<u32>,
     links: &[Link],
@@ -140,7 +149,7 @@ fn with_stacked(
         let is_ovs = |link: &Link| link.kind == "openvswitch";
         let has_ovs = links.iter().any(|link| is_ovs(link) && masters.contains(&link.index));
         let is_fed = |link: &&Link| {
-            link.lower.is_some_and(|lower| found.contains(&lower))
+            link.lower.iter().chain(&link.slaves).any(|lower| found.contains(lower))
                 || link.peer.is_some_and(|peer| bridged.contains(&peer))
                 || link.vrf_table.is_none() && masters.contains(&link.index)
                 || has_ovs && is_ovs(link)
@@ -165,17 +174,28 @@ fn owner(forwarding: &Forwarding, interface: u32) -> Option<&Owner> {
     forwarding.attachments.get(&key).or_else(port).filter(|owner| **owner != Owner::Nobody)
 }
 
-/// Returns true if packets of a tenant must not have a source inside the domain. In a VRF or a
-/// bridge, rules have no effect. The program checks a tenant with sources of its own.
-fn is_outside(forwarding: &Forwarding, owner: &Owner, link: &Link) -> bool {
+/// Returns true if packets of an owner must not have a source inside the domain, except for sources
+/// of its own. In a VRF or a bridge, rules have no effect.
+fn is_outside(owner: &Owner, link: &Link) -> bool {
     let is_outside = match owner {
         Owner::Nobody => false,
-        Owner::Tenant(tenant) => {
-            *tenant > TABLE_TENANTS && forwarding.sources_of(Some(*tenant)).next().is_none()
-        }
+        Owner::Tenant(tenant) => *tenant > TABLE_TENANTS,
         Owner::Frames(_) => true,
     };
     is_outside && link.master.is_none()
+}
+
+/// Returns the prefixes of the domain from which an owner must not send, and those within them from
+/// which it may, because they are its own.
+fn spoofed(forwarding: &Forwarding, owner: Option<&Owner>) -> (Vec<IpNet>, Vec<IpNet>) {
+    let mut own: Vec<IpNet> = match owner {
+        Some(Owner::Tenant(tenant)) => forwarding.sources_of(Some(*tenant)).collect(),
+        _ => Vec::new(),
+    };
+    let is_all_own = |net: &IpNet| own.iter().any(|own| own.contains(net));
+    let spoofed: Vec<IpNet> = forwarding.sources_of(None).filter(|net| !is_all_own(net)).collect();
+    own.retain(|own| spoofed.iter().any(|net| net.contains(own)));
+    (spoofed, own)
 }
 
 /// Returns the source of the outer packets that the kernel looks up as if received on an interface,
@@ -185,8 +205,8 @@ fn outer_source(forwarding: &Forwarding, kernel: &Kernel, link: &Link) -> Option
     let Owner::Tenant(tenant) = owner else { return None };
     let steers = || forwarding.prefixes.keys().any(|(of, _)| of == tenant);
     let source = IpAddr::V6(kernel.source.unwrap_or(forwarding.source));
-    let is_ours = || forwarding.sources_of(None).any(|net| net.contains(&source));
-    (is_outside(forwarding, owner, link) && is_ours() && steers()).then_some(source)
+    let is_spoofed = || spoofed(forwarding, Some(owner)).0.iter().any(|net| net.contains(&source));
+    (is_outside(owner, link) && is_spoofed() && steers()).then_some(source)
 }
 
 /// Rejects tenants in a VRF without a default route: for unknown destinations, the lookup continues

@@ -155,7 +155,7 @@ fn a_tunnel_is_at_the_edge_unless_it_is_a_port() {
     let inside = resolve(&file, &found, &mut Tenants::default()).unwrap();
     assert_eq!(edges(&inside, &links), [2, 3].into(), "a port leads inside");
     let tenant = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
-    assert_eq!(at(tenant), ["on-vx", "vx"]);
+    assert_eq!(at(tenant), ["on-vx", "out", "out.10", "vx"]);
     assert_eq!(at("ports: {core: {}, out: {}}"), [""; 0], "there is no edge");
 }
 
@@ -176,20 +176,49 @@ fn an_interface_on_a_tenants_is_outside_of_the_domain() {
     let port = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
     let tagged = "source: fd00:1::9\nports: {core: {}, out: {}}\ntenants: {t: {attachments: [{port: out, vlan: 10}], \
                   routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
-    // A VLAN has other frames than its port.
-    assert_eq!(closed_at(port, stacked()), ["over"]);
-    assert_eq!(closed_at(tagged, stacked()), ["tagged"]);
+    assert_eq!(closed_at(port, stacked()), ["out", "out.10", "over", "over.20", "tagged"]);
+    // A VLAN of a tenant has other frames than its port.
+    assert_eq!(closed_at(tagged, stacked()), ["out.10", "tagged"]);
+    let both = port.replace("{routes", "{attachments: [{port: out, vlan: 10}], routes");
+    assert_eq!(closed_at(&both, stacked()), ["out", "out.10", "over", "over.20", "tagged"]);
+    let frames =
+        port.replace("{routes: {10.0.0.0/8: [\"fd00:2::1\"]}}", "{frames: [\"fd00:2::1\"]}");
+    assert_eq!(closed_at(&frames, stacked()), ["out", "out.10", "over", "over.20", "tagged"]);
     let spoofed = |text: &str, name: &str| {
         let rule = format!("5998: from fd00:1::/32 iif {name} blackhole");
         written_with(&format!("{domain}{text}"), stacked()).contains(&rule)
     };
-    assert!(spoofed(port, "over") && !spoofed(port, "over.20") && !spoofed(port, "core"));
+    assert!(spoofed(port, "over") && spoofed(port, "out.10") && !spoofed(port, "core"));
     assert!(spoofed(tagged, "tagged") && !spoofed(tagged, "over"));
     // Sources of the tenant do not hold at a MAC address that the program does not inspect.
     let own = port.replace("{routes", "{sources: [\"fd00:1:1::/48\"], routes");
-    assert!(spoofed(&own, "over") && !spoofed(&own, "out"));
+    assert!(spoofed(&own, "over") && spoofed(&own, "out.10"));
     let bridged = port.replace("out:", "bridged:");
-    assert_eq!(closed_at(&bridged, stacked()), ["br0"]);
+    assert_eq!(closed_at(&bridged, stacked()), ["br0", "bridged"]);
+}
+
+/// A VLAN in a VRF belongs to a tenant that stands for the VRF's table.
+#[test]
+fn a_vlan_with_an_owner_on_a_tenants_port_keeps_it() {
+    let port = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
+    let mut forwarding = state(port);
+    let over = |forwarding: &Forwarding| over_tenants(forwarding, &links());
+    assert_eq!(over(&forwarding), [3].into());
+    let tags = Tags { outer: 10, inner: 0 };
+    forwarding.attachments.insert(Attachment { port: 2, tags }, Owner::Tenant(TABLE_TENANTS));
+    assert_eq!(over(&forwarding), [].into());
+}
+
+#[test]
+fn an_edge_is_closed_with_the_ring_that_it_is_in() {
+    let mut links = links();
+    links.push(Link { kind: "hsr".into(), slaves: vec![7, 2], ..link(20, "ring") });
+    links.push(Link { lower: Some(20), kind: "macvlan".into(), ..link(21, "on-ring") });
+    let text = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(closed_at(text, links.clone()), ["on-ring", "out", "out.10", "ring"]);
+    let tenant = "sources: [\"fd00:1::/32\"]\nsource: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {table: 100}}";
+    let spoofed = "5998: from fd00:1::/32 iif ring blackhole".to_owned();
+    assert!(written_with(tenant, links).contains(&spoofed));
 }
 
 #[test]
@@ -226,13 +255,19 @@ fn the_domains_sources_are_spoofed_at_an_edge_and_by_tenants() {
         [outer("out.10"), on("out.10")]
     );
     let port = "ports: {core: {}, out: {tenant: t}}\ntenants: {t: {";
-    assert_eq!(spoofed(&format!("{port}{routes}}}}}")), [outer("out"), on("out")]);
-    assert_eq!(spoofed(&format!("{port}table: 100}}}}")), [on("out")], "encapsulates nothing");
+    let both = [on("out"), on("out.10")];
+    assert_eq!(spoofed(&format!("{port}{routes}}}}}")), [&[outer("out")][..], &both].concat());
+    assert_eq!(spoofed(&format!("{port}table: 100}}}}")), both, "encapsulates nothing");
     let frames = "ports: {core: {}, out: {tenant: t}}\ntenants: {t: {frames: [\"fd00:2::1\"]}}";
-    assert_eq!(spoofed(frames), [on("out")]);
-    // The program checks these sources; rules have no effect in a bridge or a VRF.
-    let own = format!("{port}sources: [\"fd00:1:1::/48\"], {routes}}}}}");
-    assert_eq!(spoofed(&own), [""; 0]);
+    assert_eq!(spoofed(frames), both);
+    // A tenant's own sources are its own on its own interface.
+    let with_own = |own: &str| spoofed(&format!("{port}sources: [\"{own}\"], {routes}}}}}"));
+    let exempt = "5997: from fd00:1:1::/48 iif out goto 5999".to_owned();
+    assert_eq!(with_own("fd00:1:1::/48"), [&[exempt, outer("out")][..], &both].concat());
+    assert_eq!(with_own("fd00:3::/48"), [&[outer("out")][..], &both].concat());
+    assert_eq!(with_own("10.1.0.0/24"), [&[outer("out")][..], &both].concat());
+    assert_eq!(with_own("fd00::/16"), [on("out.10")]);
+    // Rules have no effect in a bridge or a VRF.
     let bridged = port.replace("out", "bridged");
     assert_eq!(spoofed(&format!("{bridged}{routes}}}}}")), [""; 0]);
 }

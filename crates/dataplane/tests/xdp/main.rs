@@ -7,4 +7,5 @@ mod found;
 mod function;
 mod oracle;
 mod slots;
+mod tags;
 mod too_big;

@@ -182,7 +182,7 @@ fn root_a_daemon_reuses_no_table_of_the_last_one() {
     let mut net = net();
     let tables = |net: &Net| -> BTreeSet<String> {
         let rules = show(&net.node, "-6 rule");
-        let lookups = rules.lines().filter(|line| line.contains("iif"));
+        let lookups = rules.lines().filter(|line| line.contains("iif") && line.contains("lookup"));
         lookups.map(|line| line.split("lookup ").nth(1).unwrap().trim().to_owned()).collect()
     };
     for dataplane in ["kernel", "xdp"] {

@@ -3,6 +3,7 @@
 //! right.
 
 mod stacked;
+mod tagged;
 
 use netlink::Namespace;
 use testkit::Tap;
@@ -39,6 +40,14 @@ fn to_sid(source: &str, mark: &str) -> Vec<u8> {
 fn plain(source: &str, to: &str, mark: &str) -> Vec<u8> {
     let [source, to] = [source, to].map(|address| address.parse().unwrap());
     Ipv6::new(source, to, protocol::UDP).around(&datagram(mark)).unwrap()
+}
+
+/// Returns a packet with a hop-by-hop option, which the program leaves to the kernel's policy.
+fn with_option(source: &str, to: &str, mark: &str) -> Vec<u8> {
+    let [source, to] = [source, to].map(|address| address.parse().unwrap());
+    let padding = [protocol::UDP, 0, 1, 4, 0, 0, 0, 0];
+    let packet = [&padding, &datagram(mark)[..]].concat();
+    Ipv6::new(source, to, protocol::HOP_BY_HOP).around(&packet).unwrap()
 }
 
 fn ipv4(source: &str, mark: &str) -> Vec<u8> {
@@ -287,6 +296,16 @@ fn root_no_source_of_the_domain_comes_in_from_a_tenant() {
     bed.apply("{ l: { tenant: blue }, r: {} }", &inside);
     bed.tap.send(&bed.frame(&plain("fd00:5::1", "fd00:b::2", "inside")));
     assert!(bed.out.next().unwrap().ends_with(b"inside"));
+    // The kernel accepts its packets too, and those that it encapsulates for it.
+    for own in ["fd00:5::/48", "fd00:5:0:1::/64", "fd00:7::/48"] {
+        let inside =
+            with_tenant("xdp", domain, &format!("sources: [\"{own}\", \"fd00:a::2/128\"]"));
+        bed.apply("{ l: { tenant: blue }, r: {} }", &inside);
+        let source = own.replace("::/48", "::1").replace("::/64", "::1");
+        assert!(bed.passes(|mark| with_option(&source, "fd00:9::1", mark)), "{own}");
+        let other = |mark: &str| with_option("fd00:5:0:2::1", "fd00:9::1", mark);
+        assert_eq!(bed.passes(other), own == "fd00:5::/48", "{own}");
+    }
 }
 
 /// The kernel looks outer packets up as if received from the tenant.

@@ -69,6 +69,21 @@ fn a_stacked_interface_has_a_lower_one_in_its_namespace() {
 }
 
 #[test]
+fn an_hsr_device_has_slaves() {
+    let bytes = body(|out| {
+        out.nest(IFLA_LINKINFO, |out| {
+            out.put_text(IFLA_INFO_KIND, "hsr").nest(IFLA_INFO_DATA, |out| {
+                out.put(IFLA_HSR_SLAVE1, &3u32.to_ne_bytes());
+                out.put(IFLA_HSR_SLAVE2, &5u32.to_ne_bytes());
+                // IFLA_HSR_SEQ_NR
+                out.put(5, &9u16.to_ne_bytes());
+            });
+        });
+    });
+    assert_eq!(link(&bytes).unwrap().slaves, [3, 5]);
+}
+
+#[test]
 fn root_a_macvlan_is_on_its_interface_and_a_veth_is_not() {
     in_namespace(|| {
         let mut handle = Handle::new().unwrap();
