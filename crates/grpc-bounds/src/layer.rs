@@ -145,8 +145,9 @@ where
             drop::<Held>(held);
             let mut done = done?;
             let held: Option<Held> = done.extensions_mut().remove();
+            let kept = done.extensions_mut().remove();
             Ok(done.map(|body| match held {
-                Some(held) => Answer::held(body, held, waits),
+                Some(held) => Answer::held(body, held, kept, waits),
                 None => Answer::plain(body),
             }))
         })

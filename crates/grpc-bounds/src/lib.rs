@@ -20,7 +20,7 @@ mod shapes;
 mod walk;
 mod watch;
 
-pub use answer::Answer;
+pub use answer::{Answer, KeptUntilSent};
 pub use budget::{Budget, Held};
 pub use layer::{Caller, Layer, Service};
 pub use shapes::Shapes;

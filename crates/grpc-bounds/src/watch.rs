@@ -1,7 +1,7 @@
 //! Body of an answer that is dropped, with its reservation, if its client does not read it.
 //!
-//! The HTTP/2 library does not poll a body whose client has closed the flow-control window, so the
-//! timer is a task of its own. What the library has taken cannot be taken back, so it gets copies
+//! The HTTP/2 library polls a body whose client has closed the flow-control window only once, so
+//! the timer is a task of its own. What the library has taken cannot be taken back, so it gets copies
 //! of small pieces.
 
 use std::pin::Pin;
@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tonic::Status;
 
+use crate::answer::KeptUntilSent;
 use crate::budget::Held;
 
 /// Maximum size of a data frame in bytes.
@@ -51,6 +52,7 @@ struct Content<B> {
     /// Rest of the last frame of `inner`.
     rest: Bytes,
     held: Held,
+    _kept: Option<KeptUntilSent>,
 }
 
 /// Bytes with their reservation.
@@ -70,8 +72,8 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<B: Send + 'static> Watched<B> {
-    pub(crate) fn new(inner: B, held: Held, waits: Duration) -> Self {
-        let content = Some(Content { inner, rest: Bytes::new(), held });
+    pub(crate) fn new(inner: B, held: Held, kept: Option<KeptUntilSent>, waits: Duration) -> Self {
+        let content = Some(Content { inner, rest: Bytes::new(), held, _kept: kept });
         let since = Some(Instant::now());
         let shared = Arc::new(Mutex::new(Shared { content, since, taken: 0 }));
         let timer = tokio::spawn(watch(Arc::downgrade(&shared), waits)).abort_handle();
@@ -142,7 +144,7 @@ async fn watch<B>(shared: Weak<Mutex<Shared<B>>>, waits: Duration) {
             }
             shared.content.take()
         };
-        if let Some(Content { inner, rest, held }) = content {
+        if let Some(Content { inner, rest, held, _kept }) = content {
             drop((inner, rest));
             // The HTTP/2 library may still have a piece, which keeps its part.
             held.shrink(PIECE as u64);

@@ -72,8 +72,10 @@ impl<D: Device> Reader<'_, D> {
             {
                 return Err(error);
             }
+            self.room.answer(&answer)?;
             answers.push(answer);
         }
+        self.room.message(self.found.len())?;
         Ok(answers)
     }
 

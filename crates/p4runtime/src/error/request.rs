@@ -36,15 +36,13 @@ pub enum RequestError {
     NoArbitration,
     #[error("this stream is read too slowly: {messages} messages of {bytes} bytes wait")]
     SlowClient { messages: usize, bytes: usize },
-    #[error("{0} packets and digests were dropped: this stream is read too slowly")]
+    #[error("{0} packets and digests were dropped: this stream is read or acknowledged too slowly")]
     Dropped(u64),
     #[error(
         "the memory for answers is used up: read in parts, or try again once others have read \
          theirs"
     )]
     Unread,
-    #[error("the client read nothing for {0} s")]
-    SlowReader(u64),
 }
 
 impl RequestError {
@@ -65,7 +63,6 @@ impl RequestError {
             | Self::SlowClient { .. }
             | Self::Dropped(..)
             | Self::Unread => Code::ResourceExhausted,
-            Self::SlowReader(..) => Code::DeadlineExceeded,
         }
     }
 }
