@@ -124,7 +124,7 @@ impl<B: Body<Data = Bytes> + Unpin> Watched<B> {
 fn late(waits: Duration) -> Frame<Bytes> {
     let text = format!("the client did not read its answer within {} s", waits.as_secs());
     let mut trailers = HeaderMap::new();
-    // Fails for details that are no header values, and there are none.
+    // Fails only with details, and the status has none.
     let _ = Status::deadline_exceeded(text).add_header(&mut trailers);
     Frame::trailers(trailers)
 }
