@@ -1,42 +1,62 @@
 //! Response body that keeps a reservation until its last byte has been sent.
 
+use std::any::Any;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::budget::Held;
+use crate::watch::Watched;
+
+/// Extension of a response with a [`Held`]: a value that is dropped when the last byte of the body
+/// has been handed to the connection, or when the client's time is over. A body's own stream ends
+/// earlier: once all messages are encoded.
+#[derive(Debug, Clone)]
+pub struct KeptUntilSent {
+    _value: Arc<dyn Any + Send + Sync>,
+}
+
+impl KeptUntilSent {
+    /// Keeps a value.
+    pub fn new(value: impl Any + Send + Sync) -> Self {
+        Self { _value: Arc::new(value) }
+    }
+}
 
 /// Response body. If the response has a [`Held`] in its extensions, it is released when the body
-/// and all of its bytes have been dropped: the HTTP/2 library queues a whole message for a client
-/// that does not read.
+/// and all of its bytes have been dropped, or when the client has not read for some time.
 #[derive(Debug)]
-pub struct Answer<B> {
-    inner: B,
-    held: Option<Held>,
+pub struct Answer<B>(Kind<B>);
+
+#[derive(Debug)]
+enum Kind<B> {
+    Plain(B),
+    Watched(Watched<B>),
 }
 
 impl<B> Answer<B> {
-    pub(crate) fn new(inner: B, held: Option<Held>) -> Self {
-        Self { inner, held }
+    /// A body without a reservation, and without a time limit.
+    pub(crate) fn plain(inner: B) -> Self {
+        Self(Kind::Plain(inner))
     }
 
     #[cfg(test)]
     pub(crate) fn into_inner(self) -> B {
-        self.inner
+        match self.0 {
+            Kind::Plain(inner) => inner,
+            Kind::Watched(_) => panic!("the body has a reservation"),
+        }
     }
 }
 
-/// Bytes with their reservation.
-struct Kept {
-    bytes: Bytes,
-    _held: Held,
-}
-
-impl AsRef<[u8]> for Kept {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
+impl<B: Send + 'static> Answer<B> {
+    /// A body with a reservation. Requires a tokio runtime.
+    pub(crate) fn held(inner: B, held: Held, kept: Option<KeptUntilSent>, waits: Duration) -> Self {
+        Self(Kind::Watched(Watched::new(inner, held, kept, waits)))
     }
 }
 
@@ -48,39 +68,23 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Answer<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
-        let Some(held) = &self.held else { return Poll::Ready(frame) };
-        let keep = |bytes| Bytes::from_owner(Kept { bytes, _held: held.clone() });
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(keep))))
+        match &mut self.0 {
+            Kind::Plain(inner) => Pin::new(inner).poll_frame(context),
+            Kind::Watched(watched) => watched.poll_frame(context),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        match &self.0 {
+            Kind::Plain(inner) => inner.is_end_stream(),
+            Kind::Watched(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use http_body_util::{BodyExt as _, Full};
-
-    use super::*;
-    use crate::Budget;
-
-    #[tokio::test]
-    async fn a_reservation_lasts_as_long_as_the_bytes() {
-        let budget = Budget::new(0, 10_000);
-        let held = budget.reserve(8000, false).unwrap();
-        assert!(budget.reserve(8000, false).is_none(), "the rest is too small");
-        let mut answer = Answer::new(Full::new(Bytes::from_static(b"all")), Some(held));
-        let bytes = answer.frame().await.unwrap().unwrap().into_data().unwrap();
-        assert!(answer.frame().await.is_none());
-        drop(answer);
-        assert_eq!((&*bytes, budget.used()), (&b"all"[..], 8000));
-        drop(bytes);
-        assert_eq!(budget.used(), 0);
+        match &self.0 {
+            Kind::Plain(inner) => inner.size_hint(),
+            Kind::Watched(_) => SizeHint::default(),
+        }
     }
 }

@@ -21,6 +21,9 @@ use crate::shapes::Shapes;
 /// Time limit for receiving a message, from its first byte.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
+/// Time after which an answer that is not read is dropped.
+const READER_WAITS: Duration = Duration::from_secs(60);
+
 /// The caller of a request: determined once per request, and queried for its bounds at each
 /// message.
 pub trait Caller: Send + Sync + Unpin + 'static {
@@ -50,20 +53,29 @@ pub struct Layer<C> {
     shapes: Arc<Shapes>,
     budget: Budget,
     all: Option<Bounds>,
+    waits: Duration,
     caller: std::marker::PhantomData<fn() -> C>,
 }
 
 impl<C> Clone for Layer<C> {
     fn clone(&self) -> Self {
         let (shapes, budget) = (Arc::clone(&self.shapes), self.budget.clone());
-        Self { shapes, budget, all: self.all, caller: self.caller }
+        Self { shapes, budget, all: self.all, waits: self.waits, caller: self.caller }
     }
 }
 
 impl<C: Caller> Layer<C> {
     /// Creates a layer with bounds per caller.
     pub fn new(shapes: Arc<Shapes>, budget: Budget) -> Self {
-        Self { shapes, budget, all: None, caller: std::marker::PhantomData }
+        let caller = std::marker::PhantomData;
+        Self { shapes, budget, all: None, waits: READER_WAITS, caller }
+    }
+
+    /// Sets the time after which an answer with a reservation that is not read is dropped, 60 s by
+    /// default.
+    #[must_use]
+    pub fn reader_waits(self, waits: Duration) -> Self {
+        Self { waits, ..self }
     }
 }
 
@@ -115,7 +127,7 @@ where
         // The server rejects unknown methods without reading the body.
         let Some(method) = self.layer.shapes.method(request.uri().path()) else {
             let done = self.inner.call(request);
-            return Box::pin(async move { Ok(done.await?.map(|body| Answer::new(body, None))) });
+            return Box::pin(async move { Ok(done.await?.map(Answer::plain)) });
         };
         if let Some(all) = self.layer.all {
             request.extensions_mut().insert(all);
@@ -126,14 +138,18 @@ where
         let shapes = Arc::clone(&self.layer.shapes);
         let frames = Frames::new(shapes, method, held.clone());
         let request = request.map(|inner| Body::new(Bounded { inner, frames, caller, late: None }));
-        let done = self.inner.call(request);
+        let (done, waits) = (self.inner.call(request), self.layer.waits);
         Box::pin(async move {
             let done = done.await;
             // Hold the reservation until the call has completed.
             drop::<Held>(held);
             let mut done = done?;
-            let held = done.extensions_mut().remove();
-            Ok(done.map(|body| Answer::new(body, held)))
+            let held: Option<Held> = done.extensions_mut().remove();
+            let kept = done.extensions_mut().remove();
+            Ok(done.map(|body| match held {
+                Some(held) => Answer::held(body, held, kept, waits),
+                None => Answer::plain(body),
+            }))
         })
     }
 }

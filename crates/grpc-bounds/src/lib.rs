@@ -8,7 +8,8 @@
 //! every job with a clone of its [`Held`] have completed.
 //!
 //! Responses are bounded by their service: it reserves memory for a large one
-//! ([`Budget::reserve`]), and attaches the reservation to the response ([`Answer`]).
+//! ([`Budget::reserve`]), and attaches the reservation to the response ([`Answer`]). An answer that
+//! its client does not read for some time is dropped with its reservation.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -17,8 +18,9 @@ mod frames;
 mod layer;
 mod shapes;
 mod walk;
+mod watch;
 
-pub use answer::Answer;
+pub use answer::{Answer, KeptUntilSent};
 pub use budget::{Budget, Held};
 pub use layer::{Caller, Layer, Service};
 pub use shapes::Shapes;

@@ -2,8 +2,9 @@
 //! messages.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tonic::{Code, Status};
 
 use crate::error::{Error, RequestError, named};
@@ -40,28 +41,32 @@ pub(crate) struct Clients {
     device: u64,
     next: u64,
     live: BTreeMap<u64, Client>,
+    /// A client keeps its place until its response stream has been dropped.
+    places: Arc<Semaphore>,
     /// Highest election id ever seen.
     highest: Option<u128>,
 }
 
 impl Clients {
     pub(crate) fn new(device: u64) -> Self {
-        Self { device, next: 0, live: BTreeMap::new(), highest: None }
+        let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+        Self { device, next: 0, live: BTreeMap::new(), places, highest: None }
     }
 
     /// Adds a client with its first arbitration update, and returns its number. Ends the stream if
     /// the update is rejected.
     pub(crate) fn join(&mut self, client: Client) -> Result<u64, Error> {
-        let refused = match () {
-            () if self.live.len() >= MOST_CLIENTS => {
-                Some(Error::Request(RequestError::TooManyClients(MOST_CLIENTS)))
+        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        let place = place.filter(|_| self.live.len() < MOST_CLIENTS);
+        let place = place.ok_or(Error::Request(RequestError::TooManyClients(MOST_CLIENTS)));
+        let place = match (place, self.taken(client.election, None)) {
+            (Ok(place), None) => place,
+            (Err(error), _) | (_, Some(error)) => {
+                let _ = client.end.send(error.clone().into());
+                return Err(error);
             }
-            () => self.taken(client.election, None),
         };
-        if let Some(error) = refused {
-            let _ = client.end.send(error.clone().into());
-            return Err(error);
-        }
+        client.out.keep(place);
         let number = self.next;
         self.next += 1;
         let election = client.election;
@@ -182,6 +187,8 @@ impl Clients {
             Ok(()) => {}
             Err(NotQueued::Full) => {
                 let (messages, bytes) = client.out.waiting();
+                // The client may never read them.
+                client.out.discard();
                 self.close(number, Error::Request(RequestError::SlowClient { messages, bytes }));
             }
             Err(NotQueued::Closed) => self.leave(number),
@@ -193,17 +200,26 @@ impl Clients {
     pub(crate) fn offer(&mut self, update: Update) -> bool {
         let Some(number) = self.primary() else { return false };
         let Some(client) = self.live.get_mut(&number) else { return false };
-        if !client.out.has_room(&update) {
-            client.dropped += 1;
-            return false;
+        let report = (client.dropped > 0).then(|| {
+            let error = Error::Request(RequestError::Dropped(client.dropped));
+            stream_error(&error, stream_error::Details::Other(StreamOtherError::default()))
+        });
+        match client.out.offer(report, update) {
+            Ok(true) => {
+                client.dropped = 0;
+                return true;
+            }
+            Ok(false) | Err(NotQueued::Full) => client.dropped += 1,
+            Err(NotQueued::Closed) => self.leave(number),
         }
-        if client.dropped > 0 {
-            let error = Error::Request(RequestError::Dropped(std::mem::take(&mut client.dropped)));
-            let other = stream_error::Details::Other(StreamOtherError::default());
-            self.send(number, stream_error(&error, other));
+        false
+    }
+
+    /// Counts packet-ins or digests that were dropped before they were offered.
+    pub(crate) fn count_dropped(&mut self, count: u64) {
+        if let Some(client) = self.primary().and_then(|number| self.live.get_mut(&number)) {
+            client.dropped += count;
         }
-        self.send(number, update);
-        true
     }
 }
 

@@ -126,7 +126,9 @@ impl<D: Device> Core<D> {
     /// Handles a packet-out. Only the primary's are sent.
     pub(crate) fn packet_out(&mut self, client: u64, packet: PacketOut) {
         if let Err(error) = self.try_packet_out(client, &packet) {
-            let refused = outgoing::returned(PacketOutError { packet_out: Some(packet) });
+            let is_primary = self.clients.primary() == Some(client);
+            let refused = PacketOutError { packet_out: Some(packet) };
+            let refused = outgoing::returned(refused, is_primary);
             let details = stream_error::Details::PacketOut(refused);
             self.clients.send(client, stream_error(&error, details));
         }
@@ -163,7 +165,9 @@ impl<D: Device> Core<D> {
                     let active = self.active.as_ref();
                     let config = active.and_then(|active| active.store.digests.get(&id)).copied();
                     let Some(config) = config else { continue };
-                    if let Some(list) = self.digests.add(id, data, &config, now) {
+                    let list = self.digests.add(id, data, &config, now);
+                    self.clients.count_dropped(self.digests.take_dropped());
+                    if let Some(list) = list {
                         self.send_list(list);
                     }
                 }

@@ -19,6 +19,20 @@ pub enum Data {
 }
 
 impl Data {
+    /// Upper bound of the value's memory in bytes, with its own struct.
+    pub(crate) fn memory(&self) -> usize {
+        /// Overhead of an allocation.
+        const OVERHEAD: usize = 32;
+        let bits = |bits: &Bits| size_of::<Bits>() + OVERHEAD + bits.len();
+        size_of::<Self>()
+            + match self {
+                Self::Bits(number) => OVERHEAD + number.len(),
+                Self::Bool(_) | Self::Header(None) => 0,
+                Self::Members(all) => OVERHEAD + all.iter().map(Self::memory).sum::<usize>(),
+                Self::Header(Some(fields)) => OVERHEAD + fields.iter().map(bits).sum::<usize>(),
+            }
+    }
+
     /// The zero value of a type.
     pub fn zero(of: &Type) -> Self {
         match of {

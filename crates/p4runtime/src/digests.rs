@@ -13,10 +13,20 @@ const LONGEST: usize = 4096;
 /// Maximum number of remembered values per digest. Further values are dropped.
 const MOST_KNOWN: usize = 65_536;
 
+/// Maximum memory of the remembered values per digest in bytes. Further values are dropped.
+const MOST_BYTES: usize = 16 << 20;
+
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
     of: BTreeMap<u32, Digest>,
     lists: u64,
+    /// Number of values dropped because of a limit.
+    dropped: u64,
+}
+
+/// Memory of a remembered value: one that is known, and one that is pending or sent.
+fn memory(data: &Data) -> usize {
+    2 * data.memory()
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +38,8 @@ struct Digest {
     sent: BTreeMap<u64, (Instant, Vec<Data>)>,
     /// Values that are pending or unacknowledged.
     known: BTreeSet<Data>,
+    /// Memory of these values in bytes.
+    bytes: usize,
 }
 
 /// A digest list to send.
@@ -58,9 +70,16 @@ impl Digests {
     ) -> Option<List> {
         let digest = self.of.entry(id).or_default();
         digest.expire(time(config.ack_timeout_ns), now);
-        if digest.known.len() >= MOST_KNOWN || !digest.known.insert(data.clone()) {
+        if digest.known.contains(&data) {
             return None;
         }
+        let bytes = digest.bytes + memory(&data);
+        if digest.known.len() >= MOST_KNOWN || bytes > MOST_BYTES {
+            self.dropped += 1;
+            return None;
+        }
+        digest.bytes = bytes;
+        digest.known.insert(data.clone());
         digest.waiting.push(data);
         digest.since.get_or_insert(now);
         let longest = match usize::try_from(config.max_list_size) {
@@ -86,6 +105,11 @@ impl Digests {
             digest.forget(&data);
         }
         Some(List { digest: id, list: self.lists, data })
+    }
+
+    /// Number of values dropped because of a limit since the last call.
+    pub(crate) fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Lists with an elapsed `max_timeout_ns`.
@@ -124,7 +148,9 @@ impl Digests {
 impl Digest {
     fn forget(&mut self, data: &[Data]) {
         for one in data {
-            self.known.remove(one);
+            if self.known.remove(one) {
+                self.bytes -= memory(one);
+            }
         }
     }
 
@@ -192,5 +218,27 @@ mod tests {
         }
         assert_eq!(sent, MOST_KNOWN);
         assert_eq!(digests.of[&1].known.len(), MOST_KNOWN);
+        assert_eq!(digests.take_dropped(), 100_000 - MOST_KNOWN as u64);
+    }
+
+    #[test]
+    fn known_digests_are_bounded_in_bytes() {
+        let (mut digests, start) = (Digests::default(), Instant::now());
+        let config = Config { max_list_size: 100, ..CONFIG };
+        let mut lists = Vec::new();
+        for number in 0..1000_u32 {
+            let data = Data::Bits([&number.to_be_bytes()[..], &[7; 64 << 10]].concat().into());
+            lists.extend(digests.add(1, data, &config, start).map(|list| list.list));
+        }
+        let bytes: usize = digests.of[&1].known.iter().map(memory).sum();
+        assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES / 2, "{bytes} bytes");
+        assert_eq!((digests.of[&1].bytes, digests.of[&1].known.len()), (bytes, 127));
+        assert_eq!(digests.take_dropped(), 1000 - 127);
+        assert_eq!(digests.take_dropped(), 0);
+        // An acknowledged list makes room.
+        assert!(digests.acknowledge(1, lists[0]));
+        assert_eq!(digests.of[&1].known.len(), 27);
+        digests.add(1, value(1), &config, start);
+        assert_eq!(digests.take_dropped(), 0);
     }
 }

@@ -1,10 +1,11 @@
 //! Outgoing queue of a stream, bounded in messages and in bytes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
 
 use prost::Message as _;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::v1::{
     P4Data, P4Header, PacketMetadata, PacketOutError, StreamMessageResponse, p4_data, stream_error,
@@ -34,6 +35,28 @@ const _: () = assert!(size_of::<P4Data>() + 32 <= ELEMENT);
 pub(crate) struct Sender {
     messages: mpsc::Sender<Queued>,
     bytes: Arc<AtomicUsize>,
+    end: Weak<Mutex<End>>,
+}
+
+/// Receiving end of a queue, which the response stream has.
+#[derive(Debug)]
+pub(crate) struct Receiver(Arc<Mutex<End>>);
+
+#[derive(Debug)]
+struct End {
+    messages: mpsc::Receiver<Queued>,
+    /// Place among the clients of the device.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+fn lock(end: &Mutex<End>) -> MutexGuard<'_, End> {
+    end.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Receiver {
+    pub(crate) fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Option<Queued>> {
+        lock(&self.0).messages.poll_recv(context)
+    }
 }
 
 /// A queued message. Its bytes are counted until it is taken from the queue.
@@ -68,9 +91,10 @@ pub(crate) enum NotQueued {
 }
 
 /// Creates the queue of a stream.
-pub(crate) fn queue() -> (Sender, mpsc::Receiver<Queued>) {
+pub(crate) fn queue() -> (Sender, Receiver) {
     let (messages, receiver) = mpsc::channel(QUEUE);
-    (Sender { messages, bytes: Arc::default() }, receiver)
+    let end = Arc::new(Mutex::new(End { messages: receiver, place: None }));
+    (Sender { messages, bytes: Arc::default(), end: Arc::downgrade(&end) }, Receiver(end))
 }
 
 impl Sender {
@@ -86,6 +110,24 @@ impl Sender {
                 NotQueued::Full
             });
         }
+        self.push(update, memory)
+    }
+
+    /// Queues a packet-in or digest list, after an error report if there is one: both or neither.
+    /// Returns false if the queue has no room for them beside the reserved part.
+    pub(crate) fn offer(&self, report: Option<Update>, update: Update) -> Result<bool, NotQueued> {
+        let all: Vec<_> =
+            report.into_iter().chain([update]).map(|one| (memory(&one), one)).collect();
+        if !self.has_room(all.iter().map(|(memory, _)| memory).sum(), all.len()) {
+            return Ok(false);
+        }
+        for (memory, one) in all {
+            self.push(one, memory)?;
+        }
+        Ok(true)
+    }
+
+    fn push(&self, update: Update, memory: usize) -> Result<(), NotQueued> {
         self.bytes.fetch_add(memory, Ordering::AcqRel);
         let counted = Counted(Arc::clone(&self.bytes), memory);
         let message = StreamMessageResponse { update: Some(update) };
@@ -95,11 +137,27 @@ impl Sender {
         })
     }
 
-    /// True if the queue takes this packet-in or digest list beside the reserved part.
-    pub(crate) fn has_room(&self, update: &Update) -> bool {
+    /// True if the queue takes this number of messages beside the reserved part.
+    fn has_room(&self, memory: usize, messages: usize) -> bool {
         let before = self.bytes.load(Ordering::Acquire);
-        let fits = before.saturating_add(memory(update)) <= QUEUE_BYTES - RESERVED_BYTES;
-        self.messages.capacity() > RESERVED && (before == 0 || fits)
+        let fits = before.saturating_add(memory) <= QUEUE_BYTES - RESERVED_BYTES;
+        self.messages.capacity() >= RESERVED + messages && (before == 0 || fits)
+    }
+
+    /// Keeps a place among the clients until the response stream has been dropped.
+    pub(crate) fn keep(&self, place: OwnedSemaphorePermit) {
+        // If it has been dropped already, the session is about to end.
+        if let Some(end) = self.end.upgrade() {
+            lock(&end).place = Some(place);
+        }
+    }
+
+    /// Drops all queued messages.
+    pub(crate) fn discard(&self) {
+        if let Some(end) = self.end.upgrade() {
+            let mut end = lock(&end);
+            while end.messages.try_recv().is_ok() {}
+        }
     }
 
     /// Number of waiting messages, and their memory in bytes.
@@ -113,8 +171,12 @@ impl Sender {
     }
 }
 
-/// Omits a refused packet-out that is too large to be returned.
-pub(crate) fn returned(mut error: PacketOutError) -> PacketOutError {
+/// Omits a refused packet-out that is too large to be returned, and the payload if the client is
+/// not primary: it could fill its queue with packets that are never sent.
+pub(crate) fn returned(mut error: PacketOutError, to_primary: bool) -> PacketOutError {
+    if let Some(packet) = error.packet_out.as_mut().filter(|_| !to_primary) {
+        packet.payload = Vec::new();
+    }
     error.packet_out.take_if(|one| packet(&one.payload, &one.metadata) > LARGEST_RETURNED);
     error
 }
@@ -171,22 +233,41 @@ mod tests {
         Update::Packet(PacketIn { payload: vec![0; bytes], metadata: Vec::new() })
     }
 
+    async fn next(receiver: &Receiver) -> Option<Queued> {
+        std::future::poll_fn(|context| receiver.poll_recv(context)).await
+    }
+
     #[tokio::test]
     async fn a_queue_is_bounded_in_bytes_until_they_are_taken() {
-        let (sender, mut receiver) = queue();
-        assert!(sender.has_room(&packet_in(2 * QUEUE_BYTES)), "an empty queue takes all");
-        sender.send(packet_in(QUEUE_BYTES / 2)).unwrap();
-        assert!(sender.has_room(&packet_in(QUEUE_BYTES / 8)));
-        assert!(!sender.has_room(&packet_in(QUEUE_BYTES / 4)), "that part is reserved");
+        let (sender, receiver) = queue();
+        assert_eq!(sender.offer(None, packet_in(QUEUE_BYTES / 2)), Ok(true));
+        assert_eq!(sender.offer(None, packet_in(QUEUE_BYTES / 4)), Ok(false), "it is reserved");
         assert_eq!(sender.send(packet_in(QUEUE_BYTES / 2)), Err(NotQueued::Full));
         sender.send(packet_in(QUEUE_BYTES / 4)).unwrap();
         assert_eq!(sender.waiting().0, 2);
-        drop(receiver.recv().await.unwrap());
-        drop(receiver.recv().await.unwrap());
+        drop(next(&receiver).await.unwrap());
+        drop(next(&receiver).await.unwrap());
         assert_eq!(sender.waiting(), (0, 0));
-        sender.send(packet_in(2 * QUEUE_BYTES)).unwrap();
+        assert_eq!(sender.offer(None, packet_in(2 * QUEUE_BYTES)), Ok(true), "it was empty");
         drop(receiver);
         assert_eq!(sender.send(packet_in(0)), Err(NotQueued::Closed));
+    }
+
+    #[tokio::test]
+    async fn a_report_and_a_large_list_are_queued_together_or_not_at_all() {
+        let (sender, receiver) = queue();
+        assert_eq!(sender.offer(Some(packet_in(10)), packet_in(2 * QUEUE_BYTES)), Ok(true));
+        assert_eq!(sender.offer(Some(packet_in(10)), packet_in(10)), Ok(false));
+        assert_eq!(sender.waiting().0, 2);
+        sender.discard();
+        assert_eq!(sender.waiting(), (0, 0));
+        for _ in 0..QUEUE - RESERVED - 1 {
+            sender.send(packet_in(0)).unwrap();
+        }
+        assert_eq!(sender.offer(Some(packet_in(0)), packet_in(0)), Ok(false), "one place is left");
+        assert_eq!(sender.offer(None, packet_in(0)), Ok(true));
+        drop(sender);
+        assert!(next(&receiver).await.is_some());
     }
 
     #[test]

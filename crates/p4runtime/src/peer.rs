@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use grpc_bounds::{Bounds, Caller};
 use http::Extensions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::transport::server::Connected;
 
 /// Maximum message size for a primary: a batch of a few 100,000 entries, or a program.
@@ -28,11 +28,22 @@ pub(crate) const OTHERS_MEMORY: u64 = 64 << 20;
 pub(crate) const PRIMARIES_ANSWERS: u64 = 768 << 20;
 pub(crate) const OTHERS_ANSWERS: u64 = 256 << 20;
 
+/// Maximum number of concurrent reads of a connection without a primary.
+const READS: usize = 8;
+
 /// A client's connection.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Peer {
     /// Number of devices with their primary on this connection.
     primaries: Arc<AtomicUsize>,
+    /// The connection's share of concurrent reads.
+    readers: Arc<Semaphore>,
+}
+
+impl Default for Peer {
+    fn default() -> Self {
+        Self { primaries: Arc::default(), readers: Arc::new(Semaphore::new(READS)) }
+    }
 }
 
 /// Marks a connection as that of a primary until dropped.
@@ -44,6 +55,11 @@ impl Peer {
     pub(crate) fn is_primary(&self) -> Primary {
         self.primaries.fetch_add(1, Ordering::AcqRel);
         Primary(self.clone())
+    }
+
+    /// The connection's share of concurrent reads.
+    pub(crate) fn readers(&self) -> &Arc<Semaphore> {
+        &self.readers
     }
 }
 

@@ -198,9 +198,9 @@ impl Reader<'_> {
         }
         for action in &info.actions {
             let (id, name) = self.id(action.preamble.as_ref(), ids::ACTION)?;
-            let mut params = Vec::new();
+            let (mut params, mut ids) = (Vec::new(), BTreeSet::new());
             for one in &action.params {
-                params.push(param(&params, one.id, &one.name, one.bitwidth)?);
+                params.push(param(&mut ids, one.id, &one.name, one.bitwidth)?);
             }
             made.actions.insert(id, Action { name, params });
         }
@@ -230,9 +230,9 @@ impl Reader<'_> {
         }
         for one in &info.controller_packet_metadata {
             let (_, name) = self.id(one.preamble.as_ref(), ids::CONTROLLER_HEADER)?;
-            let mut params = Vec::new();
+            let (mut params, mut ids) = (Vec::new(), BTreeSet::new());
             for one in &one.metadata {
-                params.push(param(&params, one.id, &one.name, one.bitwidth)?);
+                params.push(param(&mut ids, one.id, &one.name, one.bitwidth)?);
             }
             match &*name {
                 "packet_out" => made.packet_out = params,
@@ -353,8 +353,11 @@ fn initial_default(
 ) -> Result<Call, Error> {
     let wrong = || bad(name, "its initial default action is not whole");
     let action = actions.get(&call.action_id).ok_or_else(wrong)?;
+    // The first of duplicates counts.
+    let given: BTreeMap<_, _> =
+        call.arguments.iter().rev().map(|one| (one.param_id, one)).collect();
     let argument = |param: &Param| -> Option<Bits> {
-        let given = call.arguments.iter().find(|one| one.param_id == param.id)?;
+        let given = given.get(&param.id)?;
         values::unsigned(&given.value, param.width)
     };
     let arguments = action.params.iter().map(|param| argument(param).ok_or_else(wrong));
@@ -363,7 +366,7 @@ fn initial_default(
 
 fn fields(all: &[info::MatchField], of: &str) -> Result<Vec<Field>, Error> {
     use info::match_field::{Match, MatchType};
-    let mut fields: Vec<Field> = Vec::new();
+    let (mut fields, mut ids) = (Vec::new(), BTreeSet::new());
     for one in all {
         let kind = match &one.r#match {
             Some(Match::MatchType(kind)) => MatchType::try_from(*kind).ok(),
@@ -379,7 +382,7 @@ fn fields(all: &[info::MatchField], of: &str) -> Result<Vec<Field>, Error> {
         };
         let width = width_of(one.bitwidth);
         let width = width.ok_or_else(|| bad(of, "a match field has a width that no number has"))?;
-        if one.id == 0 || fields.iter().any(|other| other.id == one.id) {
+        if one.id == 0 || !ids.insert(one.id) {
             return Err(bad(of, "the id of a match field is 0 or a duplicate"));
         }
         fields.push(Field { id: one.id, name: one.name.clone(), width, kind });
@@ -387,8 +390,9 @@ fn fields(all: &[info::MatchField], of: &str) -> Result<Vec<Field>, Error> {
     Ok(fields)
 }
 
-fn param(others: &[Param], id: u32, name: &str, width: i32) -> Result<Param, Error> {
-    if id == 0 || others.iter().any(|other| other.id == id) {
+/// A parameter; `ids` are those of the others.
+fn param(ids: &mut BTreeSet<u32>, id: u32, name: &str, width: i32) -> Result<Param, Error> {
+    if id == 0 || !ids.insert(id) {
         return Err(bad(name, "its id is 0 or a duplicate"));
     }
     let problem = match width {

@@ -72,8 +72,10 @@ impl<D: Device> Reader<'_, D> {
             {
                 return Err(error);
             }
+            self.memory.answer(&answer)?;
             answers.push(answer);
         }
+        self.memory.message(self.found.len())?;
         Ok(answers)
     }
 

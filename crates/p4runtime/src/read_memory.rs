@@ -6,6 +6,7 @@ use crate::data::Data;
 use crate::device::Match;
 use crate::error::{Error, RequestError};
 use crate::read::Found;
+use crate::results::ANSWER_BYTES;
 use crate::store::DefaultRow;
 use crate::types::Type;
 use crate::v1;
@@ -18,6 +19,14 @@ const STEP: u64 = 64 << 10;
 
 /// Memory of a result and of its device reply, in a `Vec` that doubles.
 const RESULT: u64 = 2 * size_of::<Found>() as u64;
+
+/// Memory of the result of a requested entity, in a `Vec` that doubles, and of an error's text.
+const ANSWER: u64 = 2 * size_of::<Result<(), Error>>() as u64;
+const TEXT: u64 = 512;
+
+/// Upper bound of the encoded size of an entity, which may have 4 KiB of metadata. A value set is
+/// counted apart.
+const ENTITY: u64 = 8 << 10;
 
 /// Memory that a read reserves for its results.
 #[derive(Debug)]
@@ -35,7 +44,21 @@ impl ReadMemory {
 
     /// Reserves memory for results, each of which takes `bytes_each` in addition to its own struct.
     pub(crate) fn reserve(&mut self, count: usize, bytes_each: u64) -> Result<(), Error> {
-        let all = (count as u64).saturating_mul(RESULT.saturating_add(bytes_each));
+        self.add((count as u64).saturating_mul(RESULT.saturating_add(bytes_each)))
+    }
+
+    /// Counts the result of a requested entity, which is kept until the end of the answer.
+    pub(crate) fn answer(&mut self, answer: &Result<(), Error>) -> Result<(), Error> {
+        self.add(ANSWER + if answer.is_err() { TEXT } else { 0 })
+    }
+
+    /// Counts the message being sent, of this number of results or fewer.
+    pub(crate) fn message(&mut self, results: usize) -> Result<(), Error> {
+        // In a buffer that doubles as it grows.
+        self.add((results as u64).saturating_mul(ENTITY).min(2 * ANSWER_BYTES as u64))
+    }
+
+    fn add(&mut self, all: u64) -> Result<(), Error> {
         self.used = self.used.saturating_add(all);
         if self.used <= self.reserved {
             return Ok(());
@@ -96,6 +119,26 @@ mod tests {
     use grpc_bounds::Budget;
 
     use super::*;
+
+    #[test]
+    fn results_of_requested_entities_are_counted_until_they_are_sent() {
+        let budget = Budget::new(0, 1 << 20);
+        let mut memory = ReadMemory::new(budget.hold(), false);
+        let failed = Err(Error::Request(RequestError::NotPrimary));
+        let count = (0..10_000).take_while(|_| memory.answer(&failed).is_ok()).count();
+        let most = (1 << 20) / size_of::<Result<(), Error>>();
+        assert!(count > 500 && count < most, "{count} results");
+    }
+
+    #[test]
+    fn the_message_being_sent_is_counted() {
+        let budget = Budget::new(0, 4 << 20);
+        let mut memory = ReadMemory::new(budget.hold(), false);
+        memory.message(1).unwrap();
+        assert!(budget.used() < 128 << 10, "{} bytes", budget.used());
+        memory.message(1 << 20).unwrap();
+        assert!(budget.used() > 2 << 20, "{} bytes", budget.used());
+    }
 
     #[test]
     fn a_refused_reservation_is_refused_again() {

@@ -107,16 +107,18 @@ pub async fn serve<D: Device>(
             None => std::future::pending().await,
         }
     };
+    let budget = Budget::new(PRIMARIES_MEMORY, OTHERS_MEMORY);
+    let mut layer = Layer::<Peer>::new(Arc::clone(&SHAPES), budget);
+    if let Some(waits) = service.waits {
+        layer = layer.reader_waits(waits);
+    }
     let mut builder = Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(CALLS)
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
-        .layer(Layer::<Peer>::new(
-            Arc::clone(&SHAPES),
-            Budget::new(PRIMARIES_MEMORY, OTHERS_MEMORY),
-        ));
+        .layer(layer);
     let service = service.server();
     let served = async {
         match listener.into().0 {

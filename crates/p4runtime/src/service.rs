@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grpc_bounds::{Budget, Caller as _, Held};
-use prost::Message;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use grpc_bounds::{Budget, Caller as _, Held, KeptUntilSent};
+use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::arbitration::{default_role, from_message};
@@ -14,32 +13,24 @@ use crate::core::{Handle, ReadOutcome};
 use crate::device::{Device, Refused};
 use crate::error::{Error, RequestError};
 use crate::peer::{LARGEST_MESSAGE, OTHERS_ANSWERS, PRIMARIES_ANSWERS, Peer};
-use crate::pipeline::Pipeline;
-use crate::read::Found;
 use crate::read_memory::ReadMemory;
+use crate::readers::Readers;
 use crate::reply;
-use crate::stream::{self, Answers, Outbound};
+use crate::results::Results;
+use crate::stream::{self, Answers};
 use crate::v1::{self, p4_runtime_server::P4Runtime, p4_runtime_server::P4RuntimeServer};
 
 /// P4Runtime version reported to clients.
 pub const VERSION: &str = "1.5.0";
 
-/// Maximum size of one read response. Clients accept 4 MiB by default.
-const ANSWER_BYTES: usize = 1 << 20;
-const ANSWER_ENTITIES: usize = 4096;
-
-/// Maximum number of concurrent reads. Each holds its results until they are sent.
-const READERS: usize = 32;
-
-/// Time after which a reader that does not read is disconnected.
-const READER_WAITS: Duration = Duration::from_secs(60);
-
 /// Devices by id.
 pub struct Service<D: Device> {
     devices: Arc<BTreeMap<u64, Handle<D>>>,
-    readers: Arc<Semaphore>,
+    readers: Readers,
     /// Memory for answers that have not been sent.
     answers: Budget,
+    /// Time after which an answer that is not read is dropped, if it is not the default.
+    pub(crate) waits: Option<Duration>,
     /// Device with a panicked thread.
     pub(crate) panicked: watch::Receiver<Option<u64>>,
 }
@@ -56,9 +47,15 @@ impl<D: Device> Service<D> {
         let devices =
             devices.map(|(id, device)| Ok((id, Handle::start(id, device, tell.clone())?)));
         let devices = Arc::new(devices.collect::<std::io::Result<_>>()?);
-        let readers = Arc::new(Semaphore::new(READERS));
         let answers = Budget::new(PRIMARIES_ANSWERS, OTHERS_ANSWERS);
-        Ok(Self { devices, readers, answers, panicked })
+        Ok(Self { devices, readers: Readers::new(), answers, waits: None, panicked })
+    }
+
+    /// Sets the time after which an answer that its client does not read is dropped, 60 s by
+    /// default.
+    #[must_use]
+    pub fn reader_waits(self, waits: Duration) -> Self {
+        Self { waits: Some(waits), ..self }
     }
 
     /// Installs a program before any client does, with updates already applied.
@@ -146,9 +143,7 @@ impl<D: Device> P4Runtime for Service<D> {
         let (peer, held, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, 0)?;
-        let readers = Arc::clone(&self.readers);
-        let permit = readers.acquire_owned().await;
-        let permit = permit.map_err(|_| Status::unavailable("the service is stopping"))?;
+        let place = self.readers.place(&peer).await?;
         let asked = request.entities;
         let answer = self.answers.hold();
         let memory = ReadMemory::new(answer.clone(), peer.bounds().is_privileged);
@@ -159,17 +154,12 @@ impl<D: Device> P4Runtime for Service<D> {
         });
         let read = read.await;
         let ReadOutcome { pipeline, found, results } = read??;
-        let (out, messages) = mpsc::channel(2);
-        let (end, ended) = oneshot::channel();
-        tokio::spawn(async move {
-            let _held = (permit, answer);
-            let sent = send(&out, &pipeline, found).await;
-            if let Err(status) = sent.map_err(Status::from).and_then(|()| reply::batch(&results)) {
-                // Fails if the client has disconnected.
-                let _ = end.send(status);
-            }
-        });
-        Ok(Response::new(Box::pin(Outbound { messages, end: Some(ended) })))
+        let results = Results::new(pipeline, found, results);
+        let results: Self::ReadStream = Box::pin(tokio_stream::iter(results));
+        let mut response = Response::new(results);
+        response.extensions_mut().insert::<Held>(answer);
+        response.extensions_mut().insert(KeptUntilSent::new(place));
+        Ok(response)
     }
 
     #[expect(deprecated, reason = "clients still use it")]
@@ -218,32 +208,4 @@ impl<D: Device> P4Runtime for Service<D> {
         let (peer, _, inbound) = parts(request);
         Ok(Response::new(stream::open(Arc::clone(&self.devices), peer, inbound)))
     }
-}
-
-/// Sends results in messages of limited size.
-async fn send(
-    out: &mpsc::Sender<v1::ReadResponse>,
-    pipeline: &Pipeline,
-    found: Vec<Found>,
-) -> Result<(), Error> {
-    let mut found = found.into_iter().peekable();
-    while found.peek().is_some() {
-        let (mut entities, mut bytes) = (Vec::new(), 0);
-        while bytes < ANSWER_BYTES
-            && entities.len() < ANSWER_ENTITIES
-            && let Some(one) = found.next()
-        {
-            let entity = reply::entity(pipeline, &one);
-            bytes += entity.encoded_len();
-            entities.push(entity);
-        }
-        let sent = out.send(v1::ReadResponse { entities });
-        match tokio::time::timeout(READER_WAITS, sent).await {
-            Ok(Ok(())) => {}
-            // The client has disconnected.
-            Ok(Err(_)) => return Ok(()),
-            Err(_) => return Err(Error::Request(RequestError::SlowReader(READER_WAITS.as_secs()))),
-        }
-    }
-    Ok(())
 }

@@ -5,15 +5,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::sync::{mpsc, oneshot};
-use tokio_stream::{Stream, StreamExt as _};
+use tokio::sync::oneshot;
+use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use crate::arbitration::{Client, default_role, from_message};
 use crate::core::Handle;
 use crate::device::Device;
 use crate::error::{Error, RequestError};
-use crate::outgoing::{self, Queued};
+use crate::outgoing;
 use crate::peer::Peer;
 use crate::v1::{
     MasterArbitrationUpdate, StreamMessageRequest, StreamMessageResponse, StreamOtherError,
@@ -24,18 +24,18 @@ use crate::v1::{
 pub(crate) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Outgoing messages, followed by the final status, if any.
-pub(crate) struct Outbound<T> {
-    pub(crate) messages: mpsc::Receiver<T>,
-    pub(crate) end: Option<oneshot::Receiver<Status>>,
+struct Outbound {
+    messages: outgoing::Receiver,
+    end: Option<oneshot::Receiver<Status>>,
 }
 
-impl<T> Stream for Outbound<T> {
-    type Item = Result<T, Status>;
+impl Stream for Outbound {
+    type Item = Result<StreamMessageResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.messages.poll_recv(context) {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Some(message)) => return Poll::Ready(Some(Ok(message))),
+            Poll::Ready(Some(queued)) => return Poll::Ready(Some(Ok(queued.into_message()))),
             Poll::Ready(None) => {}
         }
         let Some(end) = &mut self.end else { return Poll::Ready(None) };
@@ -58,8 +58,7 @@ pub(crate) fn open<D: Device>(
     let (out, messages) = outgoing::queue();
     let (end, ended) = oneshot::channel();
     tokio::spawn(begin(devices, peer, inbound, out, end));
-    let queued = Outbound { messages, end: Some(ended) };
-    Box::pin(queued.map(|queued| queued.map(Queued::into_message)))
+    Box::pin(Outbound { messages, end: Some(ended) })
 }
 
 /// Waits for the initial arbitration update.

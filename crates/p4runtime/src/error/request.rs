@@ -42,12 +42,10 @@ pub enum RequestError {
         /// Their memory in all.
         bytes: usize,
     },
-    #[error("{0} packets and digests were dropped: this stream is read too slowly")]
+    #[error("{0} packets and digests were dropped: this stream is read or acknowledged too slowly")]
     Dropped(u64),
     #[error("no memory is left for answers: read fewer entities per request, or retry later")]
     AnswerMemory,
-    #[error("the client read nothing for {0} s")]
-    SlowReader(u64),
 }
 
 impl RequestError {
@@ -68,7 +66,6 @@ impl RequestError {
             | Self::SlowClient { .. }
             | Self::Dropped(..)
             | Self::AnswerMemory => Code::ResourceExhausted,
-            Self::SlowReader(..) => Code::DeadlineExceeded,
         }
     }
 }

@@ -35,17 +35,29 @@ impl Apart {
         Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
     }
 
+    /// A connection whose streams have no flow-control window: the client takes no byte of any
+    /// answer.
+    pub async fn closed_channel(&self) -> Channel {
+        let endpoint = Channel::from_shared(self.address.clone()).unwrap();
+        endpoint.initial_stream_window_size(0).connect().await.unwrap()
+    }
+
     /// A client that has joined the election.
     pub async fn joined(&self, election: u128) -> Controller {
+        let mut one = self.silent().await;
+        one.arbitrate(Some(election)).await;
+        one.standing().await;
+        one
+    }
+
+    /// Opens a stream without sending anything.
+    pub async fn silent(&self) -> Controller {
         let client = P4RuntimeClient::new(self.channel().await);
         let mut client = client.max_encoding_message_size(2 * LARGEST_MESSAGE);
         let (out, requests) = tokio::sync::mpsc::channel(64);
         let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
         let stream = client.stream_channel(requests).await.unwrap().into_inner();
-        let mut one = Controller { client, out, stream, election: None };
-        one.arbitrate(Some(election)).await;
-        one.standing().await;
-        one
+        Controller { client, out, stream, election: None }
     }
 
     /// Peak memory of the process in bytes.

@@ -168,10 +168,15 @@ pub struct Server {
 }
 
 pub async fn server() -> Server {
+    server_with(|service| service).await
+}
+
+/// A server whose service has other settings.
+pub async fn server_with(set: impl FnOnce(Service<Memory>) -> Service<Memory>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (memory, device, events) = Memory::new();
-    let service = Service::new([(DEVICE, memory)]).unwrap();
+    let service = set(Service::new([(DEVICE, memory)]).unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(p4runtime::serve(service, listener, async {
         let _ = stopped.await;
@@ -187,6 +192,13 @@ impl Server {
     pub async fn client(&self) -> P4RuntimeClient<Channel> {
         let client = P4RuntimeClient::connect(format!("http://{}", self.address)).await.unwrap();
         client.max_encoding_message_size(2 * LARGEST_MESSAGE)
+    }
+
+    /// A connection whose streams have no flow-control window: the client takes no byte of any
+    /// answer.
+    pub async fn closed_channel(&self) -> Channel {
+        let endpoint = Channel::from_shared(format!("http://{}", self.address)).unwrap();
+        endpoint.initial_stream_window_size(0).connect().await.unwrap()
     }
 
     /// Opens a stream without sending anything.
