@@ -287,7 +287,7 @@ fn root_a_lab_goes_down_by_its_file_too() {
     kaido.ok(&["lab", "up", &file, "--name", "one"]);
     kaido.run(&["lab", "down", &other]).failed(2, &["no lab was started from", "name one of: one"]);
     kaido.ok(&["lab", "up", &file, "--name", "two"]);
-    kaido.run(&["lab", "down", &file]).failed(2, &["has several labs", "of one, two"]);
+    kaido.run(&["lab", "down", &file]).failed(2, &["has several labs", "name one of: one, two"]);
     kaido.ok(&["lab", "down", "one"]);
     std::fs::write(&file, "no topology any more").unwrap();
     assert_eq!(kaido.json(&["lab", "down", &file])["lab"], "two");
