@@ -158,7 +158,8 @@ impl Loader {
     fn count_copy(&mut self, tree: &Tree) -> Result<(), Fault> {
         self.copied += tree.bytes();
         if self.copied > MAX_COPIED_BYTES {
-            let message = format!("anchors and aliases add more than {} MiB", MAX_COPIED_BYTES >> 20);
+            let message =
+                format!("anchors and aliases add more than {} MiB", MAX_COPIED_BYTES >> 20);
             return Err(Fault::new(tree.span, message, "use fewer anchors and aliases"));
         }
         Ok(())

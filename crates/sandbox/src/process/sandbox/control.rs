@@ -96,3 +96,28 @@ impl Maps for Sandbox {
         if is_sane { Ok(value) } else { self.invalid_answer() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use p4_object::MapKind;
+
+    use super::*;
+
+    #[test]
+    fn all_pieces_together_have_no_more_entries_than_the_map() {
+        let name = "map".to_owned();
+        let kind = MapKind::Array;
+        let map = Map { name, kind, key_size: 4, value_size: 4, max_entries: 8 };
+        let entry = |at| Entry { map: 0, key: Key::index(at), value: vec![0; 4] };
+        let is = |from, entries: u32, next| {
+            let piece = Piece { entries: (0..entries).map(entry).collect(), next };
+            is_piece(&map, 0, from, 4, &piece)
+        };
+        assert!(is(0, 4, Some(4)) && is(4, 4, None) && is(0, 0, None));
+        // More entries than slots, or than asked for.
+        assert!(!is(0, 4, Some(1)) && !is(6, 4, None) && !is(0, 5, None));
+        // A piece that ends early, does not advance, or is followed by one beyond the map.
+        assert!(!is(0, 3, Some(4)) && !is(0, 0, Some(1)) && !is(4, 4, Some(4)));
+        assert!(!is(4, 4, Some(9)));
+    }
+}
