@@ -51,7 +51,7 @@ static __always_inline int matches(struct xdp_md *ctx, const struct trace_filter
 
 	if (wanted->ifindex && wanted->ifindex != ctx->ingress_ifindex)
 		return 0;
-	if (type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(ETH_P_8021AD)) {
+	if (is_vlan(type)) {
 		tag = bpf_ntohs(load16(data + ETH_HLEN)) & 0xfff;
 		type = load16(data + ETH_HLEN + 2);
 		at += 4;

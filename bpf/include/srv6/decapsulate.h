@@ -139,8 +139,7 @@ static __always_inline __u32 port_of_vlan(const struct frame *frame, const struc
 
 	if ((void *)(tag + 1) > end_of(frame))
 		return 0;
-	if (ethertype_of(ethernet) != bpf_htons(ETH_P_8021Q) &&
-	    ethertype_of(ethernet) != bpf_htons(ETH_P_8021AD))
+	if (!is_vlan(ethertype_of(ethernet)))
 		return 0;
 	__u16 vlan = bpf_ntohs(tag->tag) & 0xfff;
 

@@ -41,8 +41,9 @@ pub fn close_inherited_on_exec() -> io::Result<()> {
 
 /// Replaces this process by a program that cannot gain privileges (no_new_privs), start processes,
 /// enter or create namespaces, mount, or use BPF. Such calls fail with EPERM. The process gets a
-/// session of its own, without a terminal, and limits of threads and memory. Writing beyond 64 MiB of
-/// a file fails with EFBIG. Returns only on failure.
+/// session of its own, without a terminal, limits of threads and memory, and no inherited
+/// descriptors except the standard ones. Writing beyond 64 MiB of a file fails with EFBIG. Returns
+/// only on failure.
 pub fn exec(program: &Path, arguments: &[impl AsRef<OsStr>]) -> io::Error {
     let restricted = || -> io::Result<()> {
         setsid()?;

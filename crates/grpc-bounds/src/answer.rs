@@ -1,8 +1,6 @@
 //! Response body that keeps a reservation until its last byte has been sent.
 
-use std::any::Any;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,22 +8,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::budget::Held;
+use crate::kept::KeptUntilSent;
 use crate::watch::Watched;
-
-/// Extension of a response with a [`Held`]: a value that is dropped when the last byte of the body
-/// has been handed to the connection, or when the client's time is over. A body's own stream ends
-/// earlier: once all messages are encoded.
-#[derive(Debug, Clone)]
-pub struct KeptUntilSent {
-    _value: Arc<dyn Any + Send + Sync>,
-}
-
-impl KeptUntilSent {
-    /// Keeps a value.
-    pub fn new(value: impl Any + Send + Sync) -> Self {
-        Self { _value: Arc::new(value) }
-    }
-}
 
 /// Response body. If the response has a [`Held`] in its extensions, it is released when the body
 /// and all of its bytes have been dropped, or when the client has not read for some time.

@@ -15,13 +15,15 @@
 mod answer;
 mod budget;
 mod frames;
+mod kept;
 mod layer;
 mod shapes;
 mod walk;
 mod watch;
 
-pub use answer::{Answer, KeptUntilSent};
+pub use answer::Answer;
 pub use budget::{Budget, Held};
+pub use kept::KeptUntilSent;
 pub use layer::{Caller, Layer, Service};
 pub use shapes::Shapes;
 

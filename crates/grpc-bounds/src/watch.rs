@@ -16,8 +16,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::answer::KeptUntilSent;
 use crate::budget::Held;
+use crate::kept::KeptUntilSent;
 
 /// Maximum size of a data frame in bytes.
 const PIECE: usize = 16 << 10;

@@ -11,9 +11,10 @@ use crate::data;
 use crate::device::{Change, Device, Event, Packet};
 use crate::digests::{Digests, List};
 use crate::error::{Error, RequestError, ValueError, named};
+use crate::found::Found;
 use crate::outgoing;
 use crate::pipeline::{Param, Pipeline};
-use crate::read::{Found, Reader};
+use crate::read::Reader;
 use crate::read_memory::ReadMemory;
 use crate::store::Store;
 use crate::v1::{

@@ -16,6 +16,7 @@ mod device;
 mod digests;
 mod entries;
 mod error;
+mod found;
 mod handshakes;
 mod matches;
 mod object_info;

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use crate::cells::{self, no_colors};
 use crate::data::Data;
-use crate::device::{Count, Device, Key, Match, Meter, Target};
+use crate::device::{Count, Device, Key, Target};
 use crate::entries::cookie;
 use crate::error::{BatchError, EntryError, Error, RequestError, ValueError, named};
+use crate::found::Found;
 use crate::matches;
 use crate::pipeline::{Pipeline, Table};
 use crate::read_memory::{self, ReadMemory};
-use crate::store::{DefaultRow, Row, Store, TableState};
+use crate::store::{Row, Store, TableState};
 use crate::targets;
-use crate::v1::{self, digest_entry, entity, table_action};
+use crate::v1::{self, entity, table_action};
 use crate::write::unsupported;
 
 /// Maximum number of entities that a request may return.
@@ -25,20 +26,6 @@ pub(crate) const MOST_LOOKED: usize = 2 * MOST_FOUND;
 
 /// Memory of an entry of a table while it is looked up: it shares its key and its row.
 const ENTRY: u64 = 128;
-
-/// An entity in internal form.
-#[derive(Debug, Clone)]
-pub(crate) enum Found {
-    Row { table: u32, key: Arc<Key>, row: Arc<Row>, count: Option<Count>, meter: bool },
-    Default { table: u32, row: Box<DefaultRow>, count: Option<Count>, meter: bool },
-    DirectCounter { table: u32, of: Target, count: Count },
-    DirectMeter { table: u32, of: Target, meter: Option<Meter> },
-    Counter { id: u32, at: u64, count: Count },
-    Meter { id: u32, at: u64, meter: Option<Meter> },
-    Register { id: u32, at: u64, data: Box<Data> },
-    ValueSet { id: u32, members: Arc<Vec<Vec<Match>>> },
-    Digest { id: u32, config: digest_entry::Config },
-}
 
 /// Executes a read request.
 pub(crate) struct Reader<'a, D: Device> {

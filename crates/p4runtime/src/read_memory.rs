@@ -5,11 +5,13 @@ use grpc_bounds::Held;
 use crate::data::Data;
 use crate::device::Match;
 use crate::error::{Error, RequestError};
-use crate::read::Found;
-use crate::results::ANSWER_BYTES;
+use crate::found::Found;
 use crate::store::DefaultRow;
 use crate::types::Type;
 use crate::v1;
+
+/// Maximum size of one read response in bytes. Clients accept 4 MiB by default.
+pub(crate) const ANSWER_BYTES: usize = 1 << 20;
 
 /// Overhead of an allocation in bytes.
 const OVERHEAD: u64 = 32;

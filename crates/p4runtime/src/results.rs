@@ -7,13 +7,13 @@ use prost::Message as _;
 use tonic::Status;
 
 use crate::error::Error;
+use crate::found::Found;
 use crate::pipeline::Pipeline;
-use crate::read::Found;
+use crate::read_memory::ANSWER_BYTES;
 use crate::reply;
 use crate::v1::ReadResponse;
 
-/// Maximum size of one read response. Clients accept 4 MiB by default.
-pub(crate) const ANSWER_BYTES: usize = 1 << 20;
+/// Maximum number of entities of one read response.
 const ANSWER_ENTITIES: usize = 4096;
 
 /// Results that have not been sent.

@@ -8,27 +8,14 @@ mod common;
 use std::time::Duration;
 
 use apart::Apart;
+use common::unread::{unread_config, until_accepted};
 use common::*;
 use p4runtime::v1::entity::Entity;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime::v1::set_forwarding_pipeline_config_request::Action;
 use p4runtime::v1::{self, write_request::Atomicity};
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status, Streaming};
-
-type Config = v1::GetForwardingPipelineConfigResponse;
-
-/// Requests the config without reading the answer.
-async fn unread_config(channel: Channel) -> Result<Streaming<Config>, Status> {
-    let mut client = tonic::client::Grpc::new(channel);
-    client.ready().await.map_err(|why| Status::unavailable(why.to_string()))?;
-    let path = "/p4.v1.P4Runtime/GetForwardingPipelineConfig".parse().unwrap();
-    let request =
-        v1::GetForwardingPipelineConfigRequest { device_id: DEVICE, ..Default::default() };
-    let codec = tonic_prost::ProstCodec::default();
-    let answer = client.server_streaming(Request::new(request), path, codec).await;
-    answer.map(tonic::Response::into_inner)
-}
+use tonic::{Code, Status, Streaming};
 
 /// Requests all cells of the register without reading the answer.
 async fn unread_cells(channel: Channel) -> Result<Streaming<v1::ReadResponse>, Status> {
@@ -45,18 +32,6 @@ async fn unread_cells(channel: Channel) -> Result<Streaming<v1::ReadResponse>, S
 fn refused<T>(answers: &[Result<T, Status>]) -> usize {
     let refused = answers.iter().filter_map(|one| one.as_ref().err());
     refused.inspect(|why| assert_eq!(why.code(), Code::ResourceExhausted, "{why:?}")).count()
-}
-
-/// Repeats a request until the server has noticed that the earlier answers were dropped.
-async fn until_accepted<T>(request: impl AsyncFn() -> Result<T, Status>) {
-    let repeated = async {
-        while request().await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), repeated)
-        .await
-        .expect("dropped answers make room");
 }
 
 #[tokio::test]
@@ -81,7 +56,8 @@ async fn unread_answers_with_a_program_are_bounded() {
     client.get_forwarding_pipeline_config(get).await.unwrap();
     // One that is read, or whose client is gone, makes room.
     drop(answers);
-    until_accepted(async || unread_config(apart.channel().await).await).await;
+    until_accepted(Duration::from_secs(10), async || unread_config(apart.channel().await).await)
+        .await;
 }
 
 #[tokio::test]
@@ -103,7 +79,8 @@ async fn unread_answers_with_cells_are_bounded() {
     let count = refused(&answers);
     assert!((1..10).contains(&count), "{count} refused");
     drop(answers);
-    until_accepted(async || unread_cells(apart.channel().await).await).await;
+    until_accepted(Duration::from_secs(10), async || unread_cells(apart.channel().await).await)
+        .await;
 }
 
 /// A batch has an error for each update, and each error names the table.

@@ -8,6 +8,7 @@ mod common;
 use std::time::Duration;
 
 use apart::Apart;
+use common::unread::{unread_config, until_accepted};
 use common::*;
 use p4runtime::MOST_CLIENTS;
 use p4runtime::v1::entity::Entity;
@@ -18,9 +19,8 @@ use p4runtime::v1::stream_message_response::Update as Heard;
 use p4runtime::v1::{self, stream_error};
 use tokio::sync::mpsc;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Code, Streaming};
 
-type Config = v1::GetForwardingPipelineConfigResponse;
 /// An answer and its client, without which the connection ends.
 type Read = (Streaming<v1::ReadResponse>, P4RuntimeClient<Channel>);
 
@@ -125,18 +125,6 @@ async fn unread_results_are_dropped_when_their_time_is_over() {
     let _unread = begun(&mut answers, 16 * OF_A_CONNECTION).await;
 }
 
-/// Requests the config without reading the answer.
-async fn unread_config(channel: Channel) -> Result<Streaming<Config>, Status> {
-    let mut client = tonic::client::Grpc::new(channel);
-    client.ready().await.map_err(|why| Status::unavailable(why.to_string()))?;
-    let path = "/p4.v1.P4Runtime/GetForwardingPipelineConfig".parse().unwrap();
-    let request =
-        v1::GetForwardingPipelineConfigRequest { device_id: DEVICE, ..Default::default() };
-    let codec = tonic_prost::ProstCodec::default();
-    let answer = client.server_streaming(Request::new(request), path, codec).await;
-    answer.map(tonic::Response::into_inner)
-}
-
 #[tokio::test]
 async fn an_unread_program_is_dropped_when_its_time_is_over() {
     // Long enough for the answers below to meet each other.
@@ -155,12 +143,7 @@ async fn an_unread_program_is_dropped_when_its_time_is_over() {
         assert!(unread.len() < 10, "a program of 32 MiB ten times");
     };
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
-    let room = async {
-        while unread_config(channel.clone()).await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), room).await.expect("they are never dropped");
+    until_accepted(Duration::from_secs(30), async || unread_config(channel.clone()).await).await;
 }
 
 /// An unread stream of a client, which has not joined yet.

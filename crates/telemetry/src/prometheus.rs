@@ -58,13 +58,17 @@ where
         async move {
             // Concurrent scrapes wait for one answer.
             let mut last = last.lock().await;
-            if last.as_ref().is_none_or(|(at, _)| at.elapsed() >= FRESH) {
-                *last = Some((Instant::now(), counted().await));
-            }
-            match last.as_ref().map(|(_, answer)| answer.clone()) {
-                Some(Ok(text)) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
-                Some(Err(why)) => (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
-                None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            let answer = match last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+                Some((_, answer)) => answer.clone(),
+                None => {
+                    let answer = counted().await;
+                    *last = Some((Instant::now(), answer.clone()));
+                    answer
+                }
+            };
+            match answer {
+                Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+                Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
             }
         }
     };

@@ -109,14 +109,8 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
 
 /// Returns the interfaces of tenants.
 fn tenants(forwarding: &Forwarding) -> BTreeSet<u32> {
-    let is_tenants = |index: u32| match owner(forwarding, index) {
-        // Other numbers stand for tables of the kernel.
-        Some(Owner::Tenant(tenant)) => *tenant > TABLE_TENANTS,
-        Some(Owner::Frames(_)) => true,
-        Some(Owner::Nobody) | None => false,
-    };
     let interfaces = forwarding.ports.keys().chain(forwarding.uppers.keys()).copied();
-    interfaces.filter(|index| is_tenants(*index)).collect()
+    interfaces.filter(|index| owner(forwarding, *index).is_some_and(is_tenant)).collect()
 }
 
 /// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
@@ -177,12 +171,17 @@ fn owner(forwarding: &Forwarding, interface: u32) -> Option<&Owner> {
 /// Returns true if packets of an owner must not have a source inside the domain, except for sources
 /// of its own. In a VRF or a bridge, rules have no effect.
 fn is_outside(owner: &Owner, link: &Link) -> bool {
-    let is_outside = match owner {
+    is_tenant(owner) && link.master.is_none()
+}
+
+/// Returns true if an owner is a tenant of the file.
+fn is_tenant(owner: &Owner) -> bool {
+    match owner {
         Owner::Nobody => false,
+        // Other numbers stand for tables of the kernel.
         Owner::Tenant(tenant) => *tenant > TABLE_TENANTS,
         Owner::Frames(_) => true,
-    };
-    is_outside && link.master.is_none()
+    }
 }
 
 /// Returns the prefixes of the domain from which an owner must not send, and those within them from

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 pub mod device;
+pub mod unread;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
