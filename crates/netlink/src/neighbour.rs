@@ -6,7 +6,7 @@ use netlink_packet_core::DecodeError;
 
 use crate::attribute::{Writer, after, array, each, u32_at};
 use crate::route::address as ip;
-use crate::socket::{CREATE, REPLACE};
+use crate::socket::{CREATE, EXCL, REPLACE};
 use crate::{Handle, Mac, Request, Result};
 
 // linux/neighbour.h
@@ -127,18 +127,38 @@ impl Handle {
         let operation = format!("probe the neighbour {address}");
         let question = body(interface, address, 0, 0).0;
         let known = self.socket.get(&operation, libc::RTM_GETNEIGH, &question, neighbour);
-        let state = match known {
-            Ok(known) => known.map_or(NeighbourState::None, |known| known.state),
-            Err(error) if error.is_not_found() => NeighbourState::None,
+        let known = match known {
+            Ok(known) => known,
+            Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error),
         };
         // NTF_USE would turn a permanent entry into a non-permanent one and discard its MAC address
-        // (NEIGH_UPDATE_F_USE).
-        if matches!(state, NeighbourState::Permanent | NeighbourState::NoArp) {
-            return Ok(());
+        // (NEIGH_UPDATE_F_USE), and an administrator may set the entry between the request above
+        // and the one below. So each request fails or does nothing if the entry is no longer as it
+        // was read. Only a failed entry has no such request.
+        let of_use = |flags| {
+            let body = body(interface, address, 0, NTF_USE);
+            Request::new(libc::RTM_NEWNEIGH, flags, body.0)
+        };
+        let request = match known {
+            None => of_use(CREATE | EXCL),
+            Some(Neighbour { state: NeighbourState::Stale, mac: Some(mac), .. }) => {
+                let mut body = body(interface, address, NUD_DELAY, 0);
+                // Without NLM_F_REPLACE the kernel ignores the request if the MAC address differs.
+                body.put(NDA_LLADDR, &mac.0);
+                Request::new(libc::RTM_NEWNEIGH, 0, body.0)
+            }
+            Some(Neighbour { state: NeighbourState::None | NeighbourState::Failed, .. }) => {
+                of_use(0)
+            }
+            // Confirmed, configured, or being resolved.
+            Some(_) => return Ok(()),
+        };
+        match self.request(operation, request) {
+            // Added or removed since it was read.
+            Err(error) if error.is_exists() || error.is_not_found() => Ok(()),
+            result => result,
         }
-        let request = body(interface, address, 0, NTF_USE).0;
-        self.request(operation, Request::new(libc::RTM_NEWNEIGH, CREATE, request))
     }
 }
 
@@ -165,6 +185,8 @@ pub(crate) fn neighbour(body: &[u8]) -> Result<Option<Neighbour>, DecodeError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::{Duration, Instant};
 
     use super::*;
@@ -190,6 +212,53 @@ mod tests {
                 // Probing changes nothing.
                 handle.probe_neighbour(interface, address).unwrap();
                 assert!(handle.neighbours(Some(interface)).unwrap().contains(&wanted));
+            }
+        });
+    }
+
+    #[test]
+    fn root_a_probe_keeps_a_permanent_entry_that_is_set_meanwhile() {
+        const ROUNDS: u32 = 5000;
+        let address = |round: u32| IpAddr::from((0x0a00_0001 + round).to_be_bytes());
+        in_namespace(|| {
+            let mut handle = Handle::new().unwrap();
+            let [interface, _] = veth(&mut handle);
+            handle.request("up", set_up(interface)).unwrap();
+            let (round, probes) = (AtomicU32::new(0), AtomicU32::new(0));
+            let here = Namespace::current().unwrap();
+            let probe = || {
+                let mut handle = Handle::within(&here).unwrap();
+                loop {
+                    let round = round.load(Ordering::SeqCst);
+                    if round == ROUNDS {
+                        break;
+                    }
+                    handle.probe_neighbour(interface, address(round)).unwrap();
+                    probes.fetch_add(1, Ordering::SeqCst);
+                }
+            };
+            let mac = Mac([2, 0, 0, 0, 0, 9]);
+            std::thread::scope(|scope| {
+                scope.spawn(probe);
+                for now in 0..ROUNDS {
+                    round.store(now, Ordering::SeqCst);
+                    // The addition falls into all phases of a probe.
+                    let start = Instant::now();
+                    while start.elapsed() < Duration::from_nanos(u64::from(now) * 10) {}
+                    handle.request("add", add_neighbour(interface, address(now), mac)).unwrap();
+                    let before = probes.load(Ordering::SeqCst);
+                    // The second probe has begun after the entry was added.
+                    while probes.load(Ordering::SeqCst) < before + 2 {
+                        std::thread::yield_now();
+                    }
+                }
+                round.store(ROUNDS, Ordering::SeqCst);
+            });
+            let found = HashSet::<_>::from_iter(handle.neighbours(Some(interface)).unwrap());
+            for now in 0..ROUNDS {
+                let (address, state) = (address(now), NeighbourState::Permanent);
+                let wanted = Neighbour { interface, address, mac: Some(mac), state };
+                assert!(found.contains(&wanted), "{wanted:?}");
             }
         });
     }
