@@ -11,7 +11,7 @@ use crate::digests::{Digest, Waiting};
 use crate::error::LoadError;
 use crate::interpret;
 use crate::maps::{MapError, MapRef, Store};
-use crate::outcome::{Fault, FaultKind, Outcome, Verdict};
+use crate::outcome::{Fault, Outcome, Verdict};
 use crate::packet::PacketBuffer;
 use crate::program::Program;
 use crate::state::{Metadata, State, View};
@@ -190,7 +190,7 @@ impl Instance {
         match state.fault {
             0 => Ok(answer),
             kind => {
-                let kind = FaultKind::from_number(kind);
+                let kind = Fault::kind_of(kind);
                 Err(Fault { kind, instruction: state.fault_at as usize })
             }
         }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use sandbox_queue::Code;
+pub use sandbox_queue::FaultKind;
+
 /// Result of running a program on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
@@ -40,43 +43,29 @@ pub struct Fault {
     pub instruction: usize,
 }
 
-/// Limit that a program exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum FaultKind {
-    /// A load, a store or a helper argument is outside all regions, or crosses the end of a region.
-    Bounds = 1,
-    /// The meter ran out.
-    Meter = 2,
-    /// The call depth limit was exceeded.
-    Stack = 3,
-    /// A helper argument is not a map handle.
-    Map = 4,
-    /// The packet cannot grow or shrink by this amount.
-    Room = 5,
-}
-
-impl FaultKind {
-    pub(crate) fn from_number(number: u32) -> Self {
+impl Fault {
+    /// Kind of a fault by its number; out of bounds if there is none.
+    pub(crate) fn kind_of(number: u32) -> FaultKind {
         match number {
-            2 => Self::Meter,
-            3 => Self::Stack,
-            4 => Self::Map,
-            5 => Self::Room,
-            _ => Self::Bounds,
+            2 => FaultKind::Meter,
+            3 => FaultKind::Stack,
+            4 => FaultKind::Map,
+            5 => FaultKind::Room,
+            _ => FaultKind::Bounds,
         }
     }
 }
 
-impl fmt::Display for FaultKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Bounds => "an access out of bounds",
-            Self::Meter => "too many instructions",
-            Self::Stack => "too many nested calls",
-            Self::Map => "a helper was given no map",
-            Self::Room => "no room for the packet to grow, or too few bytes to shrink",
-        })
+impl Verdict {
+    /// Encoding in the rings.
+    pub(crate) fn code(self) -> Code {
+        match self {
+            Self::Abort => Code::Abort,
+            Self::Drop => Code::Drop,
+            Self::Pass => Code::Pass,
+            Self::Redirect(port) => Code::Redirect(port),
+            Self::Fault(fault) => Code::Fault(fault.kind),
+        }
     }
 }
 

@@ -124,7 +124,7 @@ impl Bed {
             alone.push(tenant.rate(effort.time, None)?);
             let mut hostile = self.tenant(&endless())?;
             beside.push(tenant.rate(effort.time, Some(&mut hostile))?);
-            ensure!(hostile.sandbox.counters().policy > 0, "the neighbour's packets had no answer");
+            ensure!(hostile.sandbox.counters().packets.policy > 0, "the neighbour's packets had no answer");
         }
         let baseline = Some(median(&alone));
         Ok(row("sandbox/neighbour", "Mverdicts/s", &beside, Better::More, baseline))
@@ -160,7 +160,7 @@ impl Tenant {
 
     /// Returns the rate in millions of verdicts per second.
     fn rate(&mut self, time: Duration, mut beside: Option<&mut Self>) -> Result<f64> {
-        let before = self.sandbox.counters().passed;
+        let before = self.sandbox.counters().packets.passed;
         let begin = Instant::now();
         while begin.elapsed() < time {
             for _ in 0..16 {
@@ -183,8 +183,8 @@ impl Tenant {
             self.take();
         }
         let counters = self.sandbox.counters();
-        ensure!(counters.policy == 0, "packets without a verdict: {counters:?}");
-        Ok((counters.passed - before) as f64 / taken.as_secs_f64() / 1e6)
+        ensure!(counters.packets.policy == 0, "packets without a verdict: {counters:?}");
+        Ok((counters.packets.passed - before) as f64 / taken.as_secs_f64() / 1e6)
     }
 }
 

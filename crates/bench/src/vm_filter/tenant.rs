@@ -133,7 +133,7 @@ impl Tenant {
             }
         }
         let counters = self.sandbox.counters();
-        ensure!(counters.policy == 0, "packets without a verdict: {counters:?}");
+        ensure!(counters.packets.policy == 0, "packets without a verdict: {counters:?}");
         Ok(Passed { protected: passed[0], load: passed[1] })
     }
 }

@@ -6,14 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use sandbox_queue::{Descriptor, Mapping, ProcessEnd, Reply, Rings};
+
 use super::channel::Channel;
 use super::clock::Clock;
 use super::filter::{self, Stage};
 use super::isolation::isolate;
-use super::memory::Mapping;
 use super::message::{Answer, Hello, Request, VERSION};
-use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
-use super::verdicts;
 use crate::control::{ControlError, Maps};
 use crate::instance::Instance;
 use crate::outcome::Outcome;
@@ -66,12 +65,12 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
     let Some(Request::Hello(hello)) = Request::decode(&message) else {
         return Err(other("no greeting"));
     };
-    let Hello { places, frames: count, frame_size, .. } = hello;
+    let Hello { places, queues, frames: count, frame_size, .. } = hello;
     if hello.version != VERSION {
         let (its, mine) = (hello.version, VERSION);
         return Err(other(format!("the process speaks version {mine}, the switch version {its}")));
     }
-    let rings = ProcessEnd::new(Rings::new(&rings_file, places)?);
+    let rings = ProcessEnd::new(Rings::new(&rings_file, places, queues)?);
     let clock = Clock::new(&rings_file)?;
     let size =
         (count as usize).checked_mul(frame_size as usize).ok_or_else(|| other("too much"))?;
@@ -133,11 +132,23 @@ impl Server<'_> {
                 self.rings.took_message();
                 self.answer()?;
             }
-            match self.rings.waiting() {
-                0 => self.wait()?,
-                waiting => self.packets(waiting.min(BATCH)),
+            if !self.serve_queues() {
+                self.wait()?;
             }
         }
+    }
+
+    /// Runs a batch of each queue. Returns false if there were no packets.
+    fn serve_queues(&mut self) -> bool {
+        let mut has_served = false;
+        for queue in self.rings.queues() {
+            let waiting = self.rings.waiting(queue);
+            if waiting > 0 {
+                self.packets(queue, waiting.min(BATCH));
+                has_served = true;
+            }
+        }
+        has_served
     }
 
     /// Waits for a packet or a message: spins, then sleeps.
@@ -145,7 +156,7 @@ impl Server<'_> {
         let begin = Instant::now();
         loop {
             for _ in 0..LOOKS {
-                if self.rings.waiting() > 0 || self.rings.has_message() {
+                if self.rings.has_packets() || self.rings.has_message() {
                     return Ok(());
                 }
                 std::hint::spin_loop();
@@ -155,19 +166,19 @@ impl Server<'_> {
             }
         }
         self.rings.sleep(LOOK);
-        let is_new = self.rings.waiting() > 0 || self.rings.has_message();
+        let is_new = self.rings.has_packets() || self.rings.has_message();
         if is_new || !is_gone() {
             return Ok(());
         }
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    fn packets(&mut self, count: u32) {
+    fn packets(&mut self, queue: u32, count: u32) {
         self.clock.look();
         for _ in 0..count {
-            let packet = self.rings.take();
+            let packet = self.rings.take(queue);
             let reply = self.packet(packet);
-            self.rings.put(reply);
+            self.rings.put(queue, reply);
         }
         // Digests dropped because a single packet emitted too many.
         let lost = self.instance.lost_digests();
@@ -176,7 +187,7 @@ impl Server<'_> {
             self.lost_digests = lost;
             self.rings.lose_digests(u32::try_from(new).unwrap_or(u32::MAX));
         }
-        if self.rings.show() {
+        if self.rings.show(queue) {
             ring();
         }
     }
@@ -193,7 +204,7 @@ impl Server<'_> {
         let mut buffer = buffer.expect("the switch's packets lie in their frames");
         let outcome = self.instance.run(&mut buffer, port);
         self.instance.take_digests(|id, data| self.rings.put_digest(id, data));
-        let (verdict, port) = verdicts::number(outcome.verdict);
+        let (verdict, port) = outcome.verdict.code().encode();
         Reply {
             slot,
             generation,
@@ -252,7 +263,7 @@ impl Server<'_> {
             return Answer::Failed("a packet of more than a frame".to_owned());
         };
         let Outcome { verdict, clone, .. } = fresh.run(&mut buffer, port);
-        let (verdict, port) = verdicts::number(verdict);
+        let (verdict, port) = verdict.code().encode();
         Answer::Tested { verdict, port, clone, packet: buffer.bytes() }
     }
 }

@@ -1,6 +1,8 @@
 //! Copying front end for callers with packets outside of shared memory.
 
-use super::sandbox::{Answer, Busy, Packet, Reason, Sandbox};
+use sandbox_queue::{Answer, Busy, Packet, Reason};
+
+use super::sandbox::Sandbox;
 
 /// A sandbox that copies packets into frames and back. The sandbox process cannot access the
 /// caller's packets, which stay unmodified unless the program returns a verdict.
@@ -16,14 +18,14 @@ pub struct CopyBack {
 }
 
 impl CopyBack {
-    /// Uses all frames of the sandbox's arena, with `headroom` bytes before each packet. No packet
+    /// Uses all frames of the sandbox's own queue, with `headroom` bytes before each packet. No packet
     /// may be in flight, and the frames may not have other users.
     pub fn new(sandbox: Sandbox, headroom: u32) -> Self {
-        let (frames, size) = (sandbox.arena().frames(), sandbox.arena().frame_size());
+        let (frames, size) = (sandbox.frames(), sandbox.arena().frame_size());
         Self {
             headroom: headroom.min(size),
-            free: (0..frames).rev().collect(),
-            tokens: vec![0; frames as usize].into(),
+            tokens: vec![0; frames.len()].into(),
+            free: frames.rev().collect(),
             answers: Vec::new(),
             bytes: vec![0; size as usize],
             sandbox,

@@ -12,7 +12,7 @@ use crate::program::{Executor, Limits};
 use p4_object::bounded;
 
 /// Version of the socket protocol and of the shared memory layout.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// First message. The file descriptors of the rings and of the arena accompany it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub(super) struct Hello {
     pub(super) version: u32,
     /// Capacity of each ring.
     pub(super) places: u32,
+    /// Number of queues.
+    pub(super) queues: u32,
     pub(super) frames: u32,
     pub(super) frame_size: u32,
     /// Time to poll for packets before sleeping, in microseconds.
@@ -158,8 +160,15 @@ mod tests {
             Operation::Fill { map: 2, count: 3, value: vec![6] },
             Operation::Write { map: 1, key: key.clone(), at: 3, bytes: vec![4, 5] },
         ];
-        let hello =
-            Hello { version: 1, places: 1, frames: 2, frame_size: 3, spin_us: 4, memory: 5 };
+        let hello = Hello {
+            version: 1,
+            places: 1,
+            queues: 1,
+            frames: 2,
+            frame_size: 3,
+            spin_us: 4,
+            memory: 5,
+        };
         let requests = [
             Request::Hello(hello),
             Request::Load(Limits::default(), vec![1, 2, 3]),

@@ -22,7 +22,6 @@
 //! its system calls before it receives a program ([`Isolation`]). The filter becomes stricter
 //! before the program runs. A new version of a program is a new process ([`Sandbox::swap`]).
 
-mod arena;
 mod channel;
 mod child;
 mod clock;
@@ -30,25 +29,21 @@ mod copy_back;
 mod counters;
 mod error;
 mod filter;
-mod flights;
 mod group;
 mod isolation;
 mod journal;
-mod memory;
 mod message;
 mod peer;
 mod policy;
 mod readings;
-mod rings;
 mod sandbox;
+mod shared;
 mod spawn;
 mod swap;
-mod verdicts;
 #[cfg(test)]
 mod violations;
 mod vm_feed;
 
-pub use arena::Arena;
 pub use child::run_child;
 pub use copy_back::CopyBack;
 pub use counters::Counters;
@@ -59,8 +54,13 @@ pub use isolation::Isolation;
 #[doc(hidden)]
 pub use message::checked_answer;
 pub use peer::probe;
-pub use policy::{BackOff, Config, DigestRate, Policy};
-pub use sandbox::{Answer, Busy, Decision, Packet, ProtocolViolation, Reason, Sandbox, Status};
+pub use policy::{BackOff, Config, DigestRate};
+pub use sandbox::{Sandbox, Status};
+pub use sandbox_queue::{
+    Answer, Arena, Busy, Decision, Packet, PacketCounters, PacketQueue, Policy, ProtocolViolation,
+    Reason,
+};
+pub use shared::Shared;
 pub use spawn::Launcher;
 pub use swap::{Expected, Prepared, Preparer, SelfTest};
 pub use vm_feed::{VmFeed, VmStatus, no_feed};

@@ -9,17 +9,16 @@ use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use p4_object::{Digest, Map};
+use sandbox_queue::{Arena, Notices, Rings, SwitchEnd, sealed};
 
-use super::arena::Arena;
 use super::channel::Channel;
 use super::error::StartError;
 use super::group::{Group, Share};
 use super::isolation::Isolation;
-use super::memory::sealed;
 use super::message::{Answer, Hello, Request, VERSION};
 use super::policy::Config;
 use super::readings::Readings;
-use super::rings::{Rings, SwitchEnd};
+use super::shared::Shared;
 use super::spawn::Launcher;
 use super::vm_feed::{Follower, VmFeed};
 use crate::control::ControlError;
@@ -31,14 +30,17 @@ const ENDING: Duration = Duration::from_millis(100);
 /// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
 /// Number of packets that may exhaust the meter before the process loses its scheduling priority.
-const PATIENCE: u32 = 4;
+const PATIENCE: u64 = 4;
 
 /// A process that has loaded a program.
 #[derive(Debug)]
 pub(super) struct Peer {
     process: Process,
     channel: Channel,
-    pub(super) rings: SwitchEnd,
+    /// Memory of the rings.
+    memory: Arc<OwnedFd>,
+    rings: Arc<Rings>,
+    pub(super) notices: Notices,
     /// Doorbell that the process rings when the switch has asked to be woken.
     bell: EventFd,
     pub(super) maps: Vec<Map>,
@@ -50,7 +52,7 @@ pub(super) struct Peer {
     pub(super) executor: Executor,
     pub(super) isolation: Isolation,
     /// Number of packets that exhausted the meter.
-    endless: u32,
+    endless: u64,
 }
 
 /// Program properties reported by the process.
@@ -107,6 +109,7 @@ impl Peer {
         let (isolation, loaded, executor) = said.map_err(|why| launched.ending(why))?;
         let Launched { process, channel, memory, rings, bell, .. } = launched;
         let Loaded { maps, keys, digests } = loaded;
+        let rings = Arc::new(rings);
         let follower = match vm.filter(|_| !keys.is_empty()) {
             Some(vm) => {
                 let readings = Readings::new(&memory).map_err(StartError::Memory)?;
@@ -117,7 +120,9 @@ impl Peer {
         Ok(Self {
             process,
             channel,
-            rings: SwitchEnd::new(rings),
+            memory: Arc::new(memory),
+            notices: Notices::new(Arc::clone(&rings)),
+            rings,
             bell,
             maps,
             keys,
@@ -129,11 +134,28 @@ impl Peer {
         })
     }
 
-    /// Records that a packet exhausted the meter. A process that does so repeatedly runs with
+    /// Opens the sandbox's own queue, once.
+    pub(super) fn packets(&mut self) -> SwitchEnd {
+        SwitchEnd::new(Arc::clone(&self.rings), 0)
+    }
+
+    /// Memory for other queues.
+    pub(super) fn shared(&self, arena: Arc<Arena>, config: &Config) -> Shared {
+        Shared {
+            rings: Arc::clone(&self.memory),
+            arena,
+            places: config.places,
+            queues: config.queues + 1,
+            policy: config.policy,
+        }
+    }
+
+    /// Records that `new` packets exhausted the meter. A process that does so repeatedly runs with
     /// SCHED_IDLE from then on, so that it does not delay other processes.
-    pub(super) fn was_endless(&mut self) {
-        self.endless = self.endless.saturating_add(1);
-        if self.endless == PATIENCE {
+    pub(super) fn were_endless(&mut self, new: u64) {
+        let before = self.endless;
+        self.endless = before.saturating_add(new);
+        if before < PATIENCE && self.endless >= PATIENCE {
             let process = self.process.child.id().cast_signed();
             let none = libc::sched_param { sched_priority: 0 };
             // SAFETY: the parameter is a local variable. On failure, the scheduling policy is
@@ -153,7 +175,7 @@ impl Peer {
         if message.len() > super::channel::MOST {
             return Err(ControlError::TooLarge(message.len()));
         }
-        self.rings.announce();
+        self.notices.announce();
         self.channel.until(until);
         let gone = |_: io::Error| ControlError::Gone;
         self.channel.send(&message).map_err(gone)?;
@@ -210,9 +232,10 @@ struct Launched {
 
 impl Launched {
     fn start(launcher: &Launcher, config: &Config, arena: &Arena) -> Result<Self, StartError> {
-        let places = config.places.next_power_of_two();
-        let memory = sealed("kaido-rings", Rings::bytes(places)).map_err(StartError::Memory)?;
-        let rings = Rings::new(&memory, places).map_err(StartError::Memory)?;
+        let (places, queues) = (config.places.next_power_of_two(), config.queues + 1);
+        let memory =
+            sealed("kaido-rings", Rings::bytes(places, queues)).map_err(StartError::Memory)?;
+        let rings = Rings::new(&memory, places, queues).map_err(StartError::Memory)?;
         let (mine, its) = UnixStream::pair().map_err(StartError::Spawn)?;
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let bell = EventFd::from_flags(flags).map_err(StartError::Memory)?;
@@ -229,6 +252,7 @@ impl Launched {
         let hello = Hello {
             version: VERSION,
             places,
+            queues,
             frames: arena.frames(),
             frame_size: arena.frame_size(),
             spin_us: u32::try_from(config.spin.as_micros()).unwrap_or(u32::MAX),

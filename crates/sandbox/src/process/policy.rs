@@ -2,18 +2,10 @@
 
 use std::time::Duration;
 
+use sandbox_queue::Policy;
+
 use super::isolation::Isolation;
 use crate::program::Limits;
-
-/// Policy for packets without a verdict of the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// Fail closed: drop them.
-    #[default]
-    Closed,
-    /// Fail open: let them continue to their original destination.
-    Open,
-}
 
 /// Back-off of process restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +57,9 @@ pub struct Config {
     pub deadline: Duration,
     /// Maximum number of packets in flight; rounded up to a power of two.
     pub places: u32,
+    /// Number of queues for other threads or processes, in addition to the sandbox's own. See
+    /// [`Shared`](super::Shared).
+    pub queues: u32,
     /// Time for which the process polls for packets before it sleeps.
     pub spin: Duration,
     /// Resource limits of the program.
@@ -90,6 +85,7 @@ impl Default for Config {
             policy: Policy::Closed,
             deadline: Duration::from_millis(100),
             places: 1024,
+            queues: 0,
             spin: Duration::from_micros(50),
             limits: Limits::default(),
             back_off: BackOff::default(),

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use nix::errno::Errno;
 use p4_object::vm::{MAX_KEYS, Reading};
 
-use super::memory::Mapping;
+use sandbox_queue::{HEADER, Mapping};
 
 const SEQUENCE: usize = 1024;
 const SLOTS: usize = 1088;
 const SLOT: usize = 32;
 const END: usize = SLOTS + MAX_KEYS * SLOT;
-const _: () = assert!(END <= super::rings::ENTRIES);
+const _: () = assert!(END <= HEADER);
 
 /// Shared memory of the readings.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::process::memory::sealed;
+    use sandbox_queue::sealed;
 
     fn reading(value: u64) -> Option<Reading> {
         Some(Reading { value, at_ns: value, until_ns: value })
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn readings_are_consistent() {
-        let memory = sealed("test", super::super::rings::ENTRIES).unwrap();
+        let memory = sealed("test", HEADER).unwrap();
         let [mut switch, mut process] = [0, 1].map(|_| Readings::new(&memory).unwrap());
         let mut seen = [None; 3];
         process.read(&mut seen);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_switch_that_is_writing_is_not_waited_for() {
-        let memory = sealed("test", super::super::rings::ENTRIES).unwrap();
+        let memory = sealed("test", HEADER).unwrap();
         let [mut switch, mut process] = [0, 1].map(|_| Readings::new(&memory).unwrap());
         let mut seen = [None; 1];
         switch.write(&[reading(1)]);

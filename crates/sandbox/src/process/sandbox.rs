@@ -6,30 +6,29 @@ mod failure;
 mod types;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use p4_object::Map;
+use sandbox_queue::{
+    Answer, Arena, Busy, FaultKind, Packet, PacketQueue, ProtocolViolation, SwitchEnd,
+};
 
-use super::arena::{Arena, Owned};
 use super::counters::Counters;
 use super::error::StartError;
-use super::flights::Flights;
 use super::isolation::Isolation;
 use super::journal::Journal;
 use super::peer::Peer;
 use super::policy::Config;
-use super::rings::{Descriptor, Reply};
+use super::shared::{Owned, Shared};
 use super::spawn::Launcher;
-use super::verdicts::{self, Said};
 use super::vm_feed::{self, VmFeed};
-use crate::outcome::FaultKind;
 use crate::program::Executor;
 use digests::Digests;
-pub use failure::ProtocolViolation;
-pub use types::{Answer, Busy, Decision, Packet, Reason, Status};
+pub use types::Status;
 
 use failure::Failure;
 pub(super) use failure::told_again;
@@ -62,9 +61,10 @@ pub struct Sandbox {
     /// Dropped after `state`, so that the process no longer maps the arena when another sandbox
     /// takes it.
     pub(super) arena: Owned,
-    pub(super) flights: Flights,
-    /// Answers that have not been fetched.
-    ready: VecDeque<Answer>,
+    /// Queue of the packets that the owner submits.
+    pub(super) queue: PacketQueue,
+    /// Number of starts and ends of processes.
+    epoch: u64,
     pub(super) counters: Counters,
     failures: VecDeque<Instant>,
     pub(super) journal: Journal,
@@ -113,10 +113,13 @@ impl Sandbox {
         let places = config.places.clamp(1, 1 << 20).next_power_of_two();
         let config = Config { places, ..config };
         let arena = Owned::take(arena).ok_or(StartError::ArenaTaken)?;
-        let peer = Peer::start(&launcher, &config, &arena, object, vm.as_ref())?;
+        let mut peer = Peer::start(&launcher, &config, &arena, object, vm.as_ref())?;
         vm_feed::check(vm.as_ref(), &peer.keys)?;
+        let mut queue = PacketQueue::new(&arena, 0, config.queues + 1, places, config.policy);
+        queue.connect(peer.packets());
         Ok(Self {
-            flights: Flights::new(arena.frames(), places),
+            queue,
+            epoch: 1,
             journal: Journal::new(&peer.maps, object),
             maps: peer.maps.clone(),
             digests: Digests::new(&config, &peer.digests),
@@ -128,7 +131,6 @@ impl Sandbox {
             vm,
             object: object.into(),
             state: State::Running(Box::new(peer)),
-            ready: VecDeque::new(),
             counters: Counters::default(),
             failures: VecDeque::new(),
             version: 1,
@@ -143,9 +145,36 @@ impl Sandbox {
         &self.arena
     }
 
+    /// Frames of the arena that belong to the sandbox's own queue.
+    pub fn frames(&self) -> Range<u32> {
+        self.queue.frames()
+    }
+
     /// Current counters.
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters { packets: *self.queue.counters(), ..self.counters }
+    }
+
+    /// Number of starts and ends of processes: after a change, queues of [`Sandbox::shared`] belong
+    /// to another process.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Memory of the running process, for [`Config::queues`] further queues.
+    pub fn shared(&self) -> Option<Shared> {
+        let State::Running(peer) = &self.state else { return None };
+        Some(peer.shared(Arc::clone(&self.arena), &self.config))
+    }
+
+    /// Kills the process because another queue found it late or in violation of the protocol. A
+    /// process that was busy with a request of the control plane is not late.
+    pub fn accuse(&mut self, of: Option<ProtocolViolation>) {
+        match of {
+            Some(violation) => self.fail(Failure::ProtocolViolation(violation)),
+            None if self.busy_until.elapsed() > self.config.deadline => self.fail(Failure::Slow),
+            None => {}
+        }
     }
 
     /// Current status.
@@ -165,7 +194,7 @@ impl Sandbox {
 
     /// Number of packets in flight, without answers that have not been fetched.
     pub fn flying(&self) -> usize {
-        self.flights.len()
+        self.queue.flying()
     }
 
     /// Submits a packet. The program may write to its frame until there is an answer. The process
@@ -173,40 +202,14 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// Fails if the frame does not exist or does not contain the packet, if the frame is in flight,
-    /// or if too many packets are in flight.
+    /// As [`PacketQueue::submit`].
     pub fn submit(&mut self, packet: Packet) -> Result<(), Busy> {
-        let Packet { slot, start, length, port, at } = packet;
-        if start.checked_add(length).is_none_or(|end| end > self.arena.frame_size()) {
-            return Err(Busy::NoPacket);
-        }
-        if !self.flights.is_free(slot) {
-            return Err(if slot < self.arena.frames() { Busy::Flying } else { Busy::NoPacket });
-        }
-        // Unfetched answers count as well, which bounds the memory of the queue.
-        if self.flights.len() + self.ready.len() >= self.config.places as usize {
-            return Err(Busy::Full);
-        }
-        self.counters.submitted += 1;
-        // 64 bits of nanoseconds are 584 years.
-        let at_ns = at.map(|at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
-        let packet = Descriptor { slot, generation: 0, start, length, port, at_ns };
-        match &mut self.state {
-            State::Running(peer) => peer.rings.put(self.flights.push(packet)),
-            State::Evicted => self.answer_by_policy(packet, Reason::Evicted),
-            _ => self.answer_by_policy(packet, Reason::Restarting),
-        }
-        Ok(())
+        self.queue.submit(packet)
     }
 
     /// Publishes submitted packets and wakes the process if it sleeps.
     pub fn flush(&mut self) {
-        if let State::Running(peer) = &mut self.state
-            && self.flights.len() > 0
-        {
-            self.flights.show(Instant::now());
-            peer.rings.show();
-        }
+        self.queue.flush();
     }
 
     /// Takes available answers; each packet has exactly one. Call this often: it also enforces
@@ -217,7 +220,7 @@ impl Sandbox {
             State::Evicted => {}
             State::Waiting(_) | State::Starting(_) => self.revive(),
         }
-        answers.extend(self.ready.drain(..));
+        self.queue.take_all(answers);
     }
 
     /// Like [`Sandbox::poll`], but waits for an answer: spins, then sleeps. Returns without one on
@@ -227,7 +230,7 @@ impl Sandbox {
         loop {
             self.poll(answers);
             let past = begin.elapsed();
-            if !answers.is_empty() || self.flights.len() == 0 || past >= most {
+            if !answers.is_empty() || self.queue.flying() == 0 || past >= most {
                 return;
             }
             if past < self.config.spin {
@@ -235,7 +238,7 @@ impl Sandbox {
                 continue;
             }
             let State::Running(peer) = &self.state else { continue };
-            if peer.rings.ask() {
+            if self.queue.rings().is_some_and(SwitchEnd::ask) {
                 let time = (most - past).min(self.config.deadline).min(Duration::from_millis(10));
                 let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
                 // A signal or a timeout: the next poll finds out.
@@ -254,16 +257,13 @@ impl Sandbox {
 
     /// Processes pending verdicts.
     pub(super) fn collect(&mut self) {
-        let State::Running(peer) = &mut self.state else { return };
-        let Some(new) = peer.rings.answered() else {
-            return self.fail(Failure::ProtocolViolation(ProtocolViolation::Index));
+        let endless = self.queue.counters().fault(FaultKind::Meter);
+        let new = match self.queue.collect() {
+            Ok(new) => new,
+            Err(violation) => return self.fail(Failure::ProtocolViolation(violation)),
         };
-        for _ in 0..new {
-            let State::Running(peer) = &mut self.state else { return };
-            let reply = peer.rings.take();
-            if let Err(violation) = self.judge(reply) {
-                return self.fail(Failure::ProtocolViolation(violation));
-            }
+        if let State::Running(peer) = &mut self.state {
+            peer.were_endless(self.queue.counters().fault(FaultKind::Meter) - endless);
         }
         if let Err(violation) = self.collect_digests() {
             return self.fail(Failure::ProtocolViolation(violation));
@@ -275,7 +275,7 @@ impl Sandbox {
                 self.check_end();
             }
         }
-        if let Some(since) = self.flights.since() {
+        if let Some(since) = self.queue.since() {
             let since = since.max(self.busy_until);
             if since.elapsed() > self.config.deadline {
                 self.fail(Failure::Slow);
@@ -292,7 +292,9 @@ impl Sandbox {
     }
 
     /// Makes this the current process for packets.
-    fn adopt(&mut self, peer: Box<Peer>) {
+    fn adopt(&mut self, mut peer: Box<Peer>) {
+        self.epoch += 1;
+        self.queue.connect(peer.packets());
         (self.executor, self.isolation) = (peer.executor, peer.isolation);
         self.maps.clone_from(&peer.maps);
         self.digests.begin(&peer.digests);
@@ -305,63 +307,5 @@ impl Sandbox {
         {
             self.fail(Failure::Ended(status));
         }
-    }
-
-    /// Validates and processes a verdict for the oldest packet.
-    fn judge(&mut self, reply: Reply) -> Result<(), ProtocolViolation> {
-        let packet = *self.flights.front().ok_or(ProtocolViolation::Index)?;
-        if reply.slot != packet.slot {
-            return Err(ProtocolViolation::Slot);
-        }
-        if reply.generation != packet.generation {
-            return Err(ProtocolViolation::Generation);
-        }
-        let end = reply.start.checked_add(reply.length);
-        if end.is_none_or(|end| end > self.arena.frame_size()) {
-            return Err(ProtocolViolation::Length);
-        }
-        if reply.has_clone > 1 {
-            return Err(ProtocolViolation::Verdict);
-        }
-        let said = verdicts::said(reply.verdict, reply.port).ok_or(ProtocolViolation::Verdict)?;
-        self.flights.pop();
-        let moved = Descriptor { start: reply.start, length: reply.length, ..packet };
-        let counters = &mut self.counters;
-        let decision = match said {
-            Said::Abort => {
-                self.answer_by_policy(moved, Reason::Aborted);
-                return Ok(());
-            }
-            Said::Fault(kind) => {
-                if let (FaultKind::Meter, State::Running(peer)) = (kind, &mut self.state) {
-                    peer.was_endless();
-                }
-                self.answer_by_policy(moved, Reason::Fault(kind));
-                return Ok(());
-            }
-            Said::Drop => {
-                counters.dropped += 1;
-                Decision::Drop
-            }
-            Said::Pass => {
-                counters.passed += 1;
-                Decision::Pass
-            }
-            Said::Redirect(port) => {
-                counters.redirected += 1;
-                Decision::Redirect(port)
-            }
-        };
-        let clone = (reply.has_clone == 1).then_some(reply.clone_port);
-        counters.cloned += u64::from(clone.is_some());
-        self.ready.push_back(Answer {
-            slot: packet.slot,
-            start: reply.start,
-            length: reply.length,
-            decision,
-            clone,
-            reason: Reason::Program,
-        });
-        Ok(())
     }
 }

@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use p4_object::Map;
+use sandbox_queue::{Arena, Code, Decision};
 
-use super::arena::Arena;
 use super::error::StartError;
 use super::journal::Journal;
 use super::message::{Answer, Request};
 use super::peer::Peer;
 use super::policy::Config;
-use super::sandbox::{Decision, Sandbox, State, told_again};
+use super::sandbox::{Sandbox, State, told_again};
 use super::spawn::Launcher;
-use super::verdicts::{self, Said};
 use super::vm_feed::{self, VmFeed};
 use crate::control::{ControlError, Maps, Operation};
 
@@ -80,8 +79,7 @@ impl Preparer {
             let wrong = |why: String| StartError::SelfTest { at, why };
             match answer.map_err(|why| wrong(why.to_string()))? {
                 Answer::Tested { verdict, port, clone, packet } => {
-                    check(verdicts::said(verdict, port), clone, &packet, expected)
-                        .map_err(wrong)?;
+                    check(Code::decode(verdict, port), clone, &packet, expected).map_err(wrong)?;
                 }
                 Answer::Failed(why) => return Err(wrong(why)),
                 _ => return Err(StartError::InvalidMessage),
@@ -94,15 +92,15 @@ impl Preparer {
 }
 
 fn check(
-    said: Option<Said>,
+    said: Option<Code>,
     clone: Option<u32>,
     packet: &[u8],
     expected: &Expected,
 ) -> Result<(), String> {
     let decision = match said {
-        Some(Said::Drop) => Decision::Drop,
-        Some(Said::Pass) => Decision::Pass,
-        Some(Said::Redirect(port)) => Decision::Redirect(port),
+        Some(Code::Drop) => Decision::Drop,
+        Some(Code::Pass) => Decision::Pass,
+        Some(Code::Redirect(port)) => Decision::Redirect(port),
         other => return Err(format!("{other:?} in place of {:?}", expected.decision)),
     };
     if decision != expected.decision {

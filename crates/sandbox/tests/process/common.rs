@@ -204,9 +204,12 @@ impl Traffic {
         });
         assert_eq!(sandbox.flying(), 0);
         let counters = sandbox.counters();
-        assert_eq!(counters.submitted, self.answered);
-        let outcomes = counters.passed + counters.dropped + counters.redirected + counters.policy;
-        assert_eq!(outcomes, counters.submitted, "{counters:?}");
+        assert_eq!(counters.packets.submitted, self.answered);
+        let outcomes = counters.packets.passed
+            + counters.packets.dropped
+            + counters.packets.redirected
+            + counters.packets.policy;
+        assert_eq!(outcomes, counters.packets.submitted, "{counters:?}");
     }
 }
 

@@ -51,7 +51,7 @@ fn counters_are_read_while_packets_fly() {
         sandbox.apply(&[put(round), Operation::Delete { map: 1, key: key(round) }]).unwrap();
         let seen = sandbox.get(0, &key(0)).unwrap().unwrap();
         let seen = u64::from_ne_bytes(seen.try_into().unwrap());
-        assert!(seen <= sandbox.counters().submitted);
+        assert!(seen <= sandbox.counters().packets.submitted);
     }
     traffic.drain(&mut sandbox);
     let seen = sandbox.get(0, &key(0)).unwrap().unwrap();

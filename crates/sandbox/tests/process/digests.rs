@@ -85,12 +85,12 @@ fn cells_are_carried_over() {
     traffic.step(&mut sandbox);
     traffic.drain(&mut sandbox);
     let all = u64::from(FRAMES);
-    assert_eq!(sandbox.counters().passed, 10, "the peak burst");
+    assert_eq!(sandbox.counters().packets.passed, 10, "the peak burst");
     let ready = sandbox.preparer().prepare(&bytes(&second), &SelfTest::default()).unwrap();
     sandbox.swap(ready, &[], |_| true).unwrap();
     traffic.step(&mut sandbox);
     traffic.drain(&mut sandbox);
-    assert_eq!(sandbox.counters().passed, 10, "the meter is as empty as it was");
+    assert_eq!(sandbox.counters().packets.passed, 10, "the meter is as empty as it was");
     assert_eq!(count(&mut sandbox, 3), Count { packets: 2 * all, bytes: 2 * all * 64 });
     let value = sandbox.get(entry.map, &entry.key).unwrap().unwrap();
     let offset = table.counter.unwrap() as usize;
@@ -145,7 +145,11 @@ fn a_flood_of_digests_is_dropped_and_counted() {
     // The burst size, and one more per second.
     assert!((500..600).contains(&fetched), "{fetched}");
     assert_eq!(counters.digests, fetched + counters.excess_digests, "{counters:?}");
-    assert_eq!(counters.digests + counters.lost_digests, counters.passed * 100, "{counters:?}");
-    assert_eq!(counters.policy, 0, "{counters:?}");
+    assert_eq!(
+        counters.digests + counters.lost_digests,
+        counters.packets.passed * 100,
+        "{counters:?}"
+    );
+    assert_eq!(counters.packets.policy, 0, "{counters:?}");
     assert!(!sandbox.status().is_evicted);
 }

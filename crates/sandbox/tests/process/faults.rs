@@ -23,13 +23,16 @@ fn answer_of(object: &[u8], policy: Policy) -> (Decision, Reason, sandbox::proce
 fn the_policy_answers_for_programs_that_break_limits() {
     let (closed, reason, counters) = answer_of(&endless(), Policy::Closed);
     assert_eq!((closed, reason), (Decision::Drop, Reason::Fault(FaultKind::Meter)));
-    assert_eq!((counters.policy, counters.fault(FaultKind::Meter)), (1, 1));
+    assert_eq!((counters.packets.policy, counters.packets.fault(FaultKind::Meter)), (1, 1));
     let (open, reason, counters) = answer_of(&wild(), Policy::Open);
     assert_eq!((open, reason), (Decision::Pass, Reason::Fault(FaultKind::Bounds)));
-    assert_eq!((counters.policy, counters.fault(FaultKind::Bounds)), (1, 1));
+    assert_eq!((counters.packets.policy, counters.packets.fault(FaultKind::Bounds)), (1, 1));
     let (closed, reason, counters) = answer_of(&abort(), Policy::Closed);
     assert_eq!((closed, reason), (Decision::Drop, Reason::Aborted));
-    assert_eq!((counters.policy, counters.aborted, counters.passed), (1, 1, 0));
+    assert_eq!(
+        (counters.packets.policy, counters.packets.aborted, counters.packets.passed),
+        (1, 1, 0)
+    );
 }
 
 #[test]

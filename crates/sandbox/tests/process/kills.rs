@@ -51,7 +51,7 @@ fn every_packet_has_one_answer_whenever_the_process_is_killed() {
         (counters.crashed_processes, counters.violating_processes, counters.slow_processes),
         (12, 0, 0)
     );
-    assert!(counters.passed > 0 && counters.restarts >= 11, "{counters:?}");
+    assert!(counters.packets.passed > 0 && counters.restarts >= 11, "{counters:?}");
 }
 
 #[test]
@@ -66,10 +66,10 @@ fn a_process_that_stands_still_is_replaced() {
         sandbox.counters().slow_processes == 1
     });
     let before = sandbox.counters();
-    assert!(before.deadline > 0, "{before:?}");
+    assert!(before.packets.deadline > 0, "{before:?}");
     until("the next one runs", || {
         traffic.step(&mut sandbox);
-        sandbox.counters().passed > before.passed
+        sandbox.counters().packets.passed > before.packets.passed
     });
     traffic.drain(&mut sandbox);
 }
@@ -93,12 +93,15 @@ fn a_program_that_fails_too_often_is_evicted() {
     }
     assert!(sandbox.status().is_evicted);
     traffic.drain(&mut sandbox);
-    let before = sandbox.counters().evicted;
+    let before = sandbox.counters().packets.evicted;
     sandbox.submit(packet(0)).unwrap();
     let mut answers = Vec::new();
     sandbox.poll(&mut answers);
     assert_eq!(answers.len(), 1);
-    assert_eq!((answers[0].reason, sandbox.counters().evicted), (Reason::Evicted, before + 1));
+    assert_eq!(
+        (answers[0].reason, sandbox.counters().packets.evicted),
+        (Reason::Evicted, before + 1)
+    );
 }
 
 /// Table changes are replayed to the next process.

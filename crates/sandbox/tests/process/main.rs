@@ -6,6 +6,7 @@ mod digests;
 mod faults;
 mod isolation;
 mod kills;
+mod queues;
 mod swaps;
 mod traffic;
 mod vm;

@@ -44,8 +44,12 @@ fn no_packet_is_lost_in_a_hundred_swaps() {
     });
     traffic.drain(&mut sandbox);
     let counters = sandbox.counters();
-    assert_eq!((counters.passed, counters.policy), (counters.submitted, 0), "{counters:?}");
-    assert_eq!(count(&mut sandbox), counters.submitted);
+    assert_eq!(
+        (counters.packets.passed, counters.packets.policy),
+        (counters.packets.submitted, 0),
+        "{counters:?}"
+    );
+    assert_eq!(count(&mut sandbox), counters.packets.submitted);
     assert_eq!(sandbox.get(1, &entry.key).unwrap(), Some(entry.value));
 }
 
@@ -74,12 +78,12 @@ fn a_failed_swap_keeps_the_old_version() {
     let mut traffic = Traffic::new();
     traffic.step(&mut sandbox);
     traffic.drain(&mut sandbox);
-    assert_eq!(sandbox.counters().passed, u64::from(FRAMES));
+    assert_eq!(sandbox.counters().packets.passed, u64::from(FRAMES));
     let good = preparer.prepare(&drop_all(), &test).unwrap();
     assert_eq!(sandbox.swap(good, &[], ALL).unwrap(), 2);
     traffic.step(&mut sandbox);
     traffic.drain(&mut sandbox);
-    assert_eq!(sandbox.counters().dropped, u64::from(FRAMES));
+    assert_eq!(sandbox.counters().packets.dropped, u64::from(FRAMES));
     assert!(sandbox.maps().is_empty());
 }
 

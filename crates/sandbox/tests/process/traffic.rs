@@ -35,8 +35,8 @@ fn packets_come_back_with_verdicts() {
             assert_eq!(answer.reason, Reason::Program);
         }
         let counters = sandbox.counters();
-        assert_eq!((counters.submitted, counters.policy), (100, 0));
-        assert_eq!(counters.cloned, if clone.is_some() { 100 } else { 0 });
+        assert_eq!((counters.packets.submitted, counters.packets.policy), (100, 0));
+        assert_eq!(counters.packets.cloned, if clone.is_some() { 100 } else { 0 });
     }
 }
 

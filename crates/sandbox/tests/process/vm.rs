@@ -98,7 +98,7 @@ fn a_program_sees_published_values_and_whether_they_are_stale() {
         writer.beat().unwrap();
         decision(&mut sandbox) == Decision::Drop
     });
-    assert_eq!((sandbox.counters().policy, sandbox.counters().violating_processes), (0, 0));
+    assert_eq!((sandbox.counters().packets.policy, sandbox.counters().violating_processes), (0, 0));
 }
 
 /// The writer is silent, as after a kill; its memory is unchanged.

@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use p4_object::{Entry, Key, Map};
 
-use super::failure::{Failure, ProtocolViolation};
+use sandbox_queue::ProtocolViolation;
+
+use super::failure::Failure;
 use super::{Sandbox, State};
 use crate::control::{ControlError, MAX_PIECE, Maps, Operation, Piece};
 use crate::process::message::{Answer, Request};

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use p4_object::cells::{Color, MeterCell, Rates};
 
-use super::{ProtocolViolation, Sandbox, State};
+use sandbox_queue::ProtocolViolation;
+
+use super::{Sandbox, State};
 use crate::digests::Digest;
 use crate::process::policy::Config;
 
@@ -64,10 +66,10 @@ impl Sandbox {
     /// Takes digests from the ring and validates them. Excess digests are counted and dropped.
     pub(super) fn collect_digests(&mut self) -> Result<(), ProtocolViolation> {
         let State::Running(peer) = &mut self.state else { return Ok(()) };
-        let new = peer.rings.digests().ok_or(ProtocolViolation::Digest)?.min(AT_ONCE);
+        let new = peer.notices.digests().ok_or(ProtocolViolation::Digest)?.min(AT_ONCE);
         let (digests, counters) = (&mut self.digests, &mut self.counters);
         // The counter wraps. A false value only affects the tenant's own statistics.
-        let lost = peer.rings.lost_digests();
+        let lost = peer.notices.lost_digests();
         let more = u64::from(lost.wrapping_sub(digests.lost));
         counters.lost_digests = counters.lost_digests.saturating_add(more);
         digests.lost = lost;
@@ -76,7 +78,7 @@ impl Sandbox {
         }
         let now = u64::try_from(digests.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         for _ in 0..new {
-            let (id, length, bytes) = peer.rings.take_digest();
+            let (id, length, bytes) = peer.notices.take_digest();
             let size = digests.sizes.get(id as usize).filter(|size| **size == length);
             let data = size
                 .and_then(|size| bytes.get(..*size as usize))
@@ -89,7 +91,7 @@ impl Sandbox {
             }
             digests.waiting.push_back(Digest { id, data: data.to_vec() });
         }
-        peer.rings.took_digests();
+        peer.notices.took_digests();
         Ok(())
     }
 }

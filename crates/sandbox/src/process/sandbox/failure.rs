@@ -6,47 +6,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Instant;
 
-use super::{Answer, Decision, Reason, Sandbox, State};
+use sandbox_queue::{ProtocolViolation, Reason};
+
+use super::{Sandbox, State};
 use crate::control::{ControlError, Operation};
 use crate::maps::MapError;
 use crate::process::error::StartError;
 use crate::process::message::{Answer as Said, Request};
 use crate::process::peer::Peer;
-use crate::process::policy::{Config, Policy};
-use crate::process::rings::Descriptor;
-
-/// A protocol violation by a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProtocolViolation {
-    /// An impossible number of verdicts.
-    Index,
-    /// A verdict for a frame other than the next packet's.
-    Slot,
-    /// A verdict for an older packet in the same frame.
-    Generation,
-    /// A packet that is not within its frame.
-    Length,
-    /// An unknown verdict.
-    Verdict,
-    /// More digests than the ring can hold, or an undeclared digest.
-    Digest,
-    /// An invalid answer on the control socket.
-    Answer,
-}
-
-impl fmt::Display for ProtocolViolation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Index => "an impossible number of verdicts",
-            Self::Slot => "a verdict for another frame",
-            Self::Generation => "a verdict for an older packet",
-            Self::Length => "a packet that is not within its frame",
-            Self::Verdict => "an unknown verdict",
-            Self::Digest => "an undeclared digest, or too many digests",
-            Self::Answer => "an invalid answer on the control socket",
-        })
-    }
-}
+use crate::process::policy::Config;
 
 /// Reason to kill a process.
 #[derive(Debug)]
@@ -100,35 +68,21 @@ impl Sandbox {
         }
         let is_over = self.failures.len() >= back_off.failures;
         // The assignment drops the old process, which kills and reaps it.
+        self.epoch += 1;
         self.state = if is_over || matches!(failure, Failure::ProtocolViolation(_)) {
             State::Evicted
         } else {
             State::Waiting(now + back_off.wait(self.failures.len()))
         };
-        while let Some(packet) = self.flights.pop() {
-            self.answer_by_policy(packet, reason);
-        }
+        self.queue.disconnect(reason, self.without_process());
     }
 
-    pub(super) fn answer_by_policy(&mut self, packet: Descriptor, reason: Reason) {
-        let counters = &mut self.counters;
-        counters.policy += 1;
-        match reason {
-            Reason::Program => {}
-            Reason::Aborted => counters.aborted += 1,
-            Reason::Fault(kind) => counters.faults[kind as usize - 1] += 1,
-            Reason::Deadline => counters.deadline += 1,
-            Reason::Crashed => counters.crashed += 1,
-            Reason::ProtocolViolation => counters.violated += 1,
-            Reason::Restarting => counters.restarting += 1,
-            Reason::Evicted => counters.evicted += 1,
+    /// Reason that packets get no verdict while no process is running.
+    fn without_process(&self) -> Reason {
+        match self.state {
+            State::Evicted => Reason::Evicted,
+            _ => Reason::Restarting,
         }
-        let decision = match self.config.policy {
-            Policy::Closed => Decision::Drop,
-            Policy::Open => Decision::Pass,
-        };
-        let Descriptor { slot, start, length, .. } = packet;
-        self.ready.push_back(Answer { slot, start, length, decision, clone: None, reason });
     }
 
     /// Starts a process when the back-off has elapsed, and adopts it when it is ready.

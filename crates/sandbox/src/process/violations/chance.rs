@@ -56,15 +56,15 @@ impl Chance {
                     return;
                 }
             }
-            let batch = rings.waiting().min(FRAMES);
+            let batch = rings.waiting(0).min(FRAMES);
             for _ in 0..batch {
-                let packet = rings.take();
+                let packet = rings.take(0);
                 self.verdict(packet, honesty, rings);
             }
             if batch == 0 {
                 std::thread::yield_now();
             } else if !self.one_in(honesty * 4) {
-                rings.show();
+                rings.show(0);
             }
         }
     }
@@ -83,7 +83,7 @@ impl Chance {
         };
         if !self.one_in(honesty) {
             rings.put_digest(0, &[1; 4]);
-            return rings.put(honest);
+            return rings.put(0, honest);
         }
         let mut reply = honest;
         match self.below(9) {
@@ -98,10 +98,10 @@ impl Chance {
                 rings.put_digest(id, &vec![3; bytes]);
             }
             7 => rings.claim_digests(self.near(0)),
-            _ => (0..self.below(200)).for_each(|_| rings.put(honest)),
+            _ => (0..self.below(200)).for_each(|_| rings.put(0, honest)),
         }
         if !self.one_in(9) {
-            rings.put(reply);
+            rings.put(0, reply);
         }
     }
 
@@ -187,10 +187,13 @@ fn random_violations_are_detected_or_harmless() {
             }
         }
         let counters = sandbox.counters();
-        let outcomes = counters.passed + counters.dropped + counters.redirected + counters.policy;
-        assert_eq!(outcomes, counters.submitted, "seed {seed}: {counters:?}");
+        let outcomes = counters.packets.passed
+            + counters.packets.dropped
+            + counters.packets.redirected
+            + counters.packets.policy;
+        assert_eq!(outcomes, counters.packets.submitted, "seed {seed}: {counters:?}");
         violations += counters.violating_processes;
-        honest += counters.passed;
+        honest += counters.packets.passed;
     }
     println!("{count} violators: {violations} detected, {honest} packets passed");
     assert!(

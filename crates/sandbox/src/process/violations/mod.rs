@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::channel::Channel;
-use super::memory::Mapping;
 use super::message::{Answer as Said, Request};
-use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
 use super::*;
 use crate::control::Maps;
 use crate::program::Executor;
 use chance::Chance;
+use sandbox_queue::{Descriptor, Mapping, ProcessEnd, Reply, Rings};
 
 const FRAMES: u32 = 64;
 
@@ -41,7 +40,7 @@ fn violator() {
     let ready = Said::Ready { maps, keys, digests, executor };
     channel.send(&ready.encode()).unwrap();
     match violation.as_str() {
-        "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places)).unwrap()),
+        "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places, 1)).unwrap()),
         "control" => {
             channel.receive().unwrap();
             channel.send(&[0xff; 99]).unwrap();
@@ -49,10 +48,12 @@ fn violator() {
         "silence" => drop(channel.receive()),
         "chance" => {
             let seed = std::env::var("KAIDO_SEED").unwrap().parse().unwrap();
-            let rings = Rings::new(&memory, hello.places).unwrap();
+            let rings = Rings::new(&memory, hello.places, 1).unwrap();
             Chance::new(seed).violate(&mut ProcessEnd::new(rings), &mut channel);
         }
-        violation => answer(violation, ProcessEnd::new(Rings::new(&memory, hello.places).unwrap())),
+        violation => {
+            answer(violation, ProcessEnd::new(Rings::new(&memory, hello.places, 1).unwrap()))
+        }
     }
     // Wait to be killed.
     loop {
@@ -62,10 +63,10 @@ fn violator() {
 
 fn answer(violation: &str, mut rings: ProcessEnd) {
     loop {
-        while rings.waiting() == 0 {
+        while rings.waiting(0) == 0 {
             std::thread::yield_now();
         }
-        let Descriptor { slot, generation, start, length, .. } = rings.take();
+        let Descriptor { slot, generation, start, length, .. } = rings.take(0);
         let honest = Reply {
             slot,
             generation,
@@ -83,22 +84,25 @@ fn answer(violation: &str, mut rings: ProcessEnd) {
             "digests" if is_now => rings.claim_digests(1000),
             _ => rings.put_digest(0, &[1; 4]),
         }
-        rings.put(match violation {
-            _ if !is_now => honest,
-            "slot" => Reply { slot: slot + 1, ..honest },
-            "no slot" => Reply { slot: u32::MAX, ..honest },
-            "generation" => Reply { generation: generation.wrapping_sub(1), ..honest },
-            "twice" => Reply { slot: slot - 1, ..honest },
-            "length" => Reply { length: 2048, start: 1, ..honest },
-            "overflow" => Reply { length: u32::MAX, start: 2, ..honest },
-            "verdict" => Reply { verdict: 99, ..honest },
-            "clone" => Reply { has_clone: 7, ..honest },
-            _ => honest,
-        });
+        rings.put(
+            0,
+            match violation {
+                _ if !is_now => honest,
+                "slot" => Reply { slot: slot + 1, ..honest },
+                "no slot" => Reply { slot: u32::MAX, ..honest },
+                "generation" => Reply { generation: generation.wrapping_sub(1), ..honest },
+                "twice" => Reply { slot: slot - 1, ..honest },
+                "length" => Reply { length: 2048, start: 1, ..honest },
+                "overflow" => Reply { length: u32::MAX, start: 2, ..honest },
+                "verdict" => Reply { verdict: 99, ..honest },
+                "clone" => Reply { has_clone: 7, ..honest },
+                _ => honest,
+            },
+        );
         if is_now && violation == "more" {
-            (0..FRAMES).for_each(|_| rings.put(honest));
+            (0..FRAMES).for_each(|_| rings.put(0, honest));
         }
-        rings.show();
+        rings.show(0);
     }
 }
 
@@ -174,7 +178,7 @@ fn violators_are_evicted_and_packets_answered_once() {
         assert!(status.is_evicted && status.process.is_none(), "{violation}");
         assert!(status.last_failure.is_some_and(|why| why.contains(found)), "{violation}");
         assert_eq!(
-            (counters.violating_processes, counters.violated, counters.passed),
+            (counters.violating_processes, counters.packets.violated, counters.packets.passed),
             (1, 59, 5),
             "{violation}"
         );
@@ -224,9 +228,12 @@ fn garbage_in_the_rings_evicts() {
             round(&mut sandbox);
         }
         let counters = sandbox.counters();
-        assert_eq!(counters.submitted, 9 * u64::from(FRAMES));
-        let outcomes = counters.passed + counters.dropped + counters.redirected + counters.policy;
-        assert_eq!(outcomes, counters.submitted);
+        assert_eq!(counters.packets.submitted, 9 * u64::from(FRAMES));
+        let outcomes = counters.packets.passed
+            + counters.packets.dropped
+            + counters.packets.redirected
+            + counters.packets.policy;
+        assert_eq!(outcomes, counters.packets.submitted);
         assert!(counters.violating_processes + counters.slow_processes >= 1, "{counters:?}");
     }
 }

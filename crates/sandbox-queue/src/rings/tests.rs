@@ -1,13 +1,22 @@
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::*;
-use crate::process::memory::sealed;
+use crate::memory::sealed;
+
+const QUEUE: u32 = 1;
+
+fn all(places: u32) -> (Notices, SwitchEnd, ProcessEnd) {
+    let file = sealed("rings", Rings::bytes(places, 2)).unwrap();
+    let rings = || Rings::new(&file, places, 2).unwrap();
+    let switch = Arc::new(rings());
+    (Notices::new(switch.clone()), SwitchEnd::new(switch, QUEUE), ProcessEnd::new(rings()))
+}
 
 fn ends(places: u32) -> (SwitchEnd, ProcessEnd) {
-    let file = sealed("rings", Rings::bytes(places)).unwrap();
-    let rings = || Rings::new(&file, places).unwrap();
-    (SwitchEnd::new(rings()), ProcessEnd::new(rings()))
+    let (_, switch, process) = all(places);
+    (switch, process)
 }
 
 fn descriptor(slot: u32) -> Descriptor {
@@ -34,13 +43,13 @@ fn a_descriptor_is_taken_once_it_is_published() {
     let (mut switch, mut process) = ends(4);
     for round in 0..9 {
         switch.put(descriptor(round));
-        assert_eq!(process.waiting(), 0);
+        assert_eq!(process.waiting(QUEUE), 0);
         switch.show();
-        assert_eq!(process.waiting(), 1);
-        assert_eq!(process.take(), descriptor(round));
-        process.put(reply(round));
+        assert_eq!(process.waiting(QUEUE), 1);
+        assert_eq!(process.take(QUEUE), descriptor(round));
+        process.put(QUEUE, reply(round));
         assert_eq!(switch.answered(), Some(0));
-        assert!(!process.show());
+        assert!(!process.show(QUEUE));
         assert_eq!(switch.answered(), Some(1));
         assert_eq!(switch.take(), reply(round));
     }
@@ -49,8 +58,8 @@ fn a_descriptor_is_taken_once_it_is_published() {
 #[test]
 fn more_verdicts_than_packets_are_a_lie() {
     let (mut switch, mut process) = ends(4);
-    process.put(reply(0));
-    process.show();
+    process.put(QUEUE, reply(0));
+    process.show(QUEUE);
     assert_eq!(switch.answered(), None);
     switch.put(descriptor(0));
     assert_eq!(switch.answered(), None, "not shown yet");
@@ -60,37 +69,37 @@ fn more_verdicts_than_packets_are_a_lie() {
 
 #[test]
 fn digests_have_room_or_are_counted() {
-    let (mut switch, mut process) = ends(4);
+    let (mut notices, _, mut process) = all(4);
     process.put_digest(7, &[1, 2, 3]);
-    assert_eq!(switch.digests(), Some(0), "not shown yet");
-    process.show();
-    assert_eq!(switch.digests(), Some(1));
-    let (id, length, bytes) = switch.take_digest();
+    assert_eq!(notices.digests(), Some(0), "not shown yet");
+    process.show(QUEUE);
+    assert_eq!(notices.digests(), Some(1));
+    let (id, length, bytes) = notices.take_digest();
     assert_eq!((id, length, &bytes[..4]), (7, 3, &[1, 2, 3, 0][..]));
-    switch.took_digests();
+    notices.took_digests();
     for round in 0..DIGESTS + 9 {
         process.put_digest(round, &[0xab; MAX_DIGEST as usize]);
     }
-    process.show();
-    assert_eq!((switch.digests(), switch.lost_digests()), (Some(DIGESTS), 9));
+    process.show(QUEUE);
+    assert_eq!((notices.digests(), notices.lost_digests()), (Some(DIGESTS), 9));
     for round in 0..DIGESTS {
-        assert_eq!(switch.take_digest(), (round, MAX_DIGEST, [0xab; MAX_DIGEST as usize]));
+        assert_eq!(notices.take_digest(), (round, MAX_DIGEST, [0xab; MAX_DIGEST as usize]));
     }
     process.put_digest(1, &[]);
-    assert_eq!(switch.lost_digests(), 10, "nobody has said that they were taken");
-    switch.took_digests();
+    assert_eq!(notices.lost_digests(), 10, "nobody has said that they were taken");
+    notices.took_digests();
     process.put_digest(1, &[]);
-    process.show();
-    assert_eq!(switch.digests(), Some(1));
+    process.show(QUEUE);
+    assert_eq!(notices.digests(), Some(1));
 }
 
 #[test]
 fn more_digests_than_there_is_room_for_are_a_lie() {
-    let (switch, process) = ends(4);
+    let (notices, _, process) = all(4);
     process.rings.word(DIGESTS_PUT).store(DIGESTS + 1, Ordering::Release);
-    assert_eq!(switch.digests(), None);
+    assert_eq!(notices.digests(), None);
     process.rings.word(DIGESTS_PUT).store(u32::MAX, Ordering::Release);
-    assert_eq!(switch.digests(), None);
+    assert_eq!(notices.digests(), None);
 }
 
 #[test]
@@ -98,12 +107,12 @@ fn sleepers_are_woken() {
     let (mut switch, mut process) = ends(4);
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            while process.waiting() == 0 {
+            while process.waiting(QUEUE) == 0 {
                 process.sleep(Duration::from_secs(5));
             }
-            process.take();
-            process.put(reply(0));
-            process.show()
+            process.take(QUEUE);
+            process.put(QUEUE, reply(0));
+            process.show(QUEUE)
         });
         switch.put(descriptor(0));
         switch.show();

@@ -5,36 +5,56 @@ use std::time::Duration;
 
 use super::futex;
 use super::{
-    ANSWERED, BELL, DIGESTS, DIGESTS_LOST, DIGESTS_PUT, DIGESTS_TAKEN, Descriptor, MESSAGES,
-    PROCESS_SLEEPS, PUT, Reply, Rings, SWITCH_SLEEPS, halves, join,
+    ANSWERED, BELL, DIGESTS, DIGESTS_LOST, DIGESTS_PUT, DIGESTS_TAKEN, Descriptor, MAX_QUEUES,
+    MESSAGES, PROCESS_SLEEPS, PUT, Reply, Rings, SWITCH_SLEEPS, USED, halves, join,
 };
 
 /// Ring end of the process, which trusts the switch.
 #[derive(Debug)]
-pub(in crate::process) struct ProcessEnd {
+pub struct ProcessEnd {
     pub(super) rings: Rings,
-    taken: u32,
-    answered: u32,
+    queues: [Queue; MAX_QUEUES as usize],
     messages: u32,
     digests: u32,
     lost: u32,
 }
 
+#[derive(Debug, Clone, Copy, Default)]
+struct Queue {
+    taken: u32,
+    answered: u32,
+}
+
 impl ProcessEnd {
-    pub(in crate::process) fn new(rings: Rings) -> Self {
-        Self { rings, taken: 0, answered: 0, messages: 0, digests: 0, lost: 0 }
+    /// Uses the rings for the first time.
+    pub fn new(rings: Rings) -> Self {
+        let queues = [Queue::default(); MAX_QUEUES as usize];
+        Self { rings, queues, messages: 0, digests: 0, lost: 0 }
     }
 
-    /// Number of pending descriptors.
-    pub(in crate::process) fn waiting(&self) -> u32 {
-        self.rings.word(PUT).load(Ordering::Acquire).wrapping_sub(self.taken)
+    /// Numbers of the queues that the switch uses.
+    pub fn queues(&self) -> impl Iterator<Item = u32> + use<> {
+        let used = self.rings.word(USED).load(Ordering::Relaxed);
+        (0..self.rings.queues).filter(move |queue| used & 1 << queue != 0)
+    }
+
+    /// Number of pending descriptors of a queue.
+    pub fn waiting(&self, queue: u32) -> u32 {
+        let put = self.rings.queue_word(queue, PUT).load(Ordering::Acquire);
+        put.wrapping_sub(self.queues[queue as usize].taken)
+    }
+
+    /// Returns true if a queue has pending descriptors.
+    pub fn has_packets(&self) -> bool {
+        self.queues().any(|queue| self.waiting(queue) > 0)
     }
 
     /// Takes the next descriptor, which must be pending.
-    pub(in crate::process) fn take(&mut self) -> Descriptor {
-        let [packet, place, port, time] = self.rings.read(self.taken, false);
+    pub fn take(&mut self, queue: u32) -> Descriptor {
+        let taken = &mut self.queues[queue as usize].taken;
+        let [packet, place, port, time] = self.rings.read(queue, *taken, false);
         let [packet, place, port] = [packet, place, port].map(halves);
-        self.taken = self.taken.wrapping_add(1);
+        *taken = taken.wrapping_add(1);
         Descriptor {
             slot: packet.0,
             generation: packet.1,
@@ -45,21 +65,22 @@ impl ProcessEnd {
         }
     }
 
-    /// Puts a verdict into the ring, not yet published.
-    pub(in crate::process) fn put(&mut self, reply: Reply) {
+    /// Puts a verdict into the ring of a queue, not yet published.
+    pub fn put(&mut self, queue: u32, reply: Reply) {
         let words = [
             join(reply.slot, reply.generation),
             join(reply.start, reply.length),
             join(reply.port, reply.verdict),
             join(reply.clone_port, reply.has_clone),
         ];
-        self.rings.write(self.answered, true, words);
-        self.answered = self.answered.wrapping_add(1);
+        let answered = &mut self.queues[queue as usize].answered;
+        self.rings.write(queue, *answered, true, words);
+        *answered = answered.wrapping_add(1);
     }
 
     /// Puts a digest of at most 256 bytes into the ring, not yet published. Counts it as lost if
     /// the ring is full.
-    pub(in crate::process) fn put_digest(&mut self, id: u32, data: &[u8]) {
+    pub fn put_digest(&mut self, id: u32, data: &[u8]) {
         let taken = self.rings.word(DIGESTS_TAKEN).load(Ordering::Acquire);
         if self.digests.wrapping_sub(taken) >= DIGESTS {
             return self.lose_digests(1);
@@ -74,22 +95,24 @@ impl ProcessEnd {
         self.digests = self.digests.wrapping_add(1);
     }
 
-    /// Announces digests that do not exist.
-    #[cfg(test)]
-    pub(in crate::process) fn claim_digests(&mut self, count: u32) {
+    /// Announces digests that do not exist, for tests of the switch.
+    #[doc(hidden)]
+    pub fn claim_digests(&mut self, count: u32) {
         self.digests = self.digests.wrapping_add(count);
     }
 
     /// Counts digests as lost.
-    pub(in crate::process) fn lose_digests(&mut self, count: u32) {
+    pub fn lose_digests(&mut self, count: u32) {
         self.lost = self.lost.wrapping_add(count);
         self.rings.word(DIGESTS_LOST).store(self.lost, Ordering::Relaxed);
     }
 
-    /// Publishes all entries put so far. Returns true if the switch sleeps and has to be woken.
-    pub(in crate::process) fn show(&self) -> bool {
+    /// Publishes all digests, and all verdicts of a queue. Returns true if the switch sleeps and
+    /// has to be woken.
+    pub fn show(&self, queue: u32) -> bool {
         self.rings.word(DIGESTS_PUT).store(self.digests, Ordering::Release);
-        self.rings.word(ANSWERED).store(self.answered, Ordering::Release);
+        let answered = self.queues[queue as usize].answered;
+        self.rings.queue_word(queue, ANSWERED).store(answered, Ordering::Release);
         fence(Ordering::SeqCst);
         let sleeps = self.rings.word(SWITCH_SLEEPS);
         let is_asked = sleeps.load(Ordering::Relaxed) != 0;
@@ -100,23 +123,23 @@ impl ProcessEnd {
     }
 
     /// True if a message has been announced and not yet taken.
-    pub(in crate::process) fn has_message(&self) -> bool {
+    pub fn has_message(&self) -> bool {
         self.rings.word(MESSAGES).load(Ordering::Acquire) != self.messages
     }
 
     /// Marks one message as taken.
-    pub(in crate::process) fn took_message(&mut self) {
+    pub fn took_message(&mut self) {
         self.messages = self.messages.wrapping_add(1);
     }
 
     /// Sleeps until there is work, or until the timeout.
-    pub(in crate::process) fn sleep(&self, most: Duration) {
+    pub fn sleep(&self, most: Duration) {
         let bell = self.rings.word(BELL);
         let before = bell.load(Ordering::Acquire);
         let sleeps = self.rings.word(PROCESS_SLEEPS);
         sleeps.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if self.waiting() == 0 && !self.has_message() {
+        if !self.has_packets() && !self.has_message() {
             futex::wait(bell, before, most);
         }
         sleeps.store(0, Ordering::Relaxed);

@@ -13,9 +13,9 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Shared, writable mapping of a whole memfd.
+/// Shared, writable mapping of a memfd.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub struct Mapping {
     address: NonNull<u8>,
     size: usize,
 }
@@ -27,7 +27,11 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 /// Creates a memfd of fixed size. If it could shrink, processes that map it would get SIGBUS.
-pub(super) fn sealed(name: &str, size: usize) -> Result<OwnedFd, Errno> {
+///
+/// # Errors
+///
+/// Fails if the memory cannot be allocated.
+pub fn sealed(name: &str, size: usize) -> Result<OwnedFd, Errno> {
     let file = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
     nix::unistd::ftruncate(&file, i64::try_from(size).map_err(|_| Errno::EFBIG)?)?;
     let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
@@ -36,7 +40,7 @@ pub(super) fn sealed(name: &str, size: usize) -> Result<OwnedFd, Errno> {
 }
 
 /// True if a file has at least this size and cannot shrink.
-pub(super) fn is_sealed(file: impl AsFd, size: usize) -> bool {
+fn is_sealed(file: impl AsFd, size: usize) -> bool {
     let seals = fcntl(file.as_fd(), FcntlArg::F_GET_SEALS).map(SealFlag::from_bits_truncate);
     let holds = seals.is_ok_and(|seals| seals.contains(SealFlag::F_SEAL_SHRINK));
     let length = nix::sys::stat::fstat(file.as_fd()).map_or(0, |stat| stat.st_size);
@@ -44,7 +48,12 @@ pub(super) fn is_sealed(file: impl AsFd, size: usize) -> bool {
 }
 
 impl Mapping {
-    pub(super) fn new(file: impl AsFd, size: usize) -> Result<Self, Errno> {
+    /// Maps the first `size` bytes of a memfd.
+    ///
+    /// # Errors
+    ///
+    /// Returns `EINVAL` if the memfd is smaller, or not sealed against shrinking.
+    pub fn new(file: impl AsFd, size: usize) -> Result<Self, Errno> {
         if !is_sealed(&file, size) {
             return Err(Errno::EINVAL);
         }
@@ -55,8 +64,8 @@ impl Mapping {
         Ok(Self { address: at.cast(), size })
     }
 
-    #[cfg(test)]
-    pub(super) fn size(&self) -> usize {
+    /// Size in bytes.
+    pub fn size(&self) -> usize {
         self.size
     }
 
@@ -65,7 +74,7 @@ impl Mapping {
     /// # Panics
     ///
     /// If the range is not in the mapping.
-    pub(super) fn at(&self, offset: usize, size: usize) -> NonNull<u8> {
+    pub fn at(&self, offset: usize, size: usize) -> NonNull<u8> {
         let fits = offset.checked_add(size).is_some_and(|end| end <= self.size);
         assert!(fits, "{size} bytes at {offset} of {}", self.size);
         // SAFETY: just checked.

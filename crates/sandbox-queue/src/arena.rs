@@ -2,19 +2,20 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 
-use super::memory::{Mapping, sealed};
-use crate::packet::MAX_MEMORY;
+use crate::memory::{Mapping, sealed};
+
+/// Maximum size of a frame in bytes.
+const MAX_FRAME: u32 = 1 << 24;
 
 /// Shared memory arena for packets: frames of one size. The sandbox process may read and write it
 /// at any time, so data that must not change has to be copied.
 ///
-/// An arena belongs to one tenant: [`Sandbox::start`](super::Sandbox::start) rejects an arena that
-/// another sandbox owns, because its process would see the other tenant's packets.
+/// An arena belongs to one tenant, because its process sees all packets in it. [`Arena::claim`]
+/// makes sure of that.
 #[derive(Debug)]
 pub struct Arena {
     file: OwnedFd,
@@ -22,32 +23,6 @@ pub struct Arena {
     frames: u32,
     frame_size: u32,
     has_owner: AtomicBool,
-}
-
-/// An arena owned by a sandbox.
-#[derive(Debug)]
-pub(super) struct Owned(Arc<Arena>);
-
-impl Owned {
-    /// Takes ownership; `None` if another sandbox owns the arena.
-    pub(super) fn take(arena: Arc<Arena>) -> Option<Self> {
-        let is_free = !arena.has_owner.swap(true, Ordering::AcqRel);
-        is_free.then(|| Self(arena))
-    }
-}
-
-impl std::ops::Deref for Owned {
-    type Target = Arc<Arena>;
-
-    fn deref(&self) -> &Arc<Arena> {
-        &self.0
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.0.has_owner.store(false, Ordering::Release);
-    }
 }
 
 impl Arena {
@@ -74,8 +49,18 @@ impl Arena {
 
     fn bytes(frames: u32, frame_size: u32) -> Result<usize, Errno> {
         let size = (frames as usize).checked_mul(frame_size as usize);
-        let is_sane = frame_size as usize <= MAX_MEMORY;
+        let is_sane = frame_size <= MAX_FRAME;
         size.filter(|size| *size > 0 && is_sane).ok_or(Errno::EINVAL)
+    }
+
+    /// Claims the arena for a sandbox. Returns false if another one has claimed it.
+    pub fn claim(&self) -> bool {
+        !self.has_owner.swap(true, Ordering::AcqRel)
+    }
+
+    /// Releases a claim.
+    pub fn release(&self) {
+        self.has_owner.store(false, Ordering::Release);
     }
 
     /// File descriptor of the arena, for mapping it elsewhere.
