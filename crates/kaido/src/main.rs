@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Dataplane(command) => commands::dataplane::run(command, &output),
         Command::Function(command) => commands::function::run(command, &output),
         Command::P4(command) => commands::p4::run(command, &output),
+        Command::Xsk(command) => commands::xsk::run(command, &output),
         Command::Doctor => commands::doctor::run(&output),
         Command::Demo(options) => commands::experiments::demo(options, &output),
         Command::Bench(options) => commands::experiments::bench(options, &output),

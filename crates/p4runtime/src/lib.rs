@@ -59,8 +59,8 @@ pub use pipeline::{
     Action, Array, Field, MOST_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,
 };
 pub use sandboxed::{
-    Alone, CPU_PORT, Counts, Health, Installed, Leaving, Plane, Prepared, Processes, Ran, Runner,
-    Running, Sandboxed, Verdict,
+    Alone, CPU_PORT, Counts, Health, Installed, Leaving, Plane, Prepared, Processes, Queues, Ran,
+    Runner, Running, Sandboxed, Verdict,
 };
 pub use server::{Ended, Listener, serve};
 pub use service::{Service, VERSION};

@@ -3,6 +3,7 @@
 mod dataplane;
 mod lab;
 mod p4;
+mod xsk;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub(crate) use p4::{
     P4Cell, P4Command, P4CounterCommand, P4Device, P4DigestOptions, P4Entry, P4MeterCommand,
     P4Program, P4Rates, P4Run, P4TableCommand, P4Tls, P4Writer, Served,
 };
+pub(crate) use xsk::{XskCommand, XskRun};
 
 /// SRv6 networking on stock Linux: from one file to a running network.
 #[derive(Debug, Parser)]
@@ -50,6 +52,9 @@ pub(crate) enum Command {
     /// Compile, test and run tenants' P4 programs
     #[command(subcommand)]
     P4(P4Command),
+    /// Run AF_XDP clients with tenants' P4 programs on their ports
+    #[command(subcommand)]
+    Xsk(XskCommand),
     /// Check that this machine has everything that Kaido needs
     Doctor,
     /// Reproduce the path-control experiment and show the result

@@ -23,3 +23,4 @@ mod replay;
 pub(crate) mod test;
 mod top;
 mod topology_file;
+pub(crate) mod xsk;

@@ -54,7 +54,8 @@ pub(super) fn read_recorded(
     Ok((text, topology, recordings))
 }
 
-fn mistakes(problems: &Problems, output: &Output) -> Failure {
+/// Reports the mistakes in a file.
+pub(super) fn mistakes(problems: &Problems, output: &Output) -> Failure {
     let name = &problems.file;
     let details = Details {
         file: Some(name.clone()),

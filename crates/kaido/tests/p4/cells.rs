@@ -135,7 +135,7 @@ fn processes() -> Processes {
     let launcher =
         Launcher::of(env!("CARGO_BIN_EXE_kaido-sandbox").as_ref(), [""; 0]).expect("it is built");
     let config = Config { deadline: Duration::from_secs(10), ..Config::default() };
-    Processes { launcher, config, vm: None }
+    Processes { launcher, config, vm: None, queues: None }
 }
 
 /// Packets are sent until the digests that they cause have been seen.

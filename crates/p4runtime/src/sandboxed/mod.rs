@@ -28,7 +28,7 @@ use layouts::Layouts;
 pub use plane::{
     CPU_PORT, Counts, Health, Installed, Leaving, Plane, Ran, Runner, Running, Verdict,
 };
-pub use process::{Alone, Processes};
+pub use process::{Alone, Processes, Queues};
 
 /// Number of entries per map read.
 const AT_ONCE: u32 = 4096;

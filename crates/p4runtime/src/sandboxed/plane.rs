@@ -205,6 +205,16 @@ impl<R: Running> Plane<R> {
         self.lock().running.as_mut().map(Running::health)
     }
 
+    /// Sends digests of packets that did not come through this plane to the control plane.
+    pub fn forward_digests(&self) {
+        self.lock().forward_digests();
+    }
+
+    /// Calls a function on the running program, between two packets of this plane.
+    pub fn with<T>(&self, function: impl FnOnce(&mut R) -> T) -> Option<T> {
+        self.lock().running.as_mut().map(function)
+    }
+
     /// Stops the running program. Its process has exited on return, even if the plane has other
     /// clones.
     pub fn end(&self) {
@@ -218,16 +228,10 @@ impl<R: Running> Plane<R> {
 }
 
 impl<R: Running> State<R> {
-    fn packet(
-        &mut self,
-        port: u32,
-        packet: &[u8],
-        at: Option<Duration>,
-    ) -> Result<Vec<Leaving>, Refused> {
-        let none = || Refused::Away("there is no program".to_owned());
-        let running = self.running.as_mut().ok_or_else(none)?;
-        let Ran { verdict, clone, packet } = running.run(port, packet, at)?;
-        for digest in running.digests() {
+    /// Sends pending digests to the control plane.
+    fn forward_digests(&mut self) {
+        let digests = self.running.as_mut().map(Running::digests).unwrap_or_default();
+        for digest in digests {
             self.counts.digests += 1;
             let of = self.digests.get(&digest.id);
             let data =
@@ -238,6 +242,18 @@ impl<R: Running> State<R> {
                 self.counts.lost_digests += 1;
             }
         }
+    }
+
+    fn packet(
+        &mut self,
+        port: u32,
+        packet: &[u8],
+        at: Option<Duration>,
+    ) -> Result<Vec<Leaving>, Refused> {
+        let none = || Refused::Away("there is no program".to_owned());
+        let running = self.running.as_mut().ok_or_else(none)?;
+        let Ran { verdict, clone, packet } = running.run(port, packet, at)?;
+        self.forward_digests();
         let counts = &mut self.counts;
         let to = match verdict {
             Verdict::Pass => {

@@ -1,6 +1,7 @@
 //! Programs in sandbox processes.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use p4_object::{Key, Map, Object};
@@ -30,13 +31,37 @@ pub struct Processes {
     pub config: Config,
     /// Values published by the tenant's VM.
     pub vm: Option<VmFeed>,
+    /// Frames of the packet queues of other threads or processes, if there are any.
+    pub queues: Option<Queues>,
+}
+
+/// Frames of the packet queues of other threads or processes ([`Config::queues`]).
+#[derive(Debug, Clone)]
+pub struct Queues {
+    /// Number of frames of a queue.
+    pub frames: u32,
+    /// Size of a frame in bytes.
+    pub frame_size: u32,
+    /// Receiver of replaced programs, whose queues may have packets in flight.
+    pub retired: Sender<Sandbox>,
 }
 
 /// A program in a sandbox process, which processes one packet at a time.
 #[derive(Debug)]
 pub struct Alone {
-    sandbox: Sandbox,
+    /// `None` only while it is dropped.
+    sandbox: Option<Sandbox>,
     arena: Arc<Arena>,
+    retired: Option<Sender<Sandbox>>,
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if let (Some(sandbox), Some(retired)) = (self.sandbox.take(), &self.retired) {
+            // Without a receiver, the process ends here.
+            let _ = retired.send(sandbox);
+        }
+    }
 }
 
 impl Runner for Processes {
@@ -46,20 +71,25 @@ impl Runner for Processes {
         let bad = |why: p4_object::BadObject| Refused::Invalid(why.to_string());
         let bytes = p4_object::write(object).map_err(bad)?;
         let memory = |why| Refused::Away(format!("cannot allocate memory for packets: {why}"));
-        let arena = Arc::new(Arena::new(1, FRAME).map_err(memory)?);
+        let (frames, frame_size) = match &self.queues {
+            Some(queues) => ((self.config.queues + 1) * queues.frames, queues.frame_size),
+            None => (1, FRAME),
+        };
+        let arena = Arc::new(Arena::new(frames, frame_size).map_err(memory)?);
         let (launcher, vm) = (self.launcher.clone(), self.vm.clone());
         let started = Sandbox::start_with(launcher, self.config, Arc::clone(&arena), &bytes, vm);
         let sandbox = started.map_err(|why| match why {
             StartError::Refused(why) => Refused::Invalid(why),
             why => Refused::Away(why.to_string()),
         })?;
-        Ok(Alone { sandbox, arena })
+        let retired = self.queues.as_ref().map(|queues| queues.retired.clone());
+        Ok(Alone { sandbox: Some(sandbox), arena, retired })
     }
 }
 
 impl Maps for Alone {
     fn maps(&self) -> &[Map] {
-        self.sandbox.maps()
+        self.sandbox.as_ref().map_or(&[], |sandbox| sandbox.maps())
     }
 
     fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError> {
@@ -76,13 +106,18 @@ impl Maps for Alone {
 }
 
 impl Alone {
+    /// The sandbox.
+    pub fn sandbox(&mut self) -> &mut Sandbox {
+        self.sandbox.as_mut().expect("only `drop` takes it")
+    }
+
     /// Sends a request to the process; if it is gone, retries with its replacement.
     fn ask<T>(
         &mut self,
         question: impl Fn(&mut Sandbox) -> Result<T, ControlError>,
     ) -> Result<T, ControlError> {
-        match question(&mut self.sandbox) {
-            Err(ControlError::Gone) if self.comes_again() => question(&mut self.sandbox),
+        match question(self.sandbox()) {
+            Err(ControlError::Gone) if self.comes_again() => question(self.sandbox()),
             answer => answer,
         }
     }
@@ -91,13 +126,13 @@ impl Alone {
     fn comes_again(&mut self) -> bool {
         let until = Instant::now() + PATIENCE;
         loop {
-            let status = self.sandbox.status();
+            let status = self.sandbox().status();
             if status.process.is_some() || status.is_evicted || Instant::now() > until {
                 return status.process.is_some();
             }
             #[allow(clippy::disallowed_methods, reason = "a process comes when its time has come")]
             std::thread::sleep(Duration::from_millis(1));
-            self.sandbox.look_after();
+            self.sandbox().look_after();
         }
     }
 }
@@ -105,21 +140,21 @@ impl Alone {
 impl Running for Alone {
     fn run(&mut self, port: u32, packet: &[u8], at: Option<Duration>) -> Result<Ran, Refused> {
         let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
-        if length > LONGEST {
+        if length > LONGEST.min(self.arena.frame_size().saturating_sub(2 * ROOM as u32)) {
             return Err(Refused::Invalid(format!("a packet of {length} bytes")));
         }
         // Packets of a capture can wait, so that none is lost during a restart.
-        if at.is_some() && self.sandbox.status().process.is_none() {
+        if at.is_some() && self.sandbox().status().process.is_none() {
             self.comes_again();
         }
         self.arena.write(0, ROOM as u32, packet);
         let there = Packet { slot: 0, start: ROOM as u32, length, port, at };
-        self.sandbox.submit(there).map_err(|why| Refused::Away(why.to_string()))?;
-        self.sandbox.flush();
+        self.sandbox().submit(there).map_err(|why| Refused::Away(why.to_string()))?;
+        self.sandbox().flush();
         let mut answers = Vec::new();
         let until = Instant::now() + PATIENCE;
         while answers.is_empty() && Instant::now() < until {
-            self.sandbox.wait(&mut answers, PATIENCE);
+            self.sandbox().wait(&mut answers, PATIENCE);
         }
         let silent = || Refused::Away("the program's process does not answer".to_owned());
         let Answer { start, length, decision, clone, reason, .. } =
@@ -148,21 +183,22 @@ impl Running for Alone {
     fn digests(&mut self) -> Vec<Digest> {
         let mut all = Vec::new();
         loop {
-            let some = self.sandbox.digests();
+            // One poll may not take all digests. No packet is in flight, so there are no answers.
+            self.sandbox().poll(&mut Vec::new());
+            let some = self.sandbox().digests();
             if some.is_empty() {
                 return all;
             }
             all.extend(some);
-            // One poll may not take all digests. No packet is in flight, so there are no answers.
-            self.sandbox.poll(&mut Vec::new());
         }
     }
 
     fn health(&mut self) -> Health {
-        self.sandbox.look_after();
-        let Status { process, is_evicted, last_failure, isolation, .. } = self.sandbox.status();
+        let sandbox = self.sandbox();
+        sandbox.look_after();
+        let Status { process, is_evicted, last_failure, isolation, .. } = sandbox.status();
         let Counters { slow_processes, crashed_processes, violating_processes, .. } =
-            self.sandbox.counters();
+            sandbox.counters();
         let failures = slow_processes + crashed_processes + violating_processes;
         Health { process, failures, is_evicted, last_failure, isolation }
     }

@@ -150,6 +150,12 @@ impl Rings {
         Ok(Self { mapping: Mapping::new(file, Self::bytes(places, queues))?, places, queues })
     }
 
+    /// Returns true if the process has answered all packets of a queue.
+    pub fn is_quiet(&self, queue: u32) -> bool {
+        let word = |offset| self.queue_word(queue, offset).load(Ordering::Acquire);
+        queue < self.queues && word(PUT) == word(ANSWERED)
+    }
+
     fn word(&self, offset: usize) -> &AtomicU32 {
         // SAFETY: the word is aligned, since mappings are page-aligned; both sides use only
         // atomics.

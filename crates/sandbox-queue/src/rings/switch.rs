@@ -16,7 +16,7 @@ pub struct SwitchEnd {
 }
 
 impl SwitchEnd {
-    /// Opens a queue of a process, which must be unused.
+    /// Opens a queue of a process. No one else uses it, and it is [quiet](Rings::is_quiet).
     ///
     /// # Panics
     ///
@@ -24,7 +24,9 @@ impl SwitchEnd {
     pub fn new(rings: Arc<Rings>, queue: u32) -> Self {
         assert!(queue < rings.queues, "queue {queue} of {}", rings.queues);
         rings.word(USED).fetch_or(1 << queue, Ordering::Relaxed);
-        Self { rings, queue, put: 0, shown: 0, taken: 0 }
+        // Goes on where an earlier user ended. A process that has changed the index harms itself.
+        let put = rings.queue_word(queue, PUT).load(Ordering::Acquire);
+        Self { rings, queue, put, shown: put, taken: put }
     }
 
     /// Puts a descriptor into the ring, not yet published.

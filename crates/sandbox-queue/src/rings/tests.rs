@@ -56,6 +56,26 @@ fn a_descriptor_is_taken_once_it_is_published() {
 }
 
 #[test]
+fn a_queue_that_is_opened_again_goes_on() {
+    let file = sealed("rings", Rings::bytes(4, 2)).unwrap();
+    let rings = || Rings::new(&file, 4, 2).unwrap();
+    let mut process = ProcessEnd::new(rings());
+    for round in 0..9 {
+        let shared = Arc::new(rings());
+        assert!(shared.is_quiet(QUEUE));
+        let mut switch = SwitchEnd::new(Arc::clone(&shared), QUEUE);
+        assert_eq!(switch.answered(), Some(0));
+        switch.put(descriptor(round));
+        switch.show();
+        assert!(!shared.is_quiet(QUEUE));
+        assert_eq!((process.waiting(QUEUE), process.take(QUEUE)), (1, descriptor(round)));
+        process.put(QUEUE, reply(round));
+        process.show(QUEUE);
+        assert_eq!((switch.answered(), switch.take()), (Some(1), reply(round)));
+    }
+}
+
+#[test]
 fn more_verdicts_than_packets_are_a_lie() {
     let (mut switch, mut process) = ends(4);
     process.put(QUEUE, reply(0));

@@ -48,19 +48,32 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Opens the queue `number`, which has to be unused and not 0.
+    /// Opens the queue `number`, which no one else uses. Number 0 is the sandbox's own.
     ///
     /// # Errors
     ///
-    /// Fails if the memory cannot be mapped, or if there is no such queue.
+    /// Fails if the memory cannot be mapped, or if there is no such queue. Returns `EBUSY` if it has
+    /// packets in flight of an earlier user.
     pub fn open(&self, number: u32) -> Result<PacketQueue, Errno> {
         if number == 0 || number >= self.queues {
             return Err(Errno::EINVAL);
         }
-        let rings = Rings::new(&*self.rings, self.places, self.queues)?;
+        let rings = self.map()?;
+        if !rings.is_quiet(number) {
+            return Err(Errno::EBUSY);
+        }
         let mut queue =
             PacketQueue::new(&self.arena, number, self.queues, self.places, self.policy);
         queue.connect(SwitchEnd::new(Arc::new(rings), number));
         Ok(queue)
+    }
+
+    /// Maps the rings.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the memory cannot be mapped.
+    pub fn map(&self) -> Result<Rings, Errno> {
+        Rings::new(&*self.rings, self.places, self.queues)
     }
 }

@@ -4,7 +4,7 @@ mod compile;
 mod explain;
 mod publish;
 mod published;
-mod run;
+pub(in crate::commands) mod run;
 mod socket;
 mod table;
 mod test;

@@ -15,25 +15,16 @@ use p4runtime::{Pipeline, Plane, Processes, Running, Sandboxed, Service};
 use sandbox::process::{Config, Launcher, VmFeed};
 
 use super::socket::Serving;
-use crate::cli::P4Run;
+use crate::cli::{P4Program, P4Run};
 use crate::failure::{Done, Failure};
 use crate::output::Output;
 use crate::runtime::{block_on, listen};
 
 pub(super) fn run(options: &P4Run, output: &Output) -> Done {
-    let (program, info) = program(options, output)?;
-    let pipeline = Pipeline::new(&info).map_err(Failure::usage)?;
-    let updates = match &options.entries {
-        None => Vec::new(),
-        Some(file) => {
-            let text = crate::input::read(file, "list of entries", super::LARGEST)?;
-            let read = super::table::updates(&pipeline, &text);
-            read.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?
-        }
-    };
+    let (p4info, entries) = (options.p4info.as_deref(), options.entries.as_deref());
+    let loaded = load(&options.program, p4info, entries, output)?;
     let packets = options.pcap.as_deref().map(packets::read).transpose()?;
-    let vm = vm_info(&program, options, output)?;
-    let loaded = Loaded { program, info, pipeline, updates };
+    let vm = vm_info(&loaded.program, options, output)?;
     let packets = packets.unwrap_or_default();
     serve(processes(options, vm.clone())?, loaded, vm, packets, options, output)
 }
@@ -70,11 +61,44 @@ fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<Vm
 }
 
 /// A program with its initial table entries.
-struct Loaded {
-    program: Vec<u8>,
+pub(in crate::commands) struct Loaded {
+    /// The object.
+    pub(in crate::commands) program: Vec<u8>,
     info: P4Info,
     pipeline: Pipeline,
     updates: Vec<Update>,
+}
+
+impl Loaded {
+    /// Returns the configuration of a device, and the updates of its tables.
+    pub(in crate::commands) fn into_config(self) -> (ForwardingPipelineConfig, Vec<Update>) {
+        let config = ForwardingPipelineConfig {
+            p4info: Some(self.info),
+            p4_device_config: self.program,
+            ..Default::default()
+        };
+        (config, self.updates)
+    }
+}
+
+/// Loads a program or an object, and the file of its initial table entries.
+pub(in crate::commands) fn load(
+    program: &P4Program,
+    p4info: Option<&Path>,
+    entries: Option<&Path>,
+    output: &Output,
+) -> Result<Loaded, Failure> {
+    let (program, info) = self::program(program, p4info, output)?;
+    let pipeline = Pipeline::new(&info).map_err(Failure::usage)?;
+    let updates = match entries {
+        None => Vec::new(),
+        Some(file) => {
+            let text = crate::input::read(file, "list of entries", super::LARGEST)?;
+            let read = super::table::updates(&pipeline, &text);
+            read.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?
+        }
+    };
+    Ok(Loaded { program, info, pipeline, updates })
 }
 
 /// Creates the launcher of a separate process for each program. The deadline is generous: packets
@@ -85,7 +109,7 @@ fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> 
     let deadline = Duration::from_secs(1);
     let requires = options.isolation.requires();
     let config = Config { deadline, cpu: options.cpu, requires, ..Config::default() };
-    Ok(Processes { launcher, config, vm })
+    Ok(Processes { launcher, config, vm, queues: None })
 }
 
 /// Ends the program on drop: the device's thread holds it too, and may run past this command's last
@@ -106,16 +130,12 @@ fn serve(
     options: &P4Run,
     output: &Output,
 ) -> Done {
-    let Loaded { program, info, pipeline, updates } = loaded;
+    let pipeline = loaded.pipeline.clone();
+    let (config, updates) = loaded.into_config();
     block_on(async {
         let (device, plane) = Sandboxed::new(runner, options.cpu_port);
         let _ending = Ending(plane.clone());
         let service = Service::new([(options.device_id, device)]).map_err(Failure::failed)?;
-        let config = ForwardingPipelineConfig {
-            p4info: Some(info),
-            p4_device_config: program,
-            ..Default::default()
-        };
         let name = options.program.file.display().to_string();
         let begun = service.begin(options.device_id, config, updates).await;
         begun.map_err(|why| Failure::usage(anyhow!("{name}: {why}")))?;
@@ -152,12 +172,16 @@ fn serve(
 }
 
 /// Returns the object and P4Info of a program or an object.
-fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failure> {
-    let file = &options.program.file;
-    let given = options.p4info.as_deref().map(info_of_file).transpose()?;
+fn program(
+    program: &P4Program,
+    p4info: Option<&Path>,
+    output: &Output,
+) -> Result<(Vec<u8>, P4Info), Failure> {
+    let file = &program.file;
+    let given = p4info.map(info_of_file).transpose()?;
     if file.extension().is_some_and(|extension| extension == "p4") {
-        let (checked, mut compiled) = super::compiled(&options.program, output)?;
-        let own = super::control_plane(&checked, &options.program)?;
+        let (checked, mut compiled) = super::compiled(program, output)?;
+        let own = super::control_plane(&checked, program)?;
         compiled.object.info = p4info::binary(&own);
         let object = p4_object::write(&compiled.object).map_err(Failure::failed)?;
         return Ok((object, given.unwrap_or(own)));

@@ -1,0 +1,77 @@
+//! Memory of a UMEM.
+
+use std::ptr::NonNull;
+
+/// The client's packet memory, divided into chunks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Area {
+    base: NonNull<u8>,
+    bytes: u64,
+    chunk: u64,
+    /// Packets may cross chunks (XDP_UMEM_UNALIGNED_CHUNK_FLAG).
+    is_unaligned: bool,
+}
+
+// SAFETY: the memory is shared with the kernel anyway, and accessed through raw pointers only.
+unsafe impl Send for Area {}
+
+/// Bits of an address in unaligned mode that are an offset in the memory; the upper ones are added
+/// to it (XSK_UNALIGNED_BUF_OFFSET_SHIFT).
+const OFFSET_BITS: u32 = 48;
+
+impl Area {
+    /// Describes the memory at `base`; `None` if it is null or the chunk size is zero.
+    pub(crate) fn new(base: *mut u8, bytes: u64, chunk: u32, is_unaligned: bool) -> Option<Self> {
+        let base = NonNull::new(base).filter(|_| chunk > 0)?;
+        Some(Self { base, bytes, chunk: chunk.into(), is_unaligned })
+    }
+
+    /// Offset of an address in the memory.
+    fn offset(&self, address: u64) -> u64 {
+        match self.is_unaligned {
+            false => address,
+            true => (address & ((1 << OFFSET_BITS) - 1)).wrapping_add(address >> OFFSET_BITS),
+        }
+    }
+
+    /// Number of bytes from an address to the end of its chunk, or of the memory.
+    pub(crate) fn room(&self, address: u64) -> u64 {
+        let offset = self.offset(address);
+        let left = self.bytes.saturating_sub(offset);
+        let in_chunk =
+            if self.is_unaligned { self.chunk } else { self.chunk - offset % self.chunk };
+        left.min(in_chunk)
+    }
+
+    /// Address in memory of a packet; `None` if it does not fit at this address.
+    pub(crate) fn packet(&self, address: u64, length: u32) -> Option<NonNull<u8>> {
+        let is_in = u64::from(length) <= self.room(address);
+        // SAFETY: the offset is within the memory that the client has registered.
+        is_in.then(|| unsafe { self.base.add(self.offset(address) as usize) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_lies_in_its_chunk() {
+        let mut memory = [0_u8; 4096];
+        let area = Area::new(memory.as_mut_ptr(), 4096, 1024, false).unwrap();
+        assert_eq!((area.room(0), area.room(1000), area.room(4095)), (1024, 24, 1));
+        assert_eq!((area.room(4096), area.room(u64::MAX)), (0, 0));
+        assert!(area.packet(1000, 24).is_some() && area.packet(1000, 25).is_none());
+        assert!(area.packet(u64::MAX, 1).is_none() && area.packet(4096, 1).is_none());
+        assert!(Area::new(memory.as_mut_ptr(), 4096, 0, false).is_none());
+    }
+
+    #[test]
+    fn an_unaligned_address_has_an_offset() {
+        let mut memory = [0_u8; 4096];
+        let area = Area::new(memory.as_mut_ptr(), 4096, 1024, true).unwrap();
+        assert_eq!((area.room(1000), area.room(1000 | 100 << 48)), (1024, 1024));
+        assert_eq!(area.room(4000 | 90 << 48), 6);
+        assert_eq!(area.packet(4000 | 90 << 48, 7), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! System calls with which a client makes the kernel look at a ring.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::time::Instant;
+
+use libc::{nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
+
+use crate::real::real;
+use crate::sockets::{self, Socket};
+
+type SendTo = unsafe extern "C" fn(
+    c_int,
+    *const c_void,
+    size_t,
+    c_int,
+    *const sockaddr,
+    socklen_t,
+) -> ssize_t;
+
+/// Transmits the client's frames. Makes the system call if the kernel needs it.
+fn transmit(socket: &Socket, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some(transmit) = &socket.transmit else { return call() };
+    // Another thread that holds the lock is in the same call.
+    let Ok(mut locked) = transmit.try_lock() else { return 0 };
+    locked.advance();
+    if !locked.needs_wakeup() {
+        return 0;
+    }
+    let result = call();
+    locked.complete();
+    result
+}
+
+/// Makes the kernel look at a socket's TX ring.
+pub(crate) fn kick(descriptor: c_int) {
+    let call = real!(c"sendto", SendTo);
+    let none = std::ptr::null_mut();
+    // SAFETY: there is no buffer and no address. A failure is that of the client's next call.
+    unsafe { call(descriptor, none, 0, libc::MSG_DONTWAIT, none.cast(), 0) };
+}
+
+/// Replaces sendto(2).
+///
+/// # Safety
+///
+/// As sendto(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendto(
+    descriptor: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+    address: *const sockaddr,
+    address_length: socklen_t,
+) -> ssize_t {
+    let call = real!(c"sendto", SendTo);
+    // SAFETY: the caller's arguments.
+    let call = || unsafe { call(descriptor, buffer, length, flags, address, address_length) };
+    match sockets::find(descriptor) {
+        Some(socket) => transmit(&socket, call),
+        None => call(),
+    }
+}
+
+/// Replaces send(2).
+///
+/// # Safety
+///
+/// As send(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn send(
+    descriptor: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
+    type Send = unsafe extern "C" fn(c_int, *const c_void, size_t, c_int) -> ssize_t;
+    let call = real!(c"send", Send);
+    // SAFETY: the caller's arguments.
+    let call = || unsafe { call(descriptor, buffer, length, flags) };
+    match sockets::find(descriptor) {
+        Some(socket) => transmit(&socket, call),
+        None => call(),
+    }
+}
+
+/// Replaces poll(2). A socket is readable if its client has packets to take.
+///
+/// # Safety
+///
+/// As poll(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    type Poll = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
+    let call = real!(c"poll", Poll);
+    let fds = match polled.is_null() {
+        true => &mut [],
+        // SAFETY: the caller's array.
+        false => unsafe { std::slice::from_raw_parts_mut(polled, count as usize) },
+    };
+    let sockets: Vec<Option<Arc<Socket>>> = fds.iter().map(|fd| sockets::find(fd.fd)).collect();
+    if sockets.iter().all(Option::is_none) {
+        // SAFETY: the caller's arguments.
+        return unsafe { call(polled, count, timeout) };
+    }
+    let begin = Instant::now();
+    loop {
+        let all = || sockets.iter().flatten();
+        all().for_each(|socket| socket.advance());
+        if timeout == 0 && all().any(|socket| socket.is_waiting()) {
+            // A client that polls without a pause may keep the process from running: on one
+            // processor a round trip took 27 ms without this.
+            std::thread::yield_now();
+            all().for_each(|socket| socket.advance());
+        }
+        let is_ready = all().any(|socket| socket.is_readable());
+        let is_judging = timeout != 0 && !is_ready && all().any(|socket| socket.is_judging());
+        let left = left(timeout, begin);
+        let needs_call =
+            left != 0 || sockets.len() > 1 || all().any(|socket| socket.needs_wakeup());
+        if needs_call {
+            let time = if is_ready || is_judging { 0 } else { left };
+            // SAFETY: the caller's arguments.
+            let result = unsafe { call(polled, count, time) };
+            if result < 0 {
+                return result;
+            }
+            all().for_each(|socket| socket.advance());
+        } else {
+            fds.iter_mut().for_each(|fd| fd.revents = 0);
+        }
+        for (fd, socket) in fds.iter_mut().zip(&sockets) {
+            if let Some(socket) = socket {
+                fd.revents &= !libc::POLLIN;
+                if socket.is_readable() {
+                    fd.revents |= libc::POLLIN & fd.events;
+                }
+            }
+        }
+        let ready = fds.iter().filter(|fd| fd.revents != 0).count();
+        if ready > 0 || left == 0 {
+            return ready as c_int;
+        }
+        if is_judging {
+            // Verdicts take microseconds, and the process may need this processor.
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Rest of a timeout in milliseconds; negative without one.
+fn left(timeout: c_int, begin: Instant) -> c_int {
+    if timeout <= 0 {
+        return timeout;
+    }
+    let past = c_int::try_from(begin.elapsed().as_millis()).unwrap_or(c_int::MAX);
+    timeout.saturating_sub(past).max(0)
+}

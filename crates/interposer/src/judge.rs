@@ -1,0 +1,135 @@
+//! The programs of one direction of a socket.
+
+use std::collections::VecDeque;
+
+use sandbox_queue::Reason;
+use xsk::Descriptor;
+use xsk_link::{Report, Tally, Violation};
+
+use crate::area::Area;
+use crate::attachment::{Attachment, Fate};
+
+/// The programs of one direction of a socket: at most one gets packets. Replaced ones remain until
+/// their packets in flight are answered; new packets wait until then, so that none overtakes.
+pub(crate) struct Judge {
+    area: Option<Area>,
+    current: Option<Attachment>,
+    replaced: VecDeque<Attachment>,
+    tally: Tally,
+    /// Reports that have not been sent.
+    reports: Vec<Report>,
+}
+
+impl Judge {
+    pub(crate) fn new(area: Option<Area>) -> Self {
+        Self {
+            area,
+            current: None,
+            replaced: VecDeque::new(),
+            tally: Tally::default(),
+            reports: Vec::new(),
+        }
+    }
+
+    /// Returns true if packets pass without a program.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.current.is_none() && self.replaced.is_empty()
+    }
+
+    /// Number of packets that can be submitted.
+    pub(crate) fn room(&self) -> u32 {
+        let current = self.current.as_ref().filter(|_| self.replaced.is_empty());
+        current.map_or(0, Attachment::room)
+    }
+
+    /// Returns true if a process is slower than one that polls on another processor.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.attachments().any(Attachment::is_waiting)
+    }
+
+    /// Number of packets in flight.
+    pub(crate) fn flying(&self) -> u32 {
+        self.attachments().map(Attachment::flying).sum()
+    }
+
+    fn attachments(&self) -> impl Iterator<Item = &Attachment> {
+        self.replaced.iter().chain(&self.current)
+    }
+
+    /// Submits a packet, for which there must be [room](Judge::room). Returns false if it cannot be
+    /// submitted; then it is to be dropped.
+    pub(crate) fn submit(&mut self, descriptor: Descriptor) -> bool {
+        let (Some(area), Some(current)) = (&self.area, &mut self.current) else { return false };
+        let is_submitted = current.submit(area, descriptor);
+        self.tally.unfit += u64::from(!is_submitted);
+        is_submitted
+    }
+
+    /// Publishes submitted packets to the process.
+    pub(crate) fn flush(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.flush();
+        }
+    }
+
+    /// Takes the packets whose fate is known, in order.
+    pub(crate) fn collect(&mut self, mut done: impl FnMut(Descriptor, Fate)) {
+        let Some(area) = &self.area else { return };
+        for attachment in self.replaced.iter_mut().chain(&mut self.current) {
+            if let Some(accusation) = attachment.collect() {
+                let (attachment, violation) = (attachment.number, accusation.map(Violation));
+                self.reports.push(Report::Accused { attachment, violation });
+            }
+            while let Some((descriptor, fate)) = attachment.take(area, &mut self.tally) {
+                done(descriptor, fate);
+            }
+            if attachment.flying() > 0 {
+                break;
+            }
+        }
+        while self.replaced.front().is_some_and(|oldest| oldest.flying() == 0) {
+            let drained = self.replaced.pop_front();
+            self.reports.extend(drained.map(|one| Report::Drained { attachment: one.number }));
+        }
+    }
+
+    /// Counts packets that pass without a program.
+    pub(crate) fn unjudged(&mut self, packets: u32) {
+        self.tally.unjudged += u64::from(packets);
+    }
+
+    /// Counts a descriptor with an address that its sender does not own.
+    pub(crate) fn wrong_owner(&mut self) {
+        self.tally.wrong_owner += 1;
+    }
+
+    /// Attaches a program in place of another one, or none.
+    pub(crate) fn attach(&mut self, attachment: Option<Attachment>) {
+        let replaced = std::mem::replace(&mut self.current, attachment);
+        self.replaced.extend(replaced);
+    }
+
+    /// Ends the connection with a process. Returns false if the attachment is not of this
+    /// direction.
+    pub(crate) fn end(&mut self, attachment: u64, flying: Reason, later: Reason) -> bool {
+        let mut all = self.replaced.iter_mut().chain(&mut self.current);
+        let found = all.find(|one| one.number == attachment);
+        found.map(|one| one.end(flying, later)).is_some()
+    }
+
+    /// Ends the connections with all processes.
+    pub(crate) fn end_all(&mut self, flying: Reason, later: Reason) {
+        let all = self.replaced.iter_mut().chain(&mut self.current);
+        all.for_each(|one| one.end(flying, later));
+    }
+
+    /// Current counters.
+    pub(crate) fn tally(&self) -> Tally {
+        Tally { flying: self.flying().into(), ..self.tally }
+    }
+
+    /// Takes the reports to send.
+    pub(crate) fn reports(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.reports)
+    }
+}

@@ -1,0 +1,263 @@
+//! libxdp's functions (xdp/xsk.h), version LIBXDP_1.2.0.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::{Arc, Mutex};
+
+use xsk::{Consumer, Frames, Producer, Ring, RingMemory};
+
+use crate::area::Area;
+use crate::judge::Judge;
+use crate::real::real;
+use crate::receive::Receive;
+use crate::session::{self, Opened};
+use crate::sockets::{self, Socket};
+use crate::transmit::Transmit;
+use crate::umem::{Umem, with_umems};
+
+/// Entries of a ring without a configuration.
+const DEFAULT_SIZE: u32 = 2048;
+const DEFAULT_FRAME_SIZE: u32 = 4096;
+/// Packets may cross chunks (XDP_UMEM_UNALIGNED_CHUNK_FLAG).
+const UNALIGNED_CHUNKS: u32 = 1;
+/// The client asks for the flag in its rings (XDP_USE_NEED_WAKEUP).
+const USE_NEED_WAKEUP: u16 = 1 << 3;
+
+/// `struct xsk_umem_config`.
+#[repr(C)]
+pub(crate) struct UmemConfig {
+    fill_size: u32,
+    completion_size: u32,
+    frame_size: u32,
+    headroom: u32,
+    flags: u32,
+}
+
+/// `struct xsk_socket_config`.
+#[repr(C)]
+pub(crate) struct SocketConfig {
+    rx_size: u32,
+    tx_size: u32,
+    libxdp_flags: u32,
+    xdp_flags: u32,
+    bind_flags: u16,
+}
+
+type UmemCreate = unsafe extern "C" fn(
+    *mut *mut c_void,
+    *mut c_void,
+    u64,
+    *mut Ring,
+    *mut Ring,
+    *const UmemConfig,
+) -> c_int;
+type SocketCreate = unsafe extern "C" fn(
+    *mut *mut c_void,
+    *const c_char,
+    u32,
+    *mut c_void,
+    *mut Ring,
+    *mut Ring,
+    *const SocketConfig,
+) -> c_int;
+
+/// Creates a UMEM, whose rings are the client's until a socket connects them with the kernel's.
+///
+/// # Safety
+///
+/// As libxdp's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn xsk_umem__create(
+    umem: *mut *mut c_void,
+    area: *mut c_void,
+    bytes: u64,
+    fill: *mut Ring,
+    completion: *mut Ring,
+    config: *const UmemConfig,
+) -> c_int {
+    let create = real!(c"xsk_umem__create", UmemCreate);
+    // SAFETY: the client gives a configuration or none.
+    let config_read = unsafe { config.as_ref() };
+    let sizes = config_read.map_or((DEFAULT_SIZE, DEFAULT_SIZE, DEFAULT_FRAME_SIZE), |config| {
+        (config.fill_size, config.completion_size, config.frame_size)
+    });
+    let mut kernel_fill = Box::new(Ring::unmapped());
+    let mut kernel_completion = Box::new(Ring::unmapped());
+    // SAFETY: the client's arguments, and rings that live as long as the UMEM.
+    let result = unsafe {
+        create(umem, area, bytes, &raw mut *kernel_fill, &raw mut *kernel_completion, config)
+    };
+    if result != 0 {
+        return result;
+    }
+    let client_fill = Arc::new(RingMemory::new(sizes.0, 1));
+    let client_completion = Arc::new(RingMemory::new(sizes.1, 1));
+    // SAFETY: the client's rings and result, which libxdp has written as well.
+    let handle = unsafe {
+        *fill = client_fill.view(true);
+        *completion = client_completion.view(false);
+        *umem as usize
+    };
+    let frames = Arc::new(Frames::new(bytes, sizes.2));
+    let is_unaligned = config_read.is_some_and(|config| config.flags & UNALIGNED_CHUNKS != 0);
+    let area = Area::new(area.cast(), bytes, sizes.2, is_unaligned);
+    let rings = Umem {
+        fill: kernel_fill,
+        completion: kernel_completion,
+        client_fill,
+        client_completion,
+        frames,
+        area,
+        chunk: sizes.2,
+    };
+    with_umems(|umems| umems.insert(handle, rings));
+    0
+}
+
+/// Deletes a UMEM.
+///
+/// # Safety
+///
+/// As libxdp's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn xsk_umem__delete(umem: *mut c_void) -> c_int {
+    let delete = real!(c"xsk_umem__delete", unsafe extern "C" fn(*mut c_void) -> c_int);
+    // SAFETY: the client's argument.
+    let result = unsafe { delete(umem) };
+    if result == 0 {
+        with_umems(|umems| umems.remove(&(umem as usize)));
+    }
+    result
+}
+
+/// Creates a socket and connects the client's rings with the kernel's.
+///
+/// # Safety
+///
+/// As libxdp's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn xsk_socket__create(
+    socket: *mut *mut c_void,
+    interface: *const c_char,
+    queue: u32,
+    umem: *mut c_void,
+    rx: *mut Ring,
+    tx: *mut Ring,
+    config: *const SocketConfig,
+) -> c_int {
+    let create = real!(c"xsk_socket__create", SocketCreate);
+    let mut kernel_rx = Box::new(Ring::unmapped());
+    let mut kernel_tx = Box::new(Ring::unmapped());
+    let or_none = |client: *mut Ring, kernel: &mut Box<Ring>| match client.is_null() {
+        true => std::ptr::null_mut(),
+        false => &raw mut **kernel,
+    };
+    let (real_rx, real_tx) = (or_none(rx, &mut kernel_rx), or_none(tx, &mut kernel_tx));
+    // SAFETY: the client's arguments, and rings that live as long as the socket.
+    let result = unsafe { create(socket, interface, queue, umem, real_rx, real_tx, config) };
+    if result != 0 {
+        return result;
+    }
+    // SAFETY: the client gives a configuration or none.
+    let (rx_size, tx_size, flags) = unsafe { config.as_ref() }
+        .map_or((DEFAULT_SIZE, DEFAULT_SIZE, 0), |config| {
+            (config.rx_size, config.tx_size, config.bind_flags)
+        });
+    // SAFETY: libxdp has written the socket.
+    let handle = unsafe { *socket };
+    let connected = with_umems(|umems| {
+        let umem = umems.get(&(umem as usize))?;
+        let client_rx = Arc::new(RingMemory::new(rx_size, 2));
+        let client_tx = Arc::new(RingMemory::new(tx_size, 2));
+        if flags & USE_NEED_WAKEUP != 0 {
+            umem.client_fill.ask_for_wakeups();
+            client_tx.ask_for_wakeups();
+        }
+        // SAFETY: all rings are mapped and live as long as the socket; there is one end of each.
+        let receive = (!rx.is_null()).then(|| unsafe {
+            Mutex::new(Receive {
+                client_fill: Consumer::new(&umem.client_fill.view(false)),
+                fill: Producer::new(&umem.fill),
+                rx: Consumer::new(&kernel_rx),
+                client_rx: Producer::new(&client_rx.view(true)),
+                frames: Arc::clone(&umem.frames),
+                judge: Judge::new(umem.area),
+                dropped: Vec::new(),
+            })
+        });
+        // SAFETY: as above.
+        let transmit = (!tx.is_null()).then(|| unsafe {
+            Mutex::new(Transmit {
+                client_tx: Consumer::new(&client_tx.view(false)),
+                tx: Producer::new(&kernel_tx),
+                completion: Consumer::new(&umem.completion),
+                client_completion: Producer::new(&umem.client_completion.view(true)),
+                frames: Arc::clone(&umem.frames),
+                judge: Judge::new(umem.area),
+                dropped: Vec::new(),
+            })
+        });
+        // SAFETY: the client's rings.
+        unsafe {
+            if let Some(rx) = rx.as_mut() {
+                *rx = client_rx.view(false);
+            }
+            if let Some(tx) = tx.as_mut() {
+                *tx = client_tx.view(true);
+            }
+        }
+        let memory = vec![
+            client_rx,
+            client_tx,
+            Arc::clone(&umem.client_fill),
+            Arc::clone(&umem.client_completion),
+        ];
+        Some((receive, transmit, memory, umem.chunk))
+    });
+    if let Some((receive, transmit, memory, chunk)) = connected {
+        let fd = real!(c"xsk_socket__fd", unsafe extern "C" fn(*const c_void) -> c_int);
+        // SAFETY: libxdp's socket.
+        let descriptor = unsafe { fd(handle) };
+        let opened = Opened {
+            // SAFETY: the client gives the name of an interface.
+            interface: unsafe { CStr::from_ptr(interface) }.to_string_lossy().into_owned(),
+            queue,
+            receives: receive.is_some(),
+            transmits: transmit.is_some(),
+            chunk,
+        };
+        let number = session::number();
+        let socket = Socket {
+            number,
+            descriptor,
+            handle: handle as usize,
+            receive,
+            transmit,
+            rx_size,
+            _rings: [kernel_rx, kernel_tx],
+            _memory: memory,
+        };
+        sockets::add(socket);
+        if let Err(why) = session::open(number, opened) {
+            session::complain(&why);
+            // SAFETY: the socket that was just created.
+            unsafe { xsk_socket__delete(handle) };
+            return -libc::ECONNREFUSED;
+        }
+    }
+    0
+}
+
+/// Deletes a socket.
+///
+/// # Safety
+///
+/// As libxdp's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn xsk_socket__delete(socket: *mut c_void) {
+    if let Some(socket) = sockets::remove(socket as usize) {
+        session::close(socket.number);
+    }
+    let delete = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void));
+    // SAFETY: the client's argument.
+    unsafe { delete(socket) }
+}

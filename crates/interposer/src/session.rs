@@ -1,0 +1,239 @@
+//! The link to `kaido xsk`: reports sockets and executes orders, on a thread of its own.
+
+use std::ffi::c_int;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use sandbox_queue::Reason;
+use xsk_link::{Attach, Direction, Link, Order, Report, SocketCounters, VARIABLE, VERSION};
+
+use crate::attachment::Attachment;
+use crate::real::real;
+use crate::sockets::{self, Socket};
+
+/// Interval at which paths are moved whose client makes no system calls, and reports are sent.
+const LOOK: Duration = Duration::from_millis(10);
+/// Timeout of the attachments of a new socket.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Description of a new socket.
+pub(crate) struct Opened {
+    pub(crate) interface: String,
+    pub(crate) queue: u32,
+    pub(crate) receives: bool,
+    pub(crate) transmits: bool,
+    pub(crate) chunk: u32,
+}
+
+/// State of the link.
+enum State {
+    /// No socket has been created.
+    Unused,
+    /// The client was not started by `kaido xsk`: packets pass without programs.
+    Absent,
+    Linked(Arc<Link>),
+    /// `kaido xsk` has ended.
+    Ended,
+}
+
+static STATE: Mutex<State> = Mutex::new(State::Unused);
+/// Answers to new sockets: the reason for a refusal.
+static ANSWERS: Mutex<Vec<(u32, Result<(), String>)>> = Mutex::new(Vec::new());
+static CHANGED: Condvar = Condvar::new();
+
+/// Returns the number of a new socket.
+pub(crate) fn number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Prints a message about a failure.
+pub(crate) fn complain(why: &str) {
+    eprintln!("kaido xsk: {why}");
+}
+
+/// Reports a new socket, and waits until its programs are attached.
+///
+/// # Errors
+///
+/// Fails if the link fails: the client must not use the socket, since its packets would pass
+/// without their program.
+pub(crate) fn open(number: u32, opened: Opened) -> Result<(), String> {
+    let Some(link) = link()? else { return Ok(()) };
+    let Opened { interface, queue, receives, transmits, chunk } = opened;
+    let name = interface.clone();
+    let report = Report::Opened { socket: number, interface, queue, receives, transmits, chunk };
+    let failed = |why: &dyn std::fmt::Display| format!("{name}: no program is attached: {why}");
+    link.send(&report, &[]).map_err(|why| failed(&why))?;
+    let begin = Instant::now();
+    let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        if let Some(at) = answers.iter().position(|(socket, _)| *socket == number) {
+            let (_, answer) = answers.swap_remove(at);
+            return answer.map_err(|why| failed(&why));
+        }
+        if matches!(*lock(), State::Ended) {
+            return Err(failed(&"`kaido xsk` has ended"));
+        }
+        let Some(left) = PATIENCE.checked_sub(begin.elapsed()) else {
+            return Err(failed(&"`kaido xsk` does not answer"));
+        };
+        let waited = CHANGED.wait_timeout(answers, left.min(LOOK));
+        answers = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+/// Reports that a socket has been deleted.
+pub(crate) fn close(socket: u32) {
+    if let State::Linked(link) = &*lock() {
+        // `kaido xsk` may have ended.
+        let _ = link.send(&Report::Closed { socket }, &[]);
+    }
+}
+
+fn lock() -> std::sync::MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the link, which the first call creates; `None` without `kaido xsk`.
+fn link() -> Result<Option<Arc<Link>>, String> {
+    let mut state = lock();
+    match &*state {
+        State::Linked(link) => return Ok(Some(Arc::clone(link))),
+        State::Absent => return Ok(None),
+        State::Ended => return Err("`kaido xsk` has ended".to_owned()),
+        State::Unused => {}
+    }
+    let Some(inherited) = std::env::var_os(VARIABLE) else {
+        *state = State::Absent;
+        return Ok(None);
+    };
+    let inherited = inherited.to_str().and_then(|text| text.parse::<RawFd>().ok());
+    let inherited = inherited.filter(|fd| *fd >= 0).ok_or("its descriptor is not a number")?;
+    // SAFETY: a descriptor that is not open leads to an error; it is not closed.
+    let inherited = unsafe { BorrowedFd::borrow_raw(inherited) };
+    let failed = |why: xsk_link::Error| format!("`kaido xsk` cannot be reached: {why}");
+    let link = Arc::new(xsk_link::connect(inherited).map_err(failed)?);
+    let program = std::env::current_exe().unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let hello = Report::Hello { version: VERSION, process: std::process::id(), program };
+    link.send(&hello, &[]).map_err(failed)?;
+    let its = Arc::clone(&link);
+    start(move || serve(&its)).map_err(|why| format!("no thread for the link: {why}"))?;
+    *state = State::Linked(Arc::clone(&link));
+    Ok(Some(link))
+}
+
+/// Starts a thread that gets none of the client's signals.
+fn start(function: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+    let mut before = SigSet::empty();
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
+    let started = std::thread::Builder::new().name("kaido-xsk".to_owned()).spawn(function);
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+    started.map(drop)
+}
+
+/// Executes orders until `kaido xsk` ends; then the policies decide about all packets.
+fn serve(link: &Link) {
+    while let Ok(()) = step(link) {}
+    *lock() = State::Ended;
+    for socket in sockets::all() {
+        each_judge(&socket, |judge| judge.end_all(Reason::Crashed, Reason::Crashed));
+    }
+    complain("`kaido xsk` has ended; each tenant's policy decides about its packets");
+    loop {
+        for socket in sockets::all() {
+            socket.advance();
+        }
+        wait(None);
+    }
+}
+
+fn each_judge(socket: &Socket, mut function: impl FnMut(&mut crate::judge::Judge)) {
+    for direction in Direction::BOTH {
+        socket.with_judge(direction, &mut function);
+    }
+}
+
+/// Waits for an order, at most for [`LOOK`].
+fn wait(link: Option<&Link>) {
+    let timeout = PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO);
+    let fds = link.map(|link| PollFd::new(link.as_fd(), PollFlags::POLLIN));
+    let mut fds: Vec<PollFd<'_>> = fds.into_iter().collect();
+    // The library's own poll(2) is for the client's sockets.
+    type Poll = unsafe extern "C" fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int;
+    let call = real!(c"poll", Poll);
+    // SAFETY: `PollFd` is a transparent `pollfd`, and the array outlives the call.
+    unsafe { call(fds.as_mut_ptr().cast(), fds.len() as libc::nfds_t, c_int::from(timeout)) };
+}
+
+fn step(link: &Link) -> Result<(), xsk_link::Error> {
+    wait(Some(link));
+    while let Some((order, files)) = link.receive::<Order>(false)? {
+        execute(link, order, files)?;
+    }
+    for socket in sockets::all() {
+        socket.advance();
+        let mut reports = Vec::new();
+        each_judge(&socket, |judge| reports.extend(judge.reports()));
+        reports.iter().try_for_each(|report| link.send(report, &[]))?;
+    }
+    Ok(())
+}
+
+fn execute(link: &Link, order: Order, files: Vec<OwnedFd>) -> Result<(), xsk_link::Error> {
+    let find = |number: u32| sockets::all().into_iter().find(|socket| socket.number == number);
+    match order {
+        Order::Attach(order) => {
+            if let Some(socket) = find(order.socket) {
+                attach(&socket, &order, files)?;
+            }
+        }
+        Order::Detach { socket, direction } => {
+            if let Some(socket) = find(socket) {
+                socket.with_judge(direction, |judge| judge.attach(None));
+            }
+        }
+        Order::Ended { attachment, flying, later } => {
+            for socket in sockets::all() {
+                each_judge(&socket, |judge| {
+                    judge.end(attachment, flying, later);
+                });
+            }
+        }
+        Order::Ready { socket } => answer(socket, Ok(())),
+        Order::Refused { socket, why } => answer(socket, Err(why)),
+        Order::Count => {
+            let counters = sockets::all().iter().map(|socket| counters(socket)).collect();
+            link.send(&Report::Counters(counters), &[])?;
+        }
+    }
+    Ok(())
+}
+
+/// Answers the thread that opens a socket.
+fn answer(socket: u32, answer: Result<(), String>) {
+    ANSWERS.lock().unwrap_or_else(PoisonError::into_inner).push((socket, answer));
+    CHANGED.notify_all();
+}
+
+fn attach(socket: &Socket, order: &Attach, files: Vec<OwnedFd>) -> Result<(), xsk_link::Error> {
+    let invalid = |_| xsk_link::Error::Invalid;
+    let [rings, frames] = <[OwnedFd; 2]>::try_from(files).map_err(invalid)?;
+    let attachment = Attachment::new(order, &rings, frames)?;
+    socket.with_judge(order.direction, |judge| judge.attach(Some(attachment)));
+    Ok(())
+}
+
+fn counters(socket: &Socket) -> SocketCounters {
+    let tally = |direction| socket.with_judge(direction, |judge| judge.tally());
+    SocketCounters {
+        socket: socket.number,
+        receive: tally(Direction::Receive).unwrap_or_default(),
+        transmit: tally(Direction::Transmit).unwrap_or_default(),
+    }
+}

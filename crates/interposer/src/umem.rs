@@ -1,0 +1,34 @@
+//! UMEMs of the client.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use xsk::{Frames, Ring, RingMemory};
+
+use crate::area::Area;
+
+/// The rings of a UMEM until its first socket takes them.
+pub(crate) struct Umem {
+    /// Rings of the kernel. libxdp keeps their addresses.
+    pub(crate) fill: Box<Ring>,
+    pub(crate) completion: Box<Ring>,
+    /// Rings of the client.
+    pub(crate) client_fill: Arc<RingMemory>,
+    pub(crate) client_completion: Arc<RingMemory>,
+    pub(crate) frames: Arc<Frames>,
+    pub(crate) area: Option<Area>,
+    /// Size of a chunk in bytes.
+    pub(crate) chunk: u32,
+}
+
+// SAFETY: the rings' pointers are only used by their ends, each by one thread at a time.
+unsafe impl Send for Umem {}
+
+/// All UMEMs, by the address of libxdp's `struct xsk_umem`.
+pub(crate) static UMEMS: Mutex<Option<HashMap<usize, Umem>>> = Mutex::new(None);
+
+/// Runs a function on the UMEMs.
+pub(crate) fn with_umems<R>(function: impl FnOnce(&mut HashMap<usize, Umem>) -> R) -> R {
+    let mut umems = UMEMS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    function(umems.get_or_insert_default())
+}

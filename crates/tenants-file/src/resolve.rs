@@ -1,0 +1,134 @@
+//! Checks of names, numbers, and references between tenants.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use document::{Place, Report, Step, Tree, steps};
+
+use crate::Tenant;
+use crate::file::{DefaultText, FileText, TenantText};
+
+/// Numbers of ports are below this: larger ones are of transmitted packets.
+const PORTS: u32 = 256;
+/// Maximum number of queues of a tenant.
+const MAX_QUEUES: u32 = 31;
+const DEFAULT_QUEUES: u32 = 16;
+const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
+const DEFAULT_HOLD: Duration = Duration::from_millis(200);
+/// Longer times would outlast the packets' connections.
+const LONGEST: Duration = Duration::from_secs(60);
+
+pub(crate) fn resolve<'a>(
+    tree: &'a Tree,
+    file: FileText,
+    report: Report<'a>,
+) -> Result<Vec<Tenant>, Report<'a>> {
+    let mut place = Place { tree, report };
+    let FileText { tenants } = file;
+    if tenants.0.is_empty() {
+        let help = "write at least one, such as `blue: {program: filter.p4, ports: {eth1: 1}}`";
+        place.key(steps!["tenants"], "there are no tenants", help);
+    }
+    // Owners of interfaces, and of device ids.
+    let (mut interfaces, mut devices) = (HashMap::new(), HashMap::new());
+    let mut all = Vec::with_capacity(tenants.0.len());
+    for (index, (name, text)) in tenants.0.into_iter().enumerate() {
+        if !model::is_lab_name(&name) {
+            let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
+            place.key(steps!["tenants", index], format!("`{name}` cannot name a tenant"), help);
+        }
+        ports(&mut place, index, &name, &text, &mut interfaces);
+        let device = text.device.unwrap_or(index as u64 + 1);
+        if device == 0 {
+            let help = "write a number from 1 on";
+            place.value(steps!["tenants", index, "device"], "0 is not a device id", help);
+        } else if let Some(owner) = devices.insert(device, name.clone()) {
+            let message = format!("device {device} is tenant `{owner}`'s");
+            place.key(steps!["tenants", index], message, "give each tenant a `device` of its own");
+        }
+        all.push(tenant(&mut place, index, name, device, text));
+    }
+    if place.report.is_empty() { Ok(all) } else { Err(place.report) }
+}
+
+fn ports(
+    place: &mut Place<'_>,
+    index: usize,
+    tenant: &str,
+    text: &TenantText,
+    interfaces: &mut HashMap<String, String>,
+) {
+    if text.ports.0.is_empty() {
+        let help = "write at least one, such as `ports: {eth1: 1}`, or attach them later";
+        place.key(steps!["tenants", index, "ports"], "the tenant has no ports", help);
+    }
+    let mut numbers = HashMap::new();
+    for (at, (interface, number)) in text.ports.0.iter().enumerate() {
+        let at = steps!["tenants", index, "ports", at];
+        let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
+        if !(1..=15).contains(&interface.len()) || interface.contains(odd) {
+            let help = "write a name as `ip link` shows it: up to 15 bytes";
+            place.key(at, format!("`{interface}` cannot name an interface"), help);
+        }
+        if *number >= PORTS {
+            let help = "write a number below 256: the program sees 256 more for packets that the \
+                        client transmits";
+            place.value(at, format!("{number} cannot be a port's number"), help);
+        }
+        if let Some(other) = numbers.insert(*number, interface) {
+            let message = format!("`{other}` has the number {number} already");
+            place.value(at, message, "give each port of a tenant a number of its own");
+        }
+        if let Some(owner) = interfaces.insert(interface.clone(), tenant.to_owned()) {
+            let message = format!("`{interface}` is a port of tenant `{owner}`");
+            place.key(at, message, "an interface has one tenant: remove it from the other");
+        }
+    }
+}
+
+fn tenant(
+    place: &mut Place<'_>,
+    index: usize,
+    name: String,
+    device: u64,
+    text: TenantText,
+) -> Tenant {
+    let mut time = |key: &'static str, given: Option<document::Time>, default: Duration| {
+        let time = given.map_or(default, |time| time.0);
+        if time > LONGEST || (time.is_zero() && key == "deadline") {
+            let help = "write a time of at most a minute, such as 100ms";
+            let at = [Step::from("tenants"), Step::from(index), Step::from(key)];
+            place.value(&at, format!("this cannot be a tenant's {key}"), help);
+        }
+        time
+    };
+    let deadline = time("deadline", text.deadline, DEFAULT_DEADLINE);
+    let hold = time("hold", text.hold, DEFAULT_HOLD);
+    let queues = text.queues.unwrap_or(DEFAULT_QUEUES);
+    if !(1..=MAX_QUEUES).contains(&queues) {
+        let message = format!("a tenant cannot have {queues} queues");
+        place.value(steps!["tenants", index, "queues"], message, "write 1 to 31");
+    }
+    if let Some(cpu) = text.cpu.filter(|cpu| !(1..=10_000).contains(cpu)) {
+        let message = format!("a process cannot have {cpu} percent of a processor");
+        place.value(steps!["tenants", index, "cpu"], message, "write 1 to 10000");
+    }
+    if text.program.is_empty() {
+        let help = "write the file of a program, such as filter.p4";
+        place.value(steps!["tenants", index, "program"], "the program has no name", help);
+    }
+    Tenant {
+        name,
+        program: PathBuf::from(text.program),
+        ports: text.ports.0,
+        entries: text.entries.map(PathBuf::from),
+        device,
+        passes_without_verdict: text.default == Some(DefaultText::Pass),
+        deadline,
+        hold,
+        queues,
+        cpu: text.cpu,
+        vm_info: text.vm_info.map(PathBuf::from),
+    }
+}

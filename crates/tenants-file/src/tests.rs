@@ -1,0 +1,55 @@
+use std::time::Duration;
+
+use crate::parse;
+
+/// Messages of a file.
+fn errors(text: &str) -> Vec<String> {
+    let problems = parse("tenants.yaml", text).unwrap_err();
+    problems.problems.iter().map(|one| format!("{}: {}", one.line, one.message)).collect()
+}
+
+#[test]
+fn a_tenant_has_defaults() {
+    let text = "tenants:\n  blue: {program: a.p4, ports: {eth1: 1}}\n  red:\n    program: b.o\n    \
+                ports: {eth2: 0, eth3: 7}\n    default: pass\n    deadline: 5ms\n    hold: 0s\n    \
+                queues: 4\n    cpu: 50\n    device: 9\n    vm_info: vm\n    entries: e\n";
+    let [blue, red] = <[_; 2]>::try_from(parse("t", text).unwrap()).unwrap();
+    assert_eq!((blue.name.as_str(), blue.device, blue.queues), ("blue", 1, 16));
+    assert_eq!(blue.ports, [("eth1".to_owned(), 1)]);
+    assert!(!blue.passes_without_verdict && blue.cpu.is_none());
+    assert_eq!((blue.deadline, blue.hold).1, Duration::from_millis(200));
+    assert!(red.passes_without_verdict && red.ports.len() == 2);
+    assert_eq!((red.deadline, red.hold), (Duration::from_millis(5), Duration::ZERO));
+    assert_eq!((red.device, red.queues, red.cpu), (9, 4, Some(50)));
+}
+
+#[test]
+fn all_errors_are_reported() {
+    let text = "tenants:\n\
+                \x20 blue: {program: a.p4, ports: {eth1: 1, eth2: 1}}\n\
+                \x20 Red: {program: '', ports: {eth1: 300}}\n\
+                \x20 green: {program: c.p4, ports: {}, device: 1, deadline: 0s, queues: 32, cpu: 0}\n\
+                \x20 grey: {program: d.p4, ports: {a/b: 1}, default: maybe}\n";
+    let found = errors(text);
+    assert_eq!(found, ["5: `maybe` is not known here"], "the grammar comes first");
+    let found = errors(&text.replace("maybe", "drop").replace("device: 1,", "device: 2,"));
+    let wanted = [
+        "2: `eth1` has the number 1 already",
+        "3: `Red` cannot name a tenant",
+        "3: 300 cannot be a port's number",
+        "3: `eth1` is a port of tenant `blue`",
+        "3: the program has no name",
+        "4: the tenant has no ports",
+        "4: device 2 is tenant `Red`'s",
+        "4: this cannot be a tenant's deadline",
+        "4: a tenant cannot have 32 queues",
+        "4: a process cannot have 0 percent of a processor",
+        "5: `a/b` cannot name an interface",
+    ];
+    for message in wanted {
+        assert!(found.iter().any(|one| one == message), "{message}: {found:#?}");
+    }
+    assert_eq!(found.len(), wanted.len(), "{found:#?}");
+    assert_eq!(errors("tenants: {}\n"), ["1: there are no tenants"]);
+    assert_eq!(errors(""), ["1: the file is empty"]);
+}

@@ -1,0 +1,456 @@
+//! The event loop: links of the client, reports, changes of programs, requests.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use p4runtime::{Health, Processes, Sandboxed};
+use sandbox::process::Launcher;
+use xsk_link::{Direction, Link, Order, Report, VERSION};
+
+use crate::control::{Control, Error, Request};
+use crate::program::{Attached, Program};
+use crate::session::{Session, Socket};
+use crate::status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
+use crate::tenant::{Port, Tenant};
+
+/// Interval at which processes are looked after.
+const LOOK: Duration = Duration::from_millis(5);
+/// Interval at which counters are read.
+const COUNT: Duration = Duration::from_millis(500);
+/// Number of events that may wait.
+const EVENTS: usize = 1024;
+
+/// The P4Runtime device of a tenant, with its id.
+pub type Device = (u64, Sandboxed<Processes>);
+
+pub(crate) enum Event {
+    /// A process of the client has created a link.
+    Linked(Link),
+    Report(u64, Report),
+    /// A process of the client has ended.
+    Gone(u64),
+    Request(Request),
+}
+
+/// Runs tenants' programs for an AF_XDP client.
+pub struct Daemon {
+    programs: Vec<Program>,
+    sessions: BTreeMap<u64, Session>,
+    next_session: u64,
+    events: Receiver<Event>,
+    sender: SyncSender<Event>,
+    /// Receives messages for the operator.
+    tell: Box<dyn Fn(&str) + Send>,
+}
+
+impl Daemon {
+    /// Creates a daemon, and the P4Runtime devices of its tenants, which have no program yet.
+    /// `tell` gets messages for the operator.
+    pub fn new(
+        tenants: Vec<Tenant>,
+        launcher: &Launcher,
+        tell: impl Fn(&str) + Send + 'static,
+    ) -> (Self, Vec<Device>) {
+        let (mut programs, mut devices) = (Vec::new(), Vec::new());
+        for tenant in tenants {
+            let id = tenant.device;
+            let (program, device) = Program::new(tenant, launcher.clone());
+            programs.push(program);
+            devices.push((id, device));
+        }
+        let (sender, events) = sync_channel(EVENTS);
+        let sessions = BTreeMap::new();
+        let tell = Box::new(tell);
+        (Self { programs, sessions, next_session: 1, events, sender, tell }, devices)
+    }
+
+    /// Sends requests to this daemon.
+    pub fn control(&self) -> Control {
+        Control(self.sender.clone())
+    }
+
+    /// Accepts links of the client on its socket, in the background.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the thread cannot be started.
+    pub fn listen(&self, socket: OwnedFd) -> io::Result<()> {
+        let events = self.sender.clone();
+        let accept = move || {
+            // Anything else than links comes from a client that does not use the library; its
+            // packets have no program anyway.
+            while let Ok(Some(link)) = xsk_link::accept(socket.as_fd()) {
+                if events.send(Event::Linked(link)).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("xsk-accept".to_owned()).spawn(accept).map(drop)
+    }
+
+    /// Runs until [`Control::end`] is called.
+    pub fn run(mut self) {
+        let (mut looked, mut counted) = (Instant::now(), Instant::now());
+        loop {
+            let event = self.events.recv_timeout(LOOK.saturating_sub(looked.elapsed()));
+            match event {
+                Ok(Event::Request(Request::End)) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(event) => self.handle(event),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                (0..self.programs.len()).for_each(|program| self.look(program));
+            }
+            if counted.elapsed() >= COUNT {
+                counted = Instant::now();
+                self.each_session(|session| session.link.send(&Order::Count, &[]));
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Linked(link) => {
+                let number = self.next_session;
+                match Session::new(number, link, self.sender.clone()) {
+                    Ok(session) => {
+                        self.next_session += 1;
+                        self.sessions.insert(number, session);
+                    }
+                    Err(why) => (self.tell)(&format!("a process of the client is refused: {why}")),
+                }
+            }
+            Event::Gone(number) => self.remove(number),
+            Event::Report(number, report) => {
+                if self.report(number, report).is_err() {
+                    self.remove(number);
+                }
+            }
+            Event::Request(request) => self.request(request),
+        }
+    }
+
+    /// Calls a function on all sessions, and removes those whose link fails.
+    fn each_session(
+        &mut self,
+        mut function: impl FnMut(&mut Session) -> Result<(), xsk_link::Error>,
+    ) {
+        let failed = self
+            .sessions
+            .iter_mut()
+            .filter_map(|(number, session)| function(session).is_err().then_some(*number));
+        for number in failed.collect::<Vec<_>>() {
+            self.remove(number);
+        }
+    }
+
+    /// Removes a session, whose process has ended.
+    fn remove(&mut self, number: u64) {
+        let Some(session) = self.sessions.remove(&number) else { return };
+        for attached in &session.attached {
+            self.programs[attached.program].free_queue(attached.queue);
+        }
+        if !session.name.is_empty() {
+            (self.tell)(&format!("{} (process {}) has ended", session.name, session.process));
+        }
+    }
+
+    fn report(&mut self, number: u64, report: Report) -> Result<(), xsk_link::Error> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
+        match report {
+            Report::Hello { version, process, program } => {
+                if version != VERSION {
+                    (self.tell)(&format!(
+                        "{program} is refused: its library speaks version {version}, `kaido` \
+                         version {VERSION}"
+                    ));
+                    return Err(xsk_link::Error::Invalid);
+                }
+                (session.process, session.name) = (process, program);
+            }
+            Report::Opened { socket, interface, queue, receives, transmits, chunk: _ } => {
+                if session.sockets.len() >= xsk_link::MAX_SOCKETS as usize {
+                    return Err(xsk_link::Error::Invalid);
+                }
+                let opened = Socket { interface, queue, receives, transmits };
+                session.sockets.insert(socket, opened.clone());
+                let program =
+                    self.programs.iter().position(|one| one.port(&opened.interface).is_some());
+                if let Some(program) = program
+                    && let Err(why) = self.attach(number, socket, program)?
+                {
+                    let name = &opened.interface;
+                    (self.tell)(&format!("{name}: its socket is refused: {why}"));
+                    self.close(number, socket);
+                    return self.send(number, &Order::Refused { socket, why });
+                }
+                self.send(number, &Order::Ready { socket })?;
+            }
+            Report::Closed { socket } => self.close(number, socket),
+            Report::Drained { attachment } => self.drained(number, attachment),
+            Report::Accused { attachment, violation } => {
+                let of = session.attached.iter().find(|one| one.attachment == attachment);
+                if let Some(of) = of {
+                    self.programs[of.program].accuse(violation.map(|one| one.0));
+                }
+            }
+            Report::Counters(counters) => session.counters = counters,
+        }
+        Ok(())
+    }
+
+    fn send(&self, number: u64, order: &Order) -> Result<(), xsk_link::Error> {
+        self.sessions.get(&number).map_or(Ok(()), |session| session.link.send(order, &[]))
+    }
+
+    /// Attaches a program to both directions of a socket. Returns the reason if that is not
+    /// possible.
+    fn attach(
+        &mut self,
+        number: u64,
+        socket: u32,
+        program: usize,
+    ) -> Result<Result<(), String>, xsk_link::Error> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(Ok(())) };
+        let Some(of) = session.sockets.get(&socket).cloned() else { return Ok(Ok(())) };
+        let its = &mut self.programs[program];
+        let Some(port) = its.port(&of.interface) else { return Ok(Ok(())) };
+        for direction in Direction::BOTH {
+            let (exists, port) = match direction {
+                Direction::Receive => (of.receives, port),
+                Direction::Transmit => (of.transmits, port | Port::TRANSMITTED),
+            };
+            if !exists {
+                continue;
+            }
+            let Some(queue) = its.take_queue() else {
+                let (tenant, most) = (&its.tenant.name, its.tenant.config.queues);
+                return Ok(Err(format!(
+                    "tenant `{tenant}` has {most} queues in use, two for each socket: raise its \
+                     `queues`"
+                )));
+            };
+            let attachment = session.number();
+            let mut to = Attached {
+                socket,
+                direction,
+                attachment,
+                program,
+                port,
+                queue,
+                is_connected: false,
+            };
+            to.is_connected = its.attach(&session.link, &to)?;
+            session.attached.push(to.clone());
+            if !to.is_connected {
+                return Ok(Err(format!(
+                    "the program of tenant `{}` is not running",
+                    its.tenant.name
+                )));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Removes a socket and its attachments.
+    fn close(&mut self, number: u64, socket: u32) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        session.sockets.remove(&socket);
+        session.counters.retain(|one| one.socket != socket);
+        for attached in session.attached.extract_if(.., |one| one.socket == socket) {
+            self.programs[attached.program].free_queue(attached.queue);
+        }
+    }
+
+    fn drained(&mut self, number: u64, attachment: u64) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let Some(at) = session.draining.iter().position(|(one, _)| *one == attachment) else {
+            return;
+        };
+        let (_, program) = session.draining.swap_remove(at);
+        let mut all = self.sessions.values().flat_map(|session| &session.draining);
+        if !all.any(|(_, other)| *other == program) {
+            self.programs[program].all_drained();
+        }
+    }
+
+    /// Looks after a program. If it has another process, its attachments get queues of that one.
+    fn look(&mut self, program: usize) {
+        let before = self.programs[program].seen;
+        let (health, new) = self.programs[program].look();
+        let Some(new) = new else { return };
+        let is_same_program = new.0 == before.0;
+        if is_same_program {
+            self.say(program, &health);
+        }
+        let programs = &self.programs;
+        let mut failed = Vec::new();
+        for (number, session) in &mut self.sessions {
+            let moved = move_to(session, &programs[program], program, &health, is_same_program);
+            if moved.is_err() {
+                failed.push(*number);
+            }
+        }
+        failed.into_iter().for_each(|number| self.remove(number));
+    }
+
+    /// Reports the end or the start of a process.
+    fn say(&self, program: usize, health: &Health) {
+        let tenant = &self.programs[program].tenant.name;
+        let why = health.last_failure.as_deref().unwrap_or("its process has ended");
+        let line = match health.process {
+            Some(process) => format!("{tenant}: process {process} runs the program now"),
+            None if health.is_evicted => format!(
+                "{tenant}: {why}; it failed too often and has no process anymore. Its policy decides \
+                 about its packets until a control plane sets another program"
+            ),
+            None => format!("{tenant}: {why}; another process is being started"),
+        };
+        (self.tell)(&line);
+    }
+
+    fn request(&mut self, request: Request) {
+        // The requester may have given up.
+        match request {
+            Request::Status(done) => drop(done.send(self.status())),
+            Request::Attach { tenant, port, done } => {
+                drop(done.send(self.attach_port(&tenant, port)));
+            }
+            Request::Detach { interface, done } => drop(done.send(self.detach_port(&interface))),
+            Request::End => {}
+        }
+    }
+
+    fn attach_port(&mut self, tenant: &str, port: Port) -> Result<(), Error> {
+        let owner = self.programs.iter().find(|one| one.port(&port.interface).is_some());
+        if let Some(owner) = owner {
+            let tenant = owner.tenant.name.clone();
+            return Err(Error::Taken { interface: port.interface, tenant });
+        }
+        let found = self.programs.iter().position(|one| one.tenant.name == tenant);
+        let program = found.ok_or_else(|| Error::NoTenant(tenant.to_owned()))?;
+        let interface = port.interface.clone();
+        self.programs[program].tenant.ports.push(port);
+        for (number, socket) in self.sockets_of(&interface) {
+            match self.attach(number, socket, program) {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => {
+                    // Half-attached sockets would let one direction pass.
+                    let _ = self.detach_port(&interface);
+                    return Err(Error::Refused(why));
+                }
+                Err(_) => self.remove(number),
+            }
+        }
+        Ok(())
+    }
+
+    fn detach_port(&mut self, interface: &str) -> Result<(), Error> {
+        let found = self.programs.iter().position(|one| one.port(interface).is_some());
+        let program = found.ok_or_else(|| Error::NotAttached(interface.to_owned()))?;
+        self.programs[program].tenant.ports.retain(|port| port.interface != interface);
+        for (number, socket) in self.sockets_of(interface) {
+            for direction in Direction::BOTH {
+                if self.send(number, &Order::Detach { socket, direction }).is_err() {
+                    self.remove(number);
+                }
+            }
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
+            for attached in session.attached.extract_if(.., |one| one.socket == socket) {
+                self.programs[attached.program].free_queue(attached.queue);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sessions and numbers of the sockets of an interface.
+    fn sockets_of(&self, interface: &str) -> Vec<(u64, u32)> {
+        let mut found = Vec::new();
+        for (number, session) in &self.sessions {
+            let its = session.sockets.iter().filter(|(_, one)| one.interface == interface);
+            found.extend(its.map(|(socket, _)| (*number, *socket)));
+        }
+        found
+    }
+
+    fn status(&self) -> Status {
+        let program = |one: &Program| ProgramStatus {
+            tenant: one.tenant.name.clone(),
+            device: one.tenant.device,
+            version: one.plane.program().number,
+            health: one.plane.health().unwrap_or_default(),
+        };
+        let client = |session: &Session| ClientStatus {
+            process: session.process,
+            name: session.name.clone(),
+            sockets: session
+                .sockets
+                .iter()
+                .map(|(at, one)| self.socket(session, *at, one))
+                .collect(),
+        };
+        Status {
+            programs: self.programs.iter().map(program).collect(),
+            clients: self.sessions.values().map(client).collect(),
+        }
+    }
+
+    fn socket(&self, session: &Session, number: u32, of: &Socket) -> SocketStatus {
+        let counters = session.counters.iter().find(|one| one.socket == number);
+        let counters = counters.copied().unwrap_or_default();
+        let all = [
+            (Direction::Receive, of.receives, counters.receive),
+            (Direction::Transmit, of.transmits, counters.transmit),
+        ];
+        let directions = all.into_iter().filter(|(_, exists, _)| *exists);
+        let directions = directions.map(|(direction, _, tally)| {
+            let is_it = |one: &&Attached| one.socket == number && one.direction == direction;
+            let attached = session.attached.iter().find(is_it);
+            AttachmentStatus {
+                direction,
+                tenant: attached.map(|one| self.programs[one.program].tenant.name.clone()),
+                port: attached.map(|one| one.port),
+                tally,
+            }
+        });
+        let (interface, queue) = (of.interface.clone(), of.queue);
+        SocketStatus { interface, queue, directions: directions.collect() }
+    }
+}
+
+/// Moves the attachments of a program to its new process, or ends them if there is none. `has_ended`
+/// is true if the old process has ended.
+fn move_to(
+    session: &mut Session,
+    its: &Program,
+    program: usize,
+    health: &Health,
+    has_ended: bool,
+) -> Result<(), xsk_link::Error> {
+    for at in 0..session.attached.len() {
+        if session.attached[at].program != program {
+            continue;
+        }
+        let number = session.number();
+        let attached = &mut session.attached[at];
+        let old = attached.attachment;
+        if attached.is_connected && has_ended {
+            let later = Program::without(health);
+            let flying = its.ended;
+            session.link.send(&Order::Ended { attachment: old, flying, later }, &[])?;
+            attached.is_connected = false;
+        }
+        let to = Attached { attachment: number, ..attached.clone() };
+        if its.attach(&session.link, &to)? {
+            if attached.is_connected {
+                session.draining.push((old, program));
+            }
+            *attached = Attached { is_connected: true, ..to };
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! Runs tenants' P4 programs for an AF_XDP client: `kaido xsk run`.
+//!
+//! The client's library (`interposer`) reports the client's sockets over a link (`xsk_link`) for
+//! each process. The [`Daemon`] attaches the program of the tenant that owns the socket's interface:
+//! it gives the library a packet queue of the program's sandbox process. From then on packets go
+//! directly from the client's thread to the process and back; the daemon only reacts to events.
+//!
+//! - `tenant`: configuration of tenants;
+//! - `program`: a tenant's program, its process, and its packet queues;
+//! - `session`: a client process, its sockets, and their attachments;
+//! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its answers.
+//!
+//! A program is replaced between two packets, by its process's end or by a control plane. The
+//! library then gets a queue of the new process. The old process, if it still runs, is kept until
+//! the library has reported that no packet is in flight there.
+
+mod control;
+mod daemon;
+mod program;
+mod session;
+mod status;
+mod tenant;
+
+pub use control::{Control, Error};
+pub use daemon::{Daemon, Device};
+pub use status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
+pub use tenant::{Port, Tenant};

@@ -1,0 +1,171 @@
+//! A tenant's program: its process, and its packet queues.
+
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use p4runtime::{Alone, Health, Plane, Processes, Queues, Sandboxed};
+use sandbox::process::{Counters, Launcher, ProtocolViolation, Reason, Sandbox, Shared};
+use xsk_link::{Attach, Direction, Error, Link, Order};
+
+use crate::tenant::Tenant;
+
+/// Number of frames of a queue, and capacity of its rings; a power of two.
+const FRAMES: u32 = 512;
+/// Size of a frame in bytes: a page of packet with space for headers before and after it.
+const FRAME_SIZE: u32 = 4096 + 2 * 1024;
+/// Time for which a replaced process may finish its packets, beyond their deadline.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// A process, identified by the program's sequence number and the process's epoch.
+pub(crate) type Incarnation = (u64, u64);
+
+/// A tenant's program.
+pub(crate) struct Program {
+    pub(crate) tenant: Tenant,
+    pub(crate) plane: Plane<Alone>,
+    /// Replaced programs whose queues may have packets in flight.
+    retired: Receiver<Sandbox>,
+    leaving: Vec<(Sandbox, Instant)>,
+    /// Queues in use, a bit each; number 0 is the plane's own.
+    used: u32,
+    /// The process that the attachments refer to.
+    pub(crate) seen: Incarnation,
+    counters: Counters,
+    /// Reason that the last process has ended.
+    pub(crate) ended: Reason,
+}
+
+impl Program {
+    /// Creates a program, and the device that control planes program.
+    pub(crate) fn new(tenant: Tenant, launcher: Launcher) -> (Self, Sandboxed<Processes>) {
+        let (sender, retired) = channel();
+        let queues = Queues { frames: FRAMES, frame_size: FRAME_SIZE, retired: sender };
+        let config = sandbox::process::Config { places: FRAMES, ..tenant.config };
+        let vm = tenant.vm.clone();
+        let processes = Processes { launcher, config, vm, queues: Some(queues) };
+        let (device, plane) = Sandboxed::new(processes, p4runtime::CPU_PORT);
+        (
+            Self {
+                tenant,
+                plane,
+                retired,
+                leaving: Vec::new(),
+                used: 1,
+                seen: (0, 0),
+                counters: Counters::default(),
+                ended: Reason::Crashed,
+            },
+            device,
+        )
+    }
+
+    /// Number of the port with this interface.
+    pub(crate) fn port(&self, interface: &str) -> Option<u32> {
+        let mut ports = self.tenant.ports.iter();
+        ports.find(|port| port.interface == interface).map(|port| port.number)
+    }
+
+    /// Takes a free queue without packets in flight.
+    pub(crate) fn take_queue(&mut self) -> Option<u32> {
+        let rings = self.shared()?.map().ok()?;
+        let is_free = |queue: &u32| self.used & 1 << queue == 0 && rings.is_quiet(*queue);
+        let free = (1..=self.tenant.config.queues).find(is_free)?;
+        self.used |= 1 << free;
+        Some(free)
+    }
+
+    /// Returns a queue.
+    pub(crate) fn free_queue(&mut self, queue: u32) {
+        self.used &= !(1 << queue);
+    }
+
+    /// Looks after the process: restarts it, forwards its digests, and lets replaced ones end.
+    /// Returns its health, and its identity if it is another one than before.
+    pub(crate) fn look(&mut self) -> (Health, Option<Incarnation>) {
+        let health = self.plane.health().unwrap_or_default();
+        self.plane.forward_digests();
+        let end = Instant::now() + FAREWELL + self.tenant.config.deadline;
+        self.leaving.extend(self.retired.try_iter().map(|sandbox| (sandbox, end)));
+        self.leaving.retain(|(_, end)| Instant::now() < *end);
+        let epoch = self.plane.with(|alone| alone.sandbox().epoch()).unwrap_or_default();
+        let now = (self.plane.program().number, epoch);
+        let is_new = now != self.seen;
+        self.seen = now;
+        if is_new {
+            self.ended = self.reason();
+        }
+        (health, is_new.then_some(now))
+    }
+
+    /// Ends the replaced processes: none has packets in flight.
+    pub(crate) fn all_drained(&mut self) {
+        self.leaving.clear();
+    }
+
+    /// Memory of the running process.
+    fn shared(&self) -> Option<Shared> {
+        self.plane.with(|alone| alone.sandbox().shared()).flatten()
+    }
+
+    /// Sends an order to attach the program. Returns false if no process is running.
+    pub(crate) fn attach(&self, link: &Link, to: &Attached) -> Result<bool, Error> {
+        let Some(shared) = self.shared() else { return Ok(false) };
+        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        let order = Attach {
+            socket: to.socket,
+            direction: to.direction,
+            attachment: to.attachment,
+            port: to.port,
+            deadline_us: micros(self.tenant.config.deadline),
+            hold_us: micros(self.tenant.hold),
+            policy: shared.policy,
+            number: to.queue,
+            queues: shared.queues,
+            places: shared.places,
+            frames: shared.arena.frames(),
+            frame_size: shared.arena.frame_size(),
+        };
+        let files = [shared.rings.as_raw_fd(), shared.arena.file().as_raw_fd()];
+        link.send(&Order::Attach(order), &files)?;
+        Ok(true)
+    }
+
+    /// Kills the process because the library has accused it.
+    pub(crate) fn accuse(&self, violation: Option<ProtocolViolation>) {
+        self.plane.with(|alone| alone.sandbox().accuse(violation));
+    }
+
+    /// Reason that packets in flight get no verdict from a process that has ended.
+    fn reason(&mut self) -> Reason {
+        let counters = self.plane.with(|alone| alone.sandbox().counters()).unwrap_or_default();
+        let before = std::mem::replace(&mut self.counters, counters);
+        if counters.slow_processes > before.slow_processes {
+            Reason::Deadline
+        } else if counters.violating_processes > before.violating_processes {
+            Reason::ProtocolViolation
+        } else {
+            Reason::Crashed
+        }
+    }
+
+    /// Reason that later packets get no verdict.
+    pub(crate) fn without(health: &Health) -> Reason {
+        if health.is_evicted { Reason::Evicted } else { Reason::Restarting }
+    }
+}
+
+/// A program attached to one direction of a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attached {
+    pub(crate) socket: u32,
+    pub(crate) direction: Direction,
+    /// Number of the attachment, unique on its link.
+    pub(crate) attachment: u64,
+    /// Index of the program.
+    pub(crate) program: usize,
+    pub(crate) port: u32,
+    pub(crate) queue: u32,
+    /// True if the library has the queue of the running process.
+    pub(crate) is_connected: bool,
+}

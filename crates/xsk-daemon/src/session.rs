@@ -1,0 +1,73 @@
+//! A process of the client.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use xsk_link::{Link, Report, SocketCounters};
+
+use crate::daemon::Event;
+use crate::program::Attached;
+
+/// A socket of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Socket {
+    pub(crate) interface: String,
+    pub(crate) queue: u32,
+    pub(crate) receives: bool,
+    pub(crate) transmits: bool,
+}
+
+/// A process of the client, with its sockets.
+pub(crate) struct Session {
+    pub(crate) link: Arc<Link>,
+    /// Process id and name of the executable.
+    pub(crate) process: u32,
+    pub(crate) name: String,
+    pub(crate) sockets: BTreeMap<u32, Socket>,
+    pub(crate) attached: Vec<Attached>,
+    /// Replaced attachments whose packets may be in flight, with their programs.
+    pub(crate) draining: Vec<(u64, usize)>,
+    next_attachment: u64,
+    /// Last counters.
+    pub(crate) counters: Vec<SocketCounters>,
+    _reader: JoinHandle<()>,
+}
+
+impl Session {
+    /// Starts to read the reports of a link as events of session `number`.
+    pub(crate) fn new(
+        number: u64,
+        link: Link,
+        events: std::sync::mpsc::SyncSender<Event>,
+    ) -> std::io::Result<Self> {
+        let link = Arc::new(link);
+        let its = Arc::clone(&link);
+        let read = move || {
+            while let Ok(Some((report, _))) = its.receive::<Report>(true) {
+                if events.send(Event::Report(number, report)).is_err() {
+                    return;
+                }
+            }
+            // The daemon may have ended.
+            let _ = events.send(Event::Gone(number));
+        };
+        Ok(Self {
+            link,
+            process: 0,
+            name: String::new(),
+            sockets: BTreeMap::new(),
+            attached: Vec::new(),
+            draining: Vec::new(),
+            next_attachment: 1,
+            counters: Vec::new(),
+            _reader: std::thread::Builder::new().name("xsk-session".to_owned()).spawn(read)?,
+        })
+    }
+
+    /// Returns the number of a new attachment.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.next_attachment += 1;
+        self.next_attachment - 1
+    }
+}

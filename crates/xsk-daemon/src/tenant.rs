@@ -1,0 +1,37 @@
+//! Configuration of tenants.
+
+use std::time::Duration;
+
+use sandbox::process::{Config, VmFeed};
+
+/// An interface of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Name of the interface, as the client opens it.
+    pub interface: String,
+    /// Number of the port in the program, below [`Port::TRANSMITTED`].
+    pub number: u32,
+}
+
+impl Port {
+    /// Added to the port's number for packets that the client transmits.
+    pub const TRANSMITTED: u32 = 256;
+}
+
+/// A tenant with its program.
+#[derive(Debug, Clone)]
+pub struct Tenant {
+    /// Name.
+    pub name: String,
+    /// Device id in P4Runtime.
+    pub device: u64,
+    /// Interfaces whose packets the program judges.
+    pub ports: Vec<Port>,
+    /// Sandbox configuration: policy, deadline, limits.
+    pub config: Config,
+    /// Time for which packets wait for another process if theirs has ended, before the policy
+    /// decides about them.
+    pub hold: Duration,
+    /// Values published by the tenant's VM.
+    pub vm: Option<VmFeed>,
+}

@@ -1,0 +1,225 @@
+//! Sockets of a link.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
+    sendmsg, socketpair,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Environment variable with the descriptor over which clients create links.
+pub const VARIABLE: &str = "KAIDO_XSK";
+/// Maximum message size in bytes.
+const MOST: usize = 192 << 10;
+/// Maximum number of descriptors of a message.
+const DESCRIPTORS: usize = 2;
+
+/// Failure of a link.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The other side has closed the link.
+    #[error("the other side has closed the link")]
+    Closed,
+    /// The message is not valid.
+    #[error("an invalid message")]
+    Invalid,
+    /// The socket fails.
+    #[error(transparent)]
+    Socket(#[from] Errno),
+}
+
+/// One end of a link: messages with descriptors.
+#[derive(Debug)]
+pub struct Link {
+    socket: OwnedFd,
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Link {
+    /// Sends a message. Blocks while the other side's queue is full.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the other side has closed the link, or if the message is too large.
+    pub fn send(&self, message: &impl Serialize, files: &[RawFd]) -> Result<(), Error> {
+        let bytes = postcard::to_stdvec(message).map_err(|_| Error::Invalid)?;
+        if bytes.len() > MOST {
+            return Err(Error::Invalid);
+        }
+        send(self.socket.as_fd(), &bytes, files)
+    }
+
+    /// Receives a message. Waits for one, unless `wait` is false: then `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the other side has closed the link, or if the message is invalid.
+    pub fn receive<T: DeserializeOwned>(
+        &self,
+        wait: bool,
+    ) -> Result<Option<(T, Vec<OwnedFd>)>, Error> {
+        let mut bytes = vec![0; MOST];
+        let Some((length, files)) = receive(self.socket.as_fd(), &mut bytes, wait)? else {
+            return Ok(None);
+        };
+        if length == 0 {
+            return Err(Error::Closed);
+        }
+        let taken = postcard::take_from_bytes(bytes.get(..length).ok_or(Error::Invalid)?);
+        match taken {
+            Ok((message, [])) => Ok(Some((message, files))),
+            _ => Err(Error::Invalid),
+        }
+    }
+}
+
+fn send(socket: BorrowedFd<'_>, bytes: &[u8], files: &[RawFd]) -> Result<(), Error> {
+    let rights = [ControlMessage::ScmRights(files)];
+    let rights: &[ControlMessage<'_>] = if files.is_empty() { &[] } else { &rights };
+    loop {
+        let bytes = [IoSlice::new(bytes)];
+        match sendmsg::<()>(socket.as_raw_fd(), &bytes, rights, MsgFlags::MSG_NOSIGNAL, None) {
+            Ok(_) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN) => return Err(Error::Closed),
+            Err(why) => return Err(why.into()),
+        }
+    }
+}
+
+/// Receives a message into the buffer: its length and descriptors; `None` if there is none and
+/// `wait` is false.
+fn receive(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    wait: bool,
+) -> Result<Option<(usize, Vec<OwnedFd>)>, Error> {
+    let mut room = nix::cmsg_space!([RawFd; DESCRIPTORS]);
+    let mut flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    flags.set(MsgFlags::MSG_DONTWAIT, !wait);
+    loop {
+        let mut bytes = [IoSliceMut::new(bytes)];
+        let got = match recvmsg::<()>(socket.as_raw_fd(), &mut bytes, Some(&mut room), flags) {
+            Ok(got) => got,
+            Err(Errno::EINTR) => continue,
+            Err(Errno::EAGAIN) if !wait => return Ok(None),
+            Err(Errno::ECONNRESET) => return Err(Error::Closed),
+            Err(why) => return Err(why.into()),
+        };
+        let mut files = Vec::new();
+        for message in got.cmsgs().map_err(|_| Error::Invalid)? {
+            if let ControlMessageOwned::ScmRights(all) = message {
+                // SAFETY: the descriptors have just been received and have no other owner.
+                files.extend(all.into_iter().map(|file| unsafe { OwnedFd::from_raw_fd(file) }));
+            }
+        }
+        if got.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC) {
+            return Err(Error::Invalid);
+        }
+        return Ok(Some((got.bytes, files)));
+    }
+}
+
+fn new_pair(kind: SockType, flags: SockFlag) -> Result<(OwnedFd, OwnedFd), Errno> {
+    socketpair(AddressFamily::Unix, kind, None, flags)
+}
+
+/// Creates the socket pair over which clients create links: the end of `kaido xsk`, and the one that
+/// the client inherits.
+///
+/// # Errors
+///
+/// Fails if there are too many descriptors.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(new_pair(SockType::SeqPacket, SockFlag::SOCK_CLOEXEC)?)
+}
+
+/// Creates a link over the descriptor that a client has inherited.
+///
+/// # Errors
+///
+/// Fails if `kaido xsk` has ended.
+pub fn connect(inherited: BorrowedFd<'_>) -> Result<Link, Error> {
+    let (mine, other) = new_pair(SockType::SeqPacket, SockFlag::SOCK_CLOEXEC)?;
+    send(inherited, &[0], &[other.as_raw_fd()])?;
+    Ok(Link { socket: mine })
+}
+
+/// Accepts a link of a client. Waits for one; `None` if the client and all its descendants have
+/// ended.
+///
+/// # Errors
+///
+/// Fails if the socket fails, or if it carries something else than links.
+pub fn accept(socket: BorrowedFd<'_>) -> Result<Option<Link>, Error> {
+    let mut byte = [0];
+    let Some((length, files)) = receive(socket, &mut byte, true)? else { return Ok(None) };
+    if length == 0 {
+        return Ok(None);
+    }
+    let [socket] = <[OwnedFd; 1]>::try_from(files).map_err(|_| Error::Invalid)?;
+    Ok(Some(Link { socket }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Order, Report};
+
+    fn link() -> (Link, Link) {
+        let (ours, inherited) = pair().unwrap();
+        let client = connect(inherited.as_fd()).unwrap();
+        (accept(ours.as_fd()).unwrap().unwrap(), client)
+    }
+
+    #[test]
+    fn messages_arrive_with_their_descriptors() {
+        let (server, client) = link();
+        assert!(client.receive::<Order>(false).unwrap().is_none());
+        let (one, other) = pair().unwrap();
+        server.send(&Order::Count, &[one.as_raw_fd(), other.as_raw_fd()]).unwrap();
+        let (order, files) = client.receive::<Order>(true).unwrap().unwrap();
+        assert_eq!((order, files.len()), (Order::Count, 2));
+        client.send(&Report::Closed { socket: 7 }, &[]).unwrap();
+        let (report, files) = server.receive::<Report>(true).unwrap().unwrap();
+        assert_eq!((report, files.len()), (Report::Closed { socket: 7 }, 0));
+    }
+
+    #[test]
+    fn each_connection_is_a_link_of_its_own() {
+        let (ours, inherited) = pair().unwrap();
+        let clients = [(); 2].map(|()| connect(inherited.as_fd()).unwrap());
+        let servers = [(); 2].map(|()| accept(ours.as_fd()).unwrap().unwrap());
+        for (socket, (client, server)) in (0..).zip(clients.iter().zip(&servers)) {
+            client.send(&Report::Closed { socket }, &[]).unwrap();
+            let (report, _) = server.receive::<Report>(true).unwrap().unwrap();
+            assert_eq!(report, Report::Closed { socket });
+        }
+        drop(clients);
+        for server in &servers {
+            assert!(matches!(server.receive::<Report>(true), Err(Error::Closed)));
+        }
+        drop(inherited);
+        assert!(accept(ours.as_fd()).unwrap().is_none());
+    }
+
+    #[test]
+    fn other_bytes_and_too_many_descriptors_are_invalid() {
+        let (server, client) = link();
+        let file = client.as_fd().as_raw_fd();
+        for (bytes, files) in [(&[0xff_u8; 9][..], 0), (&[4, 0], 0), (&[0], 3)] {
+            send(client.as_fd(), bytes, &vec![file; files]).unwrap();
+            let received = server.receive::<Report>(true);
+            assert!(matches!(received, Err(Error::Invalid)), "{bytes:?}: {received:?}");
+        }
+    }
+}

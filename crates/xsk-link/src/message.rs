@@ -1,0 +1,216 @@
+//! Messages of a link, in postcard's encoding.
+
+use sandbox_queue::{Policy, ProtocolViolation, Reason};
+use serde::{Deserialize, Serialize};
+
+/// Version of the messages.
+pub const VERSION: u32 = 1;
+/// Maximum number of sockets of a client.
+pub const MAX_SOCKETS: u32 = 1024;
+
+/// Direction of a packet, as the client sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Direction {
+    /// From the interface to the client.
+    Receive,
+    /// From the client to the interface.
+    Transmit,
+}
+
+impl Direction {
+    /// Both directions.
+    pub const BOTH: [Self; 2] = [Self::Receive, Self::Transmit];
+}
+
+/// Message of the client's library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    /// First message.
+    Hello {
+        /// [`VERSION`].
+        version: u32,
+        /// Process id, as the client sees it.
+        process: u32,
+        /// Name of the client's executable.
+        program: String,
+    },
+    /// The client creates a socket. The library waits for [`Order::Ready`].
+    Opened {
+        /// Number of the socket, which no other open socket of the client has.
+        socket: u32,
+        /// Interface.
+        interface: String,
+        /// Queue of the interface.
+        queue: u32,
+        /// Whether it has an RX ring.
+        receives: bool,
+        /// Whether it has a TX ring.
+        transmits: bool,
+        /// Size of a UMEM chunk in bytes.
+        chunk: u32,
+    },
+    /// The client has deleted a socket; its attachments have ended.
+    Closed {
+        /// Number of the socket.
+        socket: u32,
+    },
+    /// An attachment has ended and has no packets in flight.
+    Drained {
+        /// Number of the attachment.
+        attachment: u64,
+    },
+    /// The process of an attachment has violated the protocol, or is late if `None`.
+    Accused {
+        /// Number of the attachment.
+        attachment: u64,
+        /// Violation.
+        violation: Option<Violation>,
+    },
+    /// Answer to [`Order::Count`].
+    Counters(Vec<SocketCounters>),
+}
+
+/// A [`ProtocolViolation`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "ProtocolViolation")]
+enum ViolationText {
+    Index,
+    Slot,
+    Generation,
+    Length,
+    Verdict,
+    Digest,
+    Answer,
+}
+
+/// A protocol violation in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation(#[serde(with = "ViolationText")] pub ProtocolViolation);
+
+/// Counters of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SocketCounters {
+    /// Number of the socket.
+    pub socket: u32,
+    /// Received packets.
+    pub receive: Tally,
+    /// Transmitted packets.
+    pub transmit: Tally,
+}
+
+/// Packets of a socket in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Packets in flight.
+    pub flying: u64,
+    /// Packets that passed without a program.
+    pub unjudged: u64,
+    /// Packets submitted to programs.
+    pub submitted: u64,
+    /// Packets passed by programs.
+    pub passed: u64,
+    /// Packets dropped by programs.
+    pub dropped: u64,
+    /// Packets that programs sent to another port than the packet's own; dropped.
+    pub redirected: u64,
+    /// Packets for which the policy decided.
+    pub policy: u64,
+    /// Packets dropped by the policy.
+    pub policy_dropped: u64,
+    /// Packets that do not fit: too long for a frame, longer than the chunk after the program, or
+    /// in several descriptors. Dropped; not submitted, or passed before.
+    pub unfit: u64,
+    /// Descriptors with an address that the client or the kernel did not own.
+    pub wrong_owner: u64,
+}
+
+/// Message to the client's library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Attaches a program, in place of another one. The message carries two descriptors: the
+    /// memory of the rings and of the frames.
+    Attach(Attach),
+    /// Ends the attachment of a direction: its packets pass without a program.
+    Detach {
+        /// Number of the socket.
+        socket: u32,
+        /// Direction.
+        direction: Direction,
+    },
+    /// The process of an attachment has ended. The policy answers packets in flight and later ones.
+    Ended {
+        /// Number of the attachment.
+        attachment: u64,
+        /// Reason for packets in flight.
+        #[serde(with = "ReasonText")]
+        flying: Reason,
+        /// Reason for later packets.
+        #[serde(with = "ReasonText")]
+        later: Reason,
+    },
+    /// All attachments of a new socket are made.
+    Ready {
+        /// Number of the socket.
+        socket: u32,
+    },
+    /// The socket cannot be used, because its program cannot be attached.
+    Refused {
+        /// Number of the socket.
+        socket: u32,
+        /// Reason.
+        why: String,
+    },
+    /// Asks for [`Report::Counters`].
+    Count,
+}
+
+/// A program for one direction of a socket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attach {
+    /// Number of the socket.
+    pub socket: u32,
+    /// Direction.
+    pub direction: Direction,
+    /// Number of the attachment, unique on this link.
+    pub attachment: u64,
+    /// Ingress port that the program sees.
+    pub port: u32,
+    /// Deadline of a packet's verdict in microseconds.
+    pub deadline_us: u32,
+    /// Time for which packets wait for another process if theirs has ended, in microseconds.
+    pub hold_us: u32,
+    /// Policy for packets without a verdict.
+    #[serde(with = "PolicyText")]
+    pub policy: Policy,
+    /// Number of the packet queue.
+    pub number: u32,
+    /// Number of queues of the process.
+    pub queues: u32,
+    /// Capacity of each ring.
+    pub places: u32,
+    /// Number of frames of the arena.
+    pub frames: u32,
+    /// Size of a frame in bytes.
+    pub frame_size: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Policy")]
+enum PolicyText {
+    Closed,
+    Open,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Reason")]
+enum ReasonText {
+    Program,
+    Aborted,
+    #[serde(skip)]
+    Fault(sandbox_queue::FaultKind),
+    Deadline,
+    Crashed,
+    ProtocolViolation,
+    Restarting,
+    Evicted,
+}

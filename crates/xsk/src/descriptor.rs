@@ -1,0 +1,17 @@
+//! Entries and flags of rings (linux/if_xdp.h).
+
+/// Flag of a fill or TX ring: the kernel needs a system call to continue (XDP_RING_NEED_WAKEUP).
+pub const NEED_WAKEUP: u32 = 1;
+
+/// Entry of an RX or TX ring (`struct xdp_desc`), in host byte order.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Descriptor {
+    /// Offset of the packet in the UMEM, in bytes. With unaligned chunks, the upper 16 bits are an
+    /// offset to be added to the lower 48.
+    pub address: u64,
+    /// Length in bytes.
+    pub length: u32,
+    /// XDP_PKT_CONTD and XDP_TX_METADATA.
+    pub options: u32,
+}

@@ -1,0 +1,18 @@
+//! AF_XDP rings, as the kernel, libxdp and its users share them (Documentation/networking/af_xdp.rst).
+//!
+//! A ring has a producer and a consumer. Their indices are free-running `u32`, each written by one
+//! side; the size is a power of two. [`Producer`] and [`Consumer`] are this side's end of a ring
+//! whose other end is the kernel's or a client's. [`Ring`] is libxdp's view of one, through which
+//! its inline functions read and write, and [`RingMemory`] a ring in memory of this process.
+
+mod descriptor;
+mod end;
+mod frames;
+mod memory;
+mod ring;
+
+pub use descriptor::{Descriptor, NEED_WAKEUP};
+pub use end::{Consumer, Producer};
+pub use frames::{Frames, State, WrongState};
+pub use memory::RingMemory;
+pub use ring::Ring;

@@ -1,0 +1,124 @@
+//! Both ends of a ring in one process, and a client that uses libxdp's view of it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use xsk::{Consumer, Descriptor, Frames, Producer, Ring, RingMemory, State, WrongState};
+
+const SIZE: u32 = 8;
+
+fn ends<T: Copy>(memory: &RingMemory) -> (Producer<T>, Consumer<T>) {
+    // SAFETY: the memory outlives the test's ends, of which there is one each.
+    unsafe { (Producer::new(&memory.view(true)), Consumer::new(&memory.view(false))) }
+}
+
+/// Sets an index as the other side would.
+fn set(index: *mut u32, value: u32) {
+    // SAFETY: the ring's memory is alive.
+    unsafe { AtomicU32::from_ptr(index) }.store(value, Ordering::Release);
+}
+
+#[test]
+fn entries_arrive_in_order_across_the_end_of_the_ring() {
+    let memory = RingMemory::new(SIZE, 2);
+    let (mut producer, mut consumer) = ends::<Descriptor>(&memory);
+    let descriptor = |number: u64| Descriptor { address: number << 12, length: 60, options: 0 };
+    let (mut put, mut taken) = (0, 0);
+    for _ in 0..100 {
+        for _ in 0..producer.free().min(5) {
+            producer.put(descriptor(put));
+            put += 1;
+        }
+        assert_eq!(consumer.available(), 0, "unpublished entries are not visible");
+        producer.publish();
+        for _ in 0..consumer.available() {
+            assert_eq!(consumer.take(), descriptor(taken));
+            taken += 1;
+        }
+        consumer.release();
+    }
+    assert_eq!((put, taken), (500, 500));
+}
+
+#[test]
+fn a_full_ring_has_no_free_entry_until_some_are_released() {
+    let memory = RingMemory::new(SIZE, 1);
+    let (mut producer, mut consumer) = ends::<u64>(&memory);
+    (0..u64::from(SIZE)).for_each(|number| producer.put(number));
+    producer.publish();
+    assert_eq!((producer.free(), consumer.available()), (0, SIZE));
+    consumer.take();
+    assert_eq!(producer.free(), 0);
+    consumer.release();
+    assert_eq!(producer.free(), 1);
+}
+
+#[test]
+fn indices_wrap_around() {
+    let memory = RingMemory::new(SIZE, 1);
+    let view = memory.view(true);
+    set(view.producer, u32::MAX - 2);
+    set(view.consumer, u32::MAX - 2);
+    let (mut producer, mut consumer) = ends::<u64>(&memory);
+    (0..u64::from(SIZE)).for_each(|number| producer.put(number));
+    producer.publish();
+    let taken: Vec<u64> = (0..consumer.available()).map(|_| consumer.take()).collect();
+    assert_eq!(taken, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn an_invalid_index_of_the_other_side_leads_out_of_no_ring() {
+    let memory = RingMemory::new(SIZE, 1);
+    let (producer, consumer) = ends::<u64>(&memory);
+    let view = memory.view(true);
+    for invalid in [1, 9, 1 << 31, u32::MAX] {
+        // A consumer that is ahead of the producer, and a producer far ahead of the consumer.
+        set(view.consumer, invalid);
+        assert!(producer.free() <= SIZE);
+        set(view.consumer, 0);
+        set(view.producer, invalid);
+        assert!(consumer.available() <= SIZE);
+    }
+}
+
+#[test]
+fn a_client_starts_with_an_empty_ring_that_asks_for_system_calls() {
+    let memory = RingMemory::new(SIZE, 1);
+    let [producer, consumer] = [true, false].map(|is_producer| memory.view(is_producer));
+    // xsk_prod_nb_free() and xsk_cons_nb_avail() compute with these.
+    let free = |ring: &Ring| ring.cached_consumer - ring.cached_producer;
+    assert_eq!((free(&producer), free(&consumer), producer.mask), (SIZE, 0, SIZE - 1));
+    let (end, _) = ends::<u64>(&memory);
+    assert!(!end.needs_wakeup());
+    memory.ask_for_wakeups();
+    assert!(end.needs_wakeup());
+}
+
+#[test]
+fn a_frame_has_one_owner() {
+    let frames = Frames::new(4 * 2048, 2048);
+    let step = |address, from, to| frames.step(address, from, to);
+    // Any address within the frame, as after the kernel's headroom.
+    assert_eq!(step(2048, State::Client, State::Receiving), Ok(()));
+    assert_eq!(step(2048 + 256, State::Receiving, State::Client), Ok(()));
+    let again = Err(WrongState { frame: Some(1) });
+    assert_eq!(step(2048 + 256, State::Receiving, State::Client), again);
+    assert_eq!(step(4 * 2048, State::Client, State::Receiving), Err(WrongState { frame: None }));
+    assert_eq!(step(u64::MAX, State::Client, State::Receiving), Err(WrongState { frame: None }));
+    assert_eq!(frames.count(State::Client), 4);
+}
+
+#[test]
+fn of_two_threads_that_claim_a_frame_one_gets_it() {
+    const ALL: u64 = 1 << 16;
+    let frames = Frames::new(ALL * 64, 64);
+    let claimed = |to: State| {
+        (0..ALL).filter(|frame| frames.step(frame * 64, State::Client, to).is_ok()).count()
+    };
+    let (one, other) = std::thread::scope(|scope| {
+        let one = scope.spawn(|| claimed(State::Receiving));
+        let other = scope.spawn(|| claimed(State::Transmitting));
+        (one.join().unwrap(), other.join().unwrap())
+    });
+    assert_eq!(one + other, ALL as usize);
+    assert_eq!(frames.count(State::Receiving), one);
+}
