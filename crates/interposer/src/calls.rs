@@ -23,8 +23,9 @@ fn transmit(socket: &Socket, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(transmit) = &socket.transmit else { return call() };
     // Another thread that holds the lock is in the same call.
     let Ok(mut locked) = transmit.try_lock() else { return 0 };
-    locked.advance();
-    if !locked.needs_wakeup() {
+    // Packets that wait for verdicts are not in the kernel's ring yet.
+    let is_new = locked.advance();
+    if !locked.needs_wakeup() || !(is_new || locked.is_idle()) {
         return 0;
     }
     let result = call();

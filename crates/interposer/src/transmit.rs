@@ -97,6 +97,11 @@ impl Transmit {
         }
     }
 
+    /// Returns true if packets pass without a program.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.judge.is_idle()
+    }
+
     /// Returns true if the kernel needs a system call to transmit.
     pub(crate) fn needs_wakeup(&self) -> bool {
         self.tx.needs_wakeup()

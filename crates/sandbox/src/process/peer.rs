@@ -53,6 +53,8 @@ pub(super) struct Peer {
     pub(super) isolation: Isolation,
     /// Number of packets that exhausted the meter.
     endless: u64,
+    /// True while the process has SCHED_IDLE by its configuration.
+    is_background: bool,
 }
 
 /// Program properties reported by the process.
@@ -84,6 +86,16 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Sets the scheduling policy. On failure, it is unchanged.
+    fn schedule(&self, policy: libc::c_int) {
+        let process = self.child.id().cast_signed();
+        let none = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameter is a local variable.
+        unsafe { libc::sched_setscheduler(process, policy, &raw const none) };
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // The process may have exited. SIGKILL also ends a stopped process.
@@ -108,6 +120,9 @@ impl Peer {
         });
         let (isolation, loaded, executor) = said.map_err(|why| launched.ending(why))?;
         let Launched { process, channel, memory, rings, bell, .. } = launched;
+        if config.is_background {
+            process.schedule(libc::SCHED_IDLE);
+        }
         let Loaded { maps, keys, digests } = loaded;
         let rings = Arc::new(rings);
         let follower = match vm.filter(|_| !keys.is_empty()) {
@@ -131,6 +146,7 @@ impl Peer {
             executor,
             isolation,
             endless: 0,
+            is_background: config.is_background,
         })
     }
 
@@ -156,12 +172,17 @@ impl Peer {
         let before = self.endless;
         self.endless = before.saturating_add(new);
         if before < PATIENCE && self.endless >= PATIENCE {
-            let process = self.process.child.id().cast_signed();
-            let none = libc::sched_param { sched_priority: 0 };
-            // SAFETY: the parameter is a local variable. On failure, the scheduling policy is
-            // unchanged.
-            unsafe { libc::sched_setscheduler(process, libc::SCHED_IDLE, &raw const none) };
+            self.process.schedule(libc::SCHED_IDLE);
         }
+    }
+
+    /// Ends SCHED_IDLE. Returns false if the process does not have it, or has it as a punishment.
+    pub(super) fn raise(&mut self) -> bool {
+        let is_background = std::mem::take(&mut self.is_background) && self.endless < PATIENCE;
+        if is_background {
+            self.process.schedule(libc::SCHED_OTHER);
+        }
+        is_background
     }
 
     /// Sends a request and waits for the answer. The request is announced in the rings before it is

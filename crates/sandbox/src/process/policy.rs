@@ -62,6 +62,9 @@ pub struct Config {
     pub queues: u32,
     /// Time for which the process polls for packets before it sleeps.
     pub spin: Duration,
+    /// Run the process with SCHED_IDLE: while it polls, it gives way to all others. If it misses a
+    /// deadline, it is given another one without SCHED_IDLE before it is killed.
+    pub is_background: bool,
     /// Resource limits of the program.
     pub limits: Limits,
     /// Back-off of process restarts.
@@ -87,6 +90,7 @@ impl Default for Config {
             places: 1024,
             queues: 0,
             spin: Duration::from_micros(50),
+            is_background: false,
             limits: Limits::default(),
             back_off: BackOff::default(),
             digests: DigestRate { rate: 10_000, burst: 1000 },

@@ -60,19 +60,28 @@ fn threads_share_a_program_by_queues_of_their_own() {
 #[test]
 fn a_queue_outlives_its_process() {
     let deadline = Duration::from_millis(300);
-    let mut sandbox = shared(&pass(), Config { deadline, ..patient() });
+    let mut sandbox = shared(&pass(), Config { deadline, is_background: true, ..patient() });
+    let process = sandbox.status().process.unwrap().cast_signed();
+    // SAFETY: sched_getscheduler(2) has no memory arguments.
+    let policy = || unsafe { libc::sched_getscheduler(process) };
+    assert_eq!(policy(), libc::SCHED_IDLE);
     let (before, shared) = (sandbox.epoch(), sandbox.shared().unwrap());
     let mut queue = shared.open(1).unwrap();
     round(&mut queue);
     // SAFETY: kill(2) has no memory arguments.
-    unsafe { libc::kill(sandbox.status().process.unwrap().cast_signed(), libc::SIGSTOP) };
+    unsafe { libc::kill(process, libc::SIGSTOP) };
     let first = queue.frames().start;
     for slot in first..first + 3 {
         queue.submit(Packet { slot, start: 0, length: 60, port: 1, at: None }).unwrap();
     }
     queue.flush();
     assert_eq!((queue.collect(), queue.flying()), (Ok(0), 3));
-    until("the deadline", || {
+    until("the first deadline", || {
+        sandbox.accuse(None);
+        policy() == libc::SCHED_OTHER
+    });
+    assert_eq!(sandbox.epoch(), before, "a background process has two");
+    until("the second deadline", || {
         sandbox.accuse(None);
         sandbox.epoch() != before
     });

@@ -148,6 +148,7 @@ fn configure(tenant: &tenants_file::Tenant, file: &Path) -> xsk_daemon::Tenant {
         deadline: tenant.deadline,
         queues: tenant.queues,
         spin: SPIN,
+        is_background: true,
         cpu: tenant.cpu,
         ..Config::default()
     };
