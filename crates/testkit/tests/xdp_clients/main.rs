@@ -1,0 +1,3 @@
+//! AF_XDP programs of others, unmodified, between hosts in namespaces.
+
+mod openvswitch;
