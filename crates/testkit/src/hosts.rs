@@ -17,10 +17,13 @@ use crate::random::Random;
 use crate::wait::until;
 
 /// Names of the switch's ports, to h1 and h2.
-pub const PORTS: [&str; 2] = ["p1", "p2"];
+const PORTS: [&str; 2] = ["p1", "p2"];
 
 /// Timeout of a stream without progress.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// Bytes that are sent and compared at once.
+const BLOCK: usize = 1 << 16;
 
 /// Two hosts, and the switch's end of their links.
 #[derive(Debug)]
@@ -51,7 +54,8 @@ impl Hosts {
         let hosts = Self { h1: new(), h2: new(), switch: new() };
         let mut batch = Batch::new();
         for (port, host) in PORTS.into_iter().zip(hosts.both()) {
-            let end = |name, namespace| VethEnd { name, namespace, mtu: 1500, mac: None, index: None };
+            let end =
+                |name, namespace| VethEnd { name, namespace, mtu: 1500, mac: None, index: None };
             batch.push(port, netlink::add_veth(&end(port, &hosts.switch), &end("eth0", host)));
         }
         Handle::new().and_then(|mut handle| handle.commit(batch)).expect("veth pairs are made");
@@ -142,33 +146,37 @@ fn run(namespace: &Namespace, line: &str) {
     Said::of_words(namespace, line).ok();
 }
 
-/// The data of a stream, the same at both ends.
-struct Data(Random);
+/// The data of a stream, the same at both ends: a block, and then the same bytes from the next
+/// place on, so that a lost or repeated block is seen.
+struct Data {
+    bytes: Vec<u8>,
+    at: usize,
+}
 
 impl Data {
     fn new() -> Self {
-        Self(Random::new(7000))
+        let mut random = Random::new(7000);
+        let bytes = (0..2 * BLOCK / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
+        Self { bytes, at: 0 }
     }
 
-    /// Fills a buffer whose length is a multiple of eight.
-    fn fill(&mut self, buffer: &mut [u8]) {
-        for place in buffer.chunks_exact_mut(8) {
-            place.copy_from_slice(&self.0.bits().to_le_bytes());
-        }
+    /// Returns the next bytes, at most a block.
+    fn next(&mut self, left: u64) -> &[u8] {
+        let at = self.at;
+        self.at = (at + 1) % BLOCK;
+        &self.bytes[at..at + left.min(BLOCK as u64) as usize]
     }
 }
 
 /// Sends the data, and waits for the number of received bytes.
 fn send(mut socket: TcpStream, bytes: u64) -> Duration {
     limit(&socket);
-    let (mut data, mut buffer) = (Data::new(), vec![0; 1 << 16]);
-    let (mut left, started) = (bytes, Instant::now());
+    let (mut data, mut left, started) = (Data::new(), bytes, Instant::now());
     while left > 0 {
-        data.fill(&mut buffer);
-        let length = left.min(buffer.len() as u64);
-        let sent = socket.write_all(&buffer[..length as usize]);
+        let block = data.next(left);
+        let sent = socket.write_all(block);
         sent.unwrap_or_else(|why| panic!("h1 cannot send with {left} bytes left: {why}"));
-        left -= length;
+        left -= block.len() as u64;
     }
     let mut answer = [0; 8];
     socket.read_exact(&mut answer).expect("h2 confirms the bytes");
@@ -180,15 +188,14 @@ fn send(mut socket: TcpStream, bytes: u64) -> Duration {
 fn receive(listener: &TcpListener, bytes: u64) -> u64 {
     let (mut socket, _) = listener.accept().expect("h1 connects");
     limit(&socket);
-    let (mut data, mut wanted, mut buffer) = (Data::new(), vec![0; 1 << 16], vec![0; 1 << 16]);
-    let mut got = 0;
+    let (mut data, mut buffer, mut got) = (Data::new(), vec![0; BLOCK], 0);
     while got < bytes {
-        data.fill(&mut wanted);
-        let length = (bytes - got).min(buffer.len() as u64) as usize;
-        let read = socket.read_exact(&mut buffer[..length]);
+        let wanted = data.next(bytes - got);
+        let buffer = &mut buffer[..wanted.len()];
+        let read = socket.read_exact(buffer);
         read.unwrap_or_else(|why| panic!("h2 receives nothing after {got} bytes: {why}"));
-        assert!(buffer[..length] == wanted[..length], "wrong bytes after {got}");
-        got += length as u64;
+        assert!(buffer == wanted, "wrong bytes after {got}");
+        got += wanted.len() as u64;
     }
     socket.write_all(&got.to_be_bytes()).expect("h1 listens");
     got
@@ -204,11 +211,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn blocks_of_data_differ() {
+        let mut data = Data::new();
+        let blocks: Vec<Vec<u8>> = (0..4).map(|_| data.next(u64::MAX).to_vec()).collect();
+        assert!(blocks.iter().all(|block| block.len() == BLOCK));
+        assert!(blocks[0] != blocks[1] && blocks[1] != blocks[2] && blocks[0] != blocks[2]);
+        assert_eq!(data.next(3).len(), 3);
+    }
+
+    #[test]
     fn round_trips_are_read() {
         let stdout = "5 packets transmitted, 4 received, 20% packet loss, time 809ms\n\
             rtt min/avg/max/mdev = 0.109/1.681/4.153/1.798 ms\n";
-        let said =
-            Said { command: "ping".into(), code: Some(0), stdout: stdout.into(), stderr: "".into() };
+        let said = Said {
+            command: "ping".into(),
+            code: Some(0),
+            stdout: stdout.into(),
+            stderr: "".into(),
+        };
         let micros = Duration::from_micros;
         let wanted = RoundTrips { answers: 4, least: micros(109), mean: micros(1681) };
         assert_eq!(said.round_trips(), Some(wanted));

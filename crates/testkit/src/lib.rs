@@ -8,8 +8,9 @@ pub mod allocations;
 mod bystanders;
 mod datagrams;
 pub mod feature;
-mod kaido;
 mod hosts;
+mod kaido;
+pub mod kxdpgun;
 mod lab;
 mod machine;
 pub mod openvswitch;
@@ -21,6 +22,7 @@ mod service;
 #[allow(unsafe_code, reason = "packet sockets have options and addresses of their own")]
 #[allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 mod tap;
+pub mod testpmd;
 mod wait;
 
 pub use bystanders::Bystanders;

@@ -25,6 +25,7 @@ const LINES: usize = 40;
 pub(crate) struct Service {
     name: String,
     child: Child,
+    process: Process,
     guard: Child,
     log: PathBuf,
 }
@@ -42,8 +43,10 @@ impl Service {
         command.stdout(file).stderr(errors).process_group(0);
         let started = namespace.run(|| command.spawn()).expect("root enters a namespace");
         let child = started.unwrap_or_else(|why| panic!("{command:?} does not start: {why}"));
+        // The number stays that of the child until its status is read.
+        let state = State::read(child.id() as i32).expect("/proc has the child");
         let guard = guard(child.id());
-        Self { name: name.into(), child, guard, log }
+        Self { name: name.into(), child, process: state.process, guard, log }
     }
 
     /// Returns the process ID of the program, or of its wrapper.
@@ -104,6 +107,24 @@ impl Service {
         }
     }
 
+    /// Waits until the program, or its wrapper, has ended by itself.
+    ///
+    /// # Panics
+    ///
+    /// With the end of the log after `limit`.
+    #[track_caller]
+    pub(crate) fn await_end(&mut self, limit: Duration) -> ExitStatus {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is this process's child") {
+                return status;
+            }
+            let log = || self.end_of_log();
+            assert!(started.elapsed() < limit, "{} runs after {limit:?}\n{}", self.name, log());
+            pause(Duration::from_millis(20));
+        }
+    }
+
     /// Returns true while the program, or its wrapper, runs.
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
@@ -116,8 +137,7 @@ impl Service {
         // The guard must not outlive the group, whose number may be used again.
         let _ = self.guard.kill();
         let _ = self.guard.wait();
-        let root = self.child.id();
-        let mut all = family(root);
+        let mut all = self.process.family();
         send(&all, signal);
         drop(self.child.stdin.take());
         for last in [signal, Signal::SIGKILL] {
@@ -129,8 +149,7 @@ impl Service {
                 pause(Duration::from_millis(10));
                 // A process that has ended is listed until its status is read.
                 let _ = self.child.try_wait();
-                let now = family(root);
-                all.extend(now);
+                all.extend(self.process.family());
                 all.retain(|process| process.is_alive());
             }
         }
@@ -161,45 +180,61 @@ struct Process {
     started: u64,
 }
 
-impl Process {
-    /// Returns the process of a PID, with its parent and its group, unless it has ended.
-    fn read(pid: i32) -> Option<(Self, i32, i32)> {
+/// State of a process. proc_pid_stat(5)
+#[derive(Debug)]
+struct State {
+    process: Process,
+    parent: i32,
+    group: i32,
+    /// All threads have ended, and the parent has not read the status yet.
+    has_ended: bool,
+}
+
+impl State {
+    fn read(pid: i32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name, in parentheses, may contain anything. proc_pid_stat(5)
+        // The name, in parentheses, may contain anything.
         let (_, rest) = text.rsplit_once(") ")?;
         let words: Vec<&str> = rest.split(' ').collect();
         let number = |at: usize| words.get(at)?.parse::<u64>().ok();
-        if matches!(words.first(), Some(&("Z" | "X"))) {
-            return None;
-        }
-        let started = number(19)?;
-        Some((Self { pid, started }, number(1)? as i32, number(2)? as i32))
-    }
-
-    fn is_alive(self) -> bool {
-        Self::read(self.pid).is_some_and(|(now, _, _)| now == self)
+        // The first thread may end before the others, which keep the process's files open.
+        let threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        Some(Self {
+            process: Process { pid, started: number(19)? },
+            parent: number(1)? as i32,
+            group: number(2)? as i32,
+            has_ended: matches!(words[0], "Z" | "X") && threads() < 2,
+        })
     }
 }
 
-/// Returns a process, its group, and all their descendants.
-fn family(root: u32) -> BTreeSet<Process> {
-    let root = root as i32;
-    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all: Vec<_> = pids
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Process::read)
-        .collect();
-    let mut found: BTreeSet<Process> = BTreeSet::new();
-    loop {
-        let before = found.len();
-        for (process, parent, group) in &all {
-            let is_child = found.iter().any(|other| other.pid == *parent);
-            if process.pid == root || *group == root || is_child {
-                found.insert(*process);
-            }
+impl Process {
+    fn is_alive(self) -> bool {
+        State::read(self.pid).is_some_and(|now| now.process == self && !now.has_ended)
+    }
+
+    /// Returns the living ones of a process, its group, and all their descendants.
+    fn family(self) -> BTreeSet<Self> {
+        let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut all: Vec<_> = pids.filter_map(State::read).collect();
+        // The kernel uses a number again once its group has no process.
+        if all.iter().any(|other| other.process.pid == self.pid && other.process != self) {
+            return BTreeSet::new();
         }
-        if found.len() == before {
-            return found;
+        all.retain(|state| !state.has_ended);
+        let mut found: BTreeSet<Self> = BTreeSet::new();
+        loop {
+            let before = found.len();
+            for State { process, parent, group, .. } in &all {
+                let is_child = found.iter().any(|other| other.pid == *parent);
+                if *process == self || *group == self.pid || is_child {
+                    found.insert(*process);
+                }
+            }
+            if found.len() == before {
+                return found;
+            }
         }
     }
 }
@@ -232,16 +267,22 @@ mod tests {
         let mut service = start(script, folder.path());
         let ready = |log: &str| log.contains("ready").then_some(());
         service.await_that(PATIENCE, ready, || "ready".into());
-        let here = Process::read(service.pid() as i32).unwrap().0;
-        until(
-            PATIENCE,
-            || (family(service.pid()).len() >= 4).then_some(()),
-            || "no children".into(),
-        );
-        let all = family(service.pid());
-        assert!(all.contains(&here), "{all:?}");
+        let family = || service.process.family();
+        until(PATIENCE, || (family().len() >= 4).then_some(()), || "no children".into());
+        let all = family();
+        assert!(all.contains(&service.process), "{all:?}");
         drop(service);
         assert!(!all.iter().any(|process| process.is_alive()), "{all:?}");
+    }
+
+    #[test]
+    fn root_a_later_process_of_the_same_number_is_a_stranger() {
+        let folder = tempfile::tempdir().unwrap();
+        let service = start("sleep 64", folder.path());
+        let Process { pid, started } = service.process;
+        assert!(service.process.is_alive());
+        let before = Process { pid, started: started - 1 };
+        assert!(!before.is_alive() && before.family().is_empty());
     }
 
     #[test]
@@ -256,7 +297,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "ended with exit status: 3: no answer\n--- the end of the log of sh\nwhy")]
+    #[should_panic(
+        expected = "ended with exit status: 3: no answer\n--- the end of the log of sh\nwhy"
+    )]
     fn root_an_early_end_is_reported_with_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let mut service = start("echo why; exit 3", folder.path());
