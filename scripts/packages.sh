@@ -63,6 +63,8 @@ download() { # SET NAME...
     (cd "$packages/$1.new/deb" && as_user apt-get download -qq "${AS_ROOT[@]}" "${@:2}" >&2)
 }
 
+are_known() { apt-cache show "$@" >/dev/null 2>&1; }
+
 update() { as_root apt-get update -q >&2; }
 
 fetch() { # SET
@@ -74,7 +76,10 @@ fetch() { # SET
     fi
     as_user rm -rf "$new"
     as_user mkdir -p "$new/deb"
-    apt-cache show "${roots[@]}" >/dev/null 2>&1 || update || true
+    if ! are_known "${roots[@]}" && ! { update && are_known "${roots[@]}"; }; then
+        echo "error: apt does not know ${roots[*]}: give it a network and Debian's repository" >&2
+        return 1
+    fi
     mapfile -t names < <(with_libraries "${roots[@]}")
     echo "Fetching $1: ${#names[@]} packages" >&2
     # Old lists name versions that the repository has replaced: update them and retry.

@@ -14,6 +14,8 @@ fn root_testpmd_forwards_between_two_hosts() {
     let counters = testpmd.finish();
     println!("{trips:?}; {BYTES} bytes in {elapsed:?}; {counters:?}");
     let [a, b] = counters;
-    assert!(a.received > BYTES / 1460, "{counters:?}");
-    assert_eq!((a.sent, b.sent), (b.received, a.received));
+    // 1500 bytes without the headers of IPv4 and TCP.
+    let segments = BYTES / 1460;
+    assert!(a.received >= segments && b.sent >= segments, "{counters:?}");
+    assert!(b.sent <= a.received && a.sent <= b.received, "{counters:?}");
 }
