@@ -98,6 +98,7 @@ install_rust
 if [ "${1:-}" = --lint ]; then
     install_cargo_deny
     install_p4runtime_shell
+    scripts/packages.sh >/dev/null
 elif [ "${1:-}" = --audit ]; then
     install_cargo_deny
 fi

@@ -157,6 +157,11 @@ impl Said {
 }
 
 impl Said {
+    /// Returns both outputs, without the command.
+    pub(crate) fn output(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr).trim_end().to_owned()
+    }
+
     /// Returns the error on standard error, if it is JSON.
     fn json_error(&self) -> Option<Value> {
         let line = self.stderr.lines().last().filter(|line| line.starts_with("{\"error\":"))?;

@@ -1,6 +1,6 @@
 //! Shared code of the end-to-end tests: the real binary with a private directory, labs that end
-//! with the test, bystanders that must not be touched, and the state of the machine before and
-//! after.
+//! with the test, bystanders that must not be touched, the state of the machine before and after,
+//! and AF_XDP programs of others: Open vSwitch, dpdk-testpmd and kxdpgun.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code, reason = "an allocator is an unsafe trait")]
@@ -8,22 +8,30 @@ pub mod allocations;
 mod bystanders;
 mod datagrams;
 pub mod feature;
+mod hosts;
 mod kaido;
+pub mod kxdpgun;
 mod lab;
 mod machine;
+pub mod openvswitch;
+mod packages;
 pub mod programs;
 mod random;
 mod schemas;
+mod service;
 #[allow(unsafe_code, reason = "packet sockets have options and addresses of their own")]
 #[allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 mod tap;
+pub mod testpmd;
 mod wait;
 
 pub use bystanders::Bystanders;
 pub use datagrams::{Count, Datagrams};
+pub use hosts::{Hosts, RoundTrips};
 pub use kaido::{Kaido, Said};
 pub use lab::{Lab, process_in};
 pub use machine::Machine;
+pub use packages::{Launch, Packages};
 pub use random::Random;
 pub use schemas::{check_error, check_output, value_of, values_of};
 pub use tap::Tap;

@@ -1,0 +1,99 @@
+//! Programs from Debian's packages, unmodified and not installed, which `scripts/packages.sh`
+//! unpacks.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A set of unpacked packages.
+#[derive(Debug, Clone)]
+pub struct Packages {
+    folder: PathBuf,
+}
+
+/// The way in which a test starts a program: a wrapper, and additional environment variables. The
+/// default has neither.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// The first words of the command line, before the program's own. The wrapper must pass its
+    /// environment to the program.
+    pub wrapper: Vec<OsString>,
+    /// Environment variables of the wrapper and the program.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Packages {
+    /// Opens a set by its name in `scripts/packages.sh`.
+    ///
+    /// # Panics
+    ///
+    /// If the set is not there.
+    #[track_caller]
+    pub fn open(set: &str) -> Self {
+        let folder = target().join("packages").join(set);
+        let missing = "is not there: `scripts/packages.sh` fetches it";
+        assert!(folder.is_dir(), "{} {missing}", folder.display());
+        Self { folder }
+    }
+
+    /// Returns the path of a file from its path in a package, relative to `/`.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.folder.join(file)
+    }
+
+    /// Returns the directory of the libraries.
+    pub fn libraries(&self) -> PathBuf {
+        self.path("usr/lib/x86_64-linux-gnu")
+    }
+
+    /// Returns a command that starts a program, given by its path in a package. It finds the
+    /// libraries and libxdp's BPF programs in the packages.
+    pub fn command(&self, program: &str, launch: &Launch) -> Command {
+        let mut words = launch.wrapper.iter().cloned().chain([self.path(program).into()]);
+        let mut command = Command::new(words.next().expect("there is the program"));
+        command
+            .args(words)
+            .env("LD_LIBRARY_PATH", self.libraries())
+            .env("LIBXDP_OBJECT_PATH", self.libraries().join("bpf"))
+            .envs(launch.environment.iter().cloned());
+        command
+    }
+}
+
+impl Launch {
+    /// Starts programs through a wrapper.
+    pub fn through(wrapper: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self { wrapper: wrapper.into_iter().map(Into::into).collect(), environment: Vec::new() }
+    }
+
+    /// Adds an environment variable.
+    pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// Cargo's output folder, as `scripts/env.sh` finds it.
+fn target() -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    sources.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrapper_comes_before_the_program() {
+        let packages = Packages { folder: "/packages".into() };
+        let words = |launch: &Launch| {
+            let command = packages.command("usr/bin/tool", launch);
+            let words = [command.get_program()].into_iter().chain(command.get_args());
+            words.map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(words(&Launch::default()), "/packages/usr/bin/tool");
+        assert_eq!(words(&Launch::through(["env", "--"])), "env -- /packages/usr/bin/tool");
+        let command = packages.command("usr/bin/tool", &Launch::default().with("LD_PRELOAD", "x"));
+        assert!(command.get_envs().any(|(name, value)| name == "LD_PRELOAD" && value.is_some()));
+    }
+}

@@ -1,0 +1,150 @@
+//! DPDK's `dpdk-testpmd` with AF_XDP ports, from Debian's packages.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use netlink::Namespace;
+use tempfile::TempDir;
+
+use crate::packages::{Launch, Packages};
+use crate::service::Service;
+
+/// Timeout of a start and of an answer.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Memory in MiB, without huge pages.
+const MEMORY: &str = "256";
+/// Packet buffers of both ports.
+const BUFFERS: &str = "8192";
+
+/// The plugins that the program does not load by itself from where they are.
+const PLUGINS: [&str; 2] = ["librte_net_af_xdp.so.23", "librte_mempool_ring.so.23"];
+
+/// `dpdk-testpmd`, which forwards all frames of either port to the other. It ends on drop.
+#[derive(Debug)]
+pub struct Testpmd {
+    service: Service,
+    _folder: TempDir,
+}
+
+/// Counters of a port of [`Testpmd`] since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PortCounters {
+    /// Frames received.
+    pub received: u64,
+    /// Frames sent.
+    pub sent: u64,
+}
+
+impl Testpmd {
+    /// Starts forwarding between two interfaces of a namespace, each by one AF_XDP socket. The
+    /// second processor polls them. `options` are further ones of AF_XDP's driver for both ports,
+    /// as in `force_copy=1`.
+    ///
+    /// # Panics
+    ///
+    /// If the packages are missing, or forwarding does not start within 30 seconds.
+    pub fn start(
+        namespace: &Namespace,
+        interfaces: [&str; 2],
+        options: &[&str],
+        launch: &Launch,
+    ) -> Self {
+        let packages = Packages::open("dpdk");
+        let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
+        let folder = folder.expect("/tmp takes a folder");
+        let mut command = packages.command("usr/bin/dpdk-testpmd", launch);
+        command.args(["-l", "0,1", "-m", MEMORY, "--no-huge", "--no-pci"]);
+        command.args(["--no-telemetry", "--no-shconf"]);
+        for plugin in PLUGINS {
+            command.arg("-d").arg(packages.libraries().join(plugin));
+        }
+        for (number, interface) in interfaces.into_iter().enumerate() {
+            let device = format!("net_af_xdp{number}");
+            let words = [&device[..], &format!("iface={interface}")];
+            command.arg("--vdev").arg([&words, options].concat().join(","));
+        }
+        command.args(["--", "--interactive", "--forward-mode=io", "--auto-start"]);
+        command.arg(format!("--total-num-mbufs={BUFFERS}"));
+        // In place of /var/run.
+        command.env("RUNTIME_DIRECTORY", folder.path()).stdin(Stdio::piped());
+        let log = folder.path().join("log");
+        let mut service = Service::start("dpdk-testpmd", namespace, &mut command, log);
+        // The program prompts after a failure, too.
+        let prompts = |log: &str| log.contains("testpmd> ").then_some(());
+        service.await_that(LIMIT, prompts, || "no forwarding".into());
+        let failed = service.log().lines().any(|line| line.starts_with("Fail"));
+        assert!(!failed, "no forwarding\n{}", service.end_of_log());
+        Self { service, _folder: folder }
+    }
+
+    /// Returns the process ID of the program, or of its wrapper.
+    pub fn pid(&self) -> u32 {
+        self.service.pid()
+    }
+
+    /// Returns the log of the program and its wrapper. The program buffers most of its lines until
+    /// it ends.
+    pub fn log(&self) -> String {
+        self.service.log()
+    }
+
+    /// Asserts that the program, or its wrapper, has not ended.
+    #[track_caller]
+    pub fn assert_running(&mut self) {
+        assert!(self.service.is_running(), "it has ended\n{}", self.service.end_of_log());
+    }
+
+    /// Stops forwarding, ends the program, and returns the counters of both ports.
+    ///
+    /// # Panics
+    ///
+    /// If the program does not end within 30 seconds, or fails.
+    #[track_caller]
+    pub fn finish(mut self) -> [PortCounters; 2] {
+        self.service.say("quit");
+        let status = self.service.await_end(LIMIT);
+        let (log, end) = (self.service.log(), self.service.end_of_log());
+        assert!(status.success(), "dpdk-testpmd ended with {status}\n{end}");
+        [0, 1].map(|port| {
+            PortCounters::read(&log, port).unwrap_or_else(|| panic!("no counters\n{end}"))
+        })
+    }
+}
+
+impl PortCounters {
+    /// Reads the counters that the program prints at its end:
+    ///
+    /// ```text
+    ///   ---------------------- Forward statistics for port 0  ----------------------
+    ///   RX-packets: 7              RX-dropped: 0             RX-total: 7
+    ///   TX-packets: 5              TX-dropped: 0             TX-total: 5
+    /// ```
+    fn read(log: &str, port: u32) -> Option<Self> {
+        let (_, part) = log.rsplit_once(&format!(" Forward statistics for port {port} "))?;
+        let number = |name: &str| {
+            let (_, rest) = part.split_once(name)?;
+            rest.split_whitespace().next()?.parse().ok()
+        };
+        Some(Self { received: number("RX-packets:")?, sent: number("TX-packets:")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PortCounters;
+
+    #[test]
+    fn counters_of_a_port_are_read() {
+        let log = "\
+            --- Forward statistics for port 0  ---\n\
+            RX-packets: 7              RX-dropped: 0             RX-total: 7\n\
+            TX-packets: 5              TX-dropped: 0             TX-total: 5\n\
+            --- Forward statistics for port 1  ---\n\
+            RX-packets: 6              RX-dropped: 0             RX-total: 6\n\
+            TX-packets: 8              TX-dropped: 0             TX-total: 8\n";
+        assert_eq!(PortCounters::read(log, 0), Some(PortCounters { received: 7, sent: 5 }));
+        assert_eq!(PortCounters::read(log, 1), Some(PortCounters { received: 6, sent: 8 }));
+        assert_eq!(PortCounters::read(log, 2), None);
+    }
+}
