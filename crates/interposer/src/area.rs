@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use xsk::{UNALIGNED_ADDRESS, UNALIGNED_OFFSET_SHIFT};
+
 /// The client's packet memory, divided into chunks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Area {
@@ -15,10 +17,6 @@ pub(crate) struct Area {
 // SAFETY: the memory is shared with the kernel anyway, and accessed through raw pointers only.
 unsafe impl Send for Area {}
 
-/// Bits of an address in unaligned mode that are an offset in the memory; the upper ones are added
-/// to it (XSK_UNALIGNED_BUF_OFFSET_SHIFT).
-const OFFSET_BITS: u32 = 48;
-
 impl Area {
     /// Describes the memory at `base`; `None` if it is null or the chunk size is zero.
     pub(crate) fn new(base: *mut u8, bytes: u64, chunk: u32, is_unaligned: bool) -> Option<Self> {
@@ -26,28 +24,27 @@ impl Area {
         Some(Self { base, bytes, chunk: chunk.into(), is_unaligned })
     }
 
-    /// Offset of an address in the memory.
-    fn offset(&self, address: u64) -> u64 {
+    /// Offsets of an address: of its chunk in the memory, and in the chunk.
+    fn offsets(&self, address: u64) -> (u64, u64) {
         match self.is_unaligned {
-            false => address,
-            true => (address & ((1 << OFFSET_BITS) - 1)).wrapping_add(address >> OFFSET_BITS),
+            true => (address & UNALIGNED_ADDRESS, address >> UNALIGNED_OFFSET_SHIFT),
+            false => (address - address % self.chunk, address % self.chunk),
         }
     }
 
     /// Number of bytes from an address to the end of its chunk, or of the memory.
     pub(crate) fn room(&self, address: u64) -> u64 {
-        let offset = self.offset(address);
-        let left = self.bytes.saturating_sub(offset);
-        let in_chunk =
-            if self.is_unaligned { self.chunk } else { self.chunk - offset % self.chunk };
-        left.min(in_chunk)
+        let (chunk, offset) = self.offsets(address);
+        let left = self.bytes.saturating_sub(chunk).saturating_sub(offset);
+        left.min(self.chunk.saturating_sub(offset))
     }
 
-    /// Address in memory of a packet; `None` if it does not fit at this address.
+    /// Address in memory of a packet; `None` if it is empty, or does not fit at this address.
     pub(crate) fn packet(&self, address: u64, length: u32) -> Option<NonNull<u8>> {
-        let is_in = u64::from(length) <= self.room(address);
+        let is_in = u64::from(length) <= self.room(address) && length > 0;
+        let (chunk, offset) = self.offsets(address);
         // SAFETY: the offset is within the memory that the client has registered.
-        is_in.then(|| unsafe { self.base.add(self.offset(address) as usize) })
+        is_in.then(|| unsafe { self.base.add((chunk + offset) as usize) })
     }
 }
 
@@ -70,8 +67,9 @@ mod tests {
     fn an_unaligned_address_has_an_offset() {
         let mut memory = [0_u8; 4096];
         let area = Area::new(memory.as_mut_ptr(), 4096, 1024, true).unwrap();
-        assert_eq!((area.room(1000), area.room(1000 | 100 << 48)), (1024, 1024));
+        assert_eq!((area.room(1000), area.room(1000 | 100 << 48)), (1024, 924));
         assert_eq!(area.room(4000 | 90 << 48), 6);
         assert_eq!(area.packet(4000 | 90 << 48, 7), None);
+        assert_eq!(area.room(1000 | 1025 << 48), 0);
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::time::Instant;
 
-use libc::{nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::real::real;
 use crate::sockets::{self, Socket};
@@ -84,6 +84,83 @@ pub(crate) unsafe extern "C" fn send(
         Some(socket) => transmit(&socket, call),
         None => call(),
     }
+}
+
+/// Replaces sendmsg(2).
+///
+/// # Safety
+///
+/// As sendmsg(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn sendmsg(
+    descriptor: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
+    type SendMessage = unsafe extern "C" fn(c_int, *const msghdr, c_int) -> ssize_t;
+    let call = real!(c"sendmsg", SendMessage);
+    // SAFETY: the caller's arguments.
+    let call = || unsafe { call(descriptor, message, flags) };
+    match sockets::find(descriptor) {
+        Some(socket) => transmit(&socket, call),
+        None => call(),
+    }
+}
+
+/// Moves the entries of a socket before and after the kernel receives packets.
+fn receive(descriptor: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some(socket) = sockets::find(descriptor) else { return call() };
+    socket.advance();
+    // The call drives the device's driver with busy polling (SO_PREFER_BUSY_POLL).
+    let result = call();
+    socket.advance();
+    result
+}
+
+/// Replaces recvfrom(2).
+///
+/// # Safety
+///
+/// As recvfrom(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn recvfrom(
+    descriptor: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    address_length: *mut socklen_t,
+) -> ssize_t {
+    type ReceiveFrom = unsafe extern "C" fn(
+        c_int,
+        *mut c_void,
+        size_t,
+        c_int,
+        *mut sockaddr,
+        *mut socklen_t,
+    ) -> ssize_t;
+    let call = real!(c"recvfrom", ReceiveFrom);
+    // SAFETY: the caller's arguments.
+    receive(descriptor, || unsafe {
+        call(descriptor, buffer, length, flags, address, address_length)
+    })
+}
+
+/// Replaces recvmsg(2).
+///
+/// # Safety
+///
+/// As recvmsg(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn recvmsg(
+    descriptor: c_int,
+    message: *mut msghdr,
+    flags: c_int,
+) -> ssize_t {
+    type ReceiveMessage = unsafe extern "C" fn(c_int, *mut msghdr, c_int) -> ssize_t;
+    let call = real!(c"recvmsg", ReceiveMessage);
+    // SAFETY: the caller's arguments.
+    receive(descriptor, || unsafe { call(descriptor, message, flags) })
 }
 
 /// Replaces poll(2). A socket is readable if its client has packets to take.

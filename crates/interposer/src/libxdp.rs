@@ -74,7 +74,7 @@ pub(crate) unsafe extern "C" fn xsk_umem__create(
     completion: *mut Ring,
     config: *const UmemConfig,
 ) -> c_int {
-    let create = real!(c"xsk_umem__create", UmemCreate);
+    let create = real!(c"xsk_umem__create", UmemCreate, or - libc::ENOSYS);
     // SAFETY: the client gives a configuration or none.
     let config_read = unsafe { config.as_ref() };
     let sizes = config_read.map_or((DEFAULT_SIZE, DEFAULT_SIZE, DEFAULT_FRAME_SIZE), |config| {
@@ -97,8 +97,8 @@ pub(crate) unsafe extern "C" fn xsk_umem__create(
         *completion = client_completion.view(false);
         *umem as usize
     };
-    let frames = Arc::new(Frames::new(bytes, sizes.2));
     let is_unaligned = config_read.is_some_and(|config| config.flags & UNALIGNED_CHUNKS != 0);
+    let frames = Arc::new(Frames::new(bytes, sizes.2, is_unaligned));
     let area = Area::new(area.cast(), bytes, sizes.2, is_unaligned);
     let rings = Umem {
         fill: kernel_fill,
@@ -120,7 +120,8 @@ pub(crate) unsafe extern "C" fn xsk_umem__create(
 /// As libxdp's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn xsk_umem__delete(umem: *mut c_void) -> c_int {
-    let delete = real!(c"xsk_umem__delete", unsafe extern "C" fn(*mut c_void) -> c_int);
+    type Delete = unsafe extern "C" fn(*mut c_void) -> c_int;
+    let delete = real!(c"xsk_umem__delete", Delete, or - libc::ENOSYS);
     // SAFETY: the client's argument.
     let result = unsafe { delete(umem) };
     if result == 0 {
@@ -144,7 +145,7 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
     tx: *mut Ring,
     config: *const SocketConfig,
 ) -> c_int {
-    let create = real!(c"xsk_socket__create", SocketCreate);
+    let create = real!(c"xsk_socket__create", SocketCreate, or - libc::ENOSYS);
     let mut kernel_rx = Box::new(Ring::unmapped());
     let mut kernel_tx = Box::new(Ring::unmapped());
     let or_none = |client: *mut Ring, kernel: &mut Box<Ring>| match client.is_null() {
@@ -214,7 +215,8 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
         Some((receive, transmit, memory, umem.chunk))
     });
     if let Some((receive, transmit, memory, chunk)) = connected {
-        let fd = real!(c"xsk_socket__fd", unsafe extern "C" fn(*const c_void) -> c_int);
+        type Descriptor = unsafe extern "C" fn(*const c_void) -> c_int;
+        let fd = real!(c"xsk_socket__fd", Descriptor, or - libc::ENOSYS);
         // SAFETY: libxdp's socket.
         let descriptor = unsafe { fd(handle) };
         let opened = Opened {
@@ -257,7 +259,7 @@ pub(crate) unsafe extern "C" fn xsk_socket__delete(socket: *mut c_void) {
     if let Some(socket) = sockets::remove(socket as usize) {
         session::close(socket.number);
     }
-    let delete = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void));
+    let delete = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void), or());
     // SAFETY: the client's argument.
     unsafe { delete(socket) }
 }

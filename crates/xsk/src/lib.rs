@@ -11,7 +11,7 @@ mod frames;
 mod memory;
 mod ring;
 
-pub use descriptor::{Descriptor, NEED_WAKEUP};
+pub use descriptor::{Descriptor, NEED_WAKEUP, UNALIGNED_ADDRESS, UNALIGNED_OFFSET_SHIFT};
 pub use end::{Consumer, Producer};
 pub use frames::{Frames, State, WrongState};
 pub use memory::RingMemory;

@@ -95,22 +95,36 @@ fn a_client_starts_with_an_empty_ring_that_asks_for_system_calls() {
 
 #[test]
 fn a_frame_has_one_owner() {
-    let frames = Frames::new(4 * 2048, 2048);
+    let frames = Frames::new(4 * 2048, 2048, false);
     let step = |address, from, to| frames.step(address, from, to);
     // Any address within the frame, as after the kernel's headroom.
     assert_eq!(step(2048, State::Client, State::Receiving), Ok(()));
+    assert_eq!(frames.count(State::Receiving), 1);
     assert_eq!(step(2048 + 256, State::Receiving, State::Client), Ok(()));
-    let again = Err(WrongState { frame: Some(1) });
-    assert_eq!(step(2048 + 256, State::Receiving, State::Client), again);
-    assert_eq!(step(4 * 2048, State::Client, State::Receiving), Err(WrongState { frame: None }));
-    assert_eq!(step(u64::MAX, State::Client, State::Receiving), Err(WrongState { frame: None }));
-    assert_eq!(frames.count(State::Client), 4);
+    assert_eq!(step(2048 + 256, State::Receiving, State::Client), Err(WrongState));
+    assert_eq!(step(4 * 2048, State::Client, State::Receiving), Err(WrongState));
+    assert_eq!(step(u64::MAX, State::Client, State::Receiving), Err(WrongState));
+    assert_eq!(frames.count(State::Receiving), 0);
+}
+
+#[test]
+fn an_unaligned_frame_begins_anywhere() {
+    let frames = Frames::new(1 << 20, 2048, true);
+    let step = |address, from, to| frames.step(address, from, to);
+    let (one, other) = (100, 1100);
+    assert_eq!(step(one, State::Client, State::Receiving), Ok(()));
+    assert_eq!(step(other, State::Client, State::Receiving), Ok(()));
+    // The kernel adds the packet's offset.
+    assert_eq!(step(one | 256 << 48, State::Receiving, State::Judging), Ok(()));
+    assert_eq!(step(one | 256 << 48, State::Receiving, State::Client), Err(WrongState));
+    assert_eq!((frames.count(State::Receiving), frames.count(State::Judging)), (1, 1));
+    assert_eq!(step(1 << 20, State::Client, State::Receiving), Err(WrongState));
 }
 
 #[test]
 fn of_two_threads_that_claim_a_frame_one_gets_it() {
     const ALL: u64 = 1 << 16;
-    let frames = Frames::new(ALL * 64, 64);
+    let frames = Frames::new(ALL * 64, 64, false);
     let claimed = |to: State| {
         (0..ALL).filter(|frame| frames.step(frame * 64, State::Client, to).is_ok()).count()
     };

@@ -29,6 +29,8 @@ const ENDING: Duration = Duration::from_millis(100);
 
 /// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
+/// Maximum time for which a process may wait for a processor while packets wait for it.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Number of packets that may exhaust the meter before the process loses its scheduling priority.
 const PATIENCE: u64 = 4;
 
@@ -55,6 +57,17 @@ pub(super) struct Peer {
     endless: u64,
     /// True while the process has SCHED_IDLE by its configuration.
     is_background: bool,
+    /// Missed deadlines.
+    missed: Option<Missed>,
+}
+
+/// A sequence of missed deadlines.
+#[derive(Debug, Clone, Copy)]
+struct Missed {
+    first: Instant,
+    /// Time that the process had waited for processors by then.
+    before: Duration,
+    last: Instant,
 }
 
 /// Program properties reported by the process.
@@ -87,6 +100,15 @@ impl Process {
 }
 
 impl Process {
+    /// Time for which the process has waited for a processor (`/proc/PID/schedstat`); zero if the
+    /// kernel does not count it.
+    fn waited(&self) -> Duration {
+        let path = format!("/proc/{}/schedstat", self.child.id());
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let waited = text.split(' ').nth(1).and_then(|number| number.parse().ok());
+        Duration::from_nanos(waited.unwrap_or_default())
+    }
+
     /// Sets the scheduling policy. On failure, it is unchanged.
     fn schedule(&self, policy: libc::c_int) {
         let process = self.child.id().cast_signed();
@@ -147,6 +169,7 @@ impl Peer {
             isolation,
             endless: 0,
             is_background: config.is_background,
+            missed: None,
         })
     }
 
@@ -176,13 +199,22 @@ impl Peer {
         }
     }
 
-    /// Ends SCHED_IDLE. Returns false if the process does not have it, or has it as a punishment.
-    pub(super) fn raise(&mut self) -> bool {
-        let is_background = std::mem::take(&mut self.is_background) && self.endless < PATIENCE;
-        if is_background {
+    /// Records a missed deadline, and returns true if the process is to blame: it has been running,
+    /// sleeping or stopped for a deadline since the first missed one. From the first missed one on,
+    /// it has no SCHED_IDLE, unless as a punishment.
+    pub(super) fn is_late(&mut self, deadline: Duration) -> bool {
+        if std::mem::take(&mut self.is_background) && self.endless < PATIENCE {
             self.process.schedule(libc::SCHED_OTHER);
         }
-        is_background
+        let now = Instant::now();
+        let waited = self.process.waited();
+        let missed = self.missed.filter(|missed| now - missed.last < 3 * deadline);
+        let Missed { first, before, .. } =
+            missed.unwrap_or(Missed { first: now, before: waited, last: now });
+        self.missed = Some(Missed { first, before, last: now });
+        let waited = waited.saturating_sub(before);
+        let elapsed = now - first;
+        elapsed.saturating_sub(waited) >= deadline || elapsed > LONGEST_WAIT
     }
 
     /// Sends a request and waits for the answer. The request is announced in the rings before it is

@@ -62,8 +62,8 @@ pub struct Config {
     pub queues: u32,
     /// Time for which the process polls for packets before it sleeps.
     pub spin: Duration,
-    /// Run the process with SCHED_IDLE: while it polls, it gives way to all others. If it misses a
-    /// deadline, it is given another one without SCHED_IDLE before it is killed.
+    /// Run the process with SCHED_IDLE until it misses a deadline: while it polls, it gives way to
+    /// all others.
     pub is_background: bool,
     /// Resource limits of the program.
     pub limits: Limits,

@@ -167,20 +167,16 @@ impl Sandbox {
         Some(peer.shared(Arc::clone(&self.arena), &self.config))
     }
 
-    /// Kills the process because another queue found it late or in violation of the protocol. A
-    /// process that was busy with a request of the control plane is not late.
+    /// Kills the process because another queue found it in violation of the protocol, or late. A
+    /// process is not late while it is busy with a request of the control plane, or waits for a
+    /// processor that others use: call this again after each deadline.
     pub fn accuse(&mut self, of: Option<ProtocolViolation>) {
         match of {
             Some(violation) => self.fail(Failure::ProtocolViolation(violation)),
             None if self.busy_until.elapsed() > self.config.deadline => {
-                // Others may have kept a background process from running.
-                let is_raised = match &mut self.state {
-                    State::Running(peer) => peer.raise(),
-                    _ => false,
-                };
-                if is_raised {
-                    self.busy_until = Instant::now();
-                } else {
+                if let State::Running(peer) = &mut self.state
+                    && peer.is_late(self.config.deadline)
+                {
                     self.fail(Failure::Slow);
                 }
             }

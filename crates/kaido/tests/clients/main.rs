@@ -1,0 +1,6 @@
+//! `kaido xsk run` with AF_XDP clients of others, unmodified.
+
+mod bed;
+mod dpdk;
+mod knot;
+mod openvswitch;

@@ -1,0 +1,151 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use testkit::Said;
+use testkit::openvswitch::Switch;
+
+use crate::bed::{Bed, kaido_of};
+
+const BYTES: u64 = 50_000_000;
+
+fn start(bed: &Bed) -> Switch {
+    let mut switch = Switch::start(&bed.hosts.switch, &bed.launch());
+    switch.add_bridge("br0");
+    for port in ["p1", "p2"] {
+        switch.add_port("br0", port, &[]);
+    }
+    bed.hosts.await_path(|| switch.log());
+    switch
+}
+
+/// True if h2 answers an echo request of h1.
+fn answers(bed: &Bed) -> bool {
+    Said::of_words(&bed.hosts.h1, "ping -n -c 1 -W 1 10.0.0.2").code == Some(0)
+}
+
+#[test]
+fn root_open_vswitch_forwards_under_programs() {
+    let bed = Bed::new("");
+    let mut switch = start(&bed);
+    assert_eq!(bed.hosts.ping(50).answers, 50);
+    println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
+    // OpenFlow goes on working beside the programs.
+    switch.ofctl(&["add-flow", "br0", "priority=100,icmp,actions=drop"]).ok();
+    assert!(!answers(&bed));
+    switch.ofctl(&["del-flows", "br0", "icmp"]).ok();
+    assert!(answers(&bed));
+    switch.assert_running();
+}
+
+/// Ports 1 and 2 receive, 257 and 258 transmit: each direction of each port can be closed.
+#[test]
+fn root_a_program_judges_both_directions_of_each_port() {
+    let bed = Bed::new("");
+    let mut switch = start(&bed);
+    for port in [1, 2, 257, 258] {
+        let port = format!("input_port={port}");
+        let of_ipv4 = ["filter", &port, "type=0x0800"];
+        bed.table(&[&["add"], &of_ipv4[..], &["drop()"]].concat());
+        assert!(!answers(&bed), "{port}: dropped");
+        bed.table(&[&["delete"], &of_ipv4[..]].concat());
+        assert!(answers(&bed), "{port}: passes again");
+    }
+    switch.assert_running();
+}
+
+#[test]
+fn root_a_stream_survives_kills_of_its_process() {
+    let bed = Bed::new("");
+    let mut switch = start(&bed);
+    let kaido = kaido_of(switch.pid());
+    let is_over = AtomicBool::new(false);
+    let kills = std::thread::scope(|scope| {
+        let killer = scope.spawn(|| {
+            let (mut kills, mut last) = (0, None);
+            while !is_over.load(Ordering::SeqCst) && kills < 6 {
+                let process = bed.await_sandbox(kaido, last);
+                testkit::pause(Duration::from_millis(300));
+                // It may have ended by itself; then the stream shows why.
+                let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
+                (kills, last) = (kills + 1, Some(process));
+            }
+            kills
+        });
+        bed.hosts.stream(BYTES);
+        is_over.store(true, Ordering::SeqCst);
+        killer.join().unwrap()
+    });
+    println!("{kills} kills");
+    assert!(kills > 0);
+    bed.hosts.await_path(|| switch.log());
+    switch.assert_running();
+}
+
+/// Six kills in a minute are few enough; the eighth evicts the tenant.
+fn evict(bed: &Bed, kaido: i32) {
+    let mut last = None;
+    for _ in 0..8 {
+        let process = bed.await_sandbox(kaido, last);
+        kill(Pid::from_raw(process), Signal::SIGKILL).unwrap();
+        last = Some(process);
+    }
+    testkit::until(
+        Duration::from_secs(10),
+        || bed.sandboxes(kaido).is_empty().then_some(()),
+        || "the last process is still there".into(),
+    );
+}
+
+#[test]
+fn root_an_evicted_tenants_packets_are_dropped() {
+    let bed = Bed::new("");
+    let mut switch = start(&bed);
+    evict(&bed, kaido_of(switch.pid()));
+    assert!(!answers(&bed));
+    switch.assert_running();
+}
+
+#[test]
+fn root_an_evicted_tenants_packets_pass_if_the_file_says_so() {
+    let bed = Bed::new(", default: pass");
+    let mut switch = start(&bed);
+    bed.table(&["add", "filter", "input_port=1", "type=0x0800", "drop()"]);
+    assert!(!answers(&bed));
+    evict(&bed, kaido_of(switch.pid()));
+    bed.hosts.await_path(|| switch.log());
+    assert_eq!(bed.hosts.ping(20).answers, 20);
+    switch.assert_running();
+}
+
+/// Without `kaido` the switch goes on: the tenants' policies decide.
+#[test]
+fn root_the_switch_survives_the_end_of_kaido() {
+    for (settings, passes) in [("", false), (", default: pass", true)] {
+        let bed = Bed::new(settings);
+        let switch = start(&bed);
+        kill(Pid::from_raw(kaido_of(switch.pid())), Signal::SIGKILL).unwrap();
+        testkit::until(
+            Duration::from_secs(10),
+            || (answers(&bed) == passes).then_some(()),
+            || switch.log(),
+        );
+        assert_eq!(answers(&bed), passes);
+        let shown = switch.appctl(&["dpif/show"]).ok();
+        assert!(shown.contains("xdp-mode-in-use=native"), "{shown}");
+    }
+}
+
+#[test]
+fn root_a_killed_switch_starts_again() {
+    let bed = Bed::new("");
+    let mut switch = start(&bed);
+    switch.restart(Signal::SIGKILL, &bed.launch());
+    for port in ["p1", "p2"] {
+        switch.await_port(port);
+    }
+    bed.hosts.await_path(|| switch.log());
+    assert_eq!(bed.hosts.ping(20).answers, 20);
+    switch.assert_running();
+}
