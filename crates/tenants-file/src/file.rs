@@ -36,7 +36,7 @@ pub(crate) struct TenantText {
     /// if absent.
     pub(crate) deadline: Option<Time>,
     /// Time for which packets wait for another process if theirs has ended, before `default`
-    /// decides; 200ms if absent.
+    /// decides; 1s if absent.
     pub(crate) hold: Option<Time>,
     /// Number of packet queues: two for each socket of the client, which has one per interface and
     /// queue; 16 if absent.

@@ -15,7 +15,7 @@ const PORTS: u32 = 256;
 const MAX_QUEUES: u32 = 31;
 const DEFAULT_QUEUES: u32 = 16;
 const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
-const DEFAULT_HOLD: Duration = Duration::from_millis(200);
+const DEFAULT_HOLD: Duration = Duration::from_secs(1);
 /// Longer times would outlast the packets' connections.
 const LONGEST: Duration = Duration::from_secs(60);
 

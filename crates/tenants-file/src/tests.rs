@@ -17,7 +17,8 @@ fn a_tenant_has_defaults() {
     assert_eq!((blue.name.as_str(), blue.device, blue.queues), ("blue", 1, 16));
     assert_eq!(blue.ports, [("eth1".to_owned(), 1)]);
     assert!(!blue.passes_without_verdict && blue.cpu.is_none());
-    assert_eq!((blue.deadline, blue.hold).1, Duration::from_millis(200));
+    let wanted = (Duration::from_millis(100), Duration::from_secs(1));
+    assert_eq!((blue.deadline, blue.hold), wanted);
     assert!(red.passes_without_verdict && red.ports.len() == 2);
     assert_eq!((red.deadline, red.hold), (Duration::from_millis(5), Duration::ZERO));
     assert_eq!((red.device, red.queues, red.cpu), (9, 4, Some(50)));

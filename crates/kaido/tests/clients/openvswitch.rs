@@ -29,7 +29,7 @@ fn answers(bed: &Bed) -> bool {
 fn root_open_vswitch_forwards_under_programs() {
     let bed = Bed::new("");
     let mut switch = start(&bed);
-    assert_eq!(bed.hosts.ping(50).answers, 50);
+    assert!(bed.hosts.ping(50).answers >= 50, "ping(8) sends more if answers are late");
     println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
     // OpenFlow goes on working beside the programs.
     switch.ofctl(&["add-flow", "br0", "priority=100,icmp,actions=drop"]).ok();
@@ -57,7 +57,8 @@ fn root_a_program_judges_both_directions_of_each_port() {
 
 #[test]
 fn root_a_stream_survives_kills_of_its_process() {
-    let bed = Bed::new("");
+    // Packets wait for the next process; only those in flight at a kill are lost.
+    let bed = Bed::new(", hold: 10s");
     let mut switch = start(&bed);
     let kaido = kaido_of(switch.pid());
     let is_over = AtomicBool::new(false);
@@ -73,7 +74,8 @@ fn root_a_stream_survives_kills_of_its_process() {
             }
             kills
         });
-        bed.hosts.stream(BYTES);
+        let streamed = std::panic::catch_unwind(|| bed.hosts.stream(BYTES));
+        assert!(streamed.is_ok(), "{}", switch.log());
         is_over.store(true, Ordering::SeqCst);
         killer.join().unwrap()
     });
@@ -115,7 +117,7 @@ fn root_an_evicted_tenants_packets_pass_if_the_file_says_so() {
     assert!(!answers(&bed));
     evict(&bed, kaido_of(switch.pid()));
     bed.hosts.await_path(|| switch.log());
-    assert_eq!(bed.hosts.ping(20).answers, 20);
+    assert!(bed.hosts.ping(20).answers >= 20);
     switch.assert_running();
 }
 
@@ -146,6 +148,6 @@ fn root_a_killed_switch_starts_again() {
         switch.await_port(port);
     }
     bed.hosts.await_path(|| switch.log());
-    assert_eq!(bed.hosts.ping(20).answers, 20);
+    assert!(bed.hosts.ping(20).answers >= 20);
     switch.assert_running();
 }

@@ -65,7 +65,7 @@ pub(super) struct Peer {
 #[derive(Debug, Clone, Copy)]
 struct Missed {
     first: Instant,
-    /// Time that the process had waited for processors by then.
+    /// Processor time of the process by then.
     before: Duration,
     last: Instant,
 }
@@ -100,13 +100,20 @@ impl Process {
 }
 
 impl Process {
-    /// Time for which the process has waited for a processor (`/proc/PID/schedstat`); zero if the
-    /// kernel does not count it.
-    fn waited(&self) -> Duration {
+    /// Processor time of the process (`/proc/PID/schedstat`).
+    fn ran(&self) -> Duration {
         let path = format!("/proc/{}/schedstat", self.child.id());
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        let waited = text.split(' ').nth(1).and_then(|number| number.parse().ok());
-        Duration::from_nanos(waited.unwrap_or_default())
+        let ran = text.split(' ').next().and_then(|number| number.parse().ok());
+        Duration::from_nanos(ran.unwrap_or_default())
+    }
+
+    /// Returns true if the process runs or waits for a processor (`/proc/PID/stat`).
+    fn is_runnable(&self) -> bool {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        // The state follows the name, which may contain anything.
+        text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
     }
 
     /// Sets the scheduling policy. On failure, it is unchanged.
@@ -199,22 +206,23 @@ impl Peer {
         }
     }
 
-    /// Records a missed deadline, and returns true if the process is to blame: it has been running,
-    /// sleeping or stopped for a deadline since the first missed one. From the first missed one on,
-    /// it has no SCHED_IDLE, unless as a punishment.
+    /// Records a missed deadline, and returns true if the process is to blame: it does not wait for a
+    /// processor, or it has run for a deadline since the first missed one. From the first missed one
+    /// on, it has no SCHED_IDLE, unless as a punishment.
     pub(super) fn is_late(&mut self, deadline: Duration) -> bool {
         if std::mem::take(&mut self.is_background) && self.endless < PATIENCE {
             self.process.schedule(libc::SCHED_OTHER);
         }
         let now = Instant::now();
-        let waited = self.process.waited();
+        let ran = self.process.ran();
         let missed = self.missed.filter(|missed| now - missed.last < 3 * deadline);
-        let Missed { first, before, .. } =
-            missed.unwrap_or(Missed { first: now, before: waited, last: now });
+        let Some(Missed { first, before, .. }) = missed else {
+            self.missed = Some(Missed { first: now, before: ran, last: now });
+            return false;
+        };
         self.missed = Some(Missed { first, before, last: now });
-        let waited = waited.saturating_sub(before);
-        let elapsed = now - first;
-        elapsed.saturating_sub(waited) >= deadline || elapsed > LONGEST_WAIT
+        let has_run = ran.saturating_sub(before) >= deadline;
+        has_run || !self.process.is_runnable() || now - first > LONGEST_WAIT
     }
 
     /// Sends a request and waits for the answer. The request is announced in the rings before it is
