@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use sandbox::process::{Config, VmFeed};
 
+use crate::control::Error;
+
 /// An interface of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
@@ -34,4 +36,27 @@ pub struct Tenant {
     pub hold: Duration,
     /// Values published by the tenant's VM.
     pub vm: Option<VmFeed>,
+}
+
+impl Tenant {
+    /// Returns the number of a new port: the given one, or the lowest one that is free.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another port has the number, or if all are taken.
+    pub(crate) fn number(&self, given: Option<u32>) -> Result<u32, Error> {
+        let owner = |number| self.ports.iter().find(|port| port.number == number);
+        let Some(number) = given else {
+            let free = (1..Port::TRANSMITTED).chain([0]).find(|number| owner(*number).is_none());
+            return free.ok_or_else(|| Error::Full(self.name.clone()));
+        };
+        match owner(number) {
+            None => Ok(number),
+            Some(port) => Err(Error::NumberTaken {
+                number,
+                interface: port.interface.clone(),
+                tenant: self.name.clone(),
+            }),
+        }
+    }
 }
