@@ -23,6 +23,9 @@ const COUNT: Duration = Duration::from_millis(500);
 /// Number of events that may wait.
 const EVENTS: usize = 1024;
 
+/// Maximum number of processes of the client that use AF_XDP, each of which has a thread here.
+const SESSIONS: usize = 64;
+
 /// The P4Runtime device of a tenant, with its id.
 pub type Device = (u64, Sandboxed<Processes>);
 
@@ -114,6 +117,10 @@ impl Daemon {
 
     fn handle(&mut self, event: Event) {
         match event {
+            // The link is closed, and the process gets no sockets.
+            Event::Linked(_) if self.sessions.len() >= SESSIONS => (self.tell)(&format!(
+                "a process of the client is refused: {SESSIONS} processes use AF_XDP already"
+            )),
             Event::Linked(link) => {
                 let number = self.next_session;
                 match Session::new(number, link, self.sender.clone()) {

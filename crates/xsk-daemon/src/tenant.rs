@@ -60,3 +60,28 @@ impl Tenant {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_port_gets_a_free_number() {
+        let port = |number: u32| Port { interface: format!("eth{number}"), number };
+        let mut tenant = Tenant {
+            name: "blue".to_owned(),
+            device: 1,
+            ports: vec![port(1), port(2), port(7)],
+            config: Config::default(),
+            hold: Duration::ZERO,
+            vm: None,
+        };
+        assert_eq!((tenant.number(None), tenant.number(Some(0))), (Ok(3), Ok(0)));
+        let taken = tenant.number(Some(7)).unwrap_err().to_string();
+        assert_eq!(taken, "`eth7` is port 7 of tenant `blue`: choose another number");
+        tenant.ports = (1..256).map(port).collect();
+        assert_eq!(tenant.number(None), Ok(0));
+        tenant.ports.push(port(0));
+        assert_eq!(tenant.number(None), Err(Error::Full("blue".to_owned())));
+    }
+}

@@ -197,3 +197,85 @@ fn sockets(all: &[XskDirection], per: &str) -> String {
     };
     table(&header, all.iter().map(row))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(passed: u64, queue: u32) -> v1::GetXskResponse {
+        let packets = v1::XskCounters {
+            passed,
+            dropped: 4,
+            by_policy: 3,
+            in_flight: 9,
+            ..v1::XskCounters::default()
+        };
+        let one = v1::XskDirection {
+            interface: "eth1".to_owned(),
+            queue,
+            transmit: true,
+            tenant: Some("blue".to_owned()),
+            port: Some(257),
+            packets: Some(packets),
+        };
+        let bare = v1::XskDirection { transmit: false, tenant: None, port: None, ..one.clone() };
+        let program = |tenant: &str, process, lacks: &[&str]| v1::XskProgram {
+            tenant: tenant.to_owned(),
+            device: 2,
+            version: 3,
+            process,
+            failures: 5,
+            evicted: process.is_none(),
+            last_failure: Some("too slow".to_owned()),
+            isolation_lacks: lacks.iter().map(|part| (*part).to_owned()).collect(),
+            ..v1::XskProgram::default()
+        };
+        v1::GetXskResponse {
+            process: 11,
+            executable: "switch".to_owned(),
+            p4runtime: "/run/p4".to_owned(),
+            programs: vec![program("blue", Some(8), &["empty root"]), program("red", None, &[])],
+            processes: vec![v1::XskProcess {
+                process: 12,
+                executable: "switch".to_owned(),
+                directions: vec![one, bare],
+            }],
+        }
+    }
+
+    fn shown(passed: u64, queue: u32) -> XskState {
+        let running = Running { name: "a".to_owned(), socket: "/run/a".into() };
+        state(&running, found(passed, queue))
+    }
+
+    #[test]
+    fn programs_and_sockets_are_shown() {
+        let text = text(&shown(70, 0), "");
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<String> = text.lines().map(words).collect();
+        let wanted = [
+            "switch (process 11), P4Runtime at unix:/run/p4",
+            "blue 2 3 8 no empty root 5 too slow",
+            "red 2 3 - - 5 evicted: too slow",
+            "INTERFACE QUEUE DIRECTION TENANT PORT PASSED DROPPED REDIRECTED BY-POLICY UNFIT \
+             NO-PROGRAM IN-FLIGHT",
+            "eth1 0 transmit blue 257 70 4 0 3 0 0 9",
+            "eth1 0 receive - - 70 4 0 3 0 0 9",
+        ];
+        for line in wanted {
+            assert!(lines.iter().any(|one| one == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_of_the_same_socket() {
+        let rates = |before: &XskState, now: &XskState| {
+            let rates = per_second(before, now, Duration::from_secs(2));
+            let one = &rates.sockets[0];
+            (one.passed, one.dropped, one.in_flight)
+        };
+        assert_eq!(rates(&shown(70, 0), &shown(170, 0)), (50, 0, 9));
+        assert_eq!(rates(&shown(170, 0), &shown(70, 0)), (35, 0, 9), "it was opened again");
+        assert_eq!(rates(&shown(70, 1), &shown(70, 0)), (35, 2, 9), "it is new");
+    }
+}
