@@ -1,4 +1,4 @@
-//! JSON Schemas of topology and data plane files, and of the output of commands, generated from the
+//! JSON Schemas of topology, data plane and tenants files, and of the output of commands, generated from the
 //! types that parse or print them.
 
 use std::path::Path;
@@ -10,9 +10,10 @@ use serde_json::Value;
 type Schema = fn() -> Value;
 
 /// Generators, output paths for editors and scripts, and example files to validate.
-const SCHEMAS: [(Schema, &str, Option<&str>); 3] = [
+const SCHEMAS: [(Schema, &str, Option<&str>); 4] = [
     (topology_file::json_schema, "docs/topology.schema.json", Some("labs")),
     (dataplane_file::json_schema, "docs/dataplane.schema.json", Some("labs/dataplane")),
+    (tenants_file::json_schema, "docs/tenants.schema.json", Some("labs/xsk")),
     (output::schema, "docs/output.schema.json", None),
 ];
 

@@ -65,6 +65,9 @@ mod tests {
             ChangeEmulatedLinkRequest,
             AddCrossTrafficRequest,
             BeginTracesRequest,
+            GetXskRequest,
+            AttachXskRequest,
+            DetachXskRequest,
             GetNetworkResponse,
             ApplicationStatus
         );

@@ -9,6 +9,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use crate::v1::controller_client::ControllerClient;
 use crate::v1::dataplane_client::DataplaneClient;
 use crate::v1::emulator_client::EmulatorClient;
+use crate::v1::xsk_client::XskClient;
 
 /// The maximum size of a message to or from a data plane: a file with a million entries, and the
 /// display of those entries.
@@ -49,6 +50,11 @@ pub async fn connect_dataplane(path: &Path) -> Result<DataplaneClient<Channel>, 
 /// Connects to the emulator on the Unix socket `path`.
 pub async fn connect_emulator(path: &Path) -> Result<EmulatorClient<Channel>, ConnectError> {
     Ok(EmulatorClient::new(channel(EMULATOR, path, Duration::from_secs(10)).await?))
+}
+
+/// Connects to the programs of an AF_XDP client on the Unix socket `path`.
+pub async fn connect_xsk(path: &Path) -> Result<XskClient<Channel>, ConnectError> {
+    Ok(XskClient::new(channel("`kaido xsk run`", path, Duration::from_secs(10)).await?))
 }
 
 async fn channel(

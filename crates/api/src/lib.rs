@@ -12,8 +12,8 @@ mod wait;
 pub use bounds::{LARGEST_REQUEST, large_requests, small_requests};
 pub use convert::{ConvertError, sids_from_text, sids_to_text};
 pub use endpoint::{
-    ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, connect_emulator, in_one_line,
-    now_ns,
+    ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, connect_emulator, connect_xsk,
+    in_one_line, now_ns,
 };
 pub use wait::{Presence, dataplane_is_at_work, emulator_answers, emulator_presence, missing};
 

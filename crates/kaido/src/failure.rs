@@ -36,6 +36,11 @@ impl Failure {
         self
     }
 
+    /// Creates a failure of a command that uses files or sockets that only root may access.
+    pub(crate) fn of_private(error: impl Into<anyhow::Error>) -> Self {
+        Self::failed(error).of_root()
+    }
+
     /// Marks a failure of a command that uses files or sockets that only root may access.
     fn of_root(self) -> Self {
         Self { needs_root: true, ..self }
@@ -44,6 +49,18 @@ impl Failure {
     /// Creates a failure with the exit code that other programs use for it.
     pub(crate) fn with_code(error: impl Into<anyhow::Error>, code: u8) -> Self {
         Self { code, ..Self::failed(error) }
+    }
+
+    /// Joins failures of independent parts of a command, each in a line.
+    pub(crate) fn all(failures: Vec<Self>) -> Self {
+        let text = failures.iter().map(Self::text).collect::<Vec<_>>().join("\n");
+        let is_usage = failures.iter().any(|failure| failure.code == 2);
+        let diagnostics = failures.into_iter().filter_map(|failure| failure.details.diagnostics);
+        let diagnostics = diagnostics.flatten().collect::<Vec<_>>();
+        let diagnostics = Some(diagnostics).filter(|all| !all.is_empty());
+        let error = anyhow::anyhow!(text);
+        let joined = if is_usage { Self::usage(error) } else { Self::failed(error) };
+        joined.with_details(Details { diagnostics, ..Details::default() })
     }
 
     /// Locations in the user's input, for scripts.

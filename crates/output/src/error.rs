@@ -19,13 +19,13 @@ pub struct Error {
 /// Locations of the mistakes in an input file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Details {
-    /// The topology file, as given.
+    /// The input file, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Mistakes in the topology file, or in the lab file that cannot be imported.
+    /// Mistakes in the topology file or the tenants file, or in the lab file that cannot be imported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problems: Option<Vec<Problem>>,
-    /// Errors and warnings of the compiler in a P4 program.
+    /// Errors and warnings of the compiler in P4 programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<Vec<Diagnostic>>,
 }

@@ -24,6 +24,7 @@ mod schema;
 mod table;
 pub mod test;
 pub mod top;
+pub mod xsk;
 
 pub use schema::{error_schema, schema, schema_of};
 pub use table::{Command, Printed, Prints, TABLE};

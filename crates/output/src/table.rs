@@ -24,6 +24,7 @@ use crate::p4;
 use crate::replay::ReplayedLink;
 use crate::test::TestReport;
 use crate::top::MeasuredDirection;
+use crate::xsk::{CheckedTenants, XskAttached, XskClient, XskDetached, XskState};
 
 /// Output of a command in [`TABLE`].
 pub trait Printed: Serialize + JsonSchema {}
@@ -152,6 +153,12 @@ table! {
     p4::DigestValue: "p4 digest" (stream);
     p4::Publishing: "p4 publish";
     p4::Published: "p4 published" (stream "--live");
+
+    Vec<XskClient>: "xsk ls";
+    XskState: "xsk stats", "xsk top" (stream);
+    XskAttached: "xsk attach";
+    XskDetached: "xsk detach";
+    CheckedTenants: "xsk check";
 }
 
 #[cfg(test)]

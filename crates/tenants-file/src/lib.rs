@@ -17,6 +17,7 @@ use std::time::Duration;
 use document::{FileKind, Problems};
 
 pub use file::json_schema;
+pub use resolve::is_interface_name;
 
 /// A tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]

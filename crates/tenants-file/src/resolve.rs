@@ -52,6 +52,12 @@ pub(crate) fn resolve<'a>(
     if place.report.is_empty() { Ok(all) } else { Err(place.report) }
 }
 
+/// Returns true if the kernel accepts the name of an interface: `dev_valid_name` of net/core/dev.c.
+pub fn is_interface_name(name: &str) -> bool {
+    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    (1..=15).contains(&name.len()) && !name.contains(odd) && !matches!(name, "." | "..")
+}
+
 fn ports(
     place: &mut Place<'_>,
     index: usize,
@@ -60,14 +66,13 @@ fn ports(
     interfaces: &mut HashMap<String, String>,
 ) {
     if text.ports.0.is_empty() {
-        let help = "write at least one, such as `ports: {eth1: 1}`, or attach them later";
+        let help = "write at least one, such as `ports: {eth1: 1}`";
         place.key(steps!["tenants", index, "ports"], "the tenant has no ports", help);
     }
     let mut numbers = HashMap::new();
     for (at, (interface, number)) in text.ports.0.iter().enumerate() {
         let at = steps!["tenants", index, "ports", at];
-        let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
-        if !(1..=15).contains(&interface.len()) || interface.contains(odd) {
+        if !is_interface_name(interface) {
             let help = "write a name as `ip link` shows it: up to 15 bytes";
             place.key(at, format!("`{interface}` cannot name an interface"), help);
         }

@@ -10,7 +10,7 @@ use p4runtime::{Health, Processes, Sandboxed};
 use sandbox::process::Launcher;
 use xsk_link::{Direction, Link, Order, Report, VERSION};
 
-use crate::control::{Control, Error, Request};
+use crate::control::{AttachedPort, Control, Error, Request};
 use crate::program::{Attached, Program};
 use crate::session::{Session, Socket};
 use crate::status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
@@ -22,6 +22,9 @@ const LOOK: Duration = Duration::from_millis(5);
 const COUNT: Duration = Duration::from_millis(500);
 /// Number of events that may wait.
 const EVENTS: usize = 1024;
+
+/// Maximum number of processes of the client that use AF_XDP, each of which has a thread here.
+const SESSIONS: usize = 64;
 
 /// The P4Runtime device of a tenant, with its id.
 pub type Device = (u64, Sandboxed<Processes>);
@@ -114,6 +117,10 @@ impl Daemon {
 
     fn handle(&mut self, event: Event) {
         match event {
+            // The link is closed, and the process gets no sockets.
+            Event::Linked(_) if self.sessions.len() >= SESSIONS => (self.tell)(&format!(
+                "a process of the client is refused: {SESSIONS} processes use AF_XDP already"
+            )),
             Event::Linked(link) => {
                 let number = self.next_session;
                 match Session::new(number, link, self.sender.clone()) {
@@ -317,39 +324,48 @@ impl Daemon {
         // The requester may have given up.
         match request {
             Request::Status(done) => drop(done.send(self.status())),
-            Request::Attach { tenant, port, done } => {
-                drop(done.send(self.attach_port(&tenant, port)));
+            Request::Attach { tenant, interface, number, done } => {
+                drop(done.send(self.attach_port(&tenant, &interface, number)));
             }
             Request::Detach { interface, done } => drop(done.send(self.detach_port(&interface))),
             Request::End => {}
         }
     }
 
-    fn attach_port(&mut self, tenant: &str, port: Port) -> Result<(), Error> {
-        let owner = self.programs.iter().find(|one| one.port(&port.interface).is_some());
-        if let Some(owner) = owner {
-            let tenant = owner.tenant.name.clone();
-            return Err(Error::Taken { interface: port.interface, tenant });
+    fn attach_port(
+        &mut self,
+        tenant: &str,
+        interface: &str,
+        number: Option<u32>,
+    ) -> Result<AttachedPort, Error> {
+        if let Some(owner) = self.programs.iter().find(|one| one.port(interface).is_some()) {
+            let (interface, tenant) = (interface.to_owned(), owner.tenant.name.clone());
+            return Err(Error::Taken { interface, tenant });
         }
-        let found = self.programs.iter().position(|one| one.tenant.name == tenant);
-        let program = found.ok_or_else(|| Error::NoTenant(tenant.to_owned()))?;
-        let interface = port.interface.clone();
-        self.programs[program].tenant.ports.push(port);
-        for (number, socket) in self.sockets_of(&interface) {
+        let Some(program) = self.programs.iter().position(|one| one.tenant.name == tenant) else {
+            let known = self.programs.iter().map(|one| one.tenant.name.clone()).collect();
+            return Err(Error::NoTenant { name: tenant.to_owned(), known });
+        };
+        let its = &mut self.programs[program].tenant;
+        let number = its.number(number)?;
+        its.ports.push(Port { interface: interface.to_owned(), number });
+        let sockets = self.sockets_of(interface);
+        let count = sockets.len();
+        for (number, socket) in sockets {
             match self.attach(number, socket, program) {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => {
                     // Half-attached sockets would let one direction pass.
-                    let _ = self.detach_port(&interface);
+                    let _ = self.detach_port(interface);
                     return Err(Error::Refused(why));
                 }
                 Err(_) => self.remove(number),
             }
         }
-        Ok(())
+        Ok(AttachedPort { number, sockets: count })
     }
 
-    fn detach_port(&mut self, interface: &str) -> Result<(), Error> {
+    fn detach_port(&mut self, interface: &str) -> Result<String, Error> {
         let found = self.programs.iter().position(|one| one.port(interface).is_some());
         let program = found.ok_or_else(|| Error::NotAttached(interface.to_owned()))?;
         self.programs[program].tenant.ports.retain(|port| port.interface != interface);
@@ -364,7 +380,7 @@ impl Daemon {
                 self.programs[attached.program].free_queue(attached.queue);
             }
         }
-        Ok(())
+        Ok(self.programs[program].tenant.name.clone())
     }
 
     /// Sessions and numbers of the sockets of an interface.
@@ -381,6 +397,7 @@ impl Daemon {
         let program = |one: &Program| ProgramStatus {
             tenant: one.tenant.name.clone(),
             device: one.tenant.device,
+            ports: one.tenant.ports.clone(),
             version: one.plane.program().number,
             health: one.plane.health().unwrap_or_default(),
         };

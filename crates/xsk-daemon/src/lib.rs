@@ -8,7 +8,8 @@
 //! - `tenant`: configuration of tenants;
 //! - `program`: a tenant's program, its process, and its packet queues;
 //! - `session`: a client process, its sockets, and their attachments;
-//! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its answers.
+//! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its answers;
+//! - `server`: the requests as a gRPC service; `metrics`: the counters for Prometheus.
 //!
 //! A program is replaced between two packets, by its process's end or by a control plane. The
 //! library then gets a queue of the new process. The old process, if it still runs, is kept until
@@ -16,12 +17,15 @@
 
 mod control;
 mod daemon;
+mod metrics;
 mod program;
+mod server;
 mod session;
 mod status;
 mod tenant;
 
-pub use control::{Control, Error};
+pub use control::{AttachedPort, Control, Error};
 pub use daemon::{Daemon, Device};
+pub use server::{Client, Server};
 pub use status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
 pub use tenant::{Port, Tenant};

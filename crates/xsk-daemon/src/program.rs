@@ -36,6 +36,13 @@ pub(crate) struct Program {
     pub(crate) ended: Reason,
 }
 
+impl Drop for Program {
+    fn drop(&mut self) {
+        // The device's thread holds it too, and may run past the command's last line.
+        self.plane.end();
+    }
+}
+
 impl Program {
     /// Creates a program, and the device that control planes program.
     pub(crate) fn new(tenant: Tenant, launcher: Launcher) -> (Self, Sandboxed<Processes>) {

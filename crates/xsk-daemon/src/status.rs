@@ -3,6 +3,8 @@
 use p4runtime::Health;
 use xsk_link::{Direction, Tally};
 
+use crate::tenant::Port;
+
 /// State of all programs and clients.
 #[derive(Debug, Clone, Default)]
 pub struct Status {
@@ -19,6 +21,8 @@ pub struct ProgramStatus {
     pub tenant: String,
     /// Device id in P4Runtime.
     pub device: u64,
+    /// Interfaces.
+    pub ports: Vec<Port>,
     /// Number of programs that control planes and the file have installed.
     pub version: u64,
     /// Health of its process.

@@ -124,7 +124,10 @@ impl Bed {
             alone.push(tenant.rate(effort.time, None)?);
             let mut hostile = self.tenant(&endless())?;
             beside.push(tenant.rate(effort.time, Some(&mut hostile))?);
-            ensure!(hostile.sandbox.counters().packets.policy > 0, "the neighbour's packets had no answer");
+            ensure!(
+                hostile.sandbox.counters().packets.policy > 0,
+                "the neighbour's packets had no answer"
+            );
         }
         let baseline = Some(median(&alone));
         Ok(row("sandbox/neighbour", "Mverdicts/s", &beside, Better::More, baseline))

@@ -19,7 +19,7 @@ pub(crate) use p4::{
     P4Cell, P4Command, P4CounterCommand, P4Device, P4DigestOptions, P4Entry, P4MeterCommand,
     P4Program, P4Rates, P4Run, P4TableCommand, P4Tls, P4Writer, Served,
 };
-pub(crate) use xsk::{XskCommand, XskRun};
+pub(crate) use xsk::{WhichXsk, XskCommand, XskRun};
 
 /// SRv6 networking on stock Linux: from one file to a running network.
 #[derive(Debug, Parser)]

@@ -13,11 +13,62 @@ pub(crate) enum XskCommand {
     /// tenant is judged by the tenant's program, in a process of its own. Needs a client that uses
     /// libxdp as a shared library. Ends with the client, whose exit code it returns.
     Run(XskRun),
+    /// Check a tenants file, and compile its programs
+    Check {
+        /// Tenants file (docs/xsk.md)
+        file: PathBuf,
+        /// Additional folder to search for files that P4 programs include
+        #[arg(short = 'I', long = "include", value_name = "FOLDER")]
+        include: Vec<PathBuf>,
+    },
+    /// List the running clients
+    Ls,
+    /// Show the programs of a client, and the packets of its sockets
+    Stats {
+        /// Client; optional if there is only one
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Show packets per second, live
+    Top {
+        /// Client; optional if there is only one
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Attach a tenant's program to an interface, in both directions
+    ///
+    /// It lasts until the client ends; the tenants file is not changed.
+    Attach {
+        /// Tenant
+        tenant: String,
+        /// Interface, as the client opens it
+        interface: String,
+        /// Port number that the program sees, below 256; defaults to the lowest one that is free
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..256))]
+        port: Option<u32>,
+        #[command(flatten)]
+        which: WhichXsk,
+    },
+    /// Detach the program from an interface: its packets pass without a program
+    Detach {
+        /// Interface
+        interface: String,
+        #[command(flatten)]
+        which: WhichXsk,
+    },
+}
+
+/// The selection of a client.
+#[derive(Debug, Args)]
+pub(crate) struct WhichXsk {
+    /// Client; optional if there is only one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct XskRun {
-    /// Tenants file: programs, and the interfaces whose packets they judge
+    /// Tenants file (docs/xsk.md): programs, and the interfaces whose packets they judge
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
     /// Name of this client, for the other commands
@@ -26,6 +77,9 @@ pub(crate) struct XskRun {
     /// Additional folder to search for files that P4 programs include
     #[arg(short = 'I', long = "include", value_name = "FOLDER")]
     pub(crate) include: Vec<PathBuf>,
+    /// Address and port for Prometheus metrics over HTTP, such as 127.0.0.1:9465
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<std::net::SocketAddr>,
     /// The client's command line
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -1,8 +1,6 @@
 //! Tenants of a client, between two hosts.
 
 use std::path::Path;
-use std::process::Command;
-use std::sync::Once;
 
 use testkit::{Hosts, Kaido, Launch, until};
 
@@ -42,7 +40,7 @@ impl Bed {
     /// Creates hosts and a tenants file with the given settings of the only tenant, `blue`, which
     /// owns both ports.
     pub(crate) fn new(settings: &str) -> Self {
-        build_library();
+        testkit::preloads(Path::new(env!("CARGO_BIN_EXE_kaido")));
         let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
         kaido.file("filter.p4", FILTER);
         let text = format!(
@@ -122,19 +120,7 @@ fn descendants(ancestor: i32) -> Vec<i32> {
     pids.filter(is_below).collect()
 }
 
-/// Builds the library beside the tested binary: Cargo does not build it for a test of another
-/// package.
-fn build_library() {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(|| {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../interposer/Cargo.toml");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--offline", "--manifest-path"]).arg(manifest);
-        assert!(cargo.status().expect("cargo runs").success(), "the library is built");
-    });
-}
-
-/// Path of the library, which [`Bed::new`] has built.
+/// Path of the library, which [`Bed::new`] has put there.
 pub(crate) fn library() -> String {
     let kaido = Path::new(env!("CARGO_BIN_EXE_kaido"));
     kaido.with_file_name("libkaido_xsk.so").to_str().expect("the path is ASCII").into()

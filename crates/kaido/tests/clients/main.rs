@@ -1,6 +1,7 @@
 //! `kaido xsk run` with AF_XDP clients of others, unmodified.
 
 mod bed;
+mod control;
 mod dpdk;
 mod knot;
 mod openvswitch;

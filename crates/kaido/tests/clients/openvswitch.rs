@@ -10,7 +10,7 @@ use crate::bed::{Bed, kaido_of};
 
 const BYTES: u64 = 50_000_000;
 
-fn start(bed: &Bed) -> Switch {
+pub(crate) fn start(bed: &Bed) -> Switch {
     let mut switch = Switch::start(&bed.hosts.switch, &bed.launch());
     switch.add_bridge("br0");
     for port in ["p1", "p2"] {
@@ -21,7 +21,7 @@ fn start(bed: &Bed) -> Switch {
 }
 
 /// True if h2 answers an echo request of h1.
-fn answers(bed: &Bed) -> bool {
+pub(crate) fn answers(bed: &Bed) -> bool {
     Said::of_words(&bed.hosts.h1, "ping -n -c 1 -W 1 10.0.0.2").code == Some(0)
 }
 

@@ -61,6 +61,11 @@ impl Client {
         Ok(Self { child })
     }
 
+    /// Process id.
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Exit status, if the client has exited.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()

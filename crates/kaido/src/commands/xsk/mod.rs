@@ -1,7 +1,13 @@
 //! `kaido xsk`: tenants' P4 programs on the ports of AF_XDP clients.
 
 mod client;
+mod control;
+mod folder;
 mod run;
+mod state;
+mod tenants;
+
+use std::process::ExitCode;
 
 use crate::cli::XskCommand;
 use crate::failure::Done;
@@ -9,6 +15,15 @@ use crate::output::Output;
 
 pub(crate) fn run(command: XskCommand, output: &Output) -> Done {
     match command {
-        XskCommand::Run(options) => run::run(&options, output),
+        XskCommand::Run(options) => return run::run(&options, output),
+        XskCommand::Check { file, include } => tenants::check(&file, &include, output)?,
+        XskCommand::Ls => control::list(output)?,
+        XskCommand::Stats { name } => state::show(name.as_deref(), output)?,
+        XskCommand::Top { name } => state::watch(name.as_deref(), output)?,
+        XskCommand::Attach { tenant, interface, port, which } => {
+            control::attach(tenant, interface, port, &which, output)?;
+        }
+        XskCommand::Detach { interface, which } => control::detach(interface, &which, output)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

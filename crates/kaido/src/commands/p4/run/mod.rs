@@ -70,6 +70,11 @@ pub(in crate::commands) struct Loaded {
 }
 
 impl Loaded {
+    /// Initial table entries.
+    pub(in crate::commands) fn updates(&self) -> &[Update] {
+        &self.updates
+    }
+
     /// Returns the configuration of a device, and the updates of its tables.
     pub(in crate::commands) fn into_config(self) -> (ForwardingPipelineConfig, Vec<Update>) {
         let config = ForwardingPipelineConfig {

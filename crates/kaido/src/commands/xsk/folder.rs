@@ -1,0 +1,134 @@
+//! The folders of clients: a folder for each name, with its sockets.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use private::Lock;
+
+use crate::failure::Failure;
+
+/// Socket of the commands.
+const CONTROL: &str = "control.sock";
+/// Socket of P4Runtime.
+const P4RUNTIME: &str = "p4runtime.sock";
+/// Number of attempts to lock a folder that other clients remove.
+const ATTEMPTS: usize = 100;
+
+/// The locked folder of a client, removed on drop.
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: Lock,
+}
+
+impl Folder {
+    /// Takes a name for a new client.
+    pub(super) fn take(name: &str) -> Result<Self, Failure> {
+        let path = path(name)?;
+        let cannot = || format!("cannot use {}", path.display());
+        for _ in 0..ATTEMPTS {
+            private::make(&path).with_context(cannot).map_err(Failure::failed)?;
+            let lock = match Lock::existing(&path) {
+                // A client that has just ended has removed it.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                taken => taken.with_context(cannot).map_err(Failure::failed)?,
+            };
+            let Some(lock) = lock else {
+                return Err(Failure::failed(anyhow!(
+                    "another client is running as `{name}`: another `--name` gives this client \
+                     sockets of its own"
+                )));
+            };
+            if !path.exists() {
+                continue;
+            }
+            let folder = Self { path, _lock: lock };
+            for socket in [folder.control(), folder.p4runtime()] {
+                serve::remove_stale(&socket).map_err(Failure::failed)?;
+            }
+            return Ok(folder);
+        }
+        Err(Failure::failed(anyhow!("{} is removed again and again", path.display())))
+    }
+
+    /// Path of the socket of the commands.
+    pub(super) fn control(&self) -> PathBuf {
+        self.path.join(CONTROL)
+    }
+
+    /// Path of the socket of P4Runtime.
+    pub(super) fn p4runtime(&self) -> PathBuf {
+        self.path.join(P4RUNTIME)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A leftover folder is recognized as stale.
+        let _ = std::fs::remove_file(self.control());
+        let _ = std::fs::remove_file(self.p4runtime());
+        let _ = std::fs::remove_dir(&self.path);
+    }
+}
+
+fn path(name: &str) -> Result<PathBuf, Failure> {
+    if !model::is_lab_name(name) {
+        let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
+        return Err(Failure::usage(anyhow!("`{name}` cannot name a client: {help}")));
+    }
+    let folder = lab::run_folder("xsk")?.join(name);
+    Ok(std::path::absolute(&folder).unwrap_or(folder))
+}
+
+/// The socket of a running client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Running {
+    pub(super) name: String,
+    pub(super) socket: PathBuf,
+}
+
+impl Running {
+    /// Returns all running clients by name. Folders of clients that were killed are skipped.
+    pub(super) fn all() -> Result<Vec<Self>, Failure> {
+        let folder = lab::run_folder("xsk")?;
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries,
+        };
+        let cannot = || format!("cannot read {}", folder.display());
+        let entries = entries.with_context(cannot).map_err(Failure::of_private)?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let all = names.filter(|name| model::is_lab_name(name)).map(|name| Self::at(&folder, name));
+        let mut all: Vec<_> = all.filter(Self::is_served).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    fn at(folder: &Path, name: String) -> Self {
+        Self { socket: folder.join(&name).join(CONTROL), name }
+    }
+
+    fn is_served(&self) -> bool {
+        serve::is_served(&self.socket).unwrap_or(false)
+    }
+
+    /// Returns the client of this name, or the only one.
+    pub(super) fn choose(name: Option<&str>) -> Result<Self, Failure> {
+        let mut all = Self::all()?;
+        let names = all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+        let Some(name) = name else {
+            return match all.len() {
+                1 => Ok(all.remove(0)),
+                0 => Err(Failure::usage(anyhow!(
+                    "there is no running client: `kaido xsk run` starts one"
+                ))),
+                _ => Err(Failure::usage(anyhow!("several clients are running, name one: {names}"))),
+            };
+        };
+        let found = all.iter().position(|one| one.name == name);
+        found.map(|at| all.remove(at)).ok_or_else(|| {
+            let others = if names.is_empty() { "none" } else { &names };
+            Failure::usage(anyhow!("there is no running client `{name}`; running are: {others}"))
+        })
+    }
+}

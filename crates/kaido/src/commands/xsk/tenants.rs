@@ -1,0 +1,126 @@
+//! Tenants files, with the programs that they name.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use output::xsk::{CheckedTenant, CheckedTenants, XskPort};
+use p4_object::BadObject;
+use sandbox::process::{Config, Policy, VmFeed};
+use tenants_file::Tenant;
+use xsk_daemon::Port;
+
+use crate::cli::P4Program;
+use crate::commands::p4::run::{Loaded, load};
+use crate::commands::topology_file::mistakes;
+use crate::failure::Failure;
+use crate::output::{Output, counted};
+
+/// Maximum size of a tenants file in bytes.
+const LARGEST: u64 = 16 << 20;
+/// Interval for reading a VM's publication.
+const READ_VM: Duration = Duration::from_millis(10);
+/// Time for which a tenant's process polls for packets before it sleeps. The client's thread polls
+/// as well, and a wake-up on another processor takes longer than many packets (ARCHITECTURE.md).
+const SPIN: Duration = Duration::from_millis(1);
+
+/// A tenant with its program.
+pub(super) struct Loading {
+    pub(super) tenant: Tenant,
+    pub(super) loaded: Loaded,
+}
+
+/// Reads a tenants file, and loads the programs. Reports all mistakes.
+pub(super) fn read(
+    file: &Path,
+    include: &[PathBuf],
+    output: &Output,
+) -> Result<Vec<Loading>, Failure> {
+    let text = crate::input::read(file, "tenants file", LARGEST)?;
+    let name = file.display().to_string();
+    let tenants =
+        tenants_file::parse(&name, &text).map_err(|problems| mistakes(&problems, output))?;
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
+    for tenant in tenants {
+        match program(&tenant, file, include, output) {
+            Ok(loaded) => all.push(Loading { tenant, loaded }),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if failures.is_empty() { Ok(all) } else { Err(Failure::all(failures)) }
+}
+
+fn program(
+    tenant: &Tenant,
+    config: &Path,
+    include: &[PathBuf],
+    output: &Output,
+) -> Result<Loaded, Failure> {
+    let file = beside(config, &tenant.program);
+    let program = P4Program { file, include: include.to_vec(), defines: Vec::new() };
+    let entries = tenant.entries.as_deref().map(|file| beside(config, file));
+    let loaded = load(&program, None, entries.as_deref(), output)?;
+    let name = program.file.display();
+    let bad = |why: BadObject| Failure::usage(anyhow!("{name}: {why}"));
+    let object = p4_object::read(&loaded.program).map_err(bad)?;
+    p4_object::verify(&object).map_err(bad)?;
+    if tenant.vm_info.is_none() && !object.keys.is_empty() {
+        let keys = object.keys.join(", ");
+        let help = "`vm_info` says where that publishes (`kaido p4 publish`)";
+        let why = anyhow!("{name}: the program reads {keys} of its tenant's VM: {help}");
+        return Err(Failure::usage(why));
+    }
+    Ok(loaded)
+}
+
+/// Resolves a path that a tenants file names.
+fn beside(config: &Path, file: &Path) -> PathBuf {
+    config.parent().unwrap_or(Path::new("")).join(file)
+}
+
+/// Checks a tenants file.
+pub(super) fn check(file: &Path, include: &[PathBuf], output: &Output) -> Result<(), Failure> {
+    let all = read(file, include, output)?;
+    let port = |(interface, number): &(String, u32)| XskPort {
+        interface: interface.clone(),
+        number: *number,
+    };
+    let tenant = |one: &Loading| CheckedTenant {
+        tenant: one.tenant.name.clone(),
+        device_id: one.tenant.device,
+        program: one.tenant.program.display().to_string(),
+        ports: one.tenant.ports.iter().map(port).collect(),
+        entries: one.loaded.updates().len(),
+    };
+    let checked = CheckedTenants { tenants: all.iter().map(tenant).collect() };
+    output.print(&checked, |checked| {
+        let tenants = counted(checked.tenants.len(), "tenant");
+        format!("{}: no errors, {tenants}", file.display())
+    })
+}
+
+/// Converts a tenant into the daemon's.
+pub(super) fn configure(tenant: &Tenant, file: &Path) -> xsk_daemon::Tenant {
+    let policy = if tenant.passes_without_verdict { Policy::Open } else { Policy::Closed };
+    let config = Config {
+        policy,
+        deadline: tenant.deadline,
+        queues: tenant.queues,
+        spin: SPIN,
+        cpu: tenant.cpu,
+        is_background: true,
+        ..Config::default()
+    };
+    let port = |(interface, number): &(String, u32)| Port {
+        interface: interface.clone(),
+        number: *number,
+    };
+    xsk_daemon::Tenant {
+        name: tenant.name.clone(),
+        device: tenant.device,
+        ports: tenant.ports.iter().map(port).collect(),
+        config,
+        hold: tenant.hold,
+        vm: tenant.vm_info.as_deref().map(|vm| VmFeed::watch(&beside(file, vm), READ_VM)),
+    }
+}
