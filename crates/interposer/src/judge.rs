@@ -7,7 +7,7 @@ use xsk::Descriptor;
 use xsk_link::{Report, Tally, Violation};
 
 use crate::area::Area;
-use crate::attachment::{Attachment, Fate};
+use crate::attachment::{Attachment, Fate, Held};
 
 /// The programs of one direction of a socket: at most one gets packets. Replaced ones remain until
 /// their packets in flight are answered; new packets wait until then, so that none overtakes.
@@ -15,6 +15,8 @@ pub(crate) struct Judge {
     area: Option<Area>,
     current: Option<Attachment>,
     replaced: VecDeque<Attachment>,
+    /// Packets whose process has ended, for the next one.
+    again: VecDeque<Descriptor>,
     tally: Tally,
     /// Reports that have not been sent.
     reports: Vec<Report>,
@@ -26,6 +28,7 @@ impl Judge {
             area,
             current: None,
             replaced: VecDeque::new(),
+            again: VecDeque::new(),
             tally: Tally::default(),
             reports: Vec::new(),
         }
@@ -33,13 +36,13 @@ impl Judge {
 
     /// Returns true if packets pass without a program.
     pub(crate) fn is_idle(&self) -> bool {
-        self.current.is_none() && self.replaced.is_empty()
+        self.current.is_none() && self.replaced.is_empty() && self.again.is_empty()
     }
 
     /// Number of packets that can be submitted.
     pub(crate) fn room(&self) -> u32 {
-        let current = self.current.as_ref().filter(|_| self.replaced.is_empty());
-        current.map_or(0, Attachment::room)
+        let is_free = self.replaced.is_empty() && self.again.is_empty();
+        self.current.as_ref().filter(|_| is_free).map_or(0, Attachment::room)
     }
 
     /// Returns true if a process is slower than one that polls on another processor.
@@ -49,7 +52,7 @@ impl Judge {
 
     /// Number of packets in flight.
     pub(crate) fn flying(&self) -> u32 {
-        self.attachments().map(Attachment::flying).sum()
+        self.attachments().map(Attachment::flying).sum::<u32>() + self.again.len() as u32
     }
 
     fn attachments(&self) -> impl Iterator<Item = &Attachment> {
@@ -60,7 +63,7 @@ impl Judge {
     /// submitted; then it is to be dropped.
     pub(crate) fn submit(&mut self, descriptor: Descriptor) -> bool {
         let (Some(area), Some(current)) = (&self.area, &mut self.current) else { return false };
-        let is_submitted = current.submit(area, descriptor);
+        let is_submitted = current.submit(area, Held { descriptor, is_again: false });
         self.tally.unfit += u64::from(!is_submitted);
         is_submitted
     }
@@ -81,7 +84,10 @@ impl Judge {
                 self.reports.push(Report::Accused { attachment, violation });
             }
             while let Some((descriptor, fate)) = attachment.take(area, &mut self.tally) {
-                done(descriptor, fate);
+                match fate {
+                    Fate::Again => self.again.push_back(descriptor),
+                    fate => done(descriptor, fate),
+                }
             }
             if attachment.flying() > 0 {
                 break;
@@ -91,6 +97,27 @@ impl Judge {
             let drained = self.replaced.pop_front();
             self.reports.extend(drained.map(|one| Report::Drained { attachment: one.number }));
         }
+    }
+
+    /// Submits the packets whose process has ended. Without a program, they pass.
+    pub(crate) fn submit_again(&mut self, mut done: impl FnMut(Descriptor, Fate)) {
+        if self.again.is_empty() || !self.replaced.is_empty() {
+            return;
+        }
+        let Some(current) = &mut self.current else {
+            self.tally.unjudged += self.again.len() as u64;
+            self.again.drain(..).for_each(|descriptor| done(descriptor, Fate::Pass));
+            return;
+        };
+        let Some(area) = &self.area else { return };
+        let room = self.again.len().min(current.room() as usize);
+        for descriptor in self.again.drain(..room) {
+            if !current.submit(area, Held { descriptor, is_again: true }) {
+                self.tally.unfit += 1;
+                done(descriptor, Fate::Drop);
+            }
+        }
+        current.flush();
     }
 
     /// Counts packets that pass without a program.

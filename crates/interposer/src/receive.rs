@@ -83,14 +83,16 @@ impl Receive {
     fn collect(&mut self) {
         let (frames, client_rx, dropped) = (&self.frames, &mut self.client_rx, &mut self.dropped);
         let mut has_passed = false;
-        self.judge.collect(|descriptor, fate| {
+        let mut done = |descriptor: Descriptor, fate| {
             if fate == Fate::Drop {
                 drop_packet(frames, dropped, descriptor);
             } else if frames.step(descriptor.address, State::Judging, State::Client).is_ok() {
                 client_rx.put(descriptor);
                 has_passed = true;
             }
-        });
+        };
+        self.judge.collect(&mut done);
+        self.judge.submit_again(&mut done);
         if has_passed {
             self.client_rx.publish();
         }

@@ -61,14 +61,16 @@ impl Transmit {
     fn collect(&mut self) -> bool {
         let (frames, tx, dropped) = (&self.frames, &mut self.tx, &mut self.dropped);
         let mut has_passed = false;
-        self.judge.collect(|descriptor, fate| {
+        let mut done = |descriptor: Descriptor, fate| {
             if fate == Fate::Drop {
                 drop_packet(frames, dropped, descriptor);
             } else if frames.step(descriptor.address, State::Judging, State::Transmitting).is_ok() {
                 tx.put(descriptor);
                 has_passed = true;
             }
-        });
+        };
+        self.judge.collect(&mut done);
+        self.judge.submit_again(&mut done);
         if has_passed {
             self.tx.publish();
         }

@@ -202,7 +202,7 @@ impl Daemon {
             Report::Accused { attachment, violation } => {
                 let of = session.attached.iter().find(|one| one.attachment == attachment);
                 if let Some(of) = of {
-                    self.programs[of.program].accuse(violation.map(|one| one.0));
+                    self.programs[of.program].accuse(of.queue, violation.map(|one| one.0));
                 }
             }
             Report::Counters(counters) => session.counters = counters,

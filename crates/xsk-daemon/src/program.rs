@@ -138,9 +138,9 @@ impl Program {
         Ok(true)
     }
 
-    /// Kills the process because the library has accused it.
-    pub(crate) fn accuse(&self, violation: Option<ProtocolViolation>) {
-        self.plane.with(|alone| alone.sandbox().accuse(violation));
+    /// Judges a process that the library has accused because of one of its queues.
+    pub(crate) fn accuse(&self, queue: u32, violation: Option<ProtocolViolation>) {
+        self.plane.with(|alone| alone.sandbox().accuse(queue, violation));
     }
 
     /// Reason that packets in flight get no verdict from a process that has ended.

@@ -113,6 +113,8 @@ pub struct Tally {
     pub dropped: u64,
     /// Packets that programs sent to another port than the packet's own; dropped.
     pub redirected: u64,
+    /// Packets submitted a second time, because their process had ended.
+    pub repeated: u64,
     /// Packets for which the policy decided.
     pub policy: u64,
     /// Packets dropped by the policy.

@@ -57,7 +57,7 @@ fn root_a_program_judges_both_directions_of_each_port() {
 
 #[test]
 fn root_a_stream_survives_kills_of_its_process() {
-    // Packets wait for the next process; only those in flight at a kill are lost.
+    // Packets wait for the next process, and those in flight at a kill are judged again.
     let bed = Bed::new(", hold: 10s");
     let mut switch = start(&bed);
     let kaido = kaido_of(switch.pid());

@@ -156,6 +156,14 @@ impl Rings {
         queue < self.queues && word(PUT) == word(ANSWERED)
     }
 
+    /// Number of verdicts of a queue, modulo 2^32, as the process says; 0 if there is no such queue.
+    pub fn verdicts(&self, queue: u32) -> u32 {
+        match queue < self.queues {
+            true => self.queue_word(queue, ANSWERED).load(Ordering::Acquire),
+            false => 0,
+        }
+    }
+
     fn word(&self, offset: usize) -> &AtomicU32 {
         // SAFETY: the word is aligned, since mappings are page-aligned; both sides use only
         // atomics.

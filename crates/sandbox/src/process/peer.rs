@@ -64,9 +64,11 @@ pub(super) struct Peer {
 /// A sequence of missed deadlines.
 #[derive(Debug, Clone, Copy)]
 struct Missed {
+    queue: u32,
     first: Instant,
-    /// Processor time of the process by then.
-    before: Duration,
+    /// Processor time of the process, and verdicts, by then.
+    ran: Duration,
+    verdicts: u32,
     last: Instant,
 }
 
@@ -206,23 +208,25 @@ impl Peer {
         }
     }
 
-    /// Records a missed deadline, and returns true if the process is to blame: it does not wait for a
-    /// processor, or it has run for a deadline since the first missed one. From the first missed one
-    /// on, it has no SCHED_IDLE, unless as a punishment.
-    pub(super) fn is_late(&mut self, deadline: Duration) -> bool {
+    /// Records a missed deadline of a queue, and returns true if the process is to blame: since the
+    /// first missed one it has run for a deadline, or it sleeps and has answered nothing. From the
+    /// first missed one on, it has no SCHED_IDLE, unless as a punishment.
+    pub(super) fn is_late(&mut self, queue: u32, deadline: Duration) -> bool {
         if std::mem::take(&mut self.is_background) && self.endless < PATIENCE {
             self.process.schedule(libc::SCHED_OTHER);
         }
         let now = Instant::now();
         let ran = self.process.ran();
-        let missed = self.missed.filter(|missed| now - missed.last < 3 * deadline);
-        let Some(Missed { first, before, .. }) = missed else {
-            self.missed = Some(Missed { first: now, before: ran, last: now });
+        let verdicts = self.rings.verdicts(queue);
+        let is_same = |missed: &Missed| missed.queue == queue && now - missed.last < 3 * deadline;
+        let Some(missed) = self.missed.filter(is_same) else {
+            self.missed = Some(Missed { queue, first: now, ran, verdicts, last: now });
             return false;
         };
-        self.missed = Some(Missed { first, before, last: now });
-        let has_run = ran.saturating_sub(before) >= deadline;
-        has_run || !self.process.is_runnable() || now - first > LONGEST_WAIT
+        self.missed = Some(Missed { last: now, ..missed });
+        let has_run = ran.saturating_sub(missed.ran) >= deadline;
+        let is_stuck = verdicts == missed.verdicts && !self.process.is_runnable();
+        has_run || is_stuck || now - missed.first > LONGEST_WAIT
     }
 
     /// Sends a request and waits for the answer. The request is announced in the rings before it is

@@ -170,12 +170,12 @@ impl Sandbox {
     /// Kills the process because another queue found it in violation of the protocol, or late. A
     /// process is not late while it is busy with a request of the control plane, or waits for a
     /// processor that others use: call this again after each deadline.
-    pub fn accuse(&mut self, of: Option<ProtocolViolation>) {
+    pub fn accuse(&mut self, queue: u32, of: Option<ProtocolViolation>) {
         match of {
             Some(violation) => self.fail(Failure::ProtocolViolation(violation)),
             None if self.busy_until.elapsed() > self.config.deadline => {
                 if let State::Running(peer) = &mut self.state
-                    && peer.is_late(self.config.deadline)
+                    && peer.is_late(queue, self.config.deadline)
                 {
                     self.fail(Failure::Slow);
                 }

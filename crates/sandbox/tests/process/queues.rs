@@ -77,12 +77,12 @@ fn a_queue_outlives_its_process() {
     queue.flush();
     assert_eq!((queue.collect(), queue.flying()), (Ok(0), 3));
     until("the first deadline", || {
-        sandbox.accuse(None);
+        sandbox.accuse(1, None);
         policy() == libc::SCHED_OTHER
     });
     assert_eq!(sandbox.epoch(), before, "a background process has two");
     until("the second deadline", || {
-        sandbox.accuse(None);
+        sandbox.accuse(1, None);
         sandbox.epoch() != before
     });
     queue.disconnect(Reason::Deadline, Reason::Restarting);
