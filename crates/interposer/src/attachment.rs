@@ -40,7 +40,7 @@ pub(crate) struct Attachment {
     has_violated: bool,
 }
 
-/// What happens to a packet.
+/// Fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Pass,
