@@ -48,7 +48,7 @@ pub(crate) struct Held {
     pub(crate) is_again: bool,
 }
 
-/// What happens to a packet.
+/// Fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Pass,

@@ -42,9 +42,9 @@ pub enum Report {
         interface: String,
         /// Queue of the interface.
         queue: u32,
-        /// Whether it has an RX ring.
+        /// True if it has an RX ring.
         receives: bool,
-        /// Whether it has a TX ring.
+        /// True if it has a TX ring.
         transmits: bool,
         /// Size of a UMEM chunk in bytes.
         chunk: u32,

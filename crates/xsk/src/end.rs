@@ -70,8 +70,8 @@ unsafe impl<T: Send> Send for Producer<T> {}
 impl<T: Copy> Producer<T> {
     /// # Safety
     ///
-    /// The ring's pointers are valid while the end exists, its entries are of type `T`, and nobody
-    /// else produces.
+    /// The ring's pointers are valid while the end exists, its entries are of type `T`, and there is
+    /// no other producer.
     pub unsafe fn new(ring: &Ring) -> Self {
         // SAFETY: required by this function as well.
         let shared = unsafe { Shared::new(ring) };
@@ -116,8 +116,8 @@ unsafe impl<T: Send> Send for Consumer<T> {}
 impl<T: Copy> Consumer<T> {
     /// # Safety
     ///
-    /// The ring's pointers are valid while the end exists, its entries are of type `T`, and nobody
-    /// else consumes.
+    /// The ring's pointers are valid while the end exists, its entries are of type `T`, and there is
+    /// no other consumer.
     pub unsafe fn new(ring: &Ring) -> Self {
         // SAFETY: required by this function as well.
         let shared = unsafe { Shared::new(ring) };

@@ -37,7 +37,7 @@ pub struct Frames {
 enum States {
     /// One for each frame.
     Aligned(Box<[AtomicU8]>),
-    /// By the frame's address, since frames may begin anywhere; those that are missing are the
+    /// Frames by address, since frames may begin anywhere; those that are missing are the
     /// client's.
     Unaligned(Mutex<HashMap<u64, State>>),
 }

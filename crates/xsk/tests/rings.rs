@@ -122,7 +122,7 @@ fn an_unaligned_frame_begins_anywhere() {
 }
 
 #[test]
-fn of_two_threads_that_claim_a_frame_one_gets_it() {
+fn a_frame_that_two_threads_claim_goes_to_one() {
     const ALL: u64 = 1 << 16;
     let frames = Frames::new(ALL * 64, 64, false);
     let claimed = |to: State| {

@@ -32,6 +32,8 @@ pub(super) fn run(options: &XskRun, output: &Output) -> Done {
         Daemon::new(configured, &launcher, |line| tell(&format!("kaido: {line}")));
     let (ours, inherited) = xsk_link::pair().map_err(Failure::failed)?;
     block_on(async {
+        // From here on a signal leaves nothing behind.
+        let asked_to_end = listen();
         let service = Service::new(devices).map_err(Failure::failed)?;
         begin(&service, tenants).await?;
         let p4runtime = Listener::unix(&folder.p4runtime()).map_err(Failure::failed)?;
@@ -43,7 +45,6 @@ pub(super) fn run(options: &XskRun, output: &Output) -> Done {
         let metrics = metrics.transpose().map_err(Failure::failed)?;
         daemon.listen(ours).map_err(Failure::failed)?;
         let control = daemon.control();
-        let asked_to_end = listen();
         let mut client = Client::start(&options.command, inherited)?;
         let events = std::thread::spawn(move || daemon.run());
         let about = xsk_daemon::Client {
