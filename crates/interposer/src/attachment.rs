@@ -29,8 +29,8 @@ pub(crate) struct Attachment {
     arena: Arena,
     /// Free frames; the one used last is the first to be used again, since it is in the cache.
     free: Vec<u32>,
-    /// The packet in each frame.
-    held: Box<[Held]>,
+    /// The client's descriptor of the packet in each frame.
+    held: Box<[Descriptor]>,
     deadline: Duration,
     hold: Duration,
     /// Time until which packets wait for another process.
@@ -40,20 +40,13 @@ pub(crate) struct Attachment {
     has_violated: bool,
 }
 
-/// A packet of the client.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Held {
-    pub(crate) descriptor: Descriptor,
-    /// True if it was in flight when an earlier process ended.
-    pub(crate) is_again: bool,
-}
-
 /// Fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Pass,
     Drop,
-    /// The process has ended: the next one judges it. Once, since the packet may be the cause.
+    /// The process has crashed: the next one judges it. A packet that is the cause ends when the
+    /// tenant is evicted.
     Again,
 }
 
@@ -72,7 +65,7 @@ impl Attachment {
         Ok(Self {
             number: order.attachment,
             port: order.port,
-            held: vec![Held::default(); frames.len()].into(),
+            held: vec![Descriptor::default(); frames.len()].into(),
             free: frames.rev().collect(),
             queue,
             arena,
@@ -104,8 +97,8 @@ impl Attachment {
 
     /// Submits a packet. Returns false if it does not fit into a frame, or lies outside of the UMEM.
     /// There must be [room](Attachment::room).
-    pub(crate) fn submit(&mut self, area: &Area, held: Held) -> bool {
-        let Descriptor { address, length, options } = held.descriptor;
+    pub(crate) fn submit(&mut self, area: &Area, descriptor: Descriptor) -> bool {
+        let Descriptor { address, length, options } = descriptor;
         let fits = length <= self.arena.frame_size().saturating_sub(HEADROOM);
         let packet = area.packet(address, length).filter(|_| fits && options == 0);
         let (Some(packet), Some(slot)) = (packet, self.free.last().copied()) else { return false };
@@ -118,7 +111,7 @@ impl Attachment {
             return false;
         }
         self.free.pop();
-        self.held[(slot - self.queue.frames().start) as usize] = held;
+        self.held[(slot - self.queue.frames().start) as usize] = descriptor;
         true
     }
 
@@ -156,10 +149,9 @@ impl Attachment {
     pub(crate) fn take(&mut self, area: &Area, tally: &mut Tally) -> Option<(Descriptor, Fate)> {
         let answer = self.queue.take()?;
         let slot = answer.slot;
-        let Held { mut descriptor, is_again } =
-            self.held[(slot - self.queue.frames().start) as usize];
+        let mut descriptor = self.held[(slot - self.queue.frames().start) as usize];
         self.free.push(slot);
-        if answer.reason == Reason::Crashed && !is_again {
+        if answer.reason == Reason::Crashed {
             tally.repeated += 1;
             return Some((descriptor, Fate::Again));
         }

@@ -7,7 +7,7 @@ use xsk::Descriptor;
 use xsk_link::{Report, Tally, Violation};
 
 use crate::area::Area;
-use crate::attachment::{Attachment, Fate, Held};
+use crate::attachment::{Attachment, Fate};
 
 /// The programs of one direction of a socket: at most one gets packets. Replaced ones remain until
 /// their packets in flight are answered; new packets wait until then, so that none overtakes.
@@ -63,7 +63,7 @@ impl Judge {
     /// submitted; then it is to be dropped.
     pub(crate) fn submit(&mut self, descriptor: Descriptor) -> bool {
         let (Some(area), Some(current)) = (&self.area, &mut self.current) else { return false };
-        let is_submitted = current.submit(area, Held { descriptor, is_again: false });
+        let is_submitted = current.submit(area, descriptor);
         self.tally.unfit += u64::from(!is_submitted);
         is_submitted
     }
@@ -112,7 +112,7 @@ impl Judge {
         let Some(area) = &self.area else { return };
         let room = self.again.len().min(current.room() as usize);
         for descriptor in self.again.drain(..room) {
-            if !current.submit(area, Held { descriptor, is_again: true }) {
+            if !current.submit(area, descriptor) {
                 self.tally.unfit += 1;
                 done(descriptor, Fate::Drop);
             }

@@ -142,7 +142,7 @@ fn serve(link: &Link) {
     while let Ok(()) = step(link) {}
     *lock() = State::Ended;
     for socket in sockets::all() {
-        each_judge(&socket, |judge| judge.end_all(Reason::Crashed, Reason::Crashed));
+        each_judge(&socket, |judge| judge.end_all(Reason::Evicted, Reason::Evicted));
     }
     complain("`kaido xsk` has ended; each tenant's policy decides about its packets");
     loop {

@@ -25,6 +25,12 @@ pub(crate) fn answers(bed: &Bed) -> bool {
     Said::of_words(&bed.hosts.h1, "ping -n -c 1 -W 1 10.0.0.2").code == Some(0)
 }
 
+fn await_answers(bed: &Bed, expected: bool) {
+    let limit = Duration::from_secs(10);
+    let is_so = || (answers(bed) == expected).then_some(());
+    testkit::until(limit, is_so, || format!("an answer: {}", !expected));
+}
+
 #[test]
 fn root_open_vswitch_forwards_under_programs() {
     let bed = Bed::new("");
@@ -33,9 +39,10 @@ fn root_open_vswitch_forwards_under_programs() {
     println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
     // OpenFlow goes on working beside the programs.
     switch.ofctl(&["add-flow", "br0", "priority=100,icmp,actions=drop"]).ok();
-    assert!(!answers(&bed));
+    // The switch's caches follow within a second.
+    await_answers(&bed, false);
     switch.ofctl(&["del-flows", "br0", "icmp"]).ok();
-    assert!(answers(&bed));
+    await_answers(&bed, true);
     switch.assert_running();
 }
 
