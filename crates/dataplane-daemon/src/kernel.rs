@@ -100,7 +100,9 @@ impl Host for KernelSide {
         let links = self.handle.links()?;
         let passing = links.iter().filter(|link| link.up && link.carrier);
         let passing = passing.map(|link| link.index).collect();
+        let sids = list.sids.iter().filter(|sid| sid.protocol != SLOW_PATH);
         let kernel = Kernel {
+            sids: sids.map(|sid| (sid.table, sid.destination)).collect(),
             routes: list.routes,
             links: links.into_iter().map(settled).collect(),
             addresses: addresses.iter().map(|a| a.net.addr()).collect(),

@@ -29,11 +29,21 @@ const FROM_DOMAIN: u32 = PRIORITY + 3;
 /// Priority of the rules that drop all other packets to SIDs.
 const FROM_ELSEWHERE: u32 = PRIORITY + 4;
 
-/// Returns the prefixes of this node's SIDs: its locators, and the SIDs outside of them. `few`:
-/// true if the SIDs are few enough to be in the kernel.
-pub(in crate::forwarding) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&Ipv6Net> {
+/// The kernel's table of its own addresses (RT_TABLE_LOCAL).
+const LOCAL_TABLE: u32 = 255;
+
+/// Returns the prefixes of this node's SIDs: its locators, and the kernel's SIDs outside of them,
+/// imported or not. The file's own SIDs are in its locators.
+pub(in crate::forwarding) fn closed<'a>(
+    forwarding: &'a Forwarding,
+    kernel: &'a Kernel,
+) -> Vec<&'a Ipv6Net> {
     let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
-    let outside = forwarding.sids.keys().filter(|sid| few && !within(sid));
+    // Only packets of a VRF's own interfaces, to which rules do not apply, are looked up in its
+    // table.
+    let is_of_vrf = |table| kernel.links.iter().any(|link| link.vrf_table == Some(table));
+    let sids = kernel.sids.iter().filter(|(table, sid)| !is_of_vrf(*table) && !within(sid));
+    let outside: BTreeSet<&Ipv6Net> = sids.map(|(_, sid)| sid).collect();
     forwarding.locators.iter().chain(outside).collect()
 }
 
@@ -41,7 +51,6 @@ pub(in crate::forwarding) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&
 pub(in crate::forwarding) fn rules(
     forwarding: &Forwarding,
     kernel: &Kernel,
-    few: bool,
 ) -> BTreeSet<InterfaceRule> {
     let rule = |priority| InterfaceRule {
         priority,
@@ -53,7 +62,7 @@ pub(in crate::forwarding) fn rules(
     let mut rules = BTreeSet::new();
     let (edges, tenants) = (edges(forwarding, &kernel.links), tenants(forwarding));
     let over_tenants = over_tenants(forwarding, &kernel.links);
-    let closed = closed(forwarding, few);
+    let closed = closed(forwarding, kernel);
     // A rule that goes to a priority without rules has no effect.
     let unspoofed = if closed.is_empty() { PRIORITY } else { FROM_EDGES };
     for link in &kernel.links {
@@ -81,7 +90,11 @@ pub(in crate::forwarding) fn rules(
     if sources().next().is_none() {
         return rules;
     }
-    for net in closed {
+    // Packets to these are looked up in the main table.
+    let in_main = |net: &Ipv6Net| {
+        forwarding.locators.contains(net) || kernel.sids.contains(&(MAIN_TABLE, *net))
+    };
+    for net in closed.into_iter().filter(|net| in_main(net)) {
         let to = Some(IpNet::V6(*net));
         let on = || InterfaceRule { to, table: MAIN_TABLE, ..rule(FROM_DOMAIN) };
         rules.extend(sources().map(|from| InterfaceRule { from, ..on() }));
@@ -240,13 +253,21 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
     // On a trunk, untagged frames reach SIDs even if tenants own some of the tags.
     let is_edge = |port: &Port| port.edge || port.closed;
     let no_source = forwarding.sources_of(None).next().is_none();
-    if !forwarding.sids.is_empty() && no_source && !forwarding.ports.values().any(is_edge) {
+    let has_sids = !forwarding.sids.is_empty() || !kernel.sids.is_empty();
+    if has_sids && no_source && !forwarding.ports.values().any(is_edge) {
         found.push(
             "every port reaches every SID, from any source: write `sids: false` at the ports where the \
              SR domain ends, and the prefixes of its nodes under `sources:`"
                 .into(),
         );
     }
+    let local = kernel.sids.iter().filter(|(table, _)| *table == LOCAL_TABLE);
+    found.extend(local.map(|(_, sid)| {
+        format!(
+            "{sid} is a SID in the kernel's table `local`, which comes before policy rules: every port \
+             reaches it. Move its route to the table `main`"
+        )
+    }));
     let edges = edges(forwarding, &kernel.links);
     let over_tenants = over_tenants(forwarding, &kernel.links);
     for link in &kernel.links {

@@ -40,7 +40,11 @@ fn written(text: &str) -> Vec<String> {
 }
 
 fn written_with(text: &str, links: Vec<Link>) -> Vec<String> {
-    let rules = rules(&state(text), &Kernel { links, ..Kernel::default() }, true);
+    written_on(text, &Kernel { links, ..Kernel::default() })
+}
+
+fn written_on(text: &str, kernel: &Kernel) -> Vec<String> {
+    let rules = rules(&state(text), kernel);
     let line = |rule: &InterfaceRule| {
         let words = [
             rule.from.map(|net| format!(" from {net}")),
@@ -69,6 +73,46 @@ fn an_edge_is_closed_with_the_vlans_above_it() {
         written("ports: {core: {}, out: {sids: false}}"),
         ["5999: to fd00:1::/48 iif out blackhole", "5999: to fd00:1::/48 iif out.10 blackhole"]
     );
+}
+
+/// A SID may be in another table than the main one, and in a VRF's, which only its interfaces use.
+#[test]
+fn an_edge_is_closed_to_sids_that_only_the_kernel_has() {
+    let sids = [
+        (MAIN_TABLE, "fd00:1::7/128"),
+        (MAIN_TABLE, "fd00:7::1/128"),
+        (9, "fd00:7::2/128"),
+        (100, "fd00:7::3/128"),
+    ];
+    let sids = sids.map(|(table, sid)| (table, sid.parse().unwrap())).into();
+    let kernel = Kernel { links: links(), sids, ..Kernel::default() };
+    assert_eq!(
+        written_on("ports: {core: {tenant: t}}\ntenants: {t: {table: 9}}", &kernel),
+        [
+            "5999: to fd00:1::/48 iif core blackhole",
+            "5999: to fd00:7::1/128 iif core blackhole",
+            "5999: to fd00:7::2/128 iif core blackhole",
+        ]
+    );
+    assert_eq!(
+        written_on("sources: [\"fd00:8::/48\"]\nports: {core: {}}", &kernel),
+        [
+            "6003: from fd00:8::/48 to fd00:1::/48 254",
+            "6003: from fd00:8::/48 to fd00:7::1/128 254",
+            "6003: to fd00:1::/48 iif lo 254",
+            "6003: to fd00:7::1/128 iif lo 254",
+            "6004: to fd00:1::/48 blackhole",
+            "6004: to fd00:7::1/128 blackhole",
+        ]
+    );
+}
+
+#[test]
+fn a_sid_that_comes_before_policy_rules_is_warned_of() {
+    let sids = [(LOCAL_TABLE, "fd00:7::1/128".parse().unwrap())].into();
+    let kernel = Kernel { links: links(), sids, ..Kernel::default() };
+    let found = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
+    assert!(found.len() == 1 && found[0].contains("fd00:7::1/128 is a SID"), "{found:?}");
 }
 
 /// Returns the interfaces, with a macvlan on the second one, a VLAN on that, and a macvlan on a VLAN.
@@ -287,7 +331,7 @@ fn an_edge_that_a_bridge_takes_later_is_closed_with_the_bridge() {
     let found = resolve(&file, &links, &mut Tenants::default()).unwrap();
     let kernel = Kernel { links: links.links, ..Kernel::default() };
     let on = |rule: &InterfaceRule| rule.interface.clone().unwrap();
-    assert_eq!(rules(&found, &kernel, true).iter().map(on).collect::<Vec<_>>(), ["br0", "bridged"]);
+    assert_eq!(rules(&found, &kernel).iter().map(on).collect::<Vec<_>>(), ["br0", "bridged"]);
 }
 
 #[test]
