@@ -13,7 +13,9 @@ use model::dataplane::{File, Table};
 use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
 use super::rule_priority::PRIORITY;
-use super::{Attachment, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper};
+use super::{
+    Attachment, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper, VlanInterface,
+};
 use crate::Error;
 
 /// Priority of the rules for packets to SIDs from edge ports and tenants, before tenants' tables.
@@ -128,13 +130,20 @@ fn tenants(forwarding: &Forwarding) -> BTreeSet<u32> {
 
 /// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
 /// example a macvlan, whose frames have a MAC address that the program does not inspect, or a VLAN,
-/// since a tenant chooses its tags. A port and an attachment have frames of their own.
+/// since a tenant chooses its tags. A port and an attachment have frames of their own. A VLAN
+/// interface that the program cannot send to may still receive an attachment's frames: its tags have
+/// other protocols.
 fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let tenants = tenants(forwarding);
+    let receives = |receiver: &VlanInterface| {
+        forwarding.attachments.get(&receiver.frames).is_some_and(is_tenant)
+    };
+    let others = forwarding.vlans.iter().filter(|(_, receiver)| receives(receiver));
+    let all = tenants.iter().chain(others.map(|(index, _)| index)).copied().collect();
     let shares = |link: &Link| {
         owner(forwarding, link.index).is_none() && !forwarding.ports.contains_key(&link.index)
     };
-    let all = with_stacked(tenants.clone(), links, shares);
+    let all = with_stacked(all, links, shares);
     all.difference(&tenants).copied().collect()
 }
 

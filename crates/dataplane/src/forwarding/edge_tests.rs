@@ -115,6 +115,28 @@ fn a_sid_that_comes_before_policy_rules_is_warned_of() {
     assert!(found.len() == 1 && found[0].contains("fd00:7::1/128 is a SID"), "{found:?}");
 }
 
+/// The program does not distinguish the protocols of tags.
+#[test]
+fn a_vlan_interface_of_another_protocol_is_closed_if_a_tenant_has_its_tags() {
+    let mut links = links();
+    let on = |id, protocol, parent| Vlan { id, protocol, parent: Some(parent) };
+    let vlan = Some(on(20, 0x88a8, 2));
+    links.push(Link { vlan, lower: Some(2), ..link(20, "out.20") });
+    let vlan = Some(on(30, 0x8100, 3));
+    links.push(Link { vlan, lower: Some(3), ..link(30, "out.10.30") });
+    let closed = |tags: &str| -> Vec<String> {
+        let tenant = format!("tenants: {{t: {{table: 9, attachments: [{{port: out, {tags}}}]}}}}");
+        let file = file(&format!("ports: {{core: {{}}, out: {{}}}}\n{tenant}"));
+        let links = Links::new(links.clone(), true);
+        let found = resolve(&file, &links, &mut Tenants::default()).unwrap();
+        let kernel = Kernel { links: links.links, ..Kernel::default() };
+        rules(&found, &kernel).into_iter().filter_map(|rule| rule.interface).collect()
+    };
+    assert_eq!(closed("vlan: 20"), ["out.20"]);
+    assert_eq!(closed("vlan: 10, inner: 30"), ["out.10.30"]);
+    assert_eq!(closed("vlan: 21"), [""; 0]);
+}
+
 /// Returns the interfaces, with a macvlan on the second one, a VLAN on that, and a macvlan on a VLAN.
 fn stacked() -> Vec<Link> {
     let mut links = links();
