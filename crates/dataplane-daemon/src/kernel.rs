@@ -126,6 +126,19 @@ impl Host for KernelSide {
         Ok(source != seen.source || ports.any(differs))
     }
 
+    fn leave_tags(&mut self, port: &str) {
+        // Not every driver has these settings. If it has, `strips_tags` shows the result.
+        if self.strips_tags(port)
+            && let Err(error) = netlink::leave_tags(port)
+        {
+            tracing::debug!("{}", api::in_one_line(&error));
+        }
+    }
+
+    fn strips_tags(&self, port: &str) -> bool {
+        netlink::strips_tags(port).unwrap_or(false)
+    }
+
     fn open_firewall(&mut self) -> Option<String> {
         firewall::warning()
     }

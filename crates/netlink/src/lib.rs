@@ -29,7 +29,7 @@ mod testing;
 
 pub use address::{Address, add_address, delete_address};
 pub use error::{Error, Result};
-pub use ethtool::{Offload, set_offload};
+pub use ethtool::{Offload, leave_tags, set_offload, strips_tags};
 pub use generic::GenericHandle;
 pub use interface_rule::{InterfaceRule, add_interface_rule, delete_interface_rule};
 pub use link::{

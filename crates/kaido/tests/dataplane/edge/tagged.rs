@@ -72,6 +72,28 @@ fn root_a_tenant_sends_from_its_own_addresses_alone_with_any_tags() {
     }
 }
 
+/// A tag outside of the frame is invisible to XDP: the frame would look untagged, and those of a
+/// trunk reach SIDs.
+#[test]
+fn root_a_port_leaves_the_tags_of_tenants_in_the_frames() {
+    let bed = Bed::new();
+    let strips = |name| bed.net.node.run(|| netlink::strips_tags(name).unwrap()).unwrap();
+    bed.apply("{ l: {}, r: {} }", "");
+    assert!(strips("l"), "the default");
+    let attached = "tenants: { red: { table: 9, attachments: [{ port: l, vlan: 5 }] } }\n";
+    let warned = bed.apply("{ l: {}, r: {} }", attached);
+    assert!(!strips("l") && strips("r"));
+    assert!(!warned["warnings"].to_string().contains("takes VLAN tags off"), "{warned}");
+    // An administrator can switch it on again.
+    let on = || Command::new("ethtool").args(["-K", "l", "rxvlan", "on"]).status().unwrap();
+    assert!(bed.net.node.run(on).unwrap().success());
+    assert!(bed.net.show()["warnings"].to_string().contains("`l` takes VLAN tags off"));
+    let doctor = bed.net.node.run(|| bed.net.kaido.run(&["--json", "doctor"]).stdout).unwrap();
+    assert!(doctor.contains("`l` takes VLAN tags off"), "{doctor}");
+    bed.apply("{ l: {}, r: {} }", attached);
+    assert!(!strips("l"));
+}
+
 /// Replaces the destination MAC address.
 fn to_mac(mac: u8) -> impl Fn(&mut Vec<u8>) {
     move |frame| drop(frame.splice(..6, [2, 0, 0, 0, 0, mac]))
