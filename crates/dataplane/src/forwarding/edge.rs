@@ -14,7 +14,8 @@ use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
 use super::rule_priority::PRIORITY;
 use super::{
-    Attachment, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper, VlanInterface,
+    Attachment, Behavior, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper,
+    VlanInterface,
 };
 use crate::Error;
 
@@ -277,6 +278,20 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
              reaches it. Move its route to the table `main`"
         )
     }));
+    // The file has no such SID.
+    let with_tags = forwarding.attachments.keys().map(|attachment| attachment.port);
+    let with_tags: BTreeSet<u32> = with_tags.collect();
+    for (sid, endpoint) in forwarding.sids.iter().filter(|_| !with_tags.is_empty()) {
+        if let Behavior::EndDx2 { port } = endpoint.behavior
+            && let Some(port) = forwarding.ports.get(&port).filter(|_| with_tags.contains(&port))
+        {
+            found.push(format!(
+                "the kernel's {sid} (End.DX2) sends frames with any tag to `{0}`, also into tenants' VLANs: \
+                 delete its route, and add End.DX2V with `vlans: {{VLAN: {0}}}` to `sids:`",
+                port.name
+            ));
+        }
+    }
     let edges = edges(forwarding, &kernel.links);
     let over_tenants = over_tenants(forwarding, &kernel.links);
     for link in &kernel.links {

@@ -3,7 +3,7 @@
 use netlink::{Mac, RouteKind, Vlan};
 
 use super::*;
-use crate::forwarding::{Links, Tenants, resolve};
+use crate::forwarding::{Endpoint, Links, Tenants, resolve};
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
@@ -405,4 +405,18 @@ fn a_tenants_vrf_without_a_default_route_is_refused() {
     assert!(check_tables(&tenant(""), &kernel).is_err());
     kernel.routes = vec![end];
     check_tables(&tenant(""), &kernel).unwrap();
+}
+
+#[test]
+fn a_kernels_end_dx2_to_a_port_with_tags_of_tenants_is_warned_of() {
+    let trunk = "ports: {core: {sids: false}, out: {}}\ntenants: {t: {table: 9, attachments: [{port: out, vlan: 10}]}}";
+    let kernel = Kernel { links: links(), ..Kernel::default() };
+    for (port, warned) in [(1, 0), (2, 1)] {
+        let mut found = state(trunk);
+        let endpoint = Endpoint::new(Behavior::EndDx2 { port });
+        found.sids.insert("fd00:7::1/128".parse().unwrap(), endpoint);
+        let found = warnings(&found, &kernel, false);
+        let of_it = found.iter().filter(|text| text.contains("sends frames with any tag to `out`"));
+        assert_eq!(of_it.count(), warned, "{found:?}");
+    }
 }
