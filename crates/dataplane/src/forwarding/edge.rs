@@ -292,7 +292,7 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
             ));
         }
     }
-    let edges = edges(forwarding, &kernel.links);
+    let (edges, tenants) = (edges(forwarding, &kernel.links), tenants(forwarding));
     let over_tenants = over_tenants(forwarding, &kernel.links);
     for link in &kernel.links {
         if let Some(source) = outer_source(forwarding, kernel, link).filter(|_| alone) {
@@ -312,9 +312,16 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
                 link.name
             ));
         }
-        if edges.contains(&link.index) && link.takes_srh {
+        let of = match link.index {
+            index if edges.contains(&index) => Some("the edge"),
+            index if tenants.contains(&index) || over_tenants.contains(&index) => {
+                Some("the tenant's")
+            }
+            _ => None,
+        };
+        if let Some(of) = of.filter(|_| link.takes_srh) {
             found.push(format!(
-                "the kernel takes SRHs to its own addresses from the edge `{0}`: `sysctl -w \
+                "the kernel takes SRHs to its own addresses from {of} `{0}`: `sysctl -w \
                  net.ipv6.conf.{0}.seg6_enabled=0`",
                 link.name
             ));

@@ -376,12 +376,26 @@ fn a_domain_without_an_edge_is_warned_of() {
 }
 
 #[test]
-fn an_edge_whose_kernel_takes_srhs_is_warned_of() {
+fn an_edge_or_a_tenant_whose_kernel_takes_srhs_is_warned_of() {
     let mut links = links();
-    links[1].takes_srh = true;
+    links.iter_mut().for_each(|link| link.takes_srh = true);
     let kernel = Kernel { links, ..Kernel::default() };
-    let found = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
-    assert!(found.len() == 1 && found[0].contains("net.ipv6.conf.out.seg6_enabled=0"), "{found:?}");
+    let warned = |text: &str| -> Vec<String> {
+        let found = warnings(&state(text), &kernel, false);
+        let of_it = found.into_iter().filter(|text| text.contains("the kernel takes SRHs"));
+        of_it.map(|text| text.split_once(" from ").unwrap().1.to_owned()).collect()
+    };
+    let about = |of: &str, name: &str| {
+        format!("{of} `{name}`: `sysctl -w net.ipv6.conf.{name}.seg6_enabled=0`")
+    };
+    assert_eq!(
+        warned("ports: {core: {}, out: {sids: false}}"),
+        [about("the edge", "out"), about("the edge", "out.10")]
+    );
+    assert_eq!(
+        warned("ports: {core: {}, out: {tenant: t}}\ntenants: {t: {table: 9}}"),
+        [about("the tenant's", "out"), about("the tenant's", "out.10")]
+    );
 }
 
 #[test]
