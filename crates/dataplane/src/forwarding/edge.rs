@@ -35,19 +35,49 @@ const FROM_ELSEWHERE: u32 = PRIORITY + 4;
 /// The kernel's table of its own addresses (RT_TABLE_LOCAL).
 const LOCAL_TABLE: u32 = 255;
 
+/// Maximum number of prefixes outside of the locators, each of which takes a rule on each closed
+/// interface. The kernel compares packets with one rule after the other.
+const MOST_OUTSIDE: usize = 1024;
+
 /// Returns the prefixes of this node's SIDs: its locators, and the kernel's SIDs outside of them,
 /// imported or not. The file's own SIDs are in its locators.
-pub(in crate::forwarding) fn closed<'a>(
-    forwarding: &'a Forwarding,
-    kernel: &'a Kernel,
-) -> Vec<&'a Ipv6Net> {
-    let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
+pub(in crate::forwarding) fn closed(forwarding: &Forwarding, kernel: &Kernel) -> Vec<Ipv6Net> {
     // Only packets of a VRF's own interfaces, to which rules do not apply, are looked up in its
     // table.
-    let is_of_vrf = |table| kernel.links.iter().any(|link| link.vrf_table == Some(table));
-    let sids = kernel.sids.iter().filter(|(table, sid)| !is_of_vrf(*table) && !within(sid));
-    let outside: BTreeSet<&Ipv6Net> = sids.map(|(_, sid)| sid).collect();
-    forwarding.locators.iter().chain(outside).collect()
+    let vrfs: BTreeSet<u32> = kernel.links.iter().filter_map(|link| link.vrf_table).collect();
+    let outside = outside(forwarding, kernel, |table| !vrfs.contains(&table));
+    forwarding.locators.iter().copied().chain(outside).collect()
+}
+
+/// Returns the SIDs of these tables outside of the locators, or, if there are too many, shorter
+/// prefixes that cover them.
+fn outside(
+    forwarding: &Forwarding,
+    kernel: &Kernel,
+    is_wanted: impl Fn(u32) -> bool,
+) -> BTreeSet<Ipv6Net> {
+    let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
+    let sids = kernel.sids.iter().filter(|(table, sid)| is_wanted(*table) && !within(sid));
+    let mut found: BTreeSet<Ipv6Net> = sids.map(|(_, sid)| *sid).collect();
+    let mut longest = 128;
+    while found.len() > MOST_OUTSIDE {
+        longest -= 16;
+        let shorter = |net: Ipv6Net| {
+            let length = net.prefix_len().min(longest);
+            Ipv6Net::new_assert(net.network(), length).trunc()
+        };
+        found = found.into_iter().map(shorter).collect();
+    }
+    found
+}
+
+/// Returns a prefix that covers SIDs of the kernel, if there are too many.
+fn shortened(forwarding: &Forwarding, kernel: &Kernel) -> Option<Ipv6Net> {
+    if kernel.sids.len() <= MOST_OUTSIDE {
+        return None;
+    }
+    let known: BTreeSet<&Ipv6Net> = kernel.sids.iter().map(|(_, sid)| sid).collect();
+    outside(forwarding, kernel, |_| true).into_iter().find(|net| !known.contains(net))
 }
 
 /// Returns the rules that keep packets from reaching SIDs.
@@ -72,7 +102,7 @@ pub(in crate::forwarding) fn rules(
         let on = |priority| InterfaceRule { interface: Some(link.name.clone()), ..rule(priority) };
         let (is_edge, is_over) = (edges.contains(&link.index), over_tenants.contains(&link.index));
         if is_edge || is_over || tenants.contains(&link.index) {
-            let to = closed.iter().map(|net| Some(IpNet::V6(**net)));
+            let to = closed.iter().map(|net| Some(IpNet::V6(*net)));
             rules.extend(to.map(|to| InterfaceRule { to, ..on(FROM_EDGES) }));
         }
         let owner = owner(forwarding, link.index);
@@ -94,11 +124,9 @@ pub(in crate::forwarding) fn rules(
         return rules;
     }
     // Packets to these are looked up in the main table.
-    let in_main = |net: &Ipv6Net| {
-        forwarding.locators.contains(net) || kernel.sids.contains(&(MAIN_TABLE, *net))
-    };
-    for net in closed.into_iter().filter(|net| in_main(net)) {
-        let to = Some(IpNet::V6(*net));
+    let in_main = outside(forwarding, kernel, |table| table == MAIN_TABLE);
+    for net in forwarding.locators.iter().copied().chain(in_main) {
+        let to = Some(IpNet::V6(net));
         let on = || InterfaceRule { to, table: MAIN_TABLE, ..rule(FROM_DOMAIN) };
         rules.extend(sources().map(|from| InterfaceRule { from, ..on() }));
         rules.insert(InterfaceRule { interface: Some("lo".into()), ..on() });
@@ -278,6 +306,14 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
              reaches it. Move its route to the table `main`"
         )
     }));
+    let has_edge =
+        !no_source || forwarding.ports.values().any(is_edge) || !tenants(forwarding).is_empty();
+    if let Some(net) = shortened(forwarding, kernel).filter(|_| has_edge) {
+        found.push(format!(
+            "more than {MOST_OUTSIDE} of the kernel's SIDs are outside of `locators:`, so that edges are closed \
+             to whole prefixes around them, such as {net}: list the prefixes of these SIDs under `locators:`"
+        ));
+    }
     // The file has no such SID.
     let with_tags = forwarding.attachments.keys().map(|attachment| attachment.port);
     let with_tags: BTreeSet<u32> = with_tags.collect();

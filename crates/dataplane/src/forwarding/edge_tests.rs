@@ -108,6 +108,25 @@ fn an_edge_is_closed_to_sids_that_only_the_kernel_has() {
 }
 
 #[test]
+fn an_edge_is_closed_to_prefixes_if_there_are_too_many_sids() {
+    let sid = |number: usize| format!("fd00:7::{:x}:{number:x}/128", number / 600).parse().unwrap();
+    let kernel = |count| {
+        let sids = (0..count).map(|number| (MAIN_TABLE, sid(number))).collect();
+        Kernel { links: links(), sids, ..Kernel::default() }
+    };
+    let text = "ports: {core: {sids: false}, out: {}}";
+    assert_eq!(written_on(text, &kernel(1024)).len(), 1 + 1024);
+    assert_eq!(warnings(&state(text), &kernel(1024), false), [""; 0]);
+    assert_eq!(
+        written_on(text, &kernel(1025)),
+        ["fd00:1::/48", "fd00:7::/112", "fd00:7::1:0/112"]
+            .map(|net| format!("5999: to {net} iif core blackhole"))
+    );
+    let warned = warnings(&state(text), &kernel(1025), false);
+    assert!(warned.len() == 1 && warned[0].contains("such as fd00:7::/112"), "{warned:?}");
+}
+
+#[test]
 fn a_sid_that_comes_before_policy_rules_is_warned_of() {
     let sids = [(LOCAL_TABLE, "fd00:7::1/128".parse().unwrap())].into();
     let kernel = Kernel { links: links(), sids, ..Kernel::default() };

@@ -93,7 +93,7 @@ impl SlowPath {
         for (tenant, interfaces) in tenants {
             let table = TABLES + tenant;
             for net in &closed {
-                self.close(table, IpNet::V6(**net), METRIC);
+                self.close(table, IpNet::V6(*net), METRIC);
             }
             for ipv6 in [false, true] {
                 for interface in interfaces {
