@@ -129,17 +129,17 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 /* Handles a frame that is not addressed to a SID. It may belong to a tenant. */
 static __always_inline int headend(struct frame *frame)
 {
-	struct attachment attachment = {frame->port->tenant, frame->port->policy};
+	__u32 tenant = frame->port->tenant, policy = frame->port->policy;
+	const struct attachment *found = 0;
 	const void *ethernet = data_of(frame);
 	__be16 protocol;
 
 	if (ethernet + ETH_HLEN > end_of(frame))
 		return pass(frame, REASON_NO_ENTRY);
 	protocol = ethertype_of(ethernet);
-	if ((frame->port->tagged || attachment.tenant) && is_vlan(protocol)) {
+	if ((frame->port->tagged || tenant) && is_vlan(protocol)) {
 		const struct vlan_header *vlan = ethernet + ETH_HLEN;
 		struct attachment_key key = {.ifindex = frame->port->ifindex};
-		const struct attachment *found = 0;
 
 		if ((void *)(vlan + 2) > end_of(frame))
 			return pass(frame, REASON_NO_ENTRY);
@@ -153,39 +153,41 @@ static __always_inline int headend(struct frame *frame)
 		}
 		if (frame->port->tagged)
 			found = bpf_map_lookup_elem(&attachments, &key);
-		if (found)
-			attachment = *found;
+		if (found) {
+			tenant = found->tenant;
+			policy = found->policy;
+		}
 		/* VLAN 0 is a priority tag (802.1Q). The kernel removes such tags wherever they are,
 		 * so that these frames may arrive on the interface of any attachment. H.Encaps.L2
 		 * leaves none to the kernel. */
 		if ((is_vlan(protocol) || (!key.outer && frame->l3 != ETH_HLEN + 4)) &&
-		    !(found && attachment.policy))
+		    !(found && policy))
 			return drop(frame, REASON_IRREGULAR);
 		/* A frame with only a priority tag belongs to the port's tenant. */
-		if (!found && (key.outer || !(attachment.tenant | attachment.policy)))
+		if (!found && (key.outer || !(tenant | policy)))
 			return pass(frame, REASON_NO_ENTRY);
 	}
 	/* H.Encaps.L2 accepts any destination MAC address. */
-	if (attachment.policy)
-		return headend2(frame, attachment.policy);
-	if (!is_for(frame->port, ethernet))
+	if (policy)
+		return headend2(frame, policy);
+	if (!is_for(frame->port, ethernet) && !(found && is_for_vlan(found, ethernet)))
 		return pass(frame, REASON_OTHER_STATION);
-	if (attachment.tenant & (TENANT_SOURCES | TENANT_OUTSIDE)) {
-		__u32 flags = attachment.tenant;
+	if (tenant & (TENANT_SOURCES | TENANT_OUTSIDE)) {
+		__u32 flags = tenant;
 
-		attachment.tenant &= ~(TENANT_SOURCES | TENANT_OUTSIDE);
+		tenant &= ~(TENANT_SOURCES | TENANT_OUTSIDE);
 		if (flags & TENANT_OUTSIDE && is_spoofed(frame->ctx, frame->l3, protocol))
 			return drop_foreign(frame, REASON_FOREIGN_SOURCE);
 		if (flags & TENANT_SOURCES &&
-		    is_foreign(frame->ctx, frame->l3, protocol, attachment.tenant))
+		    is_foreign(frame->ctx, frame->l3, protocol, tenant))
 			return drop_foreign(frame, REASON_TENANT_SOURCE);
 	}
-	if (!attachment.tenant)
+	if (!tenant)
 		return pass(frame, REASON_NO_ENTRY);
 	if (protocol == bpf_htons(ETH_P_IP))
-		return headend4(frame, attachment.tenant);
+		return headend4(frame, tenant);
 	if (protocol == bpf_htons(ETH_P_IPV6))
-		return headend6(frame, attachment.tenant);
+		return headend6(frame, tenant);
 	return pass(frame, REASON_NO_ENTRY);
 }
 

@@ -58,8 +58,12 @@ _Static_assert(sizeof(struct attachment_key) == 8, "no hidden padding");
 struct attachment {
 	__u32 tenant; /* plus TENANT_*; 0 for none */
 	__u32 policy; /* for H.Encaps.L2; 0 for none */
+	/* MAC addresses of the VLAN interfaces that receive these frames. The kernel accepts a
+	 * frame to any of them, and to the port's. There are at most four: one of 802.1Q and one of
+	 * 802.1ad for the outer tag, and one for the inner tag on each of them. */
+	__u8 macs[4][6];
 };
-_Static_assert(sizeof(struct attachment) == 8, "no hidden padding");
+_Static_assert(sizeof(struct attachment) == 32, "no hidden padding");
 
 /* An interface stacked on a port, such as a VLAN interface: packets routed to it leave by the port,
  * tagged. */

@@ -34,6 +34,18 @@ static __always_inline int is_for(const struct port *port, const void *ethernet)
 	       load16(ethernet + 4) == load16(port->mac + 4);
 }
 
+/* True if the destination MAC address is that of a VLAN interface for these frames. */
+static __always_inline int is_for_vlan(const struct attachment *attachment, const void *ethernet)
+{
+	for (int i = 0; i < 4; i++) {
+		const __u8 *mac = attachment->macs[i];
+
+		if (load32(ethernet) == load32(mac) && load16(ethernet + 4) == load16(mac + 4))
+			return 1;
+	}
+	return 0;
+}
+
 /* True if a packet has been dropped and counted at the edge of the domain or on a port with
  * `sources`. This affects packets to a SID from outside, and, at the edge, packets with a source
  * inside the domain, which other nodes would trust. */

@@ -40,6 +40,12 @@ pub(crate) trait Host {
     /// HMAC requirement on these interfaces.
     fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error>;
 
+    /// Makes a port leave VLAN tags in the frames that XDP sees, if its driver can.
+    fn leave_tags(&mut self, port: &str);
+
+    /// Returns true if a port takes VLAN tags off before XDP sees the frames.
+    fn strips_tags(&self, port: &str) -> bool;
+
     /// Returns a warning if netfilter lets packets of service functions pass that match no rule.
     fn open_firewall(&mut self) -> Option<String>;
 

@@ -100,7 +100,9 @@ impl Host for KernelSide {
         let links = self.handle.links()?;
         let passing = links.iter().filter(|link| link.up && link.carrier);
         let passing = passing.map(|link| link.index).collect();
+        let sids = list.sids.iter().filter(|sid| sid.protocol != SLOW_PATH);
         let kernel = Kernel {
+            sids: sids.map(|sid| (sid.table, sid.destination)).collect(),
             routes: list.routes,
             links: links.into_iter().map(settled).collect(),
             addresses: addresses.iter().map(|a| a.net.addr()).collect(),
@@ -122,6 +124,19 @@ impl Host for KernelSide {
             requires_hmac(&link.name).is_some_and(|requires| requires != link.requires_hmac)
         };
         Ok(source != seen.source || ports.any(differs))
+    }
+
+    fn leave_tags(&mut self, port: &str) {
+        // Not every driver has these settings. If it has, `strips_tags` shows the result.
+        if self.strips_tags(port)
+            && let Err(error) = netlink::leave_tags(port)
+        {
+            tracing::debug!("{}", api::in_one_line(&error));
+        }
+    }
+
+    fn strips_tags(&self, port: &str) -> bool {
+        netlink::strips_tags(port).unwrap_or(false)
     }
 
     fn open_firewall(&mut self) -> Option<String> {

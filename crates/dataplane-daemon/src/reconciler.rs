@@ -92,6 +92,12 @@ fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
     }
 }
 
+/// Returns the ports with attachments of tagged frames.
+fn tagged(forwarding: &Forwarding) -> BTreeSet<&str> {
+    let ports = forwarding.attachments.keys().filter_map(|key| forwarding.ports.get(&key.port));
+    ports.map(|port| port.name.as_str()).collect()
+}
+
 impl Reconciler {
     /// Creates a reconciler that forwards nothing yet.
     pub(crate) fn new(mut host: Box<dyn Host>, which: Which) -> Result<Self, Error> {
@@ -141,6 +147,7 @@ impl Reconciler {
         self.install(wanted, next, &file)?;
         self.which = file.dataplane;
         self.file = Some(file);
+        self.warnings.extend(self.stripping());
         Ok(difference)
     }
 
@@ -270,6 +277,9 @@ impl Reconciler {
         refused.unmark(forwarding);
         routes.leave_out(&refused);
         self.refused.add(&refused);
+        if file.dataplane == Which::Xdp {
+            tagged(forwarding).iter().for_each(|port| self.host.leave_tags(port));
+        }
         let forwarding = std::mem::take(forwarding);
         match next {
             Some(next) => self.hand_over(next, forwarding, file),
@@ -370,7 +380,26 @@ impl Reconciler {
     /// Returns the warnings about the current state.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let alone = self.which == Which::Kernel;
-        self.seen.as_ref().map_or_else(Vec::new, |seen| warnings(self.plane.now(), seen, alone))
+        let seen = self.seen.as_ref();
+        let mut found = seen.map_or_else(Vec::new, |seen| warnings(self.plane.now(), seen, alone));
+        found.extend(self.stripping());
+        found
+    }
+
+    /// Returns warnings about ports on which the program does not see tenants' tags.
+    fn stripping(&self) -> Vec<String> {
+        if self.which == Which::Kernel {
+            return Vec::new();
+        }
+        let ports = tagged(self.plane.now()).into_iter();
+        let stripping = ports.filter(|port| self.host.strips_tags(port));
+        let warning = |port| {
+            format!(
+                "`{port}` takes VLAN tags off before XDP sees the frames: those of tenants look untagged. Run \
+                 `ethtool -K {port} rxvlan off`; if the driver does not allow it, use another port"
+            )
+        };
+        stripping.map(warning).collect()
     }
 
     /// Returns the routes that were imported from the kernel, and those that were not.

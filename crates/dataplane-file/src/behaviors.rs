@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use document::Address;
 use ipnet::Ipv6Net;
-use model::dataplane::{Behavior, Steer};
+use model::dataplane::{Attachment, Behavior, Name, Steer};
 use srv6::{Kind, Payload};
 
 use super::checked::{At, Checked, key};
@@ -32,6 +32,9 @@ impl Checked<'_> {
             Kind::EndDx2 => match &text.port {
                 Some(port) => {
                     let known = self.port(&|| key(at, "port"), port);
+                    if let Some(known) = &known {
+                        self.no_trunk(at, known);
+                    }
                     Behavior::EndDx2 { port: known.unwrap_or_else(|| "".into()) }
                 }
                 None => {
@@ -94,6 +97,24 @@ impl Checked<'_> {
                 self.proxy(at, text).map_or(Behavior::End, |proxy| Behavior::EndAm { proxy })
             }
         }
+    }
+
+    /// Reports an End.DX2 to a port whose tagged frames belong to tenants: the sender of the inner
+    /// frame chooses its tag, and so another tenant's VLAN.
+    fn no_trunk(&mut self, at: At<'_>, port: &Name) {
+        let attachments = self.tenants.iter().flat_map(|(name, tenant)| {
+            tenant.attachments.iter().map(move |attachment| (name, attachment))
+        });
+        let of_port = |(_, of): &(&Name, &Attachment)| of.port == *port;
+        let Some((tenant, attachment)) = attachments.into_iter().find(of_port) else { return };
+        let vlan = attachment.tags.outer;
+        let message = format!(
+            "End.DX2 sends frames with any tag to `{port}`, also into VLAN {vlan} of `{tenant}`"
+        );
+        let help = format!(
+            "name the VLANs that it may send to: {{behavior: End.DX2V, vlans: {{{vlan}: {port}}}}} drops all others"
+        );
+        self.place.value(&key(at, "port"), message, &help);
     }
 
     /// Reports arguments that the behavior does not take.

@@ -1,4 +1,4 @@
-//! Offloads of an interface (SIOCETHTOOL): the one that is incompatible with XDP, and the one that
+//! Offloads of an interface (SIOCETHTOOL): those that are incompatible with XDP, and the one that
 //! lets a veth receive XDP frames.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -20,7 +20,10 @@ pub enum Offload {
 
 // linux/ethtool.h
 const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_SGRO: u32 = 0x2c;
+const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// struct ethtool_value
@@ -32,23 +35,43 @@ struct Value {
 
 /// Turns an offload on or off for an interface of the calling thread's namespace.
 pub fn set_offload(interface: &str, offload: Offload, on: bool) -> Result<()> {
-    let failed = |errno| Error::io(format!("switch the offload {offload:?} of {interface}"), errno);
-    // SAFETY: the call takes three integers, and the returned descriptor has no other owner.
-    let socket = unsafe {
-        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        Errno::result(fd).map(|fd| OwnedFd::from_raw_fd(fd)).map_err(failed)?
-    };
     let command = match offload {
         Offload::Gro => ETHTOOL_SGRO,
         Offload::TxChecksum => ETHTOOL_STXCSUM,
     };
-    let mut value = Value { command, data: u32::from(on) };
+    let failed = |errno| Error::io(format!("switch the offload {offload:?} of {interface}"), errno);
+    call(interface, command, u32::from(on)).map(drop).map_err(failed)
+}
+
+/// Returns true if an interface moves the VLAN tag of a received frame out of the frame
+/// (`rx-vlan-offload`), where XDP does not see it.
+pub fn strips_tags(interface: &str) -> Result<bool> {
+    let failed = |errno| Error::io(format!("read the offloads of {interface}"), errno);
+    Ok(call(interface, ETHTOOL_GFLAGS, 0).map_err(failed)? & ETH_FLAG_RXVLAN != 0)
+}
+
+/// Makes an interface leave VLAN tags in received frames. Fails if its driver cannot.
+pub fn leave_tags(interface: &str) -> Result<()> {
+    let flags = call(interface, ETHTOOL_GFLAGS, 0);
+    let set = |flags| call(interface, ETHTOOL_SFLAGS, flags & !ETH_FLAG_RXVLAN);
+    let failed = |errno| Error::io(format!("switch rx-vlan-offload of {interface} off"), errno);
+    flags.and_then(set).map(drop).map_err(failed)
+}
+
+/// Runs a command whose argument is a number, and returns the number that it writes.
+fn call(interface: &str, command: u32, data: u32) -> std::result::Result<u32, Errno> {
+    // SAFETY: the call takes three integers, and the returned descriptor has no other owner.
+    let socket = unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        Errno::result(fd).map(|fd| OwnedFd::from_raw_fd(fd))?
+    };
+    let mut value = Value { command, data };
     // SAFETY: ifreq is plain C data, for which all zeros is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // Keep the last byte as the terminating 0.
     let room = request.ifr_name.len() - 1;
     if interface.len() > room {
-        return Err(failed(Errno::ENODEV));
+        return Err(Errno::ENODEV);
     }
     for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
         *place = byte as libc::c_char;
@@ -57,7 +80,7 @@ pub fn set_offload(interface: &str, offload: Offload, on: bool) -> Result<()> {
     // SAFETY: the request points to a value of the type that the command expects, and both live
     // until the call returns.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
-    Errno::result(result).map(drop).map_err(failed)
+    Errno::result(result).map(|_| value.data)
 }
 
 #[cfg(test)]
@@ -81,6 +104,21 @@ mod tests {
                 }
             }
             assert!(set_offload("nowhere", Offload::Gro, true).is_err());
+        });
+    }
+
+    #[test]
+    fn root_tags_are_left_in_frames() {
+        in_namespace(|| {
+            veth(&mut Handle::new().unwrap());
+            assert!(strips_tags("a").unwrap(), "the default of veth");
+            let before = output("ethtool", "-k a");
+            leave_tags("a").unwrap();
+            assert!(!strips_tags("a").unwrap());
+            let after = output("ethtool", "-k a");
+            assert_eq!(before.replace("rx-vlan-offload: on", "rx-vlan-offload: off"), after);
+            assert!(strips_tags("nowhere").is_err() && leave_tags("nowhere").is_err());
+            assert!(leave_tags("lo").is_ok(), "it has no such offload");
         });
     }
 }

@@ -29,7 +29,7 @@ mod testing;
 
 pub use address::{Address, add_address, delete_address};
 pub use error::{Error, Result};
-pub use ethtool::{Offload, set_offload};
+pub use ethtool::{Offload, leave_tags, set_offload, strips_tags};
 pub use generic::GenericHandle;
 pub use interface_rule::{InterfaceRule, add_interface_rule, delete_interface_rule};
 pub use link::{
@@ -45,7 +45,9 @@ pub use owned::{Ids, hold_owned_namespace};
 pub use qdisc::{
     QdiscStats, Tbf, change_tbf, delete_below, delete_root, replace_tbf, replace_tbf_below,
 };
-pub use route::{NextHop, Route, RouteKind, RouteList, add_route, delete_route, replace_route};
+pub use route::{
+    NextHop, Route, RouteKind, RouteList, SidRoute, add_route, delete_route, replace_route,
+};
 pub use rule::{Rule, RuleOwners, add_rule, delete_rule};
 pub use seg6::{Encap, LocalAction};
 pub use socket::{Batch, Handle, Request};

@@ -11,10 +11,15 @@ use netlink_packet_route::route::{
 };
 use nix::errno::Errno;
 
+use self::outline::Outline;
 use crate::attribute::{after, array, each, u32_at};
 use crate::seg6::Encap;
 use crate::socket::{CREATE, EXCL, REPLACE, bytes};
 use crate::{Error, Handle, MAIN_TABLE, PROTOCOL, Request, Result};
+
+mod outline;
+
+pub use outline::SidRoute;
 
 /// The treatment of packets that match a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -209,15 +214,17 @@ impl Handle {
         Ok(routes)
     }
 
-    /// All routes that [`Route`] can express, and a flag for routes, expressible or not, that
-    /// forward by more than the destination.
+    /// All routes that [`Route`] can express. The flag for routes that forward by more than the
+    /// destination, and the list of SIDs, include those that it cannot.
     pub fn all_routes(&mut self) -> Result<RouteList> {
         let mut list = RouteList::default();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut message = RouteMessage::default();
             message.header.address_family = family;
             let wanted = |body: &[u8]| {
-                list.by_more |= depends_on_more(body)?;
+                let outline = Outline::of(body)?;
+                list.by_more |= outline.by_more;
+                list.sids.extend(outline.sid);
                 route(body)
             };
             let kind = libc::RTM_GETROUTE;
@@ -254,6 +261,8 @@ pub struct RouteList {
     /// True if a route is specific to a source or TOS, or has several next hops, so that the flow
     /// selects the path.
     pub by_more: bool,
+    /// The SIDs, also those whose behavior [`Route`] cannot express, such as a BPF program.
+    pub sids: Vec<SidRoute>,
 }
 
 // linux/rtnetlink.h, linux/lwtunnel.h
@@ -278,22 +287,6 @@ const RTAX_MTU: u16 = 2;
 const HEADER: usize = 12;
 /// struct rtnexthop: length (u16), flags, weight, interface (u32), then attributes.
 const HOP_HEADER: usize = 8;
-
-/// Returns true if this route can send packets to one destination over different paths.
-fn depends_on_more(body: &[u8]) -> Result<bool, DecodeError> {
-    let [_, _, source_length, tos] = array(body, 0)?;
-    let (mut several, mut group, mut interface) = (false, false, false);
-    for attribute in each(after(body, HEADER)?) {
-        match attribute?.kind() {
-            RTA_MULTIPATH => several = true,
-            RTA_NH_ID => group = true,
-            RTA_OIF => interface = true,
-            _ => {}
-        }
-    }
-    // For a nexthop group, the kernel may report only its ID.
-    Ok(source_length != 0 || tos != 0 || several || group && !interface)
-}
 
 /// Parses a table entry; None if [`Route`] cannot express it.
 pub(crate) fn route(body: &[u8]) -> Result<Option<Route>, DecodeError> {
@@ -338,13 +331,8 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
                 }
             }
             RTA_MULTIPATH => {
-                let mut rest = value;
-                while !rest.is_empty() {
-                    let size = usize::from(u16::from_ne_bytes(array(rest, 0)?));
-                    let one = rest
-                        .get(..size)
-                        .filter(|_| size >= HOP_HEADER)
-                        .ok_or("a next hop is cut off")?;
+                for one in hops(value) {
+                    let one = one?;
                     let mut hop = Hop { interface: u32_at(one, 4)?, ..Hop::default() };
                     for attribute in each(&one[HOP_HEADER..]) {
                         let attribute = attribute?;
@@ -357,7 +345,6 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
                     }
                     encap = its_encap;
                     next_hops.push(hop);
-                    rest = rest.get(size.next_multiple_of(4)..).unwrap_or_default();
                 }
             }
             kind => only.read(kind, value)?,
@@ -374,6 +361,20 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
     let destination = IpNet::new(destination, length)
         .map_err(|_| DecodeError::from("a prefix is longer than its address"))?;
     Ok(Some(Route { table, destination, kind, protocol, priority, next_hops, mtu, source, encap }))
+}
+
+/// Returns the next hops in RTA_MULTIPATH, each with its header.
+fn hops(mut rest: &[u8]) -> impl Iterator<Item = Result<&[u8], DecodeError>> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let size = array(rest, 0).map(|size| usize::from(u16::from_ne_bytes(size)));
+        let one = size.ok().and_then(|size| rest.get(..size)).filter(|one| one.len() >= HOP_HEADER);
+        let end = one.map_or(rest.len(), |one| one.len().next_multiple_of(4));
+        rest = rest.get(end..).unwrap_or_default();
+        Some(one.ok_or_else(|| "a next hop is cut off".into()))
+    })
 }
 
 /// Collects a next hop's attributes, in any order.

@@ -15,7 +15,7 @@ pub use endpoint::LocalAction;
 
 // linux/lwtunnel.h
 const LWTUNNEL_ENCAP_SEG6: u16 = 5;
-const LWTUNNEL_ENCAP_SEG6_LOCAL: u16 = 7;
+pub(crate) const LWTUNNEL_ENCAP_SEG6_LOCAL: u16 = 7;
 
 /// The SRv6 encapsulation (lightweight tunnel) of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

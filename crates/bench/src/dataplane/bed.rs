@@ -8,6 +8,7 @@
 //! would then count drops. When drops are the result, node and sink use a second processor
 //! ([`Bed::separate`]). Neighbour entries are permanent.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use anyhow::Context as _;
@@ -310,6 +311,7 @@ fn kernel() -> anyhow::Result<Kernel> {
     let mut handle = Handle::new()?;
     Ok(Kernel {
         routes: handle.all_routes()?.routes,
+        sids: BTreeSet::new(),
         links: handle.links()?,
         addresses: handle.addresses()?.iter().map(|address| address.net.addr()).collect(),
         addresses_of: Vec::new(),

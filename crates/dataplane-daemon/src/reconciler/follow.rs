@@ -114,7 +114,7 @@ impl Reconciler {
     fn close(&mut self) -> Result<(), Error> {
         let seen = self.look(None)?;
         let now = self.plane.now();
-        let rules = SlowPath::closing(now, &seen.kernel, self.which == Which::Kernel);
+        let rules = SlowPath::closing(now, &seen.kernel);
         self.host.extend(&rules, now.source, &seen).map(drop)
     }
 

@@ -26,6 +26,8 @@ struct State {
     /// The destination that it refuses.
     refuses: Option<IpNet>,
     looks: u32,
+    /// The interfaces that take VLAN tags off, each with a driver that can leave them or not.
+    stripping: BTreeMap<&'static str, bool>,
     /// The functions that were announced last, each with its state.
     told: BTreeMap<Ipv6Net, bool>,
     probed: Vec<IpAddr>,
@@ -98,6 +100,14 @@ impl Host for FakeHost {
 
     fn has_changed_silently(&mut self, _: &Kernel, _: &[u32]) -> Result<bool, Error> {
         Ok(false)
+    }
+
+    fn leave_tags(&mut self, port: &str) {
+        self.state.borrow_mut().stripping.retain(|name, can_leave| *name != port || !*can_leave);
+    }
+
+    fn strips_tags(&self, port: &str) -> bool {
+        self.state.borrow().stripping.contains_key(port)
     }
 
     fn open_firewall(&mut self) -> Option<String> {
@@ -469,4 +479,33 @@ fn an_open_firewall_is_warned_of_where_functions_are() {
         reconciler.plan(&parse(&format!("{head}  {sid}\n")), 9).unwrap();
         assert_eq!(reconciler.warned().contains(&"the firewall is open".into()), warned, "{sid}");
     }
+}
+
+#[test]
+fn ports_with_tags_of_tenants_leave_them_in_the_frames() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let file = || {
+        parse(
+            "ports: { l: {}, r: {} }\ntenants:\n  a: { table: 9, attachments: [{ port: l, vlan: 5 }] }\n",
+        )
+    };
+    let about_tags = |warnings: &[String]| {
+        warnings.iter().filter(|text| text.contains("takes VLAN tags off")).cloned().collect()
+    };
+    for (can_leave, count) in [(true, 0), (false, 1)] {
+        host.state.borrow_mut().stripping = [("l", can_leave), ("r", true)].into();
+        reconciler.apply(file(), Ports::All, 0).unwrap();
+        let found: Vec<String> = about_tags(reconciler.warned());
+        assert_eq!(found.len(), count, "{found:?}");
+        assert_eq!(about_tags(&reconciler.warnings()), found);
+        assert!(found.iter().all(|text| text.contains("`ethtool -K l rxvlan off`")), "{found:?}");
+        assert!(host.state.borrow().stripping.contains_key("r"), "it has no tags of tenants");
+    }
+    // The kernel sees all tags.
+    let vlan = Some(netlink::Vlan { id: 5, protocol: 0x8100, parent: Some(1) });
+    host.state.borrow_mut().kernel.links.push(Link { vlan, lower: Some(1), ..link(3, "l.5") });
+    let file = File { dataplane: Which::Kernel, ..file() };
+    reconciler.apply(file, Ports::All, 0).unwrap();
+    assert_eq!(about_tags(reconciler.warned()), [""; 0]);
 }

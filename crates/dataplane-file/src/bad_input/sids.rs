@@ -31,6 +31,27 @@ fn sids_that_overlap() {
     assert!(parse("x", &file(inside)).is_ok());
 }
 
+/// The sender of an inner frame chooses its tags.
+#[test]
+fn end_dx2_to_a_port_with_tags_of_tenants() {
+    let text = |sid: &str, attachment: &str| {
+        let sids = format!("sids:\n  fd00:0:1:abc::: {{{sid}}}\n");
+        let tenant = format!("tenants: {{blue: {{attachments: [{attachment}]}}}}\n");
+        format!("locators: [fd00:0:1::/48]\nports: {{eth0: {{}}, eth1: {{}}}}\n{tenant}{sids}")
+    };
+    let tagged = "{port: eth1, vlan: 10}";
+    let message = "frames with any tag to `eth1`, also into VLAN 10 of `blue`";
+    let help = "{behavior: End.DX2V, vlans: {10: eth1}}";
+    expect(&text("behavior: End.DX2, port: eth1", tagged), &[("5:45", message, help)]);
+    for (sid, attachment) in [
+        ("behavior: End.DX2, port: eth0", tagged),
+        ("behavior: End.DX2, port: eth1", "{port: eth1}"),
+        ("behavior: End.DX2V, vlans: {10: eth1}", tagged),
+    ] {
+        parse("x", &text(sid, attachment)).unwrap();
+    }
+}
+
 #[test]
 fn behaviors_and_arguments() {
     let lacks = [

@@ -13,7 +13,10 @@ use model::dataplane::{File, Table};
 use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
 use super::rule_priority::PRIORITY;
-use super::{Attachment, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper};
+use super::{
+    Attachment, Behavior, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper,
+    VlanInterface,
+};
 use crate::Error;
 
 /// Priority of the rules for packets to SIDs from edge ports and tenants, before tenants' tables.
@@ -29,19 +32,58 @@ const FROM_DOMAIN: u32 = PRIORITY + 3;
 /// Priority of the rules that drop all other packets to SIDs.
 const FROM_ELSEWHERE: u32 = PRIORITY + 4;
 
-/// Returns the prefixes of this node's SIDs: its locators, and the SIDs outside of them. `few`:
-/// true if the SIDs are few enough to be in the kernel.
-pub(in crate::forwarding) fn closed(forwarding: &Forwarding, few: bool) -> Vec<&Ipv6Net> {
+/// The kernel's table of its own addresses (RT_TABLE_LOCAL).
+const LOCAL_TABLE: u32 = 255;
+
+/// Maximum number of prefixes outside of the locators, each of which takes a rule on each closed
+/// interface. The kernel compares packets with one rule after the other.
+const MOST_OUTSIDE: usize = 1024;
+
+/// Returns the prefixes of this node's SIDs: its locators, and the kernel's SIDs outside of them,
+/// imported or not. The file's own SIDs are in its locators.
+pub(in crate::forwarding) fn closed(forwarding: &Forwarding, kernel: &Kernel) -> Vec<Ipv6Net> {
+    // Only packets of a VRF's own interfaces, to which rules do not apply, are looked up in its
+    // table.
+    let vrfs: BTreeSet<u32> = kernel.links.iter().filter_map(|link| link.vrf_table).collect();
+    let outside = outside(forwarding, kernel, |table| !vrfs.contains(&table));
+    forwarding.locators.iter().copied().chain(outside).collect()
+}
+
+/// Returns the SIDs of these tables outside of the locators, or, if there are too many, shorter
+/// prefixes that cover them.
+fn outside(
+    forwarding: &Forwarding,
+    kernel: &Kernel,
+    is_wanted: impl Fn(u32) -> bool,
+) -> BTreeSet<Ipv6Net> {
     let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
-    let outside = forwarding.sids.keys().filter(|sid| few && !within(sid));
-    forwarding.locators.iter().chain(outside).collect()
+    let sids = kernel.sids.iter().filter(|(table, sid)| is_wanted(*table) && !within(sid));
+    let mut found: BTreeSet<Ipv6Net> = sids.map(|(_, sid)| *sid).collect();
+    let mut longest = 128;
+    while found.len() > MOST_OUTSIDE {
+        longest -= 16;
+        let shorter = |net: Ipv6Net| {
+            let length = net.prefix_len().min(longest);
+            Ipv6Net::new_assert(net.network(), length).trunc()
+        };
+        found = found.into_iter().map(shorter).collect();
+    }
+    found
+}
+
+/// Returns a prefix that covers SIDs of the kernel, if there are too many.
+fn shortened(forwarding: &Forwarding, kernel: &Kernel) -> Option<Ipv6Net> {
+    if kernel.sids.len() <= MOST_OUTSIDE {
+        return None;
+    }
+    let known: BTreeSet<&Ipv6Net> = kernel.sids.iter().map(|(_, sid)| sid).collect();
+    outside(forwarding, kernel, |_| true).into_iter().find(|net| !known.contains(net))
 }
 
 /// Returns the rules that keep packets from reaching SIDs.
 pub(in crate::forwarding) fn rules(
     forwarding: &Forwarding,
     kernel: &Kernel,
-    few: bool,
 ) -> BTreeSet<InterfaceRule> {
     let rule = |priority| InterfaceRule {
         priority,
@@ -53,14 +95,14 @@ pub(in crate::forwarding) fn rules(
     let mut rules = BTreeSet::new();
     let (edges, tenants) = (edges(forwarding, &kernel.links), tenants(forwarding));
     let over_tenants = over_tenants(forwarding, &kernel.links);
-    let closed = closed(forwarding, few);
+    let closed = closed(forwarding, kernel);
     // A rule that goes to a priority without rules has no effect.
     let unspoofed = if closed.is_empty() { PRIORITY } else { FROM_EDGES };
     for link in &kernel.links {
         let on = |priority| InterfaceRule { interface: Some(link.name.clone()), ..rule(priority) };
         let (is_edge, is_over) = (edges.contains(&link.index), over_tenants.contains(&link.index));
         if is_edge || is_over || tenants.contains(&link.index) {
-            let to = closed.iter().map(|net| Some(IpNet::V6(**net)));
+            let to = closed.iter().map(|net| Some(IpNet::V6(*net)));
             rules.extend(to.map(|to| InterfaceRule { to, ..on(FROM_EDGES) }));
         }
         let owner = owner(forwarding, link.index);
@@ -81,8 +123,10 @@ pub(in crate::forwarding) fn rules(
     if sources().next().is_none() {
         return rules;
     }
-    for net in closed {
-        let to = Some(IpNet::V6(*net));
+    // Packets to these are looked up in the main table.
+    let in_main = outside(forwarding, kernel, |table| table == MAIN_TABLE);
+    for net in forwarding.locators.iter().copied().chain(in_main) {
+        let to = Some(IpNet::V6(net));
         let on = || InterfaceRule { to, table: MAIN_TABLE, ..rule(FROM_DOMAIN) };
         rules.extend(sources().map(|from| InterfaceRule { from, ..on() }));
         rules.insert(InterfaceRule { interface: Some("lo".into()), ..on() });
@@ -115,13 +159,20 @@ fn tenants(forwarding: &Forwarding) -> BTreeSet<u32> {
 
 /// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
 /// example a macvlan, whose frames have a MAC address that the program does not inspect, or a VLAN,
-/// since a tenant chooses its tags. A port and an attachment have frames of their own.
+/// since a tenant chooses its tags. A port and an attachment have frames of their own. A VLAN
+/// interface that the program cannot send to may still receive an attachment's frames: its tags have
+/// other protocols.
 fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let tenants = tenants(forwarding);
+    let receives = |receiver: &VlanInterface| {
+        forwarding.attachments.get(&receiver.frames).is_some_and(is_tenant)
+    };
+    let others = forwarding.vlans.iter().filter(|(_, receiver)| receives(receiver));
+    let all = tenants.iter().chain(others.map(|(index, _)| index)).copied().collect();
     let shares = |link: &Link| {
         owner(forwarding, link.index).is_none() && !forwarding.ports.contains_key(&link.index)
     };
-    let all = with_stacked(tenants.clone(), links, shares);
+    let all = with_stacked(all, links, shares);
     all.difference(&tenants).copied().collect()
 }
 
@@ -240,14 +291,44 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
     // On a trunk, untagged frames reach SIDs even if tenants own some of the tags.
     let is_edge = |port: &Port| port.edge || port.closed;
     let no_source = forwarding.sources_of(None).next().is_none();
-    if !forwarding.sids.is_empty() && no_source && !forwarding.ports.values().any(is_edge) {
+    let has_sids = !forwarding.sids.is_empty() || !kernel.sids.is_empty();
+    if has_sids && no_source && !forwarding.ports.values().any(is_edge) {
         found.push(
             "every port reaches every SID, from any source: write `sids: false` at the ports where the \
              SR domain ends, and the prefixes of its nodes under `sources:`"
                 .into(),
         );
     }
-    let edges = edges(forwarding, &kernel.links);
+    let local = kernel.sids.iter().filter(|(table, _)| *table == LOCAL_TABLE);
+    found.extend(local.map(|(_, sid)| {
+        format!(
+            "{sid} is a SID in the kernel's table `local`, which comes before policy rules: every port \
+             reaches it. Move its route to the table `main`"
+        )
+    }));
+    let has_edge =
+        !no_source || forwarding.ports.values().any(is_edge) || !tenants(forwarding).is_empty();
+    if let Some(net) = shortened(forwarding, kernel).filter(|_| has_edge) {
+        found.push(format!(
+            "more than {MOST_OUTSIDE} of the kernel's SIDs are outside of `locators:`, so that edges are closed \
+             to whole prefixes around them, such as {net}: list the prefixes of these SIDs under `locators:`"
+        ));
+    }
+    // The file has no such SID.
+    let with_tags = forwarding.attachments.keys().map(|attachment| attachment.port);
+    let with_tags: BTreeSet<u32> = with_tags.collect();
+    for (sid, endpoint) in forwarding.sids.iter().filter(|_| !with_tags.is_empty()) {
+        if let Behavior::EndDx2 { port } = endpoint.behavior
+            && let Some(port) = forwarding.ports.get(&port).filter(|_| with_tags.contains(&port))
+        {
+            found.push(format!(
+                "the kernel's {sid} (End.DX2) sends frames with any tag to `{0}`, also into tenants' VLANs: \
+                 delete its route, and add End.DX2V with `vlans: {{VLAN: {0}}}` to `sids:`",
+                port.name
+            ));
+        }
+    }
+    let (edges, tenants) = (edges(forwarding, &kernel.links), tenants(forwarding));
     let over_tenants = over_tenants(forwarding, &kernel.links);
     for link in &kernel.links {
         if let Some(source) = outer_source(forwarding, kernel, link).filter(|_| alone) {
@@ -267,9 +348,16 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
                 link.name
             ));
         }
-        if edges.contains(&link.index) && link.takes_srh {
+        let of = match link.index {
+            index if edges.contains(&index) => Some("the edge"),
+            index if tenants.contains(&index) || over_tenants.contains(&index) => {
+                Some("the tenant's")
+            }
+            _ => None,
+        };
+        if let Some(of) = of.filter(|_| link.takes_srh) {
             found.push(format!(
-                "the kernel takes SRHs to its own addresses from the edge `{0}`: `sysctl -w \
+                "the kernel takes SRHs to its own addresses from {of} `{0}`: `sysctl -w \
                  net.ipv6.conf.{0}.seg6_enabled=0`",
                 link.name
             ));

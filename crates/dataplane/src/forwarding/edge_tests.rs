@@ -3,7 +3,7 @@
 use netlink::{Mac, RouteKind, Vlan};
 
 use super::*;
-use crate::forwarding::{Links, Tenants, resolve};
+use crate::forwarding::{Endpoint, Links, Tenants, resolve};
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
@@ -40,7 +40,11 @@ fn written(text: &str) -> Vec<String> {
 }
 
 fn written_with(text: &str, links: Vec<Link>) -> Vec<String> {
-    let rules = rules(&state(text), &Kernel { links, ..Kernel::default() }, true);
+    written_on(text, &Kernel { links, ..Kernel::default() })
+}
+
+fn written_on(text: &str, kernel: &Kernel) -> Vec<String> {
+    let rules = rules(&state(text), kernel);
     let line = |rule: &InterfaceRule| {
         let words = [
             rule.from.map(|net| format!(" from {net}")),
@@ -69,6 +73,87 @@ fn an_edge_is_closed_with_the_vlans_above_it() {
         written("ports: {core: {}, out: {sids: false}}"),
         ["5999: to fd00:1::/48 iif out blackhole", "5999: to fd00:1::/48 iif out.10 blackhole"]
     );
+}
+
+/// A SID may be in another table than the main one, and in a VRF's, which only its interfaces use.
+#[test]
+fn an_edge_is_closed_to_sids_that_only_the_kernel_has() {
+    let sids = [
+        (MAIN_TABLE, "fd00:1::7/128"),
+        (MAIN_TABLE, "fd00:7::1/128"),
+        (9, "fd00:7::2/128"),
+        (100, "fd00:7::3/128"),
+    ];
+    let sids = sids.map(|(table, sid)| (table, sid.parse().unwrap())).into();
+    let kernel = Kernel { links: links(), sids, ..Kernel::default() };
+    assert_eq!(
+        written_on("ports: {core: {tenant: t}}\ntenants: {t: {table: 9}}", &kernel),
+        [
+            "5999: to fd00:1::/48 iif core blackhole",
+            "5999: to fd00:7::1/128 iif core blackhole",
+            "5999: to fd00:7::2/128 iif core blackhole",
+        ]
+    );
+    assert_eq!(
+        written_on("sources: [\"fd00:8::/48\"]\nports: {core: {}}", &kernel),
+        [
+            "6003: from fd00:8::/48 to fd00:1::/48 254",
+            "6003: from fd00:8::/48 to fd00:7::1/128 254",
+            "6003: to fd00:1::/48 iif lo 254",
+            "6003: to fd00:7::1/128 iif lo 254",
+            "6004: to fd00:1::/48 blackhole",
+            "6004: to fd00:7::1/128 blackhole",
+        ]
+    );
+}
+
+#[test]
+fn an_edge_is_closed_to_prefixes_if_there_are_too_many_sids() {
+    let sid = |number: usize| format!("fd00:7::{:x}:{number:x}/128", number / 600).parse().unwrap();
+    let kernel = |count| {
+        let sids = (0..count).map(|number| (MAIN_TABLE, sid(number))).collect();
+        Kernel { links: links(), sids, ..Kernel::default() }
+    };
+    let text = "ports: {core: {sids: false}, out: {}}";
+    assert_eq!(written_on(text, &kernel(1024)).len(), 1 + 1024);
+    assert_eq!(warnings(&state(text), &kernel(1024), false), [""; 0]);
+    assert_eq!(
+        written_on(text, &kernel(1025)),
+        ["fd00:1::/48", "fd00:7::/112", "fd00:7::1:0/112"]
+            .map(|net| format!("5999: to {net} iif core blackhole"))
+    );
+    let warned = warnings(&state(text), &kernel(1025), false);
+    assert!(warned.len() == 1 && warned[0].contains("such as fd00:7::/112"), "{warned:?}");
+}
+
+#[test]
+fn a_sid_that_comes_before_policy_rules_is_warned_of() {
+    let sids = [(LOCAL_TABLE, "fd00:7::1/128".parse().unwrap())].into();
+    let kernel = Kernel { links: links(), sids, ..Kernel::default() };
+    let found = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
+    assert!(found.len() == 1 && found[0].contains("fd00:7::1/128 is a SID"), "{found:?}");
+}
+
+/// The program does not distinguish the protocols of tags.
+#[test]
+fn a_vlan_interface_of_another_protocol_is_closed_if_a_tenant_has_its_tags() {
+    let mut links = links();
+    let on = |id, protocol, parent| Vlan { id, protocol, parent: Some(parent) };
+    let vlan = Some(on(20, 0x88a8, 2));
+    links.push(Link { vlan, lower: Some(2), ..link(20, "out.20") });
+    let vlan = Some(on(30, 0x8100, 3));
+    links.push(Link { vlan, lower: Some(3), ..link(30, "out.10.30") });
+    let closed = |tags: &str| -> Vec<String> {
+        let tenant = format!("tenants: {{t: {{table: 9, attachments: [{{port: out, {tags}}}]}}}}");
+        let file = file(&format!("ports: {{core: {{}}, out: {{}}}}\n{tenant}"));
+        let links = Links::new(links.clone(), true);
+        let found = resolve(&file, &links, &mut Tenants::default()).unwrap();
+        let kernel = Kernel { links: links.links, ..Kernel::default() };
+        rules(&found, &kernel).into_iter().filter_map(|rule| rule.interface).collect()
+    };
+    assert_eq!(closed("vlan: 20"), ["out.20"]);
+    assert_eq!(closed("vlan: 10, inner: 30"), ["out.10.30"]);
+    assert_eq!(closed("vlan: 21"), [""; 0]);
 }
 
 /// Returns the interfaces, with a macvlan on the second one, a VLAN on that, and a macvlan on a VLAN.
@@ -287,7 +372,7 @@ fn an_edge_that_a_bridge_takes_later_is_closed_with_the_bridge() {
     let found = resolve(&file, &links, &mut Tenants::default()).unwrap();
     let kernel = Kernel { links: links.links, ..Kernel::default() };
     let on = |rule: &InterfaceRule| rule.interface.clone().unwrap();
-    assert_eq!(rules(&found, &kernel, true).iter().map(on).collect::<Vec<_>>(), ["br0", "bridged"]);
+    assert_eq!(rules(&found, &kernel).iter().map(on).collect::<Vec<_>>(), ["br0", "bridged"]);
 }
 
 #[test]
@@ -310,12 +395,26 @@ fn a_domain_without_an_edge_is_warned_of() {
 }
 
 #[test]
-fn an_edge_whose_kernel_takes_srhs_is_warned_of() {
+fn an_edge_or_a_tenant_whose_kernel_takes_srhs_is_warned_of() {
     let mut links = links();
-    links[1].takes_srh = true;
+    links.iter_mut().for_each(|link| link.takes_srh = true);
     let kernel = Kernel { links, ..Kernel::default() };
-    let found = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
-    assert!(found.len() == 1 && found[0].contains("net.ipv6.conf.out.seg6_enabled=0"), "{found:?}");
+    let warned = |text: &str| -> Vec<String> {
+        let found = warnings(&state(text), &kernel, false);
+        let of_it = found.into_iter().filter(|text| text.contains("the kernel takes SRHs"));
+        of_it.map(|text| text.split_once(" from ").unwrap().1.to_owned()).collect()
+    };
+    let about = |of: &str, name: &str| {
+        format!("{of} `{name}`: `sysctl -w net.ipv6.conf.{name}.seg6_enabled=0`")
+    };
+    assert_eq!(
+        warned("ports: {core: {}, out: {sids: false}}"),
+        [about("the edge", "out"), about("the edge", "out.10")]
+    );
+    assert_eq!(
+        warned("ports: {core: {}, out: {tenant: t}}\ntenants: {t: {table: 9}}"),
+        [about("the tenant's", "out"), about("the tenant's", "out.10")]
+    );
 }
 
 #[test]
@@ -339,4 +438,18 @@ fn a_tenants_vrf_without_a_default_route_is_refused() {
     assert!(check_tables(&tenant(""), &kernel).is_err());
     kernel.routes = vec![end];
     check_tables(&tenant(""), &kernel).unwrap();
+}
+
+#[test]
+fn a_kernels_end_dx2_to_a_port_with_tags_of_tenants_is_warned_of() {
+    let trunk = "ports: {core: {sids: false}, out: {}}\ntenants: {t: {table: 9, attachments: [{port: out, vlan: 10}]}}";
+    let kernel = Kernel { links: links(), ..Kernel::default() };
+    for (port, warned) in [(1, 0), (2, 1)] {
+        let mut found = state(trunk);
+        let endpoint = Endpoint::new(Behavior::EndDx2 { port });
+        found.sids.insert("fd00:7::1/128".parse().unwrap(), endpoint);
+        let found = warnings(&found, &kernel, false);
+        let of_it = found.iter().filter(|text| text.contains("sends frames with any tag to `out`"));
+        assert_eq!(of_it.count(), warned, "{found:?}");
+    }
 }

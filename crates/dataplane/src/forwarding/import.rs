@@ -22,6 +22,9 @@ use super::{
 pub struct Kernel {
     /// All routes except those of the slow path.
     pub routes: Vec<Route>,
+    /// The SIDs of these routes, by table, also those with behaviors that a [`Route`] cannot
+    /// express.
+    pub sids: BTreeSet<(u32, Ipv6Net)>,
     /// All interfaces.
     pub links: Vec<Link>,
     /// The node's own addresses.

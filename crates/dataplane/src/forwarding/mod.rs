@@ -26,6 +26,6 @@ pub use resolve::{Tenants, resolve};
 pub use slow_path::{Present, Refused, SlowPath};
 pub use state::{
     Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy,
-    ProxyLink, Tags, TenantId, Upper, Weighted,
+    ProxyLink, Tags, TenantId, Upper, VlanInterface, Weighted,
 };
 pub use text::{Names, lists};

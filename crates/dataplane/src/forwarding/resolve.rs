@@ -12,7 +12,7 @@ use srv6::{LookUp, Resolve};
 use super::machine::{Links, Unresolved};
 use super::{
     Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Proxy, ProxyLink,
-    TABLE_TENANTS, Tags, TenantId, Upper, Weighted, function_links,
+    TABLE_TENANTS, Tags, TenantId, Upper, VlanInterface, Weighted, function_links,
 };
 
 // The TPIDs of a single VLAN tag, and of the outer of two tags. The program writes no others.
@@ -89,6 +89,7 @@ pub fn resolve(
         }
     }
     resolving.uppers();
+    resolving.vlans();
     resolving.sids(file, &ports);
     if !resolving.problems.is_empty() {
         return Err(resolving.problems);
@@ -192,6 +193,29 @@ impl Resolving<'_> {
                 }
             };
             self.forwarding.uppers.insert(link.index, upper);
+        }
+    }
+
+    /// Adds the VLAN interfaces that receive frames of ports.
+    fn vlans(&mut self) {
+        let ports = &self.forwarding.ports;
+        let above = |link: &Link| link.vlan.and_then(|vlan| Some((vlan, vlan.parent?)));
+        for link in &self.links.links {
+            let Some((vlan, parent)) = above(link) else { continue };
+            let lower = self.links.indexed(parent).filter(|_| !ports.contains_key(&parent));
+            let (port, tags) = match lower.and_then(above) {
+                // The program reads no other inner tag.
+                Some((outer, port)) if vlan.protocol == DOT1Q => {
+                    (port, Tags { outer: outer.id, inner: vlan.id })
+                }
+                Some(_) => continue,
+                None => (parent, Tags { outer: vlan.id, inner: 0 }),
+            };
+            let Some(at) = ports.get(&port) else { continue };
+            let macs = [Some(link), lower].into_iter().flatten().filter_map(|link| link.mac);
+            let macs = macs.filter(|mac| *mac != at.mac).collect();
+            let receiver = VlanInterface { frames: Attachment { port, tags }, macs };
+            self.forwarding.vlans.insert(link.index, receiver);
         }
     }
 

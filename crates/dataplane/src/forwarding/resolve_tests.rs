@@ -211,3 +211,36 @@ fn a_port_in_a_vrf_reaches_no_sid() {
     let closed: Vec<bool> = forwarding.ports.values().map(|port| port.closed).collect();
     assert_eq!(closed, [true, false]);
 }
+
+/// The kernel accepts frames of a VLAN to the MAC addresses of its interface, of the interface below
+/// that, and of the port.
+#[test]
+fn a_vlan_interface_has_mac_addresses_of_its_own() {
+    let mut links = machine().links;
+    for (name, mac) in [("eth1.10", 0xa1), ("eth2.20", 0xa2), ("eth2.20.30", 0xa3)] {
+        let link = links.iter_mut().find(|link| link.name == name).unwrap();
+        link.mac = Some(Mac([2, 0, 0, 0, 0, mac]));
+    }
+    let port = links.iter().find(|link| link.index == 4).unwrap().mac;
+    links.push(Link { mac: port, ..vlan(20, "eth2.40", 40, DOT1AD, 4) });
+    links.push(Link { mac: port, ..vlan(21, "eth2.20.41", 41, DOT1AD, 7) });
+    let found = resolve(&file(EXAMPLE), &Links::new(links, true), &mut Tenants::default()).unwrap();
+    let vlans: Vec<_> = found
+        .vlans
+        .iter()
+        .filter(|(_, vlan)| vlan.frames.port == 4)
+        .map(|(index, vlan)| {
+            (*index, vlan.frames.tags, vlan.macs.iter().map(|mac| mac.0[5]).collect())
+        })
+        .collect();
+    let tags = |outer, inner| Tags { outer, inner };
+    assert_eq!(
+        vlans,
+        [
+            (7, tags(20, 0), vec![0xa2]),
+            (8, tags(20, 30), vec![0xa3, 0xa2]),
+            (20, tags(40, 0), vec![]),
+        ]
+    );
+    assert_eq!(found.vlans[&10].frames.tags, tags(10, 11), "two tags of 802.1Q");
+}

@@ -31,6 +31,9 @@ pub struct Forwarding {
     pub ports: BTreeMap<u32, Port>,
     /// Interfaces stacked on ports, by index: packets routed to them leave by the port, tagged.
     pub uppers: BTreeMap<u32, Upper>,
+    /// Interfaces that receive tagged frames of ports, by index, whatever the protocols of the tags:
+    /// a frame's attachment does not depend on them.
+    pub vlans: BTreeMap<u32, VlanInterface>,
     /// Owners of tagged frames.
     pub attachments: BTreeMap<Attachment, Owner>,
     /// Endpoint behaviors, by SID.
@@ -62,6 +65,7 @@ impl Default for Forwarding {
             sources: BTreeSet::new(),
             ports: BTreeMap::new(),
             uppers: BTreeMap::new(),
+            vlans: BTreeMap::new(),
             attachments: BTreeMap::new(),
             sids: Map::default(),
             prefixes: Map::default(),
@@ -98,6 +102,16 @@ pub struct Upper {
     pub port: u32,
     /// Tags that frames get.
     pub tags: Tags,
+}
+
+/// A VLAN interface on a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VlanInterface {
+    /// The frames that it receives.
+    pub frames: Attachment,
+    /// MAC addresses other than the port's to which the kernel accepts these frames: its own, and
+    /// that of the interface of the outer tag.
+    pub macs: Vec<Mac>,
 }
 
 /// VLAN tags; 0 for none.

@@ -143,9 +143,12 @@ impl Pins {
             return Ok(pins);
         }
         for pin in std::fs::read_dir(&self.0).map_err(failed)? {
-            let name = pin.map_err(failed)?.file_name();
-            // Names with a dot belong to the file system itself.
-            if !name.to_string_lossy().contains('.') {
+            let pin = pin.map_err(failed)?;
+            let name = pin.file_name();
+            // Names with a dot belong to the file system itself, and folders to other programs: `tc`
+            // uses any BPF file system that it finds.
+            let is_folder = pin.file_type().map_err(failed)?.is_dir();
+            if !is_folder && !name.to_string_lossy().contains('.') {
                 pins.push(self.0.join(name));
             }
         }

@@ -36,6 +36,7 @@ pub(crate) fn run(output: &Output) -> Done {
     }));
     findings.extend(hmac());
     findings.extend(edges());
+    findings.extend(neighbors());
     findings.push(isolation());
     findings.push(Finding {
         required: false,
@@ -122,6 +123,25 @@ fn edges() -> Vec<Finding> {
         fix: warning,
     };
     found.into_iter().map(line).collect()
+}
+
+/// Reads the limit of neighbor entries, which all network namespaces of the machine share.
+fn neighbors() -> Option<Finding> {
+    const ENOUGH: u32 = 8192;
+    let limit = |family| {
+        let value = netlink::sysctl::read(&format!("{family}/neigh/default/gc_thresh3"));
+        value.ok()?.trim().parse::<u32>().ok()
+    };
+    let least = [limit("ipv4"), limit("ipv6")].into_iter().flatten().min()?;
+    Some(Finding {
+        what: format!("{least} neighbors for all namespaces together"),
+        ok: least >= ENOUGH,
+        required: false,
+        needed_for: "a host with many addresses, which else keeps others from resolving theirs",
+        fix: ["ipv4", "ipv6"]
+            .map(|family| format!("sysctl -w net.{family}.neigh.default.gc_thresh3={}", 8 * ENOUGH))
+            .join(", "),
+    })
 }
 
 /// Tests the isolation of tenants' programs with one process.

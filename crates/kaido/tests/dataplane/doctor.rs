@@ -41,3 +41,21 @@ fn root_the_doctor_says_which_settings_functions_need() {
         assert_eq!(of("netfilter")["ok"], true, "{said}");
     }
 }
+
+#[test]
+fn root_the_doctor_says_how_many_neighbors_all_namespaces_share() {
+    let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
+    let said = kaido.run(&["--json", "doctor"]);
+    let findings = value_of(&["doctor"], said.stdout.as_bytes());
+    let limits = ["ipv4", "ipv6"].map(|family| {
+        let value = netlink::sysctl::read(&format!("{family}/neigh/default/gc_thresh3")).unwrap();
+        value.trim().parse::<u32>().unwrap()
+    });
+    let least = limits[0].min(limits[1]);
+    let what = format!("{least} neighbors for all namespaces together");
+    let finding = findings.as_array().unwrap().iter().find(|finding| finding["what"] == *what);
+    let finding = finding.unwrap_or_else(|| panic!("no line for {what}: {said}"));
+    assert_eq!((&finding["ok"], &finding["required"]), (&(least >= 8192).into(), &false.into()));
+    let fix = finding["fix"].as_str().unwrap();
+    assert!(fix.contains("sysctl -w net.ipv4.neigh.default.gc_thresh3="), "{fix}");
+}

@@ -2,6 +2,7 @@
 //! of the node can be reached. The attacker is left; a packet that reaches the node's End leaves at
 //! right.
 
+mod foreign;
 mod stacked;
 mod tagged;
 
@@ -30,7 +31,12 @@ fn datagram(mark: &str) -> Vec<u8> {
 
 /// Returns a packet to the node's End and on to right.
 fn to_sid(source: &str, mark: &str) -> Vec<u8> {
-    let path = ["fd00:1::1", "fd00:2::9"].map(|sid| sid.parse().unwrap());
+    through("fd00:1::1", source, mark)
+}
+
+/// Returns a packet to a SID of the node and on to right.
+fn through(sid: &str, source: &str, mark: &str) -> Vec<u8> {
+    let path = [sid, "fd00:2::9"].map(|sid| sid.parse().unwrap());
     let ends = ["10.7.0.1", "10.9.0.1"].map(|address| address.parse().unwrap());
     let inner = Ipv4::new(ends[0], ends[1], protocol::UDP).around(&datagram(mark)).unwrap();
     let srh = Srh::of_path(protocol::IPV4, &path).around(&inner).unwrap();

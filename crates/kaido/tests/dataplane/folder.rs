@@ -124,3 +124,18 @@ fn root_unmounted_pins_are_reported() {
     net.kaido.ok(&["dataplane", "detach"]);
     net.end();
 }
+
+/// `tc` creates its folder in any BPF file system that it finds.
+#[test]
+fn root_a_folder_of_another_program_between_the_pins_is_left_alone() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(FILE);
+    let folder = Path::new(&net.state()).join("bpf/tc");
+    std::fs::create_dir(&folder).unwrap();
+    net.apply("ports: { l: {} }\n");
+    net.kaido.ok(&["dataplane", "detach"]);
+    assert!(!show(&net.node, "link show dev l").contains("xdp"));
+    assert!(folder.exists());
+    net.end();
+}

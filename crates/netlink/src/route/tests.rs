@@ -433,3 +433,26 @@ fn root_a_long_table_is_listed_in_proportion() {
         assert!(many < few * 40, "10,000: {few:?}, 100,000: {many:?}");
     });
 }
+
+/// `ip` can add routes that [`Route`] cannot express: next hops with several behaviors.
+#[test]
+fn root_every_sid_is_listed() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        two_links(&mut handle);
+        output(
+            "ip",
+            "-6 route add fd00:7::1/128 nexthop via fd00:a::2 encap seg6local action End dev a nexthop via fd00:b::2 encap \
+             seg6local action End.X nh6 fd00:b::3 dev b",
+        );
+        output("ip", "-6 route add fd00:7::/64 table 9 encap seg6local action End dev a");
+        let list = handle.all_routes().unwrap();
+        let is_sid = |route: &&Route| matches!(route.encap, Some(Encap::Seg6Local { .. }));
+        assert_eq!(list.routes.iter().filter(is_sid).count(), 1, "{:?}", list.routes);
+        let sids: Vec<_> =
+            list.sids.iter().map(|sid| (sid.table, sid.destination.to_string())).collect();
+        let wanted = [(9, "fd00:7::/64".to_owned()), (MAIN_TABLE, "fd00:7::1/128".to_owned())];
+        assert!(wanted.iter().all(|sid| sids.contains(sid)) && sids.len() == 2, "{sids:?}");
+        assert!(list.sids.iter().all(|sid| sid.protocol == 3), "RTPROT_BOOT, by `ip`");
+    });
+}

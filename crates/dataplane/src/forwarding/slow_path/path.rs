@@ -45,10 +45,9 @@ impl SlowPath {
     }
 
     /// Returns the rules that close interfaces to SIDs in this state of the kernel, even if it does
-    /// not suit `forwarding` otherwise. `alone`: true if the kernel forwards without XDP.
-    pub fn closing(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Self {
-        let rules = edge::rules(forwarding, kernel, alone || are_few(forwarding));
-        Self { routes: Map::default(), rules }
+    /// not suit `forwarding` otherwise.
+    pub fn closing(forwarding: &Forwarding, kernel: &Kernel) -> Self {
+        Self { routes: Map::default(), rules: edge::rules(forwarding, kernel) }
     }
 
     /// Returns the routes and rules with which the kernel forwards all of `names.of` without XDP,
@@ -71,8 +70,8 @@ impl SlowPath {
     ) -> Self {
         let mut path = Self::default();
         let interfaces = interfaces(forwarding, &kernel.links);
-        path.guard(forwarding, &interfaces, few);
-        path.rules.extend(edge::rules(forwarding, kernel, few));
+        path.guard(forwarding, kernel, &interfaces);
+        path.rules.extend(edge::rules(forwarding, kernel));
         path.guard_functions(forwarding);
         let up = |link: &&Link| link.up && forwarding.ports.contains_key(&link.index);
         let device = kernel.links.iter().find(up).map(|link| link.index);
@@ -84,12 +83,17 @@ impl SlowPath {
     }
 
     /// Keeps tenants from reaching SIDs.
-    fn guard(&mut self, forwarding: &Forwarding, tenants: &Map<TenantId, Vec<String>>, few: bool) {
-        let closed = edge::closed(forwarding, few);
+    fn guard(
+        &mut self,
+        forwarding: &Forwarding,
+        kernel: &Kernel,
+        tenants: &Map<TenantId, Vec<String>>,
+    ) {
+        let closed = edge::closed(forwarding, kernel);
         for (tenant, interfaces) in tenants {
             let table = TABLES + tenant;
             for net in &closed {
-                self.close(table, IpNet::V6(**net), METRIC);
+                self.close(table, IpNet::V6(*net), METRIC);
             }
             for ipv6 in [false, true] {
                 for interface in interfaces {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bpf::Srv6;
 use bpf::srv6::types::{self, limit, port_flag, tenant_flag};
+use netlink::Mac;
 
 use crate::Error;
 use crate::forwarding::{
@@ -12,6 +13,9 @@ use crate::forwarding::{
 
 /// Treatment of an owner's frames: a tenant, and a policy for whole frames.
 type Meets = (u32, u32);
+
+/// MAC addresses of the VLAN interfaces for an attachment's frames. Unused ones are the port's.
+type Macs = [[u8; 6]; 4];
 
 /// Table entry of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +35,7 @@ pub(super) struct Ports {
     /// Keyed by interface index.
     ports: BTreeMap<u32, Said>,
     uppers: BTreeMap<u32, Upper>,
-    attachments: BTreeMap<Attachment, Meets>,
+    attachments: BTreeMap<Attachment, (Meets, Macs)>,
 }
 
 /// Rejects ports that would share an entry.
@@ -113,11 +117,16 @@ impl Ports {
                 }
             })
         };
+        let all_macs = macs_by_attachment(wanted);
         for (attachment, owner) in &wanted.attachments {
             let (tenant, policy) = meets(owner, false)?;
-            if self.attachments.get(attachment) != Some(&(tenant, policy)) {
-                srv6.attachments.set(&key(attachment), &types::attachment { tenant, policy })?;
-                self.attachments.insert(*attachment, (tenant, policy));
+            let macs = all_macs.get(attachment).copied();
+            let macs = macs.unwrap_or_else(|| unused(wanted, attachment));
+            let said = ((tenant, policy), macs);
+            if self.attachments.get(attachment) != Some(&said) {
+                let value = types::attachment { tenant, policy, macs };
+                srv6.attachments.set(&key(attachment), &value)?;
+                self.attachments.insert(*attachment, said);
             }
         }
         let with_tags: BTreeSet<u32> = wanted.attachments.keys().map(|key| key.port).collect();
@@ -162,6 +171,25 @@ impl Ports {
         }
         Ok(())
     }
+}
+
+/// Returns the MAC addresses of all VLAN interfaces, by the frames that they receive.
+fn macs_by_attachment(wanted: &Forwarding) -> BTreeMap<Attachment, Macs> {
+    let mut all: BTreeMap<Attachment, BTreeSet<Mac>> = BTreeMap::new();
+    for receiver in wanted.vlans.values() {
+        all.entry(receiver.frames).or_default().extend(&receiver.macs);
+    }
+    let filled = |(attachment, macs): (Attachment, BTreeSet<Mac>)| {
+        let mut filled = unused(wanted, &attachment);
+        filled.iter_mut().zip(macs).for_each(|(place, mac)| *place = mac.0);
+        (attachment, filled)
+    };
+    all.into_iter().map(filled).collect()
+}
+
+/// Returns the entries of an attachment without VLAN interfaces.
+fn unused(wanted: &Forwarding, attachment: &Attachment) -> Macs {
+    [wanted.ports.get(&attachment.port).map_or([0; 6], |port| port.mac.0); 4]
 }
 
 /// Returns the keys that exist and are not wanted.

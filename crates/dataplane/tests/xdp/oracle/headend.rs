@@ -83,12 +83,14 @@ fn root_oracle_h_encaps_l2() {
 fn root_tagged_and_untagged_frames_are_encapsulated_alike() {
     with_node(|node| {
         node.configure_all(true);
+        let vlan_mac = [2, 0, 0, 0, 0, 0x55];
         let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
         port.tagged = 1;
         node.plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
         for (outer, inner) in [(7, 0), (100, 7)] {
             let key = types::attachment_key { ifindex: index("l"), outer, inner };
-            let value = types::attachment { tenant: 1, ..Default::default() };
+            let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 3], vlan_mac];
+            let value = types::attachment { tenant: 1, policy: 0, macs };
             node.plane.attachments.set(&key, &value).unwrap();
         }
         let v4 = V4::new("10.1.0.1", "10.10.5.9").with(&udp(22));
@@ -106,7 +108,14 @@ fn root_tagged_and_untagged_frames_are_encapsulated_alike() {
                 let mut frame = to_node(ethertype, &packet);
                 frame.splice(12..12, tags.iter().flat_map(|tag| tag.to_be_bytes()));
                 let run = node.program(&frame);
-                assert_eq!(run.frame, if theirs { plain.clone() } else { frame });
+                assert_eq!(run.frame, if theirs { plain.clone() } else { frame.clone() });
+                // The MAC address of a VLAN interface is for frames of its VLAN only.
+                frame[..6].copy_from_slice(&vlan_mac);
+                let run = node.program(&frame);
+                let is_of_vlan = theirs && tags != [0x8100_2000];
+                assert_eq!(run.frame, if is_of_vlan { plain.clone() } else { frame.clone() });
+                frame[5] += 1;
+                assert_eq!(node.program(&frame).frame, frame);
             }
         }
     });

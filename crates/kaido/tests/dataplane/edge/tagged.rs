@@ -72,6 +72,94 @@ fn root_a_tenant_sends_from_its_own_addresses_alone_with_any_tags() {
     }
 }
 
+/// A tag outside of the frame is invisible to XDP: the frame would look untagged, and those of a
+/// trunk reach SIDs.
+#[test]
+fn root_a_port_leaves_the_tags_of_tenants_in_the_frames() {
+    let bed = Bed::new();
+    let strips = |name| bed.net.node.run(|| netlink::strips_tags(name).unwrap()).unwrap();
+    bed.apply("{ l: {}, r: {} }", "");
+    assert!(strips("l"), "the default");
+    let attached = "tenants: { red: { table: 9, attachments: [{ port: l, vlan: 5 }] } }\n";
+    let warned = bed.apply("{ l: {}, r: {} }", attached);
+    assert!(!strips("l") && strips("r"));
+    assert!(!warned["warnings"].to_string().contains("takes VLAN tags off"), "{warned}");
+    // An administrator can switch it on again.
+    let on = || Command::new("ethtool").args(["-K", "l", "rxvlan", "on"]).status().unwrap();
+    assert!(bed.net.node.run(on).unwrap().success());
+    assert!(bed.net.show()["warnings"].to_string().contains("`l` takes VLAN tags off"));
+    let doctor = bed.net.node.run(|| bed.net.kaido.run(&["--json", "doctor"]).stdout).unwrap();
+    assert!(doctor.contains("`l` takes VLAN tags off"), "{doctor}");
+    bed.apply("{ l: {}, r: {} }", attached);
+    assert!(!strips("l"));
+}
+
+/// Replaces the destination MAC address.
+fn to_mac(mac: u8) -> impl Fn(&mut Vec<u8>) {
+    move |frame| drop(frame.splice(..6, [2, 0, 0, 0, 0, mac]))
+}
+
+/// The kernel accepts frames of a VLAN to the MAC address of its interface, and with two tags also
+/// to that of the interface below.
+#[test]
+fn root_a_tenant_sends_from_its_own_addresses_alone_to_any_mac_address_of_its_vlan() {
+    let mut bed = Bed::new();
+    bed.apply("{ l: {}, r: {} }", "");
+    if !bed.add_vlan() {
+        return;
+    }
+    let lines = [
+        "link set dev l5 address 02:00:00:00:00:55",
+        "link add link l name l6 address 02:00:00:00:00:66 type vlan proto 802.1ad id 6",
+        "link add link l6 name l6.7 address 02:00:00:00:00:67 type vlan id 7",
+        "link set dev l6 up",
+        "link set dev l6.7 up",
+    ];
+    ip(&bed.net.node, &lines);
+    const TWO: &[u32] = &[0x88a8_0006, 0x8100_0007];
+    let ways: [(&[u32], u8); 3] = [(&[0x8100_0005], 0x55), (TWO, 0x66), (TWO, 0x67)];
+    let dress = |(tags, mac): (&'static [u32], u8)| {
+        move |frame: &mut Vec<u8>| {
+            tagged(tags)(frame);
+            to_mac(mac)(frame);
+        }
+    };
+    let open = |mark: &str| plain(SOURCE, "fd00:b::2", mark);
+    for way in ways {
+        let mut passes = || bed.passes_as(open, dress(way)).then_some(());
+        testkit::until(Duration::from_secs(10), &mut passes, || format!("{way:x?}: not up"));
+    }
+    let tenant = "tenants:\n  red:\n    sources: [10.1.0.0/24, \"fd00:c::/64\"]\n    attachments: [{ port: l, \
+                  vlan: 5 }, { port: l, vlan: 6, inner: 7 }]\n    routes: { 10.9.0.0/16: [\"fd00:2::9\"], \
+                  \"fd00:9::/32\": [\"fd00:2::9\"] }\n";
+    bed.apply("{ l: {}, r: {} }", &format!("source: fd00:a::1\n{DOMAIN}\n{tenant}"));
+    // The last one shows that changes are followed.
+    for (round, ways) in [(1, &ways[..]), (2, &[(&[0x8100_0005], 0x56)])] {
+        if round == 2 {
+            ip(&bed.net.node, &["link set dev l5 address 02:00:00:00:00:56"]);
+            let count = |bed: &Bed| bed.dropped("tenant-source");
+            let mut is_checked = || {
+                let before = count(&bed);
+                bed.passes_as(|mark| ipv4("10.7.0.2", mark), dress(ways[0]));
+                (count(&bed) > before).then_some(())
+            };
+            testkit::until(Duration::from_secs(10), &mut is_checked, || "unchecked".into());
+        }
+        for way in ways {
+            let dress = || dress(*way);
+            let before = bed.dropped("tenant-source");
+            assert!(!bed.passes_as(|mark| ipv4("10.7.0.2", mark), dress()), "{way:x?}");
+            let others = |mark: &str| plain("fd00:7::7", "fd00:9::1", mark);
+            assert!(!bed.passes_as(others, dress()), "{way:x?}");
+            let nodes = |mark: &str| plain("fd00:a::1", "fd00:2::9", mark);
+            assert!(!bed.passes_as(nodes, dress()), "{way:x?}: another node's SID");
+            assert_eq!(bed.dropped("tenant-source") - before, 3, "{way:x?}");
+            assert!(bed.passes_as(|mark| ipv4("10.1.0.2", mark), dress()), "{way:x?}");
+            assert!(bed.passes_as(|mark| plain("fd00:c::7", "fd00:9::1", mark), dress()));
+        }
+    }
+}
+
 #[test]
 fn root_no_sid_is_reached_through_a_vlan_on_a_tenants_port() {
     let mut bed = Bed::new();
