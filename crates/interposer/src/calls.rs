@@ -24,8 +24,8 @@ fn transmit(socket: &Socket, call: impl FnOnce() -> ssize_t) -> ssize_t {
     // Another thread that holds the lock is in the same call.
     let Ok(mut locked) = transmit.try_lock() else { return 0 };
     // Packets that wait for verdicts are not in the kernel's ring yet.
-    let is_new = locked.advance();
-    if !locked.needs_wakeup() || !(is_new || locked.is_idle()) {
+    let has_packets = locked.advance();
+    if !locked.needs_wakeup() || !(has_packets || locked.is_idle()) {
         return 0;
     }
     let result = call();

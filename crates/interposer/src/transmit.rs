@@ -20,20 +20,24 @@ pub(crate) struct Transmit {
 }
 
 impl Transmit {
-    /// Moves all entries for which there is room. Returns true if the kernel has new packets.
+    /// Moves all entries for which there is room. Returns true if the kernel has packets to transmit:
+    /// new ones, or older ones, since a system call transmits at most 32 (TX_BATCH_SIZE).
     pub(crate) fn advance(&mut self) -> bool {
-        let has_passed = !self.judge.is_idle() && self.collect();
+        if !self.judge.is_idle() {
+            self.collect();
+        }
         self.complete();
-        self.transmit() || has_passed
+        self.transmit();
+        self.tx.pending() > 0
     }
 
-    fn transmit(&mut self) -> bool {
+    fn transmit(&mut self) {
         let is_judged = !self.judge.is_idle();
         let room = self.tx.free().saturating_sub(self.judge.flying());
         let room = if is_judged { room.min(self.judge.room()) } else { room };
         let sent = self.client_tx.available().min(room);
         if sent == 0 {
-            return false;
+            return;
         }
         for _ in 0..sent {
             let descriptor = self.client_tx.take();
@@ -54,11 +58,10 @@ impl Transmit {
             self.judge.unjudged(sent);
             self.tx.publish();
         }
-        !is_judged
     }
 
     /// Hands judged packets to the kernel. There is room, because `transmit` leaves it free.
-    fn collect(&mut self) -> bool {
+    fn collect(&mut self) {
         let (frames, tx, dropped) = (&self.frames, &mut self.tx, &mut self.dropped);
         let mut has_passed = false;
         let mut done = |descriptor: Descriptor, fate| {
@@ -74,7 +77,6 @@ impl Transmit {
         if has_passed {
             self.tx.publish();
         }
-        has_passed
     }
 
     /// Returns frames to the client that the kernel has sent, or that programs have dropped.

@@ -84,6 +84,11 @@ impl<T: Copy> Producer<T> {
         self.shared.size().saturating_sub(used)
     }
 
+    /// Number of entries that the consumer has not taken, published or not.
+    pub fn pending(&self) -> u32 {
+        self.shared.size() - self.free()
+    }
+
     /// Writes the next entry, which must be free. The consumer sees it after [`Self::publish`].
     pub fn put(&mut self, entry: T) {
         // SAFETY: the entry is valid memory. The consumer does not read it before it is published;

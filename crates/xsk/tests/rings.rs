@@ -45,11 +45,11 @@ fn a_full_ring_has_no_free_entry_until_some_are_released() {
     let (mut producer, mut consumer) = ends::<u64>(&memory);
     (0..u64::from(SIZE)).for_each(|number| producer.put(number));
     producer.publish();
-    assert_eq!((producer.free(), consumer.available()), (0, SIZE));
+    assert_eq!((producer.free(), producer.pending(), consumer.available()), (0, SIZE, SIZE));
     consumer.take();
     assert_eq!(producer.free(), 0);
     consumer.release();
-    assert_eq!(producer.free(), 1);
+    assert_eq!((producer.free(), producer.pending()), (1, SIZE - 1));
 }
 
 #[test]

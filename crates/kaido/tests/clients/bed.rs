@@ -1,6 +1,7 @@
 //! Tenants of a client, between two hosts.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use testkit::{Hosts, Kaido, Launch, until};
 
@@ -29,17 +30,22 @@ control D(packet_out packet, in headers h) { apply { packet.emit(h.ethernet); } 
 ubpf(P(), I(), D()) main;
 "#;
 
+/// A switch's thread polls without a pause, so that the tests run one after the other.
+static PROCESSORS: Mutex<()> = Mutex::new(());
+
 /// Hosts, and a `kaido xsk run` that starts a client between them.
 pub(crate) struct Bed {
     pub(crate) hosts: Hosts,
     pub(crate) kaido: Kaido,
     config: String,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Bed {
     /// Creates hosts and a tenants file with the given settings of the only tenant, `blue`, which
     /// owns both ports.
     pub(crate) fn new(settings: &str) -> Self {
+        let turn = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
         testkit::preloads(Path::new(env!("CARGO_BIN_EXE_kaido")));
         let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
         kaido.file("filter.p4", FILTER);
@@ -47,7 +53,7 @@ impl Bed {
             "tenants:\n  blue: {{program: filter.p4, ports: {{p1: 1, p2: 2}}{settings}}}\n"
         );
         let config = kaido.file("tenants.yaml", &text);
-        Self { hosts: Hosts::new(), kaido, config }
+        Self { hosts: Hosts::new(), kaido, config, _turn: turn }
     }
 
     /// The way to start a client under `kaido xsk run`.
