@@ -9,9 +9,9 @@ help: ## list the targets
 deps: ## install missing packages and tools
 	@scripts/deps.sh --lint
 
-build: ## build target/release/kaido
+build: ## build target/release/kaido, and its library for AF_XDP clients
 	@scripts/deps.sh
-	@scripts/cargo build --release --locked --package kaido
+	@scripts/cargo build --release --locked --package kaido --package kaido-interposer
 
 demo: build ## run the path-control experiment; FULL=1 for the full rates, DATAPLANE=xdp for XDP
 	@scripts/as-root $(KAIDO) demo $(if $(FULL),--full) $(if $(DATAPLANE),--dataplane $(DATAPLANE))
@@ -51,5 +51,5 @@ audit: ## check the dependencies against RustSec's advisories (needs a network)
 	@scripts/deps.sh --audit
 	@scripts/audit.sh
 
-install: build ## install the command, its manual, completions and a systemd unit under PREFIX
+install: build ## install the command, its library, its manual, completions and a systemd unit under PREFIX
 	@scripts/as-root scripts/install.sh $(KAIDO) $(PREFIX) $(DESTDIR)

@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
-# install.sh BINARY PREFIX [DESTDIR]: installs the command, the process of tenants' programs from
-# the same folder, manual pages, completions and a systemd unit.
+# install.sh BINARY PREFIX [DESTDIR]: installs the command, the process of tenants' programs and the
+# library for AF_XDP clients from the same folder, manual pages, completions and a systemd unit.
 set -euo pipefail
 binary=$(realpath "$1") prefix=${3:-}$2
 . "$(dirname "$0")/env.sh"
 umask 022
 
 # The symbols are kept apart, where debuggers look for them.
-program() { # BINARY FOLDER
+stripped() { # FILE FOLDER MODE
     local name symbols
     name=$(basename "$1")
     symbols=$2/.debug/$name.debug
     mkdir -p "$(dirname "$symbols")"
     objcopy --only-keep-debug "$1" "$symbols"
     objcopy --strip-all --add-gnu-debuglink="$symbols" "$1" "$2/$name"
-    chmod 755 "$2/$name"
+    chmod "$3" "$2/$name"
 }
-program "$binary" "$prefix/bin"
-program "$(dirname "$binary")/kaido-sandbox" "$prefix/libexec/kaido"
+stripped "$binary" "$prefix/bin" 755
+stripped "$(dirname "$binary")/kaido-sandbox" "$prefix/libexec/kaido" 755
+stripped "$(dirname "$binary")/libkaido_xsk.so" "$prefix/lib/kaido" 644
 mkdir -p "$prefix/share/man/man1"
 "$binary" man "$prefix/share/man/man1"
 completions() {
