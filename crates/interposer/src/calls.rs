@@ -208,8 +208,10 @@ pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout
         } else {
             fds.iter_mut().for_each(|fd| fd.revents = 0);
         }
+        let mut is_full = false;
         for (fd, socket) in fds.iter_mut().zip(&sockets) {
             if let Some(socket) = socket {
+                is_full |= fd.revents & libc::POLLIN != 0;
                 fd.revents &= !libc::POLLIN;
                 if socket.is_readable() {
                     fd.revents |= libc::POLLIN & fd.events;
@@ -223,6 +225,10 @@ pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout
         if is_judging {
             // Verdicts take microseconds, and the process may need this processor.
             std::thread::yield_now();
+        } else if is_full {
+            // Packets wait for another process: the kernel's ring stays readable.
+            // SAFETY: no descriptors are polled.
+            unsafe { call(std::ptr::null_mut(), 0, 1) };
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod file;
 mod folder;
+mod installed;
 mod lock;
 mod namespace;
 mod trust;
@@ -14,6 +15,7 @@ mod walk;
 
 pub use file::{append, create, open_own, open_regular, replace};
 pub use folder::{Owner, check, make};
+pub use installed::open_installed;
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};
 pub use trust::Writers;

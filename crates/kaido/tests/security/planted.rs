@@ -129,6 +129,42 @@ fn root_a_command_sends_nothing_to_the_socket_of_another_user() {
 }
 
 #[test]
+fn root_a_library_of_another_user_is_not_preloaded() {
+    let kaido = kaido();
+    let folder = kaido.folder().join("bin");
+    std::fs::create_dir(&folder).unwrap();
+    let [own, sandbox, planted] =
+        ["kaido", "kaido-sandbox", "libkaido_xsk.so"].map(|name| folder.join(name));
+    std::fs::copy(env!("CARGO_BIN_EXE_kaido"), &own).unwrap();
+    // The client is started before a program's process.
+    let built = Path::new(env!("CARGO_BIN_EXE_kaido")).with_file_name("kaido-sandbox");
+    std::fs::copy(built, sandbox).unwrap();
+    std::fs::write(&planted, "").unwrap();
+    assert!(Command::new("chown").arg("nobody").arg(&planted).status().unwrap().success());
+    kaido.file("pass.p4", PASS);
+    let config = kaido.file("t.yaml", "tenants: {blue: {program: pass.p4, ports: {eth1: 1}}}\n");
+    let mut command = Command::new(&own);
+    command.args(["xsk", "run", "--config", &config, "--", "true"]);
+    let said = Said::of(command.env("KAIDO_RUN", kaido.run_folder()));
+    said.failed(1, &["libkaido_xsk.so is not used: its owner, user 65534, is neither root nor"]);
+}
+
+/// Passes all packets.
+const PASS: &str = "#include <core.p4>
+#include <ubpf_model.p4>
+struct headers {}
+struct metadata {}
+parser P(packet_in packet, out headers h, inout metadata m, inout standard_metadata s) {
+    state start { transition accept; }
+}
+control I(inout headers h, inout metadata m, inout standard_metadata s) {
+    apply { mark_to_pass(); }
+}
+control D(packet_out packet, in headers h) { apply {} }
+ubpf(P(), I(), D()) main;
+";
+
+#[test]
 fn root_a_sandbox_of_another_user_is_not_run() {
     let kaido = kaido();
     let folder = kaido.folder().join("bin");

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -48,37 +47,8 @@ impl Launcher {
     ///
     /// Fails if it is in neither folder.
     pub fn installed() -> io::Result<Self> {
-        // The name of an executable that was replaced has a suffix, but its folder has none.
-        let myself = std::env::current_exe()?;
-        let folder = myself.parent().unwrap_or(Path::new("/"));
-        let places = [folder.into(), folder.join("../libexec/kaido")];
-        let programs = places.map(|place: PathBuf| place.join(PROGRAM));
-        let found = programs.iter().find(|program| program.exists());
-        let owner = std::fs::metadata(&myself).map_or(0, |found| found.uid());
-        let trusted = private::Writers { owner, group: true };
-        let program = found.ok_or_else(|| {
-            let [beside, apart] = programs.each_ref().map(|program| program.display());
-            let why = format!("neither {beside} nor {apart} exists: install it with `kaido`");
-            io::Error::new(io::ErrorKind::NotFound, why)
-        })?;
-        let launcher = Self::of(program, [""; 0])?;
-        let folder = program.parent().unwrap_or(Path::new("/"));
-        for (path, found) in
-            [(program.as_path(), launcher.file.metadata()?), (folder, std::fs::metadata(folder)?)]
-        {
-            let user = found.uid();
-            let owned = match user == 0 || user == owner {
-                true => trusted.check(&found),
-                false => {
-                    Err(format!("its owner, user {user}, is neither root nor the owner of `kaido`"))
-                }
-            };
-            owned.map_err(|why| {
-                let why = format!("{} is not used: {why}", path.display());
-                io::Error::new(io::ErrorKind::PermissionDenied, why)
-            })?;
-        }
-        Ok(launcher)
+        let (program, file) = private::open_installed(PROGRAM, "../libexec/kaido")?;
+        Ok(Self { file: Arc::new(file), name: program.into(), arguments: vec![OsString::new()] })
     }
 
     /// Starts a process with these descriptors as standard input and output, and without an

@@ -19,19 +19,18 @@ const LIBRARY: &str = "libkaido_xsk.so";
 /// Time in which a client has to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Returns the library of this installation: in the folder of the executable, or in `../lib/kaido`
-/// from there.
+/// Returns the library of this installation.
 fn library() -> Result<PathBuf, Failure> {
-    let executable = std::env::current_exe().map_err(Failure::failed)?;
-    let folder = executable.parent().map(PathBuf::from).unwrap_or_default();
-    let places = [folder.join(LIBRARY), folder.join("../lib/kaido").join(LIBRARY)];
-    let found = places.iter().find(|place| place.exists()).cloned();
-    found.ok_or_else(|| {
-        let [one, other] = places.each_ref().map(|place| place.display());
-        Failure::failed(anyhow!(
-            "{LIBRARY} is neither at {one} nor at {other}: `make install` installs it"
-        ))
-    })
+    let found = private::open_installed(LIBRARY, "../lib/kaido");
+    let (path, _) = found.context("the client cannot be started").map_err(Failure::failed)?;
+    // ld.so(8) separates the libraries of LD_PRELOAD by spaces and colons.
+    if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte)) {
+        let shown = path.display();
+        let why =
+            anyhow!("{shown} cannot be preloaded: install `kaido` in a folder without ` ` and `:`");
+        return Err(Failure::failed(why));
+    }
+    Ok(path)
 }
 
 /// A running client, which is ended on drop.
