@@ -6,17 +6,9 @@ use std::time::Instant;
 
 use libc::{msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
 
+use crate::kick::SendTo;
 use crate::real::real;
 use crate::sockets::{self, Socket};
-
-type SendTo = unsafe extern "C" fn(
-    c_int,
-    *const c_void,
-    size_t,
-    c_int,
-    *const sockaddr,
-    socklen_t,
-) -> ssize_t;
 
 /// Transmits the client's frames. Makes the system call if the kernel needs it.
 fn transmit(socket: &Socket, call: impl FnOnce() -> ssize_t) -> ssize_t {
@@ -31,14 +23,6 @@ fn transmit(socket: &Socket, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let result = call();
     locked.complete();
     result
-}
-
-/// Makes the kernel look at a socket's TX ring.
-pub(crate) fn kick(descriptor: c_int) {
-    let call = real!(c"sendto", SendTo);
-    let none = std::ptr::null_mut();
-    // SAFETY: there is no buffer and no address. A failure is that of the client's next call.
-    unsafe { call(descriptor, none, 0, libc::MSG_DONTWAIT, none.cast(), 0) };
 }
 
 /// Replaces sendto(2).

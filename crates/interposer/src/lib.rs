@@ -2,8 +2,9 @@
 //!
 //! The client keeps its real sockets, but its rings are in memory of this library, which moves the
 //! descriptors between them and the kernel's rings. It does so on the client's own threads, in the
-//! system calls with which a client tells the kernel to look at a ring: the client's fill and TX
-//! rings always ask for them (XDP_RING_NEED_WAKEUP). No other thread has to be woken for a packet.
+//! system calls with which a client tells the kernel to look at a ring: the fill and TX rings of a
+//! client that knows the flag always ask for them (XDP_RING_NEED_WAKEUP). No other thread has to be
+//! woken for a packet.
 //!
 //! ```text
 //!   client   fill | rx           tx | completion     RingMemory
@@ -19,6 +20,7 @@ mod area;
 mod attachment;
 mod calls;
 mod judge;
+mod kick;
 mod libxdp;
 mod real;
 mod receive;

@@ -6,8 +6,8 @@ use xsk::{Ring, RingMemory};
 
 use xsk_link::Direction;
 
-use crate::calls;
 use crate::judge::Judge;
+use crate::kick;
 use crate::receive::Receive;
 use crate::transmit::Transmit;
 
@@ -43,7 +43,7 @@ impl Socket {
             && transmit.needs_wakeup()
         {
             // The client has made its system call for these packets before their verdicts.
-            calls::kick(self.descriptor);
+            kick::kick(self.descriptor);
             transmit.complete();
         }
     }

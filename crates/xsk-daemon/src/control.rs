@@ -3,89 +3,13 @@
 use std::sync::mpsc::{Sender, SyncSender, channel};
 use std::time::Duration;
 
-use crate::daemon::Event;
+use crate::error::Error;
+use crate::event::{AttachedPort, Event, Request};
 use crate::status::Status;
-use crate::tenant::Port;
+use crate::tenant::TRANSMITTED;
 
 /// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Failure of a request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// The text cannot be the name of an interface.
-    #[error("`{0}` cannot name an interface: write a name as `ip link` shows it, up to 15 bytes")]
-    BadInterface(String),
-    /// The number cannot be a port's.
-    #[error("{0} cannot be a port's number: write a number below {most}", most = Port::TRANSMITTED)]
-    BadNumber(u32),
-    /// No tenant has this name.
-    #[error("there is no tenant `{name}`: {known}", known = listed(.known))]
-    NoTenant {
-        /// Name.
-        name: String,
-        /// Names of the tenants.
-        known: Vec<String>,
-    },
-    /// The interface belongs to a tenant.
-    #[error("`{interface}` belongs to tenant `{tenant}`: detach it first")]
-    Taken {
-        /// Interface.
-        interface: String,
-        /// Its tenant.
-        tenant: String,
-    },
-    /// Another interface of the tenant has the number.
-    #[error("`{interface}` is port {number} of tenant `{tenant}`: choose another number")]
-    NumberTaken {
-        /// Number.
-        number: u32,
-        /// Interface.
-        interface: String,
-        /// Tenant.
-        tenant: String,
-    },
-    /// The tenant has the maximum number of ports.
-    #[error("tenant `{0}` has no free port number")]
-    Full(String),
-    /// The interface belongs to no tenant.
-    #[error("no program is attached to `{0}`")]
-    NotAttached(String),
-    /// The program cannot be attached.
-    #[error("{0}")]
-    Refused(String),
-    /// The daemon has ended, or does not answer.
-    #[error("the daemon does not answer")]
-    Away,
-}
-
-fn listed(names: &[String]) -> String {
-    format!("the tenants are {}", names.join(", "))
-}
-
-/// A program that has been attached to an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttachedPort {
-    /// Number of the port.
-    pub number: u32,
-    /// Number of open sockets of the interface.
-    pub sockets: usize,
-}
-
-pub(crate) enum Request {
-    Status(Sender<Status>),
-    Attach {
-        tenant: String,
-        interface: String,
-        number: Option<u32>,
-        done: Sender<Result<AttachedPort, Error>>,
-    },
-    Detach {
-        interface: String,
-        done: Sender<Result<String, Error>>,
-    },
-    End,
-}
 
 /// Sends requests to a running daemon. Clones are of the same daemon.
 #[derive(Debug, Clone)]
@@ -122,7 +46,7 @@ impl Control {
         if !tenants_file::is_interface_name(interface) {
             return Err(Error::BadInterface(interface.to_owned()));
         }
-        if let Some(number) = number.filter(|number| *number >= Port::TRANSMITTED) {
+        if let Some(number) = number.filter(|number| *number >= TRANSMITTED) {
             return Err(Error::BadNumber(number));
         }
         let (tenant, interface) = (tenant.to_owned(), interface.to_owned());

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use p4runtime::{Health, Processes, Sandboxed};
 use sandbox::process::Launcher;
-use xsk_link::{Direction, Link, Order, Report, VERSION};
+use xsk_link::{Direction, Order, Report, VERSION};
 
-use crate::control::{AttachedPort, Control, Error, Request};
+use crate::control::Control;
+use crate::error::Error;
+use crate::event::{AttachedPort, Event, Request};
 use crate::program::{Attached, Program};
 use crate::session::{Session, Socket};
 use crate::status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
-use crate::tenant::{Port, Tenant};
+use crate::tenant::{Port, TRANSMITTED, Tenant};
 
 /// Interval at which processes are looked after.
 const LOOK: Duration = Duration::from_millis(5);
@@ -28,15 +30,6 @@ const SESSIONS: usize = 64;
 
 /// The P4Runtime device of a tenant, with its id.
 pub type Device = (u64, Sandboxed<Processes>);
-
-pub(crate) enum Event {
-    /// A process of the client has created a link.
-    Linked(Link),
-    Report(u64, Report),
-    /// A process of the client has ended.
-    Gone(u64),
-    Request(Request),
-}
 
 /// Runs tenants' programs for an AF_XDP client.
 pub struct Daemon {
@@ -229,7 +222,7 @@ impl Daemon {
         for direction in Direction::BOTH {
             let (exists, port) = match direction {
                 Direction::Receive => (of.receives, port),
-                Direction::Transmit => (of.transmits, port | Port::TRANSMITTED),
+                Direction::Transmit => (of.transmits, port | TRANSMITTED),
             };
             if !exists {
                 continue;

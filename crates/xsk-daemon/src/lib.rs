@@ -17,15 +17,20 @@
 
 mod control;
 mod daemon;
+mod error;
+mod event;
 mod metrics;
+mod numbers;
 mod program;
 mod server;
 mod session;
 mod status;
 mod tenant;
 
-pub use control::{AttachedPort, Control, Error};
+pub use control::Control;
 pub use daemon::{Daemon, Device};
+pub use error::Error;
+pub use event::AttachedPort;
 pub use server::{Client, Server};
 pub use status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
 pub use tenant::{Port, Tenant};

@@ -12,7 +12,8 @@ use tokio::net::{TcpListener, UnixStream};
 use tonic::{Request, Response};
 use xsk_link::{Direction, Tally};
 
-use crate::control::{Control, Error};
+use crate::control::Control;
+use crate::error::Error;
 use crate::metrics;
 use crate::status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
 

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use xsk_link::{Link, Report, SocketCounters};
 
-use crate::daemon::Event;
+use crate::event::Event;
 use crate::program::Attached;
 
 /// A socket of the client.

@@ -21,7 +21,7 @@ const LARGEST: u64 = 16 << 20;
 /// Interval for reading a VM's publication.
 const READ_VM: Duration = Duration::from_millis(10);
 /// Time for which a tenant's process polls for packets before it sleeps. The client's thread polls
-/// as well, and a wake-up on another processor takes longer than many packets (ARCHITECTURE.md).
+/// as well, and a wake-up on another processor takes longer than many packets (decision 54).
 const SPIN: Duration = Duration::from_millis(1);
 
 /// A tenant with its program.

@@ -1,0 +1,56 @@
+//! Failures of requests.
+
+use crate::tenant::TRANSMITTED;
+
+/// Failure of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The text cannot be the name of an interface.
+    #[error("`{0}` cannot name an interface: write a name as `ip link` shows it, up to 15 bytes")]
+    BadInterface(String),
+    /// The number cannot be a port's.
+    #[error("{0} cannot be a port's number: write a number below {most}", most = TRANSMITTED)]
+    BadNumber(u32),
+    /// No tenant has this name.
+    #[error("there is no tenant `{name}`: {known}", known = listed(.known))]
+    NoTenant {
+        /// Name.
+        name: String,
+        /// Names of the tenants.
+        known: Vec<String>,
+    },
+    /// The interface belongs to a tenant.
+    #[error("`{interface}` belongs to tenant `{tenant}`: detach it first")]
+    Taken {
+        /// Interface.
+        interface: String,
+        /// Its tenant.
+        tenant: String,
+    },
+    /// Another interface of the tenant has the number.
+    #[error("`{interface}` is port {number} of tenant `{tenant}`: choose another number")]
+    NumberTaken {
+        /// Number.
+        number: u32,
+        /// Interface.
+        interface: String,
+        /// Tenant.
+        tenant: String,
+    },
+    /// The tenant has the maximum number of ports.
+    #[error("tenant `{0}` has no free port number")]
+    Full(String),
+    /// The interface belongs to no tenant.
+    #[error("no program is attached to `{0}`")]
+    NotAttached(String),
+    /// The program cannot be attached.
+    #[error("{0}")]
+    Refused(String),
+    /// The daemon has ended, or does not answer.
+    #[error("the daemon does not answer")]
+    Away,
+}
+
+fn listed(names: &[String]) -> String {
+    format!("the tenants are {}", names.join(", "))
+}
