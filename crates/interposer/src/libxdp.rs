@@ -259,7 +259,7 @@ pub(crate) unsafe extern "C" fn xsk_socket__delete(socket: *mut c_void) {
     if let Some(socket) = sockets::remove(socket as usize) {
         session::close(socket.number);
     }
-    let delete = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void), or());
+    let delete = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void), or return);
     // SAFETY: the client's argument.
     unsafe { delete(socket) }
 }

@@ -44,6 +44,15 @@ impl Real {
 /// Returns the original of a function. Without one, returns `$missing` from the calling function, or
 /// ends the client, which cannot have called it.
 macro_rules! real {
+    ($name:literal, $type:ty, or return) => {{
+        static REAL: $crate::real::Real = $crate::real::Real::new($name);
+        let address = REAL.address();
+        if address.is_null() {
+            return;
+        }
+        // SAFETY: the function of this name has this type.
+        unsafe { std::mem::transmute::<*mut libc::c_void, $type>(address) }
+    }};
     ($name:literal, $type:ty, or $missing:expr) => {{
         static REAL: $crate::real::Real = $crate::real::Real::new($name);
         let address = REAL.address();

@@ -11,12 +11,14 @@ use netlink_packet_route::route::{
 };
 use nix::errno::Errno;
 
+use self::layout::*;
 use self::outline::Outline;
 use crate::attribute::{after, array, each, u32_at};
 use crate::seg6::Encap;
 use crate::socket::{CREATE, EXCL, REPLACE, bytes};
 use crate::{Error, Handle, MAIN_TABLE, PROTOCOL, Request, Result};
 
+mod layout;
 mod outline;
 
 pub use outline::SidRoute;
@@ -265,29 +267,6 @@ pub struct RouteList {
     pub sids: Vec<SidRoute>,
 }
 
-// linux/rtnetlink.h, linux/lwtunnel.h
-const RTN_UNICAST: u8 = 1;
-const RTN_BLACKHOLE: u8 = 6;
-const RTN_UNREACHABLE: u8 = 7;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PRIORITY: u16 = 6;
-const RTA_PREFSRC: u16 = 7;
-const RTA_METRICS: u16 = 8;
-const RTA_MULTIPATH: u16 = 9;
-const RTA_TABLE: u16 = 15;
-const RTA_VIA: u16 = 18;
-const RTA_ENCAP_TYPE: u16 = 21;
-const RTA_ENCAP: u16 = 22;
-const RTA_NH_ID: u16 = 30;
-const RTAX_MTU: u16 = 2;
-/// struct rtmsg: family, lengths of destination and source, TOS, table, protocol, scope, type, and
-/// 32 bits of flags.
-const HEADER: usize = 12;
-/// struct rtnexthop: length (u16), flags, weight, interface (u32), then attributes.
-const HOP_HEADER: usize = 8;
-
 /// Parses a table entry; None if [`Route`] cannot express it.
 pub(crate) fn route(body: &[u8]) -> Result<Option<Route>, DecodeError> {
     let [_, _, source_length, tos] = array(body, 0)?;
@@ -361,20 +340,6 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
     let destination = IpNet::new(destination, length)
         .map_err(|_| DecodeError::from("a prefix is longer than its address"))?;
     Ok(Some(Route { table, destination, kind, protocol, priority, next_hops, mtu, source, encap }))
-}
-
-/// Returns the next hops in RTA_MULTIPATH, each with its header.
-fn hops(mut rest: &[u8]) -> impl Iterator<Item = Result<&[u8], DecodeError>> {
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let size = array(rest, 0).map(|size| usize::from(u16::from_ne_bytes(size)));
-        let one = size.ok().and_then(|size| rest.get(..size)).filter(|one| one.len() >= HOP_HEADER);
-        let end = one.map_or(rest.len(), |one| one.len().next_multiple_of(4));
-        rest = rest.get(end..).unwrap_or_default();
-        Some(one.ok_or_else(|| "a next hop is cut off".into()))
-    })
 }
 
 /// Collects a next hop's attributes, in any order.

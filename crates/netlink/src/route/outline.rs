@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use ipnet::Ipv6Net;
 use netlink_packet_core::{DecodeError, NlaBuffer};
 
-use super::{
+use super::layout::{
     HEADER, HOP_HEADER, RTA_DST, RTA_ENCAP_TYPE, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTA_TABLE, hops,
 };
 use crate::attribute::{after, array, each, u32_at};

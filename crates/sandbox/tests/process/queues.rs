@@ -12,20 +12,21 @@ use super::common::*;
 const QUEUES: u32 = 3;
 
 fn shared(object: &[u8], config: Config) -> Sandbox {
-    let arena = Arc::new(Arena::new(FRAMES * (QUEUES + 1), FRAME).unwrap());
+    let arena = Arc::new(Arena::new(FRAMES * (QUEUES + 1), FRAME).expect("memory"));
     let config = Config { queues: QUEUES, places: FRAMES, ..config };
-    Sandbox::start(launcher(), config, arena, object).unwrap()
+    Sandbox::start(launcher(), config, arena, object).expect("it starts")
 }
 
 /// Submits a packet in each frame of a queue and takes the answers, in order.
 fn round(queue: &mut PacketQueue) {
     for slot in queue.frames() {
-        queue.submit(Packet { slot, start: 0, length: 60, port: 1, at: None }).unwrap();
+        let packet = Packet { slot, start: 0, length: 60, port: 1, at: None };
+        queue.submit(packet).expect("the frame is free");
     }
     queue.flush();
     let mut answers = Vec::new();
     until("answers", || {
-        queue.collect().unwrap();
+        queue.collect().expect("the process is honest");
         queue.take_all(&mut answers);
         answers.len() == queue.frames().len()
     });
