@@ -40,6 +40,7 @@ mod targets;
 mod tls;
 mod types;
 mod values;
+mod warnings;
 mod write;
 
 pub use arbitration::MOST_CLIENTS;
