@@ -147,11 +147,11 @@ async fn session<D: Device>(
             Some(Update::DigestAck(ack)) => {
                 handle.run(move |core| core.digest_ack(number, ack)).await
             }
-            Some(Update::Other(other)) => {
-                let other = StreamOtherError { other: Some(other) };
+            // It is not returned with the error: it can be as large as a message.
+            Some(Update::Other(_)) => {
                 let error =
                     Error::Request(RequestError::Unsupported("messages of other architectures"));
-                let details = stream_error::Details::Other(other);
+                let details = stream_error::Details::Other(StreamOtherError::default());
                 let told = crate::arbitration::stream_error(&error, details);
                 handle.run(move |core| core.clients.send(number, told)).await
             }
