@@ -1,32 +1,25 @@
-//! State of a device, owned by a dedicated thread.
+//! State of a device, owned by a dedicated thread (`handle.rs`).
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-use tokio::sync::{mpsc, oneshot, watch};
-use tonic::Status;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::arbitration::{Clients, stream_error};
 use crate::data;
 use crate::device::{Change, Device, Event, Packet};
 use crate::digests::{Digests, List};
 use crate::error::{Error, RequestError, ValueError, named};
-use crate::found::Found;
 use crate::outgoing;
 use crate::pipeline::{Param, Pipeline};
-use crate::read::Reader;
-use crate::read_memory::ReadMemory;
+use crate::read::{Part, Reader};
+use crate::reading::{Progress, Reading};
 use crate::store::Store;
 use crate::v1::{
-    DigestList, DigestListAck, DigestListAckError, Entity, ForwardingPipelineConfig, PacketIn,
+    DigestList, DigestListAck, DigestListAckError, ForwardingPipelineConfig, PacketIn,
     PacketMetadata, PacketOut, PacketOutError, Update, stream_error,
     stream_message_response::Update as Told,
 };
 use crate::values::{self, Bits};
 use crate::write::{self, Sink};
-
-/// Capacity of a device's job queue; further requests are not read from the network.
-const WAITING: usize = 64;
 
 /// Maximum number of changes saved for COMMIT.
 const MOST_SAVED: usize = 1 << 20;
@@ -47,16 +40,6 @@ pub(crate) struct Saved<P> {
     pub(crate) changes: Vec<Change>,
 }
 
-/// Outcome of a read.
-pub(crate) struct ReadOutcome {
-    /// Program that the entities belong to.
-    pub(crate) pipeline: Arc<Pipeline>,
-    /// Entities found.
-    pub(crate) found: Vec<Found>,
-    /// One result for each requested entity.
-    pub(crate) results: Vec<Result<(), Error>>,
-}
-
 pub(crate) struct Core<D: Device> {
     pub(crate) device: D,
     pub(crate) active: Option<State>,
@@ -66,7 +49,7 @@ pub(crate) struct Core<D: Device> {
 }
 
 impl<D: Device> Core<D> {
-    fn new(number: u64, device: D) -> Self {
+    pub(crate) fn new(number: u64, device: D) -> Self {
         let (clients, digests) = (Clients::new(number), Digests::default());
         Self { device, active: None, saved: None, clients, digests }
     }
@@ -100,26 +83,34 @@ impl<D: Device> Core<D> {
         Ok(write::batch(&state.pipeline, &mut state.store, sink, updates, together))
     }
 
-    /// Executes a read. Its results take memory from `memory`. Stops early if the client has
-    /// disconnected.
+    /// Executes a read, or a part of it that takes little more than `slice`. Stops early if the
+    /// client has disconnected.
     pub(crate) fn read(
         &mut self,
-        asked: &[Entity],
-        memory: ReadMemory,
+        mut reading: Reading,
+        slice: Option<Duration>,
         is_gone: impl Fn() -> bool,
-    ) -> Result<ReadOutcome, Error> {
+    ) -> Result<Progress, Error> {
         let (state, device) = match (&self.saved, &self.active) {
             (Some(saved), _) => (&saved.state, None),
             (None, Some(active)) => (active, Some(&mut self.device)),
             (None, None) => return Err(Error::Request(RequestError::NoProgram)),
         };
-        let pipeline = Arc::clone(&state.pipeline);
-        let store = &state.store;
-        let mut reader =
-            Reader { pipeline: &pipeline, store, device, found: Vec::new(), looked: 0, memory };
-        let results = reader.all(asked, is_gone)?;
-        let found = reader.found;
-        Ok(ReadOutcome { pipeline, found, results })
+        let pipeline = reading.of(&state.pipeline)?;
+        let mut reader = Reader {
+            pipeline: &pipeline,
+            store: &state.store,
+            device,
+            found: &mut reading.found,
+            looked: &mut reading.looked,
+            memory: &mut reading.memory,
+            position: &mut reading.position,
+            until: slice.map(|slice| Instant::now() + slice),
+        };
+        match reader.all(&reading.asked, &mut reading.results, is_gone)? {
+            Part::Last => Ok(Progress::Done(reading.outcome(pipeline))),
+            Part::NotLast => Ok(Progress::More(reading)),
+        }
     }
 
     // ---- packets and digests ----
@@ -226,106 +217,4 @@ fn metadata(params: &[Param], given: &[PacketMetadata]) -> Result<Vec<(u32, Bits
         Ok((param.id, value.ok_or_else(wrong)?))
     };
     params.iter().map(one).collect()
-}
-
-// ---- the thread ----
-
-type Job<D> = Box<dyn FnOnce(&mut Core<D>) + Send>;
-
-/// Reports a panic of the thread.
-struct TellPanic(u64, watch::Sender<Option<u64>>);
-
-impl Drop for TellPanic {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.1.send_replace(Some(self.0));
-        }
-    }
-}
-
-/// Handle of a device's thread.
-pub(crate) struct Handle<D: Device>(mpsc::Sender<Job<D>>);
-
-impl<D: Device> Clone for Handle<D> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<D: Device> Handle<D> {
-    /// Starts a device's thread, and the task that forwards its events.
-    pub(crate) fn start(
-        number: u64,
-        mut device: D,
-        panicked: watch::Sender<Option<u64>>,
-    ) -> std::io::Result<Self> {
-        let (jobs, mut queue) = mpsc::channel::<Job<D>>(WAITING);
-        let events = device.events();
-        let work = move || {
-            let _tell = TellPanic(number, panicked);
-            let mut core = Core::new(number, device);
-            while let Some(job) = queue.blocking_recv() {
-                job(&mut core);
-            }
-        };
-        std::thread::Builder::new().name(format!("p4runtime-{number}")).spawn(work)?;
-        let handle = Self(jobs);
-        tokio::spawn(pass_on(handle.downgrade(), events));
-        Ok(handle)
-    }
-
-    /// The task that forwards events does not keep the device alive.
-    fn downgrade(&self) -> mpsc::WeakSender<Job<D>> {
-        self.0.downgrade()
-    }
-
-    /// Runs a job on the device's thread.
-    pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut Core<D>) -> T + Send + 'static,
-    ) -> Result<T, Status> {
-        self.run_asking(|core, _| job(core)).await
-    }
-
-    /// Runs a long job, which can check if its requester has disconnected.
-    pub(crate) async fn run_asking<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut Core<D>, &dyn Fn() -> bool) -> T + Send + 'static,
-    ) -> Result<T, Status> {
-        let (reply, answer) = oneshot::channel();
-        let job: Job<D> = Box::new(move |core| {
-            let done = job(core, &|| reply.is_closed());
-            // The requester may have disconnected.
-            let _ = reply.send(done);
-        });
-        let gone = || Status::unavailable("the device is not running any more");
-        self.0.send(job).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
-    }
-}
-
-/// Maximum number of events handled in one job.
-const AT_ONCE: usize = 256;
-
-async fn pass_on<D: Device>(to: mpsc::WeakSender<Job<D>>, mut events: mpsc::Receiver<Event>) {
-    let mut next: Option<Instant> = None;
-    let mut open = true;
-    while open || next.is_some() {
-        let mut some = Vec::new();
-        let due = async {
-            match next {
-                Some(at) => tokio::time::sleep_until(at.into()).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            count = events.recv_many(&mut some, AT_ONCE), if open => open = count > 0,
-            () = due => {}
-        }
-        let Some(handle) = to.upgrade().map(Handle) else { return };
-        match handle.run(|core| core.events(some, Instant::now())).await {
-            Ok(at) => next = at,
-            Err(_) => return,
-        }
-    }
 }

@@ -22,6 +22,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected as _;
 
 use crate::peer::Known;
+use crate::warnings::Warnings;
 
 /// Time limit of a handshake, including the wait for a connection of the server.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,6 +51,7 @@ pub(crate) fn handshakes(
     let (done, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let (mut running, holders) = (Running::default(), Arc::<Holders>::default());
+        let warnings = Arc::<Warnings>::default();
         loop {
             let connection = tokio::select! {
                 connection = incoming.accept() => connection,
@@ -58,7 +60,7 @@ pub(crate) fn handshakes(
             let address = connection.connect_info().remote_addr().map(|address| address.ip());
             let (acceptor, done) = (acceptor.clone(), done.clone());
             let (connections, seen) = (Arc::clone(&connections), Arc::clone(&holders));
-            let address = address.map(network);
+            let (address, refused) = (address.map(network), Arc::clone(&warnings));
             let one = async move {
                 let stream = acceptor.accept(connection).await?;
                 seen.add(address);
@@ -70,11 +72,13 @@ pub(crate) fn handshakes(
             let task = tokio::spawn(async move {
                 match tokio::time::timeout(PATIENCE, one).await {
                     Ok(Ok(())) => {}
-                    Ok(Err(why)) => tracing::warn!("refused a client: {why}"),
-                    Err(_) => tracing::warn!("refused a client: its handshake takes too long"),
+                    Ok(Err(why)) => refused.warn(format_args!("refused a client: {why}")),
+                    Err(_) => refused.warn("refused a client: its handshake takes too long"),
                 }
             });
-            running.add(address, task.abort_handle(), &holders);
+            if running.add(address, task.abort_handle(), &holders) {
+                warnings.warn("ended a client's handshake for another one: there are too many");
+            }
         }
     });
     ReceiverStream::new(receiver)
@@ -130,18 +134,21 @@ impl Holders {
 struct Running(Vec<(Option<IpAddr>, AbortHandle)>);
 
 impl Running {
-    /// Adds a handshake, and ends another one if there are too many.
-    fn add(&mut self, address: Option<IpAddr>, task: AbortHandle, holders: &Holders) {
+    /// Adds a handshake, and ends another one if there are too many. Returns true if it has ended
+    /// one.
+    fn add(&mut self, address: Option<IpAddr>, task: AbortHandle, holders: &Holders) -> bool {
+        let mut ended = false;
         self.0.retain(|(_, task)| !task.is_finished());
         if self.0.len() >= AT_ONCE {
             let addresses: Vec<_> = self.0.iter().map(|(address, _)| *address).collect();
             if let Some(at) = surplus(&addresses, &holders.all()) {
                 let (_, task) = self.0.remove(at);
                 task.abort();
-                tracing::warn!("ended a client's handshake: there are {AT_ONCE} others");
+                ended = true;
             }
         }
         self.0.push((address, task));
+        ended
     }
 }
 
@@ -180,7 +187,9 @@ fn most<T: Copy + Eq + std::hash::Hash>(items: impl Iterator<Item = T> + Clone) 
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt as _;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio_rustls::rustls::server::ResolvesServerCertUsingSni;
     use tokio_stream::StreamExt as _;
 
@@ -264,5 +273,41 @@ mod tests {
         let last = clients[AT_ONCE].read(&mut byte);
         let last = tokio::time::timeout(Duration::from_millis(100), last).await;
         assert!(last.is_err(), "the newest one stays: {last:?}");
+    }
+
+    /// Counts warnings.
+    #[derive(Default)]
+    struct Log(AtomicUsize);
+
+    impl tracing::Subscriber for &'static Log {
+        fn enabled(&self, of: &tracing::Metadata<'_>) -> bool {
+            *of.level() == tracing::Level::WARN
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[tokio::test]
+    async fn refused_clients_fill_no_log() {
+        let log: &'static Log = Box::leak(Box::default());
+        let _log = tracing::subscriber::set_default(log);
+        let (address, _served) = server().await;
+        let begun = std::time::Instant::now();
+        for _ in 0..100 {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all(b"this is not TLS, and refused at once").await.unwrap();
+            // An alert, then the end.
+            while client.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
+        }
+        let (count, seconds) = (log.0.load(Ordering::Relaxed), begun.elapsed().as_secs());
+        assert!(count > 0 && count as u64 <= seconds + 1, "{count} warnings in {seconds} s");
     }
 }

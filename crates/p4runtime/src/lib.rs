@@ -3,8 +3,9 @@
 //!
 //! A [`Device`] runs the program. This crate validates every request against p4info (ids, match
 //! kinds, widths, masks, scopes, sizes) and stores the table entries; a device receives only valid
-//! batches of [`Change`]s. Each device is owned by a dedicated thread. No lock is held while a
-//! client waits, and a slow reader holds only the results of its own request.
+//! batches of [`Change`]s. Each device is owned by a dedicated thread, which serves primaries first.
+//! No lock is held while a client waits, and a slow reader holds only the results of its own
+//! request.
 #![forbid(unsafe_code)]
 
 mod arbitration;
@@ -17,6 +18,7 @@ mod digests;
 mod entries;
 mod error;
 mod found;
+mod handle;
 mod handshakes;
 mod matches;
 mod object_info;
@@ -28,6 +30,7 @@ mod program;
 mod read;
 mod read_memory;
 mod readers;
+mod reading;
 mod refused;
 mod reply;
 mod results;
@@ -40,6 +43,7 @@ mod targets;
 mod tls;
 mod types;
 mod values;
+mod warnings;
 mod write;
 
 pub use arbitration::MOST_CLIENTS;

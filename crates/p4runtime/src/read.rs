@@ -1,7 +1,9 @@
 //! Reads ("Read RPC", "Wildcard Reads"). Results are small and share data with the store. They are
 //! converted to messages later, off the device's thread.
 
+use std::ops::{Bound, Range};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::cells::{self, no_colors};
 use crate::data::Data;
@@ -27,47 +29,83 @@ pub(crate) const MOST_LOOKED: usize = 2 * MOST_FOUND;
 /// Memory of an entry of a table while it is looked up: it shares its key and its row.
 const ENTRY: u64 = 128;
 
+/// Number of cells or entries after which a read checks the time. The counters of a table's entries
+/// are read at once: a device may read all of them for a few.
+const AT_ONCE: usize = 4096;
+
 /// Executes a read request.
 pub(crate) struct Reader<'a, D: Device> {
     pub(crate) pipeline: &'a Pipeline,
     pub(crate) store: &'a Store,
     /// `None` until the program is committed.
     pub(crate) device: Option<&'a mut D>,
-    pub(crate) found: Vec<Found>,
-    pub(crate) looked: usize,
-    pub(crate) memory: ReadMemory,
+    pub(crate) found: &'a mut Vec<Found>,
+    pub(crate) looked: &'a mut usize,
+    pub(crate) memory: &'a mut ReadMemory,
+    /// Position in the first requested entity without a result.
+    pub(crate) position: &'a mut Position,
+    /// Time at which this part of the read ends.
+    pub(crate) until: Option<Instant>,
+}
+
+/// Position in a requested entity at which the next part of a read continues: the next id, and the
+/// next cell or the last entry of it. The default is the beginning.
+#[derive(Debug, Default)]
+pub(crate) struct Position {
+    id: u32,
+    cell: u64,
+    row: Option<Arc<Key>>,
+}
+
+/// Progress of a part of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All has been read.
+    Last,
+    /// The time is over.
+    NotLast,
 }
 
 impl<D: Device> Reader<'_, D> {
-    /// One result for each entity of a request. Fails as a whole if the request exceeds a limit.
+    /// Adds one result for each entity of a request that has none yet. Fails as a whole if the
+    /// request exceeds a limit.
     pub(crate) fn all(
         &mut self,
         asked: &[v1::Entity],
+        results: &mut Vec<Result<(), Error>>,
         is_gone: impl Fn() -> bool,
-    ) -> Result<Vec<Result<(), Error>>, Error> {
-        let mut answers = Vec::new();
-        for one in asked {
+    ) -> Result<Part, Error> {
+        for one in &asked[results.len()..] {
             if is_gone() {
                 return Err(Error::Batch(BatchError::Disconnected));
             }
-            let answer = self.look_at(1).and_then(|()| self.look(one));
-            if let Err(
-                error @ (Error::Batch(BatchError::TooMany(_))
-                | Error::Batch(BatchError::TooManyToScan(_))
-                | Error::Request(RequestError::AnswerMemory)),
-            ) = answer
-            {
-                return Err(error);
-            }
+            let answer = match self.look_at(1).and_then(|()| self.look(one)) {
+                Ok(Part::NotLast) => return Ok(Part::NotLast),
+                Ok(Part::Last) => Ok(()),
+                Err(
+                    error @ (Error::Batch(BatchError::TooMany(_))
+                    | Error::Batch(BatchError::TooManyToScan(_))
+                    | Error::Request(RequestError::AnswerMemory)),
+                ) => return Err(error),
+                Err(error) => Err(error),
+            };
+            *self.position = Position::default();
             self.memory.answer(&answer)?;
-            answers.push(answer);
+            results.push(answer);
+            if results.len() < asked.len() && self.is_over() {
+                return Ok(Part::NotLast);
+            }
         }
         self.memory.message(self.found.len())?;
-        Ok(answers)
+        Ok(Part::Last)
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     /// Finds the results for one entity of a request.
-    fn look(&mut self, asked: &v1::Entity) -> Result<(), Error> {
+    fn look(&mut self, asked: &v1::Entity) -> Result<Part, Error> {
         use entity::Entity;
         let asked =
             asked.entity.as_ref().ok_or(Error::Request(RequestError::NotSet("the entity")))?;
@@ -100,14 +138,14 @@ impl<D: Device> Reader<'_, D> {
     }
 
     fn look_at(&mut self, more: usize) -> Result<(), Error> {
-        self.looked += more;
-        match self.looked > MOST_LOOKED {
+        *self.looked += more;
+        match *self.looked > MOST_LOOKED {
             true => Err(Error::Batch(BatchError::TooManyToScan(MOST_LOOKED))),
             false => Ok(()),
         }
     }
 
-    /// Ids that a request refers to: one, or all if the id is 0.
+    /// Ids that a request refers to, from the position: one, or all if the id is 0.
     fn ids<T>(
         &mut self,
         id: u32,
@@ -117,7 +155,7 @@ impl<D: Device> Reader<'_, D> {
         match id {
             0 => {
                 self.look_at(all.len())?;
-                Ok(all.keys().copied().collect())
+                Ok(all.range(self.position.id..).map(|(id, _)| *id).collect())
             }
             id if all.contains_key(&id) => Ok(vec![id]),
             id => Err(Error::Value(ValueError::UnknownId { kind, id })),
@@ -126,7 +164,7 @@ impl<D: Device> Reader<'_, D> {
 
     // ---- tables ----
 
-    fn table_entries(&mut self, asked: &v1::TableEntry) -> Result<(), Error> {
+    fn table_entries(&mut self, asked: &v1::TableEntry) -> Result<Part, Error> {
         let (pipeline, store) = (self.pipeline, self.store);
         if asked.meter_counter_data.is_some() {
             return Err(Error::Request(RequestError::Unsupported("counters of meters' colors")));
@@ -153,44 +191,61 @@ impl<D: Device> Reader<'_, D> {
                 continue;
             }
             let action = action_filter(asked)?;
-            let rows = self.rows(table, state, asked, |row| {
+            let wanted = |row: &Row| {
                 action.is_none_or(|action| row.call.action == action)
                     && (cookie(asked) == 0 || cookie(asked) == row.cookie)
                     && (asked.metadata.is_empty() || asked.metadata == row.metadata)
-            })?;
-            let mut counts = match counts {
-                true => {
-                    let of: Vec<_> =
-                        rows.iter().map(|(key, _)| Target::Entry(Arc::clone(key))).collect();
-                    self.direct_counts(id, &of)?.into_iter().map(Some).collect()
+            };
+            loop {
+                let rows = self.rows(id, (table, state), asked, !counts, wanted)?;
+                let mut counts = match counts {
+                    true => {
+                        let of: Vec<_> =
+                            rows.iter().map(|(key, _)| Target::Entry(Arc::clone(key))).collect();
+                        self.direct_counts(id, &of)?.into_iter().map(Some).collect()
+                    }
+                    false => Vec::new(),
                 }
-                false => Vec::new(),
+                .into_iter();
+                self.found.extend(rows.into_iter().map(|(key, row)| {
+                    let count = counts.next().flatten();
+                    Found::Row { table: id, key, row, count, meter }
+                }));
+                match self.position.row {
+                    None => break,
+                    Some(_) if self.is_over() => return Ok(Part::NotLast),
+                    Some(_) => {}
+                }
             }
-            .into_iter();
-            self.found.extend(rows.into_iter().map(|(key, row)| {
-                let count = counts.next().flatten();
-                Found::Row { table: id, key, row, count, meter }
-            }));
         }
-        Ok(())
+        Ok(Part::Last)
     }
 
-    /// Entries of a table that match the request and the predicate.
+    /// Entries of a table that match the request and the predicate: all, or some if `in_parts`.
+    /// Sets the position to the last one, or to none at the end of the table.
     fn rows(
         &mut self,
-        table: &Table,
-        state: &TableState,
+        id: u32,
+        (table, state): (&Table, &TableState),
         asked: &v1::TableEntry,
+        in_parts: bool,
         wanted: impl Fn(&Row) -> bool,
     ) -> Result<Vec<Entry>, Error> {
-        let mut found = Vec::new();
-        for (key, row) in rows(table, state, asked)? {
+        let after = self.position.row.take();
+        let most = if in_parts { AT_ONCE } else { usize::MAX };
+        let (mut found, mut last) = (Vec::new(), None::<&Arc<Key>>);
+        for (number, (key, row)) in rows(table, state, asked, after.as_ref())?.enumerate() {
+            if number == most {
+                *self.position = Position { id, row: last.cloned(), ..Position::default() };
+                break;
+            }
             self.look_at(1)?;
             if (asked.priority == 0 || asked.priority == key.priority) && wanted(row) {
                 check_count(self.found.len() + found.len() + 1)?;
                 self.memory.reserve(1, ENTRY)?;
                 found.push((Arc::clone(key), Arc::clone(row)));
             }
+            last = Some(key);
         }
         Ok(found)
     }
@@ -203,7 +258,7 @@ impl<D: Device> Reader<'_, D> {
     }
 
     /// Direct counters or meters: of all tables, of a table, or of one entry.
-    fn direct(&mut self, asked: Option<&v1::TableEntry>, what: Resource) -> Result<(), Error> {
+    fn direct(&mut self, asked: Option<&v1::TableEntry>, what: Resource) -> Result<Part, Error> {
         let (pipeline, store) = (self.pipeline, self.store);
         let asked = asked.ok_or(Error::Request(RequestError::NotSet("the table entry")))?;
         if asked.table_id == 0 && filters(asked) {
@@ -226,36 +281,55 @@ impl<D: Device> Reader<'_, D> {
                     }
                 }
             }
-            let of: Vec<Target> = if asked.is_default_action {
-                vec![Target::Default]
-            } else {
-                let rows = self.rows(table, state, asked, |_| true)?;
-                rows.into_iter().map(|(key, _)| Target::Entry(key)).collect()
-            };
-            if of.is_empty() && !asked.r#match.is_empty() {
-                return Err(Error::Entry(EntryError::NoEntry(named(&table.name))));
-            }
             // Entries have their reservation.
             self.reserve(usize::from(asked.is_default_action), 0)?;
-            match what {
-                Resource::Counter => {
-                    let counts = self.direct_counts(id, &of)?;
-                    let both = of.into_iter().zip(counts);
-                    let found =
-                        both.map(|(of, count)| Found::DirectCounter { table: id, of, count });
-                    self.found.extend(found);
+            loop {
+                let is_first = self.position.row.is_none();
+                let of: Vec<Target> = if asked.is_default_action {
+                    vec![Target::Default]
+                } else {
+                    let in_parts = matches!(what, Resource::Meter);
+                    let rows = self.rows(id, (table, state), asked, in_parts, |_| true)?;
+                    rows.into_iter().map(|(key, _)| Target::Entry(key)).collect()
+                };
+                if is_first && of.is_empty() && !asked.r#match.is_empty() {
+                    return Err(Error::Entry(EntryError::NoEntry(named(&table.name))));
                 }
-                Resource::Meter => {
-                    let meter = |of: &Target| match of {
-                        Target::Entry(key) => state.rows.get(key).and_then(|row| row.meter),
-                        Target::Default => state.default.meter,
-                    };
-                    let found = of.into_iter().map(|of| {
-                        let meter = meter(&of);
-                        Found::DirectMeter { table: id, of, meter }
-                    });
-                    self.found.extend(found);
+                self.found_direct(id, state, of, what)?;
+                match self.position.row {
+                    None => break,
+                    Some(_) if self.is_over() => return Ok(Part::NotLast),
+                    Some(_) => {}
                 }
+            }
+        }
+        Ok(Part::Last)
+    }
+
+    fn found_direct(
+        &mut self,
+        id: u32,
+        state: &TableState,
+        of: Vec<Target>,
+        what: Resource,
+    ) -> Result<(), Error> {
+        match what {
+            Resource::Counter => {
+                let counts = self.direct_counts(id, &of)?;
+                let both = of.into_iter().zip(counts);
+                let found = both.map(|(of, count)| Found::DirectCounter { table: id, of, count });
+                self.found.extend(found);
+            }
+            Resource::Meter => {
+                let meter = |of: &Target| match of {
+                    Target::Entry(key) => state.rows.get(key).and_then(|row| row.meter),
+                    Target::Default => state.default.meter,
+                };
+                let found = of.into_iter().map(|of| {
+                    let meter = meter(&of);
+                    Found::DirectMeter { table: id, of, meter }
+                });
+                self.found.extend(found);
             }
         }
         Ok(())
@@ -263,34 +337,45 @@ impl<D: Device> Reader<'_, D> {
 
     // ---- arrays ----
 
-    fn counters(&mut self, asked: &v1::CounterEntry) -> Result<(), Error> {
+    fn counters(&mut self, asked: &v1::CounterEntry) -> Result<Part, Error> {
         let pipeline = self.pipeline;
         for id in self.ids(asked.counter_id, "counter", &pipeline.counters)? {
             let array = cells::counter(pipeline, id)?;
-            let at =
-                self.cells(asked.counter_id, asked.index.as_ref(), &array.name, array.size, 0)?;
-            let device = self.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
-            let counts = at.clone().zip(device.counters(id, at)?);
-            self.found.extend(counts.map(|(at, count)| Found::Counter { id, at, count }));
+            let of = (asked.counter_id, id, &*array.name, array.size);
+            let part = self.cells(of, asked.index.as_ref(), 0, |this, at| {
+                let device =
+                    this.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
+                let counts = at.clone().zip(device.counters(id, at)?);
+                this.found.extend(counts.map(|(at, count)| Found::Counter { id, at, count }));
+                Ok(())
+            });
+            if part? == Part::NotLast {
+                return Ok(Part::NotLast);
+            }
         }
-        Ok(())
+        Ok(Part::Last)
     }
 
-    fn meters(&mut self, asked: &v1::MeterEntry) -> Result<(), Error> {
+    fn meters(&mut self, asked: &v1::MeterEntry) -> Result<Part, Error> {
         let (pipeline, store) = (self.pipeline, self.store);
         no_colors(asked.counter_data.as_ref())?;
         for id in self.ids(asked.meter_id, "meter", &pipeline.meters)? {
             let array = cells::meter_array(pipeline, id)?;
-            let at =
-                self.cells(asked.meter_id, asked.index.as_ref(), &array.name, array.size, 0)?;
+            let of = (asked.meter_id, id, &*array.name, array.size);
             let state = store.meters.get(&id);
-            let meter = |at| state.and_then(|state| state.get(at));
-            self.found.extend(at.map(|at| Found::Meter { id, at, meter: meter(at) }));
+            let part = self.cells(of, asked.index.as_ref(), 0, |this, at| {
+                let meter = |at| state.and_then(|state| state.get(at));
+                this.found.extend(at.map(|at| Found::Meter { id, at, meter: meter(at) }));
+                Ok(())
+            });
+            if part? == Part::NotLast {
+                return Ok(Part::NotLast);
+            }
         }
-        Ok(())
+        Ok(Part::Last)
     }
 
-    fn registers(&mut self, asked: &v1::RegisterEntry) -> Result<(), Error> {
+    fn registers(&mut self, asked: &v1::RegisterEntry) -> Result<Part, Error> {
         let pipeline = self.pipeline;
         for id in self.ids(asked.register_id, "register", &pipeline.registers)? {
             // A wildcard read skips registers of unsupported types.
@@ -298,56 +383,75 @@ impl<D: Device> Reader<'_, D> {
                 continue;
             }
             let register = cells::register(pipeline, id)?;
-            let index = asked.index.as_ref();
             let bytes = size_of::<Data>() as u64 + read_memory::data(&register.of);
-            let at = self.cells(asked.register_id, index, &register.name, register.size, bytes)?;
-            let device = self.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
-            let values = at.clone().zip(device.registers(id, at)?);
-            let found = values.map(|(at, data)| Found::Register { id, at, data: Box::new(data) });
-            self.found.extend(found);
+            let of = (asked.register_id, id, &*register.name, register.size);
+            let part = self.cells(of, asked.index.as_ref(), bytes, |this, at| {
+                let device =
+                    this.device.as_mut().ok_or(Error::Request(RequestError::NotCommitted))?;
+                let values = at.clone().zip(device.registers(id, at)?);
+                let found =
+                    values.map(|(at, data)| Found::Register { id, at, data: Box::new(data) });
+                this.found.extend(found);
+                Ok(())
+            });
+            if part? == Part::NotLast {
+                return Ok(Part::NotLast);
+            }
         }
-        Ok(())
+        Ok(Part::Last)
     }
 
-    /// Cells that a request refers to: one, or all. Each result takes `bytes` in addition.
+    /// Reads the cells that a request refers to, from the position: one, or all. Each result takes
+    /// `bytes` in addition to its own struct.
     fn cells(
         &mut self,
-        id: u32,
+        (asked, id, name, size): (u32, u32, &str, u64),
         index: Option<&v1::Index>,
-        name: &str,
-        size: u64,
         bytes: u64,
-    ) -> Result<std::ops::Range<u64>, Error> {
-        if id == 0 && index.is_some() {
+        mut read: impl FnMut(&mut Self, Range<u64>) -> Result<(), Error>,
+    ) -> Result<Part, Error> {
+        if asked == 0 && index.is_some() {
             return Err(Error::Request(RequestError::NotSet("the id that the index belongs to")));
         }
-        let at = match cells::index(index, name, size)? {
+        let mut at = match cells::index(index, name, size)? {
             Some(at) => at..at + 1,
             None => 0..size,
         };
-        self.reserve((at.end - at.start) as usize, bytes)?;
-        Ok(at)
+        if self.position.id == id {
+            at.start = at.start.max(self.position.cell);
+        }
+        while !at.is_empty() {
+            let next = at.end.min(at.start + AT_ONCE as u64);
+            self.reserve((next - at.start) as usize, bytes)?;
+            read(self, at.start..next)?;
+            at.start = next;
+            if !at.is_empty() && self.is_over() {
+                *self.position = Position { id, cell: next, ..Position::default() };
+                return Ok(Part::NotLast);
+            }
+        }
+        Ok(Part::Last)
     }
 
     // ---- other entities ----
 
-    fn value_sets(&mut self, asked: &v1::ValueSetEntry) -> Result<(), Error> {
+    fn value_sets(&mut self, asked: &v1::ValueSetEntry) -> Result<Part, Error> {
         for id in self.ids(asked.value_set_id, "value set", &self.pipeline.value_sets)? {
             let members = self.store.sets.get(&id).cloned().unwrap_or_default();
             self.reserve(1, read_memory::members(&members))?;
             self.found.push(Found::ValueSet { id, members });
         }
-        Ok(())
+        Ok(Part::Last)
     }
 
-    fn digests(&mut self, asked: &v1::DigestEntry) -> Result<(), Error> {
+    fn digests(&mut self, asked: &v1::DigestEntry) -> Result<Part, Error> {
         for id in self.ids(asked.digest_id, "digest", &self.pipeline.digests)? {
             if let Some(config) = self.store.digests.get(&id) {
                 self.reserve(1, 0)?;
                 self.found.push(Found::Digest { id, config: *config });
             }
         }
-        Ok(())
+        Ok(Part::Last)
     }
 }
 
@@ -398,14 +502,17 @@ type Entry = (Arc<Key>, Arc<Row>);
 
 type Rows<'a> = Box<dyn Iterator<Item = (&'a Arc<Key>, &'a Arc<Row>)> + 'a>;
 
-/// Candidate entries of a table, by the requested match and priority.
+/// Candidate entries of a table after one of them, by the requested match and priority.
 fn rows<'a>(
     table: &Table,
     state: &'a TableState,
     asked: &v1::TableEntry,
+    after: Option<&Arc<Key>>,
 ) -> Result<Rows<'a>, Error> {
+    let after = after.cloned().map(Bound::Excluded);
     if asked.r#match.is_empty() {
-        return Ok(Box::new(state.rows.iter()));
+        let from = after.unwrap_or(Bound::Unbounded);
+        return Ok(Box::new(state.rows.range((from, Bound::Unbounded))));
     }
     let matches = matches::all(&table.fields, &table.name, &asked.r#match)?;
     let priority = asked.priority;
@@ -413,5 +520,6 @@ fn rows<'a>(
     let (lowest, highest) = if priority == 0 { (i32::MIN, i32::MAX) } else { (priority, priority) };
     let from = Key { matches: matches.clone(), priority: lowest };
     let to = Key { matches, priority: highest };
-    Ok(Box::new(state.rows.range(Arc::new(from)..=Arc::new(to))))
+    let from = after.unwrap_or_else(|| Bound::Included(Arc::new(from)));
+    Ok(Box::new(state.rows.range((from, Bound::Included(Arc::new(to))))))
 }

@@ -9,12 +9,13 @@ use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::arbitration::{default_role, from_message};
-use crate::core::{Handle, ReadOutcome};
 use crate::device::{Device, Refused};
 use crate::error::{Error, RequestError};
+use crate::handle::{By, Handle};
 use crate::peer::{LARGEST_MESSAGE, OTHERS_ANSWERS, PRIMARIES_ANSWERS, Peer};
 use crate::read_memory::ReadMemory;
 use crate::readers::Readers;
+use crate::reading::{ReadOutcome, Reading};
 use crate::reply;
 use crate::results::Results;
 use crate::stream::{self, Answers};
@@ -70,7 +71,7 @@ impl<D: Device> Service<D> {
         updates: Vec<v1::Update>,
     ) -> Result<(), Error> {
         let begin = move |core: &mut crate::core::Core<D>| core.begin(config, &updates);
-        let done = self.device(device)?.run(begin).await;
+        let done = self.device(device)?.run(By::Primary, begin).await;
         done.map_err(|why| Error::Device(Refused::Away(why.message().to_owned())))?
     }
 
@@ -114,7 +115,7 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::WriteRequest>,
     ) -> Result<Response<v1::WriteResponse>, Status> {
-        let (_, held, request) = parts(request);
+        let (peer, held, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, request.role_id)?;
         let together = match v1::write_request::Atomicity::try_from(request.atomicity) {
@@ -131,7 +132,7 @@ impl<D: Device> P4Runtime for Service<D> {
             drop((updates, held));
             answers
         };
-        let answers = device.run(write).await??;
+        let answers = device.run(By::peer(&peer), write).await??;
         reply::batch(&answers)?;
         Ok(Response::new(v1::WriteResponse {}))
     }
@@ -144,16 +145,11 @@ impl<D: Device> P4Runtime for Service<D> {
         let device = self.device(request.device_id)?;
         default_role(&request.role, 0)?;
         let place = self.readers.place(&peer).await?;
-        let asked = request.entities;
         let answer = self.answers.hold();
         let memory = ReadMemory::new(answer.clone(), peer.bounds().is_privileged);
-        let read = device.run_asking(move |core, is_gone| {
-            let read = core.read(&asked, memory, is_gone);
-            drop((asked, held));
-            read
-        });
-        let read = read.await;
-        let ReadOutcome { pipeline, found, results } = read??;
+        let reading = Reading::new(request.entities, memory, held);
+        let read = device.read(By::peer(&peer), reading).await;
+        let ReadOutcome { pipeline, found, results } = read?;
         let results = Results::new(pipeline, found, results);
         let results: Self::ReadStream = Box::pin(tokio_stream::iter(results));
         let mut response = Response::new(results);
@@ -167,7 +163,7 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<v1::SetForwardingPipelineConfigResponse>, Status> {
-        let (_, held, request) = parts(request);
+        let (peer, held, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, request.role_id)?;
         let (action, election) = (request.action(), from_message(request.election_id.as_ref()));
@@ -177,7 +173,7 @@ impl<D: Device> P4Runtime for Service<D> {
             drop(held);
             done
         };
-        device.run(set).await??;
+        device.run(By::peer(&peer), set).await??;
         Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
     }
 
@@ -192,7 +188,9 @@ impl<D: Device> P4Runtime for Service<D> {
         let parts =
             parts.map_err(|_| Error::Request(RequestError::Unspecified("response type")))?;
         let (answers, is_primary) = (self.answers.clone(), peer.bounds().is_privileged);
-        let found = device.run(move |core| core.get_program(parts, &answers, is_primary)).await??;
+        let get =
+            move |core: &mut crate::core::Core<D>| core.get_program(parts, &answers, is_primary);
+        let found = device.run(By::peer(&peer), get).await??;
         let (config, held) = found.unzip();
         let mut answer = Response::new(v1::GetForwardingPipelineConfigResponse { config });
         if let Some(held) = held {

@@ -10,9 +10,9 @@ use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use crate::arbitration::{Client, default_role, from_message};
-use crate::core::Handle;
 use crate::device::Device;
 use crate::error::{Error, RequestError};
+use crate::handle::{By, Handle};
 use crate::outgoing;
 use crate::peer::Peer;
 use crate::v1::{
@@ -118,8 +118,11 @@ async fn session<D: Device>(
     let device = update.device_id;
     let election = from_message(update.election_id.as_ref());
     let (alive, mut gone) = oneshot::channel();
-    let client = Client { election, peer, primary: None, out, end, _alive: alive, dropped: 0 };
-    let Ok(Ok(number)) = handle.run(|core| core.clients.join(client)).await else { return };
+    let client =
+        Client { election, peer: peer.clone(), primary: None, out, end, _alive: alive, dropped: 0 };
+    let Ok(Ok(number)) = handle.run(By::peer(&peer), |core| core.clients.join(client)).await else {
+        return;
+    };
     loop {
         let message = tokio::select! {
             message = inbound.message() => message,
@@ -127,6 +130,7 @@ async fn session<D: Device>(
             _ = &mut gone => return,
         };
         let Ok(Some(message)) = message else { break };
+        let by = By::peer(&peer);
         let done = match message.update {
             Some(Update::Arbitration(update)) => {
                 let refused = match (update.device_id == device, role(&update)) {
@@ -139,21 +143,21 @@ async fn session<D: Device>(
                     Some(error) => core.clients.close(number, error),
                     None => core.clients.update(number, election),
                 };
-                handle.run(change).await
+                handle.run(by, change).await
             }
             Some(Update::Packet(packet)) => {
-                handle.run(move |core| core.packet_out(number, packet)).await
+                handle.run(by, move |core| core.packet_out(number, packet)).await
             }
             Some(Update::DigestAck(ack)) => {
-                handle.run(move |core| core.digest_ack(number, ack)).await
+                handle.run(by, move |core| core.digest_ack(number, ack)).await
             }
-            Some(Update::Other(other)) => {
-                let other = StreamOtherError { other: Some(other) };
+            // It is not returned with the error: it can be as large as a message.
+            Some(Update::Other(_)) => {
                 let error =
                     Error::Request(RequestError::Unsupported("messages of other architectures"));
-                let details = stream_error::Details::Other(other);
+                let details = stream_error::Details::Other(StreamOtherError::default());
                 let told = crate::arbitration::stream_error(&error, details);
-                handle.run(move |core| core.clients.send(number, told)).await
+                handle.run(by, move |core| core.clients.send(number, told)).await
             }
             None => Ok(()),
         };
@@ -162,5 +166,5 @@ async fn session<D: Device>(
         }
     }
     // Fails if the device has stopped.
-    let _ = handle.run(move |core| core.clients.leave(number)).await;
+    let _ = handle.run(By::peer(&peer), move |core| core.clients.leave(number)).await;
 }

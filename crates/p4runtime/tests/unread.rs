@@ -231,3 +231,22 @@ async fn a_refused_packet_returns_its_payload_to_the_primary_alone() {
         assert_eq!((packet.payload.len(), packet.metadata), (length, metadata));
     }
 }
+
+/// Messages of other architectures are not returned, whatever their size.
+#[tokio::test]
+async fn a_refused_message_of_another_architecture_is_not_returned() {
+    let server = server().await;
+    let mut primary = server.ready().await;
+    let mut backup = server.joined(0).await.0;
+    for one in [&mut primary, &mut backup] {
+        let other = prost_types::Any { type_url: "u".repeat(1 << 20), value: vec![7; 2 << 20] };
+        one.say(Say::Other(other)).await;
+        let Heard::Error(error) = one.heard().await.unwrap() else { panic!("no error") };
+        assert_eq!(Code::from(error.canonical_code), Code::Unimplemented);
+        let Some(stream_error::Details::Other(v1::StreamOtherError { other })) = error.details
+        else {
+            panic!("no details of such a message")
+        };
+        assert!(other.is_none(), "it is returned");
+    }
+}

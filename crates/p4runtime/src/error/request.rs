@@ -16,6 +16,8 @@ pub enum RequestError {
     NoProgram,
     #[error("the program is saved, but not active before COMMIT: it has no counters or registers")]
     NotCommitted,
+    #[error("the primary has set another program during the read: read again")]
+    OtherProgram,
     #[error("{0} are not supported")]
     Unsupported(&'static str),
     #[error("{0} is not set")]
@@ -57,6 +59,7 @@ impl RequestError {
             Self::NoProgram | Self::NotCommitted | Self::OtherDevice(..) | Self::NoArbitration => {
                 Code::FailedPrecondition
             }
+            Self::OtherProgram => Code::Aborted,
             Self::Unsupported(..) => Code::Unimplemented,
             Self::NotSet(..)
             | Self::Unspecified(..)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use p4runtime::{
     Call, Change, Count, Data, Device, Direct, Entry, Event, Initial, Key, Meter, Packet, Pipeline,
@@ -40,6 +41,8 @@ pub struct Shared {
     pub sent: Vec<Packet>,
     /// Number of counter reads.
     pub counters_read: usize,
+    /// Time of a counter read.
+    pub read_takes: Duration,
     pub commits: usize,
 }
 
@@ -217,6 +220,10 @@ impl Device for Memory {
     }
 
     fn counters(&mut self, counter: u32, cells: Range<u64>) -> Result<Vec<Count>, Refused> {
+        let until = Instant::now() + self.shared().read_takes;
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
         let mut shared = self.shared();
         shared.counters_read += 1;
         let counts = &shared.state.counts;
