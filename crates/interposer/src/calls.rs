@@ -12,16 +12,16 @@ use crate::sockets::{self, Socket};
 
 /// Transmits the client's frames. Makes the system call if the kernel needs it.
 fn transmit(socket: &Socket, call: impl FnOnce() -> ssize_t) -> ssize_t {
-    let Some(transmit) = &socket.transmit else { return call() };
     // Another thread that holds the lock is in the same call.
-    let Ok(mut locked) = transmit.try_lock() else { return 0 };
+    let Ok(mut locked) = socket.transmit.try_lock() else { return 0 };
+    let Some(transmit) = locked.as_mut() else { return call() };
     // Packets that wait for verdicts are not in the kernel's ring yet.
-    let has_packets = locked.advance();
-    if !locked.needs_wakeup() || !(has_packets || locked.is_idle()) {
+    let has_packets = transmit.advance();
+    if !transmit.needs_wakeup() || !(has_packets || transmit.is_idle()) {
         return 0;
     }
     let result = call();
-    locked.complete();
+    transmit.complete();
     result
 }
 

@@ -9,10 +9,17 @@ use xsk_link::{Report, Tally, Violation};
 use crate::area::Area;
 use crate::attachment::{Attachment, Fate};
 
+/// The packet continues in the next descriptor (XDP_PKT_CONTD).
+const CONTINUED: u32 = 1;
+
 /// The programs of one direction of a socket: at most one gets packets. Replaced ones remain until
 /// their packets in flight are answered; new packets wait until then, so that none overtakes.
 pub(crate) struct Judge {
     area: Option<Area>,
+    /// True until the programs of a new socket are attached: no packet passes.
+    is_closed: bool,
+    /// True if the next descriptor continues a packet (XDP_PKT_CONTD).
+    continues: bool,
     current: Option<Attachment>,
     replaced: VecDeque<Attachment>,
     /// Packets whose process has ended, for the next one.
@@ -26,6 +33,8 @@ impl Judge {
     pub(crate) fn new(area: Option<Area>) -> Self {
         Self {
             area,
+            is_closed: true,
+            continues: false,
             current: None,
             replaced: VecDeque::new(),
             again: VecDeque::new(),
@@ -36,7 +45,13 @@ impl Judge {
 
     /// Returns true if packets pass without a program.
     pub(crate) fn is_idle(&self) -> bool {
-        self.current.is_none() && self.replaced.is_empty() && self.again.is_empty()
+        let is_empty = self.current.is_none() && self.replaced.is_empty() && self.again.is_empty();
+        is_empty && !self.is_closed
+    }
+
+    /// Lets packets pass, by the programs that are attached.
+    pub(crate) fn open(&mut self) {
+        self.is_closed = false;
     }
 
     /// Number of packets that can be submitted.
@@ -62,10 +77,17 @@ impl Judge {
     /// Submits a packet, for which there must be [room](Judge::room). Returns false if it cannot be
     /// submitted; then it is to be dropped.
     pub(crate) fn submit(&mut self, descriptor: Descriptor) -> bool {
+        let is_fragment = self.is_fragment(descriptor);
         let (Some(area), Some(current)) = (&self.area, &mut self.current) else { return false };
-        let is_submitted = current.submit(area, descriptor);
+        let is_submitted = !is_fragment && current.submit(area, descriptor);
         self.tally.unfit += u64::from(!is_submitted);
         is_submitted
+    }
+
+    /// Returns true if a packet has several descriptors. Call this for each descriptor, in order.
+    pub(crate) fn is_fragment(&mut self, descriptor: Descriptor) -> bool {
+        let continues = descriptor.options & CONTINUED != 0;
+        std::mem::replace(&mut self.continues, continues) || continues
     }
 
     /// Publishes submitted packets to the process.

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex};
 
 use xsk::{Consumer, Frames, Producer, Ring, RingMemory};
+use xsk_link::Direction;
 
 use crate::area::Area;
 use crate::judge::Judge;
@@ -107,7 +108,7 @@ pub(crate) unsafe extern "C" fn xsk_umem__create(
         client_completion,
         frames,
         area,
-        chunk: sizes.2,
+        is_connected: false,
     };
     with_umems(|umems| umems.insert(handle, rings));
     0
@@ -146,6 +147,11 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
     config: *const SocketConfig,
 ) -> c_int {
     let create = real!(c"xsk_socket__create", SocketCreate, or - libc::ENOSYS);
+    match with_umems(|umems| umems.get(&(umem as usize)).map(|umem| umem.is_connected)) {
+        Some(false) => {}
+        Some(true) => return refuse("a UMEM has several sockets"),
+        None => return refuse("a UMEM was not created by xsk_umem__create()"),
+    }
     let mut kernel_rx = Box::new(Ring::unmapped());
     let mut kernel_tx = Box::new(Ring::unmapped());
     let or_none = |client: *mut Ring, kernel: &mut Box<Ring>| match client.is_null() {
@@ -166,16 +172,19 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
     // SAFETY: libxdp has written the socket.
     let handle = unsafe { *socket };
     let connected = with_umems(|umems| {
-        let umem = umems.get(&(umem as usize))?;
-        let client_rx = Arc::new(RingMemory::new(rx_size, 2));
-        let client_tx = Arc::new(RingMemory::new(tx_size, 2));
+        let umem = umems.get_mut(&(umem as usize))?;
+        umem.is_connected = true;
+        // A ring that the client does not want may have any size.
+        let size = |ring: *mut Ring, size: u32| if ring.is_null() { 1 } else { size };
+        let client_rx = Arc::new(RingMemory::new(size(rx, rx_size), 2));
+        let client_tx = Arc::new(RingMemory::new(size(tx, tx_size), 2));
         if flags & USE_NEED_WAKEUP != 0 {
             umem.client_fill.ask_for_wakeups();
             client_tx.ask_for_wakeups();
         }
         // SAFETY: all rings are mapped and live as long as the socket; there is one end of each.
         let receive = (!rx.is_null()).then(|| unsafe {
-            Mutex::new(Receive {
+            Receive {
                 client_fill: Consumer::new(&umem.client_fill.view(false)),
                 fill: Producer::new(&umem.fill),
                 rx: Consumer::new(&kernel_rx),
@@ -183,11 +192,11 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
                 frames: Arc::clone(&umem.frames),
                 judge: Judge::new(umem.area),
                 dropped: Vec::new(),
-            })
+            }
         });
         // SAFETY: as above.
         let transmit = (!tx.is_null()).then(|| unsafe {
-            Mutex::new(Transmit {
+            Transmit {
                 client_tx: Consumer::new(&client_tx.view(false)),
                 tx: Producer::new(&kernel_tx),
                 completion: Consumer::new(&umem.completion),
@@ -195,7 +204,7 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
                 frames: Arc::clone(&umem.frames),
                 judge: Judge::new(umem.area),
                 dropped: Vec::new(),
-            })
+            }
         });
         // SAFETY: the client's rings.
         unsafe {
@@ -212,9 +221,9 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
             Arc::clone(&umem.client_fill),
             Arc::clone(&umem.client_completion),
         ];
-        Some((receive, transmit, memory, umem.chunk))
+        Some((receive, transmit, memory))
     });
-    if let Some((receive, transmit, memory, chunk)) = connected {
+    if let Some((receive, transmit, memory)) = connected {
         type Descriptor = unsafe extern "C" fn(*const c_void) -> c_int;
         let fd = real!(c"xsk_socket__fd", Descriptor, or - libc::ENOSYS);
         // SAFETY: libxdp's socket.
@@ -225,28 +234,64 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
             queue,
             receives: receive.is_some(),
             transmits: transmit.is_some(),
-            chunk,
         };
         let number = session::number();
         let socket = Socket {
             number,
             descriptor,
             handle: handle as usize,
-            receive,
-            transmit,
+            umem: umem as usize,
+            receive: Mutex::new(receive),
+            transmit: Mutex::new(transmit),
             rx_size,
             _rings: [kernel_rx, kernel_tx],
             _memory: memory,
         };
-        sockets::add(socket);
+        let socket = sockets::add(socket);
         if let Err(why) = session::open(number, opened) {
             session::complain(&why);
             // SAFETY: the socket that was just created.
             unsafe { xsk_socket__delete(handle) };
             return -libc::ECONNREFUSED;
         }
+        // Until now, no packet has passed.
+        for direction in Direction::BOTH {
+            socket.with_judge(direction, Judge::open);
+        }
     }
     0
+}
+
+/// Refuses a socket whose packets would pass without their program.
+fn refuse(why: &str) -> c_int {
+    session::complain(&format!("{why}, which `kaido xsk` does not support"));
+    -libc::EOPNOTSUPP
+}
+
+/// Functions of libxdp that share a UMEM or take other configurations. A client that needs them does
+/// not start.
+macro_rules! refused {
+    ($($name:ident -> $result:ty = $value:expr;)*) => {$(
+        /// Refuses the call.
+        #[unsafe(no_mangle)]
+        pub(crate) extern "C" fn $name() -> $result {
+            let refused = refuse(concat!("the client calls ", stringify!($name), "()"));
+            $value(refused)
+        }
+    )*};
+}
+
+/// Sets errno, and returns the null pointer of a function that returns an object.
+fn null(refused: c_int) -> *mut c_void {
+    nix::errno::Errno::from_raw(-refused).set();
+    std::ptr::null_mut()
+}
+
+refused! {
+    xsk_socket__create_shared -> c_int = std::convert::identity;
+    xsk_umem__create_with_fd -> c_int = std::convert::identity;
+    xsk_socket__create_opts -> *mut c_void = null;
+    xsk_umem__create_opts -> *mut c_void = null;
 }
 
 /// Deletes a socket.
@@ -256,10 +301,19 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
 /// As libxdp's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn xsk_socket__delete(socket: *mut c_void) {
-    if let Some(socket) = sockets::remove(socket as usize) {
-        session::close(socket.number);
+    let removed = sockets::remove(socket as usize);
+    if let Some(removed) = &removed {
+        // libxdp unmaps the rings.
+        removed.close();
+        session::close(removed.number);
+        with_umems(|umems| {
+            if let Some(umem) = umems.get_mut(&removed.umem) {
+                umem.is_connected = false;
+            }
+        });
     }
     let delete = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void), or return);
-    // SAFETY: the client's argument.
+    // SAFETY: the client's argument. libxdp reads the rings of the socket, which end after it.
     unsafe { delete(socket) }
+    drop(removed);
 }

@@ -65,6 +65,7 @@ impl Receive {
             if self.frames.step(descriptor.address, State::Receiving, owner).is_err() {
                 self.judge.wrong_owner();
             } else if !is_judged {
+                self.judge.is_fragment(descriptor);
                 self.client_rx.put(descriptor);
             } else if !self.judge.submit(descriptor) {
                 drop_packet(&self.frames, &mut self.dropped, descriptor);

@@ -25,7 +25,6 @@ pub(crate) struct Opened {
     pub(crate) queue: u32,
     pub(crate) receives: bool,
     pub(crate) transmits: bool,
-    pub(crate) chunk: u32,
 }
 
 /// State of the link.
@@ -63,9 +62,9 @@ pub(crate) fn complain(why: &str) {
 /// without their program.
 pub(crate) fn open(number: u32, opened: Opened) -> Result<(), String> {
     let Some(link) = link()? else { return Ok(()) };
-    let Opened { interface, queue, receives, transmits, chunk } = opened;
+    let Opened { interface, queue, receives, transmits } = opened;
     let name = interface.clone();
-    let report = Report::Opened { socket: number, interface, queue, receives, transmits, chunk };
+    let report = Report::Opened { socket: number, interface, queue, receives, transmits };
     let failed = |why: &dyn std::fmt::Display| format!("{name}: no program is attached: {why}");
     link.send(&report, &[]).map_err(|why| failed(&why))?;
     let begin = Instant::now();
@@ -141,6 +140,7 @@ fn start(function: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
 fn serve(link: &Link) {
     while let Ok(()) = step(link) {}
     *lock() = State::Ended;
+    link.close();
     for socket in sockets::all() {
         each_judge(&socket, |judge| judge.end_all(Reason::Evicted, Reason::Evicted));
     }

@@ -18,9 +18,12 @@ pub(crate) struct Socket {
     pub(crate) descriptor: i32,
     /// Address of libxdp's `struct xsk_socket`.
     pub(crate) handle: usize,
-    /// Each path is moved by one thread at a time; others skip it.
-    pub(crate) receive: Option<Mutex<Receive>>,
-    pub(crate) transmit: Option<Mutex<Transmit>>,
+    /// Address of libxdp's `struct xsk_umem`.
+    pub(crate) umem: usize,
+    /// Each path is moved by one thread at a time; others skip it. `None` if the socket does not
+    /// have it, or is being deleted.
+    pub(crate) receive: Mutex<Option<Receive>>,
+    pub(crate) transmit: Mutex<Option<Transmit>>,
     pub(crate) rx_size: u32,
     /// Rings of the kernel and of the client, which the paths refer to.
     pub(crate) _rings: [Box<Ring>; 2],
@@ -35,10 +38,13 @@ unsafe impl Sync for Socket {}
 impl Socket {
     /// Moves the entries of both paths. A path that another thread is moving is skipped.
     pub(crate) fn advance(&self) {
-        if let Some(mut receive) = self.receive.as_ref().and_then(|one| one.try_lock().ok()) {
+        if let Ok(mut locked) = self.receive.try_lock()
+            && let Some(receive) = locked.as_mut()
+        {
             receive.advance();
         }
-        if let Some(mut transmit) = self.transmit.as_ref().and_then(|one| one.try_lock().ok())
+        if let Ok(mut locked) = self.transmit.try_lock()
+            && let Some(transmit) = locked.as_mut()
             && transmit.advance()
             && transmit.needs_wakeup()
         {
@@ -50,26 +56,37 @@ impl Socket {
 
     /// Returns true if the client has packets to take.
     pub(crate) fn is_readable(&self) -> bool {
-        let receive = self.receive.as_ref().and_then(|one| one.try_lock().ok());
+        let locked = self.receive.try_lock();
+        let receive = locked.as_ref().ok().and_then(|one| one.as_ref());
         receive.is_some_and(|receive| receive.is_readable(self.rx_size))
     }
 
     /// Returns true if the kernel needs a system call to receive.
     pub(crate) fn needs_wakeup(&self) -> bool {
-        let receive = self.receive.as_ref().and_then(|one| one.try_lock().ok());
-        receive.is_some_and(|receive| receive.needs_wakeup())
+        let locked = self.receive.try_lock();
+        let receive = locked.as_ref().ok().and_then(|one| one.as_ref());
+        receive.is_some_and(Receive::needs_wakeup)
     }
 
     /// Returns true if packets wait for verdicts.
     pub(crate) fn is_judging(&self) -> bool {
-        let receives = self.receive.as_ref().is_some_and(|one| locked(one).judge.flying() > 0);
-        receives || self.transmit.as_ref().is_some_and(|one| locked(one).judge.flying() > 0)
+        self.any_judge(|judge| judge.flying() > 0)
     }
 
     /// Returns true if a process is slower than one that polls on another processor.
     pub(crate) fn is_waiting(&self) -> bool {
-        let receives = self.receive.as_ref().is_some_and(|one| locked(one).judge.is_waiting());
-        receives || self.transmit.as_ref().is_some_and(|one| locked(one).judge.is_waiting())
+        self.any_judge(|judge| judge.is_waiting())
+    }
+
+    fn any_judge(&self, function: impl Fn(&mut Judge) -> bool) -> bool {
+        let is_so = |direction| self.with_judge(direction, &function);
+        Direction::BOTH.into_iter().any(|direction| is_so(direction) == Some(true))
+    }
+
+    /// Ends both paths, and waits for the threads that move them.
+    pub(crate) fn close(&self) {
+        *locked(&self.receive) = None;
+        *locked(&self.transmit) = None;
     }
 
     /// Calls a function on the programs of a direction, if the socket has it.
@@ -79,9 +96,11 @@ impl Socket {
         function: impl FnOnce(&mut Judge) -> R,
     ) -> Option<R> {
         match direction {
-            Direction::Receive => self.receive.as_ref().map(|one| function(&mut locked(one).judge)),
+            Direction::Receive => {
+                locked(&self.receive).as_mut().map(|one| function(&mut one.judge))
+            }
             Direction::Transmit => {
-                self.transmit.as_ref().map(|one| function(&mut locked(one).judge))
+                locked(&self.transmit).as_mut().map(|one| function(&mut one.judge))
             }
         }
     }
@@ -107,13 +126,15 @@ pub(crate) fn all() -> Vec<Arc<Socket>> {
 }
 
 /// Registers a socket.
-pub(crate) fn add(socket: Socket) {
-    let Ok(at) = usize::try_from(socket.descriptor) else { return };
+pub(crate) fn add(socket: Socket) -> Arc<Socket> {
+    let socket = Arc::new(socket);
+    let Ok(at) = usize::try_from(socket.descriptor) else { return socket };
     let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
     if sockets.len() <= at {
         sockets.resize(at + 1, None);
     }
-    sockets[at] = Some(Arc::new(socket));
+    sockets[at] = Some(Arc::clone(&socket));
+    socket
 }
 
 /// Removes the socket of libxdp's `struct xsk_socket`, and returns it.

@@ -46,6 +46,7 @@ impl Transmit {
             if self.frames.step(descriptor.address, State::Client, owner).is_err() {
                 self.judge.wrong_owner();
             } else if !is_judged {
+                self.judge.is_fragment(descriptor);
                 self.tx.put(descriptor);
             } else if !self.judge.submit(descriptor) {
                 drop_packet(&self.frames, &mut self.dropped, descriptor);

@@ -7,7 +7,7 @@ use xsk::{Frames, Ring, RingMemory};
 
 use crate::area::Area;
 
-/// The rings of a UMEM until its first socket takes them.
+/// The rings of a UMEM, until it is deleted.
 pub(crate) struct Umem {
     /// Rings of the kernel. libxdp keeps their addresses.
     pub(crate) fill: Box<Ring>,
@@ -17,8 +17,8 @@ pub(crate) struct Umem {
     pub(crate) client_completion: Arc<RingMemory>,
     pub(crate) frames: Arc<Frames>,
     pub(crate) area: Option<Area>,
-    /// Size of a chunk in bytes.
-    pub(crate) chunk: u32,
+    /// True while a socket uses the rings: there may be one end of each.
+    pub(crate) is_connected: bool,
 }
 
 // SAFETY: the rings' pointers are only used by their ends, each by one thread at a time.

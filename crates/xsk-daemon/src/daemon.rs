@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Health, Processes, Sandboxed};
-use sandbox::process::Launcher;
+use sandbox::process::{Launcher, Reason};
 use xsk_link::{Direction, Order, Report, VERSION};
 
 use crate::control::Control;
@@ -22,6 +22,8 @@ use crate::tenant::{Port, TRANSMITTED, Tenant};
 const LOOK: Duration = Duration::from_millis(5);
 /// Interval at which counters are read.
 const COUNT: Duration = Duration::from_millis(500);
+/// Maximum length of an interface's name in bytes (IFNAMSIZ).
+const LONGEST_NAME: usize = 15;
 /// Number of events that may wait.
 const EVENTS: usize = 1024;
 
@@ -76,9 +78,13 @@ impl Daemon {
     pub fn listen(&self, socket: OwnedFd) -> io::Result<()> {
         let events = self.sender.clone();
         let accept = move || {
-            // Anything else than links comes from a client that does not use the library; its
-            // packets have no program anyway.
-            while let Ok(Some(link)) = xsk_link::accept(socket.as_fd()) {
+            loop {
+                let link = match xsk_link::accept(socket.as_fd()) {
+                    Ok(Some(link)) => link,
+                    // Another message, or no descriptor left for this link.
+                    Err(xsk_link::Error::Invalid) => continue,
+                    Ok(None) | Err(_) => return,
+                };
                 if events.send(Event::Linked(link)).is_err() {
                     return;
                 }
@@ -103,7 +109,13 @@ impl Daemon {
             }
             if counted.elapsed() >= COUNT {
                 counted = Instant::now();
-                self.each_session(|session| session.link.send(&Order::Count, &[]));
+                self.each_session(|session| {
+                    // A client that is stopped does not collect requests.
+                    match std::mem::replace(&mut session.is_counting, true) {
+                        true => Ok(()),
+                        false => session.link.send(&Order::Count, &[]),
+                    }
+                });
             }
         }
     }
@@ -151,7 +163,10 @@ impl Daemon {
     /// Removes a session, whose process has ended.
     fn remove(&mut self, number: u64) {
         let Some(session) = self.sessions.remove(&number) else { return };
-        for attached in &session.attached {
+        // The library then leaves its packets to the policies.
+        session.link.close();
+        let detached = session.draining.iter().filter(|one| one.is_detached);
+        for attached in session.attached.iter().chain(detached) {
             self.programs[attached.program].free_queue(attached.queue);
         }
         if !session.name.is_empty() {
@@ -172,8 +187,10 @@ impl Daemon {
                 }
                 (session.process, session.name) = (process, program);
             }
-            Report::Opened { socket, interface, queue, receives, transmits, chunk: _ } => {
-                if session.sockets.len() >= xsk_link::MAX_SOCKETS as usize {
+            Report::Opened { socket, interface, queue, receives, transmits } => {
+                let is_valid =
+                    interface.len() <= LONGEST_NAME && !session.sockets.contains_key(&socket);
+                if !is_valid || session.sockets.len() >= xsk_link::MAX_SOCKETS as usize {
                     return Err(xsk_link::Error::Invalid);
                 }
                 let opened = Socket { interface, queue, receives, transmits };
@@ -193,12 +210,20 @@ impl Daemon {
             Report::Closed { socket } => self.close(number, socket),
             Report::Drained { attachment } => self.drained(number, attachment),
             Report::Accused { attachment, violation } => {
-                let of = session.attached.iter().find(|one| one.attachment == attachment);
-                if let Some(of) = of {
-                    self.programs[of.program].accuse(of.queue, violation.map(|one| one.0));
+                let mut all = session.attached.iter().chain(&session.draining);
+                let Some(of) = all.find(|one| one.attachment == attachment) else { return Ok(()) };
+                let its = &self.programs[of.program];
+                if !of.is_detached && of.incarnation == Some(its.seen) {
+                    its.accuse(of.queue, violation.map(|one| one.0));
+                } else {
+                    // The process has been replaced or detached: only these packets wait for it.
+                    let (flying, later) = (Reason::Deadline, Reason::Evicted);
+                    session.link.send(&Order::Ended { attachment, flying, later }, &[])?;
                 }
             }
-            Report::Counters(counters) => session.counters = counters,
+            Report::Counters(counters) => {
+                (session.counters, session.is_counting) = (counters, false);
+            }
         }
         Ok(())
     }
@@ -242,11 +267,12 @@ impl Daemon {
                 program,
                 port,
                 queue,
-                is_connected: false,
+                is_detached: false,
+                incarnation: None,
             };
-            to.is_connected = its.attach(&session.link, &to)?;
+            to.incarnation = its.attach(&session.link, &to)?;
             session.attached.push(to.clone());
-            if !to.is_connected {
+            if to.incarnation.is_none() {
                 return Ok(Err(format!(
                     "the program of tenant `{}` is not running",
                     its.tenant.name
@@ -261,19 +287,25 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.sockets.remove(&socket);
         session.counters.retain(|one| one.socket != socket);
-        for attached in session.attached.extract_if(.., |one| one.socket == socket) {
+        let is_its = |one: &mut Attached| one.socket == socket;
+        let detached = session.draining.extract_if(.., is_its).filter(|one| one.is_detached);
+        for attached in detached.chain(session.attached.extract_if(.., is_its)) {
             self.programs[attached.program].free_queue(attached.queue);
         }
     }
 
     fn drained(&mut self, number: u64, attachment: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let Some(at) = session.draining.iter().position(|(one, _)| *one == attachment) else {
-            return;
-        };
-        let (_, program) = session.draining.swap_remove(at);
+        let mut all = session.draining.iter();
+        let Some(at) = all.position(|one| one.attachment == attachment) else { return };
+        let drained = session.draining.swap_remove(at);
+        let program = drained.program;
+        // A detached attachment has kept its queue until now.
+        if drained.is_detached {
+            self.programs[program].free_queue(drained.queue);
+        }
         let mut all = self.sessions.values().flat_map(|session| &session.draining);
-        if !all.any(|(_, other)| *other == program) {
+        if !all.any(|other| other.program == program) {
             self.programs[program].all_drained();
         }
     }
@@ -290,7 +322,7 @@ impl Daemon {
         let programs = &self.programs;
         let mut failed = Vec::new();
         for (number, session) in &mut self.sessions {
-            let moved = move_to(session, &programs[program], program, &health, is_same_program);
+            let moved = move_to(session, &programs[program], program, &health);
             if moved.is_err() {
                 failed.push(*number);
             }
@@ -369,9 +401,9 @@ impl Daemon {
                 }
             }
             let Some(session) = self.sessions.get_mut(&number) else { continue };
-            for attached in session.attached.extract_if(.., |one| one.socket == socket) {
-                self.programs[attached.program].free_queue(attached.queue);
-            }
+            let detached = session.attached.extract_if(.., |one| one.socket == socket);
+            let detached = detached.map(|one| Attached { is_detached: true, ..one });
+            session.draining.extend(detached);
         }
         Ok(self.programs[program].tenant.name.clone())
     }
@@ -432,34 +464,34 @@ impl Daemon {
     }
 }
 
-/// Moves the attachments of a program to its new process, or ends them if there is none. `has_ended`
-/// is true if the old process has ended.
+/// Moves the attachments of a program to its new process, or ends them if there is none.
 fn move_to(
     session: &mut Session,
     its: &Program,
     program: usize,
     health: &Health,
-    has_ended: bool,
 ) -> Result<(), xsk_link::Error> {
     for at in 0..session.attached.len() {
-        if session.attached[at].program != program {
+        let attached = &session.attached[at];
+        // A socket that was opened after the process had started has it already.
+        if attached.program != program || attached.incarnation == Some(its.seen) {
             continue;
         }
-        let number = session.number();
-        let attached = &mut session.attached[at];
-        let old = attached.attachment;
-        if attached.is_connected && has_ended {
-            let later = Program::without(health);
-            let flying = its.ended;
-            session.link.send(&Order::Ended { attachment: old, flying, later }, &[])?;
-            attached.is_connected = false;
+        let old = attached.clone();
+        // The process of another program goes on until it is drained.
+        let has_ended = old.incarnation.is_some_and(|old| old.0 == its.seen.0);
+        if has_ended {
+            let (flying, later) = (its.ended, Program::without(health));
+            let order = Order::Ended { attachment: old.attachment, flying, later };
+            session.link.send(&order, &[])?;
+            session.attached[at].incarnation = None;
         }
-        let to = Attached { attachment: number, ..attached.clone() };
-        if its.attach(&session.link, &to)? {
-            if attached.is_connected {
-                session.draining.push((old, program));
+        let to = Attached { attachment: session.number(), ..old.clone() };
+        if let Some(incarnation) = its.attach(&session.link, &to)? {
+            if old.incarnation.is_some() && !has_ended {
+                session.draining.push(old);
             }
-            *attached = Attached { is_connected: true, ..to };
+            session.attached[at] = Attached { incarnation: Some(incarnation), ..to };
         }
     }
     Ok(())

@@ -115,9 +115,13 @@ impl Program {
         self.plane.with(|alone| alone.sandbox().shared()).flatten()
     }
 
-    /// Sends an order to attach the program. Returns false if no process is running.
-    pub(crate) fn attach(&self, link: &Link, to: &Attached) -> Result<bool, Error> {
-        let Some(shared) = self.shared() else { return Ok(false) };
+    /// Sends an order to attach the program. Returns its process, if one is running.
+    pub(crate) fn attach(&self, link: &Link, to: &Attached) -> Result<Option<Incarnation>, Error> {
+        let running = self.plane.with(|alone| {
+            let sandbox = alone.sandbox();
+            sandbox.shared().map(|shared| (sandbox.epoch(), shared))
+        });
+        let Some((epoch, shared)) = running.flatten() else { return Ok(None) };
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let order = Attach {
             socket: to.socket,
@@ -135,7 +139,7 @@ impl Program {
         };
         let files = [shared.rings.as_raw_fd(), shared.arena.file().as_raw_fd()];
         link.send(&Order::Attach(order), &files)?;
-        Ok(true)
+        Ok(Some((self.plane.program().number, epoch)))
     }
 
     /// Judges a process that the library has accused because of one of its queues.
@@ -173,6 +177,8 @@ pub(crate) struct Attached {
     pub(crate) program: usize,
     pub(crate) port: u32,
     pub(crate) queue: u32,
-    /// True if the library has the queue of the running process.
-    pub(crate) is_connected: bool,
+    /// True if it has been detached, and is only drained.
+    pub(crate) is_detached: bool,
+    /// Process whose queue the library has, if that is running.
+    pub(crate) incarnation: Option<Incarnation>,
 }

@@ -26,11 +26,13 @@ pub(crate) struct Session {
     pub(crate) name: String,
     pub(crate) sockets: BTreeMap<u32, Socket>,
     pub(crate) attached: Vec<Attached>,
-    /// Replaced attachments whose packets may be in flight, with their programs.
-    pub(crate) draining: Vec<(u64, usize)>,
+    /// Replaced and detached attachments whose packets may be in flight.
+    pub(crate) draining: Vec<Attached>,
     next_attachment: u64,
     /// Last counters.
     pub(crate) counters: Vec<SocketCounters>,
+    /// True if counters have been asked for and have not arrived.
+    pub(crate) is_counting: bool,
     _reader: JoinHandle<()>,
 }
 
@@ -61,6 +63,7 @@ impl Session {
             draining: Vec::new(),
             next_attachment: 1,
             counters: Vec::new(),
+            is_counting: false,
             _reader: std::thread::Builder::new().name("xsk-session".to_owned()).spawn(read)?,
         })
     }

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
-    sendmsg, socketpair,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType,
+    recvmsg, sendmsg, shutdown, socketpair,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +24,9 @@ pub enum Error {
     /// The other side has closed the link.
     #[error("the other side has closed the link")]
     Closed,
+    /// The other side does not read.
+    #[error("the other side does not read its messages")]
+    Full,
     /// The message is not valid.
     #[error("an invalid message")]
     Invalid,
@@ -36,6 +39,8 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Link {
     socket: OwnedFd,
+    /// Flags for sending: the end of `kaido xsk` does not wait for a client that does not read.
+    flags: MsgFlags,
 }
 
 impl AsFd for Link {
@@ -45,17 +50,24 @@ impl AsFd for Link {
 }
 
 impl Link {
-    /// Sends a message. Blocks while the other side's queue is full.
+    /// Sends a message. The client's end blocks while the other side's queue is full.
     ///
     /// # Errors
     ///
-    /// Fails if the other side has closed the link, or if the message is too large.
+    /// Fails if the other side has closed the link, if its queue is full, or if the message is too
+    /// large.
     pub fn send(&self, message: &impl Serialize, files: &[RawFd]) -> Result<(), Error> {
         let bytes = postcard::to_stdvec(message).map_err(|_| Error::Invalid)?;
         if bytes.len() > MOST {
             return Err(Error::Invalid);
         }
-        send(self.socket.as_fd(), &bytes, files)
+        send(self.socket.as_fd(), &bytes, files, self.flags)
+    }
+
+    /// Closes the link for both sides, also while another thread receives.
+    pub fn close(&self) {
+        // The other side may have closed it.
+        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
     }
 
     /// Receives a message. Waits for one, unless `wait` is false: then `None` if there is none.
@@ -82,14 +94,21 @@ impl Link {
     }
 }
 
-fn send(socket: BorrowedFd<'_>, bytes: &[u8], files: &[RawFd]) -> Result<(), Error> {
+fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    files: &[RawFd],
+    flags: MsgFlags,
+) -> Result<(), Error> {
+    let flags = flags | MsgFlags::MSG_NOSIGNAL;
     let rights = [ControlMessage::ScmRights(files)];
     let rights: &[ControlMessage<'_>] = if files.is_empty() { &[] } else { &rights };
     loop {
         let bytes = [IoSlice::new(bytes)];
-        match sendmsg::<()>(socket.as_raw_fd(), &bytes, rights, MsgFlags::MSG_NOSIGNAL, None) {
+        match sendmsg::<()>(socket.as_raw_fd(), &bytes, rights, flags, None) {
             Ok(_) => return Ok(()),
             Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => return Err(Error::Full),
             Err(Errno::EPIPE | Errno::ECONNRESET | Errno::ENOTCONN) => return Err(Error::Closed),
             Err(why) => return Err(why.into()),
         }
@@ -150,8 +169,8 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Fails if `kaido xsk` has ended.
 pub fn connect(inherited: BorrowedFd<'_>) -> Result<Link, Error> {
     let (mine, other) = new_pair(SockType::SeqPacket, SockFlag::SOCK_CLOEXEC)?;
-    send(inherited, &[0], &[other.as_raw_fd()])?;
-    Ok(Link { socket: mine })
+    send(inherited, &[0], &[other.as_raw_fd()], MsgFlags::empty())?;
+    Ok(Link { socket: mine, flags: MsgFlags::empty() })
 }
 
 /// Accepts a link of a client. Waits for one; `None` if the client and all its descendants have
@@ -159,7 +178,8 @@ pub fn connect(inherited: BorrowedFd<'_>) -> Result<Link, Error> {
 ///
 /// # Errors
 ///
-/// Fails if the socket fails, or if it carries something else than links.
+/// Fails if the socket fails. Returns [`Error::Invalid`] if a message is not a link; the next one may
+/// be.
 pub fn accept(socket: BorrowedFd<'_>) -> Result<Option<Link>, Error> {
     let mut byte = [0];
     let Some((length, files)) = receive(socket, &mut byte, true)? else { return Ok(None) };
@@ -167,7 +187,7 @@ pub fn accept(socket: BorrowedFd<'_>) -> Result<Option<Link>, Error> {
         return Ok(None);
     }
     let [socket] = <[OwnedFd; 1]>::try_from(files).map_err(|_| Error::Invalid)?;
-    Ok(Some(Link { socket }))
+    Ok(Some(Link { socket, flags: MsgFlags::MSG_DONTWAIT }))
 }
 
 #[cfg(test)]
@@ -195,6 +215,14 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_does_not_read_blocks_no_one() {
+        let (server, client) = link();
+        let sent = (0..100_000).find_map(|_| server.send(&Order::Count, &[]).err());
+        assert!(matches!(sent, Some(Error::Full)), "{sent:?}");
+        client.receive::<Order>(true).unwrap().unwrap();
+    }
+
+    #[test]
     fn each_connection_is_a_link_of_its_own() {
         let (ours, inherited) = pair().unwrap();
         let clients = [(); 2].map(|()| connect(inherited.as_fd()).unwrap());
@@ -217,7 +245,7 @@ mod tests {
         let (server, client) = link();
         let file = client.as_fd().as_raw_fd();
         for (bytes, files) in [(&[0xff_u8; 9][..], 0), (&[4, 0], 0), (&[0], 3)] {
-            send(client.as_fd(), bytes, &vec![file; files]).unwrap();
+            send(client.as_fd(), bytes, &vec![file; files], MsgFlags::empty()).unwrap();
             let received = server.receive::<Report>(true);
             assert!(matches!(received, Err(Error::Invalid)), "{bytes:?}: {received:?}");
         }

@@ -46,8 +46,6 @@ pub enum Report {
         receives: bool,
         /// True if it has a TX ring.
         transmits: bool,
-        /// Size of a UMEM chunk in bytes.
-        chunk: u32,
     },
     /// The client has deleted a socket; its attachments have ended.
     Closed {
