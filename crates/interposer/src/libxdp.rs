@@ -1,5 +1,6 @@
 //! libxdp's functions (xdp/xsk.h), version LIBXDP_1.2.0.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex};
 
@@ -159,8 +160,10 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
         false => &raw mut **kernel,
     };
     let (real_rx, real_tx) = (or_none(rx, &mut kernel_rx), or_none(tx, &mut kernel_tx));
+    IS_CREATING.set(true);
     // SAFETY: the client's arguments, and rings that live as long as the socket.
     let result = unsafe { create(socket, interface, queue, umem, real_rx, real_tx, config) };
+    IS_CREATING.set(false);
     if result != 0 {
         return result;
     }
@@ -268,30 +271,46 @@ fn refuse(why: &str) -> c_int {
     -libc::EOPNOTSUPP
 }
 
-/// Functions of libxdp that share a UMEM or take other configurations. A client that needs them does
-/// not start.
-macro_rules! refused {
-    ($($name:ident -> $result:ty = $value:expr;)*) => {$(
-        /// Refuses the call.
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $name() -> $result {
-            let refused = refuse(concat!("the client calls ", stringify!($name), "()"));
-            $value(refused)
-        }
-    )*};
+thread_local! {
+    /// True while libxdp creates a socket for this library: it calls its other functions.
+    static IS_CREATING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets errno, and returns the null pointer of a function that returns an object.
-fn null(refused: c_int) -> *mut c_void {
-    nix::errno::Errno::from_raw(-refused).set();
-    std::ptr::null_mut()
-}
+type SharedCreate = unsafe extern "C" fn(
+    *mut *mut c_void,
+    *const c_char,
+    u32,
+    *mut c_void,
+    *mut Ring,
+    *mut Ring,
+    *mut Ring,
+    *mut Ring,
+    *const SocketConfig,
+) -> c_int;
 
-refused! {
-    xsk_socket__create_shared -> c_int = std::convert::identity;
-    xsk_umem__create_with_fd -> c_int = std::convert::identity;
-    xsk_socket__create_opts -> *mut c_void = null;
-    xsk_umem__create_opts -> *mut c_void = null;
+/// Refuses a socket that shares its UMEM with others, unless libxdp creates it itself.
+///
+/// # Safety
+///
+/// As libxdp's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn xsk_socket__create_shared(
+    socket: *mut *mut c_void,
+    interface: *const c_char,
+    queue: u32,
+    umem: *mut c_void,
+    rx: *mut Ring,
+    tx: *mut Ring,
+    fill: *mut Ring,
+    completion: *mut Ring,
+    config: *const SocketConfig,
+) -> c_int {
+    let create = real!(c"xsk_socket__create_shared", SharedCreate, or - libc::ENOSYS);
+    if !IS_CREATING.get() {
+        return refuse("the client calls xsk_socket__create_shared()");
+    }
+    // SAFETY: libxdp's arguments.
+    unsafe { create(socket, interface, queue, umem, rx, tx, fill, completion, config) }
 }
 
 /// Deletes a socket.
