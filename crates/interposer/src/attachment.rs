@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use sandbox_queue::{
-    Answer, Arena, Decision, Packet, PacketQueue, ProtocolViolation, Reason, Rings, SwitchEnd,
+    Accusation, Answer, Arena, Decision, Packet, PacketQueue, Reason, Rings, SwitchEnd,
 };
 use xsk::Descriptor;
 use xsk_link::{Attach, Tally};
@@ -120,15 +120,14 @@ impl Attachment {
         self.queue.flush();
     }
 
-    /// Processes verdicts. Returns an accusation of the process, if there is a new one: a violation,
-    /// or `None` if it is late.
-    pub(crate) fn collect(&mut self) -> Option<Option<ProtocolViolation>> {
+    /// Processes verdicts. Returns an accusation of the process, if there is a new one.
+    pub(crate) fn collect(&mut self) -> Option<Accusation> {
         if self.has_violated {
             return None;
         }
         if let Err(violation) = self.queue.collect() {
             self.has_violated = true;
-            return Some(Some(violation));
+            return Some(Accusation::Violation(violation));
         }
         let since = self.queue.since()?;
         let since = self.accused.map_or(since, |accused| since.max(accused));
@@ -136,7 +135,7 @@ impl Attachment {
             return None;
         }
         self.accused = Some(Instant::now());
-        Some(None)
+        Some(Accusation::Late)
     }
 
     /// Ends the connection with the process, which has exited.
@@ -152,7 +151,6 @@ impl Attachment {
         let mut descriptor = self.held[(slot - self.queue.frames().start) as usize];
         self.free.push(slot);
         if answer.reason == Reason::Crashed {
-            tally.repeated += 1;
             return Some((descriptor, Fate::Again));
         }
         let fate = self.fate(&answer, &mut descriptor, area, tally);
@@ -188,7 +186,6 @@ impl Attachment {
                 return Fate::Drop;
             }
         }
-        tally.passed += 1;
         let Some(packet) = area.packet(descriptor.address, answer.length) else {
             tally.unfit += 1;
             return Fate::Drop;
@@ -198,6 +195,7 @@ impl Attachment {
             unsafe { std::slice::from_raw_parts_mut(packet.as_ptr(), answer.length as usize) };
         self.arena.read(answer.slot, answer.start, bytes);
         descriptor.length = answer.length;
+        tally.passed += 1;
         Fate::Pass
     }
 }

@@ -7,21 +7,23 @@ use std::time::Instant;
 use libc::{msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::kick::SendTo;
-use crate::real::real;
+use crate::real::{real, required};
 use crate::sockets::{self, Socket};
 
-/// Transmits the client's frames. Makes the system call if the kernel needs it.
-fn transmit(socket: &Socket, call: impl FnOnce() -> ssize_t) -> ssize_t {
+/// Transmits a socket's packets. Makes the system call if the kernel needs it.
+fn transmit(descriptor: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some(socket) = sockets::find(descriptor) else { return call() };
     // Another thread that holds the lock is in the same call.
     let Ok(mut locked) = socket.transmit.try_lock() else { return 0 };
     let Some(transmit) = locked.as_mut() else { return call() };
+    transmit.advance();
     // Packets that wait for verdicts are not in the kernel's ring yet.
-    let has_packets = transmit.advance();
-    if !transmit.needs_wakeup() || !(has_packets || transmit.is_idle()) {
+    let has_packets = transmit.has_output() || transmit.judge.is_idle();
+    if !transmit.needs_wakeup() || !has_packets {
         return 0;
     }
     let result = call();
-    transmit.complete();
+    transmit.return_chunks();
     result
 }
 
@@ -39,13 +41,11 @@ pub(crate) unsafe extern "C" fn sendto(
     address: *const sockaddr,
     address_length: socklen_t,
 ) -> ssize_t {
-    let call = real!(c"sendto", SendTo);
+    let call = required(real!(c"sendto", SendTo));
     // SAFETY: the caller's arguments.
-    let call = || unsafe { call(descriptor, buffer, length, flags, address, address_length) };
-    match sockets::find(descriptor) {
-        Some(socket) => transmit(&socket, call),
-        None => call(),
-    }
+    transmit(descriptor, || unsafe {
+        call(descriptor, buffer, length, flags, address, address_length)
+    })
 }
 
 /// Replaces send(2).
@@ -61,13 +61,9 @@ pub(crate) unsafe extern "C" fn send(
     flags: c_int,
 ) -> ssize_t {
     type Send = unsafe extern "C" fn(c_int, *const c_void, size_t, c_int) -> ssize_t;
-    let call = real!(c"send", Send);
+    let call = required(real!(c"send", Send));
     // SAFETY: the caller's arguments.
-    let call = || unsafe { call(descriptor, buffer, length, flags) };
-    match sockets::find(descriptor) {
-        Some(socket) => transmit(&socket, call),
-        None => call(),
-    }
+    transmit(descriptor, || unsafe { call(descriptor, buffer, length, flags) })
 }
 
 /// Replaces sendmsg(2).
@@ -82,13 +78,9 @@ pub(crate) unsafe extern "C" fn sendmsg(
     flags: c_int,
 ) -> ssize_t {
     type SendMessage = unsafe extern "C" fn(c_int, *const msghdr, c_int) -> ssize_t;
-    let call = real!(c"sendmsg", SendMessage);
+    let call = required(real!(c"sendmsg", SendMessage));
     // SAFETY: the caller's arguments.
-    let call = || unsafe { call(descriptor, message, flags) };
-    match sockets::find(descriptor) {
-        Some(socket) => transmit(&socket, call),
-        None => call(),
-    }
+    transmit(descriptor, || unsafe { call(descriptor, message, flags) })
 }
 
 /// Moves the entries of a socket before and after the kernel receives packets.
@@ -123,7 +115,7 @@ pub(crate) unsafe extern "C" fn recvfrom(
         *mut sockaddr,
         *mut socklen_t,
     ) -> ssize_t;
-    let call = real!(c"recvfrom", ReceiveFrom);
+    let call = required(real!(c"recvfrom", ReceiveFrom));
     // SAFETY: the caller's arguments.
     receive(descriptor, || unsafe {
         call(descriptor, buffer, length, flags, address, address_length)
@@ -142,7 +134,7 @@ pub(crate) unsafe extern "C" fn recvmsg(
     flags: c_int,
 ) -> ssize_t {
     type ReceiveMessage = unsafe extern "C" fn(c_int, *mut msghdr, c_int) -> ssize_t;
-    let call = real!(c"recvmsg", ReceiveMessage);
+    let call = required(real!(c"recvmsg", ReceiveMessage));
     // SAFETY: the caller's arguments.
     receive(descriptor, || unsafe { call(descriptor, message, flags) })
 }
@@ -155,7 +147,7 @@ pub(crate) unsafe extern "C" fn recvmsg(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     type Poll = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
-    let call = real!(c"poll", Poll);
+    let call = required(real!(c"poll", Poll));
     let fds = match polled.is_null() {
         true => &mut [],
         // SAFETY: the caller's array.
@@ -192,10 +184,10 @@ pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout
         } else {
             fds.iter_mut().for_each(|fd| fd.revents = 0);
         }
-        let mut is_full = false;
+        let mut has_kernel_packets = false;
         for (fd, socket) in fds.iter_mut().zip(&sockets) {
             if let Some(socket) = socket {
-                is_full |= fd.revents & libc::POLLIN != 0;
+                has_kernel_packets |= fd.revents & libc::POLLIN != 0;
                 fd.revents &= !libc::POLLIN;
                 if socket.is_readable() {
                     fd.revents |= libc::POLLIN & fd.events;
@@ -209,7 +201,7 @@ pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout
         if is_judging {
             // Verdicts take microseconds, and the process may need this processor.
             std::thread::yield_now();
-        } else if is_full {
+        } else if has_kernel_packets {
             // Packets wait for another process: the kernel's ring stays readable.
             // SAFETY: no descriptors are polled.
             unsafe { call(std::ptr::null_mut(), 0, 1) };

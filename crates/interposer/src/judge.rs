@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sandbox_queue::Reason;
 use xsk::Descriptor;
-use xsk_link::{Report, Tally, Violation};
+use xsk_link::{Report, Tally};
 
 use crate::area::Area;
 use crate::attachment::{Attachment, Fate};
@@ -102,8 +102,8 @@ impl Judge {
         let Some(area) = &self.area else { return };
         for attachment in self.replaced.iter_mut().chain(&mut self.current) {
             if let Some(accusation) = attachment.collect() {
-                let (attachment, violation) = (attachment.number, accusation.map(Violation));
-                self.reports.push(Report::Accused { attachment, violation });
+                let attachment = attachment.number;
+                self.reports.push(Report::Accused { attachment, accusation });
             }
             while let Some((descriptor, fate)) = attachment.take(area, &mut self.tally) {
                 match fate {
@@ -143,12 +143,12 @@ impl Judge {
     }
 
     /// Counts packets that pass without a program.
-    pub(crate) fn unjudged(&mut self, packets: u32) {
+    pub(crate) fn count_unjudged(&mut self, packets: u32) {
         self.tally.unjudged += u64::from(packets);
     }
 
     /// Counts a descriptor with an address that its sender does not own.
-    pub(crate) fn wrong_owner(&mut self) {
+    pub(crate) fn count_wrong_owner(&mut self) {
         self.tally.wrong_owner += 1;
     }
 
@@ -158,12 +158,11 @@ impl Judge {
         self.replaced.extend(replaced);
     }
 
-    /// Ends the connection with a process. Returns false if the attachment is not of this
-    /// direction.
-    pub(crate) fn end(&mut self, attachment: u64, flying: Reason, later: Reason) -> bool {
-        let mut all = self.replaced.iter_mut().chain(&mut self.current);
-        let found = all.find(|one| one.number == attachment);
-        found.map(|one| one.end(flying, later)).is_some()
+    /// Ends the connection of an attachment, if it is one of this direction, with its process.
+    pub(crate) fn end(&mut self, attachment: u64, flying: Reason, later: Reason) {
+        let all = self.replaced.iter_mut().chain(&mut self.current);
+        let its = all.filter(|one| one.number == attachment);
+        its.for_each(|one| one.end(flying, later));
     }
 
     /// Ends the connections with all processes.
@@ -178,7 +177,7 @@ impl Judge {
     }
 
     /// Takes the reports to send.
-    pub(crate) fn reports(&mut self) -> Vec<Report> {
+    pub(crate) fn take_reports(&mut self) -> Vec<Report> {
         std::mem::take(&mut self.reports)
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::{size_t, sockaddr, socklen_t, ssize_t};
 
-use crate::real::real;
+use crate::real::{real, required};
 
 /// Type of sendto(2).
 pub(crate) type SendTo = unsafe extern "C" fn(
@@ -18,7 +18,7 @@ pub(crate) type SendTo = unsafe extern "C" fn(
 
 /// Makes the kernel look at a socket's TX ring.
 pub(crate) fn kick(descriptor: c_int) {
-    let call = real!(c"sendto", SendTo);
+    let call = required(real!(c"sendto", SendTo));
     let none = std::ptr::null_mut();
     // SAFETY: there is no buffer and no address. A failure is that of the client's next call.
     unsafe { call(descriptor, none, 0, libc::MSG_DONTWAIT, none.cast(), 0) };

@@ -9,7 +9,7 @@
 //! ```text
 //!   client   fill | rx           tx | completion     RingMemory
 //!             v      ^            v      ^
-//!           receive.rs          transmit.rs          in sendto(2), poll(2), ...
+//!              path.rs              path.rs          in sendto(2), poll(2), ...
 //!             v      ^            v      ^
 //!   kernel   fill | rx           tx | completion     rings of the real socket
 //! ```
@@ -22,9 +22,8 @@ mod calls;
 mod judge;
 mod kick;
 mod libxdp;
+mod path;
 mod real;
-mod receive;
 mod session;
 mod sockets;
-mod transmit;
 mod umem;

@@ -4,16 +4,15 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex};
 
-use xsk::{Consumer, Frames, Producer, Ring, RingMemory};
+use xsk::{Consumer, Frames, Producer, Ring, RingMemory, State};
 use xsk_link::Direction;
 
 use crate::area::Area;
 use crate::judge::Judge;
+use crate::path::Path;
 use crate::real::real;
-use crate::receive::Receive;
 use crate::session::{self, Opened};
 use crate::sockets::{self, Socket};
-use crate::transmit::Transmit;
 use crate::umem::{Umem, with_umems};
 
 /// Entries of a ring without a configuration.
@@ -76,7 +75,7 @@ pub(crate) unsafe extern "C" fn xsk_umem__create(
     completion: *mut Ring,
     config: *const UmemConfig,
 ) -> c_int {
-    let create = real!(c"xsk_umem__create", UmemCreate, or - libc::ENOSYS);
+    let Some(create) = real!(c"xsk_umem__create", UmemCreate) else { return -libc::ENOSYS };
     // SAFETY: the client gives a configuration or none.
     let config_read = unsafe { config.as_ref() };
     let sizes = config_read.map_or((DEFAULT_SIZE, DEFAULT_SIZE, DEFAULT_FRAME_SIZE), |config| {
@@ -123,7 +122,7 @@ pub(crate) unsafe extern "C" fn xsk_umem__create(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn xsk_umem__delete(umem: *mut c_void) -> c_int {
     type Delete = unsafe extern "C" fn(*mut c_void) -> c_int;
-    let delete = real!(c"xsk_umem__delete", Delete, or - libc::ENOSYS);
+    let Some(delete) = real!(c"xsk_umem__delete", Delete) else { return -libc::ENOSYS };
     // SAFETY: the client's argument.
     let result = unsafe { delete(umem) };
     if result == 0 {
@@ -147,7 +146,7 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
     tx: *mut Ring,
     config: *const SocketConfig,
 ) -> c_int {
-    let create = real!(c"xsk_socket__create", SocketCreate, or - libc::ENOSYS);
+    let Some(create) = real!(c"xsk_socket__create", SocketCreate) else { return -libc::ENOSYS };
     match with_umems(|umems| umems.get(&(umem as usize)).map(|umem| umem.is_connected)) {
         Some(false) => {}
         Some(true) => return refuse("a UMEM has several sockets"),
@@ -187,11 +186,13 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
         }
         // SAFETY: all rings are mapped and live as long as the socket; there is one end of each.
         let receive = (!rx.is_null()).then(|| unsafe {
-            Receive {
-                client_fill: Consumer::new(&umem.client_fill.view(false)),
-                fill: Producer::new(&umem.fill),
-                rx: Consumer::new(&kernel_rx),
-                client_rx: Producer::new(&client_rx.view(true)),
+            Path {
+                packets_in: Consumer::new(&kernel_rx),
+                packets_out: Producer::new(&client_rx.view(true)),
+                chunks_in: Consumer::new(&umem.client_fill.view(false)),
+                chunks_out: Producer::new(&umem.fill),
+                source: State::Receiving,
+                sink: State::Client,
                 frames: Arc::clone(&umem.frames),
                 judge: Judge::new(umem.area),
                 dropped: Vec::new(),
@@ -199,11 +200,13 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
         });
         // SAFETY: as above.
         let transmit = (!tx.is_null()).then(|| unsafe {
-            Transmit {
-                client_tx: Consumer::new(&client_tx.view(false)),
-                tx: Producer::new(&kernel_tx),
-                completion: Consumer::new(&umem.completion),
-                client_completion: Producer::new(&umem.client_completion.view(true)),
+            Path {
+                packets_in: Consumer::new(&client_tx.view(false)),
+                packets_out: Producer::new(&kernel_tx),
+                chunks_in: Consumer::new(&umem.completion),
+                chunks_out: Producer::new(&umem.client_completion.view(true)),
+                source: State::Client,
+                sink: State::Transmitting,
                 frames: Arc::clone(&umem.frames),
                 judge: Judge::new(umem.area),
                 dropped: Vec::new(),
@@ -227,8 +230,8 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
         Some((receive, transmit, memory))
     });
     if let Some((receive, transmit, memory)) = connected {
-        type Descriptor = unsafe extern "C" fn(*const c_void) -> c_int;
-        let fd = real!(c"xsk_socket__fd", Descriptor, or - libc::ENOSYS);
+        type SocketFd = unsafe extern "C" fn(*const c_void) -> c_int;
+        let Some(fd) = real!(c"xsk_socket__fd", SocketFd) else { return -libc::ENOSYS };
         // SAFETY: libxdp's socket.
         let descriptor = unsafe { fd(handle) };
         let opened = Opened {
@@ -246,7 +249,6 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
             umem: umem as usize,
             receive: Mutex::new(receive),
             transmit: Mutex::new(transmit),
-            rx_size,
             _rings: [kernel_rx, kernel_tx],
             _memory: memory,
         };
@@ -305,7 +307,9 @@ pub(crate) unsafe extern "C" fn xsk_socket__create_shared(
     completion: *mut Ring,
     config: *const SocketConfig,
 ) -> c_int {
-    let create = real!(c"xsk_socket__create_shared", SharedCreate, or - libc::ENOSYS);
+    let Some(create) = real!(c"xsk_socket__create_shared", SharedCreate) else {
+        return -libc::ENOSYS;
+    };
     if !IS_CREATING.get() {
         return refuse("the client calls xsk_socket__create_shared()");
     }
@@ -331,7 +335,9 @@ pub(crate) unsafe extern "C" fn xsk_socket__delete(socket: *mut c_void) {
             }
         });
     }
-    let delete = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void), or return);
+    let Some(delete) = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void)) else {
+        return;
+    };
     // SAFETY: the client's argument. libxdp reads the rings of the socket, which end after it.
     unsafe { delete(socket) }
     drop(removed);

@@ -1,6 +1,7 @@
 //! The wrapped functions' originals.
 
 use std::ffi::CStr;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The library of the wrapped functions, if it is not linked with the client.
@@ -17,12 +18,13 @@ impl Real {
         Self { name, found: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Address of the function; null if no library has it.
-    pub(crate) fn address(&self) -> *mut libc::c_void {
+    /// Address of the function. Prints a message if no library has it.
+    pub(crate) fn address(&self) -> Option<NonNull<libc::c_void>> {
         let found = self.found.load(Ordering::Relaxed);
-        if !found.is_null() {
-            return found;
-        }
+        NonNull::new(found).or_else(|| self.find())
+    }
+
+    fn find(&self) -> Option<NonNull<libc::c_void>> {
         // SAFETY: the name is a C string.
         let mut found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         if found.is_null() {
@@ -36,42 +38,28 @@ impl Real {
                 }
             };
         }
+        if found.is_null() {
+            eprintln!("kaido xsk: no library has {}", self.name.to_string_lossy());
+        }
         self.found.store(found, Ordering::Relaxed);
-        found
+        NonNull::new(found)
     }
 }
 
-/// Returns the original of a function. Without one, returns `$missing` from the calling function, or
-/// ends the client, which cannot have called it.
+/// Original of a function, by its name and type; `None` if no library has it.
 macro_rules! real {
-    ($name:literal, $type:ty, or return) => {{
-        static REAL: $crate::real::Real = $crate::real::Real::new($name);
-        let address = REAL.address();
-        if address.is_null() {
-            return;
-        }
-        // SAFETY: the function of this name has this type.
-        unsafe { std::mem::transmute::<*mut libc::c_void, $type>(address) }
-    }};
-    ($name:literal, $type:ty, or $missing:expr) => {{
-        static REAL: $crate::real::Real = $crate::real::Real::new($name);
-        let address = REAL.address();
-        if address.is_null() {
-            eprintln!("kaido xsk: no library has {}", $name.to_string_lossy());
-            return $missing;
-        }
-        // SAFETY: the function of this name has this type.
-        unsafe { std::mem::transmute::<*mut libc::c_void, $type>(address) }
-    }};
     ($name:literal, $type:ty) => {{
         static REAL: $crate::real::Real = $crate::real::Real::new($name);
-        let address = REAL.address();
-        if address.is_null() {
-            eprintln!("kaido xsk: the C library has no {}", $name.to_string_lossy());
-            std::process::abort();
-        }
-        // SAFETY: the function of this name has this type.
-        unsafe { std::mem::transmute::<*mut libc::c_void, $type>(address) }
+        let to_type = |address: std::ptr::NonNull<libc::c_void>| {
+            // SAFETY: the function of this name has this type.
+            unsafe { std::mem::transmute::<*mut libc::c_void, $type>(address.as_ptr()) }
+        };
+        REAL.address().map(to_type)
     }};
 }
 pub(crate) use real;
+
+/// Returns a function of the C library. Without it, the client could not have been loaded.
+pub(crate) fn required<T>(found: Option<T>) -> T {
+    found.unwrap_or_else(|| std::process::abort())
+}

@@ -11,7 +11,7 @@ use sandbox_queue::Reason;
 use xsk_link::{Attach, Direction, Link, Order, Report, SocketCounters, VARIABLE, VERSION};
 
 use crate::attachment::Attachment;
-use crate::real::real;
+use crate::real::{real, required};
 use crate::sockets::{self, Socket};
 
 /// Interval at which paths are moved whose client makes no system calls, and reports are sent.
@@ -166,7 +166,7 @@ fn wait(link: Option<&Link>) {
     let mut fds: Vec<PollFd<'_>> = fds.into_iter().collect();
     // The library's own poll(2) is for the client's sockets.
     type Poll = unsafe extern "C" fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int;
-    let call = real!(c"poll", Poll);
+    let call = required(real!(c"poll", Poll));
     // SAFETY: `PollFd` is a transparent `pollfd`, and the array outlives the call.
     unsafe { call(fds.as_mut_ptr().cast(), fds.len() as libc::nfds_t, c_int::from(timeout)) };
 }
@@ -179,7 +179,7 @@ fn step(link: &Link) -> Result<(), xsk_link::Error> {
     for socket in sockets::all() {
         socket.advance();
         let mut reports = Vec::new();
-        each_judge(&socket, |judge| reports.extend(judge.reports()));
+        each_judge(&socket, |judge| reports.extend(judge.take_reports()));
         reports.iter().try_for_each(|report| link.send(report, &[]))?;
     }
     Ok(())
@@ -200,9 +200,7 @@ fn execute(link: &Link, order: Order, files: Vec<OwnedFd>) -> Result<(), xsk_lin
         }
         Order::Ended { attachment, flying, later } => {
             for socket in sockets::all() {
-                each_judge(&socket, |judge| {
-                    judge.end(attachment, flying, later);
-                });
+                each_judge(&socket, |judge| judge.end(attachment, flying, later));
             }
         }
         Order::Ready { socket } => answer(socket, Ok(())),

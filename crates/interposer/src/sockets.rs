@@ -3,13 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use xsk::{Ring, RingMemory};
-
 use xsk_link::Direction;
 
 use crate::judge::Judge;
 use crate::kick;
-use crate::receive::Receive;
-use crate::transmit::Transmit;
+use crate::path::Path;
 
 /// An AF_XDP socket whose rings are moved by this library.
 pub(crate) struct Socket {
@@ -22,9 +20,8 @@ pub(crate) struct Socket {
     pub(crate) umem: usize,
     /// Each path is moved by one thread at a time; others skip it. `None` if the socket does not
     /// have it, or is being deleted.
-    pub(crate) receive: Mutex<Option<Receive>>,
-    pub(crate) transmit: Mutex<Option<Transmit>>,
-    pub(crate) rx_size: u32,
+    pub(crate) receive: Mutex<Option<Path>>,
+    pub(crate) transmit: Mutex<Option<Path>>,
     /// Rings of the kernel and of the client, which the paths refer to.
     pub(crate) _rings: [Box<Ring>; 2],
     pub(crate) _memory: Vec<Arc<RingMemory>>,
@@ -36,36 +33,41 @@ unsafe impl Send for Socket {}
 unsafe impl Sync for Socket {}
 
 impl Socket {
+    fn path(&self, direction: Direction) -> &Mutex<Option<Path>> {
+        match direction {
+            Direction::Receive => &self.receive,
+            Direction::Transmit => &self.transmit,
+        }
+    }
+
     /// Moves the entries of both paths. A path that another thread is moving is skipped.
     pub(crate) fn advance(&self) {
-        if let Ok(mut locked) = self.receive.try_lock()
-            && let Some(receive) = locked.as_mut()
-        {
-            receive.advance();
-        }
+        self.with_receive(Path::advance);
         if let Ok(mut locked) = self.transmit.try_lock()
             && let Some(transmit) = locked.as_mut()
-            && transmit.advance()
-            && transmit.needs_wakeup()
         {
-            // The client has made its system call for these packets before their verdicts.
-            kick::kick(self.descriptor);
-            transmit.complete();
+            transmit.advance();
+            if transmit.has_output() && transmit.needs_wakeup() {
+                // The client has made its system call for these packets before their verdicts.
+                kick::kick(self.descriptor);
+                transmit.return_chunks();
+            }
         }
     }
 
     /// Returns true if the client has packets to take.
     pub(crate) fn is_readable(&self) -> bool {
-        let locked = self.receive.try_lock();
-        let receive = locked.as_ref().ok().and_then(|one| one.as_ref());
-        receive.is_some_and(|receive| receive.is_readable(self.rx_size))
+        self.with_receive(|receive| receive.has_output()) == Some(true)
     }
 
     /// Returns true if the kernel needs a system call to receive.
     pub(crate) fn needs_wakeup(&self) -> bool {
-        let locked = self.receive.try_lock();
-        let receive = locked.as_ref().ok().and_then(|one| one.as_ref());
-        receive.is_some_and(Receive::needs_wakeup)
+        self.with_receive(|receive| receive.needs_wakeup()) == Some(true)
+    }
+
+    /// Calls a function on the receive path, if there is one that no other thread is moving.
+    fn with_receive<R>(&self, function: impl FnOnce(&mut Path) -> R) -> Option<R> {
+        self.receive.try_lock().ok()?.as_mut().map(function)
     }
 
     /// Returns true if packets wait for verdicts.
@@ -85,8 +87,7 @@ impl Socket {
 
     /// Ends both paths, and waits for the threads that move them.
     pub(crate) fn close(&self) {
-        *locked(&self.receive) = None;
-        *locked(&self.transmit) = None;
+        Direction::BOTH.into_iter().for_each(|direction| *locked(self.path(direction)) = None);
     }
 
     /// Calls a function on the programs of a direction, if the socket has it.
@@ -95,14 +96,7 @@ impl Socket {
         direction: Direction,
         function: impl FnOnce(&mut Judge) -> R,
     ) -> Option<R> {
-        match direction {
-            Direction::Receive => {
-                locked(&self.receive).as_mut().map(|one| function(&mut one.judge))
-            }
-            Direction::Transmit => {
-                locked(&self.transmit).as_mut().map(|one| function(&mut one.judge))
-            }
-        }
+        locked(self.path(direction)).as_mut().map(|path| function(&mut path.judge))
     }
 }
 

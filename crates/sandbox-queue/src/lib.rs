@@ -27,5 +27,7 @@ pub use counters::PacketCounters;
 pub use memory::{Mapping, sealed};
 pub use queue::PacketQueue;
 pub use rings::{Descriptor, HEADER, MAX_QUEUES, Notices, ProcessEnd, Reply, Rings, SwitchEnd};
-pub use types::{Answer, Busy, Decision, FaultKind, Packet, Policy, ProtocolViolation, Reason};
+pub use types::{
+    Accusation, Answer, Busy, Decision, FaultKind, Packet, Policy, ProtocolViolation, Reason,
+};
 pub use verdicts::Code;

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Limit that a program exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u32)]
 pub enum FaultKind {
     /// A load, a store or a helper argument is outside all regions, or crosses the end of a region.
@@ -73,7 +75,7 @@ pub enum Decision {
 }
 
 /// Policy for packets without a verdict of the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Policy {
     /// Fail closed: drop them.
     #[default]
@@ -92,7 +94,7 @@ impl Policy {
 }
 
 /// Origin of a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
     /// The program decided.
     Program,
@@ -130,7 +132,7 @@ pub struct Answer {
 }
 
 /// A protocol violation by a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProtocolViolation {
     /// An impossible number of verdicts.
     Index,
@@ -160,4 +162,13 @@ impl fmt::Display for ProtocolViolation {
             Self::Answer => "an invalid answer on the control socket",
         })
     }
+}
+
+/// Reason to suspect a process, found by a user of one of its queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Accusation {
+    /// A packet has waited for longer than the deadline.
+    Late,
+    /// The process has violated the protocol.
+    Violation(ProtocolViolation),
 }

@@ -190,7 +190,7 @@ impl Daemon {
             Report::Opened { socket, interface, queue, receives, transmits } => {
                 let is_valid =
                     interface.len() <= LONGEST_NAME && !session.sockets.contains_key(&socket);
-                if !is_valid || session.sockets.len() >= xsk_link::MAX_SOCKETS as usize {
+                if !is_valid || session.sockets.len() >= xsk_link::MAX_SOCKETS {
                     return Err(xsk_link::Error::Invalid);
                 }
                 let opened = Socket { interface, queue, receives, transmits };
@@ -209,12 +209,12 @@ impl Daemon {
             }
             Report::Closed { socket } => self.close(number, socket),
             Report::Drained { attachment } => self.drained(number, attachment),
-            Report::Accused { attachment, violation } => {
+            Report::Accused { attachment, accusation } => {
                 let mut all = session.attached.iter().chain(&session.draining);
                 let Some(of) = all.find(|one| one.attachment == attachment) else { return Ok(()) };
                 let its = &self.programs[of.program];
                 if !of.is_detached && of.incarnation == Some(its.seen) {
-                    its.accuse(of.queue, violation.map(|one| one.0));
+                    its.accuse(of.queue, accusation);
                 } else {
                     // The process has been replaced or detached: only these packets wait for it.
                     let (flying, later) = (Reason::Deadline, Reason::Evicted);

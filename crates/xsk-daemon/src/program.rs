@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Alone, Health, Plane, Processes, Queues, Sandboxed};
-use sandbox::process::{Counters, Launcher, ProtocolViolation, Reason, Sandbox, Shared};
+use sandbox::process::{Accusation, Counters, Launcher, Reason, Sandbox, Shared};
 use xsk_link::{Attach, Direction, Error, Link, Order};
 
 use crate::tenant::Tenant;
@@ -143,8 +143,8 @@ impl Program {
     }
 
     /// Judges a process that the library has accused because of one of its queues.
-    pub(crate) fn accuse(&self, queue: u32, violation: Option<ProtocolViolation>) {
-        self.plane.with(|alone| alone.sandbox().accuse(queue, violation));
+    pub(crate) fn accuse(&self, queue: u32, accusation: Accusation) {
+        self.plane.with(|alone| alone.sandbox().accuse(queue, accusation));
     }
 
     /// Reason that packets in flight get no verdict from a process that has ended.

@@ -12,6 +12,4 @@ mod link;
 mod message;
 
 pub use link::{Error, Link, VARIABLE, accept, connect, pair};
-pub use message::{
-    Attach, Direction, MAX_SOCKETS, Order, Report, SocketCounters, Tally, VERSION, Violation,
-};
+pub use message::{Attach, Direction, MAX_SOCKETS, Order, Report, SocketCounters, Tally, VERSION};

@@ -1,12 +1,12 @@
 //! Messages of a link, in postcard's encoding.
 
-use sandbox_queue::{Policy, ProtocolViolation, Reason};
+use sandbox_queue::{Accusation, Policy, Reason};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages.
 pub const VERSION: u32 = 1;
 /// Maximum number of sockets of a client.
-pub const MAX_SOCKETS: u32 = 1024;
+pub const MAX_SOCKETS: usize = 1024;
 
 /// Direction of a packet, as the client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,33 +57,16 @@ pub enum Report {
         /// Number of the attachment.
         attachment: u64,
     },
-    /// The process of an attachment has violated the protocol, or is late if `None`.
+    /// The process of an attachment is late, or has violated the protocol.
     Accused {
         /// Number of the attachment.
         attachment: u64,
-        /// Violation.
-        violation: Option<Violation>,
+        /// Accusation.
+        accusation: Accusation,
     },
     /// Answer to [`Order::Count`].
     Counters(Vec<SocketCounters>),
 }
-
-/// A [`ProtocolViolation`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(remote = "ProtocolViolation")]
-enum ViolationText {
-    Index,
-    Slot,
-    Generation,
-    Length,
-    Verdict,
-    Digest,
-    Answer,
-}
-
-/// A protocol violation in a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Violation(#[serde(with = "ViolationText")] pub ProtocolViolation);
 
 /// Counters of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -103,7 +86,7 @@ pub struct Tally {
     pub flying: u64,
     /// Packets that passed without a program.
     pub unjudged: u64,
-    /// Packets submitted to programs.
+    /// Packets that were submitted to programs and have a fate.
     pub submitted: u64,
     /// Packets passed by programs.
     pub passed: u64,
@@ -111,14 +94,12 @@ pub struct Tally {
     pub dropped: u64,
     /// Packets that programs sent to another port than the packet's own; dropped.
     pub redirected: u64,
-    /// Packets submitted a second time, because their process had ended.
-    pub repeated: u64,
     /// Packets for which the policy decided.
     pub policy: u64,
     /// Packets dropped by the policy.
     pub policy_dropped: u64,
     /// Packets that do not fit: too long for a frame, longer than the chunk after the program, or
-    /// in several descriptors. Dropped; not submitted, or passed before.
+    /// in several descriptors. Dropped.
     pub unfit: u64,
     /// Descriptors with an address that the client or the kernel did not own.
     pub wrong_owner: u64,
@@ -142,10 +123,8 @@ pub enum Order {
         /// Number of the attachment.
         attachment: u64,
         /// Reason for packets in flight.
-        #[serde(with = "ReasonText")]
         flying: Reason,
         /// Reason for later packets.
-        #[serde(with = "ReasonText")]
         later: Reason,
     },
     /// All attachments of a new socket are made.
@@ -180,7 +159,6 @@ pub struct Attach {
     /// Time for which packets wait for another process if theirs has ended, in microseconds.
     pub hold_us: u32,
     /// Policy for packets without a verdict.
-    #[serde(with = "PolicyText")]
     pub policy: Policy,
     /// Number of the packet queue.
     pub number: u32,
@@ -192,29 +170,6 @@ pub struct Attach {
     pub frames: u32,
     /// Size of a frame in bytes.
     pub frame_size: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Policy")]
-enum PolicyText {
-    Closed,
-    Open,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Reason")]
-enum ReasonText {
-    Program,
-    Aborted,
-    Deadline,
-    Crashed,
-    ProtocolViolation,
-    Restarting,
-    Evicted,
-    // The last one: serde counts a variant that it skips when it writes numbers, but not when it
-    // reads them.
-    #[serde(skip)]
-    Fault(sandbox_queue::FaultKind),
 }
 
 #[cfg(test)]
@@ -230,6 +185,7 @@ mod tests {
         let reasons = [
             Reason::Program,
             Reason::Aborted,
+            Reason::Fault(sandbox_queue::FaultKind::Room),
             Reason::Deadline,
             Reason::Crashed,
             Reason::ProtocolViolation,
@@ -259,11 +215,12 @@ mod tests {
             });
             assert_eq!(again(&order), order);
         }
-        use ProtocolViolation as Of;
+        use sandbox_queue::ProtocolViolation as Of;
         let violations =
             [Of::Index, Of::Slot, Of::Generation, Of::Length, Of::Verdict, Of::Digest, Of::Answer];
-        for violation in violations.map(|one| Some(Violation(one))).into_iter().chain([None]) {
-            let report = Report::Accused { attachment: 1, violation };
+        let accusations = violations.map(Accusation::Violation).into_iter();
+        for accusation in accusations.chain([Accusation::Late]) {
+            let report = Report::Accused { attachment: 1, accusation };
             assert_eq!(again(&report), report);
         }
     }

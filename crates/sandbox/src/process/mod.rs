@@ -57,8 +57,8 @@ pub use peer::probe;
 pub use policy::{BackOff, Config, DigestRate};
 pub use sandbox::{Sandbox, Status};
 pub use sandbox_queue::{
-    Answer, Arena, Busy, Decision, Packet, PacketCounters, PacketQueue, Policy, ProtocolViolation,
-    Reason,
+    Accusation, Answer, Arena, Busy, Decision, Packet, PacketCounters, PacketQueue, Policy,
+    ProtocolViolation, Reason,
 };
 pub use shared::Shared;
 pub use spawn::Launcher;

@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use p4_object::Map;
-use sandbox_queue::{
-    Answer, Arena, Busy, FaultKind, Packet, PacketQueue, ProtocolViolation, SwitchEnd,
-};
+use sandbox_queue::{Accusation, Answer, Arena, Busy, FaultKind, Packet, PacketQueue, SwitchEnd};
 
 use super::counters::Counters;
 use super::error::StartError;
@@ -170,17 +168,17 @@ impl Sandbox {
     /// Kills the process because another queue found it in violation of the protocol, or late. A
     /// process is not late while it is busy with a request of the control plane, or waits for a
     /// processor that others use: call this again after each deadline.
-    pub fn accuse(&mut self, queue: u32, of: Option<ProtocolViolation>) {
+    pub fn accuse(&mut self, queue: u32, of: Accusation) {
         match of {
-            Some(violation) => self.fail(Failure::ProtocolViolation(violation)),
-            None if self.busy_until.elapsed() > self.config.deadline => {
+            Accusation::Violation(violation) => self.fail(Failure::ProtocolViolation(violation)),
+            Accusation::Late if self.busy_until.elapsed() > self.config.deadline => {
                 if let State::Running(peer) = &mut self.state
                     && peer.is_late(queue, self.config.deadline)
                 {
                     self.fail(Failure::Slow);
                 }
             }
-            None => {}
+            Accusation::Late => {}
         }
     }
 

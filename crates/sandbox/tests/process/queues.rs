@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use p4_object::Key;
 use sandbox::Maps;
-use sandbox::process::{Arena, Config, Decision, Packet, PacketQueue, Reason, Sandbox};
+use sandbox::process::{Accusation, Arena, Config, Decision, Packet, PacketQueue, Reason, Sandbox};
 
 use super::common::*;
 
@@ -78,12 +78,12 @@ fn a_queue_outlives_its_process() {
     queue.flush();
     assert_eq!((queue.collect(), queue.flying()), (Ok(0), 3));
     until("the first deadline", || {
-        sandbox.accuse(1, None);
+        sandbox.accuse(1, Accusation::Late);
         policy() == libc::SCHED_OTHER
     });
     assert_eq!(sandbox.epoch(), before, "a background process has two");
     until("the second deadline", || {
-        sandbox.accuse(1, None);
+        sandbox.accuse(1, Accusation::Late);
         sandbox.epoch() != before
     });
     queue.disconnect(Reason::Deadline, Reason::Restarting);
