@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use p4runtime::{Health, Processes, Sandboxed};
 use sandbox::process::{Launcher, Reason};
-use xsk_link::{Direction, Order, Report, VERSION};
+use xsk_link::{Direction, Error as LinkError, Order, Report, VERSION};
 
 use crate::control::Control;
-use crate::error::Error;
+use crate::error::{AttachError, Error, Refusal};
 use crate::event::{AttachedPort, Event, Request};
 use crate::program::{Attached, Program};
 use crate::session::{Session, Socket};
@@ -82,7 +82,7 @@ impl Daemon {
                 let link = match xsk_link::accept(socket.as_fd()) {
                     Ok(Some(link)) => link,
                     // Another message, or no descriptor left for this link.
-                    Err(xsk_link::Error::Invalid) => continue,
+                    Err(LinkError::Invalid) => continue,
                     Ok(None) | Err(_) => return,
                 };
                 if events.send(Event::Linked(link)).is_err() {
@@ -136,10 +136,10 @@ impl Daemon {
                     Err(why) => (self.tell)(&format!("a process of the client is refused: {why}")),
                 }
             }
-            Event::Gone(number) => self.remove(number),
+            Event::Gone(number) => self.remove(number, &LinkError::Closed),
             Event::Report(number, report) => {
-                if self.report(number, report).is_err() {
-                    self.remove(number);
+                if let Err(why) = self.report(number, report) {
+                    self.remove(number, &why);
                 }
             }
             Event::Request(request) => self.request(request),
@@ -147,21 +147,18 @@ impl Daemon {
     }
 
     /// Calls a function on all sessions, and removes those whose link fails.
-    fn each_session(
-        &mut self,
-        mut function: impl FnMut(&mut Session) -> Result<(), xsk_link::Error>,
-    ) {
+    fn each_session(&mut self, mut function: impl FnMut(&mut Session) -> Result<(), LinkError>) {
         let failed = self
             .sessions
             .iter_mut()
-            .filter_map(|(number, session)| function(session).is_err().then_some(*number));
-        for number in failed.collect::<Vec<_>>() {
-            self.remove(number);
+            .filter_map(|(number, session)| function(session).err().map(|why| (*number, why)));
+        for (number, why) in failed.collect::<Vec<_>>() {
+            self.remove(number, &why);
         }
     }
 
-    /// Removes a session, whose process has ended.
-    fn remove(&mut self, number: u64) {
+    /// Removes a session, and says why.
+    fn remove(&mut self, number: u64, why: &LinkError) {
         let Some(session) = self.sessions.remove(&number) else { return };
         // The library then leaves its packets to the policies.
         session.link.close();
@@ -170,11 +167,15 @@ impl Daemon {
             self.programs[attached.program].free_queue(attached.queue);
         }
         if !session.name.is_empty() {
-            (self.tell)(&format!("{} (process {}) has ended", session.name, session.process));
+            let said = match why {
+                LinkError::Closed => "has ended".to_owned(),
+                why => format!("is disconnected: {why}"),
+            };
+            (self.tell)(&format!("{} (process {}) {said}", session.name, session.process));
         }
     }
 
-    fn report(&mut self, number: u64, report: Report) -> Result<(), xsk_link::Error> {
+    fn report(&mut self, number: u64, report: Report) -> Result<(), LinkError> {
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         match report {
             Report::Hello { version, process, program } => {
@@ -183,7 +184,7 @@ impl Daemon {
                         "{program} is refused: its library speaks version {version}, `kaido` \
                          version {VERSION}"
                     ));
-                    return Err(xsk_link::Error::Invalid);
+                    return Err(LinkError::Invalid);
                 }
                 (session.process, session.name) = (process, program);
             }
@@ -191,15 +192,18 @@ impl Daemon {
                 let is_valid =
                     interface.len() <= LONGEST_NAME && !session.sockets.contains_key(&socket);
                 if !is_valid || session.sockets.len() >= xsk_link::MAX_SOCKETS {
-                    return Err(xsk_link::Error::Invalid);
+                    return Err(LinkError::Invalid);
                 }
                 let opened = Socket { interface, queue, receives, transmits };
                 session.sockets.insert(socket, opened.clone());
                 let program =
                     self.programs.iter().position(|one| one.port(&opened.interface).is_some());
-                if let Some(program) = program
-                    && let Err(why) = self.attach(number, socket, program)?
-                {
+                let attached = match program.map(|program| self.attach(number, socket, program)) {
+                    Some(Err(AttachError::Link(why))) => return Err(why),
+                    Some(Err(AttachError::Refused(why))) => Err(why.to_string()),
+                    Some(Ok(())) | None => Ok(()),
+                };
+                if let Err(why) = attached {
                     let name = &opened.interface;
                     (self.tell)(&format!("{name}: its socket is refused: {why}"));
                     self.close(number, socket);
@@ -228,22 +232,16 @@ impl Daemon {
         Ok(())
     }
 
-    fn send(&self, number: u64, order: &Order) -> Result<(), xsk_link::Error> {
+    fn send(&self, number: u64, order: &Order) -> Result<(), LinkError> {
         self.sessions.get(&number).map_or(Ok(()), |session| session.link.send(order, &[]))
     }
 
-    /// Attaches a program to both directions of a socket. Returns the reason if that is not
-    /// possible.
-    fn attach(
-        &mut self,
-        number: u64,
-        socket: u32,
-        program: usize,
-    ) -> Result<Result<(), String>, xsk_link::Error> {
-        let Some(session) = self.sessions.get_mut(&number) else { return Ok(Ok(())) };
-        let Some(of) = session.sockets.get(&socket).cloned() else { return Ok(Ok(())) };
+    /// Attaches a program to both directions of a socket. After an error, one may be attached.
+    fn attach(&mut self, number: u64, socket: u32, program: usize) -> Result<(), AttachError> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
+        let Some(of) = session.sockets.get(&socket).cloned() else { return Ok(()) };
         let its = &mut self.programs[program];
-        let Some(port) = its.port(&of.interface) else { return Ok(Ok(())) };
+        let Some(port) = its.port(&of.interface) else { return Ok(()) };
         for direction in Direction::BOTH {
             let (exists, port) = match direction {
                 Direction::Receive => (of.receives, port),
@@ -252,13 +250,13 @@ impl Daemon {
             if !exists {
                 continue;
             }
-            let Some(queue) = its.take_queue() else {
-                let (tenant, most) = (&its.tenant.name, its.tenant.config.queues);
-                return Ok(Err(format!(
-                    "tenant `{tenant}` has {most} queues in use, two for each socket: raise its \
-                     `queues`"
-                )));
-            };
+            let tenant = || its.tenant.name.clone();
+            if its.plane.with(|alone| alone.sandbox().status().process).flatten().is_none() {
+                return Err(Refusal::NotRunning { tenant: tenant() }.into());
+            }
+            let queues = its.tenant.config.queues;
+            let no_queue = Refusal::NoQueue { tenant: tenant(), queues };
+            let queue = its.take_queue().ok_or(no_queue)?;
             let attachment = session.number();
             let mut to = Attached {
                 socket,
@@ -273,13 +271,10 @@ impl Daemon {
             to.incarnation = its.attach(&session.link, &to)?;
             session.attached.push(to.clone());
             if to.incarnation.is_none() {
-                return Ok(Err(format!(
-                    "the program of tenant `{}` is not running",
-                    its.tenant.name
-                )));
+                return Err(Refusal::NotRunning { tenant: its.tenant.name.clone() }.into());
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Removes a socket and its attachments.
@@ -322,12 +317,10 @@ impl Daemon {
         let programs = &self.programs;
         let mut failed = Vec::new();
         for (number, session) in &mut self.sessions {
-            let moved = move_to(session, &programs[program], program, &health);
-            if moved.is_err() {
-                failed.push(*number);
-            }
+            let moved = move_to(session, &programs[program], program);
+            failed.extend(moved.err().map(|why| (*number, why)));
         }
-        failed.into_iter().for_each(|number| self.remove(number));
+        failed.into_iter().for_each(|(number, why)| self.remove(number, &why));
     }
 
     /// Reports the end or the start of a process.
@@ -378,13 +371,13 @@ impl Daemon {
         let count = sockets.len();
         for (number, socket) in sockets {
             match self.attach(number, socket, program) {
-                Ok(Ok(())) => {}
-                Ok(Err(why)) => {
+                Ok(()) => {}
+                Err(AttachError::Refused(why)) => {
                     // Half-attached sockets would let one direction pass.
                     let _ = self.detach_port(interface);
-                    return Err(Error::Refused(why));
+                    return Err(why.into());
                 }
-                Err(_) => self.remove(number),
+                Err(AttachError::Link(why)) => self.remove(number, &why),
             }
         }
         Ok(AttachedPort { number, sockets: count })
@@ -396,8 +389,8 @@ impl Daemon {
         self.programs[program].tenant.ports.retain(|port| port.interface != interface);
         for (number, socket) in self.sockets_of(interface) {
             for direction in Direction::BOTH {
-                if self.send(number, &Order::Detach { socket, direction }).is_err() {
-                    self.remove(number);
+                if let Err(why) = self.send(number, &Order::Detach { socket, direction }) {
+                    self.remove(number, &why);
                 }
             }
             let Some(session) = self.sessions.get_mut(&number) else { continue };
@@ -465,12 +458,7 @@ impl Daemon {
 }
 
 /// Moves the attachments of a program to its new process, or ends them if there is none.
-fn move_to(
-    session: &mut Session,
-    its: &Program,
-    program: usize,
-    health: &Health,
-) -> Result<(), xsk_link::Error> {
+fn move_to(session: &mut Session, its: &Program, program: usize) -> Result<(), LinkError> {
     for at in 0..session.attached.len() {
         let attached = &session.attached[at];
         // A socket that was opened after the process had started has it already.
@@ -481,7 +469,7 @@ fn move_to(
         // The process of another program goes on until it is drained.
         let has_ended = old.incarnation.is_some_and(|old| old.0 == its.seen.0);
         if has_ended {
-            let (flying, later) = (its.ended, Program::without(health));
+            let (flying, later) = its.without_verdict;
             let order = Order::Ended { attachment: old.attachment, flying, later };
             session.link.send(&order, &[])?;
             session.attached[at].incarnation = None;

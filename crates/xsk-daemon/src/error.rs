@@ -44,8 +44,8 @@ pub enum Error {
     #[error("no program is attached to `{0}`")]
     NotAttached(String),
     /// The program cannot be attached.
-    #[error("{0}")]
-    Refused(String),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The daemon has ended, or does not answer.
     #[error("the daemon does not answer")]
     Away,
@@ -53,4 +53,36 @@ pub enum Error {
 
 fn listed(names: &[String]) -> String {
     format!("the tenants are {}", names.join(", "))
+}
+
+/// Reason that a program cannot be attached to a socket.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// All queues are in use.
+    #[error(
+        "tenant `{tenant}` has {queues} queues in use, two for each socket: raise its `queues`"
+    )]
+    NoQueue {
+        /// Tenant.
+        tenant: String,
+        /// Number of its queues.
+        queues: u32,
+    },
+    /// No process runs the program.
+    #[error("the program of tenant `{tenant}` is not running")]
+    NotRunning {
+        /// Tenant.
+        tenant: String,
+    },
+}
+
+/// Failure to attach a program to a socket.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AttachError {
+    /// The client cannot be reached.
+    #[error(transparent)]
+    Link(#[from] xsk_link::Error),
+    /// The program cannot be attached.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
 }

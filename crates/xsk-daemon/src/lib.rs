@@ -29,7 +29,7 @@ mod tenant;
 
 pub use control::Control;
 pub use daemon::{Daemon, Device};
-pub use error::Error;
+pub use error::{Error, Refusal};
 pub use event::AttachedPort;
 pub use server::{Client, Server};
 pub use status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Alone, Health, Plane, Processes, Queues, Sandboxed};
-use sandbox::process::{Accusation, Counters, Launcher, Reason, Sandbox, Shared};
+use sandbox::process::{Accusation, Launcher, Reason, Sandbox, Shared};
 use xsk_link::{Attach, Direction, Error, Link, Order};
 
 use crate::tenant::Tenant;
@@ -31,9 +31,8 @@ pub(crate) struct Program {
     used: u32,
     /// The process that the attachments refer to.
     pub(crate) seen: Incarnation,
-    counters: Counters,
-    /// Reason that the last process has ended.
-    pub(crate) ended: Reason,
+    /// Reasons that the last process has left for packets in flight, and for later ones.
+    pub(crate) without_verdict: (Reason, Reason),
 }
 
 impl Drop for Program {
@@ -60,8 +59,7 @@ impl Program {
                 leaving: Vec::new(),
                 used: 1,
                 seen: (0, 0),
-                counters: Counters::default(),
-                ended: Reason::Crashed,
+                without_verdict: (Reason::Restarting, Reason::Restarting),
             },
             device,
         )
@@ -95,13 +93,14 @@ impl Program {
         let end = Instant::now() + FAREWELL + self.tenant.config.deadline;
         self.leaving.extend(self.retired.try_iter().map(|sandbox| (sandbox, end)));
         self.leaving.retain(|(_, end)| Instant::now() < *end);
-        let epoch = self.plane.with(|alone| alone.sandbox().epoch()).unwrap_or_default();
-        let now = (self.plane.program().number, epoch);
+        let epoch = self.plane.with(|alone| {
+            let sandbox = alone.sandbox();
+            self.without_verdict = (sandbox.last_end(), sandbox.without_process());
+            sandbox.epoch()
+        });
+        let now = (self.plane.program().number, epoch.unwrap_or_default());
         let is_new = now != self.seen;
         self.seen = now;
-        if is_new {
-            self.ended = self.reason();
-        }
         (health, is_new.then_some(now))
     }
 
@@ -145,24 +144,6 @@ impl Program {
     /// Judges a process that the library has accused because of one of its queues.
     pub(crate) fn accuse(&self, queue: u32, accusation: Accusation) {
         self.plane.with(|alone| alone.sandbox().accuse(queue, accusation));
-    }
-
-    /// Reason that packets in flight get no verdict from a process that has ended.
-    fn reason(&mut self) -> Reason {
-        let counters = self.plane.with(|alone| alone.sandbox().counters()).unwrap_or_default();
-        let before = std::mem::replace(&mut self.counters, counters);
-        if counters.slow_processes > before.slow_processes {
-            Reason::Deadline
-        } else if counters.violating_processes > before.violating_processes {
-            Reason::ProtocolViolation
-        } else {
-            Reason::Crashed
-        }
-    }
-
-    /// Reason that later packets get no verdict.
-    pub(crate) fn without(health: &Health) -> Reason {
-        if health.is_evicted { Reason::Evicted } else { Reason::Restarting }
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Error {
     #[error("the other side does not read its messages")]
     Full,
     /// The message is not valid.
-    #[error("an invalid message")]
+    #[error("the other side sent an invalid message")]
     Invalid,
     /// The socket fails.
     #[error(transparent)]

@@ -42,11 +42,15 @@ const MOST_OUTSIDE: usize = 1024;
 /// Returns the prefixes of this node's SIDs: its locators, and the kernel's SIDs outside of them,
 /// imported or not. The file's own SIDs are in its locators.
 pub(in crate::forwarding) fn closed(forwarding: &Forwarding, kernel: &Kernel) -> Vec<Ipv6Net> {
-    // Only packets of a VRF's own interfaces, to which rules do not apply, are looked up in its
-    // table.
-    let vrfs: BTreeSet<u32> = kernel.links.iter().filter_map(|link| link.vrf_table).collect();
-    let outside = outside(forwarding, kernel, |table| !vrfs.contains(&table));
+    let outside = closed_outside(forwarding, kernel);
     forwarding.locators.iter().copied().chain(outside).collect()
+}
+
+/// Returns the part of it outside of the locators. Only packets of a VRF's own interfaces, to which
+/// rules do not apply, are looked up in the VRF's table.
+fn closed_outside(forwarding: &Forwarding, kernel: &Kernel) -> BTreeSet<Ipv6Net> {
+    let vrfs: BTreeSet<u32> = kernel.links.iter().filter_map(|link| link.vrf_table).collect();
+    outside(forwarding, kernel, |table| !vrfs.contains(&table))
 }
 
 /// Returns the SIDs of these tables outside of the locators, or, if there are too many, shorter
@@ -77,7 +81,7 @@ fn shortened(forwarding: &Forwarding, kernel: &Kernel) -> Option<Ipv6Net> {
         return None;
     }
     let known: BTreeSet<&Ipv6Net> = kernel.sids.iter().map(|(_, sid)| sid).collect();
-    outside(forwarding, kernel, |_| true).into_iter().find(|net| !known.contains(net))
+    closed_outside(forwarding, kernel).into_iter().find(|net| !known.contains(net))
 }
 
 /// Returns the rules that keep packets from reaching SIDs.

@@ -124,6 +124,11 @@ fn an_edge_is_closed_to_prefixes_if_there_are_too_many_sids() {
     );
     let warned = warnings(&state(text), &kernel(1025), false);
     assert!(warned.len() == 1 && warned[0].contains("such as fd00:7::/112"), "{warned:?}");
+    // SIDs of a VRF's table have no rules, so that no prefix is closed for them.
+    let mut of_vrf = kernel(1025);
+    of_vrf.sids = of_vrf.sids.into_iter().map(|(_, sid)| (9, sid)).collect();
+    of_vrf.links.push(Link { vrf_table: Some(9), ..link(40, "vrf9") });
+    assert_eq!(warnings(&state(text), &of_vrf, false), [""; 0]);
 }
 
 #[test]

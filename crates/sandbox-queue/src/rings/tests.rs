@@ -1,6 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::memory::sealed;
@@ -125,10 +125,11 @@ fn more_digests_than_there_is_room_for_are_a_lie() {
 #[test]
 fn sleepers_are_woken() {
     let (mut switch, mut process) = ends(4);
+    let begin = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while process.waiting(QUEUE) == 0 {
-                process.sleep(Duration::from_secs(5));
+                process.sleep(Duration::from_secs(60));
             }
             process.take(QUEUE);
             process.put(QUEUE, reply(0));
@@ -140,6 +141,7 @@ fn sleepers_are_woken() {
             std::hint::spin_loop();
         }
     });
+    assert!(begin.elapsed() < Duration::from_secs(30), "woken by its timeout");
     assert!(!switch.ask(), "there is a verdict");
     switch.take();
     assert!(switch.ask());

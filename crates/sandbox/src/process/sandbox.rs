@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use p4_object::Map;
-use sandbox_queue::{Accusation, Answer, Arena, Busy, FaultKind, Packet, PacketQueue, SwitchEnd};
+use sandbox_queue::{
+    Accusation, Answer, Arena, Busy, FaultKind, Packet, PacketQueue, Reason, SwitchEnd,
+};
 
 use super::counters::Counters;
 use super::error::StartError;
@@ -73,6 +75,8 @@ pub struct Sandbox {
     pub(super) busy_until: Instant,
     looks: u32,
     last_failure: Option<String>,
+    /// Reason that packets in flight got no verdict when the last process ended.
+    last_end: Reason,
     executor: Executor,
     isolation: Isolation,
 }
@@ -135,6 +139,7 @@ impl Sandbox {
             busy_until: Instant::now(),
             looks: 0,
             last_failure: None,
+            last_end: Reason::Restarting,
         })
     }
 
@@ -157,6 +162,12 @@ impl Sandbox {
     /// to another process.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Reason that packets in flight got no verdict when the last process ended;
+    /// [`Reason::Restarting`] if none has.
+    pub fn last_end(&self) -> Reason {
+        self.last_end
     }
 
     /// Memory of the running process, for [`Config::queues`] further queues.

@@ -60,6 +60,9 @@ impl Sandbox {
             }
             Failure::Start(_) => Reason::Restarting,
         };
+        if !matches!(failure, Failure::Start(_)) {
+            self.last_end = reason;
+        }
         let now = Instant::now();
         let back_off = self.config.back_off;
         self.failures.push_back(now);
@@ -78,7 +81,7 @@ impl Sandbox {
     }
 
     /// Reason that packets get no verdict while no process is running.
-    fn without_process(&self) -> Reason {
+    pub fn without_process(&self) -> Reason {
         match self.state {
             State::Evicted => Reason::Evicted,
             _ => Reason::Restarting,
