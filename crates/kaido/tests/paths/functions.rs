@@ -103,16 +103,23 @@ impl<'k> Chains<'k> {
         println!("{path:?} after {after:?}");
         assert_eq!((&app["state"], &app["functions_at"]), (&json!("admitted"), &json!([2, 3])));
         assert_eq!(app["ipv4_segments"].as_array().unwrap().len(), 3, "{app}");
-        // The headend may not have applied it yet.
-        until(PATIENCE, || self.ping("56").then_some(()), || format!("{:?}", self.all_seen()));
-        let before = self.all_seen();
-        assert!(self.ping("56"));
-        let after = self.all_seen();
-        let new: Vec<u64> =
-            after.iter().zip(before).map(|(after, before)| after - before).collect();
         let on_upper = path == UPPER;
         // Five for each family.
         let wanted = if on_upper { [10, 10, 0, 0] } else { [0, 0, 10, 10] };
+        let pings = || {
+            let before = self.all_seen();
+            let answered = self.ping("56");
+            let after = self.all_seen();
+            (answered, [0, 1, 2, 3].map(|i| after[i] - before[i]))
+        };
+        // The headend applies the path after the controller has admitted it.
+        until(
+            PATIENCE,
+            || (pings() == (true, wanted)).then_some(()),
+            || format!("{:?}", self.all_seen()),
+        );
+        let (answered, new) = pings();
+        assert!(answered);
         assert_eq!(new, wanted, "firewall and IDS, above and below");
         assert!(!self.ping("1200"), "past the firewall");
         app
