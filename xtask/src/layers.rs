@@ -18,6 +18,7 @@ const FLOORS: [&[&str]; 11] = [
         "confine",
         "grpc-bounds",
         "netlink",
+        "openvswitch",
         "private",
         "sandbox-queue",
         "serve",

@@ -110,13 +110,38 @@ pub(crate) struct Streamed {
     pub(crate) mbit: f64,
 }
 
+/// A stream at the maximum rate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    is_udp: bool,
+    /// Bytes of each write; iperf3's default for TCP if absent.
+    length: Option<usize>,
+}
+
+impl Load {
+    /// TCP.
+    pub(crate) const GREEDY_TCP: Self = Self { is_udp: false, length: None };
+    /// Datagrams that fill a packet of 1500 bytes.
+    pub(crate) const UDP: Self = Self::udp(UDP_PAYLOAD as usize);
+
+    /// Datagrams of a length in bytes.
+    pub(crate) const fn udp(length: usize) -> Self {
+        Self { is_udp: true, length: Some(length) }
+    }
+
+    /// TCP with writes of a length in bytes.
+    pub(crate) const fn tcp(length: usize) -> Self {
+        Self { is_udp: false, length: Some(length) }
+    }
+}
+
 /// Sends at the maximum rate from one namespace to another for `seconds`.
 pub(crate) fn stream(
     cancel: &Cancel,
     (from, to): (&Namespace, &Namespace),
     address: IpAddr,
     seconds: u64,
-    udp: bool,
+    load: Load,
 ) -> Result<Streamed> {
     const PORT: &str = "5201";
     let mut server = Command::new("iperf3");
@@ -130,8 +155,11 @@ pub(crate) fn stream(
         client.args(["-O", "1"]);
     }
     client.args(["-c", &address.to_string(), "--connect-timeout", "5000"]);
-    if udp {
-        client.args(["-u", "-b", "0", "-l", &UDP_PAYLOAD.to_string()]);
+    if load.is_udp {
+        client.args(["-u", "-b", "0"]);
+    }
+    if let Some(length) = load.length {
+        client.args(["-l", &length.to_string()]);
     }
     let done = spawn_in(from, client)?.wait_with_output()?;
     let report: Whole = serde_json::from_slice(&done.stdout).context("iperf3's report")?;

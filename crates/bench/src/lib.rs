@@ -12,6 +12,7 @@ mod numbered;
 pub mod path;
 mod ping;
 mod process;
+mod processor;
 pub mod programs;
 mod reaction;
 mod report;
@@ -21,6 +22,7 @@ mod series;
 mod tap;
 pub mod vm_filter;
 mod wait;
+pub mod xsk;
 
 use lab::Cancel;
 

@@ -1,11 +1,11 @@
 //! Open vSwitch with the userspace datapath and AF_XDP ports, from Debian's packages.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use netlink::Namespace;
 use nix::sys::signal::Signal;
+use openvswitch::{Installation, Instance, is_up};
 use tempfile::TempDir;
 
 use crate::kaido::Said;
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// on drop.
 #[derive(Debug)]
 pub struct Switch {
-    packages: Packages,
+    instance: Instance,
     namespace: Namespace,
     // Ends before the database, from which it disconnects.
     switch: Service,
@@ -35,14 +35,16 @@ impl Switch {
     ///
     /// If the packages are missing, or the switch does not start within 10 seconds.
     pub fn start(namespace: &Namespace, launch: &Launch) -> Self {
-        let packages = Packages::open("openvswitch");
+        let installation = Installation::at(Packages::open("openvswitch").path(""));
         // A Unix socket's path is limited to 108 bytes, so keep the directory's path short.
         let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
         let folder = folder.expect("/tmp takes a folder");
-        let database = start_database(&packages, namespace, folder.path());
-        let switch = start_switch(&packages, namespace, folder.path(), launch);
+        let installation = installation.expect("the packages have the daemon");
+        let instance = Instance::new(installation, folder.path());
+        let database = start_database(&instance, namespace, folder.path());
+        let switch = start_switch(&instance, namespace, folder.path(), launch);
         let namespace = namespace.clone();
-        let mut switch = Self { packages, namespace, switch, _database: database, folder };
+        let mut switch = Self { instance, namespace, switch, _database: database, folder };
         switch.await_start();
         switch.vsctl(&["set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x1"]).ok();
         switch
@@ -69,11 +71,9 @@ impl Switch {
     /// Waits until a port is up.
     #[track_caller]
     pub fn await_port(&mut self, interface: &str) {
-        let Self { packages, folder, switch, .. } = self;
-        let show = || {
-            let words = ["--columns=error,link_state,status", "list", "interface", interface];
-            vsctl(packages, folder.path(), &words)
-        };
+        let Self { instance, switch, .. } = self;
+        let words = ["--columns=error,link_state,status", "list", "interface", interface];
+        let show = || Said::of(instance.vsctl().args(words));
         let state = || is_up(&show().stdout).then_some(());
         let missing = || format!("the port {interface} is not up:\n{}", show().output());
         switch.await_that(LIMIT, |_| state(), missing);
@@ -81,18 +81,17 @@ impl Switch {
 
     /// Runs `ovs-vsctl`, which changes the configuration and waits until the switch has applied it.
     pub fn vsctl(&self, arguments: &[&str]) -> Said {
-        vsctl(&self.packages, self.folder.path(), arguments)
+        Said::of(self.instance.vsctl().args(arguments))
     }
 
     /// Runs `ovs-ofctl`, which reads and changes the flows of a bridge.
     pub fn ofctl(&self, arguments: &[&str]) -> Said {
-        let mut command = tool(&self.packages, self.folder.path(), "usr/bin/ovs-ofctl");
-        Said::of(command.arg("--timeout=10").args(arguments))
+        Said::of(self.instance.ofctl().args(arguments))
     }
 
     /// Runs `ovs-appctl`, which asks the running switch.
     pub fn appctl(&self, arguments: &[&str]) -> Said {
-        appctl(&self.packages, self.folder.path(), arguments)
+        Said::of(self.instance.appctl().args(arguments))
     }
 
     /// Returns the log of the switch and its wrapper.
@@ -103,7 +102,7 @@ impl Switch {
     /// Returns the process ID of `ovs-vswitchd`, which differs from that of a wrapper with a child.
     #[track_caller]
     pub fn pid(&self) -> i32 {
-        let text = std::fs::read_to_string(self.folder.path().join("switch.pid"));
+        let text = std::fs::read_to_string(self.instance.pid_file());
         let pid = text.ok().and_then(|text| text.trim().parse().ok());
         pid.unwrap_or_else(|| panic!("no process ID\n{}", self.switch.end_of_log()))
     }
@@ -123,17 +122,18 @@ impl Switch {
     pub fn restart(&mut self, signal: Signal, launch: &Launch) {
         self.switch.end(signal);
         // The new process writes them, and `await_start` must not find those of the old one.
-        for name in ["switch.pid", "switch.ctl"] {
-            let _ = std::fs::remove_file(self.folder.path().join(name));
+        for file in [self.instance.pid_file(), self.instance.control()] {
+            let _ = std::fs::remove_file(file);
         }
-        self.switch = start_switch(&self.packages, &self.namespace, self.folder.path(), launch);
+        let folder = self.folder.path();
+        self.switch = start_switch(&self.instance, &self.namespace, folder, launch);
         self.await_start();
     }
 
     /// Waits until the switch answers.
     fn await_start(&mut self) {
-        let Self { packages, folder, switch, .. } = self;
-        let ask = || appctl(packages, folder.path(), &["version"]);
+        let Self { instance, switch, .. } = self;
+        let ask = || Said::of(instance.appctl().arg("version"));
         let answers = || (ask().code == Some(0)).then_some(());
         switch.await_that(
             LIMIT,
@@ -154,17 +154,11 @@ impl Switch {
 }
 
 /// Creates a database and starts its daemon.
-fn start_database(packages: &Packages, namespace: &Namespace, folder: &Path) -> Service {
-    let schema = packages.path("usr/share/openvswitch/vswitch.ovsschema");
-    let database = folder.join("conf.db");
-    let mut create = tool(packages, folder, "usr/bin/ovsdb-tool");
-    Said::of(create.arg("create").args([&database, &schema])).ok();
-    let mut command = tool(packages, folder, "usr/sbin/ovsdb-server");
-    command.arg(format!("--remote=punix:{}", folder.join("db.sock").display()));
-    command.arg(format!("--unixctl={}", folder.join("database.ctl").display())).arg(&database);
+fn start_database(instance: &Instance, namespace: &Namespace, folder: &Path) -> Service {
+    Said::of(&mut instance.create_database()).ok();
     let log = folder.join("database.log");
-    let mut service = Service::start("ovsdb-server", namespace, &mut command, log);
-    let init = || vsctl(packages, folder, &["--no-wait", "init"]);
+    let mut service = Service::start("ovsdb-server", namespace, &mut instance.database(), log);
+    let init = || Said::of(instance.vsctl().args(["--no-wait", "init"]));
     let ready = || (init().code == Some(0)).then_some(());
     service.await_that(LIMIT, |_| ready(), || format!("no database:\n{}", init().output()));
     service
@@ -172,63 +166,12 @@ fn start_database(packages: &Packages, namespace: &Namespace, folder: &Path) -> 
 
 /// Starts the daemon of the switch.
 fn start_switch(
-    packages: &Packages,
+    instance: &Instance,
     namespace: &Namespace,
     folder: &Path,
     launch: &Launch,
 ) -> Service {
-    let mut command = packages.command("usr/lib/openvswitch-switch/ovs-vswitchd", launch);
-    private(&mut command, packages, folder);
-    command.arg(format!("unix:{}", folder.join("db.sock").display()));
-    command.arg(format!("--unixctl={}", folder.join("switch.ctl").display()));
-    command.arg(format!("--pidfile={}", folder.join("switch.pid").display()));
+    let mut command = instance.switch(&launch.wrapper);
+    command.envs(launch.environment.iter().cloned());
     Service::start("ovs-vswitchd", namespace, &mut command, folder.join("switch.log"))
-}
-
-/// Returns a command without a wrapper.
-fn tool(packages: &Packages, folder: &Path, program: &str) -> Command {
-    let mut command = packages.command(program, &Launch::default());
-    private(&mut command, packages, folder);
-    command
-}
-
-/// Replaces Open vSwitch's directories of the machine by a private one.
-fn private(command: &mut Command, packages: &Packages, folder: &Path) {
-    for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
-        command.env(name, folder);
-    }
-    command.env("OVS_PKGDATADIR", packages.path("usr/share/openvswitch")).stdin(Stdio::null());
-}
-
-fn vsctl(packages: &Packages, folder: &Path, arguments: &[&str]) -> Said {
-    let mut command = tool(packages, folder, "usr/bin/ovs-vsctl");
-    command.arg(format!("--db=unix:{}", folder.join("db.sock").display())).arg("--timeout=10");
-    Said::of(command.args(arguments))
-}
-
-fn appctl(packages: &Packages, folder: &Path, arguments: &[&str]) -> Said {
-    let mut command = tool(packages, folder, "usr/bin/ovs-appctl");
-    command.arg("--timeout=10").arg("--target").arg(folder.join("switch.ctl"));
-    Said::of(command.args(arguments))
-}
-
-/// Returns true if `ovs-vsctl list` shows no error and a link that is up.
-fn is_up(shown: &str) -> bool {
-    let has = |name: &str, value: &str| {
-        let mut lines = shown.lines().filter_map(|line| line.split_once(':'));
-        lines.any(|(key, found)| key.trim() == name && found.trim() == value)
-    };
-    has("error", "[]") && has("link_state", "up")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_up;
-
-    #[test]
-    fn a_port_is_up_without_an_error() {
-        assert!(is_up("error               : []\nlink_state          : up\n"));
-        assert!(!is_up("error               : []\nlink_state          : down\n"));
-        assert!(!is_up("error               : \"no such device\"\nlink_state          : up\n"));
-    }
 }

@@ -27,7 +27,7 @@ use netlink::{
 use super::bisection::Trial;
 use super::napi;
 use super::packets::{IN_MAC, NEXT4, NEXT6, SID, SOURCE, WORLD_IN_MAC, What};
-use super::processor::keep_on;
+use crate::processor::keep_on;
 
 const OUT_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
 const WORLD_OUT_MAC: Mac = Mac([2, 0, 0, 0, 0, 0xb]);

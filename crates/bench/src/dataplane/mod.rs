@@ -19,7 +19,6 @@ mod instructions;
 mod napi;
 mod no_loss;
 mod packets;
-mod processor;
 mod program;
 mod scale;
 mod wire;

@@ -19,7 +19,7 @@ pub(super) fn keep_on(namespace: &Namespace, device: &str, processor: usize) -> 
     let mut made = threads.difference(&before).peekable();
     anyhow::ensure!(made.peek().is_some(), "the kernel has made no thread for {device}");
     for &thread in made {
-        super::processor::keep_on(thread, processor)
+        crate::processor::keep_on(thread, processor)
             .and_then(|()| Ok(go_first(thread)?))
             .with_context(|| format!("cannot schedule the thread that polls {device}"))?;
     }

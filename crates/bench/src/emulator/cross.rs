@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 
 use super::hosts::Hosts;
 use super::port::{Port, Seen};
-use crate::iperf::stream;
+use crate::iperf::{Load, stream};
 use crate::{Better, Context, Row, row};
 
 /// Cross traffic rate, start and end, in percent of the duration.
@@ -26,7 +26,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let to = lab.lab.node("n2")?.interfaces[0].ipv4.addr().into();
     let cancel = &context.cancel;
     let left = std::thread::scope(|scope| {
-        let sent = scope.spawn(|| stream(cancel, (&one, &two), to, seconds, false));
+        let sent = scope.spawn(|| stream(cancel, (&one, &two), to, seconds, Load::GREEDY_TCP));
         let found = watch(context, &lab, seconds as f64)?;
         sent.join().map_err(|_| anyhow!("iperf3's thread has panicked"))??;
         anyhow::Ok(found)

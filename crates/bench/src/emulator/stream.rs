@@ -8,7 +8,7 @@ use netlink::Namespace;
 use super::hosts::Hosts;
 use super::outside::{B, By, Outside, chain, set_segments};
 use super::port::datagrams;
-use crate::iperf::{UDP_FRAME, stream};
+use crate::iperf::{Load, UDP_FRAME, stream};
 use crate::{Better, Context, Row, row};
 
 /// Results of the paper in Mbit/s: through routers, and over one and six links between namespaces.
@@ -114,7 +114,7 @@ fn watch_udp_once(
 ) -> Result<f64> {
     let cancel = &context.cancel;
     let watched = std::thread::scope(|scope| {
-        let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, true));
+        let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, Load::UDP));
         // Measure in the middle, because connection setup and termination take time.
         crate::wait_for(std::time::Duration::from_millis(700));
         let from = datagrams(ends.1)?;
@@ -185,7 +185,7 @@ impl Path<'_, '_> {
     /// Returns the payload rate in Mbit/s. Fails if traffic bypassed the emulator.
     fn tcp(&self, context: &Context<'_>, seconds: u64) -> Result<f64> {
         let before = self.carried()?;
-        let mbit = stream(&context.cancel, self.ends, self.to, seconds, false)?.mbit;
+        let mbit = stream(&context.cancel, self.ends, self.to, seconds, Load::GREEDY_TCP)?.mbit;
         let carried = (self.carried()? - before) as f64 * 8.0 / 1e6;
         if carried < mbit * seconds as f64 {
             bail!("{}: {carried:.0} of {mbit:.0} Mbit/s went through the emulator", self.name);

@@ -247,6 +247,9 @@ pub(crate) struct BenchOptions {
     /// Parts of `emulator` to run; the others are skipped
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',', requires = "name")]
     pub(crate) only: Vec<EmulatorPart>,
+    /// Directory below which Open vSwitch is installed, for `xsk`
+    #[arg(long, value_name = "DIRECTORY", requires = "name", default_value = "/")]
+    pub(crate) openvswitch: PathBuf,
     /// File for the figure of `vm-filter` (SVG)
     #[arg(long, value_name = "FILE", requires = "name")]
     pub(crate) figure: Option<PathBuf>,
@@ -287,6 +290,8 @@ pub(crate) enum BenchName {
     /// Published experiment with a filter that depends on data published by a VM; runs only if
     /// named
     VmFilter,
+    /// Open vSwitch under a tenant's P4 program, compared with the switch alone; runs only if named
+    Xsk,
     /// Guest instructions per packet for SRv6: see `make bench-guest`; runs only if named
     Instructions,
 }

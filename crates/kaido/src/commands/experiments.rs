@@ -135,6 +135,9 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
             }
             rows.extend(found);
         }
+        if matches!(options.name, Some(BenchName::Xsk)) {
+            rows.extend(bench::xsk::bench(context, &options.openvswitch, options.quick)?);
+        }
         if matches!(options.name, Some(BenchName::Instructions)) {
             rows.extend(bench::dataplane::instructions(context)?);
         }

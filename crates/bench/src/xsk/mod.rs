@@ -1,0 +1,163 @@
+//! Price of tenants' programs on the ports of Open vSwitch (TransP4, figures 8 to 10): the switch
+//! alone, under Kaido without programs, and with a program on both ports, in turn.
+//!
+//! The switch's thread polls on the first processor. The hosts and the program's process share the
+//! second one.
+
+mod hosts;
+mod round_trips;
+mod switch;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+use openvswitch::Installation;
+
+use crate::iperf::{self, Load};
+use crate::{Better, Context, Row, median, row};
+use hosts::Hosts;
+use round_trips::{RoundTrips, Transport};
+use switch::{Side, Switch};
+
+/// A program of the tenant, with its table entries.
+struct Program {
+    file: &'static str,
+    content: &'static [u8],
+    entries: String,
+}
+
+/// Extent of a run.
+struct Effort {
+    rounds: usize,
+    transactions: usize,
+    /// Bytes of each write.
+    udp: &'static [usize],
+    tcp: &'static [usize],
+}
+
+const FULL: Effort = Effort {
+    rounds: 10,
+    transactions: 20_000,
+    udp: &[64, 256, 512, 1024, 1472, 8192, 32_768],
+    tcp: &[6, 64, 256, 1024, 4096, 16_384, 65_536],
+};
+const QUICK: Effort =
+    Effort { rounds: 1, transactions: 2000, udp: &[64, 1472], tcp: &[6, 1024, 65_536] };
+
+const SIDES: [Side; 3] = [Side::Alone, Side::Detached, Side::Program];
+
+/// Figures of all rounds, by row and side.
+#[derive(Default)]
+struct Figures(BTreeMap<(String, &'static str), [Vec<f64>; SIDES.len()]>);
+
+impl Figures {
+    fn add(&mut self, name: String, unit: &'static str, side: Side, value: f64) {
+        self.0.entry((name, unit)).or_default()[side as usize].push(value);
+    }
+
+    /// Returns the rows: `what/variant` with a program, `what-detached/variant` without one. The
+    /// baseline is the switch alone.
+    fn rows(self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for ((name, unit), [alone, detached, program]) in self.0 {
+            let better = if unit == "us" { Better::Less } else { Better::More };
+            let baseline = (!alone.is_empty()).then(|| median(&alone));
+            let without = name.replacen('/', "-detached/", 1);
+            for (name, values) in [(name, program), (without, detached)] {
+                if !values.is_empty() {
+                    rows.push(row(&name, unit, &values, better, baseline));
+                }
+            }
+        }
+        rows
+    }
+}
+
+/// Measures round trips, UDP and TCP throughput, and the processor time per packet. `root` is the
+/// directory below which Open vSwitch is installed.
+///
+/// # Errors
+///
+/// Fails without root, Open vSwitch or iperf3, and if packets are lost that must not be.
+pub fn bench(context: &Context<'_>, root: &Path, quick: bool) -> Result<Vec<Row>> {
+    let installation = Installation::at(root)?;
+    let effort = if quick { QUICK } else { FULL };
+    let program = Program {
+        file: "pass.p4",
+        content: include_bytes!("../../programs/pass.p4"),
+        entries: String::new(),
+    };
+    let hosts = Hosts::new()?;
+    let mut figures = Figures::default();
+    for round in 1..=effort.rounds {
+        for side in SIDES {
+            context.cancel.check()?;
+            (context.say)(&format!("{side:?}, round {round} of {}", effort.rounds));
+            let switch = Switch::start(context, &installation, &hosts, side, &program)?;
+            round_trips(&hosts, side, effort.transactions, &mut figures)?;
+            streams(context, &hosts, &switch, side, &effort, &mut figures)?;
+        }
+    }
+    Ok(figures.rows())
+}
+
+fn round_trips(hosts: &Hosts, side: Side, count: usize, figures: &mut Figures) -> Result<()> {
+    for (transport, name) in [(Transport::Udp, "udp"), (Transport::Tcp, "tcp")] {
+        let times = RoundTrips::measure(hosts, transport, count)?;
+        for percent in [50, 90, 99] {
+            let name = format!("latency/{name}-p{percent}");
+            figures.add(name, "us", side, times.percentile(percent));
+        }
+    }
+    Ok(())
+}
+
+fn streams(
+    context: &Context<'_>,
+    hosts: &Hosts,
+    switch: &Switch<'_>,
+    side: Side,
+    effort: &Effort,
+    figures: &mut Figures,
+) -> Result<()> {
+    let ends = (&hosts.client, &hosts.server);
+    let udp = effort.udp.iter().map(|bytes| ("udp", *bytes, Load::udp(*bytes)));
+    let tcp = effort.tcp.iter().map(|bytes| ("tcp", *bytes, Load::tcp(*bytes)));
+    for (name, bytes, load) in udp.chain(tcp) {
+        context.cancel.check()?;
+        let name = format!("{name}/{bytes}");
+        let before = (side == Side::Program).then(|| switch.cost()).transpose()?;
+        let mbit = iperf::stream(&context.cancel, ends, Hosts::SERVER.into(), 1, load)?.mbit;
+        if let Some((seconds, packets)) = before {
+            let after = switch.cost()?;
+            let each = (after.0 - seconds) * 1e6 / (after.1 - packets).max(1) as f64;
+            figures.add(format!("processor/{}", name.replace('/', "-")), "us", side, each);
+        }
+        figures.add(name, "Mbit/s", side, mbit);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_compare_with_the_switch_alone() {
+        let mut figures = Figures::default();
+        for (side, value) in SIDES.into_iter().zip([20.0, 22.0, 40.0]) {
+            figures.add("latency/udp-p50".into(), "us", side, value);
+        }
+        figures.add("processor/udp-64".into(), "us", Side::Program, 2.0);
+        let rows = figures.rows();
+        let row = |row: &Row| (row.name.clone(), row.value, row.baseline);
+        let expected = [
+            ("latency/udp-p50".to_owned(), 40.0, Some(20.0)),
+            ("latency-detached/udp-p50".to_owned(), 22.0, Some(20.0)),
+            ("processor/udp-64".to_owned(), 2.0, None),
+        ];
+        assert_eq!(rows.iter().map(row).collect::<Vec<_>>(), expected);
+        assert_eq!(rows[0].ratio, Some(0.5));
+    }
+}

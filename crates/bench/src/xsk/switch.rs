@@ -1,0 +1,231 @@
+//! Open vSwitch between two hosts, alone or under `kaido xsk run`.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use lab::Cancel;
+use netlink::Namespace;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use openvswitch::{Installation, Instance};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::hosts::{Hosts, PORTS};
+use crate::Context;
+
+/// Timeout of each step of a start, and of an orderly end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Seconds after which a daemon is ended, even if this process is gone: the switch's thread polls
+/// without a pause.
+const LONGEST: &str = "900";
+
+/// How the switch runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Without Kaido.
+    Alone,
+    /// Under `kaido xsk run`, without programs on its ports.
+    Detached,
+    /// Under `kaido xsk run`, with a program on both ports.
+    Program,
+}
+
+/// A running switch with both ports. Dropping it ends the daemons.
+pub(super) struct Switch<'c> {
+    context: &'c Context<'c>,
+    // Ends before the database, from which it disconnects.
+    daemon: Daemon,
+    _database: Daemon,
+    folder: TempDir,
+    instance: Instance,
+}
+
+impl<'c> Switch<'c> {
+    /// Starts the switch. One thread, on the first processor, polls the ports. `program` is the P4
+    /// program or object of [`Side::Program`], with its table entries.
+    pub(super) fn start(
+        context: &'c Context<'c>,
+        installation: &Installation,
+        hosts: &Hosts,
+        side: Side,
+        program: &super::Program,
+    ) -> Result<Self> {
+        // A Unix socket's path is limited to 107 bytes.
+        let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp")?;
+        let instance = Instance::new(installation.clone(), folder.path());
+        let created = instance.create_database().output()?;
+        ensure!(created.status.success(), "ovsdb-tool: {}", text(&created.stderr));
+        let start = |command, log| Daemon::start(&hosts.switch, command, folder.path().join(log));
+        let database = start(instance.database(), "database.log")?;
+        let init = || succeeds(instance.vsctl().args(["--no-wait", "init"]));
+        database.until(&context.cancel, "the database", init)?;
+        let wrapper = match side {
+            Side::Alone => Vec::new(),
+            Side::Detached | Side::Program => wrapper(context, folder.path(), program)?,
+        };
+        let mut command = instance.switch(&wrapper);
+        command.env("KAIDO_RUN", folder.path().join("run"));
+        let daemon = start(command, "switch.log")?;
+        let version = || succeeds(instance.appctl().arg("version"));
+        daemon.until(&context.cancel, "the switch", version)?;
+        let switch = Self { context, daemon, _database: database, folder, instance };
+        switch.configure()?;
+        if side == Side::Detached {
+            for port in PORTS {
+                switch.kaido(&["xsk", "detach", port])?;
+            }
+        }
+        let ping = || {
+            let mut ping = Command::new("ping");
+            ping.args(["-c", "1", "-W", "1", &Hosts::SERVER.to_string()]);
+            hosts.client.run(|| succeeds(&mut ping)).unwrap_or(false)
+        };
+        switch.daemon.until(&context.cancel, "the path between the hosts", ping)?;
+        Ok(switch)
+    }
+
+    fn configure(&self) -> Result<()> {
+        let set = |words: &[&str]| {
+            let done = self.instance.vsctl().args(words).output()?;
+            // A port that fails is only a warning.
+            let is_done = done.status.success() && done.stderr.is_empty();
+            ensure!(is_done, "ovs-vsctl {}: {}", words.join(" "), text(&done.stderr));
+            Ok(())
+        };
+        set(&["set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x1"])?;
+        set(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"])?;
+        for port in PORTS {
+            let native = ["type=afxdp", "options:xdp-mode=native"];
+            let add = ["add-port", "br0", port, "--", "set", "interface", port];
+            set(&[&add[..], &native].concat())?;
+            let show = ["--columns=error,link_state", "list", "interface", port];
+            let is_up = || {
+                let shown = self.instance.vsctl().args(show).output();
+                shown.is_ok_and(|shown| openvswitch::is_up(&text(&shown.stdout)))
+            };
+            self.daemon.until(&self.context.cancel, port, is_up)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the processor time so far, in seconds, of the programs' process and of
+    /// `kaido xsk run`, and the number of packets that the program has judged.
+    pub(super) fn cost(&self) -> Result<(f64, u64)> {
+        let shown = self.kaido(&["--json", "xsk", "stats"])?;
+        let state: Value = serde_json::from_str(&shown)?;
+        let process = state["programs"][0]["process"].as_u64().context("the program is down")?;
+        let mut seconds = crate::process::seconds(process.try_into()?)?;
+        seconds += crate::process::seconds(self.daemon.wrapped()?)?;
+        let sockets = state["sockets"].as_array().context("no sockets")?;
+        let judged = sockets.iter().filter_map(|socket| socket["passed"].as_u64()).sum();
+        Ok((seconds, judged))
+    }
+
+    fn kaido(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.context.program);
+        command.args(words).env("KAIDO_RUN", self.folder.path().join("run"));
+        let done = command.output()?;
+        ensure!(done.status.success(), "kaido {}: {}", words.join(" "), text(&done.stderr));
+        Ok(text(&done.stdout))
+    }
+}
+
+/// Writes the tenants file, and returns the words before the switch's own command line.
+fn wrapper(
+    context: &Context<'_>,
+    folder: &Path,
+    program: &super::Program,
+) -> Result<Vec<OsString>> {
+    std::fs::write(folder.join(program.file), program.content)?;
+    std::fs::write(folder.join("entries.txt"), &program.entries)?;
+    let ports = PORTS.iter().zip(1..).map(|(port, number)| format!("{port}: {number}"));
+    let ports = ports.collect::<Vec<_>>().join(", ");
+    let tenants = format!(
+        "tenants:\n  bench: {{program: {}, ports: {{{ports}}}, entries: entries.txt, deadline: \
+         1s}}\n",
+        program.file
+    );
+    let config = folder.join("tenants.yaml");
+    std::fs::write(&config, tenants)?;
+    let kaido = context.program.clone().into();
+    let words: [OsString; 6] =
+        [kaido, "xsk".into(), "run".into(), "--config".into(), config.into(), "--".into()];
+    Ok(words.into())
+}
+
+/// A daemon with a log.
+struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts a program in a namespace. It runs for [`LONGEST`] at most.
+    fn start(namespace: &Namespace, command: Command, log: PathBuf) -> Result<Self> {
+        let mut timed = Command::new("timeout");
+        timed.args(["--kill-after=5", LONGEST]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            timed.env(name, value.unwrap_or_default());
+        }
+        let file = File::create(&log)?;
+        timed.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let child = namespace.run(|| timed.spawn())?.context("cannot run timeout(1)")?;
+        Ok(Self { child, log })
+    }
+
+    /// Process ID of the program.
+    fn wrapped(&self) -> Result<u32> {
+        let pid = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        let child = children.split_whitespace().next().context("the daemon has ended")?;
+        Ok(child.parse()?)
+    }
+
+    /// Waits until `ready` returns true.
+    fn until(&self, cancel: &Cancel, what: &str, ready: impl Fn() -> bool) -> Result<()> {
+        let started = Instant::now();
+        while !ready() {
+            cancel.check()?;
+            if started.elapsed() > PATIENCE {
+                let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+                bail!("{what} is not ready after {} s:\n{log}", PATIENCE.as_secs());
+            }
+            crate::wait_for(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // timeout(1) passes the signal on.
+        let _ = kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
+        let started = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if started.elapsed() > PATIENCE {
+                if let Ok(pid) = self.wrapped() {
+                    let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+                }
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            crate::wait_for(Duration::from_millis(10));
+        }
+    }
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let output = command.stdin(Stdio::null()).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}
