@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use sandbox::process::Hosted;
 use sandbox_queue::{
     Accusation, Answer, Arena, Decision, Packet, PacketQueue, Reason, Rings, SwitchEnd,
 };
@@ -38,6 +39,8 @@ pub(crate) struct Attachment {
     /// Time of the last accusation.
     accused: Option<Instant>,
     has_violated: bool,
+    /// The program, if this process hosts it.
+    host: Option<Arc<Hosted>>,
 }
 
 /// Fate of a packet.
@@ -52,7 +55,12 @@ pub(crate) enum Fate {
 
 impl Attachment {
     /// Opens the queue of a program. The files are those of the order.
-    pub(crate) fn new(order: &Attach, rings: &OwnedFd, frames: OwnedFd) -> Result<Self, Errno> {
+    pub(crate) fn new(
+        order: &Attach,
+        rings: &OwnedFd,
+        frames: OwnedFd,
+        host: Option<Arc<Hosted>>,
+    ) -> Result<Self, Errno> {
         let arena = Arena::of(frames, order.frames, order.frame_size)?;
         let rings = Rings::new(rings, order.places, order.queues)?;
         if order.number >= order.queues {
@@ -74,6 +82,7 @@ impl Attachment {
             held_until: None,
             accused: None,
             has_violated: false,
+            host,
         })
     }
 
@@ -118,6 +127,21 @@ impl Attachment {
     /// Publishes submitted packets.
     pub(crate) fn flush(&mut self) {
         self.queue.flush();
+        self.serve();
+    }
+
+    /// Returns true if verdicts follow at once: this process hosts the program.
+    pub(crate) fn is_hosted(&self) -> bool {
+        self.host.is_some()
+    }
+
+    /// Judges the submitted packets if this process hosts the program.
+    fn serve(&self) {
+        if let Some(host) = &self.host
+            && self.queue.flying() > 0
+        {
+            host.serve();
+        }
     }
 
     /// Processes verdicts. Returns an accusation of the process, if there is a new one.
@@ -125,6 +149,8 @@ impl Attachment {
         if self.has_violated {
             return None;
         }
+        // Another thread may have kept this one from it.
+        self.serve();
         if let Err(violation) = self.queue.collect() {
             self.has_violated = true;
             return Some(Accusation::Violation(violation));
@@ -140,6 +166,7 @@ impl Attachment {
 
     /// Ends the connection with the process, which has exited.
     pub(crate) fn end(&mut self, flying: Reason, later: Reason) {
+        self.host = None;
         self.held_until = (later == Reason::Restarting).then(|| Instant::now() + self.hold);
         self.queue.disconnect(flying, later);
     }

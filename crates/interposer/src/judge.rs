@@ -60,6 +60,11 @@ impl Judge {
         self.current.as_ref().filter(|_| is_free).map_or(0, Attachment::room)
     }
 
+    /// Returns true if the verdicts of submitted packets can be collected at once.
+    pub(crate) fn is_hosted(&self) -> bool {
+        self.current.as_ref().is_some_and(Attachment::is_hosted)
+    }
+
     /// Returns true if a process is slower than one that polls on another processor.
     pub(crate) fn is_waiting(&self) -> bool {
         self.attachments().any(Attachment::is_waiting)

@@ -35,6 +35,9 @@ impl Path {
         }
         self.return_chunks();
         self.forward();
+        if self.judge.is_hosted() && self.judge.flying() > 0 {
+            self.collect();
+        }
     }
 
     /// Returns chunks to the source: those of the sink, and those of dropped packets.

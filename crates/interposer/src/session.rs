@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
+use sandbox::process::Hosted;
 use sandbox_queue::Reason;
 use xsk_link::{Attach, Direction, Link, Order, Report, SocketCounters, VARIABLE, VERSION};
 
@@ -41,6 +42,8 @@ enum State {
 static STATE: Mutex<State> = Mutex::new(State::Unused);
 /// Answers to new sockets: the reason for a refusal.
 static ANSWERS: Mutex<Vec<(u32, Result<(), String>)>> = Mutex::new(Vec::new());
+/// Programs that this process hosts, by number.
+static HOSTS: Mutex<Vec<(u64, Arc<Hosted>)>> = Mutex::new(Vec::new());
 static CHANGED: Condvar = Condvar::new();
 
 /// Returns the number of a new socket.
@@ -188,6 +191,7 @@ fn step(link: &Link) -> Result<(), xsk_link::Error> {
 fn execute(link: &Link, order: Order, files: Vec<OwnedFd>) -> Result<(), xsk_link::Error> {
     let find = |number: u32| sockets::all().into_iter().find(|socket| socket.number == number);
     match order {
+        Order::Host { program } => host(program, files)?,
         Order::Attach(order) => {
             if let Some(socket) = find(order.socket) {
                 attach(&socket, &order, files)?;
@@ -219,10 +223,36 @@ fn answer(socket: u32, answer: Result<(), String>) {
     CHANGED.notify_all();
 }
 
+/// Hosts a program on a thread of its own, until `kaido xsk` ends it.
+fn host(program: u64, files: Vec<OwnedFd>) -> Result<(), xsk_link::Error> {
+    let invalid = |_| xsk_link::Error::Invalid;
+    let [control, bell] = <[OwnedFd; 2]>::try_from(files).map_err(invalid)?;
+    let hosted = Arc::new(Hosted::default());
+    hosts().push((program, Arc::clone(&hosted)));
+    let run = move || {
+        hosted.run(control, bell);
+        hosts().retain(|(number, _)| *number != program);
+    };
+    if start(run).is_err() {
+        // The descriptors are closed: the program stays where it is.
+        hosts().retain(|(number, _)| *number != program);
+    }
+    Ok(())
+}
+
+fn hosts() -> std::sync::MutexGuard<'static, Vec<(u64, Arc<Hosted>)>> {
+    HOSTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn attach(socket: &Socket, order: &Attach, files: Vec<OwnedFd>) -> Result<(), xsk_link::Error> {
     let invalid = |_| xsk_link::Error::Invalid;
     let [rings, frames] = <[OwnedFd; 2]>::try_from(files).map_err(invalid)?;
-    let attachment = Attachment::new(order, &rings, frames)?;
+    let host = order.host.and_then(|program| {
+        let hosts = hosts();
+        let its = hosts.iter().find(|(number, _)| *number == program);
+        its.map(|(_, hosted)| Arc::clone(hosted))
+    });
+    let attachment = Attachment::new(order, &rings, frames, host)?;
     socket.with_judge(order.direction, |judge| judge.attach(Some(attachment)));
     Ok(())
 }

@@ -47,6 +47,8 @@ pub struct XskProgram {
     pub version: u64,
     /// Process that runs the program; null if there is none.
     pub process: Option<u32>,
+    /// True if the client's process runs the program.
+    pub is_inline: bool,
     /// Parts of the isolation that the process has.
     pub isolation: Vec<String>,
     /// Parts of the usual isolation that it lacks.

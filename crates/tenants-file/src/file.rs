@@ -42,6 +42,8 @@ pub(crate) struct TenantText {
     /// queue; 16 if absent.
     #[schemars(range(min = 1, max = 31))]
     pub(crate) queues: Option<u32>,
+    /// Place of the program; `process` if absent.
+    pub(crate) isolation: Option<IsolationText>,
     /// CPU limit of the program's process, in percent of one processor.
     #[schemars(range(min = 1, max = 10000))]
     pub(crate) cpu: Option<u32>,
@@ -58,6 +60,17 @@ pub(crate) enum DefaultText {
     Drop,
     /// Let them pass unchanged.
     Pass,
+}
+
+/// Place of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Isolation")]
+pub(crate) enum IsolationText {
+    /// A process of its own, in namespaces, with few system calls.
+    Process,
+    /// The client's process: without wakeups, isolated by bounds and meter alone.
+    Inline,
 }
 
 /// The JSON Schema of the file.

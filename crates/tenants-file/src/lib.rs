@@ -40,6 +40,8 @@ pub struct Tenant {
     pub hold: Duration,
     /// Number of packet queues.
     pub queues: u32,
+    /// True if the program runs in the client's process.
+    pub is_inline: bool,
     /// CPU limit of the process, in percent of one CPU.
     pub cpu: Option<u32>,
     /// File in which the tenant's VM publishes its data; relative to the tenants file.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use document::{Place, Report, Step, Tree, steps};
 
 use crate::Tenant;
-use crate::file::{DefaultText, FileText, TenantText};
+use crate::file::{DefaultText, FileText, IsolationText, TenantText};
 
 /// Numbers of ports are below this: larger ones are of transmitted packets.
 const PORTS: u32 = 256;
@@ -119,6 +119,12 @@ fn tenant(
         let message = format!("a process cannot have {cpu} percent of a processor");
         place.value(steps!["tenants", index, "cpu"], message, "write 1 to 10000");
     }
+    let is_inline = text.isolation == Some(IsolationText::Inline);
+    if is_inline && text.cpu.is_some() {
+        let message = "a program in the client's process has no limit of its own";
+        let help = "remove `cpu`, or write `isolation: process`";
+        place.key(steps!["tenants", index, "cpu"], message, help);
+    }
     if text.program.is_empty() {
         let help = "write the file of a program, such as filter.p4";
         place.value(steps!["tenants", index, "program"], "the program has no name", help);
@@ -133,6 +139,7 @@ fn tenant(
         deadline,
         hold,
         queues,
+        is_inline,
         cpu: text.cpu,
         vm_info: text.vm_info.map(PathBuf::from),
     }

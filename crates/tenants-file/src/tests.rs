@@ -16,7 +16,7 @@ fn a_tenant_has_defaults() {
     let [blue, red] = <[_; 2]>::try_from(parse("t", text).unwrap()).unwrap();
     assert_eq!((blue.name.as_str(), blue.device, blue.queues), ("blue", 1, 16));
     assert_eq!(blue.ports, [("eth1".to_owned(), 1)]);
-    assert!(!blue.passes_without_verdict && blue.cpu.is_none());
+    assert!(!blue.passes_without_verdict && !blue.is_inline && blue.cpu.is_none());
     let wanted = (Duration::from_millis(100), Duration::from_secs(1));
     assert_eq!((blue.deadline, blue.hold), wanted);
     assert!(red.passes_without_verdict && red.ports.len() == 2);
@@ -30,7 +30,8 @@ fn all_errors_are_reported() {
                 \x20 blue: {program: a.p4, ports: {eth1: 1, eth2: 1}}\n\
                 \x20 Red: {program: '', ports: {eth1: 300}}\n\
                 \x20 green: {program: c.p4, ports: {}, device: 1, deadline: 0s, queues: 32, cpu: 0}\n\
-                \x20 grey: {program: d.p4, ports: {a/b: 1}, default: maybe}\n";
+                \x20 grey: {program: d.p4, ports: {a/b: 1}, default: maybe}\n\
+                \x20 pink: {program: e.p4, ports: {eth9: 1}, isolation: inline, cpu: 5}\n";
     let found = errors(text);
     assert_eq!(found, ["5: `maybe` is not known here"], "the grammar comes first");
     let found = errors(&text.replace("maybe", "drop").replace("device: 1,", "device: 2,"));
@@ -46,6 +47,7 @@ fn all_errors_are_reported() {
         "4: a tenant cannot have 32 queues",
         "4: a process cannot have 0 percent of a processor",
         "5: `a/b` cannot name an interface",
+        "6: a program in the client's process has no limit of its own",
     ];
     for message in wanted {
         assert!(found.iter().any(|one| one == message), "{message}: {found:#?}");

@@ -242,6 +242,10 @@ impl Daemon {
         let Some(of) = session.sockets.get(&socket).cloned() else { return Ok(()) };
         let its = &mut self.programs[program];
         let Some(port) = its.port(&of.interface) else { return Ok(()) };
+        if its.wants_host() {
+            host(&mut self.programs[program], number, session, &self.tell);
+        }
+        let its = &mut self.programs[program];
         for direction in Direction::BOTH {
             let (exists, port) = match direction {
                 Direction::Receive => (of.receives, port),
@@ -268,7 +272,7 @@ impl Daemon {
                 is_detached: false,
                 incarnation: None,
             };
-            to.incarnation = its.attach(&session.link, &to)?;
+            to.incarnation = its.attach(number, &session.link, &to)?;
             session.attached.push(to.clone());
             if to.incarnation.is_none() {
                 return Err(Refusal::NotRunning { tenant: its.tenant.name.clone() }.into());
@@ -308,6 +312,13 @@ impl Daemon {
     /// Looks after a program. If it has another process, its attachments get queues of that one.
     fn look(&mut self, program: usize) {
         let before = self.programs[program].seen;
+        let uses = |session: &Session| session.attached.iter().any(|one| one.program == program);
+        // A control plane has set another program.
+        if let Some((number, session)) = self.sessions.iter_mut().find(|(_, one)| uses(one))
+            && self.programs[program].wants_host()
+        {
+            host(&mut self.programs[program], *number, session, &self.tell);
+        }
         let (health, new) = self.programs[program].look();
         let Some(new) = new else { return };
         let is_same_program = new.0 == before.0;
@@ -317,7 +328,7 @@ impl Daemon {
         let programs = &self.programs;
         let mut failed = Vec::new();
         for (number, session) in &mut self.sessions {
-            let moved = move_to(session, &programs[program], program);
+            let moved = move_to(*number, session, &programs[program], program);
             failed.extend(moved.err().map(|why| (*number, why)));
         }
         failed.into_iter().for_each(|(number, why)| self.remove(number, &why));
@@ -457,8 +468,25 @@ impl Daemon {
     }
 }
 
+/// Moves a program to a process of the client.
+fn host(its: &mut Program, number: u64, session: &mut Session, tell: &dyn Fn(&str)) {
+    let (tenant, process) = (its.tenant.name.clone(), session.process);
+    match its.move_to(session.host(number)) {
+        Ok(()) => tell(&format!("{tenant}: the program runs in process {process} of the client")),
+        Err(why) => tell(&format!(
+            "{tenant}: the program keeps its own process, and does not run in process {process} of \
+             the client: {why}"
+        )),
+    }
+}
+
 /// Moves the attachments of a program to its new process, or ends them if there is none.
-fn move_to(session: &mut Session, its: &Program, program: usize) -> Result<(), LinkError> {
+fn move_to(
+    number: u64,
+    session: &mut Session,
+    its: &Program,
+    program: usize,
+) -> Result<(), LinkError> {
     for at in 0..session.attached.len() {
         let attached = &session.attached[at];
         // A socket that was opened after the process had started has it already.
@@ -475,7 +503,7 @@ fn move_to(session: &mut Session, its: &Program, program: usize) -> Result<(), L
             session.attached[at].incarnation = None;
         }
         let to = Attached { attachment: session.number(), ..old.clone() };
-        if let Some(incarnation) = its.attach(&session.link, &to)? {
+        if let Some(incarnation) = its.attach(number, &session.link, &to)? {
             if old.incarnation.is_some() && !has_ended {
                 session.draining.push(old);
             }

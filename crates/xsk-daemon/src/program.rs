@@ -1,11 +1,13 @@
 //! A tenant's program: its process, and its packet queues.
 
-use std::os::fd::AsRawFd;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Alone, Health, Plane, Processes, Queues, Sandboxed};
-use sandbox::process::{Accusation, Launcher, Reason, Sandbox, Shared};
+use sandbox::process::{Accusation, Host, Launcher, Reason, Sandbox, Shared, StartError};
 use xsk_link::{Attach, Direction, Error, Link, Order};
 
 use crate::tenant::Tenant;
@@ -31,6 +33,8 @@ pub(crate) struct Program {
     used: u32,
     /// The process that the attachments refer to.
     pub(crate) seen: Incarnation,
+    /// The client's process that hosts the program, if one does.
+    host: Option<Hosting>,
     /// Reasons that the last process has left for packets in flight, and for later ones.
     pub(crate) without_verdict: (Reason, Reason),
 }
@@ -59,6 +63,7 @@ impl Program {
                 leaving: Vec::new(),
                 used: 1,
                 seen: (0, 0),
+                host: None,
                 without_verdict: (Reason::Restarting, Reason::Restarting),
             },
             device,
@@ -115,13 +120,19 @@ impl Program {
     }
 
     /// Sends an order to attach the program. Returns its process, if one is running.
-    pub(crate) fn attach(&self, link: &Link, to: &Attached) -> Result<Option<Incarnation>, Error> {
+    pub(crate) fn attach(
+        &self,
+        session: u64,
+        link: &Link,
+        to: &Attached,
+    ) -> Result<Option<Incarnation>, Error> {
         let running = self.plane.with(|alone| {
             let sandbox = alone.sandbox();
-            sandbox.shared().map(|shared| (sandbox.epoch(), shared))
+            sandbox.shared().map(|shared| (sandbox.epoch(), shared, sandbox.is_hosted()))
         });
-        let Some((epoch, shared)) = running.flatten() else { return Ok(None) };
+        let Some((epoch, shared, is_hosted)) = running.flatten() else { return Ok(None) };
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        let host = self.host.filter(|host| host.session == session && is_hosted);
         let order = Attach {
             socket: to.socket,
             direction: to.direction,
@@ -135,15 +146,73 @@ impl Program {
             places: shared.places,
             frames: shared.arena.frames(),
             frame_size: shared.arena.frame_size(),
+            host: host.map(|host| host.number),
         };
         let files = [shared.rings.as_raw_fd(), shared.arena.file().as_raw_fd()];
         link.send(&Order::Attach(order), &files)?;
         Ok(Some((self.plane.program().number, epoch)))
     }
 
+    /// Returns true if the program is to move to the client's process.
+    pub(crate) fn wants_host(&self) -> bool {
+        let is_elsewhere = || {
+            let state = self.plane.with(|alone| {
+                let sandbox = alone.sandbox();
+                sandbox.shared().is_some() && !sandbox.is_hosted()
+            });
+            state == Some(true)
+        };
+        let has_failed =
+            self.host.is_some_and(|host| host.failed == Some(self.plane.program().number));
+        self.tenant.is_inline && !has_failed && is_elsewhere()
+    }
+
+    /// Moves the program to a process of the client. After an error, it stays in its own process,
+    /// and does not [want](Self::wants_host) a host until it is replaced.
+    pub(crate) fn move_to(&mut self, host: ClientHost) -> Result<(), StartError> {
+        let hosting = Hosting { session: host.session, number: host.number, failed: None };
+        let launcher = Launcher::hosted(Arc::new(host));
+        let moved = self.plane.with(|alone| alone.sandbox().move_to(&launcher)).unwrap_or(Ok(()));
+        let failed = moved.is_err().then(|| self.plane.program().number);
+        self.host = Some(Hosting { failed, ..hosting });
+        moved
+    }
+
     /// Judges a process that the library has accused because of one of its queues.
     pub(crate) fn accuse(&self, queue: u32, accusation: Accusation) {
         self.plane.with(|alone| alone.sandbox().accuse(queue, accusation));
+    }
+}
+
+/// Process of the client that hosts a program.
+#[derive(Debug, Clone, Copy)]
+struct Hosting {
+    session: u64,
+    /// Number of the program on the session's link.
+    number: u64,
+    /// Program that could not be moved.
+    failed: Option<u64>,
+}
+
+/// A process of the client, as a host of a program.
+#[derive(Debug)]
+pub(crate) struct ClientHost {
+    pub(crate) session: u64,
+    pub(crate) link: Arc<Link>,
+    pub(crate) process: u32,
+    /// Number of the program on the link.
+    pub(crate) number: u64,
+}
+
+impl Host for ClientHost {
+    fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<()> {
+        let files = [control.as_raw_fd(), bell.as_raw_fd()];
+        let order = Order::Host { program: self.number };
+        self.link.send(&order, &files).map_err(io::Error::other)
+    }
+
+    fn process(&self) -> u32 {
+        self.process
     }
 }
 

@@ -158,6 +158,7 @@ fn program(of: ProgramStatus) -> v1::XskProgram {
         failures: of.health.failures,
         evicted: of.health.is_evicted,
         last_failure: of.health.last_failure,
+        inline: of.health.is_hosted,
         isolation: texts(of.health.isolation),
         isolation_lacks: texts(of.health.isolation.lacks(Isolation::REQUIRED)),
         ports,

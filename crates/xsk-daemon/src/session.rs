@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use xsk_link::{Link, Report, SocketCounters};
 
 use crate::event::Event;
-use crate::program::Attached;
+use crate::program::{Attached, ClientHost};
 
 /// A socket of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,13 @@ impl Session {
         })
     }
 
-    /// Returns the number of a new attachment.
+    /// Returns this process as a host of a program. `number` is that of the session.
+    pub(crate) fn host(&mut self, number: u64) -> ClientHost {
+        let (link, process) = (Arc::clone(&self.link), self.process);
+        ClientHost { session: number, link, process, number: self.number() }
+    }
+
+    /// Returns the number of a new attachment or of a hosted program.
     pub(crate) fn number(&mut self) -> u64 {
         self.next_attachment += 1;
         self.next_attachment - 1

@@ -30,6 +30,8 @@ pub struct Tenant {
     /// Time for which packets wait for another process if theirs has ended, before the policy
     /// decides about them.
     pub hold: Duration,
+    /// True if the program runs in the client's process while that uses its ports.
+    pub is_inline: bool,
     /// Values published by the tenant's VM.
     pub vm: Option<VmFeed>,
 }

@@ -108,6 +108,12 @@ pub struct Tally {
 /// Message to the client's library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
+    /// Hosts a program in the client's process. The message carries two descriptors: the program's
+    /// ends of its control socket and of its doorbell.
+    Host {
+        /// Number of the program, unique on this link.
+        program: u64,
+    },
     /// Attaches a program, in place of another one. The message carries two descriptors: the
     /// memory of the rings and of the frames.
     Attach(Attach),
@@ -170,6 +176,8 @@ pub struct Attach {
     pub frames: u32,
     /// Size of a frame in bytes.
     pub frame_size: u32,
+    /// Number of the program in [`Order::Host`], if the client's process hosts it.
+    pub host: Option<u64>,
 }
 
 #[cfg(test)]
@@ -212,6 +220,7 @@ mod tests {
                 places: 8,
                 frames: 9,
                 frame_size: 10,
+                host: Some(11),
             });
             assert_eq!(again(&order), order);
         }

@@ -1,5 +1,6 @@
 //! Price of tenants' programs on the ports of Open vSwitch (TransP4, figures 8 to 10): the switch
-//! alone, under Kaido without programs, and with a program on both ports, in turn.
+//! alone, under Kaido without programs, and with a program on both ports, in a process and in the
+//! switch, in turn.
 //!
 //! The switch's thread polls on the first processor. The hosts and the program's process share the
 //! second one.
@@ -45,7 +46,7 @@ const FULL: Effort = Effort {
 const QUICK: Effort =
     Effort { rounds: 1, transactions: 2000, udp: &[64, 1472], tcp: &[6, 1024, 65_536] };
 
-const SIDES: [Side; 3] = [Side::Alone, Side::Detached, Side::Program];
+const SIDES: [Side; 4] = [Side::Alone, Side::Detached, Side::Process, Side::Inline];
 
 /// Figures of all rounds, by row and side.
 #[derive(Default)]
@@ -56,15 +57,17 @@ impl Figures {
         self.0.entry((name, unit)).or_default()[side as usize].push(value);
     }
 
-    /// Returns the rows: `what/variant` with a program, `what-detached/variant` without one. The
-    /// baseline is the switch alone.
+    /// Returns the rows: `what/variant` with a program in a process, `what-inline/variant` in the
+    /// switch's process, `what-detached/variant` without a program. The baseline is the switch
+    /// alone.
     fn rows(self) -> Vec<Row> {
         let mut rows = Vec::new();
-        for ((name, unit), [alone, detached, program]) in self.0 {
+        for ((name, unit), [alone, detached, process, inline]) in self.0 {
             let better = if unit == "us" { Better::Less } else { Better::More };
             let baseline = (!alone.is_empty()).then(|| median(&alone));
-            let without = name.replacen('/', "-detached/", 1);
-            for (name, values) in [(name, program), (without, detached)] {
+            let other = |what: &str| name.replacen('/', &format!("-{what}/"), 1);
+            let (without, within) = (other("detached"), other("inline"));
+            for (name, values) in [(name, process), (within, inline), (without, detached)] {
                 if !values.is_empty() {
                     rows.push(row(&name, unit, &values, better, baseline));
                 }
@@ -127,7 +130,7 @@ fn streams(
     for (name, bytes, load) in udp.chain(tcp) {
         context.cancel.check()?;
         let name = format!("{name}/{bytes}");
-        let before = (side == Side::Program).then(|| switch.cost()).transpose()?;
+        let before = (side == Side::Process).then(|| switch.cost()).transpose()?;
         let mbit = iperf::stream(&context.cancel, ends, Hosts::SERVER.into(), 1, load)?.mbit;
         if let Some((seconds, packets)) = before {
             let after = switch.cost()?;
@@ -146,14 +149,15 @@ mod tests {
     #[test]
     fn rows_compare_with_the_switch_alone() {
         let mut figures = Figures::default();
-        for (side, value) in SIDES.into_iter().zip([20.0, 22.0, 40.0]) {
+        for (side, value) in SIDES.into_iter().zip([20.0, 22.0, 40.0, 25.0]) {
             figures.add("latency/udp-p50".into(), "us", side, value);
         }
-        figures.add("processor/udp-64".into(), "us", Side::Program, 2.0);
+        figures.add("processor/udp-64".into(), "us", Side::Process, 2.0);
         let rows = figures.rows();
         let row = |row: &Row| (row.name.clone(), row.value, row.baseline);
         let expected = [
             ("latency/udp-p50".to_owned(), 40.0, Some(20.0)),
+            ("latency-inline/udp-p50".to_owned(), 25.0, Some(20.0)),
             ("latency-detached/udp-p50".to_owned(), 22.0, Some(20.0)),
             ("processor/udp-64".to_owned(), 2.0, None),
         ];

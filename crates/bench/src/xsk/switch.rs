@@ -25,15 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// without a pause.
 const LONGEST: &str = "900";
 
-/// How the switch runs.
+/// Environment of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// Without Kaido.
     Alone,
     /// Under `kaido xsk run`, without programs on its ports.
     Detached,
-    /// Under `kaido xsk run`, with a program on both ports.
-    Program,
+    /// Under `kaido xsk run`, with a program on both ports, in a process of its own.
+    Process,
+    /// The same, with the program in the switch's process.
+    Inline,
 }
 
 /// A running switch with both ports. Dropping it ends the daemons.
@@ -48,7 +50,7 @@ pub(super) struct Switch<'c> {
 
 impl<'c> Switch<'c> {
     /// Starts the switch. One thread, on the first processor, polls the ports. `program` is the P4
-    /// program or object of [`Side::Program`], with its table entries.
+    /// program or object of [`Side::Process`] and [`Side::Inline`], with its table entries.
     pub(super) fn start(
         context: &'c Context<'c>,
         installation: &Installation,
@@ -67,7 +69,7 @@ impl<'c> Switch<'c> {
         database.until(&context.cancel, "the database", init)?;
         let wrapper = match side {
             Side::Alone => Vec::new(),
-            Side::Detached | Side::Program => wrapper(context, folder.path(), program)?,
+            side => wrapper(context, folder.path(), side, program)?,
         };
         let mut command = instance.switch(&wrapper);
         command.env("KAIDO_RUN", folder.path().join("run"));
@@ -114,7 +116,7 @@ impl<'c> Switch<'c> {
         Ok(())
     }
 
-    /// Returns the processor time so far, in seconds, of the programs' process and of
+    /// Returns the processor time so far, in seconds, of the program's process and of
     /// `kaido xsk run`, and the number of packets that the program has judged.
     pub(super) fn cost(&self) -> Result<(f64, u64)> {
         let shown = self.kaido(&["--json", "xsk", "stats"])?;
@@ -140,15 +142,17 @@ impl<'c> Switch<'c> {
 fn wrapper(
     context: &Context<'_>,
     folder: &Path,
+    side: Side,
     program: &super::Program,
 ) -> Result<Vec<OsString>> {
     std::fs::write(folder.join(program.file), program.content)?;
     std::fs::write(folder.join("entries.txt"), &program.entries)?;
     let ports = PORTS.iter().zip(1..).map(|(port, number)| format!("{port}: {number}"));
     let ports = ports.collect::<Vec<_>>().join(", ");
+    let isolation = if side == Side::Inline { "inline" } else { "process" };
     let tenants = format!(
-        "tenants:\n  bench: {{program: {}, ports: {{{ports}}}, entries: entries.txt, deadline: \
-         1s}}\n",
+        "tenants:\n  bench: {{program: {}, ports: {{{ports}}}, entries: entries.txt, deadline: 1s, \
+         isolation: {isolation}}}\n",
         program.file
     );
     let config = folder.join("tenants.yaml");

@@ -92,6 +92,78 @@ fn root_a_stream_survives_kills_of_its_process() {
     switch.assert_running();
 }
 
+/// Place of the only program, by `kaido xsk stats`.
+fn place(bed: &Bed) -> (u64, bool) {
+    let program = bed.kaido.json(&["xsk", "stats"])["programs"][0].clone();
+    (program["process"].as_u64().unwrap_or_default(), program["is_inline"] == true)
+}
+
+fn await_inline(bed: &Bed, switch: &Switch) {
+    let process = switch.pid() as u64;
+    let is_so = || (place(bed) == (process, true)).then_some(());
+    testkit::until(Duration::from_secs(10), is_so, || {
+        format!("{:?}\n{}", place(bed), switch.log())
+    });
+}
+
+/// The program runs in the switch's process with the tables that it had in its own.
+#[test]
+fn root_a_program_runs_in_the_switch() {
+    let bed = Bed::new(", isolation: inline");
+    let mut switch = start(&bed);
+    await_inline(&bed, &switch);
+    let kaido = kaido_of(switch.pid());
+    assert!(bed.sandboxes(kaido).is_empty(), "its own process has ended");
+    for port in [1, 2, 257, 258] {
+        let port = format!("input_port={port}");
+        let of_ipv4 = ["filter", &port, "type=0x0800"];
+        bed.table(&[&["add"], &of_ipv4[..], &["drop()"]].concat());
+        assert!(!answers(&bed), "{port}: dropped");
+        bed.table(&[&["delete"], &of_ipv4[..]].concat());
+        assert!(answers(&bed), "{port}: passes again");
+    }
+    println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
+    switch.restart(Signal::SIGKILL, &bed.launch());
+    for port in ["p1", "p2"] {
+        switch.await_port(port);
+    }
+    await_inline(&bed, &switch);
+    bed.hosts.await_path(|| switch.log());
+    switch.assert_running();
+}
+
+/// Tables are changed while a stream flows.
+#[test]
+fn root_a_stream_survives_changes_of_a_program_in_the_switch() {
+    let bed = Bed::new(", isolation: inline");
+    let switch = start(&bed);
+    await_inline(&bed, &switch);
+    let is_over = AtomicBool::new(false);
+    let changes = std::thread::scope(|scope| {
+        let changer = scope.spawn(|| {
+            let mut changes = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                let entry = ["filter", "input_port=1", "type=0x88cc"];
+                bed.table(&[&["add"], &entry[..], &["drop()"]].concat());
+                bed.table(&[&["delete"], &entry[..]].concat());
+                changes += 1;
+            }
+            changes
+        });
+        let streamed = std::panic::catch_unwind(|| bed.hosts.stream(4 * BYTES));
+        is_over.store(true, Ordering::SeqCst);
+        assert!(streamed.is_ok(), "{}", switch.log());
+        changer.join().unwrap()
+    });
+    println!("{changes} changes");
+    assert!(changes > 0);
+    let state = bed.kaido.json(&["xsk", "stats"]);
+    let sockets = state["sockets"].as_array().unwrap().clone();
+    for socket in sockets {
+        assert_eq!((&socket["by_policy"], &socket["unfit"]), (&0.into(), &0.into()), "{socket}");
+    }
+}
+
 /// Six kills in a minute are few enough; the eighth evicts the tenant.
 fn evict(bed: &Bed, kaido: i32) {
     let mut last = None;

@@ -57,6 +57,8 @@ pub struct Health {
     pub last_failure: Option<String>,
     /// Isolation of the process.
     pub isolation: Isolation,
+    /// True if a client hosts the program in its own process.
+    pub is_hosted: bool,
 }
 
 /// The installed program.

@@ -1,11 +1,12 @@
 //! Control socket: messages with a 32-bit length prefix.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recv, recvmsg, sendmsg};
 
 /// Maximum message size in bytes; limits the size of objects and batches.
 pub(super) const MOST: usize = 64 << 20;
@@ -40,9 +41,30 @@ impl Write for Channel {
     }
 }
 
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
 impl Channel {
     pub(super) fn new(stream: UnixStream) -> Self {
         Self { stream, until: None }
+    }
+
+    /// Returns true if a message begins to arrive.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the peer has closed the socket.
+    pub(super) fn is_readable(&self) -> io::Result<bool> {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        match recv(self.stream.as_raw_fd(), &mut [0], flags) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(true),
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(false),
+            Err(why) => Err(why.into()),
+        }
     }
 
     /// Sets the deadline for all following reads and writes, until the next call.

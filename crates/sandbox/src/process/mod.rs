@@ -30,6 +30,7 @@ mod counters;
 mod error;
 mod filter;
 mod group;
+mod hosted;
 mod isolation;
 mod journal;
 mod message;
@@ -37,6 +38,7 @@ mod peer;
 mod policy;
 mod readings;
 mod sandbox;
+mod server;
 mod shared;
 mod spawn;
 mod swap;
@@ -50,6 +52,7 @@ pub use counters::Counters;
 pub use error::StartError;
 #[doc(hidden)]
 pub use filter::filtered;
+pub use hosted::{Host, Hosted};
 pub use isolation::Isolation;
 #[doc(hidden)]
 pub use message::checked_answer;

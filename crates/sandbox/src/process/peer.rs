@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use super::message::{Answer, Hello, Request, VERSION};
 use super::policy::Config;
 use super::readings::Readings;
 use super::shared::Shared;
-use super::spawn::Launcher;
+use super::spawn::{Launcher, Started};
 use super::vm_feed::{Follower, VmFeed};
 use crate::control::ControlError;
 use crate::program::Executor;
@@ -79,12 +79,13 @@ struct Loaded {
     digests: Vec<Digest>,
 }
 
-/// A child process that is killed and reaped on drop.
+/// A process that runs the program. A child is killed and reaped on drop; a host ends the program
+/// when the control socket is closed.
 #[derive(Debug)]
 struct Process {
-    child: Child,
+    started: Started,
     /// Dropped after the process has been reaped.
-    _group: Group,
+    _group: Option<Group>,
 }
 
 impl Process {
@@ -92,7 +93,8 @@ impl Process {
     fn ending(&mut self) -> Option<ExitStatus> {
         let begin = Instant::now();
         loop {
-            let ended = self.child.try_wait().ok().flatten();
+            let Started::Child(child) = &mut self.started else { return None };
+            let ended = child.try_wait().ok().flatten();
             if ended.is_some() || begin.elapsed() > ENDING {
                 return ended;
             }
@@ -102,9 +104,20 @@ impl Process {
 }
 
 impl Process {
+    fn id(&self) -> u32 {
+        match &self.started {
+            Started::Child(child) => child.id(),
+            Started::Host(host) => host.process(),
+        }
+    }
+
+    fn is_host(&self) -> bool {
+        matches!(self.started, Started::Host(_))
+    }
+
     /// Processor time of the process (`/proc/PID/schedstat`).
     fn ran(&self) -> Duration {
-        let path = format!("/proc/{}/schedstat", self.child.id());
+        let path = format!("/proc/{}/schedstat", self.id());
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let ran = text.split(' ').next().and_then(|number| number.parse().ok());
         Duration::from_nanos(ran.unwrap_or_default())
@@ -112,15 +125,16 @@ impl Process {
 
     /// Returns true if the process runs or waits for a processor (`/proc/PID/stat`).
     fn is_runnable(&self) -> bool {
-        let path = format!("/proc/{}/stat", self.child.id());
+        let path = format!("/proc/{}/stat", self.id());
         let text = std::fs::read_to_string(path).unwrap_or_default();
         // The state follows the name, which may contain anything.
         text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
     }
 
-    /// Sets the scheduling policy. On failure, it is unchanged.
+    /// Sets the scheduling policy of a child. On failure, it is unchanged.
     fn schedule(&self, policy: libc::c_int) {
-        let process = self.child.id().cast_signed();
+        let Started::Child(child) = &self.started else { return };
+        let process = child.id().cast_signed();
         let none = libc::sched_param { sched_priority: 0 };
         // SAFETY: the parameter is a local variable.
         unsafe { libc::sched_setscheduler(process, policy, &raw const none) };
@@ -129,9 +143,11 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The process may have exited. SIGKILL also ends a stopped process.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Started::Child(child) = &mut self.started {
+            // The process may have exited. SIGKILL also ends a stopped process.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -212,6 +228,10 @@ impl Peer {
     /// first missed one it has run for a deadline, or it sleeps and has answered nothing. From the
     /// first missed one on, it has no SCHED_IDLE, unless as a punishment.
     pub(super) fn is_late(&mut self, queue: u32, deadline: Duration) -> bool {
+        // The threads that submit packets also judge them.
+        if self.process.is_host() {
+            return false;
+        }
         if std::mem::take(&mut self.is_background) && self.endless < PATIENCE {
             self.process.schedule(libc::SCHED_OTHER);
         }
@@ -265,11 +285,24 @@ impl Peer {
 
     /// Exit status, if the process has exited.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
-        self.process.child.try_wait().ok().flatten()
+        match &mut self.process.started {
+            Started::Child(child) => child.try_wait().ok().flatten(),
+            Started::Host(_) => None,
+        }
+    }
+
+    /// Returns true if a host has closed the control socket.
+    pub(super) fn has_left(&self) -> bool {
+        self.process.is_host() && self.channel.is_readable().is_err()
+    }
+
+    /// Returns true if the program runs in a process that hosts it.
+    pub(super) fn is_hosted(&self) -> bool {
+        self.process.is_host()
     }
 
     pub(super) fn id(&self) -> u32 {
-        self.process.child.id()
+        self.process.id()
     }
 
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
@@ -305,13 +338,17 @@ impl Launched {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let bell = EventFd::from_flags(flags).map_err(StartError::Memory)?;
         let its_bell = bell.as_fd().try_clone_to_owned().map_err(StartError::Spawn)?;
-        let child = launcher.start(OwnedFd::from(its), its_bell).map_err(StartError::Spawn)?;
+        let started = launcher.start(OwnedFd::from(its), its_bell).map_err(StartError::Spawn)?;
         let room = memory_of(config, arena);
-        let group = Group::new(Share { memory: room, cpu: config.cpu });
-        // Resources without a group limit are bounded by rlimits.
-        let is_in = group.take(child.id()).is_ok();
-        let in_group = (is_in && group.memory, is_in && group.cpu);
-        let process = Process { child, _group: group };
+        let (mut group, mut in_group) = (None, (false, false));
+        if let Started::Child(child) = &started {
+            let new = Group::new(Share { memory: room, cpu: config.cpu });
+            // Resources without a group limit are bounded by rlimits.
+            let is_in = new.take(child.id()).is_ok();
+            in_group = (is_in && new.memory, is_in && new.cpu);
+            group = Some(new);
+        }
+        let process = Process { started, _group: group };
         let mut channel = Channel::new(mine);
         channel.until(Instant::now() + config.load_time);
         let hello = Hello {
@@ -337,7 +374,10 @@ impl Launched {
             return Err(StartError::InvalidMessage);
         };
         let isolation = isolation.in_group(self.in_group.0, self.in_group.1);
-        let missing = isolation.lacks(config.requires);
+        let missing = match self.process.is_host() {
+            true => Isolation::default(),
+            false => isolation.lacks(config.requires),
+        };
         if missing.is_empty() { Ok(isolation) } else { Err(StartError::Isolation { missing }) }
     }
 

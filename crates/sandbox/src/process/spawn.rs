@@ -10,17 +10,36 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
+use super::hosted::{Host, SharedHost};
+
 /// Name of the executable of sandbox processes.
 const PROGRAM: &str = "kaido-sandbox";
 
-/// Executable of sandbox processes, which has to call [`run_child`](super::run_child). It is kept
-/// open, so that every process runs the same file even if its path is replaced.
+/// Executable of sandbox processes, which has to call [`run_child`](super::run_child), or a process
+/// that hosts programs. An executable is kept open, so that every process runs the same file even if
+/// its path is replaced.
 #[derive(Debug, Clone)]
-pub struct Launcher {
+pub struct Launcher(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Executable(Executable),
+    Host(SharedHost),
+}
+
+#[derive(Debug, Clone)]
+struct Executable {
     file: Arc<File>,
     /// Value of `argv[0]`.
     name: OsString,
     arguments: Vec<OsString>,
+}
+
+/// Process that has been started, or that hosts the program.
+#[derive(Debug)]
+pub(super) enum Started {
+    Child(Child),
+    Host(SharedHost),
 }
 
 type Order = (Command, Sender<io::Result<Child>>);
@@ -37,7 +56,7 @@ impl Launcher {
     ) -> io::Result<Self> {
         let file = Arc::new(File::open(program)?);
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Ok(Self { file, name: program.into(), arguments })
+        Ok(Self(Kind::Executable(Executable { file, name: program.into(), arguments })))
     }
 
     /// Uses `kaido-sandbox` of this process's installation: in the folder of its executable, or in
@@ -48,15 +67,35 @@ impl Launcher {
     /// Fails if it is in neither folder.
     pub fn installed() -> io::Result<Self> {
         let (program, file) = private::open_installed(PROGRAM, "../libexec/kaido")?;
-        Ok(Self { file: Arc::new(file), name: program.into(), arguments: vec![OsString::new()] })
+        let (file, name) = (Arc::new(file), program.into());
+        let arguments = vec![OsString::new()];
+        Ok(Self(Kind::Executable(Executable { file, name, arguments })))
     }
 
+    /// Uses a process that hosts programs.
+    pub fn hosted(host: Arc<dyn Host>) -> Self {
+        Self(Kind::Host(host))
+    }
+
+    /// Starts the program's process with its ends of the control socket and the doorbell.
+    pub(super) fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<Started> {
+        match &self.0 {
+            Kind::Executable(executable) => executable.start(control, bell).map(Started::Child),
+            Kind::Host(host) => {
+                host.start(control, bell)?;
+                Ok(Started::Host(Arc::clone(host)))
+            }
+        }
+    }
+}
+
+impl Executable {
     /// Starts a process with these descriptors as standard input and output, and without an
     /// environment.
     ///
     /// All processes are spawned by one thread that never exits, because `PR_SET_PDEATHSIG` kills a
     /// process when its parent thread exits.
-    pub(super) fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<Child> {
+    fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<Child> {
         static STARTER: OnceLock<Sender<Order>> = OnceLock::new();
         let starter = STARTER.get_or_init(|| {
             let (give, orders) = channel::<Order>();

@@ -1,10 +1,10 @@
 //! Hitless replacement of a program by a new version.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use p4_object::Map;
-use sandbox_queue::{Arena, Code, Decision};
+use sandbox_queue::{Arena, Code, Decision, Reason};
 
 use super::error::StartError;
 use super::journal::Journal;
@@ -15,6 +15,9 @@ use super::sandbox::{Sandbox, State, told_again};
 use super::spawn::Launcher;
 use super::vm_feed::{self, VmFeed};
 use crate::control::{ControlError, Maps, Operation};
+
+/// Time limit for loading a program in a process that hosts it.
+const MOVE_TIME: Duration = Duration::from_secs(5);
 
 /// Expected outcome of a self-test packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,25 +144,7 @@ impl Sandbox {
         carries: impl Fn(&Map) -> bool,
     ) -> Result<u64, StartError> {
         let Prepared { mut peer, object, mut journal } = prepared;
-        // The deadline bounds this loop.
-        self.flush();
-        while self.flying() > 0 && matches!(self.state, State::Running(_)) {
-            self.collect();
-        }
-        match self.state {
-            State::Evicted => return Err(StartError::Evicted),
-            State::Running(_) | State::Waiting(_) | State::Starting(_) => {
-                for (new, map) in (0..).zip(peer.maps.clone()) {
-                    let Some(old) = self.same(&map).filter(|_| carries(&map)) else { continue };
-                    match self.state {
-                        State::Running(_) => self.carry(old, &mut peer, new, &mut journal)?,
-                        // The tables are lost with the process; rebuild them from the journal as a
-                        // restart would.
-                        _ => self.tell_again(old, &mut peer, new, &mut journal)?,
-                    }
-                }
-            }
-        }
+        self.carry_all(&mut peer, &mut journal, carries)?;
         if !changes.is_empty() {
             self.tell(&mut peer, changes.to_vec())?;
             changes.iter().cloned().for_each(|change| journal.note(change));
@@ -168,6 +153,55 @@ impl Sandbox {
         self.object = object;
         self.take_over(peer);
         Ok(self.version)
+    }
+
+    /// Moves the running program to another process, with the contents of its maps. Packets in
+    /// flight are judged by the new process ([`Reason::Crashed`]). Blocks until the program is
+    /// compiled there. If the new process is a host that ends, or if the program fails, it gets a
+    /// process of this sandbox's own launcher again.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first failure; the old process then continues.
+    pub fn move_to(&mut self, launcher: &Launcher) -> Result<(), StartError> {
+        // A client that is stopped does not answer.
+        let config = Config { load_time: self.config.load_time.min(MOVE_TIME), ..self.config };
+        let vm = self.vm.as_ref();
+        let mut peer = Peer::start(launcher, &config, &self.arena, &self.object, vm)?;
+        let mut journal = Journal::new(&peer.maps, &self.object);
+        self.carry_all(&mut peer, &mut journal, |_| true)?;
+        self.journal = journal;
+        self.last_end = Reason::Crashed;
+        self.adopt(Box::new(peer));
+        Ok(())
+    }
+
+    /// Copies the maps that `carries` selects from the current process, after the packets in flight
+    /// of the sandbox's own queue.
+    fn carry_all(
+        &mut self,
+        peer: &mut Peer,
+        journal: &mut Journal,
+        carries: impl Fn(&Map) -> bool,
+    ) -> Result<(), StartError> {
+        // The deadline bounds this loop.
+        self.flush();
+        while self.flying() > 0 && matches!(self.state, State::Running(_)) {
+            self.collect();
+        }
+        if matches!(self.state, State::Evicted) {
+            return Err(StartError::Evicted);
+        }
+        for (new, map) in (0..).zip(peer.maps.clone()) {
+            let Some(old) = self.same(&map).filter(|_| carries(&map)) else { continue };
+            match self.state {
+                State::Running(_) => self.carry(old, peer, new, journal)?,
+                // The tables are lost with the process; rebuild them from the journal as a restart
+                // would.
+                _ => self.tell_again(old, peer, new, journal)?,
+            }
+        }
+        Ok(())
     }
 
     /// Index of the corresponding map in the current program.

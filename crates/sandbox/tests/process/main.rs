@@ -4,6 +4,7 @@ mod common;
 mod control;
 mod digests;
 mod faults;
+mod hosted;
 mod isolation;
 mod kills;
 mod queues;

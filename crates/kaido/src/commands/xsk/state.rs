@@ -68,6 +68,7 @@ fn program(of: v1::XskProgram) -> XskProgram {
         ports: ports.collect(),
         version: of.version,
         process: of.process,
+        is_inline: of.inline,
         isolation: of.isolation,
         isolation_lacks: of.isolation_lacks,
         failures: of.failures,
@@ -140,6 +141,7 @@ fn programs(all: &[XskProgram]) -> String {
         let ports = one.ports.iter().map(|port| format!("{}={}", port.interface, port.number));
         let isolation = match &one.isolation_lacks[..] {
             _ if one.process.is_none() => "-".to_owned(),
+            _ if one.is_inline => "inline".to_owned(),
             [] => "full".to_owned(),
             lacks => format!("no {}", lacks.join(", no ")),
         };

@@ -121,6 +121,7 @@ pub(super) fn configure(tenant: &Tenant, file: &Path) -> xsk_daemon::Tenant {
         ports: tenant.ports.iter().map(port).collect(),
         config,
         hold: tenant.hold,
+        is_inline: tenant.is_inline,
         vm: tenant.vm_info.as_deref().map(|vm| VmFeed::watch(&beside(file, vm), READ_VM)),
     }
 }

@@ -80,6 +80,15 @@ impl Sandbox {
         self.queue.disconnect(reason, self.without_process());
     }
 
+    /// Gives up a host that has ended. The program has not failed: a process of its own
+    /// starts at once, and judges the packets in flight.
+    pub(super) fn leave(&mut self) {
+        self.epoch += 1;
+        self.last_end = Reason::Crashed;
+        self.state = State::Waiting(Instant::now());
+        self.queue.disconnect(Reason::Crashed, self.without_process());
+    }
+
     /// Reason that packets get no verdict while no process is running.
     pub fn without_process(&self) -> Reason {
         match self.state {

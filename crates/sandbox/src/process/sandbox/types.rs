@@ -14,6 +14,8 @@ pub struct Status {
     pub version: u64,
     /// Execution executor of the program.
     pub executor: Executor,
+    /// True if the process hosts the program, with no isolation but the program's own bounds.
+    pub is_hosted: bool,
     /// Isolation of the process.
     pub isolation: Isolation,
     /// Reason that the last process was killed.
