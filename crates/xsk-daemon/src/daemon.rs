@@ -367,14 +367,14 @@ impl Daemon {
         interface: &str,
         number: Option<u32>,
     ) -> Result<AttachedPort, Error> {
-        if let Some(owner) = self.programs.iter().find(|one| one.port(interface).is_some()) {
-            let (interface, tenant) = (interface.to_owned(), owner.tenant.name.clone());
-            return Err(Error::Taken { interface, tenant });
-        }
         let Some(program) = self.programs.iter().position(|one| one.tenant.name == tenant) else {
             let known = self.programs.iter().map(|one| one.tenant.name.clone()).collect();
             return Err(Error::NoTenant { name: tenant.to_owned(), known });
         };
+        if let Some(owner) = self.programs.iter().find(|one| one.port(interface).is_some()) {
+            let (interface, tenant) = (interface.to_owned(), owner.tenant.name.clone());
+            return Err(Error::Taken { interface, tenant });
+        }
         let its = &mut self.programs[program].tenant;
         let number = its.number(number)?;
         its.ports.push(Port { interface: interface.to_owned(), number });

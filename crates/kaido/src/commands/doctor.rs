@@ -64,7 +64,7 @@ pub(crate) fn run(output: &Output) -> Done {
             let state = match (finding.ok, finding.required) {
                 (true, _) => "ok",
                 (false, true) => "MISSING",
-                (false, false) => "missing",
+                (false, false) => "optional",
             };
             let fix = if finding.ok { String::new() } else { finding.fix.clone() };
             vec![finding.what.clone(), state.into(), finding.needed_for.into(), fix]

@@ -154,6 +154,25 @@ fn root_a_mark_chooses_the_chain_that_inner_packets_meet() {
     expect(&net, "fd00:9::1", false);
 }
 
+#[test]
+fn root_a_sid_whose_function_is_replaced_has_no_packets_that_return() {
+    let mut net = function_net();
+    net.start(&[]);
+    net.apply(FILE);
+    nft(&net, RULES);
+    expect(&net, "10.9.0.1", true);
+    let returned = |net: &Net| {
+        let shown = net.show();
+        let sids = shown["sids"].as_array().unwrap();
+        sids.iter().find(|sid| sid["name"] == "fd00:1::f:0:0/112").unwrap()["returned"].clone()
+    };
+    assert_eq!(returned(&net), 3);
+    net.apply(&FILE.replace("End.AN.NF", "End"));
+    assert_eq!(returned(&net), serde_json::Value::Null);
+    net.apply(FILE);
+    assert_eq!(returned(&net), 0, "a counter of its own");
+}
+
 /// Two functions of one node, and a function before the node's own End.DX4.
 #[test]
 fn root_the_next_segment_may_be_the_nodes_own() {

@@ -45,6 +45,7 @@ fn root_a_file_is_brought_up_tested_and_taken_down() {
     assert!(said.stdout.contains("8 passed, 0 failed"), "{said}");
     assert_eq!(said.stdout.matches("PASS").count(), 8, "{said}");
     before.assert_restored(&kaido);
+    kaido.run(&["lab", "test", "other.yaml"]).failed(2, &["cannot read other.yaml: no such file"]);
 }
 
 #[test]

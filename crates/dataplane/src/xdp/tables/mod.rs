@@ -388,10 +388,11 @@ impl Tables {
 
     fn place_sid(&mut self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<(), Error> {
         let known = self.sids.get(&sid).map(|placed| (placed.index, placed.counter));
-        let returned = self.sids.get(&sid).and_then(|placed| placed.returned);
+        let before = self.sids.get(&sid).and_then(|placed| placed.returned);
         let counter = known.map_or_else(|| self.counters.take(&self.srv6), |(_, counter)| counter);
-        let returned =
-            returned.or_else(|| endpoint.is_function().then(|| self.counters.take(&self.srv6)));
+        let returned = endpoint
+            .is_function()
+            .then(|| before.unwrap_or_else(|| self.counters.take(&self.srv6)));
         let version = match known {
             Some((index, _)) => self.srv6.sids.get(index).version,
             None => self.srv6.version(),
@@ -406,6 +407,11 @@ impl Tables {
         match (index, known) {
             (Ok(index), _) => {
                 self.sids.insert(sid, PlacedSid { index, counter, returned });
+                // Another behavior than a function's has replaced it.
+                before
+                    .filter(|_| returned.is_none())
+                    .into_iter()
+                    .for_each(|before| self.counters.free(before));
             }
             (Err(error), None) => {
                 self.counters.free(counter);
@@ -413,6 +419,7 @@ impl Tables {
                 return Err(error);
             }
             (Err(error), Some((index, _))) => {
+                let returned = returned.or(before);
                 self.sids.insert(sid, PlacedSid { index, counter, returned });
                 return Err(error);
             }

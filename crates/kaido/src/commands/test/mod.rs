@@ -34,6 +34,10 @@ pub(crate) fn run(
         Some(file) if Path::new(file).is_file() => {
             of_file(labs, Path::new(file), limit, &cancel, output)?
         }
+        // A lab's name has neither.
+        Some(file) if file.contains(['/', '.']) => {
+            return Err(Failure::usage(anyhow!("cannot read {file}: no such file")));
+        }
         what => {
             let lab = labs.choose(what)?;
             let tests = lab.topology().tests.clone();
