@@ -77,16 +77,16 @@ install_cargo_deny() {
     as_user cargo install --quiet --locked "cargo-deny@$CARGO_DENY" --force --root "$TARGET/tools"
 }
 
-# A third-party P4Runtime client for testing the P4Runtime service, with pinned versions.
-install_p4runtime_shell() {
-    local wanted=crates/p4runtime/tests/shell/requirements.txt
-    local folder=$TARGET/tools/p4runtime-shell
+# Third-party P4Runtime clients for testing the P4Runtime service, with pinned versions.
+install_p4runtime_client() { # NAME TESTS
+    local wanted=crates/p4runtime/tests/$2/requirements.txt
+    local folder=$TARGET/tools/$1
     cmp -s "$wanted" "$folder/installed" && return
     if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
         echo "error: no python3 with venv here: install it yourself" >&2
         return 1
     fi
-    echo "Installing p4runtime-shell into $folder with pip"
+    echo "Installing $1 into $folder with pip"
     rm -rf "$folder"
     as_user python3 -m venv "$folder"
     as_user "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$wanted"
@@ -97,7 +97,8 @@ install_packages
 install_rust
 if [ "${1:-}" = --lint ]; then
     install_cargo_deny
-    install_p4runtime_shell
+    install_p4runtime_client p4runtime-shell shell
+    install_p4runtime_client finsy finsy
     scripts/packages.sh >/dev/null
 elif [ "${1:-}" = --audit ]; then
     install_cargo_deny

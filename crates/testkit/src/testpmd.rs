@@ -14,13 +14,18 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Memory in MiB, without huge pages.
 const MEMORY: &str = "256";
-/// Packet buffers of both ports.
-const BUFFERS: &str = "8192";
+/// Packet buffers: more than fit into all rings of both ports. `txonly` takes no completions while
+/// it has no buffer.
+const BUFFERS: &str = "16384";
+/// Size of a buffer. Together with DPDK's headers it fills a page. Without huge pages, DPDK aligns
+/// smaller ones to pages and registers a UMEM that ends before the last ones; packets in these are
+/// invalid for the kernel, and never completed.
+const BUFFER_SIZE: &str = "3840";
 
 /// The plugins that the program does not load by itself from where they are.
 const PLUGINS: [&str; 2] = ["librte_net_af_xdp.so.23", "librte_mempool_ring.so.23"];
 
-/// `dpdk-testpmd`, which forwards all frames of either port to the other. It ends on drop.
+/// `dpdk-testpmd` with two ports. It ends on drop.
 #[derive(Debug)]
 pub struct Testpmd {
     service: Service,
@@ -37,9 +42,8 @@ pub struct PortCounters {
 }
 
 impl Testpmd {
-    /// Starts forwarding between two interfaces of a namespace, each by one AF_XDP socket. The
-    /// second processor polls them. `options` are further ones of AF_XDP's driver for both ports,
-    /// as in `force_copy=1`.
+    /// Starts packet processing on two interfaces of a namespace, each by one AF_XDP socket. The
+    /// second processor polls them. `mode` is a forwarding mode with its options, as in `io`.
     ///
     /// # Panics
     ///
@@ -47,7 +51,7 @@ impl Testpmd {
     pub fn start(
         namespace: &Namespace,
         interfaces: [&str; 2],
-        options: &[&str],
+        mode: &str,
         launch: &Launch,
     ) -> Self {
         let packages = Packages::open("dpdk");
@@ -61,11 +65,13 @@ impl Testpmd {
         }
         for (number, interface) in interfaces.into_iter().enumerate() {
             let device = format!("net_af_xdp{number}");
-            let words = [&device[..], &format!("iface={interface}")];
-            command.arg("--vdev").arg([&words, options].concat().join(","));
+            command.arg("--vdev").arg(format!("{device},iface={interface}"));
         }
-        command.args(["--", "--interactive", "--forward-mode=io", "--auto-start"]);
+        command.args(["--", "--interactive", "--auto-start"]);
+        let mut words = mode.split(' ');
+        command.arg(format!("--forward-mode={}", words.next().unwrap_or_default())).args(words);
         command.arg(format!("--total-num-mbufs={BUFFERS}"));
+        command.arg(format!("--mbuf-size={BUFFER_SIZE}"));
         // In place of /var/run.
         command.env("RUNTIME_DIRECTORY", folder.path()).stdin(Stdio::piped());
         let log = folder.path().join("log");

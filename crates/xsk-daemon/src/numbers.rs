@@ -44,6 +44,7 @@ mod tests {
             ports: vec![port(1), port(2), port(7)],
             config: Config::default(),
             hold: Duration::ZERO,
+            is_inline: false,
             vm: None,
         };
         assert_eq!((tenant.number(None), tenant.number(Some(0))), (Ok(3), Ok(0)));

@@ -2,6 +2,7 @@
 
 mod bed;
 mod control;
+mod control_planes;
 mod dpdk;
 mod knot;
 mod openvswitch;

@@ -61,6 +61,12 @@ impl Builder {
         builder
     }
 
+    /// Size of the graph in values. Calls with few new values count by their blocks, and by the
+    /// slots that they write: a value written to eight slots takes as much memory as one.
+    pub(super) fn size(&self) -> usize {
+        self.graph.nodes.len().max(self.graph.blocks.len()).max(self.written.len() / 8)
+    }
+
     // ---- blocks ----
 
     pub(super) fn new_block(&mut self) -> BlockId {

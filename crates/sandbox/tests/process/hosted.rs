@@ -24,8 +24,8 @@ struct Here {
 impl Host for Here {
     fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<()> {
         let hosted = Arc::new(Hosted::default());
-        *self.last.lock().unwrap() = Some(Arc::clone(&hosted));
-        self.sockets.lock().unwrap().push(control.try_clone()?);
+        *self.last.lock().expect("no thread has panicked") = Some(Arc::clone(&hosted));
+        self.sockets.lock().expect("no thread has panicked").push(control.try_clone()?);
         std::thread::spawn(move || hosted.run(control, bell));
         Ok(())
     }
@@ -37,12 +37,16 @@ impl Host for Here {
 
 impl Here {
     fn hosted(&self) -> Arc<Hosted> {
-        self.last.lock().unwrap().clone().expect("a program has been started")
+        self.last
+            .lock()
+            .expect("no thread has panicked")
+            .clone()
+            .expect("a program has been started")
     }
 
     /// Ends the programs, as the end of a host does.
     fn end(&self) {
-        for socket in self.sockets.lock().unwrap().drain(..) {
+        for socket in self.sockets.lock().expect("no thread has panicked").drain(..) {
             use nix::sys::socket::{Shutdown, shutdown};
             use std::os::fd::AsRawFd;
             shutdown(socket.as_raw_fd(), Shutdown::Both).expect("the socket is open");
@@ -56,7 +60,7 @@ struct Silent(Mutex<Vec<OwnedFd>>);
 
 impl Host for Silent {
     fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<()> {
-        self.0.lock().unwrap().extend([control, bell]);
+        self.0.lock().expect("no thread has panicked").extend([control, bell]);
         Ok(())
     }
 
@@ -78,7 +82,9 @@ fn count(sandbox: &mut Sandbox) -> u64 {
 
 fn submit(queue: &mut PacketQueue, count: u32) {
     for slot in queue.frames().take(count as usize) {
-        queue.submit(Packet { slot, start: 0, length: 60, port: 1, at: None }).unwrap();
+        queue
+            .submit(Packet { slot, start: 0, length: 60, port: 1, at: None })
+            .expect("a free frame");
     }
     queue.flush();
 }

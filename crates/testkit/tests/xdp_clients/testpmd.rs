@@ -6,7 +6,7 @@ const BYTES: u64 = 100_000_000;
 #[test]
 fn root_testpmd_forwards_between_two_hosts() {
     let hosts = Hosts::new();
-    let testpmd = Testpmd::start(&hosts.switch, ["p1", "p2"], &[], &Launch::default());
+    let testpmd = Testpmd::start(&hosts.switch, ["p1", "p2"], "io", &Launch::default());
     hosts.await_path(|| testpmd.log());
     let trips = hosts.ping(100);
     assert_eq!(trips.answers, 100, "{trips:?}");

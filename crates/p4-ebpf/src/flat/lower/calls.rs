@@ -91,6 +91,7 @@ impl Lower<'_> {
         function: Option<Slot>,
         body: impl FnOnce(&mut Self) -> Lowered,
     ) -> Lowered {
+        self.goes_on(self.build.span)?;
         let after = self.build.new_block();
         let (returned, is_function) = (function.unwrap_or_default(), function.is_some());
         self.calls.push(Call { after, returned, back: back.to_vec(), is_function });

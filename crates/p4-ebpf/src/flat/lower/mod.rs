@@ -292,7 +292,7 @@ impl Lower<'_> {
             Paths::Joined => MAX_VALUES,
             _ => MAX_VALUES_SPLIT,
         };
-        if self.build.graph.nodes.len() > most {
+        if self.build.size() > most {
             return Err(NotCompiled {
                 span,
                 what: "the program is too large when every call is written out".to_owned(),

@@ -1,0 +1,61 @@
+//! A program whose calls double at each level is refused before it takes much memory.
+
+use p4_syntax::NoIncludes;
+use testkit::allocations::{Counting, peak_of};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Number of levels.
+const LEVELS: u32 = 40;
+/// Upper limit on the memory, in bytes.
+const MOST: i64 = 1 << 30;
+
+/// A program with `LEVELS` actions or functions, each of which calls the one below twice.
+fn program(below: &str, level: impl Fn(u32) -> String, call: &str) -> String {
+    let all: String = (1..=LEVELS).map(level).collect();
+    let (outside, inside) = match below.starts_with("action") {
+        true => (String::new(), format!("{below}{all}")),
+        false => (format!("{below}{all}"), String::new()),
+    };
+    format!(
+        "#include <ubpf_model.p4>
+        struct headers {{}}
+        struct meta_t {{ bit<32> x; bit<32> y; }}
+        {outside}
+        parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metadata std) {{
+            state start {{ transition accept; }}
+        }}
+        control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {{
+            {inside}
+            apply {{ {call} }}
+        }}
+        control dprs(packet_out b, in headers hdr) {{ apply {{}} }}
+        ubpf(prs(), c(), dprs()) main;"
+    )
+}
+
+#[test]
+fn calls_that_add_no_value_are_counted() {
+    let action = |at: u32| format!("action a{at}() {{ a{0}(); a{0}(); }}", at - 1);
+    let value =
+        |at: u32| format!("bit<32> f{at}(bit<32> v) {{ f{0}(v); return f{0}(v); }}", at - 1);
+    let nothing = |at: u32| format!("void f{at}() {{ f{0}(); f{0}(); }}", at - 1);
+    let top = |name: &str, arguments: &str| format!("{name}{LEVELS}({arguments});");
+    for (name, text) in [
+        ("empty actions", program("action a0() {}", action, &top("a", ""))),
+        ("constants", program("action a0() { meta.x = 5; }", action, &top("a", ""))),
+        ("values", program("bit<32> f0(bit<32> v) { return v; }", value, &top("f", "meta.x"))),
+        ("functions", program("void f0() {}", nothing, &top("f", ""))),
+    ] {
+        let checked = p4::check(name, &text, &NoIncludes);
+        let said = checked.diagnostics.render(&checked.sources, false);
+        assert!(!checked.diagnostics.has_errors(), "{name}: {said}");
+        let (done, peak) = peak_of(|| p4_ebpf::compile(&checked.program, &checked.sources));
+        let Err(why) = done else { panic!("{name}: it has code") };
+        let said = why.render(&checked.sources, false);
+        assert!(said.contains("too large when every call is written out"), "{name}: {said}");
+        println!("{name}: {} MiB", peak >> 20);
+        assert!(peak < MOST, "{name}: {peak} bytes");
+    }
+}
