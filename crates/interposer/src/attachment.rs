@@ -213,7 +213,8 @@ impl Attachment {
                 return Fate::Drop;
             }
         }
-        let Some(packet) = area.packet(descriptor.address, answer.length) else {
+        let Descriptor { address, length: before, .. } = *descriptor;
+        let Some(packet) = area.changed(address, before, answer.length) else {
             tally.unfit += 1;
             return Fate::Drop;
         };

@@ -281,7 +281,7 @@ const DEVCONF_SEG6_REQUIRE_HMAC: usize = 45;
 const NOT_STACKED: [&str; 6] = ["veth", "netkit", "vxcan", "vti", "vti6", "xfrm"];
 
 /// Kinds that decapsulate packets which any host can send to an address of this node.
-const TUNNELS: [&str; 15] = [
+const TUNNELS: [&str; 16] = [
     "vxlan",
     "geneve",
     "gre",
@@ -297,6 +297,8 @@ const TUNNELS: [&str; 15] = [
     "gtp",
     "bareudp",
     "l2tpeth",
+    // PPPoE has no authentication after its setup.
+    "ppp",
 ];
 
 impl Link {

@@ -5,12 +5,14 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{Uid, User};
+
 use crate::Writers;
 
 /// Opens a file of this program's installation: `name` in the folder of the executable, or in
 /// `apart`, which is relative to that folder. The file and its folder have to belong to root or to
-/// the owner of the executable, and only members of their group may write them as well. Returns its
-/// path too.
+/// the owner of the executable, and no other group than that user's primary one may write them.
+/// Returns its path too.
 ///
 /// # Errors
 ///
@@ -43,5 +45,10 @@ fn check(found: &Metadata, owner: u32) -> Result<(), String> {
     if user != 0 && user != owner {
         return Err(format!("its owner, user {user}, is neither root nor the owner of `kaido`"));
     }
-    Writers { owner, group: true }.check(found)
+    // A user's own group, as with umask 002.
+    let own = match user {
+        0 => Some(0),
+        user => User::from_uid(Uid::from_raw(user)).ok().flatten().map(|user| user.gid.as_raw()),
+    };
+    Writers { owner, group: own == Some(found.gid()) }.check(found)
 }

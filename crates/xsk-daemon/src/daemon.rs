@@ -24,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(5);
 const COUNT: Duration = Duration::from_millis(500);
 /// Maximum length of an interface's name in bytes (IFNAMSIZ).
 const LONGEST_NAME: usize = 15;
+/// Maximum length of an executable's name in bytes (NAME_MAX).
+const LONGEST_PROGRAM: usize = 255;
 /// Number of events that may wait.
 const EVENTS: usize = 1024;
 
@@ -186,6 +188,9 @@ impl Daemon {
                     ));
                     return Err(LinkError::Invalid);
                 }
+                if program.len() > LONGEST_PROGRAM {
+                    return Err(LinkError::Invalid);
+                }
                 (session.process, session.name) = (process, program);
             }
             Report::Opened { socket, interface, queue, receives, transmits } => {
@@ -216,7 +221,7 @@ impl Daemon {
             Report::Accused { attachment, accusation } => {
                 let mut all = session.attached.iter().chain(&session.draining);
                 let Some(of) = all.find(|one| one.attachment == attachment) else { return Ok(()) };
-                let its = &self.programs[of.program];
+                let its = &mut self.programs[of.program];
                 if !of.is_detached && of.incarnation == Some(its.seen) {
                     its.accuse(of.queue, accusation);
                 } else {
@@ -224,6 +229,9 @@ impl Daemon {
                     let (flying, later) = (Reason::Deadline, Reason::Evicted);
                     session.link.send(&Order::Ended { attachment, flying, later }, &[])?;
                 }
+            }
+            Report::Counters(counters) if counters.len() > xsk_link::MAX_SOCKETS => {
+                return Err(LinkError::Invalid);
             }
             Report::Counters(counters) => {
                 (session.counters, session.is_counting) = (counters, false);
@@ -238,14 +246,17 @@ impl Daemon {
 
     /// Attaches a program to both directions of a socket. After an error, one may be attached.
     fn attach(&mut self, number: u64, socket: u32, program: usize) -> Result<(), AttachError> {
+        self.look(program);
+        if self.programs[program].wants_host()
+            && let Some(session) = self.sessions.get_mut(&number)
+        {
+            host(&mut self.programs[program], number, session, &self.tell);
+            self.look(program);
+        }
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         let Some(of) = session.sockets.get(&socket).cloned() else { return Ok(()) };
         let its = &mut self.programs[program];
         let Some(port) = its.port(&of.interface) else { return Ok(()) };
-        if its.wants_host() {
-            host(&mut self.programs[program], number, session, &self.tell);
-        }
-        let its = &mut self.programs[program];
         for direction in Direction::BOTH {
             let (exists, port) = match direction {
                 Direction::Receive => (of.receives, port),
@@ -255,7 +266,7 @@ impl Daemon {
                 continue;
             }
             let tenant = || its.tenant.name.clone();
-            if its.plane.with(|alone| alone.sandbox().status().process).flatten().is_none() {
+            if !its.has_run() {
                 return Err(Refusal::NotRunning { tenant: tenant() }.into());
             }
             let queues = its.tenant.config.queues;
@@ -273,10 +284,7 @@ impl Daemon {
                 incarnation: None,
             };
             to.incarnation = its.attach(number, &session.link, &to)?;
-            session.attached.push(to.clone());
-            if to.incarnation.is_none() {
-                return Err(Refusal::NotRunning { tenant: its.tenant.name.clone() }.into());
-            }
+            session.attached.push(to);
         }
         Ok(())
     }
@@ -319,11 +327,10 @@ impl Daemon {
         {
             host(&mut self.programs[program], *number, session, &self.tell);
         }
-        let (health, new) = self.programs[program].look();
-        let Some(new) = new else { return };
+        let Some(new) = self.programs[program].look() else { return };
         let is_same_program = new.0 == before.0;
         if is_same_program {
-            self.say(program, &health);
+            self.say(program, &self.programs[program].health);
         }
         let programs = &self.programs;
         let mut failed = Vec::new();
@@ -427,8 +434,8 @@ impl Daemon {
             tenant: one.tenant.name.clone(),
             device: one.tenant.device,
             ports: one.tenant.ports.clone(),
-            version: one.plane.program().number,
-            health: one.plane.health().unwrap_or_default(),
+            version: one.seen.0,
+            health: one.health.clone(),
         };
         let client = |session: &Session| ClientStatus {
             process: session.process,
@@ -472,7 +479,8 @@ impl Daemon {
 fn host(its: &mut Program, number: u64, session: &mut Session, tell: &dyn Fn(&str)) {
     let (tenant, process) = (its.tenant.name.clone(), session.process);
     match its.move_to(session.host(number)) {
-        Ok(()) => tell(&format!("{tenant}: the program runs in process {process} of the client")),
+        Ok(false) => {}
+        Ok(true) => tell(&format!("{tenant}: the program runs in process {process} of the client")),
         Err(why) => tell(&format!(
             "{tenant}: the program keeps its own process, and does not run in process {process} of \
              the client: {why}"

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use p4runtime::{Alone, Health, Plane, Processes, Queues, Sandboxed};
+use p4runtime::{Alone, Health, Plane, Processes, Queues, Running as _, Sandboxed};
 use sandbox::process::{Accusation, Host, Launcher, Reason, Sandbox, Shared, StartError};
 use xsk_link::{Attach, Direction, Error, Link, Order};
 
@@ -23,9 +23,12 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub(crate) type Incarnation = (u64, u64);
 
 /// A tenant's program.
+///
+/// The state of its process is that of the last [look](Program::look): a request of a control plane
+/// may use the program for seconds, and the daemon does not wait for it.
 pub(crate) struct Program {
     pub(crate) tenant: Tenant,
-    pub(crate) plane: Plane<Alone>,
+    plane: Plane<Alone>,
     /// Replaced programs whose queues may have packets in flight.
     retired: Receiver<Sandbox>,
     leaving: Vec<(Sandbox, Instant)>,
@@ -33,6 +36,11 @@ pub(crate) struct Program {
     used: u32,
     /// The process that the attachments refer to.
     pub(crate) seen: Incarnation,
+    pub(crate) health: Health,
+    /// Memory of the last process; `None` if there has been none.
+    shared: Option<Shared>,
+    /// Accusations that wait for the control plane's request.
+    accusations: Vec<(u32, Accusation)>,
     /// The client's process that hosts the program, if one does.
     host: Option<Hosting>,
     /// Reasons that the last process has left for packets in flight, and for later ones.
@@ -63,6 +71,9 @@ impl Program {
                 leaving: Vec::new(),
                 used: 1,
                 seen: (0, 0),
+                health: Health::default(),
+                shared: None,
+                accusations: Vec::new(),
                 host: None,
                 without_verdict: (Reason::Restarting, Reason::Restarting),
             },
@@ -78,7 +89,7 @@ impl Program {
 
     /// Takes a free queue without packets in flight.
     pub(crate) fn take_queue(&mut self) -> Option<u32> {
-        let rings = self.shared()?.map().ok()?;
+        let rings = self.shared.as_ref()?.map().ok()?;
         let is_free = |queue: &u32| self.used & 1 << queue == 0 && rings.is_quiet(*queue);
         let free = (1..=self.tenant.config.queues).find(is_free)?;
         self.used |= 1 << free;
@@ -90,23 +101,39 @@ impl Program {
         self.used &= !(1 << queue);
     }
 
-    /// Looks after the process: restarts it, forwards its digests, and lets replaced ones end.
-    /// Returns its health, and its identity if it is another one than before.
-    pub(crate) fn look(&mut self) -> (Health, Option<Incarnation>) {
-        let health = self.plane.health().unwrap_or_default();
-        self.plane.forward_digests();
+    /// Looks after the process: restarts it, forwards its digests, judges accusations, and lets
+    /// replaced ones end. Returns its identity if it is another one than before.
+    pub(crate) fn look(&mut self) -> Option<Incarnation> {
         let end = Instant::now() + FAREWELL + self.tenant.config.deadline;
         self.leaving.extend(self.retired.try_iter().map(|sandbox| (sandbox, end)));
         self.leaving.retain(|(_, end)| Instant::now() < *end);
-        let epoch = self.plane.with(|alone| {
+        let Self { plane, accusations, shared, without_verdict, health, .. } = self;
+        let now = plane.look(|installed, alone| {
+            let Some(alone) = alone else {
+                *health = Health::default();
+                return (installed.number, 0);
+            };
             let sandbox = alone.sandbox();
-            self.without_verdict = (sandbox.last_end(), sandbox.without_process());
-            sandbox.epoch()
-        });
-        let now = (self.plane.program().number, epoch.unwrap_or_default());
+            accusations.drain(..).for_each(|(queue, of)| sandbox.accuse(queue, of));
+            *health = alone.health();
+            let sandbox = alone.sandbox();
+            *without_verdict = (sandbox.last_end(), sandbox.without_process());
+            *shared = sandbox.shared().or(shared.take());
+            (installed.number, sandbox.epoch())
+        })?;
         let is_new = now != self.seen;
         self.seen = now;
-        (health, is_new.then_some(now))
+        is_new.then_some(now)
+    }
+
+    /// Returns true if a process has run the program.
+    pub(crate) fn has_run(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Returns true if a process runs the program.
+    fn is_running(&self) -> bool {
+        self.health.process.is_some()
     }
 
     /// Ends the replaced processes: none has packets in flight.
@@ -114,25 +141,17 @@ impl Program {
         self.leaving.clear();
     }
 
-    /// Memory of the running process.
-    fn shared(&self) -> Option<Shared> {
-        self.plane.with(|alone| alone.sandbox().shared()).flatten()
-    }
-
-    /// Sends an order to attach the program. Returns its process, if one is running.
+    /// Sends an order to attach the program. Returns its process, if one is running. Without one, the
+    /// policy decides about the packets. There must have been one ([`Program::take_queue`]).
     pub(crate) fn attach(
         &self,
         session: u64,
         link: &Link,
         to: &Attached,
     ) -> Result<Option<Incarnation>, Error> {
-        let running = self.plane.with(|alone| {
-            let sandbox = alone.sandbox();
-            sandbox.shared().map(|shared| (sandbox.epoch(), shared, sandbox.is_hosted()))
-        });
-        let Some((epoch, shared, is_hosted)) = running.flatten() else { return Ok(None) };
+        let Some(shared) = &self.shared else { return Ok(None) };
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
-        let host = self.host.filter(|host| host.session == session && is_hosted);
+        let host = self.host.filter(|host| host.session == session && self.health.is_hosted);
         let order = Attach {
             socket: to.socket,
             direction: to.direction,
@@ -150,37 +169,41 @@ impl Program {
         };
         let files = [shared.rings.as_raw_fd(), shared.arena.file().as_raw_fd()];
         link.send(&Order::Attach(order), &files)?;
-        Ok(Some((self.plane.program().number, epoch)))
+        if self.is_running() {
+            return Ok(Some(self.seen));
+        }
+        let (flying, later) = self.without_verdict;
+        link.send(&Order::Ended { attachment: to.attachment, flying, later }, &[])?;
+        Ok(None)
     }
 
     /// Returns true if the program is to move to the client's process.
     pub(crate) fn wants_host(&self) -> bool {
-        let is_elsewhere = || {
-            let state = self.plane.with(|alone| {
-                let sandbox = alone.sandbox();
-                sandbox.shared().is_some() && !sandbox.is_hosted()
-            });
-            state == Some(true)
-        };
-        let has_failed =
-            self.host.is_some_and(|host| host.failed == Some(self.plane.program().number));
-        self.tenant.is_inline && !has_failed && is_elsewhere()
+        let has_failed = self.host.is_some_and(|host| host.failed == Some(self.seen.0));
+        self.tenant.is_inline && self.is_running() && !self.health.is_hosted && !has_failed
     }
 
-    /// Moves the program to a process of the client. After an error, it stays in its own process,
-    /// and does not [want](Self::wants_host) a host until it is replaced.
-    pub(crate) fn move_to(&mut self, host: ClientHost) -> Result<(), StartError> {
+    /// Moves the program to a process of the client, unless a control plane uses it. After an error,
+    /// it stays in its own process, and does not [want](Self::wants_host) a host until it is
+    /// replaced. Returns true if it has moved.
+    pub(crate) fn move_to(&mut self, host: ClientHost) -> Result<bool, StartError> {
         let hosting = Hosting { session: host.session, number: host.number, failed: None };
         let launcher = Launcher::hosted(Arc::new(host));
-        let moved = self.plane.with(|alone| alone.sandbox().move_to(&launcher)).unwrap_or(Ok(()));
-        let failed = moved.is_err().then(|| self.plane.program().number);
+        let moved = self.plane.look(|installed, alone| {
+            (installed.number, alone.map(|alone| alone.sandbox().move_to(&launcher)))
+        });
+        let Some((number, Some(moved))) = moved else { return Ok(false) };
+        let failed = moved.is_err().then_some(number);
         self.host = Some(Hosting { failed, ..hosting });
-        moved
+        moved.map(|()| true)
     }
 
-    /// Judges a process that the library has accused because of one of its queues.
-    pub(crate) fn accuse(&self, queue: u32, accusation: Accusation) {
-        self.plane.with(|alone| alone.sandbox().accuse(queue, accusation));
+    /// Judges a process that the library has accused because of one of its queues, at the next look.
+    pub(crate) fn accuse(&mut self, queue: u32, accusation: Accusation) {
+        let is_known = |one: &(u32, Accusation)| *one == (queue, accusation);
+        if !self.accusations.iter().any(is_known) {
+            self.accusations.push((queue, accusation));
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType,
-    recvmsg, sendmsg, shutdown, socketpair,
+    SockaddrLike as _, SockaddrStorage, getsockname, getsockopt, recvmsg, sendmsg, shutdown,
+    socketpair, sockopt::SockType as SockTypeOption,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -187,7 +188,20 @@ pub fn accept(socket: BorrowedFd<'_>) -> Result<Option<Link>, Error> {
         return Ok(None);
     }
     let [socket] = <[OwnedFd; 1]>::try_from(files).map_err(|_| Error::Invalid)?;
+    // Closing another socket may block: TCP with SO_LINGER waits for its peer.
+    let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
+    let is_unix = address.is_ok_and(|one| one.family() == Some(AddressFamily::Unix));
+    if !is_unix || getsockopt(&socket, SockTypeOption) != Ok(SockType::SeqPacket) {
+        discard(socket);
+        return Err(Error::Invalid);
+    }
     Ok(Some(Link { socket, flags: MsgFlags::MSG_DONTWAIT }))
+}
+
+/// Closes a descriptor of any kind on a thread of its own.
+fn discard(file: OwnedFd) {
+    // Without a thread, the caller closes it.
+    let _ = std::thread::Builder::new().name("xsk-close".to_owned()).spawn(move || drop(file));
 }
 
 #[cfg(test)]
@@ -212,6 +226,21 @@ mod tests {
         client.send(&Report::Closed { socket: 7 }, &[]).unwrap();
         let (report, files) = server.receive::<Report>(true).unwrap().unwrap();
         assert_eq!((report, files.len()), (Report::Closed { socket: 7 }, 0));
+    }
+
+    #[test]
+    fn only_unix_packet_sockets_are_links() {
+        let (ours, inherited) = pair().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let file = std::fs::File::open("/dev/null").unwrap();
+        for other in [tcp.as_fd(), stream.as_fd(), file.as_fd()] {
+            send(inherited.as_fd(), &[0], &[other.as_raw_fd()], MsgFlags::empty()).unwrap();
+            assert!(matches!(accept(ours.as_fd()), Err(Error::Invalid)));
+        }
+        let _client = connect(inherited.as_fd()).unwrap();
+        assert!(accept(ours.as_fd()).unwrap().is_some());
     }
 
     #[test]

@@ -277,6 +277,21 @@ fn the_kernels_changes_are_followed_once_they_have_settled() {
     follow_until(&mut reconciler, || host.sids() == 1);
 }
 
+/// A tenant's host can cause events without end.
+#[test]
+fn events_without_end_do_not_keep_orders_waiting() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    for _ in 0..5000 {
+        host.tell(Event::LinkGone(77));
+    }
+    reconciler.follow().unwrap();
+    let left = host.state.borrow().events.len();
+    assert!((1..5000).contains(&left), "{left} events are left");
+    follow_until(&mut reconciler, || host.state.borrow().events.is_empty());
+}
+
 #[test]
 fn a_change_that_fails_is_retried_at_the_next_change() {
     let host = FakeHost::new();

@@ -239,7 +239,12 @@ fn a_tunnel_is_at_the_edge_unless_it_is_a_port() {
     links.push(Link { lower: Some(20), kind: "macvlan".into(), ..link(21, "on-vx") });
     links.push(Link { kind: "wireguard".into(), ..link(22, "wg") });
     let at = |text: &str| closed_at(text, links.clone());
+    let closed = |text: &str, links: &[Link]| closed_at(text, links.to_vec());
     assert_eq!(at("ports: {core: {}, out: {sids: false}}"), ["on-vx", "out", "out.10", "vx"]);
+    let mut with_ppp = links.clone();
+    with_ppp.push(Link { kind: "ppp".into(), ..link(23, "ppp0") });
+    let edge = "ports: {core: {}, out: {sids: false}}";
+    assert_eq!(closed(edge, &with_ppp), ["on-vx", "out", "out.10", "ppp0", "vx"]);
     let file = file("ports: {core: {}, out: {sids: false}, vx: {}}");
     let found = Links::new(links.clone(), true);
     let inside = resolve(&file, &found, &mut Tenants::default()).unwrap();

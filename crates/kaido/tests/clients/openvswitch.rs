@@ -200,6 +200,22 @@ fn root_an_evicted_tenants_packets_pass_if_the_file_says_so() {
     switch.assert_running();
 }
 
+/// The policy decides about sockets that are opened meanwhile.
+#[test]
+fn root_ports_open_while_their_tenant_is_evicted() {
+    for (settings, passes) in [("", false), (", default: pass", true)] {
+        let bed = Bed::new(settings);
+        let mut switch = Switch::start(&bed.hosts.switch, &bed.launch());
+        switch.add_bridge("br0");
+        evict(&bed, kaido_of(switch.pid()));
+        for port in ["p1", "p2"] {
+            switch.add_port("br0", port, &[]);
+        }
+        await_answers(&bed, passes);
+        switch.assert_running();
+    }
+}
+
 /// Without `kaido` the switch goes on: the tenants' policies decide.
 #[test]
 fn root_the_switch_survives_the_end_of_kaido() {

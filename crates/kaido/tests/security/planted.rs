@@ -147,6 +147,10 @@ fn root_a_library_of_another_user_is_not_preloaded() {
     command.args(["xsk", "run", "--config", &config, "--", "true"]);
     let said = Said::of(command.env("KAIDO_RUN", kaido.run_folder()));
     said.failed(1, &["libkaido_xsk.so is not used: its owner, user 65534, is neither root nor"]);
+    assert!(Command::new("chown").arg("root:nogroup").arg(&planted).status().unwrap().success());
+    std::fs::set_permissions(&planted, std::fs::Permissions::from_mode(0o664)).unwrap();
+    let said = Said::of(&mut command);
+    said.failed(1, &["libkaido_xsk.so is not used: its mode is 0664, which others may write"]);
 }
 
 /// Passes all packets.

@@ -45,6 +45,33 @@ fn the_end_of_a_process_is_shown() {
     assert!(now["last_failure"].is_string() && now["evicted"] == false, "{now}");
 }
 
+/// A request of a control plane waits for a process that does not answer.
+#[test]
+fn a_slow_process_of_one_tenant_delays_no_other_tenant() {
+    let kaido = kaido();
+    let _running = Running::start(&kaido, "default", &[]);
+    let said = stats(&kaido, "default");
+    let process = |said: &Value, at: usize| said["programs"][at]["process"].as_i64();
+    let [blue, red] = [0, 1].map(|at| Pid::from_raw(process(&said, at).expect("a process") as i32));
+    let address = said["p4runtime"].as_str().expect("an address");
+    kill(blue, Signal::SIGSTOP).expect("it runs");
+    let entry = ["c.rules", "src=10.0.0.0/8", "priority=10", "allow"];
+    let add = [&["p4", "table", "add"][..], &entry, &["--address", address]].concat();
+    let mut add = kaido.command(&add);
+    let mut add = add.stderr(std::process::Stdio::null()).spawn().expect("it starts");
+    // The request is on its way to the process once the daemon does not see its state anymore.
+    testkit::pause(std::time::Duration::from_millis(200));
+    kill(red, Signal::SIGKILL).expect("it runs");
+    let replaced = || {
+        let now = process(&stats(&kaido, "default"), 1)?;
+        (now != i64::from(red.as_raw())).then_some(())
+    };
+    until(LIMIT, replaced, || stats(&kaido, "default").to_string());
+    assert!(add.try_wait().expect("it is a child").is_none(), "the request is still waiting");
+    kill(blue, Signal::SIGCONT).expect("it runs");
+    add.wait().expect("it ends");
+}
+
 #[test]
 fn rates_are_shown_until_the_reader_leaves() {
     let kaido = kaido();

@@ -63,7 +63,7 @@ fn a_stacked_interface_has_a_lower_one_in_its_namespace() {
         assert_eq!(lower(kind, false), (Some(3), false), "{kind}");
         assert_eq!(lower(kind, true), (None, true), "{kind}");
     }
-    for kind in ["veth", "netkit", "vxlan", "ip6gre", "sit"] {
+    for kind in ["veth", "netkit", "vxlan", "ip6gre", "sit", "ppp"] {
         assert_eq!([lower(kind, false), lower(kind, true)], [(None, false); 2], "{kind}");
     }
 }

@@ -1,7 +1,7 @@
 //! Packet path through the running program.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use p4_object::Object;
@@ -210,6 +210,19 @@ impl<R: Running> Plane<R> {
     /// Sends digests of packets that did not come through this plane to the control plane.
     pub fn forward_digests(&self) {
         self.lock().forward_digests();
+    }
+
+    /// Sends pending digests to the control plane, and calls a function on the installed program.
+    /// Returns `None` while a request of the control plane uses it, which can take seconds.
+    pub fn look<T>(&self, function: impl FnOnce(&Installed, Option<&mut R>) -> T) -> Option<T> {
+        let mut state = match self.0.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        state.forward_digests();
+        let State { program, running, .. } = &mut *state;
+        Some(function(program, running.as_mut()))
     }
 
     /// Calls a function on the running program, between two packets of this plane.
