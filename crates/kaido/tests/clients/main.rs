@@ -6,3 +6,4 @@ mod control_planes;
 mod dpdk;
 mod knot;
 mod openvswitch;
+mod streams;
