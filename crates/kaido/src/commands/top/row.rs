@@ -8,8 +8,8 @@ use super::reading::{Count, Emulated, Name, Reading};
 
 /// Column names: each setting, followed by the measured value.
 pub(super) const HEADER: [&str; 13] = [
-    "LINK", "FROM", "DELAY", "(IS)", "LATE", "WORST", "LOSS", "(IS)", "RATE", "(IS)", "PKT/S",
-    "QUEUE", "DROPPED",
+    "LINK", "FROM", "DELAY", "MEASURED", "LATE", "WORST", "LOSS", "MEASURED", "RATE", "MEASURED",
+    "PKT/S", "QUEUE", "DROPPED",
 ];
 /// Text columns; the others are numbers.
 pub(super) const TEXT: [usize; 3] = [0, 1, 12];
