@@ -43,10 +43,10 @@ pub struct NotCompiled {
 
 impl From<NotCompiled> for Diagnostic {
     fn from(why: NotCompiled) -> Self {
-        let told = Self::error(why.span, why.what);
+        let diagnostic = Self::error(why.span, why.what);
         match why.help {
-            Some(help) => told.help(help),
-            None => told,
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
         }
     }
 }
