@@ -65,7 +65,7 @@ pub(crate) fn run(
     }
 }
 
-/// The neighbours that a next hop may lead to: one, or all of a LAN if the next hop has no address.
+/// The neighbors that a next hop may lead to: one, or all of a LAN if the next hop has no address.
 fn leads_to<'t>(topology: &'t Topology, at: usize, hop: &NextHop) -> Vec<&'t str> {
     let interfaces = topology.nodes[at].interfaces.iter().enumerate();
     let Some((_, interface)) =

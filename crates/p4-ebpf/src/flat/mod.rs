@@ -6,7 +6,7 @@
 //! zero-extended. Values out of range cannot occur: each operation yields a value of its type.
 //!
 //! A read of the received packet ([`Op::Field`]) is not placed in a block until the end of
-//! optimisation. The packet does not change until the deparser writes it, so the load is sunk to
+//! optimization. The packet does not change until the deparser writes it, so the load is sunk to
 //! its use.
 
 mod build;
@@ -369,9 +369,9 @@ impl Graph {
 }
 
 impl Graph {
-    /// Optimises the graph: threads jumps, sinks packet loads to their uses, folds constants,
+    /// Optimizes the graph: threads jumps, sinks packet loads to their uses, folds constants,
     /// merges common subexpressions and removes dead code.
-    fn optimise(&mut self) {
+    fn optimize(&mut self) {
         self.thread_jumps(None, &mut []);
         self.split_edges();
         self.place_fields();

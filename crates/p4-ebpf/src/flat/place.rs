@@ -15,7 +15,7 @@ struct Places {
     dominators: Dominators,
     /// Operations that are already available in a block.
     known: HashMap<(BlockId, Op), ValueId>,
-    /// Address of the packet. A single value, so that equal loads are recognised as such.
+    /// Address of the packet. A single value, so that equal loads are recognized as such.
     packet: Option<ValueId>,
     /// Loads appended to the end of blocks, for uses in later blocks and in phis.
     tails: HashMap<BlockId, Vec<ValueId>>,

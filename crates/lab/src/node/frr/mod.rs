@@ -42,7 +42,7 @@ fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
     [
         ("zebra", true),
         ("staticd", true),
-        // Before the daemons that use it to monitor their neighbours.
+        // Before the daemons that use it to monitor their neighbors.
         ("bfdd", bfd),
         ("ospfd", ipv4 == Routing::Ospf),
         ("ospf6d", ipv6 == Routing::Ospf),

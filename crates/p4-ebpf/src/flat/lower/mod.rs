@@ -175,7 +175,7 @@ pub(crate) fn lower(
     lower.build.seal_all();
     lower.goes_on(lower.build.span)?;
     let mut graph = lower.build.finish();
-    graph.optimise();
+    graph.optimize();
     Ok(graph)
 }
 
