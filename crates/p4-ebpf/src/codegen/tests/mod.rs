@@ -47,7 +47,7 @@ fn programs_pass_their_tests() {
         match result {
             Ok(failures) => {
                 for one in failures {
-                    wrong.push(format!("{name}: line {}: {}", one.line, one.why));
+                    wrong.push(format!("{name}: {one}"));
                 }
             }
             Err(_) => wrong.push(format!("{name}: panicked")),
