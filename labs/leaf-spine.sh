@@ -7,8 +7,8 @@ exec awk -v spines="$1" -v leaves="$2" -v hosts="$3" -v name="${4:-leaf-spine}" 
 BEGIN {
     total = spines + leaves + leaves * hosts
     printf "# A leaf-spine fabric of %d nodes, as leaf-spine.sh writes it: %d spines, %d leaves, %d hosts\n", total, spines, leaves, hosts
-    print "# on each leaf. Routes are static, and aggregated: links are in the order that gives neighbours"
-    print "# in the fabric neighbouring prefixes."
+    print "# on each leaf. Routes are static, and aggregated: links are in the order that gives neighbors"
+    print "# in the fabric neighboring prefixes."
     print "name: " name
     print "nodes:"
     for (s = 1; s <= spines; s++)

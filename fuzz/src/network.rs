@@ -10,7 +10,7 @@ use wire::Mac;
 
 const MILLISECOND: Nanos = 1_000_000;
 const PORTS: usize = 3;
-/// Longer than neighbour discovery and the draining of a full queue take.
+/// Longer than neighbor discovery and the draining of a full queue take.
 const END: Nanos = 600_000 * MILLISECOND;
 
 /// Input: frames, each after a header of eight bytes. The header contains the ingress port, the

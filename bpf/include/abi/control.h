@@ -13,7 +13,7 @@ struct control {
 	 * Otherwise 0. */
 	__u64 exact;
 	/* An adjacency of another generation is looked up again. The generation changes with every
-	 * route, rule, neighbour and link; if the daemon does not run, every LIMIT_TICK_NS. Never
+	 * route, rule, neighbor and link; if the daemon does not run, every LIMIT_TICK_NS. Never
 	 * 0. */
 	__u32 generation;
 	/* A cached SID or policy of another version of SIDs, prefixes and policies is looked up

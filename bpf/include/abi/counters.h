@@ -45,13 +45,13 @@ enum reason {
 	/* The SID decapsulates another type of payload. */
 	REASON_WRONG_PAYLOAD,
 	/* Larger than the route's MTU with an outer header. The program notified the sender. */
-	REASON_TOO_BIG_TOLD,
+	REASON_TOO_BIG_NOTIFIED,
 	/* A service function returned a packet too late: later packets have overwritten its outer
 	 * header. */
 	REASON_STATE_LOST,
-	/* A local reply to the inner packet of a service function that has no return policy; or any
-	 * packet that this node sends, or that another node sends through it, by an interface
-	 * reserved for such inner packets. */
+	/* A local reply to the inner packet of a service function without a return policy. Also any
+	 * other packet that leaves by an interface reserved for such inner packets, sent by this
+	 * node or forwarded for another. */
 	REASON_LOCAL_ANSWER,
 	/* The interface to a service function, or the return interface, is down or missing. */
 	REASON_FUNCTION_DOWN,

@@ -11,7 +11,7 @@ enum limit {
 	LIMIT_ADJACENCY_BITS = 15,
 	/* Log2 of the number of SIDs, and of policies, that each CPU caches by address. */
 	LIMIT_FOUND_BITS = 15,
-	/* Number of neighbours that can await resolution at a time. Others are reported by their
+	/* Number of neighbors that can await resolution at a time. Others are reported by their
 	 * next packet. A power of two. */
 	LIMIT_MISSING = 64,
 	/* Longest outer header: IPv6 and an SRH of ten segments. With its link header it uses

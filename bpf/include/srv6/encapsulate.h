@@ -71,13 +71,13 @@ static __always_inline int answer_too_big(const struct frame *frame, const struc
 
 	if (inner->protocol == IPPROTO_ETHERNET || mtu <= outer->length)
 		return leave(frame, REASON_TOO_BIG, in_kernel);
-	int told = tell_too_big(frame->ctx, &what);
+	int sent = send_too_big(frame->ctx, &what);
 
-	if (!told)
+	if (!sent)
 		return leave(frame, REASON_TOO_BIG, in_kernel);
-	if (told < 0)
+	if (sent < 0)
 		return drop(frame, REASON_TOO_BIG);
-	drop(frame, REASON_TOO_BIG_TOLD);
+	drop(frame, REASON_TOO_BIG_NOTIFIED);
 	/* Not XDP_TX: on a veth, the frame would wait until the other end polls for another
 	 * reason. */
 	return bpf_redirect_map(&devices, frame->port->ifindex & (LIMIT_PORTS - 1), XDP_DROP);

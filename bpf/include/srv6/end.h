@@ -6,7 +6,7 @@
  * Functions return an XDP action unless stated otherwise. Addresses are in wire byte order, `struct
  * bits` is in host byte order.
  *
- * The three behaviors differ in the lookup: the next segment, a neighbour, or the next segment in a
+ * The three behaviors differ in the lookup: the next segment, a neighbor, or the next segment in a
  * specific table.
  */
 #ifndef KAIDO_SRV6_END_H
@@ -79,7 +79,7 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 							     __u64 dst1, int *reason)
 {
 	if (sid->behavior == BEHAVIOR_END_X) {
-		/* The lookup of the neighbour would not detect a multicast destination. */
+		/* The lookup of the neighbor would not detect a multicast destination. */
 		if (is_special6(dst0)) {
 			*reason = REASON_IRREGULAR;
 			return 0;

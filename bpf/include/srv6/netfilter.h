@@ -87,7 +87,7 @@ static __always_inline int give_hop_limit_back(struct __sk_buff *skb, int ipv6)
 }
 
 /* Looks up the next segment and sends the packet: the routes have changed since the first half, or
- * the neighbour was unresolved. The outer header `ip` is already in place. `port`: the ingress
+ * the neighbor was unresolved. The outer header `ip` is already in place. `port`: the ingress
  * port. */
 static __always_inline int send_anew(struct __sk_buff *skb, const struct control *state,
 				     const struct ipv6hdr *ip, __u32 port)

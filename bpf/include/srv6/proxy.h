@@ -11,7 +11,7 @@
  *
  * The veth turns the packet into an skb, which any interface accepts: a VLAN interface, or a veth
  * without XDP at its peer. The kernel forwards nothing in either direction: of the packets received
- * on `to` and `back`, it only sees neighbour discovery and other link-local protocols.
+ * on `to` and `back`, it only sees neighbor discovery and other link-local protocols.
  */
 #ifndef KAIDO_SRV6_PROXY_H
 #define KAIDO_SRV6_PROXY_H
@@ -32,7 +32,7 @@ static __always_inline __u32 proxy_mac_high(const struct control *state)
 #define STATION_HIGH bpf_htonl(0x024b4149)
 #define STATION_LOW bpf_htons(0x4450)
 
-/* Neighbour discovery (RFC 4861): types 133 to 137, with an undecremented hop limit. */
+/* Neighbor discovery (RFC 4861): types 133 to 137, with an undecremented hop limit. */
 #define ND_FIRST 133
 #define ND_LAST 137
 
@@ -175,7 +175,7 @@ static __always_inline int into_function(struct __sk_buff *skb)
 }
 
 /* True if an IPv6 packet concerns only this link: link-local multicast, which is never forwarded,
- * or neighbour discovery addressed to this node. */
+ * or neighbor discovery addressed to this node. */
 static __always_inline int is_of_link6(struct __sk_buff *skb)
 {
 	const struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
@@ -200,7 +200,7 @@ static __always_inline int is_of_link6(struct __sk_buff *skb)
 	return answer == BPF_FIB_LKUP_RET_NOT_FWDED || answer == BPF_FIB_LKUP_RET_FWD_DISABLED;
 }
 
-/* True if the kernel must handle the packet: neighbour and group protocols of the link. */
+/* True if the kernel must handle the packet: neighbor and group protocols of the link. */
 static __always_inline int is_of_link(struct __sk_buff *skb)
 {
 	const struct iphdr *ip = (void *)(long)skb->data + ETH_HLEN;

@@ -9,7 +9,7 @@
  * cached under all inputs that it depends on: destination, ingress port and table. While multipath
  * routes, policy rules or routes by source or class may exist (`control.exact`), the key also
  * includes source, flow label, traffic class and protocol. An entry is valid until the daemon,
- * which is notified of every change of routes, rules, neighbours and links, starts a new
+ * which is notified of every change of routes, rules, neighbors and links, starts a new
  * generation. While the daemon does not run, a timer does so ten times a second.
  */
 #ifndef KAIDO_SRV6_ROUTE_H
@@ -75,14 +75,14 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 	}
 	long answer = bpf_fib_lookup(ctx, &fib, sizeof(fib), flags);
 
-	/* The kernel marks a new neighbour as valid shortly before it writes its address
-	 * (__neigh_update()). With neighbours that appear and disappear, this affects one frame in
+	/* The kernel marks a new neighbor as valid shortly before it writes its address
+	 * (__neigh_update()). With neighbors that appear and disappear, this affects one frame in
 	 * 500 million. */
 	if (answer == BPF_FIB_LKUP_RET_SUCCESS &&
 	    !(load16(fib.dmac) | load16(fib.dmac + 2) | load16(fib.dmac + 4)))
 		answer = BPF_FIB_LKUP_RET_NO_NEIGH;
 	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
-		/* The kernel resolves only neighbours of packets that it sends itself, and it lacks
+		/* The kernel resolves only neighbors of packets that it sends itself, and it lacks
 		 * this entry. */
 		at = (fib.ipv6_dst[3] ^ fib.ifindex) & (LIMIT_MISSING - 1);
 		if (fib.family == AF_INET)

@@ -119,7 +119,7 @@ static __noinline int is_own(struct xdp_md *ctx, __u32 l3)
 	return bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) == BPF_FIB_LKUP_RET_NOT_FWDED;
 }
 
-/* True for neighbour discovery (RFC 4861 section 4). Its receivers reject any other hop limit. */
+/* True for neighbor discovery (RFC 4861 section 4). Its receivers reject any other hop limit. */
 static __always_inline int is_neighbour_discovery(const struct ipv6hdr *ip, const void *end)
 {
 	const __u8 *type = (const void *)(ip + 1);
@@ -129,8 +129,8 @@ static __always_inline int is_neighbour_discovery(const struct ipv6hdr *ip, cons
 }
 
 /* True if a tenant's packet has a source that does not belong to the tenant. Link-scope protocols
- * may use an unspecified or link-local source: neighbour discovery (RFC 4861), DHCP. Only
- * neighbour discovery also sends such packets to a global address, which is that of the neighbour
+ * may use an unspecified or link-local source: neighbor discovery (RFC 4861), DHCP. Only
+ * neighbor discovery also sends such packets to a global address, which is that of the neighbor
  * (section 7.3.3). */
 static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, __u32 tenant)
 {

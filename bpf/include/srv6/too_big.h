@@ -42,9 +42,9 @@ struct icmp {
 #define DUMMY_ADDRESS bpf_htonl(0xc0000008)
 
 /* Rate limit: maximum number of ICMP errors per CPU in 2^20 ns. */
-#define TELL_MOST 16
+#define ICMP_RATE_MAX 16
 
-struct told {
+struct icmp_limit {
 	__u64 since; /* in units of 2^20 ns */
 	__u64 count;
 };
@@ -53,8 +53,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct told);
-} told SEC(".maps");
+	__type(value, struct icmp_limit);
+} icmp_limit SEC(".maps");
 
 /* Parameters of the ICMP error. */
 struct too_big {
@@ -73,10 +73,10 @@ struct link {
 	__u16 type;
 };
 
-static __always_inline int may_tell(void)
+static __always_inline int within_rate(void)
 {
 	__u32 zero = 0;
-	struct told *state = bpf_map_lookup_elem(&told, &zero);
+	struct icmp_limit *state = bpf_map_lookup_elem(&icmp_limit, &zero);
 	__u64 now = bpf_ktime_get_ns() >> 20;
 
 	if (!state)
@@ -85,12 +85,12 @@ static __always_inline int may_tell(void)
 		state->since = now;
 		state->count = 0;
 	}
-	return state->count++ < TELL_MOST;
+	return state->count++ < ICMP_RATE_MAX;
 }
 
 /* True if an ICMP error may be sent about this packet: not about ICMP errors, and only about first
  * fragments (RFC 1122 section 3.2.2, RFC 4443 section 2.4). */
-static __always_inline int may_be_told(const void *packet, const void *end, int ipv6)
+static __always_inline int may_send_error(const void *packet, const void *end, int ipv6)
 {
 	if (ipv6) {
 		const struct ipv6hdr *ip = packet;
@@ -189,7 +189,7 @@ static __always_inline int tell6(void *packet, const void *end, const struct too
  * Turns the frame into an ICMP error to its sender. Returns 1 on success; 0 if no error may be
  * sent, with the frame unchanged; -1 if the frame is corrupted.
  */
-static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *what)
+static __noinline int send_too_big(struct xdp_md *ctx, const struct too_big *what)
 {
 	__u32 headers = (what->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr)) + 8;
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -198,7 +198,8 @@ static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *wha
 	__u64 sum = 0;
 
 	if ((what->ipv6 && what->mtu < SMALLEST_MTU) || what->length < QUOTE ||
-	    l3 > ETH_HLEN + 8 || data + ETH_HLEN + 8 > end || !may_be_told(data + l3, end, what->ipv6) || !may_tell())
+	    l3 > ETH_HLEN + 8 || data + ETH_HLEN + 8 > end ||
+	    !may_send_error(data + l3, end, what->ipv6) || !within_rate())
 		return 0;
 	/* The source MAC address is a group address. */
 	if (*(__u8 *)(data + ETH_ALEN) & 1)

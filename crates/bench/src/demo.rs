@@ -109,6 +109,7 @@ fn compare(runs: &[Run], scale: Scale, seconds: u64) -> Vec<Line> {
         let moved = |run: &Run| match (run.moves, &run.reaction) {
             (0, _) => ", stays".to_owned(),
             (_, Some(reaction)) => format!(", moves after {:.2} s", reaction.seconds()),
+            (1, None) => ", 1 move".to_owned(),
             (n, None) => format!(", {n} moves"),
         };
         let load_words = load.words(scale);

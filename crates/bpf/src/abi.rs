@@ -14,7 +14,7 @@ unsafe impl Abi for u64 {}
 
 /// Returns the bytes of a value.
 pub(crate) fn bytes_of<T: Abi>(value: &T) -> &[u8] {
-    // SAFETY: an Abi type has no padding, so each byte is initialised; the slice lives as long as
+    // SAFETY: an Abi type has no padding, so each byte is initialized; the slice lives as long as
     // the borrow.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }

@@ -193,7 +193,7 @@ fn words(prefix: IpNet) -> ([u32; 4], [u32; 4]) {
 
 fn as_bytes(entry: &skel::types::meter_flow) -> &[u8] {
     // SAFETY: meter_flow is repr(C) of integers with no padding (asserted in abi.h), so each of its
-    // bytes is initialised; the slice lives as long as the borrow.
+    // bytes is initialized; the slice lives as long as the borrow.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(entry).cast(), size_of_val(entry)) }
 }
 

@@ -151,7 +151,7 @@ mod tests {
             let udp = |tap: &Tap| {
                 let wait = Duration::from_secs(5);
                 loop {
-                    // Skip neighbour discovery packets.
+                    // Skip neighbor discovery packets.
                     let frame = tap.next(wait).unwrap().expect("a frame within 5 s");
                     if frame.bytes[12..14] == [0x08, 0x00] {
                         return frame;
@@ -162,7 +162,7 @@ mod tests {
             assert!(sent.outgoing && !received.outgoing);
             assert_eq!((sent.bytes.len(), received.bytes.len()), (64, 14 + 20 + 8 + 500));
             assert!(sent.at_ns > 1_600_000_000_000_000_000 && received.at_ns >= sent.at_ns);
-            // Neighbour discovery ends, and the capture then times out.
+            // Neighbor discovery ends, and the capture then times out.
             while near.next(Duration::from_millis(100)).unwrap().is_some() {}
         };
         std::thread::spawn(inside).join().unwrap();

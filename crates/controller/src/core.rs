@@ -27,7 +27,7 @@ use crate::resolve::{Resolved, resolve};
 const SILENCE: Duration = Duration::from_millis(2500);
 const LIVENESS_CHECK: Duration = Duration::from_millis(250);
 
-/// The time that a new controller waits for nodes that others name as neighbours, before it treats
+/// The time that a new controller waits for nodes that others name as neighbors, before it treats
 /// silent ones as dead.
 const WARM_UP: Duration = Duration::from_millis(1500);
 

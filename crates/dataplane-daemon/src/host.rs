@@ -55,7 +55,7 @@ pub(crate) trait Host {
     /// Returns the egress interface for packets to a segment.
     fn interface_to(&mut self, segment: Ipv6Addr) -> Option<u32>;
 
-    /// Resolves a neighbour, or probes its reachability.
+    /// Resolves a neighbor, or probes its reachability.
     fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), Error>;
 
     /// Returns true if the kernel has exactly the routes that it is to keep.

@@ -77,7 +77,7 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
         }
     }
     let returned = Family::<Entry, Counter>::default();
-    let help = "Packets of a service function that returned from netfilter, by SID";
+    let help = "Packets that returned from a service function, by SID";
     registry.register("returned_packets", help, returned.clone());
     for entry in &found.sids {
         if let Some(counted) = entry.returned {

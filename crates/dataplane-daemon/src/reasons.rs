@@ -38,7 +38,7 @@ pub(crate) const REASONS: [(reason, &str, &str); 25] = [
         "payload type that the SID does not decapsulate",
     ),
     (
-        reason::REASON_TOO_BIG_TOLD,
+        reason::REASON_TOO_BIG_NOTIFIED,
         "too-big-reported",
         "too large with a header; the sender was notified",
     ),

@@ -19,12 +19,12 @@ impl Checked<'_> {
         match text.next_hop {
             Some(Address(IpAddr::V6(next_hop))) => {
                 if next_hop.is_multicast() || next_hop.is_loopback() {
-                    let message = format!("`{next_hop}` is not a neighbour");
-                    self.place.value(&key(at, "next_hop"), message, "write a neighbour's address");
+                    let message = format!("`{next_hop}` is not a neighbor");
+                    self.place.value(&key(at, "next_hop"), message, "write a neighbor's address");
                 } else if next_hop.is_unicast_link_local() {
-                    // bpf_fib_lookup cannot resolve such a neighbour.
+                    // bpf_fib_lookup cannot resolve such a neighbor.
                     let message = format!("`{next_hop}` is an address on every port");
-                    let help = "write a global address of the neighbour's";
+                    let help = "write a global address of the neighbor's";
                     self.place.value(&key(at, "next_hop"), message, help);
                 }
                 next_hop

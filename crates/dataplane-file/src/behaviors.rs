@@ -23,8 +23,8 @@ impl Checked<'_> {
                 let next_hop = self.next_hop6(at, text);
                 let unspecified = Some(Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
                 if text.next_hop == unspecified {
-                    let help = "write a neighbour's address; End looks the packet's own up";
-                    self.place.value(&key(at, "next_hop"), "`::` is not a neighbour", help);
+                    let help = "write a neighbor's address; End looks the packet's own up";
+                    self.place.value(&key(at, "next_hop"), "`::` is not a neighbor", help);
                 }
                 Behavior::EndX { next_hop }
             }

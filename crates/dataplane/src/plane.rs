@@ -56,7 +56,7 @@ pub trait Dataplane {
         Vec::new()
     }
 
-    /// Invalidates cached routes and neighbours.
+    /// Invalidates cached routes and neighbors.
     fn forget_routes(&mut self) {}
 
     /// Returns true if the kernel still has the configuration that this data plane installed for

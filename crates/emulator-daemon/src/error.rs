@@ -43,7 +43,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The lab has no queue for the interface.
-    #[error("no netfilter queue is set aside for the interface `{0}`")]
+    #[error("no NFQUEUE assigned to interface `{0}`")]
     NoQueue(String),
     /// The interface is attached to another lab.
     #[error("the interface `{0}` is attached to another lab")]

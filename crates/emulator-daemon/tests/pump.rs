@@ -253,7 +253,7 @@ fn root_datagrams_that_go_together_arrive_as_they_were_sent() {
         for (link, before) in [first, last].into_iter().zip(before) {
             let now = received(link);
             let more = now.received - before.received;
-            // The count may include neighbour solicitations.
+            // The count may include neighbor solicitations.
             assert!((COUNT..COUNT + 10).contains(&more), "{more}");
             assert_eq!(now.received, now.arrived);
         }

@@ -41,7 +41,7 @@ struct Chain {
     arrived: [Vec<(Nanos, Vec<u8>)>; 2],
 }
 
-/// A host that answers ARP requests and neighbour solicitations for its addresses.
+/// A host that answers ARP requests and neighbor solicitations for its addresses.
 struct Host {
     port: PortId,
     mac: Mac,
@@ -153,7 +153,7 @@ impl Chain {
 }
 
 impl Host {
-    /// Returns the reply to an ARP request or a neighbour solicitation.
+    /// Returns the reply to an ARP request or a neighbor solicitation.
     fn answer(&self, frame: &[u8]) -> Option<Packet> {
         let ethernet = EthernetPacket::new_checked(frame).unwrap();
         let asked = ethernet.payload();
@@ -230,7 +230,7 @@ fn icmp(ip: &[u8]) -> (IpAddr, [u8; 2], Vec<u8>) {
 fn packets_go_through_sixty_routers_in_time() {
     for ipv6 in [false, true] {
         let mut chain = Chain::new(60, MTU);
-        // The first packet resolves the neighbours.
+        // The first packet resolves the neighbors.
         chain.send(0, &datagram(ipv6, 64, 100, true));
         assert_eq!(chain.got(1).len(), 1, "IPv6: {ipv6}");
         let (sent, packet) = (chain.now, datagram(ipv6, 64, 100, true));
@@ -359,7 +359,7 @@ fn neighbours_that_are_asked_again_get_their_packets_meanwhile() {
         let mut chain = Chain::new(2, MTU);
         chain.send(0, &datagram(ipv6, 64, 100, true));
         assert_eq!(chain.got(1).len(), 1);
-        // A satellite link to the host, and more packets than the queue of an unresolved neighbour
+        // A satellite link to the host, and more packets than the queue of an unresolved neighbor
         // holds.
         for link in [4, 5] {
             chain.network.change(chain.now, chain.links[link], delayed(300 * MILLISECOND));

@@ -40,7 +40,7 @@ pub(crate) struct Watched<B> {
 struct Shared<B> {
     /// `None` when the time is over.
     content: Option<Content<B>>,
-    /// Start of the client's time. `None` while the service has no bytes for it.
+    /// Start of the client's read timeout; `None` while no data is pending.
     since: Option<Instant>,
     /// Bytes taken since then.
     taken: usize,

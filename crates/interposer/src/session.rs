@@ -61,8 +61,8 @@ pub(crate) fn complain(why: &str) {
 ///
 /// # Errors
 ///
-/// Fails if the link fails: the client must not use the socket, since its packets would pass
-/// without their program.
+/// Fails if the link fails. The client must not use the socket then: its packets would pass without
+/// the program.
 pub(crate) fn open(number: u32, opened: Opened) -> Result<(), String> {
     let Some(link) = link()? else { return Ok(()) };
     let Opened { interface, queue, receives, transmits } = opened;

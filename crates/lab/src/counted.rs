@@ -20,7 +20,7 @@ pub struct Counted {
     /// Node at the other end; none for a LAN.
     pub to: Option<String>,
     /// netem's settings, if the link has netem.
-    pub netem: Option<Told>,
+    pub netem: Option<NetemSettings>,
     /// Time of the sample, in nanoseconds since the machine booted.
     pub at_ns: u64,
     /// Counters of the interface's transmitted packets.
@@ -29,14 +29,14 @@ pub struct Counted {
 
 /// Impairments configured for one direction, besides its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Told {
+pub struct NetemSettings {
     /// Added delay.
     pub delay: Duration,
     /// Fraction of packets lost.
     pub loss: f64,
 }
 
-impl Told {
+impl NetemSettings {
     fn netem(interface: &Interface) -> Option<Self> {
         let Impairments { delay, loss, .. } = interface.impairments;
         (interface.backend == Backend::Netem).then(|| Self { delay, loss: loss.part() })
@@ -72,7 +72,7 @@ impl Lab {
                     link: segment.name.clone(),
                     from: node.name.clone(),
                     to,
-                    netem: Told::netem(interface),
+                    netem: NetemSettings::netem(interface),
                     at_ns: *at_ns,
                     sample: sample.clone(),
                 });
@@ -91,8 +91,8 @@ mod tests {
         let text = "name: a\nnodes: {a: {}, b: {}}\nlinks:\n  - a-b: {engine: netem, delay: 20ms, loss: \
                     {gilbert-elliott: {p: 5%, r: 5%, bad: 50%}}}\n  - a-b: {rate: 1mbit}\n  - a-b: {delay: 1ms}\n";
         let topology = topology_file::parse("a.yaml", text).unwrap();
-        let told = |at: usize| Told::netem(&topology.nodes[0].interfaces[at]);
-        assert_eq!(told(0), Some(Told { delay: Duration::from_millis(20), loss: 0.25 }));
-        assert_eq!([told(1), told(2)], [None, None]);
+        let netem = |at: usize| NetemSettings::netem(&topology.nodes[0].interfaces[at]);
+        assert_eq!(netem(0), Some(NetemSettings { delay: Duration::from_millis(20), loss: 0.25 }));
+        assert_eq!([netem(1), netem(2)], [None, None]);
     }
 }

@@ -20,7 +20,7 @@ mod ready;
 
 pub use attached::{Attached, interfaces as attached};
 pub use cancel::Cancel;
-pub use counted::{Counted, Told};
+pub use counted::{Counted, NetemSettings};
 pub use daemons::emulated::{Device, devices as emulator_devices};
 pub use daemons::spawn::is_deaf;
 pub use daemons::supervised::SupervisorConfig;

@@ -53,7 +53,7 @@ pub struct NodeSids {
     pub decap_ipv6: Sid,
 }
 
-/// An interface with its neighbours.
+/// An interface with its neighbors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interface {
@@ -63,15 +63,15 @@ pub struct Interface {
     pub capacity: Option<Bandwidth>,
     /// True if the interface has a carrier.
     pub up: bool,
-    /// Neighbours: one on a point-to-point link, several on a LAN.
+    /// Neighbors: one on a point-to-point link, several on a LAN.
     pub adjacencies: Vec<Adjacency>,
 }
 
-/// A neighbour on an interface.
+/// A neighbor on an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adjacency {
-    /// Name of the neighbour.
+    /// Name of the neighbor.
     pub neighbour: String,
     /// IGP cost of the interface.
     pub cost: u32,

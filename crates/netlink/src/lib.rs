@@ -1,4 +1,4 @@
-//! Links, namespaces, addresses, neighbours, routes, SRv6, rules, queueing disciplines and counters
+//! Links, namespaces, addresses, neighbors, routes, SRv6, rules, queueing disciplines and counters
 //! of the Linux kernel, over netlink.
 //!
 //! Each module builds the [`Request`]s of its topic. A [`Handle`] sends a single request, or a

@@ -1,4 +1,4 @@
-//! Notifications of changes in a namespace: links, neighbours, routes, rules.
+//! Notifications of changes in a namespace: links, neighbors, routes, rules.
 //!
 //! To mirror the kernel's tables, open a [`Monitor`], then dump the tables, then apply the events.
 //! Events from before the dump are applied to tables that already contain them. That is harmless,
@@ -57,15 +57,15 @@ pub enum Event {
     /// The interface was added or changed; this is its current state. Next hops over an interface
     /// that is down, or has no carrier, stay listed in their routes, but the kernel skips them.
     Link(Link),
-    /// The interface with this index was removed, with all its neighbours and addresses.
+    /// The interface with this index was removed, with all its neighbors and addresses.
     LinkGone(u32),
-    /// The neighbour was added or changed.
+    /// The neighbor was added or changed.
     Neighbour(Neighbour),
-    /// The neighbour was removed.
+    /// The neighbor was removed.
     NeighbourGone {
         /// The interface's index.
         interface: u32,
-        /// The neighbour's address.
+        /// The neighbor's address.
         address: IpAddr,
     },
     /// The current state of the route with this table, destination and priority, with all its next

@@ -1,4 +1,4 @@
-//! The neighbour table: link-layer addresses, learned or configured, and probing of neighbours.
+//! The neighbor table: link-layer addresses, learned or configured, and probing of neighbors.
 
 use std::net::IpAddr;
 
@@ -26,7 +26,7 @@ const NTF_PROXY: u8 = 1 << 3;
 /// struct ndmsg: family, three bytes of padding, interface, state (u16), flags, type.
 const HEADER: usize = 12;
 
-/// The state of a neighbour entry (RFC 4861 section 7.3.2; the same for ARP).
+/// The state of a neighbor entry (RFC 4861 section 7.3.2; the same for ARP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NeighbourState {
     /// No resolution has started yet.
@@ -41,7 +41,7 @@ pub enum NeighbourState {
     Delay,
     /// Probes are being sent.
     Probe,
-    /// Resolution failed: the neighbour did not answer.
+    /// Resolution failed: the neighbor did not answer.
     Failed,
     /// No resolution needed: loopback, multicast.
     NoArp,
@@ -72,7 +72,7 @@ impl NeighbourState {
     }
 }
 
-/// A neighbour entry, identified by interface and address.
+/// A neighbor entry, identified by interface and address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Neighbour {
     /// The interface's index.
@@ -108,23 +108,23 @@ fn body(interface: u32, address: IpAddr, state: u16, flags: u8) -> Writer {
 }
 
 impl Handle {
-    /// The IPv4 and IPv6 neighbours of one interface, or of all.
+    /// The IPv4 and IPv6 neighbors of one interface, or of all.
     pub fn neighbours(&mut self, interface: Option<u32>) -> Result<Vec<Neighbour>> {
         let mut body = Writer(vec![0; HEADER]);
         if let Some(interface) = interface {
             body.put(NDA_IFINDEX, &interface.to_ne_bytes());
         }
-        self.socket.dump("list the neighbours", libc::RTM_GETNEIGH, &body.0, |body| {
+        self.socket.dump("list the neighbors", libc::RTM_GETNEIGH, &body.0, |body| {
             Ok(neighbour(body)?.filter(|n| interface.is_none_or(|index| index == n.interface)))
         })
     }
 
     /// Makes the kernel behave as if a packet for `address` had just left through `interface`. An
-    /// unknown neighbour is solicited at once. A stale one is probed unless its reachability is
+    /// unknown neighbor is solicited at once. A stale one is probed unless its reachability is
     /// confirmed within `delay_first_probe_time` (5 s). Reachable and permanent entries are
     /// unaffected. The result appears in [`Handle::neighbours`] and as an event.
     pub fn probe_neighbour(&mut self, interface: u32, address: IpAddr) -> Result<()> {
-        let operation = format!("probe the neighbour {address}");
+        let operation = format!("probe the neighbor {address}");
         let question = body(interface, address, 0, 0).0;
         let known = self.socket.get(&operation, libc::RTM_GETNEIGH, &question, neighbour);
         let known = match known {
@@ -162,7 +162,7 @@ impl Handle {
     }
 }
 
-/// Parses a neighbour; None for a bridge FDB entry or a proxy entry.
+/// Parses a neighbor; None for a bridge FDB entry or a proxy entry.
 pub(crate) fn neighbour(body: &[u8]) -> Result<Option<Neighbour>, DecodeError> {
     let [family, ..] = array::<HEADER>(body, 0)?;
     let known = matches!(i32::from(family), libc::AF_INET | libc::AF_INET6);

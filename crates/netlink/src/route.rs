@@ -35,10 +35,10 @@ pub enum RouteKind {
     Unreachable,
 }
 
-/// A next hop: a neighbour, or only the link for on-link destinations.
+/// A next hop: a neighbor, or only the link for on-link destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NextHop {
-    /// The neighbour; absent if the destinations are on-link. A link-local neighbour is on-link
+    /// The neighbor; absent if the destinations are on-link. A link-local neighbor is on-link
     /// regardless of the interface's addresses.
     pub via: Option<IpAddr>,
     /// The interface's index.

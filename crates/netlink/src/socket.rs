@@ -362,7 +362,7 @@ impl Socket {
     }
 }
 
-/// A netlink handle on the links, addresses, routes, rules, neighbours and queueing disciplines of
+/// A netlink handle on the links, addresses, routes, rules, neighbors and queueing disciplines of
 /// one namespace.
 #[derive(Debug)]
 pub struct Handle {

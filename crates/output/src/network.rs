@@ -1,4 +1,4 @@
-//! `kaido network`: nodes and the utilisation of their links.
+//! `kaido network`: nodes and the utilization of their links.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub struct NetworkInterface {
     pub up: bool,
     /// Rate limit in layer-2 bits per second; 0 if the rate is not limited.
     pub capacity_bps: u64,
-    /// Neighbours on the link.
+    /// Neighbors on the link.
     pub neighbours: Vec<Neighbour>,
     /// Rate in layer-2 bits per second, averaged over the last three samples.
     pub rate_bps: u64,
@@ -55,7 +55,7 @@ pub struct NetworkInterface {
     pub reserved_bps: u64,
 }
 
-/// A neighbour on a link.
+/// A neighbor on a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Neighbour {
     /// Node name.

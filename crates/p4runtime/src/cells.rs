@@ -249,7 +249,7 @@ pub(crate) fn plan_value_set(
     }
     let mut members = BTreeSet::new();
     for member in &entry.members {
-        if !members.insert(matches::all(&set.fields, &set.name, &member.r#match)?) {
+        if !members.insert(matches::parse_fields(&set.fields, &set.name, &member.r#match)?) {
             return Err(Error::Entry(EntryError::DuplicateMember(named(&set.name))));
         }
     }

@@ -514,7 +514,7 @@ fn rows<'a>(
         let from = after.unwrap_or(Bound::Unbounded);
         return Ok(Box::new(state.rows.range((from, Bound::Unbounded))));
     }
-    let matches = matches::all(&table.fields, &table.name, &asked.r#match)?;
+    let matches = matches::parse_fields(&table.fields, &table.name, &asked.r#match)?;
     let priority = asked.priority;
     // Entries with the same match are adjacent, ordered by priority.
     let (lowest, highest) = if priority == 0 { (i32::MIN, i32::MAX) } else { (priority, priority) };

@@ -10,11 +10,11 @@ use srv6::Sid;
 pub struct NodeId(pub u32);
 
 /// ID of an interface of a node, stable for the life of its [`crate::Ted`]. Load and reservations
-/// are kept per port, because all neighbours on a LAN share one port.
+/// are kept per port, because all neighbors on a LAN share one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
-/// ID of an arc in one snapshot: one neighbour on one port.
+/// ID of an arc in one snapshot: one neighbor on one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArcId(pub u32);
 

@@ -164,7 +164,7 @@ impl Routes {
     }
 }
 
-/// A prefix with its next hops, as interface index and neighbour address.
+/// A prefix with its next hops, as interface index and neighbor address.
 pub type StaticRoute = (IpNet, Vec<(usize, IpAddr)>);
 
 impl Routes {

@@ -162,7 +162,7 @@ impl Ted {
     }
 
     /// A snapshot of the topology as the IGP sees it now. An arc requires that its port is up, and
-    /// that the neighbour also has the sender as a neighbour on a port that is up (the IGP's
+    /// that the neighbor also has the sender as a neighbor on a port that is up (the IGP's
     /// two-way check). Applications use an arc only if both ends are alive.
     pub fn graph(&self) -> Graph {
         let nodes = self
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// A router with one interface per neighbour, named after it.
+    /// A router with one interface per neighbor, named after it.
     fn router(name: &str, neighbours: &[&str]) -> Announcement {
         let interface = |neighbour: &&str| AnnouncedInterface {
             name: format!("to-{neighbour}"),

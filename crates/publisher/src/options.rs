@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long, value_name = "FIGURES", value_enum, value_delimiter = ',',
           default_values_t = [Group::Network, Group::Cpu, Group::Memory, Group::Processes])]
     pub only: Vec<Group>,
-    /// Speed to assume for interfaces that report none, in Mbit/s; used for their utilisation
+    /// Speed to assume for interfaces that report none, in Mbit/s; used for their utilization
     #[arg(long, value_name = "MBIT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub speed: u64,
     /// Publish statistics of the processes with this name: number, processor time, memory
@@ -46,11 +46,11 @@ pub struct Options {
 /// Groups of machine statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Group {
-    /// Rates and utilisation of each interface, and totals
+    /// Rates and utilization of each interface, and totals
     Network,
-    /// Utilisation of the processors
+    /// Utilization of the processors
     Cpu,
-    /// Size and utilisation of memory
+    /// Size and utilization of memory
     Memory,
     /// Number of processes and of running ones
     Processes,

@@ -15,9 +15,9 @@ use crate::table::{Info, Kernel};
 pub enum Behavior<I, T, P, L> {
     /// End: forwards to the next segment.
     End,
-    /// End.X: forwards to the next segment through a given neighbour.
+    /// End.X: forwards to the next segment through a given neighbor.
     EndX {
-        /// The neighbour.
+        /// The neighbor.
         next_hop: Ipv6Addr,
     },
     /// End.T: forwards to the next segment, which is looked up in a table.
@@ -35,14 +35,14 @@ pub enum Behavior<I, T, P, L> {
         /// The L2 table: VLANs and their ports.
         vlans: Vec<(u16, I)>,
     },
-    /// End.DX4: decapsulates and sends the IPv4 packet to a neighbour.
+    /// End.DX4: decapsulates and sends the IPv4 packet to a neighbor.
     EndDx4 {
-        /// The neighbour; 0.0.0.0 for the packet's own destination.
+        /// The neighbor; 0.0.0.0 for the packet's own destination.
         next_hop: Ipv4Addr,
     },
-    /// End.DX6: decapsulates and sends the IPv6 packet to a neighbour.
+    /// End.DX6: decapsulates and sends the IPv6 packet to a neighbor.
     EndDx6 {
-        /// The neighbour; `::` for the packet's own destination.
+        /// The neighbor; `::` for the packet's own destination.
         next_hop: Ipv6Addr,
     },
     /// End.DT4: decapsulates and looks up the IPv4 packet.
@@ -132,7 +132,7 @@ pub const TABLE: [Info; 15] = [
             Kind::EndX,
             "End.X",
             "RFC 8986 section 4.2",
-            "Forwards to the next segment through a neighbour.",
+            "Forwards to the next segment through a neighbor.",
         )
     },
     Info {
@@ -176,7 +176,7 @@ pub const TABLE: [Info; 15] = [
             Kind::EndDx4,
             "End.DX4",
             "RFC 8986 section 4.5",
-            "Decapsulates an IPv4 packet and sends it to a neighbour.",
+            "Decapsulates an IPv4 packet and sends it to a neighbor.",
         )
     },
     Info {
@@ -187,7 +187,7 @@ pub const TABLE: [Info; 15] = [
             Kind::EndDx6,
             "End.DX6",
             "RFC 8986 section 4.4",
-            "Decapsulates an IPv6 packet and sends it to a neighbour.",
+            "Decapsulates an IPv6 packet and sends it to a neighbor.",
         )
     },
     Info {

@@ -73,7 +73,7 @@ mod tests {
         assert!(!first.counters.carrier && first.counters.tx_packets == 0);
         assert!((start..now_ns()).contains(&first.sampled_ns));
 
-        // The first packets: IPv6 neighbour discovery on the new link.
+        // The first packets: IPv6 neighbor discovery on the new link.
         Handle::within(&right).unwrap().request("up", set_up(7)).unwrap();
         let sent = (0..5000).find_map(|_| {
             let [sample] = sampler.sample().unwrap().try_into().unwrap();

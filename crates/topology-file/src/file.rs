@@ -111,9 +111,9 @@ impl Routing {
 pub(crate) struct Ospf {
     /// Hello interval.
     pub(crate) hello: Option<Time>,
-    /// Dead interval: timeout for a silent neighbour.
+    /// Dead interval: timeout for a silent neighbor.
     pub(crate) dead: Option<Time>,
-    /// True to monitor neighbours with BFD; false if absent.
+    /// True to monitor neighbors with BFD; false if absent.
     pub(crate) bfd: Option<bool>,
 }
 
@@ -123,9 +123,9 @@ pub(crate) struct Ospf {
 pub(crate) struct Isis {
     /// Hello interval.
     pub(crate) hello: Option<Time>,
-    /// Holding time: timeout for a silent neighbour; a multiple of `hello`.
+    /// Holding time: timeout for a silent neighbor; a multiple of `hello`.
     pub(crate) hold: Option<Time>,
-    /// True to monitor neighbours with BFD; false if absent.
+    /// True to monitor neighbors with BFD; false if absent.
     pub(crate) bfd: Option<bool>,
 }
 
@@ -147,9 +147,9 @@ pub(crate) struct Rip {
 pub(crate) struct Bgp {
     /// Keepalive interval.
     pub(crate) keepalive: Option<Time>,
-    /// Hold time: timeout for a silent neighbour.
+    /// Hold time: timeout for a silent neighbor.
     pub(crate) hold: Option<Time>,
-    /// True to monitor neighbours with BFD; true if absent.
+    /// True to monitor neighbors with BFD; true if absent.
     pub(crate) bfd: Option<bool>,
 }
 
@@ -331,7 +331,7 @@ pub(crate) struct TestText {
     pub(crate) route: Option<Prefix>,
     /// True if the route must exist; true if absent.
     pub(crate) present: Option<bool>,
-    /// Neighbour that one of the next hops leads to.
+    /// Neighbor that one of the next hops leads to.
     pub(crate) via: Option<String>,
     /// Deadline for the condition to hold, from the start of the test.
     pub(crate) within: Option<Time>,

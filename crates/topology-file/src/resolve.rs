@@ -119,7 +119,7 @@ fn check_ports(place: &mut Place<'_>, topology: &Topology) {
     }
 }
 
-/// Reports neighbouring routers with different routing protocols: they do not exchange routes,
+/// Reports neighboring routers with different routing protocols: they do not exchange routes,
 /// unless one of them has its own configuration that does so.
 fn check_routing(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &Topology) {
     for (segment, plan) in topology.segments.iter().zip(plans) {
@@ -136,7 +136,7 @@ fn check_routing(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &Topology)
             let is_virtual = |node: &&&Node| node.kind == NodeKind::Router(RouterKind::Virtual);
             if let Some(node) = [first, other].into_iter().find(is_virtual) {
                 let message = format!(
-                    "`{}` is a virtual router, which has static routes alone: its neighbour learns \
+                    "`{}` is a virtual router, which has static routes alone: its neighbor learns \
                      nothing from it",
                     node.name
                 );
@@ -174,7 +174,7 @@ fn adjacencies(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &mut Topolog
             counts[end.node] += routers - 1;
             if counts[end.node] > MAX_ADJACENCIES {
                 let name = &nodes[end.node].name;
-                let message = format!("`{name}` has more than {MAX_ADJACENCIES} neighbours");
+                let message = format!("`{name}` has more than {MAX_ADJACENCIES} neighbors");
                 place.key(&plan.at, message, "remove some of its links");
                 return;
             }

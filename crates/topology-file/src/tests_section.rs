@@ -91,7 +91,7 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
         && topology.node(via).is_some()
         && !topology.neighbours(at).any(|node| node.name == *via)
     {
-        let message = format!("`{via}` is not a neighbour of `{on}`");
+        let message = format!("`{via}` is not a neighbor of `{on}`");
         let names: Vec<&str> = topology.neighbours(at).map(|node| node.name.as_str()).collect();
         let help = format!("name one of {}", names.join(", "));
         place.value(steps!["tests", index, "via"], message, &help);

@@ -9,8 +9,8 @@ pub enum Error {
     /// The kernel's tables cannot be read.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// A program does not run.
-    #[error("{command} does not run")]
+    /// A program cannot be started.
+    #[error("cannot run {command}")]
     Command {
         /// Program name.
         command: String,

@@ -29,13 +29,13 @@ pub struct Outcome {
     pub measured: String,
     /// Time until the condition held, in seconds: if the test was started right after a change, the
     /// convergence time.
-    pub after: Option<f64>,
+    pub held_after: Option<f64>,
     /// Duration of the test, in seconds.
     pub seconds: f64,
 }
 
 /// Intermediate result of a test.
-struct Seen {
+struct Observation {
     /// Time since which the condition holds, if it does.
     holds_since: Option<Instant>,
     measured: String,
@@ -59,29 +59,31 @@ pub fn check_tools<'t>(tests: impl IntoIterator<Item = &'t Test>) -> Result<(), 
 /// Runs a test until its condition holds or its deadline has passed.
 pub fn run(lab: &Lab, test: &Test, cancel: &Cancel) -> Result<Outcome, Error> {
     let started = Instant::now();
-    let (words, expected, within, seen) = match test {
+    let (description, expected, within, observed) = match test {
         Test::Ping(ping) => {
             let deadline = started + ping.within.0;
-            let seen = ping::run(lab, ping, deadline, cancel)?;
-            (ping::words(ping), ping::expected(ping), ping.within, seen)
+            let observed = ping::run(lab, ping, deadline, cancel)?;
+            (ping::description(ping), ping::expected(ping), ping.within, observed)
         }
         Test::Throughput { from, to, family, throughput, within } => {
-            let seen =
+            let observed =
                 throughput::run(lab, [from, to], *family, throughput, started + within.0, cancel)?;
-            (format!("{from} sends to {to}"), throughput.to_string(), *within, seen)
+            (format!("{from} sends to {to}"), throughput.to_string(), *within, observed)
         }
         Test::Route { on, route, present, via, within } => {
             let wanted = route::Wanted { on, route: *route, present: *present, via };
-            let seen = route::run(lab, &wanted, started + within.0, cancel)?;
-            (format!("{on} to {route}"), wanted.expected(), *within, seen)
+            let observed = route::run(lab, &wanted, started + within.0, cancel)?;
+            (format!("{on} to {route}"), wanted.expected(), *within, observed)
         }
     };
     Ok(Outcome {
-        test: words,
-        passed: seen.holds_since.is_some(),
+        test: description,
+        passed: observed.holds_since.is_some(),
         expected: format!("{expected} within {within}"),
-        measured: seen.measured,
-        after: seen.holds_since.map(|since| (since - started.min(since)).as_secs_f64()),
+        measured: observed.measured,
+        held_after: observed
+            .holds_since
+            .map(|since| since.saturating_duration_since(started).as_secs_f64()),
         seconds: started.elapsed().as_secs_f64(),
     })
 }

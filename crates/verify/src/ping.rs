@@ -9,14 +9,14 @@ use lab::{Cancel, Lab};
 use model::topology::{Family, Ping};
 
 use crate::window::Window;
-use crate::{Error, Running, Seen, start};
+use crate::{Error, Observation, Running, start};
 
 /// Interval between pings, which is also the resolution of the time at which a test starts to hold.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Minimum timeout for a reply.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(crate) fn words(test: &Ping) -> String {
+pub(crate) fn description(test: &Ping) -> String {
     let family = match test.family {
         None => "",
         Some(Family::Ipv4) => " by IPv4",
@@ -41,7 +41,7 @@ pub(crate) fn run(
     test: &Ping,
     deadline: Instant,
     cancel: &Cancel,
-) -> Result<Seen, Error> {
+) -> Result<Observation, Error> {
     let families = match test.family {
         None => vec![Family::Ipv4, Family::Ipv6],
         Some(family) => vec![family],
@@ -56,16 +56,17 @@ pub(crate) fn run(
             row.listen(cancel)?;
         }
         let now = Instant::now();
-        let seen: Vec<Seen> = rows.iter().map(|row| row.window.judge(test, now)).collect();
-        let since: Option<Vec<Instant>> = seen.iter().map(|seen| seen.holds_since).collect();
+        let observed: Vec<Observation> =
+            rows.iter().map(|row| row.window.judge(test, now)).collect();
+        let since: Option<Vec<Instant>> = observed.iter().map(|one| one.holds_since).collect();
         let holds_since = since.and_then(|since| since.into_iter().max());
         if holds_since.is_some() || now > deadline {
-            let of = |(row, seen): (&Row<'_>, &Seen)| match row.family {
-                Family::Ipv4 => format!("IPv4 {}", seen.measured),
-                Family::Ipv6 => format!("IPv6 {}", seen.measured),
+            let of = |(row, observed): (&Row<'_>, &Observation)| match row.family {
+                Family::Ipv4 => format!("IPv4 {}", observed.measured),
+                Family::Ipv6 => format!("IPv6 {}", observed.measured),
             };
-            let measured: Vec<String> = rows.iter().zip(&seen).map(of).collect();
-            return Ok(Seen { holds_since, measured: measured.join("; ") });
+            let measured: Vec<String> = rows.iter().zip(&observed).map(of).collect();
+            return Ok(Observation { holds_since, measured: measured.join("; ") });
         }
     }
 }

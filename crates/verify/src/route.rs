@@ -7,7 +7,7 @@ use lab::{Cancel, Lab};
 use model::topology::{SegmentKind, Topology};
 use netlink::{Handle, MAIN_TABLE, NextHop};
 
-use crate::{Error, Seen};
+use crate::{Error, Observation};
 
 /// Polling interval for the routes.
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -36,7 +36,7 @@ pub(crate) fn run(
     wanted: &Wanted<'_>,
     deadline: Instant,
     cancel: &Cancel,
-) -> Result<Seen, Error> {
+) -> Result<Observation, Error> {
     let topology = lab.topology();
     let at = topology.node_index(wanted.on).expect("the test's node is one of the lab's");
     let mut handle = Handle::within(&lab.namespace(wanted.on)?)?;
@@ -59,13 +59,13 @@ pub(crate) fn run(
                 [] => "a route".into(),
                 names => format!("a route via {}", names.join(", ")),
             };
-            return Ok(Seen { holds_since: holds.then_some(now), measured });
+            return Ok(Observation { holds_since: holds.then_some(now), measured });
         }
         cancel.wait(INTERVAL)?;
     }
 }
 
-/// The neighbours that a next hop may lead to: one, or all of a LAN if the next hop has no address.
+/// The neighbors that a next hop may lead to: one, or all of a LAN if the next hop has no address.
 fn leads_to<'t>(topology: &'t Topology, at: usize, hop: &NextHop) -> Vec<&'t str> {
     let interfaces = topology.nodes[at].interfaces.iter().enumerate();
     let Some((_, interface)) =

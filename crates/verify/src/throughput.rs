@@ -9,7 +9,7 @@ use model::Bandwidth;
 use model::topology::{Family, Range};
 use serde_json::Value;
 
-use crate::{Error, Seen, start};
+use crate::{Error, Observation, start};
 
 /// Duration of a measurement in seconds. One more second is omitted, because of TCP's slow start.
 const SECONDS: u64 = 3;
@@ -24,7 +24,7 @@ pub(crate) fn run(
     range: &Range<Bandwidth>,
     deadline: Instant,
     cancel: &Cancel,
-) -> Result<Seen, Error> {
+) -> Result<Observation, Error> {
     let target = lab.node(to)?.address(family.is_ipv6()).expect("the test's node has a link");
     let port = free_port(lab, to)?.to_string();
     let mut server = Command::new("iperf3");
@@ -36,7 +36,7 @@ pub(crate) fn run(
         let holds = measured.as_ref().is_ok_and(|measured| range.contains(measured));
         if holds || Instant::now() > deadline {
             let measured = measured.map_or_else(|why| why, |measured| measured.to_string());
-            return Ok(Seen { holds_since: holds.then_some(began), measured });
+            return Ok(Observation { holds_since: holds.then_some(began), measured });
         }
         cancel.wait(Duration::from_millis(50))?;
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use model::topology::Ping;
 
-use crate::{Seen, milliseconds};
+use crate::{Observation, milliseconds};
 
 /// A ping that was sent.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,7 @@ impl Window {
     }
 
     /// Evaluates a test against the window.
-    pub(crate) fn judge(&self, test: &Ping, now: Instant) -> Seen {
+    pub(crate) fn judge(&self, test: &Ping, now: Instant) -> Observation {
         let count = test.count as usize;
         let is_settled = |echo: &&Echo| echo.answer.is_some() || echo.sent + self.patience < now;
         let row: Vec<Echo> = if test.unreachable || test.loss.is_some() {
@@ -95,7 +95,7 @@ impl Window {
                 (loss.from.part()..=loss.to.part()).contains(&share)
             });
         let holds_since = row.first().map(|echo| echo.sent).filter(|_| holds);
-        Seen { holds_since, measured }
+        Observation { holds_since, measured }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writes the publication of a VM.
+//! Writer of a VM's published values.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -45,7 +45,7 @@ pub enum WriteError {
     #[error("another process publishes in {}", .0.display())]
     Busy(PathBuf),
     /// The maximum number of keys is reached.
-    #[error("`{0}` is one key too many: the limit is {MAX_KEYS}")]
+    #[error("cannot add key `{0}`: at most {MAX_KEYS} keys")]
     Full(String),
     /// The name is already in use.
     #[error("`{0}` is published twice")]

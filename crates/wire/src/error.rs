@@ -14,7 +14,7 @@ pub enum WireError {
         have: usize,
     },
     /// The version field is not that of the header's protocol.
-    #[error("{header}: version {version}")]
+    #[error("{header}: unsupported version {version}")]
     Version {
         /// The header.
         header: &'static str,

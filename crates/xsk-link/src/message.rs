@@ -114,7 +114,7 @@ pub enum Order {
         /// Number of the program, unique on this link.
         program: u64,
     },
-    /// Attaches a program, in place of another one. The message carries two descriptors: the
+    /// Attaches a program, replacing the current one. The message carries two descriptors: the
     /// memory of the rings and of the frames.
     Attach(Attach),
     /// Ends the attachment of a direction: its packets pass without a program.

@@ -6,7 +6,7 @@
 //! ```
 //! Everything runs on one processor: a queue between two processors could overflow, and the run
 //! would then count drops. When drops are the result, node and sink use a second processor
-//! ([`Bed::separate`]). Neighbour entries are permanent.
+//! ([`Bed::separate`]). Neighbor entries are permanent.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -151,7 +151,7 @@ impl Bed {
         let measure = &self.measure;
         let work = move || -> anyhow::Result<(f64, u64)> {
             pin()?;
-            // Warm up: neighbour entries and caches.
+            // Warm up: neighbor entries and caches.
             measure.generate(0, frame, count / 20 + 64)?;
             let before = measure.received()?;
             let started = std::time::Instant::now();
@@ -197,7 +197,7 @@ impl Bed {
         let measure = &self.measure;
         let work = move || -> anyhow::Result<Vec<f64>> {
             pin()?;
-            // Warm up: neighbour entries and caches.
+            // Warm up: neighbor entries and caches.
             measure.generate_singly(frame, count / 20 + 64, rate)?;
             measure.forget_delays()?;
             measure.generate_singly(frame, count, rate)?;

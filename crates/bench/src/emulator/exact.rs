@@ -140,7 +140,7 @@ fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
 
 const PORT: u16 = 7000;
 
-/// Opens a socket that is never read, and resolves the neighbours.
+/// Opens a socket that is never read, and resolves the neighbors.
 fn warm_up(lab: &Hosts<'_>, from: &Namespace, to: &Namespace) -> Result<UdpSocket> {
     let to_address = address(lab, "n3")?;
     let listener = to.run(|| UdpSocket::bind(("0.0.0.0", PORT)))??;

@@ -126,7 +126,7 @@ impl Bed {
             beside.push(tenant.rate(effort.time, Some(&mut hostile))?);
             ensure!(
                 hostile.sandbox.counters().packets.policy > 0,
-                "the neighbour's packets had no answer"
+                "the neighbor's packets had no answer"
             );
         }
         let baseline = Some(median(&alone));

@@ -126,7 +126,7 @@ fn entries(program: &p4::ir::Program, compiled: &Compiled, test: &str) -> Result
     let lines: Vec<_> = lines.into_iter().filter(puts).collect();
     let failures = p4::stf::run(program, &mut collected, &lines);
     if let Some(failure) = failures.first() {
-        bail!("line {}: {}", failure.line, failure.why);
+        bail!("{failure}");
     }
     Ok(collected.entries)
 }

@@ -110,9 +110,9 @@ pub(crate) fn page(
         write!(
             html,
             "<h2>{title}</h2><figure>{svg}<figcaption>Host 1 begins after {LEAD} s and sends {}. \
-             With Kaido the application made {} moves.</figcaption></figure>",
+             With Kaido the application made {}.</figcaption></figure>",
             load.words(scale),
-            with.moves
+            if with.moves == 1 { "1 move".to_owned() } else { format!("{} moves", with.moves) }
         )?;
         plots.push((name, svg));
     }

@@ -1,4 +1,4 @@
-//! The figure: utilisation with both thresholds at the top, forwarded packets at the bottom.
+//! The figure: utilization with both thresholds at the top, forwarded packets at the bottom.
 
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;

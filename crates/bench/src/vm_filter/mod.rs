@@ -1,5 +1,5 @@
 //! The published experiment with a filter that depends on data published by a VM (TransP4, figure
-//! 7): a load that saturates the VM's network is blocked above 30 % utilisation, and accepted again
+//! 7): a load that saturates the VM's network is blocked above 30 % utilization, and accepted again
 //! below 10 %.
 //!
 //! Published data takes the same path as in production: `kaido p4 publish` in a separate process,
@@ -43,7 +43,7 @@ fn offered(step: u32) -> u32 {
 /// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
-    /// Utilisation in per mille, as seen by the program.
+    /// Utilization in per mille, as seen by the program.
     used: u32,
     /// Forwarded packets to each port.
     protected: u32,
@@ -53,7 +53,7 @@ struct Step {
 }
 
 /// Runs the experiment and checks the filter. Returns the figure as SVG, and two rows: the
-/// utilisation in per mille at which the filter was switched on (`vm-filter/on`) and off
+/// utilization in per mille at which the filter was switched on (`vm-filter/on`) and off
 /// (`vm-filter/off`).
 ///
 /// # Errors
@@ -81,7 +81,7 @@ pub fn run(context: &Context<'_>) -> Result<(Vec<Row>, String)> {
     Ok((rows, figure::draw(&steps)?))
 }
 
-/// Utilisation in per mille at which the filter was switched on and off.
+/// Utilization in per mille at which the filter was switched on and off.
 #[derive(Debug, Default)]
 struct Changes {
     on: Vec<f64>,

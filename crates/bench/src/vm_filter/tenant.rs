@@ -48,7 +48,7 @@ impl Vm {
         Ok(Self { publisher, lines, feed, _folder: folder })
     }
 
-    /// Publishes the network's utilisation, and waits until programs can see it.
+    /// Publishes the network's utilization, and waits until programs can see it.
     fn publish(&mut self, step: u32, used: u32) -> Result<()> {
         writeln!(self.lines, "net.utilisation {used}\nstep {step}").context("it has ended")?;
         let key = ["step".to_owned()];
@@ -100,7 +100,7 @@ impl Tenant {
         Ok(Self { sandbox, vm })
     }
 
-    /// Publishes the utilisation of the VM's network, and waits until programs can see it.
+    /// Publishes the utilization of the VM's network, and waits until programs can see it.
     pub(super) fn publish(&mut self, step: u32, used: u32) -> Result<()> {
         self.vm.publish(step, used)
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::*;
 
-/// Runs a test in a namespace with the veth pair v0 (10.0.0.1) and v1, with a permanent neighbour
+/// Runs a test in a namespace with the veth pair v0 (10.0.0.1) and v1, with a permanent neighbor
 /// entry.
 fn in_namespace(test: impl FnOnce(i32) + Send + 'static) {
     let inside = || {

@@ -154,10 +154,10 @@ impl Reconciler {
         self.imported.taken > 0 || !self.imported.left.is_empty()
     }
 
-    /// Records a neighbour. Returns true if an adjacency with it may be wrong now.
+    /// Records a neighbor. Returns true if an adjacency with it may be wrong now.
     fn record_neighbour(&mut self, neighbour: &Neighbour) -> bool {
         let key = (neighbour.interface, neighbour.address);
-        // The kernel probes a stale neighbour only for packets that it sends itself.
+        // The kernel probes a stale neighbor only for packets that it sends itself.
         if self.which == Which::Xdp
             && neighbour.state == NeighbourState::Stale
             && self.plane.now().has_interface(neighbour.interface)
@@ -167,7 +167,7 @@ impl Reconciler {
         }
         let mac = neighbour.mac.filter(|_| neighbour.state.is_valid());
         let before = self.neighbours.insert(key, mac);
-        // A neighbour without a record may have existed before this reconciler started.
+        // A neighbor without a record may have existed before this reconciler started.
         before.is_none_or(|before| before.is_some() && before != mac)
     }
 }

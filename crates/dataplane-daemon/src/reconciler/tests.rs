@@ -331,7 +331,7 @@ fn neighbours_make_routes_void_and_nothing_else() {
         Event::Neighbour(Neighbour { interface: 2, address, mac, state })
     };
     for (event, forgotten) in [
-        // The previous entry of this neighbour is unknown.
+        // The previous entry of this neighbor is unknown.
         (neighbour(0xb, NeighbourState::Reachable), 1),
         (neighbour(0xb, NeighbourState::Stale), 1),
         (neighbour(0xc, NeighbourState::Reachable), 2),

@@ -122,11 +122,11 @@ fn next_hops() {
         let place = format!("6:{}", 42 + behavior.len());
         let message = format!("{behavior} sends IPv6");
         expect(&text("10.0.0.1"), &[(&place, &message, "such as fd00:b::2")]);
-        expect(&text("ff02::1"), &[(&place, "`ff02::1` is not a neighbour", "")]);
+        expect(&text("ff02::1"), &[(&place, "`ff02::1` is not a neighbor", "")]);
         expect(&text("fe80::1"), &[(&place, "an address on every port", "a global address")]);
         expect(&text("here"), &[(&place, "`here` is not an address", "")]);
     }
-    expect(&sid("behavior: End.X, next_hop: '::'"), &[("6:47", "`::` is not a neighbour", "")]);
+    expect(&sid("behavior: End.X, next_hop: '::'"), &[("6:47", "`::` is not a neighbor", "")]);
     assert!(parse("x", &sid("behavior: End.DX6, next_hop: '::'")).is_ok());
     assert!(parse("x", &sid("behavior: End.DX4, next_hop: 0.0.0.0")).is_ok());
 }

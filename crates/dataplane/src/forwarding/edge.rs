@@ -180,10 +180,13 @@ fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     all.difference(&tenants).copied().collect()
 }
 
-/// Adds the interfaces that receive frames of these: those stacked on them, their bridges, bonds,
-/// teams and HSR or PRP devices, interfaces that such a bridge leads to by a veth pair, and all
-/// interfaces of an Open vSwitch with such a port, whose flows are unknown here. Rules have no
-/// effect on a VRF's ports.
+/// Adds the interfaces that frames of the given ones may reach:
+///
+/// - interfaces stacked on them, and their bridges, bonds, teams and HSR or PRP devices;
+/// - interfaces behind such a bridge, through a veth pair;
+/// - all interfaces of an Open vSwitch with such a port, since its flows are not known here.
+///
+/// Rules have no effect on a VRF's ports.
 fn with_stacked(
     mut found: BTreeSet<u32>,
     links: &[Link],

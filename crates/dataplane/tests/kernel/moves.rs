@@ -121,7 +121,7 @@ fn root_an_established_connection_moves() {
                     assert!(Instant::now() < end, "{to}: nothing moves onto {letter}");
                     thread::sleep(Duration::from_millis(10));
                 }
-                // Only neighbour discovery may remain on the other path.
+                // Only neighbor discovery may remain on the other path.
                 let left = forwarded(off) - before[1];
                 assert!(left < 10, "{to}: {left} packets did not move onto {letter}");
             }

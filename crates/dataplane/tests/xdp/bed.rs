@@ -4,7 +4,7 @@
 //!  left (fd00:a::2) ---- l  node  r ---- right (fd00:b::2)
 //!                   fd00:a::1   fd00:b::1
 //! ```
-//! Neighbour entries are permanent, since the tests measure and compare forwarding only.
+//! Neighbor entries are permanent, since the tests measure and compare forwarding only.
 
 use std::io::Write;
 use std::net::Ipv6Addr;

@@ -78,7 +78,7 @@ fn root_the_sender_of_a_too_big_packet_gets_an_icmp_error() {
         assert_eq!(ip[40..42], [2, 0]);
         assert_eq!(ip[44..48], (FITS as u32).to_be_bytes());
         assert_eq!(ip[48..], packet[..QUOTE]);
-        let told = types::reason::REASONS.0 + reason::REASON_TOO_BIG_TOLD.0;
+        let told = types::reason::REASONS.0 + reason::REASON_TOO_BIG_NOTIFIED.0;
         assert_eq!(plane.count(told).packets, 2);
     });
 }

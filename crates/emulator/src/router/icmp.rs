@@ -1,4 +1,4 @@
-//! ICMP requests to the router itself: echo and neighbour discovery.
+//! ICMP requests to the router itself: echo and neighbor discovery.
 
 use std::net::Ipv4Addr;
 
@@ -40,7 +40,7 @@ impl Router {
             [ECHO6, 0, _, _, body @ ..] if !to.is_multicast() => {
                 self.send_icmp6(came, (to, from), [ECHO_REPLY6, 0], body, 64, out);
             }
-            // Accept neighbour discovery from on-link nodes only: a forwarded packet has a lower
+            // Accept neighbor discovery from on-link nodes only: a forwarded packet has a lower
             // hop limit (RFC 4861 section 7.1).
             _ if ip.hop_limit() == 255 => self.ndp(came, from, icmp, out),
             _ => {}

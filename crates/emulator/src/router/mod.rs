@@ -1,6 +1,6 @@
 //! A router without an IP stack: it forwards packets, replies to requests and sends ICMP errors.
 //!
-//! IPv4 (RFC 1812) and IPv6 (RFC 8200) with longest-prefix match; ARP (RFC 826), neighbour
+//! IPv4 (RFC 1812) and IPv6 (RFC 8200) with longest-prefix match; ARP (RFC 826), neighbor
 //! discovery (RFC 4861), ICMP (RFC 792) and ICMPv6 (RFC 4443) as far as other nodes can observe it.
 //! The router runs no routing protocol: its routes are static.
 
@@ -215,7 +215,7 @@ impl Router {
         self.neighbours.next()
     }
 
-    /// Retransmits due solicitations, and gives up on neighbours that have not answered.
+    /// Retransmits due solicitations, and gives up on neighbors that have not answered.
     pub(crate) fn advance(&mut self, now: Nanos, out: &mut Outbox) {
         for turn in self.neighbours.turns(now) {
             match turn {
@@ -320,7 +320,7 @@ impl Router {
         self.pass(now, interface, hop, packet, out);
     }
 
-    /// Sends a frame to a neighbour, after address resolution.
+    /// Sends a frame to a neighbor, after address resolution.
     fn pass(
         &mut self,
         now: Nanos,
@@ -351,7 +351,7 @@ impl Router {
         }
     }
 
-    /// Counts packets that waited for evicted neighbours.
+    /// Counts packets that waited for evicted neighbors.
     fn count_evicted(&mut self) {
         self.counts.stopped[Stop::NoNeighbour as usize] += self.neighbours.take_evicted();
     }

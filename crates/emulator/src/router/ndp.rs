@@ -1,4 +1,4 @@
-//! Neighbour discovery (RFC 4861), limited to address resolution.
+//! Neighbor discovery (RFC 4861), limited to address resolution.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -61,7 +61,7 @@ impl Router {
         }
     }
 
-    /// Sends a neighbour solicitation: multicast, or unicast to `who` (RFC 4861 section 7.3.3).
+    /// Sends a neighbor solicitation: multicast, or unicast to `who` (RFC 4861 section 7.3.3).
     pub(super) fn ask6(
         &mut self,
         interface: usize,

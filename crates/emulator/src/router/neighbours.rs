@@ -1,4 +1,4 @@
-//! Neighbour cache, with the packets that wait for address resolution.
+//! Neighbor cache, with the packets that wait for address resolution.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,14 +8,14 @@ use wire::Mac;
 use crate::link::memory_of;
 use crate::{Nanos, Packet};
 
-/// Reachable time. After it the neighbour is probed, and still receives its packets meanwhile (RFC
+/// Reachable time. After it the neighbor is probed, and still receives its packets meanwhile (RFC
 /// 4861 section 7.3). A router sees no upper-layer confirmation, so it skips the DELAY state.
 const FRESH: Nanos = 60_000_000_000;
 /// Maximum number of solicitations (`MAX_MULTICAST_SOLICIT`, RFC 4861 section 10) and the interval
 /// between them (`RETRANS_TIMER`).
 const TIMES: u32 = 3;
 pub(super) const PAUSE: Nanos = 1_000_000_000;
-/// Maximum number of packets waiting for one neighbour.
+/// Maximum number of packets waiting for one neighbor.
 const WAITING: usize = 128;
 /// Maximum number of entries. A scan of a /64 would otherwise create an entry for every address.
 const MOST: usize = 8192;
@@ -67,14 +67,14 @@ impl Neighbour {
     }
 }
 
-/// Decision for a packet to a neighbour.
+/// Decision for a packet to a neighbor.
 #[derive(Debug)]
 pub(super) enum Next {
     /// Send it to this MAC address. `asks`: send a unicast solicitation as well.
     To { mac: Mac, packet: Packet, asks: bool },
     /// The packet is queued. `asks`: send a solicitation.
     Waits { asks: bool },
-    /// Drop it: the neighbour does not answer, or its queue is full.
+    /// Drop it: the neighbor does not answer, or its queue is full.
     Nobody,
 }
 
@@ -95,7 +95,7 @@ struct Last {
     until: Nanos,
 }
 
-/// The neighbour cache of a router.
+/// The neighbor cache of a router.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Neighbours {
     all: BTreeMap<Key, Neighbour>,
@@ -103,7 +103,7 @@ pub(super) struct Neighbours {
     order: BTreeSet<(Rank, Nanos, Key)>,
     /// Time of the next retransmission.
     next: Option<Nanos>,
-    /// Last used neighbour of each interface. The next packet usually goes to the same one.
+    /// Last used neighbor of each interface. The next packet usually goes to the same one.
     last: Vec<Option<Last>>,
     /// Number of waiting packets, and their memory in bytes.
     waiting: u64,
@@ -128,7 +128,7 @@ impl Neighbours {
         std::mem::take(&mut self.evicted)
     }
 
-    /// Looks up the neighbour for a packet that [`Neighbours::remembered`] does not cover.
+    /// Looks up the neighbor for a packet that [`Neighbours::remembered`] does not cover.
     pub(super) fn send(&mut self, now: Nanos, key: Key, packet: Packet) -> Next {
         let bytes = memory_of(&packet);
         match self.all.get_mut(&key) {
@@ -272,7 +272,7 @@ impl Neighbours {
         self.last[interface] = Some(Last { address, mac, until });
     }
 
-    /// Returns the MAC address of the last used neighbour, if it is still reachable.
+    /// Returns the MAC address of the last used neighbor, if it is still reachable.
     pub(super) fn remembered(&self, now: Nanos, (interface, address): Key) -> Option<Mac> {
         let last = self.last.get(interface)?.as_ref()?;
         (last.address == address && now < last.until).then_some(last.mac)
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(goes(&mut neighbours, begun + 1, 1), (true, false));
         assert_eq!(neighbours.learn(begun + PAUSE / 2, key(1), MAC, true).len(), 0);
         assert_eq!(neighbours.next(), None);
-        // The neighbour has disappeared: it is probed three times, by unicast.
+        // The neighbor has disappeared: it is probed three times, by unicast.
         let mut now = 10 * FRESH;
         assert!(neighbours.is_known(now, key(1)));
         assert_eq!(goes(&mut neighbours, now, 1), (true, true));

@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Manage applications and their paths
     #[command(subcommand)]
     App(AppCommand),
-    /// Show the nodes and the utilisation of their links
+    /// Show the nodes and the utilization of their links
     Network(NetworkCommand),
     /// Run SRv6 on this machine's own ports, in XDP or by the kernel alone
     #[command(subcommand)]

@@ -232,9 +232,11 @@ fn verdict(alternative: &v1::Alternative, demand: u64) -> String {
     }
     match (alternative.chosen, alternative.covers) {
         (true, true) => "chosen".into(),
-        (true, false) => format!("chosen: nothing better, though {} is asked", rate(demand)),
+        (true, false) => {
+            format!("chosen: no path has the free bandwidth for demand {}", rate(demand))
+        }
         (false, true) => format!("would do, {} hops", alternative.path.len().saturating_sub(1)),
-        (false, false) => format!("rejected: {} is asked", rate(demand)),
+        (false, false) => format!("rejected: demand {} exceeds free bandwidth", rate(demand)),
     }
 }
 

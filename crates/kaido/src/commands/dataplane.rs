@@ -74,7 +74,7 @@ fn check(path: &Path, output: &Output) -> Done {
     let text = read(path)?;
     dataplane_file::parse(&path.to_string_lossy(), &text)
         .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
-    output.print(&CheckedFile { ok: true }, |_| format!("{} has no mistake", path.display()))?;
+    output.print(&CheckedFile { ok: true }, |_| format!("{}: no errors", path.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -374,12 +374,12 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     let rows: Vec<_> = found.reasons.iter().filter(seen).map(row).collect();
     if !rows.is_empty() {
         let (passed, dropped) = (counter("TO THE KERNEL"), counter("DROPPED"));
-        parts.push(table(&["NOT FORWARDED", &passed, &dropped, "BECAUSE"], rows));
+        parts.push(table(&["NOT FORWARDED", &passed, &dropped, "REASON"], rows));
     }
     if !found.left.is_empty() {
         let rows =
             found.left.iter().take(MOST).map(|l| vec![l.destination.clone(), l.reason.clone()]);
-        parts.push(table(&["LEFT TO THE KERNEL", "BECAUSE"], rows));
+        parts.push(table(&["LEFT TO THE KERNEL", "REASON"], rows));
     }
     parts.join("\n\n")
 }

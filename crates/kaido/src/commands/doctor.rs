@@ -137,7 +137,7 @@ fn neighbors() -> Option<Finding> {
         what: format!("{least} neighbors for all namespaces together"),
         ok: least >= ENOUGH,
         required: false,
-        needed_for: "a host with many addresses, which else keeps others from resolving theirs",
+        needed_for: "namespaces with many neighbor entries",
         fix: ["ipv4", "ipv6"]
             .map(|family| format!("sysctl -w net.{family}.neigh.default.gc_thresh3={}", 8 * ENOUGH))
             .join(", "),

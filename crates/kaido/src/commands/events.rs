@@ -98,6 +98,6 @@ fn as_text(history: &History) -> String {
         return format!("{now}: no events");
     }
     let lines =
-        table(&["AT", "LINK", "FROM", "DOES", "STATE"], rows.into_iter().map(|(_, row)| row));
+        table(&["AT", "LINK", "FROM", "ACTION", "STATE"], rows.into_iter().map(|(_, row)| row));
     format!("{lines}\n{now}")
 }

@@ -14,7 +14,7 @@ pub(super) fn functions(
 }
 
 pub(super) const INTO: &str = "INTO FUNCTION";
-pub(super) const BACK: &str = "AND BACK";
+pub(super) const BACK: &str = "RETURNED";
 pub(super) const DROPPED: &str = "DROPPED AT";
 
 /// Formats the functions for a terminal that also shows other entries; `None` if there are none.

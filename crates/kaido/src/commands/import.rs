@@ -42,7 +42,7 @@ pub(crate) fn run(
     let format = from.map(Format::from).or_else(|| Format::recognise(&full, &text));
     let Some(format) = format else {
         let name = file.display();
-        let what = "is not recognised: say --from containerlab, kathara or miniedit";
+        let what = "is not recognized: say --from containerlab, kathara or miniedit";
         return Err(Failure::usage(anyhow!("{name} {what}")));
     };
     let beside = match format {

@@ -181,7 +181,7 @@ fn check(file: &Path, output: &Output) -> Done {
         let applications = counted(topology.applications.len(), "application");
         let (file, name) = (file.display(), &topology.name);
         let mut text =
-            format!("{file} is fine: lab {name}, {nodes}, {links}, {applications}{tests}");
+            format!("{file}: no errors, lab {name}, {nodes}, {links}, {applications}{tests}");
         for run in &checked.runs {
             text.push_str(&format!("\n{}", run_in_words(run)));
         }

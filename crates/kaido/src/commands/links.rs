@@ -73,11 +73,11 @@ fn text(answer: &v1::GetEmulatedLinksResponse) -> String {
             one.does.clone(),
         ]
     };
-    let header = ["LINK", "FROM", "IN", "OUT", "INSIDE", "DROPPED", "DOES"];
+    let header = ["LINK", "FROM", "IN", "OUT", "IN-FLIGHT", "DROPPED", "SETTINGS"];
     let mut text = table(&header, answer.directions.iter().map(row));
     let rows: Vec<_> = answer.nodes.iter().filter_map(stops).collect();
     if !rows.is_empty() {
-        let header = ["NODE", "IN", "MADE", "OUT", "STOPPED"];
+        let header = ["NODE", "IN", "ORIGINATED", "OUT", "DROPPED"];
         text.push_str(&format!("\n\n{}", table(&header, rows)));
     }
     text

@@ -1,4 +1,4 @@
-//! `kaido network`: shows the nodes and the utilisation of their links.
+//! `kaido network`: shows the nodes and the utilization of their links.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -94,7 +94,7 @@ fn row(node: &str, state: &str, found: &v1::NetworkInterface) -> Vec<String> {
     ]
 }
 
-/// Formats the utilisation of an interface in ten steps; empty if its rate is not limited.
+/// Formats the utilization of an interface in ten steps; empty if its rate is not limited.
 fn gauge(rate: u64, capacity: u64) -> String {
     const WIDTH: usize = 10;
     if capacity == 0 {

@@ -24,7 +24,7 @@ struct Bed {
     sent: u32,
 }
 
-/// Returns a datagram that can be recognised by its payload.
+/// Returns a datagram that can be recognized by its payload.
 fn datagram(mark: &str) -> Vec<u8> {
     Udp::new(1000, 2000).around(mark.as_bytes()).unwrap()
 }
@@ -384,7 +384,7 @@ fn root_a_tenant_sends_from_its_own_addresses_alone() {
     // A packet without a policy is the kernel's, but its source must still be the tenant's.
     assert!(!bed.passes(|mark| plain("fd00:7::7", "fd00:b::2", mark)));
     assert_eq!(bed.dropped("tenant-source") - before, 3);
-    // Neighbour discovery goes to neighbours only: the kernel would forward the rest by the policy.
+    // Neighbor discovery goes to neighbors only: the kernel would forward the rest by the policy.
     let icmp = |kind: u8, to: &'static str| {
         move |mark: &str| {
             let [from, to] = ["fe80::7", to].map(|address| address.parse().unwrap());
@@ -399,7 +399,7 @@ fn root_a_tenant_sends_from_its_own_addresses_alone() {
         assert_eq!(bed.dropped("tenant-source") - before, 1, "type {kind}");
     }
     let before = bed.dropped("tenant-source");
-    // The reachability of a neighbour is confirmed at its own address (RFC 4861 section 7.3.3).
+    // The reachability of a neighbor is confirmed at its own address (RFC 4861 section 7.3.3).
     assert!(!bed.passes(icmp(135, "fd00:a::1")) && !bed.passes(icmp(135, "ff02::1:ff00:1")));
     assert_eq!(bed.dropped("tenant-source"), before);
     assert!(!bed.passes(icmp(128, "fd00:a::1")));

@@ -14,7 +14,7 @@ fn root_the_page_for_firewalls_works_as_it_is_written() {
         [(("client", "eth0"), ("firewall", "eth0")), (("firewall", "eth1"), ("server", "eth0"))];
     let mut machines = Machines::new(&["firewall"], &["client", "server"], &links);
     // All but the last two commands: at that point the rules are active.
-    let (page, end) = PAGE.split_once("## And off again").unwrap();
+    let (page, end) = PAGE.split_once("## Remove the function").unwrap();
     assert!(perform(page, &mut machines) > 35);
     let firewall = &machines.servers["firewall"];
     let shown = firewall.kaido.ok(&["function", "ls"]);

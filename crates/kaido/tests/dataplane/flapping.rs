@@ -1,5 +1,5 @@
 //! Adjacencies are cached, and invalidated when anything changes that they depend on. For each
-//! frame the judges of the stream know the valid paths and neighbours: once the daemon has received
+//! frame the judges of the stream know the valid paths and neighbors: once the daemon has received
 //! a change, no frame leaves by the old state.
 
 use crate::net::slower;

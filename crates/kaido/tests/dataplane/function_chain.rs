@@ -253,7 +253,7 @@ impl Chain {
 struct Bytes(Vec<u8>);
 
 impl Bytes {
-    /// A prime, so that no chunk begins like a neighbouring one.
+    /// A prime, so that no chunk begins like a neighboring one.
     const PERIOD: usize = 1_000_003;
 
     fn new(random: &mut Random) -> Self {

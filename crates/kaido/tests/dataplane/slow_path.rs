@@ -79,7 +79,7 @@ fn root_the_kernel_forwards_packets_that_xdp_passes() {
     net.start(&[]);
     net.apply(FILE);
 
-    // No neighbour is known yet: the first packet waits in the kernel.
+    // No neighbor is known yet: the first packet waits in the kernel.
     ip(&net.node, &["neigh flush dev r"]);
     expect(&net, "-c 3 -i 0.05 -W 2 10.9.0.1", " 0% packet loss");
     expect(&net, "-c 3 -i 0.05 -W 2 fd00:99::1", " 0% packet loss");
@@ -155,7 +155,7 @@ fn root_a_tenants_policies_apply_to_its_packets_only() {
 }
 
 /// For End.DT4 the kernel looks up a table only through its VRF: it has no such SID here, and does
-/// not resolve the neighbour.
+/// not resolve the neighbor.
 #[test]
 fn root_a_neighbour_that_only_xdp_needs_is_asked_for() {
     let mut net = net();
@@ -173,7 +173,7 @@ fn root_a_neighbour_that_only_xdp_needs_is_asked_for() {
          sids: { fd00:1::d4: {behavior: End.DT4, table: 100} }\n",
     );
     assert!(show(&net.node, "neigh show 10.7.0.2").is_empty());
-    // The first packets are dropped while the daemon resolves the neighbour.
+    // The first packets are dropped while the daemon resolves the neighbor.
     expect(&net, "-c 20 -i 0.1 -W 1 10.7.0.2", "bytes from 10.7.0.2");
     net.kaido.ok(&["dataplane", "detach"]);
     net.end();

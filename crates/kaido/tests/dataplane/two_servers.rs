@@ -21,7 +21,7 @@ fn root_the_page_for_newcomers_works_as_it_is_written() {
         let packets = server.packets("fd00:0:1:d4::/128").or(server.packets("fd00:0:2:d4::/128"));
         assert!(packets > Some(0), "{}", server.show());
     }
-    // Once the neighbours are known, no packet is lost, and packets up to the MTU of the hosts'
+    // Once the neighbors are known, no packet is lost, and packets up to the MTU of the hosts'
     // links pass.
     let said = machines.run("host2", "ping -c 3 -i 0.1 -M do -s 1472 10.1.0.2");
     assert!(said.contains(" 0% packet loss"), "{said}");

@@ -109,7 +109,7 @@ fn stream(a: &Namespace, b: &Namespace, sent: Sent) -> Vec<Arrived> {
     })
 }
 
-/// Resolves the neighbours. The link may also lose solicitations and their answers.
+/// Resolves the neighbors. The link may also lose solicitations and their answers.
 fn find_neighbours(sending: &UdpSocket, receiving: &UdpSocket) {
     for _ in 0..100 {
         sending.send(b"hello").unwrap();

@@ -42,7 +42,7 @@ fn root_delays_follow_the_file_and_change_independently() {
     let kaido = kaido();
     let lab = kaido.lab_up(WAN);
     for address in H2 {
-        // The first ping resolves the neighbours.
+        // The first ping resolves the neighbors.
         ping(&lab, address, "-c 1");
         let time = least(&ping(&lab, address, "-c 5 -i 0.05"));
         assert!((40.0..80.0).contains(&time), "{address}: {time} ms");

@@ -111,7 +111,7 @@ fn bfd_sees(head: &str) {
     assert_ways(&lab, "r1", &h2, "r2");
     let up = || {
         let said = lab.run("r1", &["vtysh", "-c", "show bfd peers"]).stdout;
-        // Both neighbours, both families.
+        // Both neighbors, both families.
         let up = said.matches("Status: up").count();
         (up == said.matches("peer ").count() && up >= 2).then_some(())
     };

@@ -99,7 +99,7 @@ fn root_a_lab_that_is_up_stays_and_says_how_long_convergence_took() {
     let file = kaido.file("lab.yaml", &routed(&[test]));
     let result = kaido.json(&["lab", "test", &file]);
     let after = result["tests"][0]["after"].as_f64().unwrap();
-    // OSPF declares a silent neighbour dead three to four seconds after its last hello.
+    // OSPF declares a silent neighbor dead three to four seconds after its last hello.
     assert!((1.0..30.0).contains(&after), "{result}");
     assert_eq!(kaido.labs(), ["tested"]);
     lab.link("r1-r3", &["down"]);

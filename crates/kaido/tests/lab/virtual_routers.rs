@@ -89,7 +89,7 @@ fn root_drops_of_virtual_routers_and_switches_are_counted() {
     let lan = direction(&links, "lan", "b");
     assert!(lan["switch"]["received"].as_u64() > Some(0) && lan["router"].is_null(), "{lan}");
     let text = kaido.ok(&["lab", "links"]);
-    assert!(text.contains("STOPPED") && text.contains("hop-limit 1, no-route 1"), "{text}");
+    assert!(text.contains("ORIGINATED") && text.contains("hop-limit 1, no-route 1"), "{text}");
     let metrics = kaido.ok(&["lab", "metrics"]);
     let line = "kaido_lab_node_stopped_packets_total{lab=\"stops\",node=\"x\",cause=\"too-big\"} 1";
     assert!(metrics.contains(line), "{metrics}");

@@ -73,7 +73,7 @@ fn root_every_router_forwards_in_xdp_and_says_so() {
     }
     assert!(!has_xdp(&lab, "h1", "r1"));
     let far = addresses(&topology, "h2");
-    // The first packets resolve the neighbours, with the kernel's help.
+    // The first packets resolve the neighbors, with the kernel's help.
     steer(&lab, &topology, &paths(&topology)[1]);
     lab.ping("h1", &far.each_ref().map(String::as_str));
     let counted = ROUTERS.map(|router| packets(&kaido, router));

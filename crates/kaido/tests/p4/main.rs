@@ -141,7 +141,11 @@ fn a_test_that_cannot_hold_is_reported() {
         ("vm.stf", "publish net.utilisatoin 301\n"),
     ]);
     let said = kaido(&["test", "loop.p4", "loop.stf"], here.path());
-    says(&said, 0, &["loop.stf:3: the program comes to no end", "loop.stf: 3 lines hold"]);
+    says(
+        &said,
+        0,
+        &["loop.stf:3: packet dropped: instruction limit exceeded", "loop.stf: 3 lines hold"],
+    );
     let unread = ["vm.stf:1: the program never reads `net.utilisatoin`", "`net.utilisation`"];
     says(&kaido(&["test", "vm.p4", "vm.stf"], here.path()), 1, &unread);
 }

@@ -62,7 +62,12 @@ fn root_applications_come_are_shown_and_go() {
     let text = kaido.ok(&["app", "show", "big"]);
     assert!(text.contains("admitted") && text.contains("h3 r1 r2 r4 r5 h2"), "{text}");
     let text = kaido.ok(&["app", "why", "big"]);
-    for word in ["rejected: 30mbit is asked", "chosen", "installed", "SIDs for IPv6: fd00"] {
+    for word in [
+        "rejected: demand 30mbit exceeds free bandwidth",
+        "chosen",
+        "installed",
+        "SIDs for IPv6: fd00",
+    ] {
         assert!(text.contains(word), "`{word}` is not in {text}");
     }
 

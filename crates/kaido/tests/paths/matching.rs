@@ -33,7 +33,7 @@ fn branch(network: &Network<'_>, to: IpAddr, port: u16, dscp: i32) -> Branch {
     let now = look();
     count.assert_whole(&format!("to {to} port {port}"));
     assert!(count.sent > 20, "{count:?}");
-    // The only other packets are IPv6 neighbour discovery.
+    // The only other packets are IPv6 neighbor discovery.
     let [short, long] = [0, 1].map(|at| now[at] - before[at]);
     match (short >= count.sent, long >= count.sent) {
         (true, false) if long < 10 => Branch::Short,

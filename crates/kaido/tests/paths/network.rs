@@ -86,7 +86,7 @@ impl<'k> Network<'k> {
         until(PATIENCE, idle, || format!("{:?}", busy()));
     }
 
-    /// Resolves the neighbours of every node: otherwise a lost solicitation can delay the first
+    /// Resolves the neighbors of every node: otherwise a lost solicitation can delay the first
     /// datagram by up to a second, which would distort the tests' counts.
     pub(crate) fn find_neighbours(&self) {
         let topology = self.open.topology();

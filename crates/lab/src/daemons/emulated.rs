@@ -55,7 +55,7 @@ pub fn devices(topology: &Topology) -> Vec<Device> {
 }
 
 /// Prepares the emulator's devices before they are up: packets that the kernel itself originates on
-/// an interface, such as neighbour discovery, would be sent into the network.
+/// an interface, such as neighbor discovery, would be sent into the network.
 pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<(), Error> {
     infrastructure.run(|| {
         for device in devices {

@@ -63,7 +63,7 @@ pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error
         handle.request(&label, netlink::add_veth(&exit, &feed))?;
         let queue = handle.link(&names[1])?.index;
         namespace.run(|| {
-            // Packets that the kernel originates on every interface, such as neighbour discovery,
+            // Packets that the kernel originates on every interface, such as neighbor discovery,
             // would leave through the port.
             for name in &names {
                 netlink::sysctl::write(&format!("ipv6/conf/{name}/disable_ipv6"), "1")?;

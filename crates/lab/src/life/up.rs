@@ -323,7 +323,7 @@ impl Lab {
         let all: Vec<(usize, &Namespace)> = namespaces.iter().map(|(&at, n)| (at, n)).collect();
         let total = all.len();
         in_parallel(total, |at| devices(all[at]), |at| progress(Stage::Nodes, at / 2, total))?;
-        // A route needs its neighbour's link to be up at both ends.
+        // A route needs its neighbor's link to be up at both ends.
         let install = |(at, namespace): (usize, &Namespace)| {
             cancel.check()?;
             let mut handle = Handle::within(namespace)?;

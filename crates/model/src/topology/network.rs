@@ -172,9 +172,9 @@ pub struct Interface {
 /// An adjacent router on one of a router's interfaces. Hosts are not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Adjacency {
-    /// Node index of the neighbour.
+    /// Node index of the neighbor.
     pub node: usize,
-    /// Interface index at the neighbour.
+    /// Interface index at the neighbor.
     pub interface: usize,
     /// Number of the adjacency at this node, counted from 0 over all its interfaces.
     pub number: u16,

@@ -35,7 +35,7 @@ pub enum Test {
         route: IpNet,
         /// True if the route must exist.
         present: bool,
-        /// Neighbour that one of the next hops must lead to, if given.
+        /// Neighbor that one of the next hops must lead to, if given.
         via: Option<String>,
         /// Deadline, from the start of the test.
         within: TestDuration,

@@ -27,11 +27,11 @@ pub struct IsisTimers {
     #[serde(serialize_with = "duration_text")]
     #[schemars(with = "TestDuration")]
     pub hello: Duration,
-    /// Holding time: timeout for a silent neighbour, 2 to 100 times `hello`.
+    /// Holding time: timeout for a silent neighbor, 2 to 100 times `hello`.
     #[serde(serialize_with = "duration_text")]
     #[schemars(with = "TestDuration")]
     pub hold: Duration,
-    /// True if BFD monitors neighbours.
+    /// True if BFD monitors neighbors.
     pub bfd: bool,
 }
 
@@ -59,11 +59,11 @@ pub struct BgpTimers {
     #[serde(serialize_with = "duration_text")]
     #[schemars(with = "TestDuration")]
     pub keepalive: Duration,
-    /// Hold time: timeout for a silent neighbour.
+    /// Hold time: timeout for a silent neighbor.
     #[serde(serialize_with = "duration_text")]
     #[schemars(with = "TestDuration")]
     pub hold: Duration,
-    /// True if BFD monitors neighbours.
+    /// True if BFD monitors neighbors.
     pub bfd: bool,
 }
 
@@ -74,10 +74,10 @@ pub struct OspfTimers {
     #[serde(serialize_with = "duration_text")]
     #[schemars(with = "TestDuration")]
     pub hello: Duration,
-    /// Dead interval: timeout for a silent neighbour, in whole seconds; greater than `hello`.
+    /// Dead interval: timeout for a silent neighbor, in whole seconds; greater than `hello`.
     #[serde(serialize_with = "duration_text")]
     #[schemars(with = "TestDuration")]
     pub dead: Duration,
-    /// True if BFD monitors neighbours.
+    /// True if BFD monitors neighbors.
     pub bfd: bool,
 }

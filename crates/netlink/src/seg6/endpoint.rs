@@ -51,10 +51,10 @@ pub enum LocalAction {
     End,
     /// End.X: forward to the next segment over one adjacency (section 4.2).
     EndX {
-        /// The neighbour. Without `interface` the kernel resolves it by its routing table, so it
+        /// The neighbor. Without `interface` the kernel resolves it by its routing table, so it
         /// must be a global address.
         nh6: Ipv6Addr,
-        /// The interface of the neighbour, since Linux 6.17. Older kernels ignore it silently.
+        /// The interface of the neighbor, since Linux 6.17. Older kernels ignore it silently.
         interface: Option<u32>,
     },
     /// End.T: look up the next segment in a specific table (section 4.3).
@@ -67,14 +67,14 @@ pub enum LocalAction {
         /// The egress interface.
         interface: u32,
     },
-    /// End.DX4: decapsulate and forward the IPv4 packet to a neighbour (section 4.5).
+    /// End.DX4: decapsulate and forward the IPv4 packet to a neighbor (section 4.5).
     EndDx4 {
-        /// The neighbour; 0.0.0.0 to look up the packet's own destination.
+        /// The neighbor; 0.0.0.0 to look up the packet's own destination.
         nh4: Ipv4Addr,
     },
-    /// End.DX6: decapsulate and forward the IPv6 packet to a neighbour (section 4.4).
+    /// End.DX6: decapsulate and forward the IPv6 packet to a neighbor (section 4.4).
     EndDx6 {
-        /// The neighbour; `::` to look up the packet's own destination.
+        /// The neighbor; `::` to look up the packet's own destination.
         nh6: Ipv6Addr,
     },
     /// End.DT4: decapsulate and look up the IPv4 packet (section 4.7).

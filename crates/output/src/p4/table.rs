@@ -105,7 +105,7 @@ pub struct MeterCell {
 pub struct SetCounter {
     /// Name of the counter, or of the table with a counter per entry.
     pub counter: String,
-    /// Index, or match fields of the entry; empty for all cells.
+    /// Cell index or match key. Empty selects all cells.
     pub cell: String,
     /// The change.
     pub done: Done,
@@ -116,7 +116,7 @@ pub struct SetCounter {
 pub struct SetMeter {
     /// Name of the meter, or of the table with a meter per entry.
     pub meter: String,
-    /// Index, or match fields of the entry; empty for all cells.
+    /// Cell index or match key. Empty selects all cells.
     pub cell: String,
     /// The change.
     pub done: Done,

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::flat::{BlockId, End, Graph, Op, ValueId};
+use crate::flat::{BlockId, Graph, Op, Terminator, ValueId};
 
 /// Live range of a value.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub(super) fn liveness(graph: &Graph, order: &[BlockId]) -> Liveness {
             }
         }
         let mut last = block.end;
-        last.each_operand(|one| walk.used(*one, *id, end));
+        last.visit_operands_mut(|one| walk.used(*one, *id, end));
         for phi in &block.phis {
             for (operand, from) in graph.op(*phi).operands().into_iter().zip(&block.predecessors) {
                 if let Some((_, end)) = walk.bounds.get(from).copied() {
@@ -182,7 +182,8 @@ const WHOLE: u32 = 1 << 12;
 fn frequencies(graph: &Graph, order: &[BlockId]) -> HashMap<BlockId, u32> {
     let gives_up = |to: BlockId| {
         let block = &graph.blocks[to.index()];
-        let stops = matches!(block.end, End::Return(value) if graph.constant(value) == Some(0));
+        let stops =
+            matches!(block.end, Terminator::Return(value) if graph.constant(value) == Some(0));
         stops && !block.body.iter().any(|id| matches!(graph.op(*id), Op::Call(..)))
     };
     let depth = loop_depth(graph, order);

@@ -58,7 +58,7 @@ fn used(graph: &Graph) -> Vec<bool> {
             }
         }
         let mut end = block.end;
-        end.each_operand(|one| used[one.index()] = true);
+        end.visit_operands_mut(|one| used[one.index()] = true);
     }
     used
 }

@@ -8,7 +8,7 @@ use p4_syntax::source::Span;
 
 use super::fold::Folded;
 use super::replacements::Replacements;
-use super::{Binary, Block, BlockId, Compare, End, Graph, Op, ValueId};
+use super::{Binary, Block, BlockId, Compare, Graph, Op, Terminator, ValueId};
 
 /// Part of a variable that holds one 64-bit number.
 pub(super) type Slot = u32;
@@ -99,11 +99,11 @@ impl Builder {
     }
 
     pub(super) fn jump(&mut self, to: BlockId) {
-        self.end(End::Jump(to));
+        self.end(Terminator::Jump(to));
     }
 
-    /// Branches to `yes` if the condition is not 0, otherwise to `no`.
-    pub(super) fn branch(&mut self, condition: ValueId, yes: BlockId, no: BlockId) {
+    /// Branches to `then` if the condition is not 0, else to `otherwise`.
+    pub(super) fn branch(&mut self, condition: ValueId, then: BlockId, otherwise: BlockId) {
         let condition = self.resolved(condition);
         // `and` and `or` of two comparisons become two branches.
         if let Op::Binary(operator @ (Binary::And | Binary::Or), one, other) =
@@ -113,21 +113,21 @@ impl Builder {
         {
             let next = self.new_block();
             match operator {
-                Binary::And => self.branch(one, next, no),
-                _ => self.branch(one, yes, next),
+                Binary::And => self.branch(one, next, otherwise),
+                _ => self.branch(one, then, next),
             }
             self.continue_in(next);
-            return self.branch(other, yes, no);
+            return self.branch(other, then, otherwise);
         }
         match self.graph.constant(condition) {
-            Some(0) => self.jump(no),
-            Some(_) => self.jump(yes),
+            Some(0) => self.jump(otherwise),
+            Some(_) => self.jump(then),
             None => {
-                let (test, of) = match self.graph.op(condition) {
+                let (condition, operands) = match self.graph.op(condition) {
                     Op::Compare(test, one, other) => (*test, (*one, *other)),
                     _ => (Compare::NotEqual, (condition, self.constant(0))),
                 };
-                self.end(End::Branch { test, of, yes, no });
+                self.end(Terminator::Branch { condition, operands, then, otherwise });
             }
         }
     }
@@ -137,11 +137,11 @@ impl Builder {
     }
 
     /// Ends the block, unless it already has a terminator or is unreachable.
-    pub(super) fn end(&mut self, end: End) {
+    pub(super) fn end(&mut self, end: Terminator) {
         let is_first = self.block == BlockId(0);
         let block = &mut self.graph.blocks[self.block.index()];
         let is_reached = is_first || !block.predecessors.is_empty();
-        if block.end != End::Nothing || !is_reached {
+        if block.end != Terminator::Nothing || !is_reached {
             return;
         }
         block.end = end;
@@ -182,7 +182,7 @@ impl Builder {
 
     /// Appends an operation to the block, or returns an existing value that is equal to it.
     pub(super) fn op(&mut self, mut op: Op) -> ValueId {
-        op.each_operand(|one| *one = self.resolved(*one));
+        op.visit_operands_mut(|one| *one = self.resolved(*one));
         if let Some(phi) = self.graph.fold_phis(&op) {
             return phi;
         }

@@ -1,6 +1,6 @@
 //! Splitting of critical edges.
 
-use super::{Block, BlockId, End, Graph};
+use super::{Block, BlockId, Graph, Terminator};
 
 impl Graph {
     /// Splits critical edges. Phi operands are moved into place on the incoming edge, so a block
@@ -8,9 +8,13 @@ impl Graph {
     /// such an edge.
     pub(crate) fn split_edges(&mut self) {
         for block in self.order() {
-            if let End::Branch { test, of, yes, no } = self.blocks[block.index()].end {
-                let (yes, no) = (self.split_edge(block, yes), self.split_edge(block, no));
-                self.blocks[block.index()].end = End::Branch { test, of, yes, no };
+            if let Terminator::Branch { condition, operands, then, otherwise } =
+                self.blocks[block.index()].end
+            {
+                let (then, otherwise) =
+                    (self.split_edge(block, then), self.split_edge(block, otherwise));
+                self.blocks[block.index()].end =
+                    Terminator::Branch { condition, operands, then, otherwise };
             }
         }
     }
@@ -20,7 +24,7 @@ impl Graph {
             return to;
         }
         let between = BlockId(self.blocks.len() as u32);
-        let end = End::Jump(to);
+        let end = Terminator::Jump(to);
         self.blocks.push(Block { predecessors: vec![from], end, ..Block::default() });
         let predecessors = &mut self.blocks[to.index()].predecessors;
         if let Some(at) = predecessors.iter().position(|one| *one == from) {

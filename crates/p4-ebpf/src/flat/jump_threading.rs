@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{BlockId, End, Graph, Op, ValueId};
+use super::{BlockId, Graph, Op, Terminator, ValueId};
 
 /// Upper limit on the phis of a block that is considered.
 const MAX_PHIS: usize = 256;
@@ -60,10 +60,10 @@ impl Uses {
                 }
             }
             for id in &block.body {
-                graph.op(*id).for_operands(|one| all.push((one, Use::In(at))));
+                graph.op(*id).visit_operands(|one| all.push((one, Use::In(at))));
             }
             let mut end = block.end;
-            end.each_operand(|one| all.push((*one, Use::In(at))));
+            end.visit_operands_mut(|one| all.push((*one, Use::In(at))));
         }
         for node in &graph.nodes {
             if let Op::Field { at, .. } = node.op {
@@ -145,11 +145,11 @@ impl Graph {
     /// Merges a block that ends in a jump with its successor if that has no other predecessor.
     fn merge_successors(&mut self, outside: &[Outside]) {
         for block in self.order() {
-            while let End::Jump(to) = self.blocks[block.index()].end {
+            while let Terminator::Jump(to) = self.blocks[block.index()].end {
                 let there = &self.blocks[to.index()];
                 let is_kept = is_last(outside, to) || self.barriers.contains(&block);
                 // A block without a terminator is still to be written and stays separate.
-                let is_kept = is_kept || there.end == End::Nothing;
+                let is_kept = is_kept || there.end == Terminator::Nothing;
                 if there.predecessors.len() != 1 || !there.phis.is_empty() || to == block || is_kept
                 {
                     break;
@@ -175,7 +175,7 @@ impl Graph {
     /// Bypasses an empty block that only jumps: its predecessors jump to its target directly.
     fn bypass(&mut self, block: BlockId, uses: &Uses) -> bool {
         let here = &self.blocks[block.index()];
-        let End::Jump(to) = here.end else { return false };
+        let Terminator::Jump(to) = here.end else { return false };
         let edge = self.blocks[to.index()].predecessors.iter().position(|one| *one == block);
         let Some(edge) = edge.filter(|_| {
             (2..=MAX_EDGES).contains(&here.predecessors.len())
@@ -219,16 +219,16 @@ impl Graph {
         here.predecessors.clear();
         here.phis.clear();
         here.body.clear();
-        here.end = End::Nothing;
+        here.end = Terminator::Nothing;
         true
     }
 
     /// Retargets the edge from `from` to `old` so that it leads to `new`.
     pub(super) fn retarget(&mut self, from: BlockId, old: BlockId, new: BlockId) {
         match &mut self.blocks[from.index()].end {
-            End::Jump(to) => *to = new,
-            End::Branch { yes, no, .. } => {
-                let target = if *yes == old { yes } else { no };
+            Terminator::Jump(to) => *to = new,
+            Terminator::Branch { then, otherwise, .. } => {
+                let target = if *then == old { then } else { otherwise };
                 if *target == old {
                     *target = new;
                 }
@@ -240,23 +240,26 @@ impl Graph {
     /// Threads the incoming edges of a block on which the outcome of its branch is known.
     fn thread_edges(&mut self, block: BlockId, uses: &Uses, outside: &mut [Outside]) -> bool {
         let here = &self.blocks[block.index()];
-        let End::Branch { test, of: (left, right), yes, no } = here.end else { return false };
+        let Terminator::Branch { condition, operands: (left, right), then, otherwise } = here.end
+        else {
+            return false;
+        };
         let (Op::Phi(all), Some(right)) = (self.op(left), self.constant(right)) else {
             return false;
         };
         if !here.phis.contains(&left)
             || !(2..=MAX_EDGES).contains(&here.predecessors.len())
             || here.phis.len() > MAX_PHIS
-            || yes == no
-            || yes == block
-            || no == block
+            || then == otherwise
+            || then == block
+            || otherwise == block
             || !self.does_nothing(block, uses)
         {
             return false;
         }
         let target = |one: &ValueId| {
             let known = self.constant(*one)?;
-            Some(if test.of(known, right) { yes } else { no })
+            Some(if condition.of(known, right) { then } else { otherwise })
         };
         // A predecessor with two edges to this block is skipped: its edges cannot be distinguished.
         let once = |at: &usize| {
@@ -273,15 +276,15 @@ impl Graph {
         if edges.is_empty() {
             return false;
         }
-        let definitions = self.redirect(block, (yes, no), &edges);
-        self.repair(block, (yes, no), definitions, uses, outside);
+        let definitions = self.redirect(block, (then, otherwise), &edges);
+        self.repair(block, (then, otherwise), definitions, uses, outside);
         true
     }
 
     fn redirect(
         &mut self,
         block: BlockId,
-        (yes, no): (BlockId, BlockId),
+        (then, otherwise): (BlockId, BlockId),
         threaded: &[(usize, BlockId)],
     ) -> Definitions {
         let phis = self.blocks[block.index()].phis.clone();
@@ -294,7 +297,7 @@ impl Graph {
         // After the branch, a value is either the phi of this block or its operand on a threaded
         // edge.
         let mut definitions = Definitions::new();
-        for to in [yes, no] {
+        for to in [then, otherwise] {
             let edges: Vec<usize> =
                 threaded.iter().filter(|(_, one)| *one == to).map(|(at, _)| *at).collect();
             if edges.is_empty() {
@@ -345,12 +348,12 @@ impl Graph {
     fn repair(
         &mut self,
         block: BlockId,
-        (yes, no): (BlockId, BlockId),
+        (then, otherwise): (BlockId, BlockId),
         definitions: Definitions,
         uses: &Uses,
         outside: &mut [Outside],
     ) {
-        let mut users: BTreeSet<BlockId> = [block, yes, no].into();
+        let mut users: BTreeSet<BlockId> = [block, then, otherwise].into();
         let mut floats = false;
         for phi in definitions.keys() {
             for by in uses.by(*phi) {
@@ -382,11 +385,11 @@ impl Graph {
             }
             for id in &here.body {
                 let mut op = repair.graph.op(*id).clone();
-                op.each_operand(|one| *one = repair.used(*one, at));
+                op.visit_operands_mut(|one| *one = repair.used(*one, at));
                 repair.graph.nodes[id.index()].op = op;
             }
             let mut end = here.end;
-            end.each_operand(|one| *one = repair.used(*one, at));
+            end.visit_operands_mut(|one| *one = repair.used(*one, at));
             repair.graph.blocks[at.index()].end = end;
         }
         for (last, values) in outside {

@@ -19,7 +19,7 @@ impl Graph {
             };
             for id in all {
                 let mut op = self.op(id).clone();
-                op.each_operand(|one| *one = replacements.of(*one));
+                op.visit_operands_mut(|one| *one = replacements.of(*one));
                 self.nodes[id.index()].op = op.clone();
                 // Phis are equal only within one block; other operations wherever the earlier one
                 // dominates.

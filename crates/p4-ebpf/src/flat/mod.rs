@@ -6,7 +6,7 @@
 //! zero-extended. Values out of range cannot occur: each operation yields a value of its type.
 //!
 //! A read of the received packet ([`Op::Field`]) is not placed in a block until the end of
-//! optimisation. The packet does not change until the deparser writes it, so the load is sunk to
+//! optimization. The packet does not change until the deparser writes it, so the load is sunk to
 //! its use.
 
 mod build;
@@ -187,12 +187,12 @@ pub(crate) struct Block {
     /// Instructions, in execution order.
     pub(crate) body: Vec<ValueId>,
     /// Terminator.
-    pub(crate) end: End,
+    pub(crate) end: Terminator,
 }
 
 /// Terminator of a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum Terminator {
     /// None yet, or the block is unreachable.
     #[default]
     Nothing,
@@ -201,13 +201,13 @@ pub(crate) enum End {
     /// Conditional branch.
     Branch {
         /// Comparison.
-        test: Compare,
+        condition: Compare,
         /// Operands of the comparison.
-        of: (ValueId, ValueId),
+        operands: (ValueId, ValueId),
         /// Target if the comparison holds.
-        yes: BlockId,
+        then: BlockId,
         /// Target if it does not.
-        no: BlockId,
+        otherwise: BlockId,
     },
     /// Return from the program.
     Return(ValueId),
@@ -236,21 +236,21 @@ impl Op {
     /// Returns the operands.
     pub(crate) fn operands(&self) -> Vec<ValueId> {
         let mut all = Vec::new();
-        self.for_operands(|one| all.push(one));
+        self.visit_operands(|one| all.push(one));
         all
     }
 
     /// Calls `with` for each operand.
-    pub(crate) fn for_operands(&self, mut with: impl FnMut(ValueId)) {
+    pub(crate) fn visit_operands(&self, mut with: impl FnMut(ValueId)) {
         match self {
             Self::Phi(all) | Self::Call(_, all) => all.iter().for_each(|one| with(*one)),
             // The other operations are small, so a clone is cheap.
-            other => other.clone().each_operand(|one| with(*one)),
+            other => other.clone().visit_operands_mut(|one| with(*one)),
         }
     }
 
     /// Calls `with` for each operand, which it may replace.
-    pub(crate) fn each_operand(&mut self, mut with: impl FnMut(&mut ValueId)) {
+    pub(crate) fn visit_operands_mut(&mut self, mut with: impl FnMut(&mut ValueId)) {
         match self {
             Self::Constant(_)
             | Self::Undefined
@@ -269,10 +269,10 @@ impl Op {
                 with(base);
                 with(value);
             }
-            Self::Select(condition, yes, no) => {
+            Self::Select(condition, then, otherwise) => {
                 with(condition);
-                with(yes);
-                with(no);
+                with(then);
+                with(otherwise);
             }
             Self::Phi(all) | Self::Call(_, all) => all.iter_mut().for_each(with),
         }
@@ -307,21 +307,21 @@ impl Op {
     }
 }
 
-impl End {
+impl Terminator {
     /// Returns the successors.
     pub(crate) fn targets(self) -> impl Iterator<Item = BlockId> {
         let (one, other) = match self {
             Self::Jump(to) => (Some(to), None),
-            Self::Branch { yes, no, .. } => (Some(yes), Some(no)),
+            Self::Branch { then, otherwise, .. } => (Some(then), Some(otherwise)),
             _ => (None, None),
         };
         one.into_iter().chain(other)
     }
 
     /// Calls `with` for each operand, which it may replace.
-    pub(crate) fn each_operand(&mut self, mut with: impl FnMut(&mut ValueId)) {
+    pub(crate) fn visit_operands_mut(&mut self, mut with: impl FnMut(&mut ValueId)) {
         match self {
-            Self::Branch { of: (one, other), .. } => {
+            Self::Branch { operands: (one, other), .. } => {
                 with(one);
                 with(other);
             }
@@ -337,7 +337,7 @@ impl Graph {
         &self.nodes[id.index()].op
     }
 
-    /// Returns the number that a value is, if it is a constant.
+    /// Returns the number of a constant; `None` for any other value.
     pub(crate) fn constant(&self, id: ValueId) -> Option<u64> {
         match self.op(id) {
             Op::Constant(number) => Some(*number),
@@ -366,18 +366,16 @@ impl Graph {
         self.nodes.push(Node { op, span });
         ValueId(self.nodes.len() as u32 - 1)
     }
-}
 
-impl Graph {
-    /// Optimises the graph: threads jumps, sinks packet loads to their uses, folds constants,
+    /// Optimizes the graph: threads jumps, sinks packet loads to their uses, folds constants,
     /// merges common subexpressions and removes dead code.
-    fn optimise(&mut self) {
+    fn optimize(&mut self) {
         self.thread_jumps(None, &mut []);
         self.split_edges();
         self.place_fields();
         self.simplify();
         self.merge();
         self.simplify();
-        self.leave_out();
+        self.remove_dead_code();
     }
 }

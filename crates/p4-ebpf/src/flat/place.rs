@@ -15,7 +15,7 @@ struct Places {
     dominators: Dominators,
     /// Operations that are already available in a block.
     known: HashMap<(BlockId, Op), ValueId>,
-    /// Address of the packet. A single value, so that equal loads are recognised as such.
+    /// Address of the packet. A single value, so that equal loads are recognized as such.
     packet: Option<ValueId>,
     /// Loads appended to the end of blocks, for uses in later blocks and in phis.
     tails: HashMap<BlockId, Vec<ValueId>>,
@@ -24,7 +24,7 @@ struct Places {
 impl Graph {
     /// Replaces packet fields by loads.
     pub(super) fn place_fields(&mut self) {
-        self.leave_out();
+        self.remove_dead_code();
         let order = self.order();
         let dominators = self.dominators(&order);
         let mut places =
@@ -39,7 +39,7 @@ impl Graph {
             }
             self.blocks[block.index()].body = placed;
             let mut end = self.blocks[block.index()].end;
-            end.each_operand(|one| self.load(one, at, &mut places, None));
+            end.visit_operands_mut(|one| self.load(one, at, &mut places, None));
             self.blocks[block.index()].end = end;
         }
         for block in &order {
@@ -74,7 +74,7 @@ impl Graph {
         mut body: Option<&mut Vec<ValueId>>,
     ) {
         let mut op = self.op(id).clone();
-        op.each_operand(|one| self.load(one, at, places, body.as_deref_mut()));
+        op.visit_operands_mut(|one| self.load(one, at, places, body.as_deref_mut()));
         self.nodes[id.index()].op = op;
     }
 

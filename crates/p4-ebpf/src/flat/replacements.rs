@@ -32,10 +32,10 @@ impl Graph {
     pub(crate) fn replace(&mut self, replacements: &Replacements) {
         let resolve = |value: &mut ValueId| *value = replacements.of(*value);
         for node in &mut self.nodes {
-            node.op.each_operand(resolve);
+            node.op.visit_operands_mut(resolve);
         }
         for block in &mut self.blocks {
-            block.end.each_operand(resolve);
+            block.end.visit_operands_mut(resolve);
             block.phis.retain(|one| !replacements.contains_key(one));
             block.body.retain(|one| !replacements.contains_key(one));
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::fold::Folded;
 use super::replacements::Replacements;
-use super::{BlockId, Compare, End, Graph, Op, ValueId};
+use super::{BlockId, Compare, Graph, Op, Terminator, ValueId};
 
 impl Graph {
     /// Simplifies the graph. Returns the replacements of removed values.
@@ -92,7 +92,7 @@ impl Graph {
         for id in self.blocks[block.index()].body.clone() {
             let span = self.nodes[id.index()].span;
             let mut op = self.op(id).clone();
-            op.each_operand(|one| *one = replacements.of(*one));
+            op.visit_operands_mut(|one| *one = replacements.of(*one));
             let constant = |graph: &mut Self, number| graph.add(Op::Constant(number), span);
             let value = loop {
                 if let Some(phi) = self.fold_phis(&op) {
@@ -130,29 +130,29 @@ impl Graph {
 
     fn simplify_end(&mut self, block: BlockId, replacements: &Replacements) -> bool {
         let mut end = self.blocks[block.index()].end;
-        end.each_operand(|one| *one = replacements.of(*one));
+        end.visit_operands_mut(|one| *one = replacements.of(*one));
         let mut changed = false;
-        if let End::Branch { test, of: (left, right), yes, no } = &mut end
-            && matches!(test, Compare::Equal | Compare::NotEqual)
+        if let Terminator::Branch { condition, operands: (left, right), then, otherwise } = &mut end
+            && matches!(condition, Compare::Equal | Compare::NotEqual)
             && self.constant(*right) == Some(0)
             && let Op::Compare(inner, one, other) = self.op(*left)
         {
             let (one, other) = (replacements.of(*one), replacements.of(*other));
-            if *test == Compare::Equal {
-                std::mem::swap(yes, no);
+            if *condition == Compare::Equal {
+                std::mem::swap(then, otherwise);
             }
-            (*test, *left, *right) = (*inner, one, other);
+            (*condition, *left, *right) = (*inner, one, other);
             changed = true;
         }
-        if let End::Branch { test, of: (left, right), yes, no } = end {
-            let held = match self.fold(&Op::Compare(test, left, right)) {
+        if let Terminator::Branch { condition, operands: (left, right), then, otherwise } = end {
+            let held = match self.fold(&Op::Compare(condition, left, right)) {
                 Folded::Constant(number) => Some(number != 0),
-                _ if yes == no => Some(true),
+                _ if then == otherwise => Some(true),
                 _ => None,
             };
             if let Some(held) = held {
-                let (taken, other) = if held { (yes, no) } else { (no, yes) };
-                end = End::Jump(taken);
+                let (taken, other) = if held { (then, otherwise) } else { (otherwise, then) };
+                end = Terminator::Jump(taken);
                 self.blocks[block.index()].end = end;
                 self.remove_edge(block, other);
                 return true;
@@ -225,11 +225,11 @@ impl Graph {
     }
 
     /// Removes dead code.
-    pub(super) fn leave_out(&mut self) {
+    pub(super) fn remove_dead_code(&mut self) {
         let mut needed = HashSet::new();
         let mut open = Vec::new();
         for block in &mut self.blocks {
-            block.end.each_operand(|one| open.push(*one));
+            block.end.visit_operands_mut(|one| open.push(*one));
         }
         for block in &self.blocks {
             open.extend(block.body.iter().filter(|id| self.op(**id).has_side_effects()));

@@ -2,7 +2,7 @@
 //! duplicated once for each group of edges that agree.
 
 use super::jump_threading::MAX_EDGES;
-use super::{BlockId, End, Graph, Op, ValueId};
+use super::{BlockId, Graph, Op, Terminator, ValueId};
 
 /// Upper limit on the copies that a block is split into.
 const MAX_COPIES: usize = 12;
@@ -50,12 +50,12 @@ impl Graph {
     /// Merges the block into its single predecessor, repeatedly, where that has no other successor.
     fn merged_into_predecessor(&mut self, mut block: BlockId) -> BlockId {
         while let [from] = self.blocks[block.index()].predecessors[..]
-            && self.blocks[from.index()].end == End::Jump(block)
+            && self.blocks[from.index()].end == Terminator::Jump(block)
             && self.blocks[block.index()].phis.is_empty()
         {
             let here = std::mem::take(&mut self.blocks[block.index()]);
             self.blocks[from.index()].body.extend(here.body);
-            self.blocks[from.index()].end = End::Nothing;
+            self.blocks[from.index()].end = Terminator::Nothing;
             block = from;
         }
         block
@@ -69,7 +69,7 @@ impl Graph {
             Op::Field { at, .. } => here.body.contains(at),
             _ => here.body.contains(value),
         };
-        here.end == End::Nothing
+        here.end == Terminator::Nothing
             && (2..=MAX_EDGES).contains(&here.predecessors.len())
             && here.predecessors.iter().all(once)
             && !here.body.iter().any(|one| self.op(*one).has_side_effects())

@@ -1,6 +1,6 @@
 //! Top-level declarations.
 
-use super::{Parsed, Parser, Told};
+use super::{Parsed, Parser, Reported};
 use crate::ast::{
     Annotation, Declaration, DeclarationKind as Kind, Direction, Field, Method, Name, Parameter,
     Type,
@@ -89,7 +89,11 @@ impl Parser<'_> {
         let object = self.attempt(|parser| {
             let name = parser.name("the extern's name")?;
             let type_parameters = parser.type_parameters()?;
-            if parser.at("{") || parser.at(";") { Ok((name, type_parameters)) } else { Err(Told) }
+            if parser.at("{") || parser.at(";") {
+                Ok((name, type_parameters))
+            } else {
+                Err(Reported)
+            }
         });
         let Some((name, type_parameters)) = object else {
             let returns = self.parse_type()?;
@@ -223,7 +227,7 @@ impl Parser<'_> {
         if let Some((returns, name)) = self.attempt(|parser| {
             let returns = parser.parse_type()?;
             let name = parser.name("a name")?;
-            if parser.at("(") || parser.at("<") { Ok((returns, name)) } else { Err(Told) }
+            if parser.at("(") || parser.at("<") { Ok((returns, name)) } else { Err(Reported) }
         }) {
             return self.function(annotations, returns, name);
         }

@@ -1,6 +1,6 @@
 //! Expressions. Unlike in C, bitwise operators have higher precedence than comparisons.
 
-use super::{MAX_HEIGHT, Parsed, Parser, Told};
+use super::{MAX_HEIGHT, Parsed, Parser, Reported};
 use crate::ast::{Binary, Expression, ExpressionKind as Kind, Type, TypeKind, Unary};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind as TokenKind, Token};
@@ -79,7 +79,7 @@ impl Parser<'_> {
         let several = |parser: &mut Self| {
             parser.expect("(")?;
             let sets = parser.list(")", Self::set)?;
-            if parser.at(":") { Ok(sets) } else { Err(Told) }
+            if parser.at(":") { Ok(sets) } else { Err(Reported) }
         };
         match self.attempt(several) {
             Some(sets) => Ok(sets),
@@ -126,7 +126,7 @@ impl Parser<'_> {
             let message =
                 format!("this expression has more than {MAX_HEIGHT} operators upon each other");
             self.problems.add(Diagnostic::error(self.last_span(), message));
-            return Err(Told);
+            return Err(Reported);
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Parser<'_> {
             TypeKind::Stack(..) => false,
             _ => true,
         };
-        if is_type { Ok(to) } else { Err(Told) }
+        if is_type { Ok(to) } else { Err(Reported) }
     }
 
     /// Returns true if the next token must start a value.
@@ -246,7 +246,7 @@ impl Parser<'_> {
         let at = self.at;
         let found = self.attempt(|parser| {
             let types = parser.type_arguments()?;
-            if parser.at("(") { Ok(types) } else { Err(Told) }
+            if parser.at("(") { Ok(types) } else { Err(Reported) }
         });
         if found.is_none() {
             self.no_types.insert(at);
@@ -372,7 +372,7 @@ impl Parser<'_> {
             }
         };
         self.problems.add(Diagnostic::error(token.span, message).help(help));
-        Err(Told)
+        Err(Reported)
     }
 
     /// Returns the source span of the next token.

@@ -1,6 +1,6 @@
 //! Hints for words and operators of other languages, and for unclosed braces.
 
-use super::{KEYWORDS, Parsed, Parser, Told};
+use super::{KEYWORDS, Parsed, Parser, Reported};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind, Token};
 use crate::words;
@@ -141,9 +141,9 @@ impl Parser<'_> {
             self.meant_declaration().map(|help| ("not a keyword", help))
         };
         let Some((what, help)) = meant else { return Ok(()) };
-        let told = Diagnostic::error(next.span, format!("`{}` is {what}", next.text));
-        self.problems.add(told.help(help));
-        Err(Told)
+        let diagnostic = Diagnostic::error(next.span, format!("`{}` is {what}", next.text));
+        self.problems.add(diagnostic.help(help));
+        Err(Reported)
     }
 
     /// Returns a hint for a misspelled type with a width, such as `bits<8>`.
@@ -206,8 +206,8 @@ impl Parser<'_> {
         if !STATEMENTS.iter().any(|word| self.at(word)) {
             return Ok(false);
         }
-        let told = Diagnostic::error(self.next().span, "a statement stands in `apply`");
-        self.problems.add(told.help("write `apply { … }` around it"));
+        let diagnostic = Diagnostic::error(self.next().span, "a statement stands in `apply`");
+        self.problems.add(diagnostic.help("write `apply { … }` around it"));
         while !self.at("}") && self.next().kind != Kind::End {
             self.statement()?;
         }
@@ -243,8 +243,8 @@ impl Parser<'_> {
             } else {
                 "expected `}` in front of this"
             };
-            let told = Diagnostic::error(brace, "this `{` has no `}`");
-            self.problems.add(told.label("opened here").related(next.span, why));
+            let diagnostic = Diagnostic::error(brace, "this `{` has no `}`");
+            self.problems.add(diagnostic.label("opened here").related(next.span, why));
         }
         !is_other
     }

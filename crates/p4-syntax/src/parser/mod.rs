@@ -73,9 +73,9 @@ const KEYWORDS: [&str; 41] = [
 ];
 
 /// The error has already been reported.
-pub(super) struct Told;
+pub(super) struct Reported;
 
-type Parsed<T> = Result<T, Told>;
+type Parsed<T> = Result<T, Reported>;
 
 /// Parses tokens to a program. The last token is [`Kind::End`].
 pub(crate) fn parse(tokens: &[Token], sources: &Sources, problems: &mut Diagnostics) -> Program {
@@ -100,7 +100,7 @@ pub(crate) fn parse(tokens: &[Token], sources: &Sources, problems: &mut Diagnost
         match parser.top_declaration() {
             Ok(Some(declaration)) => program.declarations.push(declaration),
             Ok(None) => {}
-            Err(Told) => parser.skip(from),
+            Err(Reported) => parser.skip(from),
         }
     }
     program
@@ -185,24 +185,24 @@ impl<'p> Parser<'p> {
                 Some(help) => missing.help(help),
                 None => missing,
             });
-            return Err(Told);
+            return Err(Reported);
         }
         Err(self.unexpected(&format!("`{text}`")))
     }
 
     /// Reports an unexpected token.
-    fn unexpected(&mut self, wanted: &str) -> Told {
+    fn unexpected(&mut self, wanted: &str) -> Reported {
         let next = self.next();
         let found = match next.kind {
             Kind::End => "the program ends here".to_owned(),
             _ => format!("`{}` was not expected here", next.text),
         };
-        let told = Diagnostic::error(next.span, found).label(format!("expected {wanted}"));
+        let diagnostic = Diagnostic::error(next.span, found).label(format!("expected {wanted}"));
         self.problems.add(match self.hint(wanted) {
-            Some(help) => told.help(help),
-            None => told,
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
         });
-        Told
+        Reported
     }
 
     fn is_name(token: &Token) -> bool {
@@ -217,13 +217,14 @@ impl<'p> Parser<'p> {
         }
         if next.kind == Kind::Word {
             let message = format!("`{}` is a reserved word, not a name", next.text);
-            let told = Diagnostic::error(next.span, message).label(format!("expected {what}"));
+            let diagnostic =
+                Diagnostic::error(next.span, message).label(format!("expected {what}"));
             let help = self.hint(what).or_else(|| Self::other_name(&next.text, what));
             self.problems.add(match help {
-                Some(help) => told.help(help),
-                None => told,
+                Some(help) => diagnostic.help(help),
+                None => diagnostic,
             });
-            return Err(Told);
+            return Err(Reported);
         }
         Err(self.unexpected(what))
     }
@@ -232,12 +233,12 @@ impl<'p> Parser<'p> {
 
     /// Tries to parse a part. On failure, restores the position and discards the errors.
     fn attempt<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Option<T> {
-        let (at, told) = (self.at, self.problems.mark());
+        let (at, mark) = (self.at, self.problems.mark());
         match part(self) {
             Ok(found) => Some(found),
-            Err(Told) => {
+            Err(Reported) => {
                 self.at = at;
-                self.problems.forget(told);
+                self.problems.forget(mark);
                 None
             }
         }
@@ -257,7 +258,7 @@ impl<'p> Parser<'p> {
     fn too_deep<T>(&mut self) -> Parsed<T> {
         let message = format!("this is nested more than {MAX_NESTING} deep");
         self.problems.add(Diagnostic::error(self.next().span, message));
-        Err(Told)
+        Err(Reported)
     }
 
     /// Recovers from an error: skips the statement or declaration that starts at `from`.
@@ -327,9 +328,9 @@ impl<'p> Parser<'p> {
         mut part: impl FnMut(&mut Self) -> Parsed<T>,
     ) -> Parsed<Vec<T>> {
         let mut open = self.at;
-        if let Err(told) = self.expect("{") {
+        if let Err(reported) = self.expect("{") {
             if !self.begins_body() {
-                return Err(told);
+                return Err(reported);
             }
             open = open.saturating_sub(1);
         }
@@ -342,7 +343,7 @@ impl<'p> Parser<'p> {
                 parser.begun = from;
                 match part(parser) {
                     Ok(member) => found.push(member),
-                    Err(Told) => parser.skip(from),
+                    Err(Reported) => parser.skip(from),
                 }
             }
             parser.take("}");

@@ -131,7 +131,7 @@ impl Parser<'_> {
         }
         let constructor = if self.at("(") { self.parameters()? } else { Vec::new() };
         let (mut locals, mut apply) = (Vec::new(), None);
-        let told = self.problems.mark();
+        let mark = self.problems.mark();
         self.braced(true, |parser| {
             let annotations = parser.annotations()?;
             if parser.statements_outside()? {
@@ -156,7 +156,7 @@ impl Parser<'_> {
             Ok(())
         })?;
         // An error in the body may have been in `apply` itself.
-        if apply.is_none() && self.problems.mark() == told {
+        if apply.is_none() && self.problems.mark() == mark {
             let missing = Diagnostic::error(name.span, format!("`{}` has no `apply`", name.text));
             self.problems.add(missing.help("write `apply { }` at its end"));
         }

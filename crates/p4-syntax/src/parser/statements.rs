@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::{Parsed, Parser, Told};
+use super::{Parsed, Parser, Reported};
 use crate::ast::{
     Binary, Block, Declaration, DeclarationKind, Expression, ExpressionKind, Name, Statement,
     StatementKind as Kind, SwitchCase, Type,
@@ -123,7 +123,7 @@ impl Parser<'_> {
                 let span = self.here();
                 let message = "instances with a body (abstract methods) are not supported";
                 self.problems.add(Diagnostic::error(span, message));
-                return Err(Told);
+                return Err(Reported);
             }
             (name, DeclarationKind::Instance(of, arguments))
         } else {
@@ -162,22 +162,22 @@ impl Parser<'_> {
         }
     }
 
-    fn no_statement(&mut self, value: &Expression) -> Told {
+    fn no_statement(&mut self, value: &Expression) -> Reported {
         if !self.at(";") {
             return self.unexpected("`=`, or `;` behind a call");
         }
-        let told = Diagnostic::error(value.span, "this value is not used");
-        let told = told.label("expected an assignment or a call");
+        let diagnostic = Diagnostic::error(value.span, "this value is not used");
+        let diagnostic = diagnostic.label("expected an assignment or a call");
         self.problems.add(match &value.kind {
             ExpressionKind::Name(name) if matches!(&**name, "accept" | "reject") => {
-                told.help(format!("write `transition {name};`"))
+                diagnostic.help(format!("write `transition {name};`"))
             }
-            ExpressionKind::Name(name) => told.help(format!(
+            ExpressionKind::Name(name) => diagnostic.help(format!(
                 "`{name}.apply();` applies a table or a control, and `{name}();` calls an action"
             )),
-            _ => told,
+            _ => diagnostic,
         });
-        Told
+        Reported
     }
 
     fn if_statement(&mut self) -> Parsed<Kind> {

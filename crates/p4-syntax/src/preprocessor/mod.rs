@@ -262,10 +262,10 @@ impl Preprocessor<'_> {
                 self.depth -= 1;
             }
             Err(why) => {
-                let told = Diagnostic::error(place, format!("cannot include {name}: {why}"));
+                let diagnostic = Diagnostic::error(place, format!("cannot include {name}: {why}"));
                 self.problems.add(match crate::words::meant_file(&name) {
-                    Some(help) => told.help(help),
-                    None => told,
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic,
                 });
             }
         }

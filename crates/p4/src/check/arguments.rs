@@ -9,7 +9,7 @@ use p4_syntax::diagnostic::Diagnostic;
 use p4_syntax::source::Span;
 
 use super::evaluation::order_matters;
-use super::{Checked, Checker, Told};
+use super::{Checked, Checker, Reported};
 use crate::ir::{Declared, Expression, ExpressionKind, Parameter, Type, VariableId};
 
 /// The argument of each parameter; None for the default value.
@@ -34,11 +34,11 @@ impl Checker<'_> {
         for (parameter, argument) in parameters.iter().zip(matched) {
             match self.argument(span, parameter, types, argument) {
                 Ok(argument) => all.push(argument),
-                Err(Told) => wrong = true,
+                Err(Reported) => wrong = true,
             }
         }
         if wrong {
-            return Err(Told);
+            return Err(Reported);
         }
         if !is_in_order && (order_matters(&all) || comes_back_twice(parameters, &all)) {
             return self.out_of_order(span, "parameters");
@@ -51,8 +51,8 @@ impl Checker<'_> {
     pub(super) fn out_of_order<T>(&mut self, span: Span, declared: &str) -> Checked<T> {
         let why =
             format!("these values depend on their order, which is not that of the {declared}");
-        let told = Diagnostic::error(span, why);
-        self.refuse(told.help("write them in that order, or put them into variables first"))
+        let diagnostic = Diagnostic::error(span, why);
+        self.refuse(diagnostic.help("write them in that order, or put them into variables first"))
     }
 
     /// Returns true if arguments of this number and with these names match the parameters.
@@ -76,17 +76,17 @@ impl Checker<'_> {
             return self.wrong(span, "either all arguments have names, or none has");
         }
         if given.len() > parameters.len() {
-            let told = Diagnostic::error(span, "there are too many arguments");
+            let diagnostic = Diagnostic::error(span, "there are too many arguments");
             let label = format!("{} given, expected {}", given.len(), listed(parameters));
-            return self.refuse(told.label(label));
+            return self.refuse(diagnostic.label(label));
         }
         let mut by_name = HashMap::new();
         for argument in given {
             let Some(name) = &argument.name else { continue };
             if !parameters.iter().any(|one| one.declared.name == name.text) {
-                let told =
+                let diagnostic =
                     Diagnostic::error(name.span, format!("there is no parameter `{}`", name.text));
-                return self.refuse(told.label(format!("expected {}", listed(parameters))));
+                return self.refuse(diagnostic.label(format!("expected {}", listed(parameters))));
             }
             if by_name.insert(&*name.text, argument).is_some() {
                 return self.wrong(name.span, format!("`{}` is given twice", name.text));
@@ -112,10 +112,12 @@ impl Checker<'_> {
             return match &parameter.default {
                 Some(default) => Ok(default.clone()),
                 None => {
-                    let told = Diagnostic::error(span, format!("`{name}` has no value"));
+                    let diagnostic = Diagnostic::error(span, format!("`{name}` has no value"));
                     let (direction, what) =
                         (direction_text(parameter.direction), self.describe(&wanted));
-                    self.refuse(told.label(format!("expected {direction}{what} for `{name}`")))
+                    self.refuse(
+                        diagnostic.label(format!("expected {direction}{what} for `{name}`")),
+                    )
                 }
             };
         };
@@ -129,8 +131,8 @@ impl Checker<'_> {
         let generic = is_generic(&wanted);
         let found = self.expression(value, Some(&wanted).filter(|_| !generic))?;
         if generic && found.of == Type::Integer {
-            let told = Diagnostic::error(value.span, "cannot infer the width of this number");
-            return self.refuse(told.help("give it a width, as 32w1 has, or cast it"));
+            let diagnostic = Diagnostic::error(value.span, "cannot infer the width of this number");
+            return self.refuse(diagnostic.help("give it a width, as 32w1 has, or cast it"));
         }
         if generic && !Self::unify(&wanted, &found.of, types) {
             let (wanted, found) = (self.describe(&wanted), self.describe(&found.of));
@@ -145,9 +147,11 @@ impl Checker<'_> {
                     return Ok(found);
                 }
                 let (wanted, what) = (self.describe(&wanted), self.describe(&found.of));
-                let told = Diagnostic::error(value.span, format!("this is {what}, not {wanted}"));
+                let diagnostic =
+                    Diagnostic::error(value.span, format!("this is {what}, not {wanted}"));
                 self.refuse(
-                    told.help(format!("`{name}` is out or inout: its type must match exactly")),
+                    diagnostic
+                        .help(format!("`{name}` is out or inout: its type must match exactly")),
                 )
             }
         }
@@ -177,9 +181,9 @@ impl Checker<'_> {
             _ => return Ok(()),
         };
         let (name, declared) = (variable.declared.name.clone(), variable.declared.span);
-        let told = Diagnostic::error(place.span, format!("`{name}` cannot be changed"));
-        let told = told.related(declared, format!("it {why}"));
-        self.refuse(told.help("copy it to a variable, or make the parameter `inout`"))
+        let diagnostic = Diagnostic::error(place.span, format!("`{name}` cannot be changed"));
+        let diagnostic = diagnostic.related(declared, format!("it {why}"));
+        self.refuse(diagnostic.help("copy it to a variable, or make the parameter `inout`"))
     }
 
     /// Returns the parameters of a parser, a control, a function or an action.

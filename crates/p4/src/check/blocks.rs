@@ -4,7 +4,7 @@
 use p4_syntax::ast::{self, DeclarationKind};
 
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told, declared};
+use super::{Checked, Checker, Place, Reported, declared};
 use crate::ir::{
     ActionId, Block, BlockBody, BlockId, InstanceId, Parameter, Statement, TableId, VariableId,
 };
@@ -71,7 +71,7 @@ impl Checker<'_> {
         for local in &control.locals {
             match self.control_local(local) {
                 Ok(statement) => locals.extend(statement),
-                Err(Told) => wrong = true,
+                Err(Reported) => wrong = true,
             }
         }
         let (tables, actions) = (self.program.tables.len(), self.program.actions.len());
@@ -79,7 +79,7 @@ impl Checker<'_> {
             self.within(Place::Apply, |checker| checker.statements(&control.apply.statements));
         let (opening, apply) = (opening?, apply?);
         if wrong {
-            return Err(Told);
+            return Err(Reported);
         }
         self.check_direct(first_table..tables)?;
         Ok(Block {

@@ -8,7 +8,7 @@ use p4_syntax::source::Span;
 
 use super::arguments::listed;
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told, externs};
+use super::{Checked, Checker, Place, Reported, externs};
 use crate::ir::{
     ActionCall, ActionId, BlockBody, BlockId, Callee, Expression, ExpressionKind, ExternCall,
     ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Parameter, Prototype,
@@ -44,8 +44,8 @@ impl Checker<'_> {
             Called::Value(value) if value.of != Type::Void => Ok(value),
             Called::Value(_) => self.wrong(span, "this call gives no value"),
             Called::Done(StatementKind::ApplyTable(_)) => {
-                let told = Diagnostic::error(span, "a table that is applied is not a value");
-                self.refuse(told.help("ask for `.hit`, `.miss` or `.action_run`"))
+                let diagnostic = Diagnostic::error(span, "a table that is applied is not a value");
+                self.refuse(diagnostic.help("ask for `.hit`, `.miss` or `.action_run`"))
             }
             Called::Done(_) => self.wrong(span, "this call gives no value"),
         }
@@ -64,11 +64,11 @@ impl Checker<'_> {
             Symbol::ExternFunctions(all) => self.extern_call(&name, &all, call),
             Symbol::Action(id) => self.action_call(id, call),
             Symbol::Block(_) | Symbol::Table(_) | Symbol::Instance(_) => {
-                let told = Diagnostic::error(call.span, format!("`{name}` cannot be called"));
-                self.refuse(told.help(format!("`{name}.apply(…)` applies it")))
+                let diagnostic = Diagnostic::error(call.span, format!("`{name}` cannot be called"));
+                self.refuse(diagnostic.help(format!("`{name}.apply(…)` applies it")))
             }
             Symbol::Unfinished => self.calls_itself(&ast::Name { text: name, span: callee.span }),
-            Symbol::Wrong => Err(Told),
+            Symbol::Wrong => Err(Reported),
             _ => self.wrong(call.span, format!("`{name}` cannot be called")),
         }
     }
@@ -104,9 +104,9 @@ impl Checker<'_> {
     }
 
     fn no_overload<T>(&mut self, name: &str, span: Span, all: &[Vec<Parameter>]) -> Checked<T> {
-        let told = Diagnostic::error(span, format!("no `{name}` takes these arguments"));
+        let diagnostic = Diagnostic::error(span, format!("no `{name}` takes these arguments"));
         let all: Vec<_> = all.iter().map(|one| listed(one)).collect();
-        self.refuse(told.help(format!("it takes {}", all.join("; or "))))
+        self.refuse(diagnostic.help(format!("it takes {}", all.join("; or "))))
     }
 
     fn extern_call(
@@ -144,7 +144,7 @@ impl Checker<'_> {
                     (Some(condition), Some(error)) => {
                         Ok(Called::Done(StatementKind::Verify(condition, error)))
                     }
-                    _ => Err(Told),
+                    _ => Err(Reported),
                 }
             }
             "static_assert" => self.static_assert(call.span, &arguments).map(Called::Value),
@@ -184,9 +184,9 @@ impl Checker<'_> {
             self.arguments(call.span, &prototype.parameters, &mut types, call.arguments)?;
         let Some(known) = types.iter().cloned().collect::<Option<Vec<_>>>() else {
             let name = &prototype.declared.name;
-            let told =
+            let diagnostic =
                 Diagnostic::error(call.span, format!("cannot infer the type argument of `{name}`"));
-            return self.refuse(told.help(format!("say the type: `{name}<TYPE>(…)`")));
+            return self.refuse(diagnostic.help(format!("say the type: `{name}<TYPE>(…)`")));
         };
         let of = self.substitute(&prototype.returns, &types);
         Ok((known[outer_count..].to_vec(), arguments, of))
@@ -245,7 +245,7 @@ impl Checker<'_> {
                 let id = self.unnamed_instance(id, of.span)?;
                 self.object_method(id, name, call)
             }
-            Some(Symbol::Wrong) => Err(Told),
+            Some(Symbol::Wrong) => Err(Reported),
             Some(Symbol::Type(named)) if call.arguments.is_empty() => {
                 match self.size_value(call.span, &named, &name.text) {
                     Some(size) => size.map(Called::Value),
@@ -272,8 +272,8 @@ impl Checker<'_> {
     fn unnamed_instance(&mut self, id: BlockId, span: Span) -> Checked<InstanceId> {
         let block = self.block(id);
         if !block.constructor.is_empty() {
-            let told = Diagnostic::error(span, "its constructor takes arguments");
-            return self.refuse(told.help("make an object of it first: `Name(…) object;`"));
+            let diagnostic = Diagnostic::error(span, "its constructor takes arguments");
+            return self.refuse(diagnostic.help("make an object of it first: `Name(…) object;`"));
         }
         let declared = crate::ir::Declared { span, ..block.declared.clone() };
         Ok(self.new_instance(Instance {

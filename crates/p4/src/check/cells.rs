@@ -15,9 +15,10 @@ impl Checker<'_> {
     pub(super) fn check_cells(&mut self, span: Span, id: ExternId, types: &[Type]) -> Checked<()> {
         let Some(object) = self.program.model_object(id) else { return Ok(()) };
         if object.is_direct() && self.place != Place::ControlLocals {
-            let told = Diagnostic::error(span, "this belongs in the control of its table");
+            let diagnostic = Diagnostic::error(span, "this belongs in the control of its table");
             let property = property(object);
-            return self.refuse(told.help(format!("there, `{property} = name;` is the table's")));
+            return self
+                .refuse(diagnostic.help(format!("there, `{property} = name;` is the table's")));
         }
         match (object, types) {
             (Object::Counter | Object::DirectCounter, [counts, ..]) => {
@@ -28,8 +29,9 @@ impl Checker<'_> {
                 if !fits {
                     let what = self.describe(counts);
                     let message = format!("a counter cannot be of type {what}");
-                    let told = Diagnostic::error(span, message);
-                    return self.refuse(told.label(format!("expected bit<1> to bit<{MAX_COUNT}>")));
+                    let diagnostic = Diagnostic::error(span, message);
+                    return self
+                        .refuse(diagnostic.label(format!("expected bit<1> to bit<{MAX_COUNT}>")));
                 }
             }
             (Object::Digest, [data])
@@ -37,8 +39,10 @@ impl Checker<'_> {
                     || self.program.size_of(data).is_none() =>
             {
                 let what = self.describe(data);
-                let told = Diagnostic::error(span, format!("a digest cannot be of type {what}"));
-                return self.refuse(told.help("numbers, and structs of them, can be digests"));
+                let diagnostic =
+                    Diagnostic::error(span, format!("a digest cannot be of type {what}"));
+                return self
+                    .refuse(diagnostic.help("numbers, and structs of them, can be digests"));
             }
             _ => {}
         }

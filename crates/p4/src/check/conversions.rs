@@ -28,17 +28,18 @@ impl Checker<'_> {
             _ => {}
         }
         let (wanted, found) = (self.describe(to), self.describe(&from.of));
-        let mut told = Diagnostic::error(from.span, format!("this is {found}, not {wanted}"))
+        let mut diagnostic = Diagnostic::error(from.span, format!("this is {found}, not {wanted}"))
             .label(format!("expected {wanted}"));
         let both = (self.representation(&from.of), self.representation(to));
         if let (Type::Bits { .. }, Type::Bits { .. }) = both {
-            told = told.help(format!("a cast says what is meant: ({})…", wanted.trim_matches('`')));
+            diagnostic = diagnostic
+                .help(format!("a cast says what is meant: ({})…", wanted.trim_matches('`')));
         } else if matches!((&from.of, to), (Type::Bits { width: 1, .. }, Type::Bool)) {
-            told = told.help("compare it with 1");
+            diagnostic = diagnostic.help("compare it with 1");
         } else if matches!((&from.of, to), (Type::Bits { .. }, Type::Bool)) {
-            told = told.help("compare it: `… != 0`");
+            diagnostic = diagnostic.help("compare it: `… != 0`");
         }
-        self.refuse(told)
+        self.refuse(diagnostic)
     }
 
     /// Changes the type of an expression.
@@ -67,8 +68,9 @@ impl Checker<'_> {
             let least = if least == BigInt::ZERO { -half } else { least };
             if !(least..=greatest).contains(value) {
                 let (wanted, rest) = (self.describe(to), wrap(value.clone(), to));
-                let told = Diagnostic::warning(from.span, format!("{value} does not fit {wanted}"));
-                self.problems.add(told.label(format!("it is truncated to {rest}")));
+                let diagnostic =
+                    Diagnostic::warning(from.span, format!("{value} does not fit {wanted}"));
+                self.problems.add(diagnostic.label(format!("it is truncated to {rest}")));
             }
         }
         let value = wrap(value.clone(), to);
@@ -80,8 +82,8 @@ impl Checker<'_> {
         let types = self.program.parts(to);
         if types.len() != fields.len() {
             let what = self.describe(to);
-            let told = Diagnostic::error(span, format!("{what} has {} fields", types.len()));
-            return self.refuse(told.label(format!("{} are given", fields.len())));
+            let diagnostic = Diagnostic::error(span, format!("{what} has {} fields", types.len()));
+            return self.refuse(diagnostic.label(format!("{} are given", fields.len())));
         }
         let converted: Vec<_> =
             fields.into_iter().zip(&types).map(|(field, of)| self.convert(field, of)).collect();

@@ -9,7 +9,7 @@ use p4_syntax::ast::{self, DeclarationKind as Kind};
 use p4_syntax::diagnostic::Diagnostic;
 
 use super::scope::Symbol;
-use super::{Checked, Checker, Told, declared};
+use super::{Checked, Checker, Reported, declared};
 use crate::ir::arithmetic::range;
 use crate::ir::{Enum, EnumId, NewType, NewTypeId, RecordKind, Type, Value};
 
@@ -40,7 +40,7 @@ impl<'c> Checker<'c> {
             }
             _ => self.declaration(written),
         };
-        if let Err(Told) = result {
+        if let Err(Reported) = result {
             // Suppress follow-up errors.
             self.declare(name, Symbol::Wrong);
         }
@@ -67,7 +67,7 @@ impl<'c> Checker<'c> {
                 return self.unsupported(written.name.span, "a value set at the top");
             }
             // The caller handles these.
-            _ => return Err(Told),
+            _ => return Err(Reported),
         };
         self.declare(&written.name, symbol);
         Ok(())
@@ -145,12 +145,15 @@ impl<'c> Checker<'c> {
             (None, None) => return Ok(None),
             (Some(of), Some(value)) => (of, value),
             (Some(_), None) => {
-                let told = Diagnostic::error(name.span, format!("`{}` has no value", name.text));
-                return self.refuse(told.help("each name of a represented enumeration has one"));
+                let diagnostic =
+                    Diagnostic::error(name.span, format!("`{}` has no value", name.text));
+                return self
+                    .refuse(diagnostic.help("each name of a represented enumeration has one"));
             }
             (None, Some(value)) => {
-                let told = Diagnostic::error(value.span, "this enumeration is not represented");
-                return self.refuse(told.help("say as what: `enum bit<8> Name { … }`"));
+                let diagnostic =
+                    Diagnostic::error(value.span, "this enumeration is not represented");
+                return self.refuse(diagnostic.help("say as what: `enum bit<8> Name { … }`"));
             }
         };
         let span = value.span;

@@ -9,7 +9,7 @@ use p4_syntax::source::Span;
 
 use super::cells::property;
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told};
+use super::{Checked, Checker, Place, Reported};
 use crate::ir::{ActionId, ExternId, InstanceId, InstanceKind, TableId};
 use crate::model::Object;
 
@@ -58,10 +58,10 @@ impl Checker<'_> {
         };
         let id = match symbol {
             Symbol::Instance(id) if self.object_of(id) == Some(wanted) => id,
-            Symbol::Wrong => return Err(Told),
+            Symbol::Wrong => return Err(Reported),
             _ => {
-                let told = Diagnostic::error(written.span, format!("this is not {expected}"));
-                return self.refuse(told.label(format!("expected the name of {expected}")));
+                let diagnostic = Diagnostic::error(written.span, format!("this is not {expected}"));
+                return self.refuse(diagnostic.label(format!("expected the name of {expected}")));
             }
         };
         if let Some(table) = self.direct.tables.get(&id) {
@@ -107,8 +107,10 @@ impl Checker<'_> {
         }
         let Some((object, at)) = used.first_key_value() else { return Ok(()) };
         let name = self.program.instances[object.index()].declared.name.clone();
-        let told = Diagnostic::error(span, "this action is run by its table only");
-        self.refuse(told.related(*at, format!("`{name}` belongs to a table, and is used here")))
+        let diagnostic = Diagnostic::error(span, "this action is run by its table only");
+        self.refuse(
+            diagnostic.related(*at, format!("`{name}` belongs to a table, and is used here")),
+        )
     }
 
     /// Checks, at the end of a control, that each direct object has a table, and that only actions
@@ -136,15 +138,16 @@ impl Checker<'_> {
                 };
                 let name = &self.program.instances[object.index()].declared.name;
                 let action = &self.program.actions[action.call.action.index()].declared.name;
-                let told = Diagnostic::error(
+                let diagnostic = Diagnostic::error(
                     table.declared.span,
                     format!(
                         "`{}` has no `{name}`, which its action `{action}` uses",
                         table.declared.name
                     ),
                 );
-                let told = told.related(*span, "used here, for the entry that was found");
-                return self.refuse(told);
+                let diagnostic =
+                    diagnostic.related(*span, "used here, for the entry that was found");
+                return self.refuse(diagnostic);
             }
         }
         Ok(())

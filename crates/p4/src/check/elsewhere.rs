@@ -77,8 +77,8 @@ impl Elsewhere {
         around: Option<Span>,
     ) -> Option<Diagnostic> {
         let place = self.below(name, unknown.span, around)?;
-        let told = unknown.clone().related(place.span, "it is declared here, below");
-        Some(told.help("a name is known from its declaration on"))
+        let diagnostic = unknown.clone().related(place.span, "it is declared here, below");
+        Some(diagnostic.help("a name is known from its declaration on"))
     }
 
     /// Reports that the name belongs to another parser or control, if it does.
@@ -96,13 +96,13 @@ impl Elsewhere {
         // Prefer values: they can be passed as a parameter.
         let value = others().find(|(place, _)| place.is_value);
         let (place, within) = value.or_else(|| others().next())?;
-        let told = unknown
+        let diagnostic = unknown
             .clone()
             .related(place.span, format!("it is declared here, in `{}`", within.text));
         Some(if place.is_value {
-            told.help("hand it over as a parameter")
+            diagnostic.help("hand it over as a parameter")
         } else {
-            told.help(format!("it belongs to `{}`", within.text))
+            diagnostic.help(format!("it belongs to `{}`", within.text))
         })
     }
 }

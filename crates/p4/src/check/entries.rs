@@ -5,7 +5,7 @@ use p4_syntax::ast::{self, ExpressionKind as Kind, PropertyValue};
 use p4_syntax::diagnostic::Diagnostic;
 
 use super::tables::Parts;
-use super::{Checked, Checker, Told};
+use super::{Checked, Checker, Reported};
 use crate::ir::{Entry, Expression, Key, MatchKind, Set, TableAction, Type, Value};
 
 /// Maximum priority of an entry.
@@ -18,7 +18,7 @@ impl Checker<'_> {
         parts: &Parts<'_>,
         actions: &[TableAction],
     ) -> Checked<Vec<Entry>> {
-        let PropertyValue::Entries(written) = &property.value else { return Err(Told) };
+        let PropertyValue::Entries(written) = &property.value else { return Err(Reported) };
         if parts.keys.is_empty() {
             return self.wrong(property.name.span, "a table without a key has no entries");
         }
@@ -26,8 +26,8 @@ impl Checker<'_> {
         if let (true, Some(said)) =
             (property.constant, written.iter().find_map(|one| one.priority.as_ref()))
         {
-            let told = Diagnostic::error(said.span, "constant entries have no priorities");
-            return self.refuse(told.help("the first matching entry wins: order them"));
+            let diagnostic = Diagnostic::error(said.span, "constant entries have no priorities");
+            return self.refuse(diagnostic.help("the first matching entry wins: order them"));
         }
         let priorities = self.priorities(written, parts)?;
         let mut all = Vec::with_capacity(written.len());
@@ -35,10 +35,10 @@ impl Checker<'_> {
         for (entry, priority) in written.iter().zip(priorities) {
             match self.entry(property, entry, (parts, &types), actions, priority) {
                 Ok(entry) => all.push(entry),
-                Err(Told) => wrong = true,
+                Err(Reported) => wrong = true,
             }
         }
-        if wrong { Err(Told) } else { Ok(all) }
+        if wrong { Err(Reported) } else { Ok(all) }
     }
 
     /// Returns the priorities of entries; the highest wins (section 14.2.1.4). If the program
@@ -61,9 +61,10 @@ impl Checker<'_> {
                     u64::from(self.known_size(said, "a priority", 0..=MAX_PRIORITY)?)
                 }
                 (None, None) if is_said => {
-                    let told = Diagnostic::error(entry.action.span, "this entry has no priority");
+                    let diagnostic =
+                        Diagnostic::error(entry.action.span, "this entry has no priority");
                     return self.refuse(
-                        told.help("the first has one where others have: `priority = 1: …`"),
+                        diagnostic.help("the first has one where others have: `priority = 1: …`"),
                     );
                 }
                 (None, None) => first,
@@ -71,9 +72,9 @@ impl Checker<'_> {
                 (None, Some(before)) => before.checked_sub(delta).unwrap_or(u64::MAX),
             };
             if priority > u64::from(MAX_PRIORITY) {
-                let told =
+                let diagnostic =
                     Diagnostic::error(entry.action.span, "this entry's priority is out of range");
-                return self.refuse(told.help("say it: `priority = 1: …`"));
+                return self.refuse(diagnostic.help("say it: `priority = 1: …`"));
             }
             before = Some(priority);
             let most = u64::from(MAX_PRIORITY);
@@ -144,8 +145,8 @@ impl Checker<'_> {
             MatchKind::Range => "`range` compares with a value, or a range (`..`)",
             MatchKind::Optional => "`optional` compares with a value, or any (`_`)",
         };
-        let told = Diagnostic::error(at, "this entry does not fit the key");
-        self.refuse(told.related(span, what))
+        let diagnostic = Diagnostic::error(at, "this entry does not fit the key");
+        self.refuse(diagnostic.related(span, what))
     }
 
     // ---- actions of entries ----
@@ -163,8 +164,8 @@ impl Checker<'_> {
         };
         let id = self.action_named(name)?;
         let Some(at) = actions.iter().position(|one| one.call.action == id) else {
-            let told = Diagnostic::error(name.span, "this is not an action of the table");
-            return self.refuse(told.help("name it in `actions` as well"));
+            let diagnostic = Diagnostic::error(name.span, "this is not an action of the table");
+            return self.refuse(diagnostic.help("name it in `actions` as well"));
         };
         if by_default && actions[at].table_only {
             return self.wrong(name.span, "this action is `@tableonly`");
@@ -182,8 +183,9 @@ impl Checker<'_> {
                 if let Some((other, _)) =
                     again.iter().zip(bound).find(|(one, two)| !one.is_like(two))
                 {
-                    let told = Diagnostic::error(other.span, "the table binds something else here");
-                    return self.refuse(told.help("write it as it stands in `actions`"));
+                    let diagnostic =
+                        Diagnostic::error(other.span, "the table binds something else here");
+                    return self.refuse(diagnostic.help("write it as it stands in `actions`"));
                 }
                 given
             }

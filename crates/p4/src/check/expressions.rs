@@ -7,7 +7,7 @@ use p4_syntax::diagnostic::Diagnostic;
 use p4_syntax::source::Span;
 
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told, constant};
+use super::{Checked, Checker, Place, Reported, constant};
 use crate::ir::{Applied, Expression, ExpressionKind, Type, Value};
 
 impl Checker<'_> {
@@ -96,7 +96,7 @@ impl Checker<'_> {
                 let kind = ExpressionKind::ConstructorParameter(at);
                 return Ok(Expression { span, of, kind });
             }
-            Symbol::Wrong => return Err(Told),
+            Symbol::Wrong => return Err(Reported),
             Symbol::Unfinished => {
                 let name = ast::Name { text: name.into(), span };
                 return self.calls_itself(&name);
@@ -133,19 +133,19 @@ impl Checker<'_> {
         known: impl Iterator<Item = std::sync::Arc<str>>,
     ) -> Checked<T> {
         let what = self.describe(of);
-        let mut told = Diagnostic::error(name.span, format!("{what} has no `{}`", name.text));
+        let mut diagnostic = Diagnostic::error(name.span, format!("{what} has no `{}`", name.text));
         let known: Vec<_> = known.collect();
         if let Some(help) =
             p4_syntax::words::counterpart(&name.text).filter(|_| self.program.is_metadata(of))
         {
-            told = told.help(help);
+            diagnostic = diagnostic.help(help);
         } else if let Some(similar) = p4_syntax::words::closest(&name.text, known.iter().cloned()) {
-            told = told.help(format!("it has `{similar}`"));
+            diagnostic = diagnostic.help(format!("it has `{similar}`"));
         } else if !known.is_empty() && known.len() <= 12 {
             let all: Vec<_> = known.iter().map(|one| format!("`{one}`")).collect();
-            told = told.help(format!("it has {}", all.join(", ")));
+            diagnostic = diagnostic.help(format!("it has {}", all.join(", ")));
         }
-        self.refuse(told)
+        self.refuse(diagnostic)
     }
 
     /// Checks `stack[index]`.
@@ -172,8 +172,8 @@ impl Checker<'_> {
                 constant(index.span, Type::bit(32), at.clone())
             }
             Some(_) => {
-                let told = Diagnostic::error(index.span, "the stack has no such element");
-                return self.refuse(told.label(format!("expected 0 to {}", size - 1)));
+                let diagnostic = Diagnostic::error(index.span, "the stack has no such element");
+                return self.refuse(diagnostic.label(format!("expected 0 to {}", size - 1)));
             }
             None if index.of.is_bits() => index,
             None => {
@@ -199,9 +199,11 @@ impl Checker<'_> {
         match at.and_then(|at| Some((at, types.get(at)?.clone()))) {
             Some((at, element)) => Ok(self.field(span, of, at, element)),
             None => {
-                let told = Diagnostic::error(index.span, "the tuple has no such element");
+                let diagnostic = Diagnostic::error(index.span, "the tuple has no such element");
                 let last = types.len().saturating_sub(1);
-                self.refuse(told.label(format!("expected a number from 0 to {last}, known now")))
+                self.refuse(
+                    diagnostic.label(format!("expected a number from 0 to {last}, known now")),
+                )
             }
         }
     }
@@ -227,8 +229,10 @@ impl Checker<'_> {
             "hit" => Applied::Hit,
             "miss" => Applied::Miss,
             "action_run" => {
-                let told = Diagnostic::error(span, "`action_run` is not a value by itself");
-                return Some(self.refuse(told.help("use it as `switch (t.apply().action_run)`")));
+                let diagnostic = Diagnostic::error(span, "`action_run` is not a value by itself");
+                return Some(
+                    self.refuse(diagnostic.help("use it as `switch (t.apply().action_run)`")),
+                );
             }
             _ => {
                 return Some(
@@ -236,8 +240,8 @@ impl Checker<'_> {
                 );
             }
         };
-        if let Err(told) = self.require(span, Place::Apply, "a table is applied in `apply`") {
-            return Some(Err(told));
+        if let Err(reported) = self.require(span, Place::Apply, "a table is applied in `apply`") {
+            return Some(Err(reported));
         }
         self.calls(self.depths.tables[table.index()]);
         let kind = ExpressionKind::Apply(table, how);

@@ -1,6 +1,6 @@
-//! Extern functions that a program itself declares, and their implementations: a helper of the
-//! machine (`@helper(number)`), or a value that the tenant's VM publishes (`@vm_info("key")`, or
-//! the name of the function).
+//! User-declared extern functions, and their implementations: a helper of the machine
+//! (`@helper(number)`), or a value that the tenant's VM publishes (`@vm_info("key")`, or the name of
+//! the function).
 
 use std::sync::Arc;
 

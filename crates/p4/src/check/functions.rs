@@ -9,7 +9,7 @@ use p4_syntax::source::Span;
 
 use super::foreign::foreign;
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told, declared};
+use super::{Checked, Checker, Place, Reported, declared};
 use crate::ir::{
     Extern, ExternFunctionId, ExternId, Function, FunctionId, Parameter, Prototype, Type,
 };
@@ -166,7 +166,7 @@ impl Checker<'_> {
                 self.depths.functions.push(depth);
                 Symbol::Functions(before.iter().copied().chain([id]).collect())
             }
-            Err(Told) => Symbol::Wrong,
+            Err(Reported) => Symbol::Wrong,
         };
         match self.scopes.innermost(&name.text) {
             Some(place) => *place = symbol,
@@ -199,8 +199,8 @@ impl Checker<'_> {
             if returns != Type::Void && !super::statements::always_returns(&statements) {
                 let end = Span { start: body.span.end.saturating_sub(1), end: body.span.end };
                 let what = checker.describe(&returns);
-                let told = Diagnostic::error(end, "not every way through ends in `return`");
-                return checker.refuse(told.label(format!("expected {what} to be returned")));
+                let diagnostic = Diagnostic::error(end, "not every way through ends in `return`");
+                return checker.refuse(diagnostic.label(format!("expected {what} to be returned")));
             }
             let declared = declared(&written.name, &written.annotations);
             Ok(Function { declared, parameters, returns: returns.clone(), body: statements })
@@ -240,6 +240,6 @@ impl Checker<'_> {
             self.declare(&parameter.name, Symbol::Variable(id));
             all.push(id);
         }
-        if wrong { Err(Told) } else { Ok(all) }
+        if wrong { Err(Reported) } else { Ok(all) }
     }
 }

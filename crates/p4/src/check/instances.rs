@@ -6,7 +6,7 @@ use p4_syntax::source::Span;
 
 use super::arguments::is_generic;
 use super::scope::Symbol;
-use super::{Checked, Checker, Told, declared};
+use super::{Checked, Checker, Reported, declared};
 use crate::ir::{
     BlockId, ConstructorArgument, Declared, Expression, ExpressionKind, Instance, InstanceId,
     InstanceKind, Parameter, Type,
@@ -134,8 +134,9 @@ impl Checker<'_> {
                 Ok((instance, id))
             }
             (Symbol::Block(_), false) => {
-                let told = Diagnostic::error(written.span, format!("`{text}` is not made yet"));
-                self.refuse(told.help(format!("`{text}()` makes one")))
+                let diagnostic =
+                    Diagnostic::error(written.span, format!("`{text}` is not made yet"));
+                self.refuse(diagnostic.help(format!("`{text}()` makes one")))
             }
             (Symbol::Instance(id), false) => match self.program.instances[id.index()].of {
                 InstanceKind::Block(block) => Ok((id, block)),
@@ -143,7 +144,7 @@ impl Checker<'_> {
                     self.wrong(written.span, format!("`{text}` is not a parser or control"))
                 }
             },
-            (Symbol::Wrong, _) => Err(Told),
+            (Symbol::Wrong, _) => Err(Reported),
             _ => self.wrong(written.span, format!("`{text}` is not a parser or control")),
         }
     }

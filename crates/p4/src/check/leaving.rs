@@ -32,8 +32,8 @@ impl Checker<'_> {
         ] {
             let (Some(span), None) = (self.written[port], self.written[says]) else { continue };
             let message = format!("`{}` has no effect: no packet is sent to it", NAMES[port]);
-            let told = Diagnostic::warning(span, message);
-            self.problems.add(told.help(format!("`{so}` of the same metadata does")));
+            let diagnostic = Diagnostic::warning(span, message);
+            self.problems.add(diagnostic.help(format!("`{so}` of the same metadata does")));
         }
     }
 }

@@ -84,8 +84,8 @@ impl Checker<'_> {
                 }
                 None => {
                     let name = &field.declared.name;
-                    let told = Diagnostic::error(span, format!("`{name}` has no value here"));
-                    return self.refuse(told.help("`...` at the end gives the rest zeros"));
+                    let diagnostic = Diagnostic::error(span, format!("`{name}` has no value here"));
+                    return self.refuse(diagnostic.help("`...` at the end gives the rest zeros"));
                 }
             }
         }
@@ -109,7 +109,7 @@ impl Checker<'_> {
     }
 
     fn unknown_type(&mut self, span: Span) -> Checked<Expression> {
-        let told = Diagnostic::error(span, "cannot infer the type of this");
-        self.refuse(told.help("a cast does: (TYPE) {…}"))
+        let diagnostic = Diagnostic::error(span, "cannot infer the type of this");
+        self.refuse(diagnostic.help("a cast does: (TYPE) {…}"))
     }
 }

@@ -38,8 +38,8 @@ impl Checker<'_> {
             }
             None => {
                 if self.is_header_or_union(&of.of) && &*name.text == "isValid" {
-                    let told = Diagnostic::error(name.span, "`isValid` is called");
-                    return self.refuse(told.help("write `isValid()`"));
+                    let diagnostic = Diagnostic::error(name.span, "`isValid` is called");
+                    return self.refuse(diagnostic.help("write `isValid()`"));
                 }
                 let known: Vec<_> =
                     fields.iter().map(|field| field.declared.name.clone()).collect();
@@ -64,8 +64,10 @@ impl Checker<'_> {
     fn enum_member(&mut self, span: Span, of: &Type, name: &ast::Name) -> Checked<Expression> {
         let Type::Enum(id) = of else {
             let what = self.describe(of);
-            let told = Diagnostic::error(span, format!("{what} is a type, and has no values"));
-            return self.refuse(told.help("write the name of a parameter or a variable of it"));
+            let diagnostic =
+                Diagnostic::error(span, format!("{what} is a type, and has no values"));
+            return self
+                .refuse(diagnostic.help("write the name of a parameter or a variable of it"));
         };
         let members = self.program.enums[id.index()].members.clone();
         match members.iter().position(|(member, _)| *member == name.text) {

@@ -52,9 +52,9 @@ use scope::{Scopes, Symbol};
 use types::Extent;
 
 /// The error has already been reported.
-struct Told;
+struct Reported;
 
-type Checked<T> = Result<T, Told>;
+type Checked<T> = Result<T, Reported>;
 
 /// Checks a syntax tree.
 pub(crate) fn check(syntax: &ast::Program, problems: &mut Diagnostics) -> Program {
@@ -158,7 +158,7 @@ impl<'c> Checker<'c> {
     /// Reports a diagnostic.
     fn refuse<T>(&mut self, problem: Diagnostic) -> Checked<T> {
         self.problems.add(problem);
-        Err(Told)
+        Err(Reported)
     }
 
     /// Reports an error at a source span.

@@ -6,7 +6,7 @@ use p4_syntax::ast;
 use p4_syntax::diagnostic::Diagnostic;
 use p4_syntax::source::Span;
 
-use super::{Checked, Checker, Told};
+use super::{Checked, Checker, Reported};
 use crate::ir::arithmetic::{self, Undefined};
 use crate::ir::{Binary, Expression, ExpressionKind, Type, Unary, Value};
 
@@ -39,11 +39,11 @@ impl Checker<'_> {
 
     fn not_for<T>(&mut self, span: Span, value: &Expression) -> Checked<T> {
         let what = self.describe(&value.of);
-        let told = Diagnostic::error(span, format!("this operator is not for {what}"));
+        let diagnostic = Diagnostic::error(span, format!("this operator is not for {what}"));
         self.refuse(if value.of.is_bits() {
-            told.help("`~` turns bits around, and `… == 0` compares")
+            diagnostic.help("`~` turns bits around, and `… == 0` compares")
         } else {
-            told
+            diagnostic
         })
     }
 
@@ -100,8 +100,8 @@ impl Checker<'_> {
         };
         if !fits {
             let (one, other) = (self.describe(&left.of), self.describe(&right.of));
-            let told = Diagnostic::error(span, "this operator is not for these types");
-            return self.refuse(told.label(format!("{one} and {other}")));
+            let diagnostic = Diagnostic::error(span, "this operator is not for these types");
+            return self.refuse(diagnostic.label(format!("{one} and {other}")));
         }
         if let (Some(one), Some(other)) = (left.constant(), right.constant()) {
             let result = arithmetic::binary(operator, (one, &left.of), (other, &right.of));
@@ -146,15 +146,17 @@ impl Checker<'_> {
     ) -> Checked<(Expression, Expression)> {
         let (left, right) = (self.as_number(left), self.as_number(right));
         if matches!(right.of, Type::Bits { signed: true, .. }) {
-            let told = Diagnostic::error(right.span, "a shift by a signed number");
-            return self.refuse(told.help("cast it to bit<…>: a shift has no direction to choose"));
+            let diagnostic = Diagnostic::error(right.span, "a shift by a signed number");
+            return self
+                .refuse(diagnostic.help("cast it to bit<…>: a shift has no direction to choose"));
         }
         if matches!(right.constant(), Some(Value::Integer(by)) if by.sign() == Sign::Minus) {
             return self.refuse(Diagnostic::error(right.span, BELOW_ZERO));
         }
         if left.of == Type::Integer && right.constant().is_none() {
-            let told = Diagnostic::error(left.span, "this number has no width to be shifted in");
-            return self.refuse(told.help("give it one, as 32w1 has"));
+            let diagnostic =
+                Diagnostic::error(left.span, "this number has no width to be shifted in");
+            return self.refuse(diagnostic.help("give it one, as 32w1 has"));
         }
         Ok((left, right))
     }
@@ -205,7 +207,7 @@ impl Checker<'_> {
         }
         if !self.is_cast(&value.of, &to) {
             let (from, what) = (self.describe(&value.of), self.describe(&to));
-            let told = Diagnostic::error(span, format!("{from} cannot be cast to {what}"));
+            let diagnostic = Diagnostic::error(span, format!("{from} cannot be cast to {what}"));
             let both = (self.representation(&value.of), self.representation(&to));
             let help = match both {
                 (Type::Bits { width, signed }, Type::Bits { width: other, signed: others })
@@ -213,17 +215,19 @@ impl Checker<'_> {
                 {
                     "change the width and the sign in two casts"
                 }
-                _ => return self.refuse(told),
+                _ => return self.refuse(diagnostic),
             };
-            return self.refuse(told.help(help));
+            return self.refuse(diagnostic.help(help));
         }
         if let Some(known) = value.constant() {
             let known = arithmetic::cast(known, &self.representation(&to));
             return Ok(super::constant(span, to, known));
         }
         if to == Type::Integer && !super::instances::is_made_known(&value) {
-            let told = Diagnostic::error(span, "numbers of any precision are known beforehand");
-            return self.refuse(told.help("cast it to a width that is wide enough: (bit<32>)…"));
+            let diagnostic =
+                Diagnostic::error(span, "numbers of any precision are known beforehand");
+            return self
+                .refuse(diagnostic.help("cast it to a width that is wide enough: (bit<32>)…"));
         }
         Ok(Expression { span, of: to, kind: ExpressionKind::Cast(Box::new(value)) })
     }
@@ -271,9 +275,11 @@ impl Checker<'_> {
         let high_at = self.known_bit(high)?;
         let low_at = self.known_bit(low)?;
         if high_at >= width || low_at > high_at {
-            let told = Diagnostic::error(high.span.to(low.span), "this slice is out of range");
+            let diagnostic =
+                Diagnostic::error(high.span.to(low.span), "this slice is out of range");
             let last = width.saturating_sub(1);
-            return self.refuse(told.label(format!("expected [high:low] within {last} to 0")));
+            return self
+                .refuse(diagnostic.label(format!("expected [high:low] within {last} to 0")));
         }
         let to = Type::bit(high_at - low_at + 1);
         if let Some(Value::Integer(value)) = of.constant() {
@@ -315,12 +321,12 @@ impl Checker<'_> {
         match condition.constant() {
             Some(Value::Bool(true)) => return Ok(yes),
             Some(Value::Bool(false)) => return Ok(no),
-            Some(_) => return Err(Told),
+            Some(_) => return Err(Reported),
             None => {}
         }
         if yes.of == Type::Integer {
-            let told = Diagnostic::error(span, "cannot infer the width of this");
-            return self.refuse(told.help("give one of both a width, as 8w1 has"));
+            let diagnostic = Diagnostic::error(span, "cannot infer the width of this");
+            return self.refuse(diagnostic.help("give one of both a width, as 8w1 has"));
         }
         let of = yes.of.clone();
         let kind = ExpressionKind::Choose(Box::new(condition), Box::new(yes), Box::new(no));

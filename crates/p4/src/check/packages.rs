@@ -96,9 +96,9 @@ impl Checker<'_> {
         let package = self.packages[package].clone();
         if arguments.len() != package.parameters.len() {
             let (name, count) = (&package.declared.name, package.parameters.len());
-            let told =
+            let diagnostic =
                 Diagnostic::error(written.name.span, format!("`{name}` takes {count} parts"));
-            return self.refuse(told.label(format!("{} are given", arguments.len())));
+            return self.refuse(diagnostic.label(format!("{} are given", arguments.len())));
         }
         let mut known: Vec<Option<Type>> = vec![None; package.generic];
         let mut instances = Vec::new();
@@ -144,15 +144,16 @@ impl Checker<'_> {
         let (given_name, given_span) = (given.declared.name.clone(), given.declared.span);
         if matches!(given.body, BlockBody::Parser { .. }) != is_parser {
             let what = if is_parser { "a parser" } else { "a control" };
-            let told = Diagnostic::error(span, format!("`{given_name}` is not {what}"));
-            return self.refuse(told.related(given_span, "declared here"));
+            let diagnostic = Diagnostic::error(span, format!("`{given_name}` is not {what}"));
+            return self.refuse(diagnostic.related(given_span, "declared here"));
         }
         let given = self.parameters_of(&given.parameters.clone());
         if given.len() != wanted_parameters.len() {
             let count = wanted_parameters.len();
-            let told = Diagnostic::error(span, format!("`{given_name}` does not match `{name}`"));
+            let diagnostic =
+                Diagnostic::error(span, format!("`{given_name}` does not match `{name}`"));
             let why = format!("it has {} parameters, and `{name}` {count}", given.len());
-            return self.refuse(told.related(given_span, why));
+            return self.refuse(diagnostic.related(given_span, why));
         }
         for (wanted, given) in wanted_parameters.iter().zip(&given) {
             let of =
@@ -164,12 +165,12 @@ impl Checker<'_> {
             let (of, what) = (self.describe(&of), self.describe(&given.of));
             let (direction, other) =
                 (direction_text(wanted.direction), direction_text(given.direction));
-            let told = Diagnostic::error(span, format!("`{given_name}` does not match `{name}`"))
-                .related(
-                    given.declared.span,
-                    format!("this is {other}{what}, not {direction}{of}"),
-                );
-            return self.refuse(told);
+            let diagnostic = Diagnostic::error(
+                span,
+                format!("`{given_name}` does not match `{name}`"),
+            )
+            .related(given.declared.span, format!("this is {other}{what}, not {direction}{of}"));
+            return self.refuse(diagnostic);
         }
         Ok(())
     }
@@ -182,8 +183,8 @@ impl Checker<'_> {
         if let Some(main) = &self.program.main {
             if &*main.package != PACKAGE {
                 let message = format!("`{}` is not a package of this model", main.package);
-                let told = Diagnostic::error(main.span, message);
-                self.problems.add(told.help(format!("write {MAIN}")));
+                let diagnostic = Diagnostic::error(main.span, message);
+                self.problems.add(diagnostic.help(format!("write {MAIN}")));
                 return;
             }
             let Err(why) = self.program.elaborate() else { return };
@@ -204,10 +205,10 @@ impl Checker<'_> {
             return;
         }
         let span = self.other_main.unwrap_or_default();
-        let told = Diagnostic::error(span, "the program has no `main`");
+        let diagnostic = Diagnostic::error(span, "the program has no `main`");
         self.problems.add(match self.other_main {
-            Some(_) => told.label("expected `main`"),
-            None => told.help(format!("instantiate the package: {MAIN}")),
+            Some(_) => diagnostic.label("expected `main`"),
+            None => diagnostic.help(format!("instantiate the package: {MAIN}")),
         });
     }
 }

@@ -35,8 +35,8 @@ impl Checker<'_> {
     /// Reports a method call with unsupported arguments, and suggests the right ones.
     fn other_arguments<T>(&mut self, name: &ast::Name, call: Call<'_>) -> Checked<T> {
         let message = format!("no `{}` takes these arguments", name.text);
-        let told = Diagnostic::error(call.span, message);
-        self.refuse(told.help(match &*name.text {
+        let diagnostic = Diagnostic::error(call.span, message);
+        self.refuse(diagnostic.help(match &*name.text {
             "extract" => "write `extract(header)`, or `extract(header, bits)` with a varbit field",
             "lookahead" => "write `lookahead<TYPE>()`",
             "advance" => "write `advance(bits)`",
@@ -51,9 +51,9 @@ impl Checker<'_> {
         of: &str,
         known: &[std::sync::Arc<str>],
     ) -> Checked<T> {
-        let told = Diagnostic::error(name.span, format!("`{of}` has no `{}`", name.text));
+        let diagnostic = Diagnostic::error(name.span, format!("`{of}` has no `{}`", name.text));
         let all: Vec<_> = known.iter().map(|one| format!("`{one}`")).collect();
-        self.refuse(told.help(format!("it has {}", all.join(", "))))
+        self.refuse(diagnostic.help(format!("it has {}", all.join(", "))))
     }
 
     fn extract(
@@ -74,15 +74,15 @@ impl Checker<'_> {
         let what = self.describe(&place.of);
         let record = self.record(&place.of).filter(|record| record.kind == RecordKind::Header);
         let Some(record) = record else {
-            let told = Diagnostic::error(place.span, "only a header is extracted");
-            return self.refuse(told.label(format!("this is {what}")));
+            let diagnostic = Diagnostic::error(place.span, "only a header is extracted");
+            return self.refuse(diagnostic.label(format!("this is {what}")));
         };
         let varbits = record.fields.iter().filter(|one| matches!(one.of, Type::Varbit(_))).count();
         match (&bits, varbits) {
             (None, 0) | (Some(_), 1) => {}
             (None, _) => {
-                let told = Diagnostic::error(call.span, format!("{what} has a varbit field"));
-                return self.refuse(told.help("say its bits: `extract(header, bits)`"));
+                let diagnostic = Diagnostic::error(call.span, format!("{what} has a varbit field"));
+                return self.refuse(diagnostic.help("say its bits: `extract(header, bits)`"));
             }
             (Some(_), _) => {
                 return self.wrong(call.span, format!("{what} has no varbit field"));
@@ -94,8 +94,8 @@ impl Checker<'_> {
     /// Checks `packet.extract<T>(_)`.
     fn skip(&mut self, call: Call<'_>) -> Checked<Called> {
         let [of] = call.types else {
-            let told = Diagnostic::error(call.span, "cannot infer which header this is");
-            return self.refuse(told.help("say the type: `extract<TYPE>(_)`"));
+            let diagnostic = Diagnostic::error(call.span, "cannot infer which header this is");
+            return self.refuse(diagnostic.help("say the type: `extract<TYPE>(_)`"));
         };
         let of = self.type_of(of)?;
         let size = self.program.size_of(&of).filter(|(least, most)| least == most);
@@ -109,8 +109,8 @@ impl Checker<'_> {
 
     fn lookahead(&mut self, call: Call<'_>) -> Checked<Called> {
         let [of] = call.types else {
-            let told = Diagnostic::error(call.span, "cannot infer which header to look for");
-            return self.refuse(told.help("say the type: `lookahead<TYPE>()`"));
+            let diagnostic = Diagnostic::error(call.span, "cannot infer which header to look for");
+            return self.refuse(diagnostic.help("say the type: `lookahead<TYPE>()`"));
         };
         let of = self.type_of(of)?;
         let size = self.program.size_of(&of).filter(|(least, most)| least == most);
@@ -138,8 +138,8 @@ impl Checker<'_> {
         let value = self.expression(value, None)?;
         if !self.is_emitted(&value.of) {
             let what = self.describe(&value.of);
-            let told = Diagnostic::error(value.span, "only headers are emitted");
-            return self.refuse(told.label(format!("this is {what}")));
+            let diagnostic = Diagnostic::error(value.span, "only headers are emitted");
+            return self.refuse(diagnostic.label(format!("this is {what}")));
         }
         Ok(Called::Done(StatementKind::Emit(value)))
     }

@@ -7,7 +7,7 @@ use p4_syntax::diagnostic::Diagnostic;
 use p4_syntax::source::Span;
 
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told, declared};
+use super::{Checked, Checker, Place, Reported, declared};
 use crate::ir::{Block, BlockBody, State, StateId, Target, Transition, Type, ValueSet, ValueSetId};
 
 /// Maximum size of a value set.
@@ -38,14 +38,14 @@ impl Checker<'_> {
             };
             match result {
                 Ok(statement) => locals.extend(statement),
-                Err(Told) => wrong = true,
+                Err(Reported) => wrong = true,
             }
         }
         let value_sets = self.program.value_sets.len();
         let states = self.within(Place::State, |checker| checker.states(written, parser));
         let (opening, states) = (opening?, states?);
         if wrong {
-            return Err(Told);
+            return Err(Reported);
         }
         Ok(Block {
             declared: declared(&written.name, &written.annotations),
@@ -96,8 +96,9 @@ impl Checker<'_> {
             }
         }
         if order.first().is_none_or(|first| &*first.name.text != "start") {
-            let told = Diagnostic::error(written.name.span, "the parser has no state `start`");
-            return self.refuse(told.help("it begins there: `state start { … }`"));
+            let diagnostic =
+                Diagnostic::error(written.name.span, "the parser has no state `start`");
+            return self.refuse(diagnostic.help("it begins there: `state start { … }`"));
         }
         let states: Vec<_> = order.iter().map(|state| self.state(state, &ids)).collect();
         let states = states.into_iter().collect::<Checked<Vec<_>>>()?;
@@ -111,10 +112,10 @@ impl Checker<'_> {
         let transition = match &written.transition {
             None => {
                 let message = format!("`{}` ends without a transition", written.name.text);
-                let told = Diagnostic::warning(written.name.span, message);
-                let told = told.label("the packet is refused here");
+                let diagnostic = Diagnostic::warning(written.name.span, message);
+                let diagnostic = diagnostic.label("the packet is refused here");
                 self.problems
-                    .add(told.help("write `transition accept;`, or `reject` if it is meant"));
+                    .add(diagnostic.help("write `transition accept;`, or `reject` if it is meant"));
                 Ok(Transition::To(Target::Reject))
             }
             Some(ast::Transition::To(name)) => self.target(name, ids).map(Transition::To),
@@ -131,13 +132,14 @@ impl Checker<'_> {
         if let Some(target) = ids.get(&*name.text) {
             return Ok(*target);
         }
-        let mut told = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
+        let mut diagnostic =
+            Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
         if let Some(similar) =
             p4_syntax::words::closest(&name.text, ids.keys().map(|&one| one.into()))
         {
-            told = told.help(format!("there is `{similar}`"));
+            diagnostic = diagnostic.help(format!("there is `{similar}`"));
         }
-        self.refuse(told)
+        self.refuse(diagnostic)
     }
 
     fn select(
@@ -162,8 +164,8 @@ impl Checker<'_> {
         let mut last: Option<Span> = None;
         for (sets, name) in cases {
             if let Some(before) = last.take() {
-                let told = Diagnostic::warning(name.span, "this case is never met");
-                self.problems.add(told.related(before, "this takes all that is left"));
+                let diagnostic = Diagnostic::warning(name.span, "this case is never met");
+                self.problems.add(diagnostic.related(before, "this takes all that is left"));
             }
             match (self.sets(span, sets, &types), self.target(name, ids)) {
                 (Ok(sets), Ok(target)) => {
@@ -175,7 +177,7 @@ impl Checker<'_> {
                 _ => wrong = true,
             }
         }
-        if wrong { Err(Told) } else { Ok(Transition::Select(values, all)) }
+        if wrong { Err(Reported) } else { Ok(Transition::Select(values, all)) }
     }
 
     fn warn_of_unreachable(&mut self, states: &[State]) {

@@ -8,7 +8,7 @@ use p4_syntax::source::Span;
 
 use super::scope::Symbol;
 use super::types::Extent;
-use super::{Checked, Checker, Told, declared};
+use super::{Checked, Checker, Reported, declared};
 use crate::ir::{Field, Record, RecordId, RecordKind, Type};
 
 /// A generic header, header union or struct. Each list of type arguments creates an instance.
@@ -62,7 +62,7 @@ impl<'c> Checker<'c> {
             all.push(Field { declared: declared(&field.name, &field.annotations), of });
         }
         if wrong {
-            return Err(Told);
+            return Err(Reported);
         }
         let extents = all.iter().map(|field| self.extent(&field.of));
         let extent = extents.fold(Extent::default(), Extent::and).above();
@@ -125,11 +125,11 @@ impl<'c> Checker<'c> {
         let name = ast::Name { text: written.name.text.clone(), span };
         self.check_arity(&name, written.type_parameters.len(), arguments.len())?;
         if count == 1000 {
-            let told = Diagnostic::error(
+            let diagnostic = Diagnostic::error(
                 span,
                 format!("`{}` is instantiated for too many types", name.text),
             );
-            return self.refuse(told);
+            return self.refuse(diagnostic);
         }
         if self.instantiating.contains(&generic) {
             return self.calls_itself(&name);

@@ -5,7 +5,7 @@ use p4_syntax::diagnostic::Diagnostic;
 use p4_syntax::source::Span;
 
 use super::scope::Symbol;
-use super::{Checked, Checker, Told};
+use super::{Checked, Checker, Reported};
 use crate::ir::{Binary, Set, Type};
 
 impl Checker<'_> {
@@ -34,8 +34,9 @@ impl Checker<'_> {
         }
         if written.len() != types.len() {
             let at = written.first().map_or(span, |one| one.span);
-            let told = Diagnostic::error(at, format!("{} values are compared here", types.len()));
-            return self.refuse(told.label(format!("{} are given", written.len())));
+            let diagnostic =
+                Diagnostic::error(at, format!("{} values are compared here", types.len()));
+            return self.refuse(diagnostic.label(format!("{} are given", written.len())));
         }
         let all: Vec<_> = written.iter().zip(types).map(|(one, of)| self.set(one, of)).collect();
         all.into_iter().collect()
@@ -49,7 +50,7 @@ impl Checker<'_> {
         let Kind::Name(name) = &written.kind else { return None };
         match self.scopes.find(name)? {
             Symbol::ValueSet(id) => Some(Ok(*id)),
-            Symbol::Wrong => Some(Err(Told)),
+            Symbol::Wrong => Some(Err(Reported)),
             _ => None,
         }
     }
@@ -93,7 +94,7 @@ impl Checker<'_> {
                 if let Some(set) = self.value_set_named(written) {
                     let sets =
                         self.whole_value_set(written.span, set?, std::slice::from_ref(of))?;
-                    return sets.into_iter().next().ok_or(Told);
+                    return sets.into_iter().next().ok_or(Reported);
                 }
                 Ok(Set::Value(self.expression_as(written, of)?))
             }

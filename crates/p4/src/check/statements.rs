@@ -7,7 +7,7 @@ use p4_syntax::source::Span;
 use super::calls::{Call, Called};
 use super::evaluation::has_call;
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told, declared};
+use super::{Checked, Checker, Place, Reported, declared};
 use crate::ir::{Action, ActionId, Binary, Statement, StatementKind, TableId, Type};
 
 impl Checker<'_> {
@@ -26,10 +26,10 @@ impl Checker<'_> {
             match self.statement(one) {
                 Ok(Some(statement)) => all.push(statement),
                 Ok(None) => {}
-                Err(Told) => wrong = true,
+                Err(Reported) => wrong = true,
             }
         }
-        if wrong { Err(Told) } else { Ok(all) }
+        if wrong { Err(Reported) } else { Ok(all) }
     }
 
     pub(super) fn one_statement(&mut self, written: &ast::Statement) -> Checked<Vec<Statement>> {
@@ -91,8 +91,9 @@ impl Checker<'_> {
         let value = match operator {
             Some(operator) => {
                 if has_call(&place) {
-                    let told = Diagnostic::error(place.span, "this place is looked for twice");
-                    return self.refuse(told.help("put the index into a variable first"));
+                    let diagnostic =
+                        Diagnostic::error(place.span, "this place is looked for twice");
+                    return self.refuse(diagnostic.help("put the index into a variable first"));
                 }
                 self.binary(span, operator, place.clone(), value)?
             }
@@ -225,7 +226,7 @@ impl Checker<'_> {
         let table = &self.program.tables[table.index()];
         match symbol {
             Symbol::Action(id) if table.actions.iter().any(|one| one.call.action == id) => Ok(id),
-            Symbol::Wrong => Err(Told),
+            Symbol::Wrong => Err(Reported),
             _ => {
                 let name = table.declared.name.clone();
                 self.wrong(label.span, format!("this is not an action of `{name}`"))
@@ -241,9 +242,9 @@ impl Checker<'_> {
             return self.wrong(early.span, "`default` is the last case");
         }
         if last.body.is_none() {
-            let told =
+            let diagnostic =
                 Diagnostic::warning(last.span, "nothing is done here: this case has no block");
-            self.problems.add(told);
+            self.problems.add(diagnostic);
         }
         Ok(cases)
     }
@@ -284,14 +285,14 @@ impl Checker<'_> {
         let of = self.type_of(of)?;
         if matches!(of, Type::Extern(..)) || !is_of_packets(&of) {
             let what = self.describe(&of);
-            let told = Diagnostic::error(
+            let diagnostic = Diagnostic::error(
                 written.name.span,
                 format!("a variable cannot be of type {what}"),
             );
             return self.refuse(if of == Type::Integer {
-                told.help("say how many bits it has: `bit<32>`, or `int<32>` with a sign")
+                diagnostic.help("say how many bits it has: `bit<32>`, or `int<32>` with a sign")
             } else {
-                told
+                diagnostic
             });
         }
         let value = match value {
@@ -316,9 +317,10 @@ impl Checker<'_> {
         let first_open =
             parameters.iter().position(|one| !directed(one)).unwrap_or(parameters.len());
         if let Some(late) = parameters[first_open..].iter().find(|one| directed(one)) {
-            let told = Diagnostic::error(late.name.span, "this parameter stands too late");
+            let diagnostic = Diagnostic::error(late.name.span, "this parameter stands too late");
             let _ = self.refuse::<()>(
-                told.help("parameters without a direction come last: table entries supply them"),
+                diagnostic
+                    .help("parameters without a direction come last: table entries supply them"),
             );
         }
         self.direct.open_action();

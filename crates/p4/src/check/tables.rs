@@ -8,7 +8,7 @@ use p4_syntax::source::Span;
 use p4_syntax::words::closest_word;
 
 use super::scope::Symbol;
-use super::{Checked, Checker, Told, declared};
+use super::{Checked, Checker, Reported, declared};
 use crate::ir::{
     ActionCall, ActionId, InstanceId, Key, MatchKind, Parameter, Table, TableAction, TableId, Type,
     Value,
@@ -59,7 +59,7 @@ impl Checker<'_> {
             wrong |= self.property(property, &mut parts).is_err();
         }
         if wrong {
-            return Err(Told);
+            return Err(Reported);
         }
         let mut actions = parts.actions.take().unwrap_or_default();
         let default_action = match parts.default_action {
@@ -146,8 +146,8 @@ impl Checker<'_> {
         let Some(near) = counterpart.or_else(|| closest_word(name, &PROPERTIES)) else {
             return self.unsupported(span, &format!("the property `{name}`"));
         };
-        let told = Diagnostic::error(span, format!("a table has no property `{name}`"));
-        self.refuse(told.help(format!("it has `{near}`")))
+        let diagnostic = Diagnostic::error(span, format!("a table has no property `{name}`"));
+        self.refuse(diagnostic.help(format!("it has `{near}`")))
     }
 
     // ---- keys ----
@@ -166,11 +166,11 @@ impl Checker<'_> {
         };
         if !fits {
             let what = self.describe(&expression.of);
-            let told = Diagnostic::error(
+            let diagnostic = Diagnostic::error(
                 expression.span,
                 format!("{what} cannot be a key of this match kind"),
             );
-            return self.refuse(told.related(written.matched.span, "compared like this"));
+            return self.refuse(diagnostic.related(written.matched.span, "compared like this"));
         }
         let name = match crate::ir::name_annotation(&written.annotations) {
             Some(name) => name,
@@ -207,8 +207,8 @@ impl Checker<'_> {
         match written_path(written) {
             Some(path) => Ok(path.into()),
             None => {
-                let told = Diagnostic::error(written.span, "this key has no name");
-                self.refuse(told.help("give it one: `expression: kind @name(\"…\");`"))
+                let diagnostic = Diagnostic::error(written.span, "this key has no name");
+                self.refuse(diagnostic.help("give it one: `expression: kind @name(\"…\");`"))
             }
         }
     }
@@ -216,14 +216,15 @@ impl Checker<'_> {
     fn check_keys(&mut self, span: Span, keys: &[Key]) -> Checked<()> {
         let prefixes = keys.iter().filter(|key| key.matched == MatchKind::Lpm).count();
         if prefixes > 1 {
-            let told = Diagnostic::error(span, "only one part of a key is compared by `lpm`");
-            return self.refuse(told.help("`ternary` has masks as well, and priorities"));
+            let diagnostic = Diagnostic::error(span, "only one part of a key is compared by `lpm`");
+            return self.refuse(diagnostic.help("`ternary` has masks as well, and priorities"));
         }
         for (at, key) in keys.iter().enumerate() {
             if keys[..at].iter().any(|before| before.name == key.name) {
                 let message = format!("two parts of the key are called `{}`", key.name);
-                let told = Diagnostic::error(key.expression.span, message);
-                return self.refuse(told.help("`@name(\"…\")` gives one of them another name"));
+                let diagnostic = Diagnostic::error(key.expression.span, message);
+                return self
+                    .refuse(diagnostic.help("`@name(\"…\")` gives one of them another name"));
             }
         }
         Ok(())
@@ -251,7 +252,7 @@ impl Checker<'_> {
         };
         match symbol {
             Symbol::Action(id) => Ok(id),
-            Symbol::Wrong => Err(Told),
+            Symbol::Wrong => Err(Reported),
             _ => self.wrong(written.span, "this is not an action"),
         }
     }
@@ -286,9 +287,10 @@ impl Checker<'_> {
     /// Adds `NoAction`, for a table without a `default_action`.
     fn no_action(&mut self, span: Span, actions: &mut Vec<TableAction>) -> Checked<usize> {
         let Some(Symbol::Action(action)) = self.scopes.find_at_top("NoAction").cloned() else {
-            let told = Diagnostic::error(span, "this table has no `default_action`");
-            return self
-                .refuse(told.help("`#include <core.p4>` has `NoAction`, which is taken then"));
+            let diagnostic = Diagnostic::error(span, "this table has no `default_action`");
+            return self.refuse(
+                diagnostic.help("`#include <core.p4>` has `NoAction`, which is taken then"),
+            );
         };
         if let Some(at) = actions.iter().position(|one| one.call.action == action) {
             return Ok(at);
@@ -305,7 +307,7 @@ impl Checker<'_> {
     ) -> Checked<(usize, Vec<Value>)> {
         match &property.value {
             PropertyValue::Expression(action) => self.entry_action(action, actions, true),
-            _ => Err(Told),
+            _ => Err(Reported),
         }
     }
 }

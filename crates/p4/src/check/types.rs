@@ -8,7 +8,7 @@ use p4_syntax::diagnostic::Diagnostic;
 use p4_syntax::source::Span;
 
 use super::scope::Symbol;
-use super::{Checked, Checker, Told};
+use super::{Checked, Checker, Reported};
 use crate::ir::{ExternId, RecordId, RecordKind, Type, Value};
 
 /// Maximum width in bits of a run-time value.
@@ -135,7 +135,7 @@ impl<'c> Checker<'c> {
                 Ok(Type::Extern(id, arguments.into()))
             }
             Symbol::Type(_) => self.wrong(name.span, format!("`{}` is not generic", name.text)),
-            Symbol::Wrong => Err(Told),
+            Symbol::Wrong => Err(Reported),
             Symbol::Unfinished => self.calls_itself(name),
             _ => self.wrong(name.span, format!("`{}` is not a type", name.text)),
         }
@@ -170,14 +170,16 @@ impl<'c> Checker<'c> {
     /// Returns the diagnostic for an undeclared name.
     fn unknown(&self, name: &str, span: Span) -> Diagnostic {
         let unknown = Diagnostic::error(span, format!("`{name}` is not declared"));
-        if let Some(told) = self.elsewhere.tell_below(&unknown, name, self.around) {
-            return told;
+        if let Some(diagnostic) = self.elsewhere.tell_below(&unknown, name, self.around) {
+            return diagnostic;
         }
         let similar = self.scopes.similar(name).map(|similar| format!("`{similar}` is"));
         // All names of one or two letters are similar.
         let is_likely = similar.is_some() && name.chars().count() > 2;
-        if !is_likely && let Some(told) = self.elsewhere.tell_other(&unknown, name, self.around) {
-            return told;
+        if !is_likely
+            && let Some(diagnostic) = self.elsewhere.tell_other(&unknown, name, self.around)
+        {
+            return diagnostic;
         }
         let other = p4_syntax::words::counterpart(name).map(str::to_owned);
         match other.or(similar).or_else(|| p4_syntax::words::meant(name)) {
@@ -188,8 +190,10 @@ impl<'c> Checker<'c> {
 
     pub(super) fn calls_itself<T>(&mut self, name: &ast::Name) -> Checked<T> {
         let message = format!("`{}` is used in its own declaration", name.text);
-        let told = Diagnostic::error(name.span, message);
-        self.refuse(told.help("P4 has no recursion: a packet's work has an end that is known"))
+        let diagnostic = Diagnostic::error(name.span, message);
+        self.refuse(
+            diagnostic.help("P4 has no recursion: a packet's work has an end that is known"),
+        )
     }
 
     /// Evaluates a constant number within bounds.
@@ -209,8 +213,8 @@ impl<'c> Checker<'c> {
             _ => {
                 let (least, most) = (bounds.start(), bounds.end());
                 let message = format!("{what} of {value}");
-                let told = Diagnostic::error(written.span, message);
-                self.refuse(told.label(format!("expected {least} to {most}")))
+                let diagnostic = Diagnostic::error(written.span, message);
+                self.refuse(diagnostic.label(format!("expected {least} to {most}")))
             }
         }
     }

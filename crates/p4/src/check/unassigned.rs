@@ -59,10 +59,10 @@ impl Checker<'_> {
         for (id, span) in found {
             let variable = self.variable(id);
             let message = format!("`{}` may have no value here", variable.declared.name);
-            let told = Diagnostic::warning(span, message)
+            let diagnostic = Diagnostic::warning(span, message)
                 .related(variable.declared.span, "declared without one")
                 .help("it is zero then: say so, `= 0`");
-            self.problems.add(told);
+            self.problems.add(diagnostic);
         }
     }
 }

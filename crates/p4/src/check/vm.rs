@@ -47,8 +47,11 @@ impl Checker<'_> {
             return Ok(());
         }
         let what = self.describe(&value.of);
-        let told = Diagnostic::error(value.span, format!("this is {what}, and values are numbers"));
-        self.refuse(told.help("read it into a variable of the type bit<64>, or a narrower one"))
+        let diagnostic =
+            Diagnostic::error(value.span, format!("this is {what}, and values are numbers"));
+        self.refuse(
+            diagnostic.help("read it into a variable of the type bit<64>, or a narrower one"),
+        )
     }
 }
 

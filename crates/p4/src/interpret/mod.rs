@@ -62,13 +62,13 @@ pub enum Error {
     #[error(transparent)]
     Main(#[from] NotElaborated),
     /// An inconsistency that no valid program causes: a fault in the type checker.
-    #[error("the program does not mean what it was checked to mean: this is a fault of kaido's")]
+    #[error("internal error: type checker and interpreter disagree; please report")]
     Internal,
     /// The program is for another model.
     #[error("the program is made for `{0}`, not for `ubpf`")]
     Model(String),
     /// The program calls an extern function that is not implemented.
-    #[error("`{0}` is a function that nothing here has")]
+    #[error("extern function `{0}` is not implemented")]
     Extern(String),
 }
 

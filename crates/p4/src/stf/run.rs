@@ -1,6 +1,7 @@
 //! Executes tests.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 
 use super::cells::{self, Names, Waiting};
@@ -16,10 +17,19 @@ use crate::ir::Program;
 /// An unsuccessful line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Line number; 0 for the end of the test.
-    pub line: usize,
+    /// Line number; `None` for the end of the test.
+    pub line: Option<usize>,
     /// The reason. It has several lines if packets differ.
     pub why: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(formatter, "line {line}: {}", self.why),
+            None => write!(formatter, "end of the test: {}", self.why),
+        }
+    }
 }
 
 /// Returns a failure for each line that publishes a value that the program never reads. `keys` are
@@ -36,7 +46,7 @@ pub fn unread(lines: &[Line], keys: &[String]) -> Vec<Failure> {
     };
     let unread = lines.iter().filter_map(|line| match &line.command {
         Command::Publish(key, _) if !keys.contains(key) => {
-            Some(Failure { line: line.number, why: why(key) })
+            Some(Failure { line: Some(line.number), why: why(key) })
         }
         _ => None,
     });
@@ -99,7 +109,7 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
             }
         };
         if let Err(why) = result {
-            failures.push(Failure { line: *number, why });
+            failures.push(Failure { line: Some(*number), why });
         }
     }
     let mut left: Vec<_> = out.into_iter().filter(|(_, packets)| !packets.is_empty()).collect();
@@ -107,7 +117,7 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
     for (port, packets) in left {
         let all: Vec<_> = packets.iter().map(|packet| hex(packet)).collect();
         let why = format!("unexpected packets left by port {port}: {}", all.join(", "));
-        failures.push(Failure { line: 0, why });
+        failures.push(Failure { line: None, why });
     }
     failures
 }

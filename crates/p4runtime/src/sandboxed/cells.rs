@@ -77,7 +77,7 @@ impl ArrayAt {
 }
 
 fn strange() -> Refused {
-    Refused::Invalid("the program has nothing like it".to_owned())
+    Refused::Invalid("object has no such map or cell".to_owned())
 }
 
 impl TableAt {

@@ -56,7 +56,7 @@ pub(super) fn operations(
     batch: &mut Vec<Operation>,
 ) -> Result<(), Refused> {
     // The service requests only changes that p4info allows.
-    let strange = || Refused::Invalid("the program has nothing like it".to_owned());
+    let strange = || Refused::Invalid("object has no such map or cell".to_owned());
     let table = |id: &u32| layouts.tables.get(id).ok_or_else(strange);
     match change {
         Change::Insert(entry) => {

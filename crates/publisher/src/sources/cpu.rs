@@ -1,4 +1,4 @@
-//! Processor utilisation.
+//! Processor utilization.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Memory size and utilisation.
+//! Memory size and utilization.
 
 use std::fs;
 use std::path::{Path, PathBuf};

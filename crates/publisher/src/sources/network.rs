@@ -1,4 +1,4 @@
-//! Interface rates since the previous sample, and utilisation.
+//! Interface rates since the previous sample, and utilization.
 
 use std::collections::BTreeMap;
 use std::fs;

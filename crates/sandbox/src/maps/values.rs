@@ -58,7 +58,7 @@ impl Values {
     /// True if the guard bytes are unchanged.
     #[cfg(test)]
     pub(crate) fn is_intact(&self) -> bool {
-        // SAFETY: the allocation is owned and initialised as a whole.
+        // SAFETY: the allocation is owned and initialized as a whole.
         let all = unsafe { std::slice::from_raw_parts(self.begin(), self.layout.size()) };
         let (front, rest) = all.split_at(MARGIN);
         let (_, back) = rest.split_at(rest.len() - MARGIN);

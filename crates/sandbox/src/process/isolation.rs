@@ -23,7 +23,7 @@ const PARTS: [(Isolation, &str); 13] = [
     (Isolation::MOUNT, "mount namespace"),
     (Isolation::IPC, "IPC namespace"),
     (Isolation::HOSTNAME, "UTS namespace"),
-    (Isolation::PROCESSES, "PID namespace of its children, of which it can have none"),
+    (Isolation::PROCESSES, "PID namespace (no child processes)"),
     (Isolation::NO_FILES, "empty root"),
     (Isolation::NOBODY, "another user than root"),
     (Isolation::OWN_USER, "a user of its own"),

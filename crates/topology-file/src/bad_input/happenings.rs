@@ -225,7 +225,7 @@ fn tests_check_one_thing() {
     );
     expect(
         &tests("on: r1, route: 10.0.5.0/24, via: h3"),
-        &[("5:39", "`h3` is not a neighbour of `r1`", "name one of h1, h2")],
+        &[("5:39", "`h3` is not a neighbor of `r1`", "name one of h1, h2")],
     );
     expect(
         &tests("on: r1, route: 10.0.5.0/24, via: h1, present: false"),

@@ -42,7 +42,7 @@ const ALL: [IpNet; 2] = [
 ];
 /// Priority of a rule after those of the kernel, the last of which is 32767.
 const LAST: u32 = 32768;
-/// Next hops of all packets, so that one neighbour suffices instead of one per destination. There
+/// Next hops of all packets, so that one neighbor suffices instead of one per destination. There
 /// is one per family: for a next hop of the other family, the kernel would rebuild the link header
 /// for every packet.
 const NEIGHBOURS: [IpAddr; 2] = [

@@ -159,7 +159,7 @@ fn root_oracle_decapsulation() {
                 node.declines(&on_path(&[sid, "fd00:2::1"], 1, next_header, &inner));
             }
         }
-        // This kernel lacks End.DT46, which would do the same lookup as its End.DX4.
+        // The kernel's End.DT46 requires a VRF; End.DX4 does the same lookup.
         let inner = V4::new("10.1.0.1", "10.2.0.1").with(&udp(22));
         let of_dx4 = node.forwards(&on_path(&["fd00:1::d4"], 0, IPV4, &inner));
         assert_eq!(node.program(&on_path(&["fd00:1::db"], 0, IPV4, &inner)).frame, of_dx4);

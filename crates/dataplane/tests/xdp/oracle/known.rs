@@ -34,7 +34,7 @@ fn root_known_dx4_and_a_next_hop_on_the_link() {
         let frame = on_path(&["fd00:1::44"], 0, IPV4, &inner);
         node.only_the_program_forwards(&frame);
         ip("neigh replace 10.2.0.1 lladdr 02:00:00:00:00:0a dev l nud permanent");
-        // The kernel's first packet awaited the resolution of the neighbour.
+        // The kernel's first packet awaited the resolution of the neighbor.
         assert_eq!(node.settle().len(), 1);
         node.forwards(&frame);
     });

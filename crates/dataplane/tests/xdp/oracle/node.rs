@@ -145,8 +145,8 @@ impl Node {
     }
 }
 
-/// Returns true for frames that the node sends by itself: neighbour discovery, ARP and group
-/// membership. Also for errors about unresolved neighbours, which are sent seconds later, between
+/// Returns true for frames that the node sends by itself: neighbor discovery, ARP and group
+/// membership. Also for errors about unresolved neighbors, which are sent seconds later, between
 /// other packets: Linux 6.1 resolves link-local next segments on the link. Also for redirects (RFC
 /// 4861 section 8), which the kernel sometimes sends, encapsulated like any other packet, and which
 /// no setting disables.
@@ -185,7 +185,7 @@ fn configure() {
         "link set lo up",
         "link set dev l addrgenmode none mtu 2000 up",
         "link set dev r addrgenmode none mtu 2000 up",
-        // Only the peers are on the links: errors about neighbours that never reply would be sent
+        // Only the peers are on the links: errors about neighbors that never reply would be sent
         // seconds later, between other packets.
         "addr add fd00:a::1/128 dev l nodad noprefixroute",
         "addr add fd00:b::1/128 dev r nodad noprefixroute",

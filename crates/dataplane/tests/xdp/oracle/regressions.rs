@@ -134,7 +134,7 @@ fn root_regression_checksum_carries() {
     });
 }
 
-/// A packet to an unresolved neighbour is left to the kernel.
+/// A packet to an unresolved neighbor is left to the kernel.
 #[test]
 fn root_regression_no_neighbour_yet() {
     with_node(|node| {
@@ -194,7 +194,7 @@ fn root_regression_decapsulation_after_odd_headers() {
     });
 }
 
-/// End.X looks up the neighbour, so it must check itself for a multicast next segment.
+/// End.X looks up the neighbor, so it must check itself for a multicast next segment.
 #[test]
 fn root_regression_end_x_to_many() {
     with_node(|node| {

@@ -382,7 +382,10 @@ mod tests {
             link: "h-a".into(),
             from: "h".into(),
             to: Some("a".into()),
-            netem: Some(lab::Told { delay: std::time::Duration::from_millis(5), loss: 0.25 }),
+            netem: Some(lab::NetemSettings {
+                delay: std::time::Duration::from_millis(5),
+                loss: 0.25,
+            }),
             at_ns: 0,
             sample: netlink::Sample {
                 interface: 2,

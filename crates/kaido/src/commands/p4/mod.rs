@@ -112,7 +112,7 @@ fn compiled(program: &P4Program, output: &Output) -> Result<(Checked, Compiled),
         }
         Err(why) => {
             tell(&program.file, &why, &checked.sources, output)?;
-            Err(Failure::usage(anyhow!("{}: it has no code", program.file.display())))
+            Err(Failure::usage(anyhow!("{}: compilation failed", program.file.display())))
         }
     }
 }

@@ -129,7 +129,7 @@ fn text(published: &Published) -> String {
             fresh.to_owned(),
         ]
     };
-    let rows = table(&["KEY", "VALUE", "UNIT", "AGE", "IS"], published.keys.iter().map(row));
+    let rows = table(&["KEY", "VALUE", "UNIT", "AGE", "STATE"], published.keys.iter().map(row));
     let state = match published.state {
         PublicationState::Publishes => return rows,
         PublicationState::Ended => "its writer has ended",

@@ -61,7 +61,7 @@ fn outcome(outcome: &Outcome) -> TestOutcome {
         passed: outcome.passed,
         expected: outcome.expected.clone(),
         measured: outcome.measured.clone(),
-        after: outcome.after,
+        after: outcome.held_after,
         seconds: outcome.seconds,
     }
 }
@@ -139,7 +139,7 @@ fn all(
 fn text(outcomes: &[Outcome], passed: usize) -> String {
     let row = |outcome: &Outcome| {
         let result = if outcome.passed { "PASS" } else { "FAIL" };
-        let after = outcome.after.map_or("-".into(), |after| format!("{after:.2} s"));
+        let after = outcome.held_after.map_or("-".into(), |after| format!("{after:.2} s"));
         let words = [&outcome.test, &outcome.expected, &outcome.measured];
         let mut row = vec![result.to_owned()];
         row.extend(words.into_iter().cloned());

@@ -30,8 +30,8 @@ pub(super) struct Count {
     /// Packets by cause.
     pub(super) dropped: Vec<(String, u64)>,
     pub(super) emulated: Option<Emulated>,
-    /// The settings given to netem, which does not count their effects.
-    pub(super) netem: Option<lab::Told>,
+    /// Settings of netem, which does not count their effects.
+    pub(super) netem: Option<lab::NetemSettings>,
     /// The reason if nothing is known about the direction.
     pub(super) unknown: Option<&'static str>,
 }

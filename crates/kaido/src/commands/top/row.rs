@@ -8,8 +8,8 @@ use super::reading::{Count, Emulated, Name, Reading};
 
 /// Column names: each setting, followed by the measured value.
 pub(super) const HEADER: [&str; 13] = [
-    "LINK", "FROM", "DELAY", "(IS)", "LATE", "WORST", "LOSS", "(IS)", "RATE", "(IS)", "PKT/S",
-    "QUEUE", "DROPPED",
+    "LINK", "FROM", "DELAY", "MEASURED", "LATE", "WORST", "LOSS", "MEASURED", "RATE", "MEASURED",
+    "PKT/S", "QUEUE", "DROPPED",
 ];
 /// Text columns; the others are numbers.
 pub(super) const TEXT: [usize; 3] = [0, 1, 12];
@@ -73,11 +73,11 @@ impl Row {
             name: now.name.clone(),
             is_down: now.is_down,
             is_emulated: now.emulated.is_some() || !is_known,
-            delay_ns: now.netem.map(|told| told.delay.as_nanos() as u64),
+            delay_ns: now.netem.map(|settings| settings.delay.as_nanos() as u64),
             delay_measured_ns: None,
             late_mean_ns: None,
             late_max_ns: None,
-            loss: now.netem.map(|told| told.loss),
+            loss: now.netem.map(|settings| settings.loss),
             loss_measured: None,
             rate_bps: now.rate_bps,
             rate_measured_bps: is_measured.then_some(rate_measured_bps),
@@ -344,9 +344,10 @@ mod tests {
         assert!(rows[0].is_in_trouble());
 
         let delay = std::time::Duration::from_millis(20);
-        let told = |count| Count { netem: Some(lab::Told { delay, loss: 0.1 }), ..count };
-        let before = Reading(vec![told(of(0, 0, 0))]);
-        let rows = Row::between(&before, &Reading(vec![told(of(1_000_000_000, 5000, 0))]));
+        let with_netem =
+            |count| Count { netem: Some(lab::NetemSettings { delay, loss: 0.1 }), ..count };
+        let before = Reading(vec![with_netem(of(0, 0, 0))]);
+        let rows = Row::between(&before, &Reading(vec![with_netem(of(1_000_000_000, 5000, 0))]));
         assert_eq!(rows[0].cells()[2..9], ["20ms", "-", "-", "-", "10%", "-", "-"]);
     }
 

@@ -83,7 +83,7 @@ fn root_a_packet_is_to_its_last_segment_for_a_router() {
     let mut bed = Bed::routed();
     bed.start("  fd00:1::f:0:1111: { behavior: End.AM, to: f0, back: f1, via: \"fd00:5::2\" }\n");
     let tap = bed.net.left.run(|| Tap::open("port")).unwrap();
-    // Resolve the neighbour before the test.
+    // Resolve the neighbor before the test.
     tap.send(&frame(&bed.net, &packet(0)));
     bed.expect_counts(THERE, [1, 1]);
     check(&bed, 1);

@@ -196,7 +196,7 @@ fn root_packets_made_by_a_routing_function_do_not_leave() {
     bed.function.run(udp).unwrap();
     bed.expect_dropped("state-lost", 300);
     assert!(bed.is_quiet(&received));
-    // They do not reach the node itself either; neighbour discovery still works.
+    // They do not reach the node itself either; neighbor discovery still works.
     assert!(!bed.reaches_node());
     expect(&bed.net, "10.9.0.1", true);
 }

@@ -13,7 +13,7 @@ pub(super) const ROUTED: &str = "  fd00:1::f:0:1111: { behavior: End.AD, to: f0,
 fn root_each_packet_gets_its_own_header_back_from_nat() {
     let mut bed = Bed::routed();
     bed.start(ROUTED);
-    // Resolve the neighbours before the test.
+    // Resolve the neighbors before the test.
     expect(&bed.net, "10.9.0.1", true);
     let before = bed.counts(THERE)[0];
     let count = (20_000.0 / slower()) as u32;

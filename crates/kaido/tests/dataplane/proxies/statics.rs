@@ -33,7 +33,7 @@ fn root_a_bump_and_nat_may_be_behind_a_static_proxy() {
             (["fd00:2::d6", "fd00:4::d6"], "fd00:9::1"),
         ] {
             bed.apply(&sids(ends, via));
-            // The kernel cannot resolve an IPv4 neighbour for an IPv6 packet.
+            // The kernel cannot resolve an IPv4 neighbor for an IPv6 packet.
             let passes = via[0] != "10.5.0.2" || address == "10.9.0.1";
             expect(&bed.net, address, passes);
             if passes {

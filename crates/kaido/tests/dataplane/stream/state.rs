@@ -61,7 +61,7 @@ pub(crate) struct State {
     pub(crate) kernel_sid: bool,
     /// The next hops of the routes to the segments and to the inner destinations.
     pub(crate) routes: Vec<Way>,
-    /// The last bytes of the neighbours' MAC addresses, right and side; `None` if a neighbour is
+    /// The last bytes of the neighbors' MAC addresses, right and side; `None` if a neighbor is
     /// not known.
     pub(crate) macs: [Option<u8>; 2],
     /// True if there is a policy rule, which selects the side.
@@ -84,7 +84,7 @@ impl State {
         }
     }
 
-    /// Returns the neighbour's MAC address.
+    /// Returns the neighbor's MAC address.
     pub(crate) fn mac(&self, way: Way) -> Option<Mac> {
         self.macs[way as usize].map(|last| Mac([2, 0, 0, 0, 0, last]))
     }

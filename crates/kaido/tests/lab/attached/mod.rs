@@ -78,7 +78,7 @@ impl Outside {
                 ],
             );
         }
-        // A host sends no neighbour solicitations while its addresses are tentative (DAD).
+        // A host sends no neighbor solicitations while its addresses are tentative (DAD).
         for (host, router) in [(&outside.a, "2001:db8:a::1"), (&outside.b, "2001:db8:b::1")] {
             soon("a host reaches the machine", || answers(host, router));
         }

@@ -24,7 +24,7 @@ use crate::{Cancel, Error};
 
 use daemon::{Daemon, Log};
 
-/// Folders that may contain FRR's daemons: the package's, then those of other distributions.
+/// Directories searched for the FRR daemons, in order.
 const FOLDERS: [&str; 3] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/sbin"];
 
 /// Timeout for a daemon to start, and for vtysh to load a configuration.
@@ -42,7 +42,7 @@ fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
     [
         ("zebra", true),
         ("staticd", true),
-        // Before the daemons that use it to monitor their neighbours.
+        // Before the daemons that use it to monitor their neighbors.
         ("bfdd", bfd),
         ("ospfd", ipv4 == Routing::Ospf),
         ("ospf6d", ipv6 == Routing::Ospf),

@@ -1,4 +1,4 @@
-//! BGP: one session for each address family with each neighbour, between the link's addresses.
+//! BGP: one session for each address family with each neighbor, between the link's addresses.
 
 use std::fmt::{Result, Write};
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use model::topology::{Node, Routing};
 
 use super::Router;
 
-/// Address and autonomous system of a neighbour.
+/// Address and autonomous system of a neighbor.
 struct Peer {
     address: IpAddr,
     asn: u32,
@@ -44,7 +44,7 @@ pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
             writeln!(text, "  neighbor {address} activate")?;
             if peer.asn == asn {
                 // A system has no IGP and need not have a full mesh of sessions: each router is a
-                // route reflector for its neighbours (RFC 4456) and sets itself as the next hop.
+                // route reflector for its neighbors (RFC 4456) and sets itself as the next hop.
                 writeln!(text, "  neighbor {address} route-reflector-client")?;
                 writeln!(text, "  neighbor {address} next-hop-self force")?;
             }

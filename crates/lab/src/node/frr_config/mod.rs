@@ -44,7 +44,7 @@ impl Router<'_> {
     }
 }
 
-/// True if an interface has no neighbour.
+/// True if an interface has no neighbor.
 fn is_passive(interface: &Interface) -> bool {
     interface.adjacencies.is_empty()
 }

@@ -6,7 +6,7 @@ use p4_object::opcode;
 use super::super::moves::in_order;
 use super::super::opcodes::{exchanged, instruction, number, small, test, two};
 use super::{Emit, SCRATCH, SECOND_SCRATCH};
-use crate::flat::{BlockId, Compare, End, ValueId};
+use crate::flat::{BlockId, Compare, Terminator, ValueId};
 
 /// Right operand of a comparison.
 #[derive(Clone, Copy)]
@@ -19,8 +19,8 @@ impl Emit<'_> {
     /// Emits the terminator of a block. `next` is the block that follows it in the layout.
     pub(super) fn end(&mut self, id: BlockId, next: Option<BlockId>) {
         match self.graph.blocks[id.index()].end {
-            End::Nothing => debug_assert!(false, "a block without a terminator"),
-            End::Jump(to) => {
+            Terminator::Nothing => debug_assert!(false, "a block without a terminator"),
+            Terminator::Jump(to) => {
                 let moves = self.phi_moves(id, to);
                 self.moves(moves);
                 let to = self.behind(to);
@@ -28,20 +28,20 @@ impl Emit<'_> {
                     self.jump(to);
                 }
             }
-            End::Branch { test, of, yes, no } => {
-                let (yes, no) = (self.behind(yes), self.behind(no));
-                if next == Some(yes) {
-                    let (opposite, turned) = test.opposite();
-                    let of = if turned { (of.1, of.0) } else { of };
-                    self.branch(opposite, of, no);
+            Terminator::Branch { condition, operands, then, otherwise } => {
+                let (then, otherwise) = (self.behind(then), self.behind(otherwise));
+                if next == Some(then) {
+                    let (opposite, turned) = condition.opposite();
+                    let operands = if turned { (operands.1, operands.0) } else { operands };
+                    self.branch(opposite, operands, otherwise);
                 } else {
-                    self.branch(test, of, yes);
-                    if next != Some(no) {
-                        self.jump(no);
+                    self.branch(condition, operands, then);
+                    if next != Some(otherwise) {
+                        self.jump(otherwise);
                     }
                 }
             }
-            End::Return(value) => {
+            Terminator::Return(value) => {
                 self.load(SCRATCH, value);
                 self.push(instruction(opcode::EXIT));
             }
@@ -102,7 +102,7 @@ impl Emit<'_> {
         let mut left = self.graph.blocks.len();
         loop {
             let block = &self.graph.blocks[id.index()];
-            let End::Jump(to) = block.end else { return id };
+            let Terminator::Jump(to) = block.end else { return id };
             // Blocks that do nothing may form an endless loop.
             if left == 0 || !block.body.is_empty() || !in_order(self.phi_moves(id, to)).is_empty() {
                 return id;

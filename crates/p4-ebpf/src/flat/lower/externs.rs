@@ -57,7 +57,7 @@ impl Lower<'_> {
             }
             Method::Pack => self.pack(at, &arguments[0])?,
             Method::Unimplemented(name) => {
-                let what = format!("`{name}` is a function that nothing here has");
+                let what = format!("extern function `{name}` is not implemented");
                 return self.refuse(of.span, what);
             }
         }
@@ -100,7 +100,7 @@ impl Lower<'_> {
                             machine has it";
                 return Err(NotCompiled {
                     span: of.span,
-                    what: format!("`{name}` is a function that nothing here has"),
+                    what: format!("extern function `{name}` is not implemented"),
                     help: Some(help.to_owned()),
                 });
             }

@@ -43,10 +43,10 @@ pub struct NotCompiled {
 
 impl From<NotCompiled> for Diagnostic {
     fn from(why: NotCompiled) -> Self {
-        let told = Self::error(why.span, why.what);
+        let diagnostic = Self::error(why.span, why.what);
         match why.help {
-            Some(help) => told.help(help),
-            None => told,
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
         }
     }
 }
@@ -175,7 +175,7 @@ pub(crate) fn lower(
     lower.build.seal_all();
     lower.goes_on(lower.build.span)?;
     let mut graph = lower.build.finish();
-    graph.optimise();
+    graph.optimize();
     Ok(graph)
 }
 

@@ -11,7 +11,7 @@ use p4_syntax::source::Span;
 use super::{Lower, Lowered, Paths, part};
 use crate::flat::build::Slot;
 use crate::flat::shape::Slots;
-use crate::flat::{BlockId, End, Op};
+use crate::flat::{BlockId, Op, Terminator};
 
 impl Lower<'_> {
     pub(super) fn whole(&mut self) -> Lowered {
@@ -125,6 +125,6 @@ impl Lower<'_> {
         let value = self.build.constant(action::ABORT as u64);
         let offset = metadata::OUTPUT_ACTION;
         self.build.op(Op::Store { base, offset, size: 4, value });
-        self.build.end(End::Return(value));
+        self.build.end(Terminator::Return(value));
     }
 }

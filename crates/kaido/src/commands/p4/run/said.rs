@@ -95,7 +95,7 @@ pub(super) fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
             (cloned, "cloned"),
             (to_cpu, "for the control plane"),
             (lost, "of these lost"),
-            (digests, "digests"),
+            (digests, if digests == 1 { "digest" } else { "digests" }),
             (lost_digests, "of these lost"),
         ];
         for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {

@@ -18,7 +18,7 @@ use p4_syntax::source::Span;
 use super::{Lower, Lowered, part};
 use crate::flat::build::Slot;
 use crate::flat::shape::Slots;
-use crate::flat::{Binary, BlockId, Compare, End, Op, ValueId};
+use crate::flat::{Binary, BlockId, Compare, Op, Terminator, ValueId};
 
 /// A packet to be written.
 pub(super) struct Writing {
@@ -149,7 +149,7 @@ impl Lower<'_> {
         }
         let drop = self.build.constant(action::DROP as u64);
         let passes = self.build.compare(Compare::Less, drop, becomes);
-        self.build.end(End::Return(passes));
+        self.build.end(Terminator::Return(passes));
     }
 
     // ---- the packet ----
