@@ -111,3 +111,19 @@ async fn a_long_read_of_another_client_is_interrupted_for_the_primary() {
     assert_eq!(read.await.unwrap().unwrap(), CELLS, "it continues");
     assert_eq!(server.cells_read(), CELLS);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_of_another_device_is_read_in_parts() {
+    let server = server().await;
+    let mut primary = server.ready().await;
+    server.device().read_takes = CELL;
+    let mut other = server.silent().await;
+    other.arbitrate_for(OTHER_DEVICE, Some(1)).await;
+    other.heard().await.unwrap();
+    let read = tokio::spawn(read_cells(other.client.clone()));
+    server.until_cells_are_read(1).await;
+    primary.write(insert(route(1))).await.unwrap();
+    let count = server.cells_read();
+    assert!(count < CELLS, "the whole read came first");
+    assert_eq!(read.await.unwrap().unwrap(), CELLS, "it continues");
+}
