@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{AT_ONCE, Position, Reader, Stop};
+use super::{AT_ONCE, AT_ONCE_BYTES, Position, Reader, Stop};
 use crate::cells::{self, no_colors};
 use crate::data::Data;
 use crate::device::Device;
@@ -81,8 +81,9 @@ impl<D: Device> Reader<'_, D> {
         if self.position.id == id {
             at.start = at.start.max(self.position.cell);
         }
+        let most = (AT_ONCE_BYTES / bytes.max(1)).clamp(1, AT_ONCE as u64);
         while !at.is_empty() {
-            let next = at.end.min(at.start + AT_ONCE as u64);
+            let next = at.end.min(at.start + most);
             self.reserve((next - at.start) as usize, bytes)?;
             read(self, at.start..next)?;
             at.start = next;

@@ -30,9 +30,13 @@ pub(crate) const MOST_LOOKED: usize = 2 * MOST_FOUND;
 /// Memory of an entry of a table while it is looked up: it shares its key and its row.
 const ENTRY: u64 = 128;
 
-/// Number of cells or entries after which a read checks the time. The counters of a table's entries
-/// are read at once: a device may read all of them for a few.
-const AT_ONCE: usize = 4096;
+/// Maximum number of cells or entries after which a read checks the time: as many as the process of
+/// a program returns for one request.
+const AT_ONCE: usize = sandbox::MAX_PIECE;
+
+/// Maximum memory of cells after which a read checks the time: a cell of a register may have many
+/// values.
+const AT_ONCE_BYTES: u64 = 256 << 10;
 
 /// Executes a read request.
 pub(crate) struct Reader<'a, D: Device> {

@@ -52,7 +52,7 @@ impl<D: Device> Reader<'_, D> {
                 && (asked.metadata.is_empty() || asked.metadata == row.metadata)
         };
         loop {
-            let rows = self.rows(id, (table, state), asked, !counts, wanted)?;
+            let rows = self.rows(id, (table, state), asked, wanted)?;
             let mut counts = match counts {
                 true => {
                     let of: Vec<_> =
@@ -72,21 +72,19 @@ impl<D: Device> Reader<'_, D> {
         }
     }
 
-    /// Entries of a table that match the request and the predicate: all, or some if `in_parts`.
-    /// Sets the position to the last one, or to none at the end of the table.
+    /// Some entries of a table that match the request and the predicate, from the position. Sets the
+    /// position to the last one examined, or to none at the end of the table.
     fn rows(
         &mut self,
         id: u32,
         (table, state): (&Table, &TableState),
         asked: &v1::TableEntry,
-        in_parts: bool,
         wanted: impl Fn(&Row) -> bool,
     ) -> Result<Vec<Entry>, Error> {
         let after = self.position.row.take();
-        let most = if in_parts { AT_ONCE } else { usize::MAX };
         let (mut found, mut last) = (Vec::new(), None::<&Arc<Key>>);
         for (number, (key, row)) in rows(table, state, asked, after.as_ref())?.enumerate() {
-            if number == most {
+            if number == AT_ONCE {
                 *self.position = Position { id, row: last.cloned(), ..Position::default() };
                 break;
             }
@@ -152,8 +150,7 @@ impl<D: Device> Reader<'_, D> {
         }
         let mut is_first = self.position.row.is_none();
         loop {
-            let in_parts = matches!(what, Resource::Meter);
-            let rows = self.rows(id, (table, state), asked, in_parts, |_| true)?;
+            let rows = self.rows(id, (table, state), asked, |_| true)?;
             if is_first && rows.is_empty() && !asked.r#match.is_empty() {
                 return Err(Error::Entry(EntryError::NoEntry(named(&table.name))).into());
             }
