@@ -141,10 +141,10 @@ impl Clients {
 
     /// Updates the primary mark of each client's connection, before any client is notified.
     fn mark(&mut self) {
-        let primary = self.primary();
+        let (primary, device) = (self.primary(), self.device);
         for (number, client) in &mut self.live {
             match Some(*number) == primary {
-                true => _ = client.primary.get_or_insert_with(|| client.peer.is_primary()),
+                true => _ = client.primary.get_or_insert_with(|| client.peer.mark_primary(device)),
                 false => client.primary = None,
             }
         }

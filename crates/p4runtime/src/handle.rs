@@ -1,9 +1,8 @@
-//! A device's thread, which executes jobs on its state. Jobs of primaries come first.
+//! A device's thread, which executes jobs on its state. Jobs of its primary come first.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grpc_bounds::Caller as _;
 use tokio::runtime;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tonic::Status;
@@ -42,14 +41,19 @@ impl Drop for TellPanic {
 /// Requester of a job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum By {
-    /// A primary, or the device.
+    /// The device's primary, or the device.
     Primary,
     Other,
 }
 
 impl By {
-    pub(crate) fn peer(peer: &Peer) -> Self {
-        if peer.bounds().is_privileged { Self::Primary } else { Self::Other }
+    /// Requester of a job of a device. The primary of another device has no precedence.
+    pub(crate) fn peer(peer: &Peer, device: u64) -> Self {
+        if peer.is_primary(device) { Self::Primary } else { Self::Other }
+    }
+
+    pub(crate) fn is_primary(self) -> bool {
+        matches!(self, Self::Primary)
     }
 }
 

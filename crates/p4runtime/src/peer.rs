@@ -1,9 +1,8 @@
-//! A client's connection and its message limits: those of a primary are larger.
+//! A client's connection: the devices that it is primary of, and its message limits.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use grpc_bounds::{Bounds, Caller};
@@ -34,8 +33,9 @@ const READS: usize = 8;
 /// A client's connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
-    /// Number of devices with their primary on this connection.
-    primaries: Arc<AtomicUsize>,
+    /// Devices with their primary on this connection: one for each mark, of which a device has two
+    /// while another stream of the connection becomes its primary.
+    primaries: Arc<Mutex<Vec<u64>>>,
     /// The connection's share of concurrent reads.
     readers: Arc<Semaphore>,
 }
@@ -46,15 +46,27 @@ impl Default for Peer {
     }
 }
 
-/// Marks a connection as that of a primary until dropped.
+/// Marks a connection as that of a device's primary until dropped.
 #[derive(Debug)]
-pub(crate) struct Primary(Peer);
+pub(crate) struct Primary {
+    peer: Peer,
+    device: u64,
+}
 
 impl Peer {
     /// Marks the client as primary of a device.
-    pub(crate) fn is_primary(&self) -> Primary {
-        self.primaries.fetch_add(1, Ordering::AcqRel);
-        Primary(self.clone())
+    pub(crate) fn mark_primary(&self, device: u64) -> Primary {
+        self.primaries().push(device);
+        Primary { peer: self.clone(), device }
+    }
+
+    /// Returns true if the primary of this device is on the connection.
+    pub(crate) fn is_primary(&self, device: u64) -> bool {
+        self.primaries().contains(&device)
+    }
+
+    fn primaries(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.primaries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The connection's share of concurrent reads.
@@ -65,7 +77,10 @@ impl Peer {
 
 impl Drop for Primary {
     fn drop(&mut self) {
-        self.0.primaries.fetch_sub(1, Ordering::AcqRel);
+        let mut primaries = self.peer.primaries();
+        if let Some(at) = primaries.iter().position(|device| *device == self.device) {
+            primaries.swap_remove(at);
+        }
     }
 }
 
@@ -75,8 +90,10 @@ impl Caller for Peer {
         extensions.get().cloned().unwrap_or_default()
     }
 
+    /// The device of a message is unknown before it is read, so the limits are those of the
+    /// connection.
     fn bounds(&self) -> Bounds {
-        if self.primaries.load(Ordering::Acquire) == 0 {
+        if self.primaries().is_empty() {
             return Bounds { length: SMALL_MESSAGE, memory: SMALL_MEMORY, is_privileged: false };
         }
         let length = LARGEST_MESSAGE as u64;
@@ -148,5 +165,23 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Known<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_primary_of_the_devices_that_it_is_marked_with() {
+        let peer = Peer::default();
+        let [one, again, other] = [1, 1, 2].map(|device| peer.mark_primary(device));
+        drop(one);
+        assert!(peer.is_primary(1) && peer.is_primary(2) && !peer.is_primary(3));
+        drop(again);
+        assert!(!peer.is_primary(1) && peer.is_primary(2));
+        assert!(peer.bounds().is_privileged, "its messages may be large");
+        drop(other);
+        assert!(!peer.is_primary(2) && !peer.bounds().is_privileged);
     }
 }

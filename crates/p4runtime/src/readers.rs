@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use grpc_bounds::Caller as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
+use crate::handle::By;
 use crate::peer::Peer;
 
 /// Maximum number of concurrent reads of primaries, and of all other clients. Each holds its
@@ -33,11 +33,11 @@ impl Readers {
         Self { primaries: places(), others: places() }
     }
 
-    /// Waits for a place.
-    pub(crate) async fn place(&self, peer: &Peer) -> Result<Place, Status> {
-        let (own, shared) = match peer.bounds().is_privileged {
-            true => (None, &self.primaries),
-            false => (Some(one_of(peer.readers()).await?), &self.others),
+    /// Waits for a place for a read of the device's primary, or of another client.
+    pub(crate) async fn place(&self, by: By, peer: &Peer) -> Result<Place, Status> {
+        let (own, shared) = match by {
+            By::Primary => (None, &self.primaries),
+            By::Other => (Some(one_of(peer.readers()).await?), &self.others),
         };
         Ok(Place { _shared: one_of(shared).await?, _own: own })
     }

@@ -93,7 +93,7 @@ mod tests {
     use crate::v1::{self, entity};
 
     /// Entries of each table and cells of each array.
-    const SIZE: u32 = 10_000;
+    const SIZE: u32 = 2_500;
 
     fn pipeline() -> Pipeline {
         let meter = Type::TwoRateThreeColor;

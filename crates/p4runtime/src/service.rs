@@ -132,7 +132,7 @@ impl<D: Device> P4Runtime for Service<D> {
             drop((updates, held));
             answers
         };
-        let answers = device.run(By::peer(&peer), write).await??;
+        let answers = device.run(By::peer(&peer, request.device_id), write).await??;
         reply::batch(&answers)?;
         Ok(Response::new(v1::WriteResponse {}))
     }
@@ -144,11 +144,12 @@ impl<D: Device> P4Runtime for Service<D> {
         let (peer, held, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, 0)?;
-        let place = self.readers.place(&peer).await?;
+        let by = By::peer(&peer, request.device_id);
+        let place = self.readers.place(by, &peer).await?;
         let answer = self.answers.hold();
-        let memory = ReadMemory::new(answer.clone(), peer.bounds().is_privileged);
+        let memory = ReadMemory::new(answer.clone(), by.is_primary());
         let reading = Reading::new(request.entities, memory, held);
-        let read = device.read(By::peer(&peer), reading).await;
+        let read = device.read(by, reading).await;
         let ReadOutcome { pipeline, found, results } = read?;
         let results = Results::new(pipeline, found, results);
         let results: Self::ReadStream = Box::pin(tokio_stream::iter(results));
@@ -173,7 +174,7 @@ impl<D: Device> P4Runtime for Service<D> {
             drop(held);
             done
         };
-        device.run(By::peer(&peer), set).await??;
+        device.run(By::peer(&peer, request.device_id), set).await??;
         Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
     }
 
@@ -187,10 +188,11 @@ impl<D: Device> P4Runtime for Service<D> {
         let parts = ResponseType::try_from(request.response_type);
         let parts =
             parts.map_err(|_| Error::Request(RequestError::Unspecified("response type")))?;
-        let (answers, is_primary) = (self.answers.clone(), peer.bounds().is_privileged);
-        let get =
-            move |core: &mut crate::core::Core<D>| core.get_program(parts, &answers, is_primary);
-        let found = device.run(By::peer(&peer), get).await??;
+        let (answers, by) = (self.answers.clone(), By::peer(&peer, request.device_id));
+        let get = move |core: &mut crate::core::Core<D>| {
+            core.get_program(parts, &answers, by.is_primary())
+        };
+        let found = device.run(by, get).await??;
         let (config, held) = found.unzip();
         let mut answer = Response::new(v1::GetForwardingPipelineConfigResponse { config });
         if let Some(held) = held {

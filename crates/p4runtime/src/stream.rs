@@ -120,7 +120,9 @@ async fn session<D: Device>(
     let (alive, mut gone) = oneshot::channel();
     let client =
         Client { election, peer: peer.clone(), primary: None, out, end, _alive: alive, dropped: 0 };
-    let Ok(Ok(number)) = handle.run(By::peer(&peer), |core| core.clients.join(client)).await else {
+    let Ok(Ok(number)) =
+        handle.run(By::peer(&peer, device), |core| core.clients.join(client)).await
+    else {
         return;
     };
     loop {
@@ -130,7 +132,7 @@ async fn session<D: Device>(
             _ = &mut gone => return,
         };
         let Ok(Some(message)) = message else { break };
-        let by = By::peer(&peer);
+        let by = By::peer(&peer, device);
         let done = match message.update {
             Some(Update::Arbitration(update)) => {
                 let refused = match (update.device_id == device, role(&update)) {
@@ -166,5 +168,5 @@ async fn session<D: Device>(
         }
     }
     // Fails if the device has stopped.
-    let _ = handle.run(By::peer(&peer), move |core| core.clients.leave(number)).await;
+    let _ = handle.run(By::peer(&peer, device), move |core| core.clients.leave(number)).await;
 }

@@ -4,7 +4,9 @@
 mod common;
 
 use common::*;
+use p4info::v1 as info;
 use p4runtime::v1::entity::Entity;
+use p4runtime::v1::set_forwarding_pipeline_config_request::Action;
 use p4runtime::v1::{self, p4_data};
 use p4runtime::{Count, Data};
 use tonic::Code;
@@ -265,4 +267,26 @@ async fn a_read_ends_with_its_client() {
     }
     primary.read(cells[..1].to_vec()).await.unwrap();
     assert!(server.device().counters_read <= 2, "{}", server.device().counters_read);
+}
+
+/// The time of a read is checked after few cells if each of them has many values.
+#[tokio::test]
+async fn few_large_cells_are_read_at_once() {
+    use info::p4_data_type_spec::TypeSpec;
+    const CELLS: i32 = 1000;
+    let mut info = kinds();
+    let mut of = info.digests[0].type_spec.clone().unwrap();
+    let Some(TypeSpec::Tuple(tuple)) = &mut of.type_spec else { panic!("{of:?}") };
+    tuple.members = vec![tuple.members[0].clone(); 100];
+    let id = |one: &info::Register| one.preamble.as_ref().unwrap().id;
+    let register = info.registers.iter_mut().find(|one| id(one) == BALANCE).unwrap();
+    (register.type_spec, register.size) = (Some(of), CELLS);
+    let server = server().await;
+    let mut primary = server.primary().await;
+    primary.set(Action::VerifyAndCommit, Some(config(info))).await.unwrap();
+    let entry = v1::RegisterEntry { register_id: BALANCE, ..Default::default() };
+    let read = primary.read(vec![entity(Entity::RegisterEntry(entry))]).await;
+    assert_eq!(read.unwrap().len(), CELLS as usize);
+    let most = server.device().most_cells;
+    assert!((10..100).contains(&most), "{most} cells at once");
 }

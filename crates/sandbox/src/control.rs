@@ -75,7 +75,7 @@ impl Operation {
 }
 
 /// Maximum number of entries that a sandbox process returns at once.
-pub(crate) const MAX_PIECE: usize = 1024;
+pub const MAX_PIECE: usize = 1024;
 
 /// A batch of entries read from a map.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -138,13 +138,23 @@ pub trait Maps {
     /// Fails if the map does not exist.
     fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError>;
 
-    /// Returns the value of the entry with exactly this key. For an LPM map this is an exact match
-    /// of the prefix, not the longest match.
+    /// Returns the values of the entries with exactly these keys, in the same order. For an LPM map
+    /// this is an exact match of the prefix, not the longest match. A sandbox process gets one
+    /// request for each [`MAX_PIECE`] keys.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the map does not exist, or if a key does not have the map's format.
+    fn get_all(&mut self, map: u32, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, ControlError>;
+
+    /// Returns the value of the entry with exactly this key, like [`get_all`](Self::get_all).
     ///
     /// # Errors
     ///
     /// Fails if the map does not exist, or if the key does not have the map's format.
-    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError>;
+    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
+        Ok(self.get_all(map, std::slice::from_ref(key))?.pop().flatten())
+    }
 }
 
 impl Maps for Instance {
@@ -178,8 +188,10 @@ impl Maps for Instance {
         Ok(store.piece(map, from, (most as usize).max(1)))
     }
 
-    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
-        Ok(self.map_at(map as usize)?.value(key)?.map(<[u8]>::to_vec))
+    fn get_all(&mut self, map: u32, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, ControlError> {
+        let mut map = self.map_at(map as usize)?;
+        let values = keys.iter().map(|key| Ok(map.value(key)?.map(<[u8]>::to_vec)));
+        values.collect()
     }
 }
 
@@ -369,5 +381,10 @@ mod tests {
         assert_eq!(get(&mut instance, 0, bytes(&1_u32.to_ne_bytes())), Some(7));
         assert!(instance.get(1, &word(1, 1)).is_err());
         assert!(instance.get(9, &word(1, 1)).is_err());
+        let keys = [word(2, 5), word(2, 6), word(1, 5)];
+        let values = instance.get_all(3, &keys).unwrap();
+        let value = |number: u32| Some(number.to_ne_bytes().to_vec());
+        assert_eq!(values, [value(2), None, value(1)]);
+        assert!(instance.get_all(3, &[word(2, 5), bytes(b"ab")]).is_err());
     }
 }

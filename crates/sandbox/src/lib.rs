@@ -40,7 +40,7 @@ mod tested;
 #[cfg(test)]
 mod tests;
 
-pub use control::{ControlError, Maps, Operation, Piece};
+pub use control::{ControlError, MAX_PIECE, Maps, Operation, Piece};
 pub use digests::Digest;
 pub use error::LoadError;
 pub use instance::Instance;

@@ -11,9 +11,6 @@ use super::layouts::{ArrayAt, Layouts, TableAt};
 use super::{AT_ONCE, Running, array, refused};
 use crate::device::{Count, Direct, Meter, Refused, Target};
 
-/// Maximum number of entries that are read one by one; beyond it, the whole map is read.
-const FEW: usize = 64;
-
 fn count_bytes(count: Count) -> Vec<u8> {
     let Count { packets, bytes } = count;
     Cell { packets, bytes }.to_bytes().to_vec()
@@ -144,29 +141,21 @@ impl TableAt {
         running: &mut impl Running,
         of: &[Target],
     ) -> Result<Vec<Count>, Refused> {
-        let at = self.at.counter.ok_or_else(strange)?;
-        let mut known = HashMap::new();
-        if of.len() > FEW
-            && let Some(map) = self.at.entries
-        {
-            each(running, map, |entry| {
-                let count = count_of(entry.value.get(at as usize..));
-                known.insert(entry.key, count);
-            })?;
+        let at = self.at.counter.ok_or_else(strange)? as usize;
+        let places = of.iter().map(|one| self.target(one).ok_or_else(strange));
+        let (maps, keys): (Vec<_>, Vec<_>) =
+            places.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let (mut counts, mut rest) = (Vec::with_capacity(of.len()), &keys[..]);
+        for same in maps.chunk_by(|one, next| one == next) {
+            let (some, others) = rest.split_at(same.len());
+            rest = others;
+            let values = running.get_all(same[0], some).map_err(|why| refused(&why, &self.name))?;
+            for value in values {
+                let count = count_of(value.as_deref().and_then(|value| value.get(at..)));
+                counts.push(count.ok_or_else(strange)?);
+            }
         }
-        let mut all = Vec::with_capacity(of.len());
-        for one in of {
-            let (map, key) = self.target(one).ok_or_else(strange)?;
-            let count = match known.get(&key).filter(|_| Some(map) == self.at.entries) {
-                Some(count) => *count,
-                None => {
-                    let value = running.get(map, &key).map_err(|why| refused(&why, &self.name))?;
-                    count_of(value.as_deref().and_then(|value| value.get(at as usize..)))
-                }
-            };
-            all.push(count.ok_or_else(strange)?);
-        }
-        Ok(all)
+        Ok(counts)
     }
 }
 

@@ -31,7 +31,7 @@ pub use plane::{
 pub use process::{Alone, Processes, Queues};
 
 /// Number of entries per map read.
-const AT_ONCE: u32 = 4096;
+const AT_ONCE: u32 = sandbox::MAX_PIECE as u32;
 
 /// A device that runs eBPF objects.
 pub struct Sandboxed<R: Runner> {

@@ -100,8 +100,8 @@ impl Maps for Alone {
         self.ask(|sandbox| sandbox.read(map, from, most))
     }
 
-    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
-        self.ask(|sandbox| sandbox.get(map, key))
+    fn get_all(&mut self, map: u32, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, ControlError> {
+        self.ask(|sandbox| sandbox.get_all(map, keys))
     }
 }
 

@@ -39,8 +39,10 @@ pub struct Shared {
     /// Lengths of the batches received.
     pub batches: Vec<usize>,
     pub sent: Vec<Packet>,
-    /// Number of counter reads.
+    /// Number of reads of counter cells, and of counters of entries.
     pub counters_read: usize,
+    /// Largest number of cells of a register that were read together.
+    pub most_cells: u64,
     /// Time of a counter read.
     pub read_takes: Duration,
     pub commits: usize,
@@ -65,6 +67,15 @@ impl Memory {
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap()
+    }
+
+    /// Takes the time of a counter read.
+    fn one_read(&self) {
+        let until = Instant::now() + self.shared().read_takes;
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        self.shared().counters_read += 1;
     }
 }
 
@@ -220,23 +231,21 @@ impl Device for Memory {
     }
 
     fn counters(&mut self, counter: u32, cells: Range<u64>) -> Result<Vec<Count>, Refused> {
-        let until = Instant::now() + self.shared().read_takes;
-        while Instant::now() < until {
-            std::hint::spin_loop();
-        }
-        let mut shared = self.shared();
-        shared.counters_read += 1;
-        let counts = &shared.state.counts;
+        self.one_read();
+        let counts = &self.shared().state.counts;
         Ok(cells.map(|at| counts.get(&(counter, at)).copied().unwrap_or_default()).collect())
     }
 
     fn direct_counters(&mut self, table: u32, of: &[Target]) -> Result<Vec<Count>, Refused> {
+        of.iter().for_each(|_| self.one_read());
         let counts = &self.shared().state.direct_counts;
         Ok(of.iter().map(|of| counts.get(&place(table, of)).copied().unwrap_or_default()).collect())
     }
 
     fn registers(&mut self, register: u32, cells: Range<u64>) -> Result<Vec<Data>, Refused> {
-        let state = &self.shared().state;
+        let mut shared = self.shared();
+        shared.most_cells = shared.most_cells.max(cells.end - cells.start);
+        let state = &shared.state;
         let zero = Data::zero(&state.pipeline.registers[&register].of);
         let cell = |at| state.registers.get(&(register, at)).unwrap_or(&zero).clone();
         Ok(cells.map(cell).collect())

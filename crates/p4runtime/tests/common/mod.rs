@@ -25,6 +25,8 @@ use tonic::{Code, Status, Streaming};
 
 /// Device id used by the tests.
 pub const DEVICE: u64 = 7;
+/// Another device of the server, without a program.
+pub const OTHER_DEVICE: u64 = 9;
 
 pub const ALL: u32 = 0x0200_0001;
 pub const ROUTE: u32 = 0x0200_0002;
@@ -177,7 +179,8 @@ pub async fn server_with(set: impl FnOnce(Service<Memory>) -> Service<Memory>) -
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (memory, device, events) = Memory::new();
-    let service = set(Service::new([(DEVICE, memory)]).unwrap());
+    let devices = [(DEVICE, memory), (OTHER_DEVICE, Memory::new().0)];
+    let service = set(Service::new(devices).unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(p4runtime::serve(service, listener, async {
         let _ = stopped.await;
@@ -257,9 +260,13 @@ impl Controller {
     }
 
     pub async fn arbitrate(&mut self, election: Option<u128>) {
+        self.arbitrate_for(DEVICE, election).await;
+    }
+
+    pub async fn arbitrate_for(&mut self, device_id: u64, election: Option<u128>) {
         self.election = election.map(id);
         let update = v1::MasterArbitrationUpdate {
-            device_id: DEVICE,
+            device_id,
             election_id: self.election,
             ..Default::default()
         };

@@ -4,15 +4,16 @@
 use p4_object::vm::{MAX_KEYS, is_name};
 use p4_object::{Digest, Key, MAX_DIGESTS, MAX_MAPS, Map};
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 
 use super::isolation::Isolation;
-use crate::control::{Operation, Piece};
+use crate::control::{MAX_PIECE, Operation, Piece};
 use crate::maps::MapError;
 use crate::program::{Executor, Limits};
 use p4_object::bounded;
 
 /// Version of the socket protocol and of the shared memory layout.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// First message. The file descriptors of the rings and of the arena accompany it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub(super) enum Request {
     },
     Get {
         map: u32,
-        key: Key,
+        keys: Vec<Key>,
     },
     /// Runs a self-test packet on a fresh instance, after these changes.
     Test {
@@ -77,7 +78,7 @@ pub(super) enum Answer {
         why: MapError,
     },
     Piece(Piece),
-    Value(#[serde(with = "serde_bytes")] Option<Vec<u8>>),
+    Values(#[serde(deserialize_with = "bounded::<_, _, MAX_PIECE>")] Vec<Option<ByteBuf>>),
     Tested {
         verdict: u32,
         port: u32,
@@ -146,7 +147,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::control::MAX_PIECE;
 
     #[test]
     fn messages_come_as_they_went() {
@@ -174,7 +174,7 @@ mod tests {
             Request::Load(Limits::default(), vec![1, 2, 3]),
             Request::Apply(batch.clone()),
             Request::Read { map: 1, from: 2, most: 3 },
-            Request::Get { map: 1, key },
+            Request::Get { map: 1, keys: vec![key; 2] },
             Request::Test { setup: batch, port: 1, packet: vec![5; 9] },
         ];
         for request in requests {
@@ -201,8 +201,8 @@ mod tests {
             Answer::Done,
             Answer::Refused { at: 3, why: MapError::KeySize { given: 1, wanted: 2 } },
             Answer::Piece(Piece { entries: vec![entry], next: Some(3) }),
-            Answer::Value(None),
-            Answer::Value(Some(vec![])),
+            Answer::Values(vec![]),
+            Answer::Values(vec![None, Some(ByteBuf::new()), Some(ByteBuf::from(vec![1, 2]))]),
             Answer::Tested { verdict: 1, port: 2, clone: Some(3), packet: vec![4] },
         ];
         for answer in answers {
@@ -233,6 +233,9 @@ mod tests {
         };
         assert!(piece(MAX_PIECE).is_some());
         assert_eq!(piece(MAX_PIECE + 1), None);
+        let values = |count| Answer::decode(&Answer::Values(vec![None; count]).encode());
+        assert!(values(MAX_PIECE).is_some());
+        assert_eq!(values(MAX_PIECE + 1), None);
     }
 
     #[test]
@@ -240,7 +243,7 @@ mod tests {
         let word = WordRange { mask: 0, from: 0, to: 0 };
         let get = |words| {
             let key = Key::Words(vec![word; words], 0);
-            Request::decode(&Request::Get { map: 0, key }.encode())
+            Request::decode(&Request::Get { map: 0, keys: vec![key] }.encode())
         };
         let most = p4_object::MAX_KEY as usize / 8;
         assert!(get(most).is_some());

@@ -3,6 +3,7 @@
 use std::io;
 
 use sandbox_queue::{Descriptor, Mapping, ProcessEnd, Reply, Rings};
+use serde_bytes::ByteBuf;
 
 use super::channel::Channel;
 use super::clock::Clock;
@@ -178,9 +179,12 @@ impl Server {
                 self.instance.settle();
                 self.instance.read(map, from, most).map_or_else(refusal, Answer::Piece)
             }
-            Some(Request::Get { map, key }) => {
-                self.instance.get(map, &key).map_or_else(refusal, Answer::Value)
-            }
+            Some(Request::Get { map, keys }) => match self.instance.get_all(map, &keys) {
+                Ok(values) => {
+                    Answer::Values(values.into_iter().map(|one| one.map(ByteBuf::from)).collect())
+                }
+                Err(why) => refusal(why),
+            },
             Some(Request::Test { setup, port, packet }) => self.test(&setup, port, &packet),
             _ => Answer::Failed("no such request".to_owned()),
         }

@@ -1,7 +1,7 @@
 //! Tests of control-plane access to the tables of a sandboxed program.
 
 use p4_object::{Entry, Key};
-use sandbox::{ControlError, MapError, Maps, Operation};
+use sandbox::{ControlError, MAX_PIECE, MapError, Maps, Operation};
 
 use super::common::*;
 
@@ -56,4 +56,19 @@ fn counters_are_read_while_packets_fly() {
     traffic.drain(&mut sandbox);
     let seen = sandbox.get(0, &key(0)).unwrap().unwrap();
     assert_eq!(u64::from_ne_bytes(seen.try_into().unwrap()), traffic.answered);
+}
+
+#[test]
+fn values_are_read_by_their_keys() {
+    let mut sandbox = sandbox(&counting(1), patient());
+    let even = (0..2 * MAX_PIECE as u32).step_by(2);
+    sandbox.apply(&even.clone().map(put).collect::<Vec<_>>()).unwrap();
+    // More than one request, in another order than the map's.
+    let keys: Vec<_> = (0..2 * MAX_PIECE as u32).rev().map(key).collect();
+    let values = sandbox.get_all(1, &keys).unwrap();
+    let wanted: Vec<_> = keys.iter().map(|key| sandbox.get(1, key).unwrap()).collect();
+    assert_eq!(values, wanted);
+    assert_eq!(values.iter().flatten().count(), even.count());
+    assert!(sandbox.get_all(9, &keys).is_err());
+    assert!(sandbox.status().process.is_some(), "it still runs");
 }

@@ -8,7 +8,7 @@ use p4info::v1 as info;
 use super::in_process::InProcess;
 use crate::data::Data;
 use crate::device::{
-    Call, Change, Device, Direct, Entry, Event, Initial, Key, Match, Packet, Refused,
+    Call, Change, Count, Device, Direct, Entry, Event, Initial, Key, Match, Packet, Refused, Target,
 };
 use crate::sandboxed::changes::operations;
 use crate::sandboxed::{Plane, Sandboxed};
@@ -47,6 +47,30 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
 control dprs(packet_out b, in headers hdr) { apply { b.emit(hdr); } }
 ubpf(prs(), c(), dprs()) main;";
 
+/// A table whose entries and default action count packets.
+const COUNTED: &str = "
+#include <kaido.p4>
+header h_t { bit<16> a; }
+struct headers { h_t h; }
+struct meta_t { }
+parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metadata std) {
+    state start { p.extract(hdr.h); transition accept; }
+}
+control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
+    DirectCounter<bit<64>>(PSA_CounterType_t.PACKETS_AND_BYTES) counted;
+    action count() { counted.count(); }
+    table t {
+        key = { hdr.h.a: exact; }
+        actions = { count; }
+        default_action = count();
+        size = 4096;
+        psa_direct_counter = counted;
+    }
+    apply { t.apply(); }
+}
+control dprs(packet_out b, in headers hdr) { apply { b.emit(hdr.h); } }
+ubpf(prs(), c(), dprs()) main;";
+
 struct Bench {
     device: Sandboxed<InProcess>,
     plane: Plane<sandbox::Instance>,
@@ -67,7 +91,11 @@ fn metadata(id: u32, name: &str) -> info::ControllerPacketMetadata {
 }
 
 fn bench() -> Bench {
-    let checked = p4::check("test.p4", PROGRAM, &p4::NoIncludes);
+    bench_of(PROGRAM)
+}
+
+fn bench_of(program: &str) -> Bench {
+    let checked = p4::check("test.p4", program, &p4::NoIncludes);
     let said = checked.diagnostics.render(&checked.sources, false);
     assert!(!checked.diagnostics.has_errors(), "{said}");
     let compiled = p4_ebpf::compile(&checked.program, &checked.sources).unwrap();
@@ -165,6 +193,34 @@ fn value_sets_hold_their_latest_members() {
         [Err(Refused::Full(_))]
     ));
     assert_eq!(bench.gives(5, 1)[0], 255);
+}
+
+#[test]
+fn counters_of_entries_are_read_by_their_keys() {
+    const ENTRIES: u16 = 3000;
+    let mut bench = bench_of(COUNTED);
+    let (table, action) = (bench.table(), bench.action("c.count"));
+    let key = |number: u16| {
+        let matches = vec![Match::Exact(number.to_be_bytes().into())];
+        Arc::new(Key { matches, priority: 0 })
+    };
+    let count = |number: u16| Count { packets: number.into(), bytes: 1 };
+    let insert = |number| {
+        let call = Call { action, arguments: Vec::new() };
+        let direct = Direct { count: Some(count(number)), meter: None };
+        Change::Insert(Entry { table, key: key(number), call, direct })
+    };
+    let mut batch: Vec<_> = (0..ENTRIES).map(insert).collect();
+    batch.push(Change::DirectCounter { table, of: Target::Default, count: count(ENTRIES) });
+    assert!(bench.device.apply(&batch, false).iter().all(Result::is_ok));
+    // In another order than the map's, with the default action among the entries.
+    let mut of: Vec<_> = (0..ENTRIES).rev().map(|number| Target::Entry(key(number))).collect();
+    of.insert(1500, Target::Default);
+    let mut wanted: Vec<_> = (0..ENTRIES).rev().map(count).collect();
+    wanted.insert(1500, count(ENTRIES));
+    assert_eq!(bench.device.direct_counters(table, &of).unwrap(), wanted);
+    of.push(Target::Entry(key(ENTRIES)));
+    assert!(bench.device.direct_counters(table, &of).is_err(), "there is no such entry");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Instant;
 use p4_object::{Entry, Key, Map};
 
 use sandbox_queue::ProtocolViolation;
+use serde_bytes::ByteBuf;
 
 use super::failure::Failure;
 use super::{Sandbox, State};
@@ -90,12 +91,19 @@ impl Maps for Sandbox {
         }
     }
 
-    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
-        let answer = self.ask(&Request::Get { map, key: key.clone() })?;
-        let Answer::Value(value) = answer else { return self.invalid_answer() };
+    fn get_all(&mut self, map: u32, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, ControlError> {
         let size = self.maps.get(map as usize).map(|map| map.value_size as usize);
-        let is_sane = value.as_ref().is_none_or(|value| Some(value.len()) == size);
-        if is_sane { Ok(value) } else { self.invalid_answer() }
+        let mut all = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(MAX_PIECE) {
+            let answer = self.ask(&Request::Get { map, keys: keys.to_vec() })?;
+            let Answer::Values(values) = answer else { return self.invalid_answer() };
+            let fits = |value: &ByteBuf| Some(value.len()) == size;
+            if values.len() != keys.len() || !values.iter().flatten().all(fits) {
+                return self.invalid_answer();
+            }
+            all.extend(values.into_iter().map(|value| value.map(ByteBuf::into_vec)));
+        }
+        Ok(all)
     }
 }
 

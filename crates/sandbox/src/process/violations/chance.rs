@@ -3,6 +3,7 @@
 //! reproduces one.
 
 use p4_object::{Entry, Key, WordRange};
+use serde_bytes::ByteBuf;
 
 use super::*;
 use crate::control::{ControlError, Operation, Piece};
@@ -116,12 +117,16 @@ impl Chance {
         let right = match Request::decode(request) {
             Some(Request::Apply(_)) => Said::Done,
             Some(Request::Read { .. }) => Said::Piece(Piece { entries: vec![entry], next: None }),
-            _ => Said::Value(Some(vec![7; 4])),
+            Some(Request::Get { keys, .. }) => {
+                Said::Values(vec![Some(ByteBuf::from(vec![7; 4])); keys.len()])
+            }
+            _ => Said::Failed("no".to_owned()),
         };
         let any = [
             right.clone(),
             Said::Done,
-            Said::Value(None),
+            Said::Values(vec![None]),
+            Said::Values(vec![None; 2]),
             Said::Piece(Piece { entries: Vec::new(), next: Some(0) }),
             Said::Refused { at: self.near(0), why: MapError::KeySize { given: 1, wanted: 2 } },
             Said::Failed("no".to_owned()),
@@ -145,8 +150,10 @@ fn ask(sandbox: &mut Sandbox, chance: &mut Chance) -> Result<(), ControlError> {
     let key = Key::index(0);
     match chance.below(3) {
         0 => {
-            let value = sandbox.get(0, &key)?;
-            assert!(value.is_none_or(|value| value.len() == 4));
+            let keys = vec![key; 1 + chance.below(2)];
+            let values = sandbox.get_all(0, &keys)?;
+            assert_eq!(values.len(), keys.len());
+            assert!(values.iter().flatten().all(|value| value.len() == 4));
         }
         1 => {
             let piece = sandbox.read(0, 0, 4)?;
