@@ -25,7 +25,7 @@ fn bytes(default: u64) -> u64 {
     std::env::var("KAIDO_BYTES").map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Starts a control plane that sets the program anew again and again.
+/// Starts a control plane that sets the program again and again.
 fn swapper(bed: &Bed, seconds: &str) -> Child {
     let python = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
     let mut command = Command::new(python);
