@@ -145,7 +145,7 @@ fn wrapper(
     side: Side,
     program: &super::Program,
 ) -> Result<Vec<OsString>> {
-    std::fs::write(folder.join(program.file), program.content)?;
+    std::fs::write(folder.join(program.file), &program.content)?;
     std::fs::write(folder.join("entries.txt"), &program.entries)?;
     let ports = PORTS.iter().zip(1..).map(|(port, number)| format!("{port}: {number}"));
     let ports = ports.collect::<Vec<_>>().join(", ");
