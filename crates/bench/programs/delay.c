@@ -9,6 +9,8 @@ u64 entry(void *context, struct standard_metadata *std)
 	u32 index = 0, sum = 0, at;
 	u32 *rounds = map_lookup(&c_rounds, &index);
 
+	(void)context;
+
 	if (!rounds)
 		return give_up(std);
 	for (at = 0; at < *rounds; at++) {

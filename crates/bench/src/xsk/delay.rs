@@ -36,6 +36,7 @@ pub(super) fn calibrate() -> Result<Duration> {
         }
         anyhow::Ok(begin.elapsed() / PACKETS)
     };
+    // The first packets fill caches.
     time(0)?;
     Ok(time(ROUNDS)?.saturating_sub(time(0)?) / ROUNDS)
 }
@@ -44,7 +45,7 @@ pub(super) fn calibrate() -> Result<Duration> {
 pub(super) fn program(delay: Duration, round: Duration) -> Result<Program> {
     let rounds = delay.as_nanos().div_ceil(round.as_nanos().max(1));
     let content = p4_object::write(&object(u32::try_from(rounds)?)?)?;
-    Ok(Program { file: "delay.o", content: Cow::Owned(content), entries: String::new() })
+    Ok(Program { file: "delay.o", content: Cow::Owned(content) })
 }
 
 #[cfg(test)]

@@ -24,11 +24,10 @@ use hosts::Hosts;
 use round_trips::{RoundTrips, Transport};
 use switch::{Side, Switch};
 
-/// A program of the tenant, with its table entries.
+/// A program of the tenant.
 struct Program {
     file: &'static str,
     content: Cow<'static, [u8]>,
-    entries: String,
 }
 
 /// Extent of a run.
@@ -103,7 +102,6 @@ pub fn bench(context: &Context<'_>, root: &Path, quick: bool) -> Result<Vec<Row>
     let program = Program {
         file: "pass.p4",
         content: Cow::Borrowed(include_bytes!("../../programs/pass.p4")),
-        entries: String::new(),
     };
     let hosts = Hosts::new()?;
     let mut figures = Figures::default();
@@ -129,11 +127,11 @@ fn delays(
     hosts: &Hosts,
     effort: &Effort,
 ) -> Result<Vec<Row>> {
-    let round = delay::calibrate()?;
+    let round_time = delay::calibrate()?;
     let ends = (&hosts.client, &hosts.server);
     let mut rows = Vec::new();
     for micros in effort.delays {
-        let program = delay::program(Duration::from_micros(*micros), round)?;
+        let program = delay::program(Duration::from_micros(*micros), round_time)?;
         let [mut latency, mut udp, mut tcp] = [const { Vec::new() }; 3];
         for round in 1..=effort.delay_rounds {
             context.cancel.check()?;
