@@ -39,11 +39,10 @@ impl Area {
         left.min(self.chunk.saturating_sub(offset))
     }
 
-    /// Address in memory of a packet of `before` bytes that has `length` bytes now; `None` if it does
-    /// not fit.
-    pub(crate) fn changed(&self, address: u64, before: u32, length: u32) -> Option<NonNull<u8>> {
-        // The address does not say where its chunk begins, so that the packet might grow into the
-        // next one.
+    /// Address in memory of a packet whose length changes; `None` if it does not fit.
+    pub(crate) fn resized(&self, address: u64, before: u32, length: u32) -> Option<NonNull<u8>> {
+        // An unaligned address without an offset may lie anywhere in its chunk: a longer packet
+        // could overwrite the next one.
         let may_grow = !self.is_unaligned || self.offsets(address).1 > 0;
         self.packet(address, length).filter(|_| may_grow || length <= before)
     }
@@ -80,10 +79,10 @@ mod tests {
         assert_eq!(area.room(4000 | 90 << 48), 6);
         assert_eq!(area.packet(4000 | 90 << 48, 7), None);
         assert_eq!(area.room(1000 | 1025 << 48), 0);
-        let fits = |address, length| area.changed(address, 60, length).is_some();
+        let fits = |address, length| area.resized(address, 60, length).is_some();
         assert!(fits(1000, 60) && !fits(1000, 61), "the chunk may begin before the address");
         assert!(fits(1000 | 100 << 48, 924) && !fits(1000 | 100 << 48, 925));
         let aligned = Area::new(memory.as_mut_ptr(), 4096, 1024, false).unwrap();
-        assert!(aligned.changed(1024, 60, 1024).is_some());
+        assert!(aligned.resized(1024, 60, 1024).is_some());
     }
 }

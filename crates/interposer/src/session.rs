@@ -1,5 +1,6 @@
 //! The link to `kaido xsk`: reports sockets and executes orders, on a thread of its own.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,7 +44,7 @@ static STATE: Mutex<State> = Mutex::new(State::Unused);
 /// Answers to new sockets: the reason for a refusal.
 static ANSWERS: Mutex<Vec<(u32, Result<(), String>)>> = Mutex::new(Vec::new());
 /// Programs that this process hosts, by number.
-static HOSTS: Mutex<Vec<(u64, Arc<Hosted>)>> = Mutex::new(Vec::new());
+static HOSTS: Mutex<BTreeMap<u64, Arc<Hosted>>> = Mutex::new(BTreeMap::new());
 static CHANGED: Condvar = Condvar::new();
 
 /// Returns the number of a new socket.
@@ -192,6 +193,10 @@ fn execute(link: &Link, order: Order, files: Vec<OwnedFd>) -> Result<(), xsk_lin
     let find = |number: u32| sockets::all().into_iter().find(|socket| socket.number == number);
     match order {
         Order::Host { program } => host(program, files)?,
+        Order::Unhost { program } => {
+            let hosted = hosts().get(&program).cloned();
+            hosted.iter().for_each(|hosted| hosted.end());
+        }
         Order::Attach(order) => {
             if let Some(socket) = find(order.socket) {
                 attach(&socket, &order, files)?;
@@ -228,30 +233,26 @@ fn host(program: u64, files: Vec<OwnedFd>) -> Result<(), xsk_link::Error> {
     let invalid = |_| xsk_link::Error::Invalid;
     let [control, bell] = <[OwnedFd; 2]>::try_from(files).map_err(invalid)?;
     let hosted = Arc::new(Hosted::default());
-    hosts().push((program, Arc::clone(&hosted)));
+    hosts().insert(program, Arc::clone(&hosted));
     let run = move || {
         hosted.run(control, bell);
-        hosts().retain(|(number, _)| *number != program);
+        hosts().remove(&program);
     };
     if start(run).is_err() {
         // The descriptors are closed: the program stays where it is.
-        hosts().retain(|(number, _)| *number != program);
+        hosts().remove(&program);
     }
     Ok(())
 }
 
-fn hosts() -> std::sync::MutexGuard<'static, Vec<(u64, Arc<Hosted>)>> {
+fn hosts() -> std::sync::MutexGuard<'static, BTreeMap<u64, Arc<Hosted>>> {
     HOSTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn attach(socket: &Socket, order: &Attach, files: Vec<OwnedFd>) -> Result<(), xsk_link::Error> {
     let invalid = |_| xsk_link::Error::Invalid;
     let [rings, frames] = <[OwnedFd; 2]>::try_from(files).map_err(invalid)?;
-    let host = order.host.and_then(|program| {
-        let hosts = hosts();
-        let its = hosts.iter().find(|(number, _)| *number == program);
-        its.map(|(_, hosted)| Arc::clone(hosted))
-    });
+    let host = order.host.and_then(|program| hosts().get(&program).cloned());
     let attachment = Attachment::new(order, &rings, frames, host)?;
     socket.with_judge(order.direction, |judge| judge.attach(Some(attachment)));
     Ok(())

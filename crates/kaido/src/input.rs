@@ -40,7 +40,7 @@ pub(crate) fn read_in(
     let how = OpenHow::new().flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC);
     let file = match openat2(folder, name, how.resolve(ResolveFlag::RESOLVE_BENEATH)) {
         Err(Errno::EXDEV) => {
-            let text = "is an absolute symbolic link, or leads outside its folder: copy the file";
+            let text = "is absolute, or leads outside its folder, perhaps by a symbolic link: copy the file";
             return Err(Failure::usage(anyhow!("{} {text}", path.display())));
         }
         opened => opened.with_context(cannot).map_err(Failure::usage)?,

@@ -57,6 +57,13 @@ impl Target {
         Ok(Self::Replaced { path, permissions })
     }
 
+    /// Prepares a path for writing. A symbolic link there is replaced, and not followed.
+    pub(crate) fn replacing(path: &Path) -> io::Result<Self> {
+        let permissions = fs::Permissions::from_mode(0o666);
+        beside(path, &permissions)?;
+        Ok(Self::Replaced { path: path.to_owned(), permissions })
+    }
+
     /// Writes the contents.
     pub(crate) fn write(self, text: &[u8]) -> io::Result<()> {
         match self {

@@ -35,6 +35,33 @@ fn program(below: &str, level: impl Fn(u32) -> String, call: &str) -> String {
     )
 }
 
+/// Types of types without fields also double at each level.
+#[test]
+fn types_without_fields_are_counted() {
+    let structs = |at: u32| format!("struct s{at} {{ s{0} a; s{0} b; }}", at - 1);
+    let tuples = |at: u32| format!("struct s{at} {{ tuple<s{0}, s{0}> a; }}", at - 1);
+    let stacks =
+        "header s39_t {} struct s40 { s39_t[256] a; s39_t[256] b; } struct s41 { s40 a; s40 b; }";
+    let all = |level: &dyn Fn(u32) -> String| -> String {
+        format!("struct s0 {{}} {}", (1..=LEVELS).map(level).collect::<String>())
+    };
+    let deep: String =
+        (42..70).map(|at| format!("struct s{at} {{ s{0} a; s{0} b; }}", at - 1)).collect();
+    for (name, types, top) in [
+        ("structs", all(&structs), "s40"),
+        ("tuples", all(&tuples), "s40"),
+        ("stacks", format!("{stacks} {deep}"), "s69"),
+    ] {
+        let text = program("action a0() {}", |_| String::new(), "")
+            .replace("struct headers {}", &format!("{types} struct headers {{}}"))
+            .replace("bit<32> y;", &format!("{top} y;"));
+        let (checked, peak) = peak_of(|| p4::check(name, &text, &NoIncludes));
+        let said = checked.diagnostics.render(&checked.sources, false);
+        assert!(said.contains("fields in all") || said.contains("types deep"), "{name}: {said}");
+        assert!(peak < MOST, "{name}: {peak} bytes");
+    }
+}
+
 #[test]
 fn calls_that_add_no_value_are_counted() {
     let action = |at: u32| format!("action a{at}() {{ a{0}(); a{0}(); }}", at - 1);

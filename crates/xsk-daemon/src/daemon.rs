@@ -22,8 +22,6 @@ use crate::tenant::{Port, TRANSMITTED, Tenant};
 const LOOK: Duration = Duration::from_millis(5);
 /// Interval at which counters are read.
 const COUNT: Duration = Duration::from_millis(500);
-/// Maximum length of an interface's name in bytes (IFNAMSIZ).
-const LONGEST_NAME: usize = 15;
 /// Maximum length of an executable's name in bytes (NAME_MAX).
 const LONGEST_PROGRAM: usize = 255;
 /// Number of events that may wait.
@@ -181,6 +179,9 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         match report {
             Report::Hello { version, process, program } => {
+                if program.len() > LONGEST_PROGRAM {
+                    return Err(LinkError::Invalid);
+                }
                 if version != VERSION {
                     (self.tell)(&format!(
                         "{program} is refused: its library speaks version {version}, `kaido` \
@@ -188,14 +189,12 @@ impl Daemon {
                     ));
                     return Err(LinkError::Invalid);
                 }
-                if program.len() > LONGEST_PROGRAM {
-                    return Err(LinkError::Invalid);
-                }
                 (session.process, session.name) = (process, program);
             }
             Report::Opened { socket, interface, queue, receives, transmits } => {
-                let is_valid =
-                    interface.len() <= LONGEST_NAME && !session.sockets.contains_key(&socket);
+                let is_name = tenants_file::is_interface_name(&interface)
+                    && !interface.contains(char::is_control);
+                let is_valid = is_name && !session.sockets.contains_key(&socket);
                 if !is_valid || session.sockets.len() >= xsk_link::MAX_SOCKETS {
                     return Err(LinkError::Invalid);
                 }
@@ -230,9 +229,6 @@ impl Daemon {
                     session.link.send(&Order::Ended { attachment, flying, later }, &[])?;
                 }
             }
-            Report::Counters(counters) if counters.len() > xsk_link::MAX_SOCKETS => {
-                return Err(LinkError::Invalid);
-            }
             Report::Counters(counters) => {
                 (session.counters, session.is_counting) = (counters, false);
             }
@@ -247,12 +243,6 @@ impl Daemon {
     /// Attaches a program to both directions of a socket. After an error, one may be attached.
     fn attach(&mut self, number: u64, socket: u32, program: usize) -> Result<(), AttachError> {
         self.look(program);
-        if self.programs[program].wants_host()
-            && let Some(session) = self.sessions.get_mut(&number)
-        {
-            host(&mut self.programs[program], number, session, &self.tell);
-            self.look(program);
-        }
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         let Some(of) = session.sockets.get(&socket).cloned() else { return Ok(()) };
         let its = &mut self.programs[program];
@@ -320,13 +310,7 @@ impl Daemon {
     /// Looks after a program. If it has another process, its attachments get queues of that one.
     fn look(&mut self, program: usize) {
         let before = self.programs[program].seen;
-        let uses = |session: &Session| session.attached.iter().any(|one| one.program == program);
-        // A control plane has set another program.
-        if let Some((number, session)) = self.sessions.iter_mut().find(|(_, one)| uses(one))
-            && self.programs[program].wants_host()
-        {
-            host(&mut self.programs[program], *number, session, &self.tell);
-        }
+        self.host(program);
         let Some(new) = self.programs[program].look() else { return };
         let is_same_program = new.0 == before.0;
         if is_same_program {
@@ -335,10 +319,28 @@ impl Daemon {
         let programs = &self.programs;
         let mut failed = Vec::new();
         for (number, session) in &mut self.sessions {
-            let moved = move_to(*number, session, &programs[program], program);
+            let moved = reattach(*number, session, &programs[program], program);
             failed.extend(moved.err().map(|why| (*number, why)));
         }
         failed.into_iter().for_each(|(number, why)| self.remove(number, &why));
+    }
+
+    /// Moves a program to the first process of the client that uses it, if its tenant wants that.
+    fn host(&mut self, program: usize) {
+        let its = &mut self.programs[program];
+        if its.wants_host() {
+            let uses =
+                |session: &Session| session.attached.iter().any(|one| one.program == program);
+            let mut all = self.sessions.iter_mut();
+            let first = all.find(|(number, one)| uses(one) && its.may_move_to(**number));
+            if let Some((number, session)) = first {
+                its.begin_move(session.host(*number));
+            }
+        }
+        if let Err(why) = its.complete_move(|session| self.sessions.contains_key(&session)) {
+            let tenant = &its.tenant.name;
+            (self.tell)(&format!("{tenant}: the program stays in a process of its own: {why}"));
+        }
     }
 
     /// Reports the end or the start of a process.
@@ -346,6 +348,9 @@ impl Daemon {
         let tenant = &self.programs[program].tenant.name;
         let why = health.last_failure.as_deref().unwrap_or("its process has ended");
         let line = match health.process {
+            Some(process) if health.is_hosted => {
+                format!("{tenant}: process {process} of the client runs the program now")
+            }
             Some(process) => format!("{tenant}: process {process} runs the program now"),
             None if health.is_evicted => format!(
                 "{tenant}: {why}; it failed too often and has no process anymore. Its policy decides \
@@ -475,21 +480,8 @@ impl Daemon {
     }
 }
 
-/// Moves a program to a process of the client.
-fn host(its: &mut Program, number: u64, session: &mut Session, tell: &dyn Fn(&str)) {
-    let (tenant, process) = (its.tenant.name.clone(), session.process);
-    match its.move_to(session.host(number)) {
-        Ok(false) => {}
-        Ok(true) => tell(&format!("{tenant}: the program runs in process {process} of the client")),
-        Err(why) => tell(&format!(
-            "{tenant}: the program keeps its own process, and does not run in process {process} of \
-             the client: {why}"
-        )),
-    }
-}
-
 /// Moves the attachments of a program to its new process, or ends them if there is none.
-fn move_to(
+fn reattach(
     number: u64,
     session: &mut Session,
     its: &Program,

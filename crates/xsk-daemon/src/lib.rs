@@ -7,6 +7,7 @@
 //!
 //! - `tenant`: configuration of tenants;
 //! - `program`: a tenant's program, its process, and its packet queues;
+//! - `host`: moves of programs to a process of the client;
 //! - `session`: a client process, its sockets, and their attachments;
 //! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its answers;
 //! - `server`: the requests as a gRPC service; `metrics`: the counters for Prometheus.
@@ -19,6 +20,7 @@ mod control;
 mod daemon;
 mod error;
 mod event;
+mod host;
 mod metrics;
 mod numbers;
 mod program;

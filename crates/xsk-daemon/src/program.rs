@@ -1,15 +1,14 @@
 //! A tenant's program: its process, and its packet queues.
 
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::AsRawFd;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Alone, Health, Plane, Processes, Queues, Running as _, Sandboxed};
-use sandbox::process::{Accusation, Host, Launcher, Reason, Sandbox, Shared, StartError};
+use sandbox::process::{Accusation, Launcher, Reason, Sandbox, Shared, StartError};
 use xsk_link::{Attach, Direction, Error, Link, Order};
 
+use crate::host::{ClientHost, Move, Place};
 use crate::tenant::Tenant;
 
 /// Number of frames of a queue, and capacity of its rings; a power of two.
@@ -39,10 +38,15 @@ pub(crate) struct Program {
     pub(crate) health: Health,
     /// Memory of the last process; `None` if there has been none.
     shared: Option<Shared>,
-    /// Accusations that wait for the control plane's request.
+    /// Accusations of the process `seen`, which the next look passes on.
     accusations: Vec<(u32, Accusation)>,
-    /// The client's process that hosts the program, if one does.
-    host: Option<Hosting>,
+    /// The client's process that hosts the program, or was the last one to host it.
+    host: Option<Place>,
+    /// Sequence number of the program that it hosts or hosted.
+    hosted_number: Option<u64>,
+    r#move: Option<Move>,
+    /// Sequence number of a program that could not be moved.
+    unmovable: Option<u64>,
     /// Reasons that the last process has left for packets in flight, and for later ones.
     pub(crate) without_verdict: (Reason, Reason),
 }
@@ -75,6 +79,9 @@ impl Program {
                 shared: None,
                 accusations: Vec::new(),
                 host: None,
+                hosted_number: None,
+                r#move: None,
+                unmovable: None,
                 without_verdict: (Reason::Restarting, Reason::Restarting),
             },
             device,
@@ -107,14 +114,18 @@ impl Program {
         let end = Instant::now() + FAREWELL + self.tenant.config.deadline;
         self.leaving.extend(self.retired.try_iter().map(|sandbox| (sandbox, end)));
         self.leaving.retain(|(_, end)| Instant::now() < *end);
-        let Self { plane, accusations, shared, without_verdict, health, .. } = self;
-        let now = plane.look(|installed, alone| {
+        let Self { plane, accusations, shared, seen, without_verdict, health, .. } = self;
+        let now = plane.try_with(|installed, alone| {
             let Some(alone) = alone else {
+                accusations.clear();
                 *health = Health::default();
                 return (installed.number, 0);
             };
             let sandbox = alone.sandbox();
-            accusations.drain(..).for_each(|(queue, of)| sandbox.accuse(queue, of));
+            let is_seen = *seen == (installed.number, sandbox.epoch());
+            for (queue, of) in accusations.drain(..).filter(|_| is_seen) {
+                sandbox.accuse(queue, of);
+            }
             *health = alone.health();
             let sandbox = alone.sandbox();
             *without_verdict = (sandbox.last_end(), sandbox.without_process());
@@ -151,7 +162,9 @@ impl Program {
     ) -> Result<Option<Incarnation>, Error> {
         let Some(shared) = &self.shared else { return Ok(None) };
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
-        let host = self.host.filter(|host| host.session == session && self.health.is_hosted);
+        // The end of the move may be known later than its result.
+        let host = self.r#move.as_ref().map(|one| one.to).or(self.host);
+        let host = host.filter(|host| host.session == session && self.health.is_hosted);
         let order = Attach {
             socket: to.socket,
             direction: to.direction,
@@ -165,7 +178,7 @@ impl Program {
             places: shared.places,
             frames: shared.arena.frames(),
             frame_size: shared.arena.frame_size(),
-            host: host.map(|host| host.number),
+            host: host.map(|host| host.program),
         };
         let files = [shared.rings.as_raw_fd(), shared.arena.file().as_raw_fd()];
         link.send(&Order::Attach(order), &files)?;
@@ -177,25 +190,44 @@ impl Program {
         Ok(None)
     }
 
-    /// Returns true if the program is to move to the client's process.
+    /// Returns true if the program is to move to a process of the client.
     pub(crate) fn wants_host(&self) -> bool {
-        let has_failed = self.host.is_some_and(|host| host.failed == Some(self.seen.0));
-        self.tenant.is_inline && self.is_running() && !self.health.is_hosted && !has_failed
+        let is_elsewhere = self.is_running() && !self.health.is_hosted;
+        let may_move = self.r#move.is_none() && self.unmovable != Some(self.seen.0);
+        self.tenant.is_inline && is_elsewhere && may_move
     }
 
-    /// Moves the program to a process of the client, unless a control plane uses it. After an error,
-    /// it stays in its own process, and does not [want](Self::wants_host) a host until it is
-    /// replaced. Returns true if it has moved.
-    pub(crate) fn move_to(&mut self, host: ClientHost) -> Result<bool, StartError> {
-        let hosting = Hosting { session: host.session, number: host.number, failed: None };
-        let launcher = Launcher::hosted(Arc::new(host));
-        let moved = self.plane.look(|installed, alone| {
-            (installed.number, alone.map(|alone| alone.sandbox().move_to(&launcher)))
-        });
-        let Some((number, Some(moved))) = moved else { return Ok(false) };
-        let failed = moved.is_err().then_some(number);
-        self.host = Some(Hosting { failed, ..hosting });
-        moved.map(|()| true)
+    /// Returns true unless the session has hosted this program before, and given it up.
+    pub(crate) fn may_move_to(&self, session: u64) -> bool {
+        let has_hosted = |place: Place| place.session == session;
+        self.hosted_number != Some(self.seen.0) || !self.host.is_some_and(has_hosted)
+    }
+
+    /// Begins to move the program to a process of the client.
+    pub(crate) fn begin_move(&mut self, host: ClientHost) {
+        // Without a thread, the next look tries it again.
+        self.r#move = Move::begin(self.plane.clone(), host, self.seen.0).ok();
+    }
+
+    /// Completes a move that is over. After an error, the program keeps its own process, and does not
+    /// [want](Self::wants_host) another host until it is replaced, unless the host has ended
+    /// (`is_alive`).
+    pub(crate) fn complete_move(
+        &mut self,
+        is_alive: impl Fn(u64) -> bool,
+    ) -> Result<(), StartError> {
+        let Some(moved) = self.r#move.as_ref().and_then(Move::result) else { return Ok(()) };
+        let Some(Move { to, number, .. }) = self.r#move.take() else { return Ok(()) };
+        match moved {
+            Ok(()) => (self.host, self.hosted_number) = (Some(to), Some(number)),
+            // It will be asked again for the new program.
+            Err(StartError::Replaced) => {}
+            Err(why) => {
+                self.unmovable = is_alive(to.session).then_some(number);
+                return Err(why);
+            }
+        }
+        Ok(())
     }
 
     /// Judges a process that the library has accused because of one of its queues, at the next look.
@@ -204,38 +236,6 @@ impl Program {
         if !self.accusations.iter().any(is_known) {
             self.accusations.push((queue, accusation));
         }
-    }
-}
-
-/// Process of the client that hosts a program.
-#[derive(Debug, Clone, Copy)]
-struct Hosting {
-    session: u64,
-    /// Number of the program on the session's link.
-    number: u64,
-    /// Program that could not be moved.
-    failed: Option<u64>,
-}
-
-/// A process of the client, as a host of a program.
-#[derive(Debug)]
-pub(crate) struct ClientHost {
-    pub(crate) session: u64,
-    pub(crate) link: Arc<Link>,
-    pub(crate) process: u32,
-    /// Number of the program on the link.
-    pub(crate) number: u64,
-}
-
-impl Host for ClientHost {
-    fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<()> {
-        let files = [control.as_raw_fd(), bell.as_raw_fd()];
-        let order = Order::Host { program: self.number };
-        self.link.send(&order, &files).map_err(io::Error::other)
-    }
-
-    fn process(&self) -> u32 {
-        self.process
     }
 }
 

@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use xsk_link::{Link, Report, SocketCounters};
 
 use crate::event::Event;
-use crate::program::{Attached, ClientHost};
+use crate::host::ClientHost;
+use crate::program::Attached;
 
 /// A socket of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Session {
     /// Returns this process as a host of a program. `number` is that of the session.
     pub(crate) fn host(&mut self, number: u64) -> ClientHost {
         let (link, process) = (Arc::clone(&self.link), self.process);
-        ClientHost { session: number, link, process, number: self.number() }
+        ClientHost { session: number, link, process, program: self.number() }
     }
 
     /// Returns the number of a new attachment or of a hosted program.

@@ -2,6 +2,8 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -143,6 +145,7 @@ fn receive(
             }
         }
         if got.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC) {
+            discard(files);
             return Err(Error::Invalid);
         }
         return Ok(Some((got.bytes, files)));
@@ -187,21 +190,33 @@ pub fn accept(socket: BorrowedFd<'_>) -> Result<Option<Link>, Error> {
     if length == 0 {
         return Ok(None);
     }
-    let [socket] = <[OwnedFd; 1]>::try_from(files).map_err(|_| Error::Invalid)?;
-    // Closing another socket may block: TCP with SO_LINGER waits for its peer.
-    let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
-    let is_unix = address.is_ok_and(|one| one.family() == Some(AddressFamily::Unix));
-    if !is_unix || getsockopt(&socket, SockTypeOption) != Ok(SockType::SeqPacket) {
-        discard(socket);
+    if !matches!(&files[..], [one] if is_link(one)) {
+        discard(files);
         return Err(Error::Invalid);
     }
+    let socket = files.into_iter().next().ok_or(Error::Invalid)?;
     Ok(Some(Link { socket, flags: MsgFlags::MSG_DONTWAIT }))
 }
 
-/// Closes a descriptor of any kind on a thread of its own.
-fn discard(file: OwnedFd) {
-    // Without a thread, the caller closes it.
-    let _ = std::thread::Builder::new().name("xsk-close".to_owned()).spawn(move || drop(file));
+/// Returns true for a Unix socket of packets.
+fn is_link(file: &OwnedFd) -> bool {
+    let address = getsockname::<SockaddrStorage>(file.as_raw_fd());
+    let is_unix = address.is_ok_and(|one| one.family() == Some(AddressFamily::Unix));
+    is_unix && getsockopt(file, SockTypeOption) == Ok(SockType::SeqPacket)
+}
+
+/// Closes descriptors of any kind on a thread of its own, because that may block: TCP with SO_LINGER
+/// waits for its peer.
+fn discard(files: Vec<OwnedFd>) {
+    static CLOSER: OnceLock<Sender<Vec<OwnedFd>>> = OnceLock::new();
+    let closer = CLOSER.get_or_init(|| {
+        let (closer, all) = channel::<Vec<OwnedFd>>();
+        let close = move || all.into_iter().for_each(drop);
+        // Without a thread, the caller closes them.
+        let _ = std::thread::Builder::new().name("xsk-close".to_owned()).spawn(close);
+        closer
+    });
+    let _ = closer.send(files);
 }
 
 #[cfg(test)]
@@ -235,8 +250,9 @@ mod tests {
         let tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         let file = std::fs::File::open("/dev/null").unwrap();
-        for other in [tcp.as_fd(), stream.as_fd(), file.as_fd()] {
-            send(inherited.as_fd(), &[0], &[other.as_raw_fd()], MsgFlags::empty()).unwrap();
+        let [tcp, stream, file] = [tcp.as_raw_fd(), stream.as_raw_fd(), file.as_raw_fd()];
+        for files in [&[tcp][..], &[stream], &[file], &[tcp, tcp], &[tcp; 3]] {
+            send(inherited.as_fd(), &[0], files, MsgFlags::empty()).unwrap();
             assert!(matches!(accept(ours.as_fd()), Err(Error::Invalid)));
         }
         let _client = connect(inherited.as_fd()).unwrap();

@@ -1,5 +1,6 @@
 //! Messages of a link, in postcard's encoding.
 
+use p4_object::bounded;
 use sandbox_queue::{Accusation, Policy, Reason};
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +66,7 @@ pub enum Report {
         accusation: Accusation,
     },
     /// Answer to [`Order::Count`].
-    Counters(Vec<SocketCounters>),
+    Counters(#[serde(deserialize_with = "bounded::<_, _, MAX_SOCKETS>")] Vec<SocketCounters>),
 }
 
 /// Counters of a socket.
@@ -112,6 +113,11 @@ pub enum Order {
     /// ends of its control socket and of its doorbell.
     Host {
         /// Number of the program, unique on this link.
+        program: u64,
+    },
+    /// Ends a hosted program, before another process uses the frames of its packets.
+    Unhost {
+        /// Number of the program.
         program: u64,
     },
     /// Attaches a program, replacing the current one. The message carries two descriptors: the

@@ -5,12 +5,15 @@
 //! The switch's thread polls on the first processor. The hosts and the program's process share the
 //! second one.
 
+mod delay;
 mod hosts;
 mod round_trips;
 mod switch;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use openvswitch::Installation;
@@ -21,11 +24,10 @@ use hosts::Hosts;
 use round_trips::{RoundTrips, Transport};
 use switch::{Side, Switch};
 
-/// A program of the tenant, with its table entries.
+/// A program of the tenant.
 struct Program {
     file: &'static str,
-    content: &'static [u8],
-    entries: String,
+    content: Cow<'static, [u8]>,
 }
 
 /// Extent of a run.
@@ -35,6 +37,9 @@ struct Effort {
     /// Bytes of each write.
     udp: &'static [usize],
     tcp: &'static [usize],
+    /// Processing delays in microseconds, and rounds with each.
+    delays: &'static [u64],
+    delay_rounds: usize,
 }
 
 const FULL: Effort = Effort {
@@ -42,9 +47,17 @@ const FULL: Effort = Effort {
     transactions: 20_000,
     udp: &[64, 256, 512, 1024, 1472, 8192, 32_768],
     tcp: &[6, 64, 256, 1024, 4096, 16_384, 65_536],
+    delays: &[0, 1, 2, 5, 10, 20, 50, 100],
+    delay_rounds: 3,
 };
-const QUICK: Effort =
-    Effort { rounds: 1, transactions: 2000, udp: &[64, 1472], tcp: &[6, 1024, 65_536] };
+const QUICK: Effort = Effort {
+    rounds: 1,
+    transactions: 2000,
+    udp: &[64, 1472],
+    tcp: &[6, 1024, 65_536],
+    delays: &[10],
+    delay_rounds: 1,
+};
 
 const SIDES: [Side; 4] = [Side::Alone, Side::Detached, Side::Process, Side::Inline];
 
@@ -88,8 +101,7 @@ pub fn bench(context: &Context<'_>, root: &Path, quick: bool) -> Result<Vec<Row>
     let effort = if quick { QUICK } else { FULL };
     let program = Program {
         file: "pass.p4",
-        content: include_bytes!("../../programs/pass.p4"),
-        entries: String::new(),
+        content: Cow::Borrowed(include_bytes!("../../programs/pass.p4")),
     };
     let hosts = Hosts::new()?;
     let mut figures = Figures::default();
@@ -102,7 +114,47 @@ pub fn bench(context: &Context<'_>, root: &Path, quick: bool) -> Result<Vec<Row>
             streams(context, &hosts, &switch, side, &effort, &mut figures)?;
         }
     }
-    Ok(figures.rows())
+    let mut rows = figures.rows();
+    rows.extend(delays(context, &installation, &hosts, &effort)?);
+    Ok(rows)
+}
+
+/// Measures a program with processing delays: the median UDP round trip (`delay-latency/Nus`) and
+/// UDP and TCP throughput (`delay-udp/Nus`, `delay-tcp/Nus`).
+fn delays(
+    context: &Context<'_>,
+    installation: &Installation,
+    hosts: &Hosts,
+    effort: &Effort,
+) -> Result<Vec<Row>> {
+    let round_time = delay::calibrate()?;
+    let ends = (&hosts.client, &hosts.server);
+    let mut rows = Vec::new();
+    for micros in effort.delays {
+        let program = delay::program(Duration::from_micros(*micros), round_time)?;
+        let [mut latency, mut udp, mut tcp] = [const { Vec::new() }; 3];
+        for round in 1..=effort.delay_rounds {
+            context.cancel.check()?;
+            (context.say)(&format!(
+                "delay of {micros} us, round {round} of {}",
+                effort.delay_rounds
+            ));
+            let _switch = Switch::start(context, installation, hosts, Side::Process, &program)?;
+            let times = RoundTrips::measure(hosts, Transport::Udp, effort.transactions / 4)?;
+            latency.push(times.percentile(50));
+            let mbit = |load| {
+                iperf::stream(&context.cancel, ends, Hosts::SERVER.into(), 1, load)
+                    .map(|streamed| streamed.mbit)
+            };
+            udp.push(mbit(Load::UDP)?);
+            tcp.push(mbit(Load::tcp(1024))?);
+        }
+        let name = |what: &str| format!("delay-{what}/{micros}us");
+        rows.push(row(&name("latency"), "us", &latency, Better::Less, None));
+        rows.push(row(&name("udp"), "Mbit/s", &udp, Better::More, None));
+        rows.push(row(&name("tcp"), "Mbit/s", &tcp, Better::More, None));
+    }
+    Ok(rows)
 }
 
 fn round_trips(hosts: &Hosts, side: Side, count: usize, figures: &mut Figures) -> Result<()> {

@@ -23,7 +23,7 @@ const PORT: u16 = 7001;
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Processor of the hosts. The switch's thread polls on the first one.
-const HOSTS: usize = 1;
+const HOST_PROCESSOR: usize = 1;
 
 /// Transactions before those that count: ARP, the switch's caches.
 const WARM_UP: usize = 100;
@@ -40,7 +40,7 @@ impl RoundTrips {
             let (ready, is_ready) = std::sync::mpsc::channel();
             let server = scope.spawn(move || {
                 hosts.server.run(|| {
-                    keep_on(0, HOSTS)?;
+                    keep_on(0, HOST_PROCESSOR)?;
                     match transport {
                         Transport::Udp => {
                             let socket = UdpSocket::bind(address)?;
@@ -57,7 +57,7 @@ impl RoundTrips {
             });
             let times = match is_ready.recv() {
                 Ok(()) => hosts.client.run(|| {
-                    keep_on(0, HOSTS)?;
+                    keep_on(0, HOST_PROCESSOR)?;
                     match transport {
                         Transport::Udp => by_datagrams(address, all),
                         Transport::Tcp => by_bytes(address, all),

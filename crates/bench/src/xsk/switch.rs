@@ -49,8 +49,7 @@ pub(super) struct Switch<'c> {
 }
 
 impl<'c> Switch<'c> {
-    /// Starts the switch. One thread, on the first processor, polls the ports. `program` is the P4
-    /// program or object of [`Side::Process`] and [`Side::Inline`], with its table entries.
+    /// Starts the switch. One thread, on the first processor, polls the ports. `program` is that of [`Side::Process`] and [`Side::Inline`].
     pub(super) fn start(
         context: &'c Context<'c>,
         installation: &Installation,
@@ -145,13 +144,12 @@ fn wrapper(
     side: Side,
     program: &super::Program,
 ) -> Result<Vec<OsString>> {
-    std::fs::write(folder.join(program.file), program.content)?;
-    std::fs::write(folder.join("entries.txt"), &program.entries)?;
+    std::fs::write(folder.join(program.file), &program.content)?;
     let ports = PORTS.iter().zip(1..).map(|(port, number)| format!("{port}: {number}"));
     let ports = ports.collect::<Vec<_>>().join(", ");
     let isolation = if side == Side::Inline { "inline" } else { "process" };
     let tenants = format!(
-        "tenants:\n  bench: {{program: {}, ports: {{{ports}}}, entries: entries.txt, deadline: 1s, \
+        "tenants:\n  bench: {{program: {}, ports: {{{ports}}}, deadline: 1s, \
          isolation: {isolation}}}\n",
         program.file
     );

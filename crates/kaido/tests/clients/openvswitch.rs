@@ -82,8 +82,8 @@ fn root_a_stream_survives_kills_of_its_process() {
             kills
         });
         let streamed = std::panic::catch_unwind(|| bed.hosts.stream(BYTES));
-        assert!(streamed.is_ok(), "{}", switch.log());
         is_over.store(true, Ordering::SeqCst);
+        assert!(streamed.is_ok(), "{}", switch.log());
         killer.join().unwrap()
     });
     println!("{kills} kills");
@@ -159,6 +159,7 @@ fn root_a_stream_survives_changes_of_a_program_in_the_switch() {
     assert!(changes > 0);
     let state = bed.kaido.json(&["xsk", "stats"]);
     let sockets = state["sockets"].as_array().unwrap().clone();
+    assert_eq!(sockets.len(), 4, "two directions of two ports");
     for socket in sockets {
         assert_eq!((&socket["by_policy"], &socket["unfit"]), (&0.into(), &0.into()), "{socket}");
     }

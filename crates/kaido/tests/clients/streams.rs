@@ -51,7 +51,10 @@ fn assert_balanced(bed: &Bed, switch: &Switch) {
         all.iter().all(|socket| socket["in_flight"] == 0).then_some(all)
     };
     let missing = || format!("{:?}\n{}", sockets(), switch.log());
-    for socket in testkit::until(Duration::from_secs(20), is_quiet, missing) {
+    let all = testkit::until(Duration::from_secs(20), is_quiet, missing);
+    assert_eq!(all.len(), 4, "two directions of two ports");
+    for socket in all {
+        assert!(socket["submitted"].as_u64() > Some(1000), "{socket:#}");
         for counter in ["by_policy", "unfit", "wrong_owner", "without_program"] {
             assert_eq!(socket[counter], 0, "{counter}: {socket:#}");
         }

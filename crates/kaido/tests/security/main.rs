@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod frr;
+mod includes;
 mod lab_file;
 mod locks;
 mod metrics;

@@ -169,6 +169,19 @@ ubpf(P(), I(), D()) main;
 ";
 
 #[test]
+fn root_a_link_beside_a_program_is_not_written_through() {
+    let kaido = kaido();
+    let victim = kaido.file("victim", "a file of root's");
+    let folder = kaido.folder().join("planted");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("pass.p4"), PASS).unwrap();
+    symlink(&victim, folder.join("pass.o")).unwrap();
+    kaido.ok(&["p4", "compile", folder.join("pass.p4").to_str().unwrap()]);
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a file of root's");
+    assert!(!std::fs::symlink_metadata(folder.join("pass.o")).unwrap().is_symlink());
+}
+
+#[test]
 fn root_a_sandbox_of_another_user_is_not_run() {
     let kaido = kaido();
     let folder = kaido.folder().join("bin");

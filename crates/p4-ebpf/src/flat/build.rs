@@ -42,6 +42,9 @@ pub(super) struct Builder {
     known: HashMap<(Option<BlockId>, Op), ValueId>,
 }
 
+/// Number of written slots that take as much memory as a node.
+const SLOTS_PER_NODE: usize = 8;
+
 impl Builder {
     pub(super) fn new() -> Self {
         let mut builder = Self {
@@ -61,10 +64,11 @@ impl Builder {
         builder
     }
 
-    /// Size of the graph in values. Calls with few new values count by their blocks, and by the
-    /// slots that they write: a value written to eight slots takes as much memory as one.
+    /// Size of the graph in nodes. Inlined calls may add only blocks or written slots, so these are
+    /// counted, too.
     pub(super) fn size(&self) -> usize {
-        self.graph.nodes.len().max(self.graph.blocks.len()).max(self.written.len() / 8)
+        let slots = self.written.len() / SLOTS_PER_NODE;
+        self.graph.nodes.len().max(self.graph.blocks.len()).max(slots)
     }
 
     // ---- blocks ----

@@ -35,9 +35,10 @@ impl Extent {
         Self { fields, depth: self.depth.max(other.depth) }
     }
 
-    /// Returns the size of a type that contains this one.
+    /// Returns the size of a type that contains this one. A type without fields counts as one:
+    /// types of such types also grow exponentially.
     pub(super) fn above(self) -> Self {
-        Self { depth: self.depth + 1, ..self }
+        Self { depth: self.depth + 1, fields: self.fields.max(1) }
     }
 }
 
@@ -66,7 +67,8 @@ impl<'c> Checker<'c> {
             Type::Record(id) => self.extents[id.index()],
             Type::Stack(element, size) => {
                 let one = self.extent(element);
-                Extent { fields: one.fields.saturating_mul(u64::from(*size)), ..one }.above()
+                let fields = one.fields.max(1).saturating_mul(u64::from(*size));
+                Extent { fields, ..one }.above()
             }
             Type::Tuple(all) => {
                 let all = all.iter().map(|one| self.extent(one));

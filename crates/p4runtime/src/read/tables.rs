@@ -53,18 +53,20 @@ impl<D: Device> Reader<'_, D> {
         };
         loop {
             let rows = self.rows(id, (table, state), asked, wanted)?;
-            let mut counts = match counts {
-                true => {
-                    let of: Vec<_> =
-                        rows.iter().map(|(key, _)| Target::Entry(Arc::clone(key))).collect();
-                    self.direct_counts(id, &of)?.into_iter().map(Some).collect()
-                }
-                false => Vec::new(),
-            }
-            .into_iter();
-            self.found.extend(rows.into_iter().map(|(key, row)| {
-                let count = counts.next().flatten();
-                Found::Row { table: id, key, row, count, meter }
+            let counts: Vec<Option<Count>> = if counts {
+                let of: Vec<_> =
+                    rows.iter().map(|(key, _)| Target::Entry(Arc::clone(key))).collect();
+                self.direct_counts(id, &of)?.into_iter().map(Some).collect()
+            } else {
+                vec![None; rows.len()]
+            };
+            let found = rows.into_iter().zip(counts);
+            self.found.extend(found.map(|((key, row), count)| Found::Row {
+                table: id,
+                key,
+                row,
+                count,
+                meter,
             }));
             if self.has_all_rows()? {
                 return Ok(());

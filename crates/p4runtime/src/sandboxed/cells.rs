@@ -143,14 +143,12 @@ impl TableAt {
     ) -> Result<Vec<Count>, Refused> {
         let at = self.at.counter.ok_or_else(strange)? as usize;
         let places = of.iter().map(|one| self.target(one).ok_or_else(strange));
-        let (maps, keys): (Vec<_>, Vec<_>) =
-            places.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let (mut counts, mut rest) = (Vec::with_capacity(of.len()), &keys[..]);
-        for same in maps.chunk_by(|one, next| one == next) {
-            let (some, others) = rest.split_at(same.len());
-            rest = others;
-            let values = running.get_all(same[0], some).map_err(|why| refused(&why, &self.name))?;
-            for value in values {
+        let places = places.collect::<Result<Vec<_>, _>>()?;
+        let mut counts = Vec::with_capacity(of.len());
+        for same in places.chunk_by(|one, next| one.0 == next.0) {
+            let keys: Vec<_> = same.iter().map(|(_, key)| key.clone()).collect();
+            let values = running.get_all(same[0].0, &keys);
+            for value in values.map_err(|why| refused(&why, &self.name))? {
                 let count = count_of(value.as_deref().and_then(|value| value.get(at..)));
                 counts.push(count.ok_or_else(strange)?);
             }

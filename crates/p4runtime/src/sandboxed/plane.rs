@@ -214,7 +214,7 @@ impl<R: Running> Plane<R> {
 
     /// Sends pending digests to the control plane, and calls a function on the installed program.
     /// Returns `None` while a request of the control plane uses it, which can take seconds.
-    pub fn look<T>(&self, function: impl FnOnce(&Installed, Option<&mut R>) -> T) -> Option<T> {
+    pub fn try_with<T>(&self, function: impl FnOnce(&Installed, Option<&mut R>) -> T) -> Option<T> {
         let mut state = match self.0.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

@@ -53,6 +53,9 @@ pub enum StartError {
     /// Tables could not be carried over from the previous version.
     #[error("the tables cannot be carried over: {0}")]
     Carry(#[source] ControlError),
+    /// Another program was installed meanwhile.
+    #[error("another program was installed meanwhile")]
+    Replaced,
     /// The tenant is evicted.
     #[error("the tenant was evicted")]
     Evicted,

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::sync::{Mutex, OnceLock, TryLockError};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -13,7 +13,7 @@ use super::isolation::Isolation;
 use super::message::Answer;
 use super::server::{Greeted, Server};
 
-/// Interval at which packets are looked for that no thread of the process has submitted.
+/// Interval of the check for packets that another process has submitted.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Maximum number of batches of each queue that a thread judges before it returns: other threads
@@ -26,57 +26,64 @@ const ROUNDS: u32 = 16;
 /// The program has the bounds and the meter of every program, and no further isolation.
 #[derive(Debug, Default)]
 pub struct Hosted {
-    server: OnceLock<Mutex<Judge>>,
+    engine: OnceLock<Mutex<Engine>>,
 }
 
 /// Server and the doorbell of its switch.
-struct Judge {
+struct Engine {
     server: Server,
     bell: OwnedFd,
-    /// The switch has closed the control socket.
+    /// Another process may use the frames.
     has_ended: bool,
 }
 
-impl std::fmt::Debug for Judge {
+impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Judge").finish_non_exhaustive()
+        f.debug_struct("Engine").finish_non_exhaustive()
     }
 }
 
 impl Hosted {
     /// Serves a switch that has started this program with [`Launcher::hosted`](super::Launcher::hosted).
-    /// Returns when it closes the control socket. Call this on a thread that receives no signals.
+    /// Returns when it closes the control socket. Call this on a thread with all signals blocked: a
+    /// write to a closed socket raises SIGPIPE, which would end the process.
     pub fn run(&self, control: OwnedFd, bell: OwnedFd) {
         let mut channel = Channel::new(UnixStream::from(control));
-        let judge = match greet(&mut channel) {
-            Ok(server) => Judge { server, bell, has_ended: false },
+        let engine = match greet(&mut channel) {
+            Ok(server) => Engine { server, bell, has_ended: false },
             Err(why) => {
                 // The switch may have exited.
                 let _ = channel.send(&Answer::Failed(why.to_string()).encode());
                 return;
             }
         };
-        let judge = self.server.get_or_init(|| Mutex::new(judge));
-        while let Ok(()) = step(&mut channel, judge) {}
-        lock(judge).has_ended = true;
+        let engine = self.engine.get_or_init(|| Mutex::new(engine));
+        while let Ok(()) = step(&mut channel, engine) {}
+        self.end();
+    }
+
+    /// Ends the program: it judges no packet anymore.
+    pub fn end(&self) {
+        if let Some(engine) = self.engine.get() {
+            lock(engine).has_ended = true;
+        }
     }
 
     /// Judges the packets that have been submitted, unless another thread does.
     pub fn serve(&self) {
-        let Some(judge) = self.server.get() else { return };
-        let mut judge = match judge.try_lock() {
-            Ok(judge) => judge,
+        let Some(engine) = self.engine.get() else { return };
+        let mut engine = match engine.try_lock() {
+            Ok(engine) => engine,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        judge.serve();
+        engine.serve();
     }
 }
 
-impl Judge {
+impl Engine {
     fn serve(&mut self) {
         let Self { server, bell, has_ended } = self;
-        // A later process may use the frames of packets that this one has not answered.
         for _ in 0..ROUNDS {
             if *has_ended || !server.serve_queues(|| ring(bell)) {
                 return;
@@ -94,22 +101,22 @@ fn greet(channel: &mut Channel) -> io::Result<Server> {
 }
 
 /// Answers a request, or serves queues after [`LOOK`].
-fn step(channel: &mut Channel, judge: &Mutex<Judge>) -> io::Result<()> {
+fn step(channel: &mut Channel, engine: &Mutex<Engine>) -> io::Result<()> {
     let time = PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO);
     // An interrupted wait is a short one.
     let _ = poll(&mut [PollFd::new(channel.as_fd(), PollFlags::POLLIN)], time);
     if channel.is_readable()? {
         // Packets are judged while a request arrives.
         let message = channel.receive()?;
-        let answer = lock(judge).server.answer(&message);
+        let answer = lock(engine).server.answer(&message);
         channel.send(&answer.encode())?;
     }
-    lock(judge).serve();
+    lock(engine).serve();
     Ok(())
 }
 
-fn lock(judge: &Mutex<Judge>) -> std::sync::MutexGuard<'_, Judge> {
-    judge.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock(engine: &Mutex<Engine>) -> std::sync::MutexGuard<'_, Engine> {
+    engine.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn ring(bell: &OwnedFd) {
@@ -127,9 +134,10 @@ pub trait Host: std::fmt::Debug + Send + Sync {
     /// Fails if the process has ended.
     fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<()>;
 
+    /// Ends the program ([`Hosted::end`]): another process will use the frames of its packets. The
+    /// process may have ended.
+    fn end(&self);
+
     /// Process id.
     fn process(&self) -> u32;
 }
-
-/// A host that is shared by the programs of one process.
-pub(super) type SharedHost = Arc<dyn Host>;

@@ -168,8 +168,8 @@ impl Journal {
                 self.note(Operation::Put(entry.clone()).on(new));
             }
         }
-        let told = other.operations().filter(|operation| operation.map() == old);
-        told.for_each(|operation| self.note(operation.clone().on(new)));
+        let operations = other.operations().filter(|operation| operation.map() == old);
+        operations.for_each(|operation| self.note(operation.clone().on(new)));
     }
 
     /// All operations, in replay order. An entry to delete may not exist.
@@ -300,24 +300,24 @@ mod tests {
     fn deleted_initial_entries_stay_deleted() {
         let (maps, object) = program();
         let mut journal = Journal::new(&maps, &object);
-        let told = |journal: &Journal| journal.operations().cloned().collect::<Vec<_>>();
+        let operations = |journal: &Journal| journal.operations().cloned().collect::<Vec<_>>();
         let gone = [
             Operation::Delete { map: 0, key: prefix(8, [10, 0, 0, 0]) },
             Operation::Delete { map: 1, key: exact(10) },
         ];
         journal.note(Operation::Write { map: 1, key: exact(10), at: 0, bytes: vec![2] });
         gone.iter().cloned().for_each(|delete| journal.note(delete));
-        assert_eq!(told(&journal), gone);
+        assert_eq!(operations(&journal), gone);
         journal.note(put(0, prefix(8, [10, 1, 2, 3])));
         journal.note(put(0, prefix(8, [10, 0, 0, 0])));
         let again = put(0, prefix(8, [10, 0, 0, 0]));
-        assert_eq!(told(&journal), [gone[0].clone(), gone[1].clone(), again]);
+        assert_eq!(operations(&journal), [gone[0].clone(), gone[1].clone(), again]);
         journal.note(Operation::Delete { map: 0, key: prefix(8, [10, 3, 2, 1]) });
-        assert_eq!(told(&journal), gone, "one prefix has many forms");
+        assert_eq!(operations(&journal), gone, "one prefix has many forms");
         journal.note(Operation::Clear { map: 0 });
         journal.note(put(0, prefix(8, [10, 0, 0, 0])));
         journal.note(Operation::Delete { map: 0, key: prefix(8, [10, 0, 0, 0]) });
-        assert_eq!(told(&journal), [gone[1].clone(), Operation::Clear { map: 0 }]);
+        assert_eq!(operations(&journal), [gone[1].clone(), Operation::Clear { map: 0 }]);
     }
 
     #[test]
@@ -343,15 +343,15 @@ mod tests {
             write(2, 0, &[2]),
         ];
         all.into_iter().for_each(|operation| journal.note(operation));
-        let told = |journal: &Journal| journal.operations().cloned().collect::<Vec<_>>();
-        assert_eq!(told(&journal), [put(1, [1, 7, 8]), write(2, 0, &[2]), write(2, 1, &[5])]);
+        let operations = |journal: &Journal| journal.operations().cloned().collect::<Vec<_>>();
+        assert_eq!(operations(&journal), [put(1, [1, 7, 8]), write(2, 0, &[2]), write(2, 1, &[5])]);
         journal.note(put(2, [9, 9, 9]));
         journal.note(write(2, 0, &[3]));
-        assert_eq!(told(&journal), [put(1, [1, 7, 8]), put(2, [3, 9, 9])]);
+        assert_eq!(operations(&journal), [put(1, [1, 7, 8]), put(2, [3, 9, 9])]);
         journal.note(write(3, 0, &[3]));
         journal.note(Operation::Delete { map: 0, key: key(1) });
         journal.note(Operation::Clear { map: 0 });
         journal.note(write(3, 0, &[4]));
-        assert_eq!(told(&journal), [Operation::Clear { map: 0 }, write(3, 0, &[4])]);
+        assert_eq!(operations(&journal), [Operation::Clear { map: 0 }, write(3, 0, &[4])]);
     }
 }

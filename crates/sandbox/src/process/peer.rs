@@ -79,8 +79,8 @@ struct Loaded {
     digests: Vec<Digest>,
 }
 
-/// A process that runs the program. A child is killed and reaped on drop; a host ends the program
-/// when the control socket is closed.
+/// A process that runs the program. On drop, a child is killed and reaped, and a host ends the
+/// program.
 #[derive(Debug)]
 struct Process {
     started: Started,
@@ -143,10 +143,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Started::Child(child) = &mut self.started {
-            // The process may have exited. SIGKILL also ends a stopped process.
-            let _ = child.kill();
-            let _ = child.wait();
+        match &mut self.started {
+            Started::Child(child) => {
+                // The process may have exited. SIGKILL also ends a stopped process.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            Started::Host(host) => host.end(),
         }
     }
 }
@@ -171,6 +174,11 @@ impl Peer {
             process.schedule(libc::SCHED_IDLE);
         }
         let Loaded { maps, keys, digests } = loaded;
+        // The process may be a client that is compromised: its maps would replace the journal's.
+        let object = p4_object::read(object).map_err(|why| StartError::Refused(why.to_string()))?;
+        if (&maps, &keys, &digests) != (&object.maps, &object.keys, &object.digests) {
+            return Err(StartError::InvalidMessage);
+        }
         let rings = Arc::new(rings);
         let follower = match vm.filter(|_| !keys.is_empty()) {
             Some(vm) => {
@@ -374,10 +382,10 @@ impl Launched {
             return Err(StartError::InvalidMessage);
         };
         let isolation = isolation.in_group(self.in_group.0, self.in_group.1);
-        let missing = match self.process.is_host() {
-            true => Isolation::default(),
-            false => isolation.lacks(config.requires),
-        };
+        if self.process.is_host() {
+            return Ok(isolation);
+        }
+        let missing = isolation.lacks(config.requires);
         if missing.is_empty() { Ok(isolation) } else { Err(StartError::Isolation { missing }) }
     }
 

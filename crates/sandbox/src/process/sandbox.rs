@@ -31,7 +31,7 @@ use digests::Digests;
 pub use types::Status;
 
 use failure::Failure;
-pub(super) use failure::told_again;
+pub(super) use failure::replay;
 
 /// Polls without a verdict between two checks if the process has exited.
 const LOOKS: u32 = 256;

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
-use super::hosted::{Host, SharedHost};
+use super::hosted::Host;
 
 /// Name of the executable of sandbox processes.
 const PROGRAM: &str = "kaido-sandbox";
@@ -24,7 +24,7 @@ pub struct Launcher(Kind);
 #[derive(Debug, Clone)]
 enum Kind {
     Executable(Executable),
-    Host(SharedHost),
+    Host(Arc<dyn Host>),
 }
 
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ struct Executable {
 #[derive(Debug)]
 pub(super) enum Started {
     Child(Child),
-    Host(SharedHost),
+    Host(Arc<dyn Host>),
 }
 
 type Order = (Command, Sender<io::Result<Child>>);

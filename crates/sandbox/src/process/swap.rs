@@ -1,9 +1,10 @@
 //! Hitless replacement of a program by a new version.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use p4_object::Map;
+use p4_object::{Map, MapKind};
 use sandbox_queue::{Arena, Code, Decision, Reason};
 
 use super::error::StartError;
@@ -11,7 +12,7 @@ use super::journal::Journal;
 use super::message::{Answer, Request};
 use super::peer::Peer;
 use super::policy::Config;
-use super::sandbox::{Sandbox, State, told_again};
+use super::sandbox::{Sandbox, State, replay};
 use super::spawn::Launcher;
 use super::vm_feed::{self, VmFeed};
 use crate::control::{ControlError, Maps, Operation};
@@ -146,7 +147,7 @@ impl Sandbox {
         let Prepared { mut peer, object, mut journal } = prepared;
         self.carry_all(&mut peer, &mut journal, carries)?;
         if !changes.is_empty() {
-            self.tell(&mut peer, changes.to_vec())?;
+            self.change(&mut peer, changes.to_vec())?;
             changes.iter().cloned().for_each(|change| journal.note(change));
         }
         self.journal = journal;
@@ -155,24 +156,37 @@ impl Sandbox {
         Ok(self.version)
     }
 
-    /// Moves the running program to another process, with the contents of its maps. Packets in
-    /// flight are judged by the new process ([`Reason::Crashed`]). Blocks until the program is
-    /// compiled there. If the new process is a host that ends, or if the program fails, it gets a
-    /// process of this sandbox's own launcher again.
+    /// Returns a function that starts the running program in a process of another launcher, for
+    /// [`Sandbox::move_to`]. It may run on any thread, and blocks until the program is compiled.
+    pub fn prepare_move(
+        &self,
+        launcher: &Launcher,
+    ) -> impl FnOnce() -> Result<Prepared, StartError> + Send + use<> {
+        // A client that is stopped does not answer.
+        let load_time = self.config.load_time.min(MOVE_TIME);
+        let config = Config { load_time, ..self.config };
+        let preparer = Preparer { launcher: launcher.clone(), config, ..self.preparer() };
+        let object = Arc::clone(&self.object);
+        move || preparer.prepare(&object, &SelfTest::default())
+    }
+
+    /// Moves the running program to a process of [`Sandbox::prepare_move`], with the contents of its
+    /// maps. Packets in flight are judged there ([`Reason::Crashed`]). If that process is a host that
+    /// ends, or if the program fails, it gets a process of this sandbox's own launcher again.
     ///
     /// # Errors
     ///
-    /// Returns the first failure; the old process then continues.
-    pub fn move_to(&mut self, launcher: &Launcher) -> Result<(), StartError> {
-        // A client that is stopped does not answer.
-        let config = Config { load_time: self.config.load_time.min(MOVE_TIME), ..self.config };
-        let vm = self.vm.as_ref();
-        let mut peer = Peer::start(launcher, &config, &self.arena, &self.object, vm)?;
-        let mut journal = Journal::new(&peer.maps, &self.object);
+    /// Returns the first failure; the old process then continues. Fails if the prepared program is
+    /// not the running one anymore.
+    pub fn move_to(&mut self, prepared: Prepared) -> Result<(), StartError> {
+        let Prepared { mut peer, object, mut journal } = prepared;
+        if object != self.object {
+            return Err(StartError::Replaced);
+        }
         self.carry_all(&mut peer, &mut journal, |_| true)?;
         self.journal = journal;
         self.last_end = Reason::Crashed;
-        self.adopt(Box::new(peer));
+        self.adopt(peer);
         Ok(())
     }
 
@@ -184,10 +198,14 @@ impl Sandbox {
         journal: &mut Journal,
         carries: impl Fn(&Map) -> bool,
     ) -> Result<(), StartError> {
-        // The deadline bounds this loop.
         self.flush();
+        // A process is killed at the deadline. A host is not late.
+        let until = Instant::now() + 2 * self.config.deadline;
         while self.flying() > 0 && matches!(self.state, State::Running(_)) {
             self.collect();
+            if Instant::now() > until {
+                return Err(StartError::NotReady(io::ErrorKind::TimedOut.into()));
+            }
         }
         if matches!(self.state, State::Evicted) {
             return Err(StartError::Evicted);
@@ -198,7 +216,7 @@ impl Sandbox {
                 State::Running(_) => self.carry(old, peer, new, journal)?,
                 // The tables are lost with the process; rebuild them from the journal as a restart
                 // would.
-                _ => self.tell_again(old, peer, new, journal)?,
+                _ => self.replay_map(old, peer, new, journal)?,
             }
         }
         Ok(())
@@ -222,18 +240,22 @@ impl Sandbox {
     ) -> Result<(), StartError> {
         let mut batch = vec![Operation::Clear { map: new }];
         let mut from = Some(0);
+        // The cells of an array are zero when it is cleared.
+        let is_array = peer.maps.get(new as usize).is_some_and(|map| map.kind == MapKind::Array);
+        let is_kept =
+            |entry: &p4_object::Entry| !is_array || entry.value.iter().any(|byte| *byte != 0);
         while let Some(at) = from {
             let piece = self.read(old, at, u32::MAX).map_err(StartError::Carry)?;
             let entry = |entry| Operation::Put(p4_object::Entry { map: new, ..entry });
-            batch.extend(piece.entries.into_iter().map(entry));
-            self.tell(peer, batch.clone())?;
+            batch.extend(piece.entries.into_iter().filter(is_kept).map(entry));
+            self.change(peer, batch.clone())?;
             batch.drain(..).for_each(|operation| journal.note(operation));
             from = piece.next;
         }
         Ok(())
     }
 
-    fn tell_again(
+    fn replay_map(
         &mut self,
         old: u32,
         peer: &mut Peer,
@@ -241,11 +263,11 @@ impl Sandbox {
         journal: &mut Journal,
     ) -> Result<(), StartError> {
         journal.take_over(new, &self.journal, old);
-        let told = journal.operations().filter(|one| one.map() == new).cloned();
-        told_again(peer, &told.collect::<Vec<_>>(), &self.config)
+        let operations = journal.operations().filter(|one| one.map() == new).cloned();
+        replay(peer, &operations.collect::<Vec<_>>(), &self.config)
     }
 
-    fn tell(&self, peer: &mut Peer, batch: Vec<Operation>) -> Result<(), StartError> {
+    fn change(&self, peer: &mut Peer, batch: Vec<Operation>) -> Result<(), StartError> {
         match peer.ask(&Request::Apply(batch), Instant::now() + self.config.answer_time) {
             Ok(Answer::Done) => Ok(()),
             Ok(_) => Err(StartError::Carry(ControlError::Gone)),

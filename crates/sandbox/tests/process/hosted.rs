@@ -1,33 +1,45 @@
 //! Tests of programs that a process hosts.
 
-use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use p4_object::Key;
-use sandbox::Maps;
+use nix::sys::socket::{Shutdown, shutdown};
+use p4_object::{Entry, Key};
 use sandbox::process::{
     Arena, Config, Decision, Host, Hosted, Launcher, Packet, PacketQueue, Reason, Sandbox,
+    StartError,
 };
+use sandbox::{Maps, Operation};
 
 use super::common::*;
 
 /// Hosts programs in this process.
 #[derive(Debug, Default)]
-struct Here {
-    last: Mutex<Option<Arc<Hosted>>>,
-    /// Copies of the control sockets.
-    sockets: Mutex<Vec<OwnedFd>>,
+struct Here(Mutex<Vec<Running>>);
+
+#[derive(Debug)]
+struct Running {
+    hosted: Arc<Hosted>,
+    /// Copy of the control socket.
+    control: OwnedFd,
+    thread: JoinHandle<()>,
 }
 
 impl Host for Here {
     fn start(&self, control: OwnedFd, bell: OwnedFd) -> io::Result<()> {
         let hosted = Arc::new(Hosted::default());
-        *self.last.lock().expect("no thread has panicked") = Some(Arc::clone(&hosted));
-        self.sockets.lock().expect("no thread has panicked").push(control.try_clone()?);
-        std::thread::spawn(move || hosted.run(control, bell));
+        let (its, copy) = (Arc::clone(&hosted), control.try_clone()?);
+        let thread = std::thread::spawn(move || its.run(control, bell));
+        self.running().push(Running { hosted, control: copy, thread });
         Ok(())
+    }
+
+    fn end(&self) {
+        self.hosted().end();
     }
 
     fn process(&self) -> u32 {
@@ -36,22 +48,29 @@ impl Host for Here {
 }
 
 impl Here {
-    fn hosted(&self) -> Arc<Hosted> {
-        self.last
-            .lock()
-            .expect("no thread has panicked")
-            .clone()
-            .expect("a program has been started")
+    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.0.lock().expect("no thread has panicked")
     }
 
-    /// Ends the programs, as the end of a host does.
-    fn end(&self) {
-        for socket in self.sockets.lock().expect("no thread has panicked").drain(..) {
-            use nix::sys::socket::{Shutdown, shutdown};
-            use std::os::fd::AsRawFd;
-            shutdown(socket.as_raw_fd(), Shutdown::Both).expect("the socket is open");
+    /// The last program.
+    fn hosted(&self) -> Arc<Hosted> {
+        Arc::clone(&self.running().last().expect("a program has been started").hosted)
+    }
+
+    /// Ends the threads of the programs, as the end of a process does.
+    fn leave(&self) {
+        for Running { control, thread, .. } in self.running().drain(..) {
+            // The switch may have closed its end.
+            let _ = shutdown(control.as_raw_fd(), Shutdown::Both);
+            thread.join().expect("it does not panic");
         }
     }
+}
+
+/// Moves the program of a sandbox.
+fn move_to(sandbox: &mut Sandbox, host: Arc<dyn Host>) -> Result<(), StartError> {
+    let prepared = sandbox.prepare_move(&Launcher::hosted(host))()?;
+    sandbox.move_to(prepared)
 }
 
 /// A host that does not answer.
@@ -63,6 +82,8 @@ impl Host for Silent {
         self.0.lock().expect("no thread has panicked").extend([control, bell]);
         Ok(())
     }
+
+    fn end(&self) {}
 
     fn process(&self) -> u32 {
         std::process::id()
@@ -98,7 +119,7 @@ fn a_program_moves_to_a_host_and_back_with_its_maps() {
     let counted = count(&mut sandbox);
     assert_eq!(counted, u64::from(FRAMES));
     let host = Arc::new(Here::default());
-    sandbox.move_to(&Launcher::hosted(Arc::clone(&host) as Arc<dyn Host>)).unwrap();
+    move_to(&mut sandbox, Arc::clone(&host) as Arc<dyn Host>).unwrap();
     assert!(sandbox.is_hosted() && sandbox.status().is_hosted);
     assert_eq!((sandbox.status().process, sandbox.status().version), (Some(std::process::id()), 1));
     assert_eq!(count(&mut sandbox), counted);
@@ -116,10 +137,9 @@ fn a_program_moves_to_a_host_and_back_with_its_maps() {
     // The sandbox's own packets are judged by the host's thread.
     traffic.step(&mut sandbox);
     traffic.drain(&mut sandbox);
-    let counted = count(&mut sandbox);
     // The host ends with packets in flight: the next process judges them.
+    host.leave();
     submit(&mut queue, 3);
-    host.end();
     until("another process", || {
         sandbox.look_after();
         sandbox.shared().is_some() && !sandbox.is_hosted()
@@ -129,35 +149,77 @@ fn a_program_moves_to_a_host_and_back_with_its_maps() {
     answers.clear();
     queue.take_all(&mut answers);
     assert!(answers.len() == 3 && answers.iter().all(|one| one.reason == Reason::Crashed));
-    // The counter is lost with the host, as it is with a process.
-    assert!(count(&mut sandbox) <= counted);
+    // What the program has counted since the move is lost with the host, as with a process.
+    assert_eq!(count(&mut sandbox), u64::from(FRAMES));
     traffic.step(&mut sandbox);
     traffic.drain(&mut sandbox);
 }
 
-/// Packets are not judged after the host has given them up: a process uses their frames.
+/// A process uses the frames of packets that a host has given up.
 #[test]
 fn a_host_judges_nothing_after_its_end() {
     let mut sandbox = start(&pass());
     let host = Arc::new(Here::default());
-    sandbox.move_to(&Launcher::hosted(Arc::clone(&host) as Arc<dyn Host>)).unwrap();
+    move_to(&mut sandbox, Arc::clone(&host) as Arc<dyn Host>).unwrap();
     let mut queue = sandbox.shared().unwrap().open(1).unwrap();
     let hosted = host.hosted();
-    host.end();
-    until("the end", || {
-        sandbox.look_after();
-        !sandbox.is_hosted()
-    });
-    // `run` returns some time after the socket is closed.
-    until("no verdict", || {
-        submit(&mut queue, 1);
-        hosted.serve();
-        let judged = queue.collect() != Ok(0);
-        if judged {
-            queue.take_all(&mut Vec::new());
-        }
-        !judged
-    });
+    submit(&mut queue, 1);
+    hosted.serve();
+    until("a verdict", || queue.collect() == Ok(1));
+    queue.take_all(&mut Vec::new());
+    hosted.end();
+    submit(&mut queue, 1);
+    hosted.serve();
+    assert_eq!(queue.collect(), Ok(0));
+    // The end of the program in the switch ends it in the host.
+    drop(sandbox);
+    host.leave();
+}
+
+/// A compromised host that reports a program without maps.
+#[derive(Debug)]
+struct Liar;
+
+impl Host for Liar {
+    fn start(&self, control: OwnedFd, _bell: OwnedFd) -> io::Result<()> {
+        let mut control = UnixStream::from(control);
+        let receive = |control: &mut UnixStream| {
+            let mut head = [0; 4];
+            control.read_exact(&mut head)?;
+            control.read_exact(&mut vec![0; u32::from_le_bytes(head) as usize])
+        };
+        let send = |control: &mut UnixStream, message: &[u8]| {
+            control.write_all(&(message.len() as u32).to_le_bytes())?;
+            control.write_all(message)
+        };
+        std::thread::spawn(move || {
+            receive(&mut control)?;
+            // Answer::Isolated, with no parts.
+            send(&mut control, &[0, 0])?;
+            receive(&mut control)?;
+            // Answer::Ready, without maps, keys and digests.
+            send(&mut control, &[1, 0, 0, 0, 0])?;
+            receive(&mut control)
+        });
+        Ok(())
+    }
+
+    fn end(&self) {}
+
+    fn process(&self) -> u32 {
+        std::process::id()
+    }
+}
+
+#[test]
+fn a_host_with_other_maps_is_refused() {
+    let mut sandbox = start(&counting(1));
+    let entry = Entry { map: 1, key: Key::Bytes(vec![1, 2, 3, 4]), value: vec![9; 8] };
+    sandbox.apply(&[Operation::Put(entry.clone())]).unwrap();
+    let moved = move_to(&mut sandbox, Arc::new(Liar));
+    assert!(matches!(moved, Err(StartError::InvalidMessage)), "{moved:?}");
+    assert!(!sandbox.is_hosted());
+    assert_eq!(sandbox.get(1, &entry.key).unwrap(), Some(entry.value));
 }
 
 #[test]
@@ -165,7 +227,7 @@ fn threads_share_a_hosted_program() {
     const ROUNDS: u32 = 200;
     let mut sandbox = start(&counting(1));
     let host = Arc::new(Here::default());
-    sandbox.move_to(&Launcher::hosted(Arc::clone(&host) as Arc<dyn Host>)).unwrap();
+    move_to(&mut sandbox, Arc::clone(&host) as Arc<dyn Host>).unwrap();
     let (hosted, shared) = (host.hosted(), sandbox.shared().unwrap());
     let mut queue = shared.open(1).unwrap();
     std::thread::scope(|scope| {
@@ -198,7 +260,7 @@ fn a_host_that_does_not_answer_keeps_the_process() {
     let process = sandbox.status().process;
     let host = Arc::new(Silent::default());
     let begin = std::time::Instant::now();
-    assert!(sandbox.move_to(&Launcher::hosted(host as Arc<dyn Host>)).is_err());
+    assert!(move_to(&mut sandbox, host as Arc<dyn Host>).is_err());
     assert!(begin.elapsed() < Duration::from_secs(10));
     assert_eq!((sandbox.status().process, sandbox.is_hosted()), (process, false));
     let mut traffic = Traffic::new();

@@ -13,13 +13,16 @@ use crate::target::{self, Target};
 
 pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> Done {
     let (checked, mut compiled) = super::compiled(program, output)?;
+    let is_named = to.is_some();
     let to = to.unwrap_or_else(|| program.file.with_extension("o"));
     let included = checked.sources.names().map(Path::new);
     target::is_none_of(&to, included.chain([&*program.file]))?;
     compiled.object.info = p4info::binary(&super::control_plane(&checked, program)?);
     let bytes = p4_object::write(&compiled.object).map_err(Failure::failed)?;
     let cannot = || format!("cannot write {}", to.display());
-    let written = Target::of(&to).and_then(|target| target.write(&bytes));
+    // Another user's link beside the program must not lead to a file of this user.
+    let target = if is_named { Target::of(&to) } else { Target::replacing(&to) };
+    let written = target.and_then(|target| target.write(&bytes));
     written.with_context(cannot).map_err(Failure::failed)?;
     let object = &compiled.object;
     let said = CompiledProgram {

@@ -68,7 +68,11 @@ fn check(program: &P4Program, output: &Output) -> Done {
 fn checked(program: &P4Program, output: &Output) -> Result<Checked, Failure> {
     let file = &program.file;
     let text = crate::input::read(file, "program", MAX_BYTES as u64)?;
-    let includes = Folders { folders: &program.include, defines: &program.defines };
+    let includes = Folders {
+        program: file.parent().unwrap_or(Path::new("")),
+        folders: &program.include,
+        defines: &program.defines,
+    };
     let checked = p4::check(&file.display().to_string(), &text, &includes);
     tell(file, &checked.diagnostics, &checked.sources, output)?;
     Ok(checked)
@@ -142,22 +146,50 @@ fn diagnostic_output(diagnostic: &Diagnostic, sources: &Sources) -> output::p4::
     }
 }
 
-/// Included files: searched next to the including file, then in the folders of `--include`.
+/// Included files: searched next to the including file, then in the folders of `--include`. No name
+/// and no link leads out of the folder of the program or of `--include`: root compiles programs of
+/// tenants.
 struct Folders<'f> {
+    /// Folder of the program.
+    program: &'f Path,
     folders: &'f [PathBuf],
     defines: &'f [(String, String)],
 }
 
+impl<'f> Folders<'f> {
+    /// The innermost of the folders that has the including file, with the name relative to it.
+    fn beside(
+        &self,
+        from: &Path,
+        folders: impl Iterator<Item = &'f Path>,
+        name: &str,
+    ) -> Option<(&'f Path, PathBuf)> {
+        let within = |folder: &'f Path| {
+            let rest = from.strip_prefix(folder).ok()?;
+            Some((folder, rest.parent().unwrap_or(Path::new("")).join(name)))
+        };
+        let all = folders.chain([self.program]).filter_map(within);
+        all.max_by_key(|(folder, _)| folder.components().count())
+    }
+}
+
 impl Includes for Folders<'_> {
     fn read(&self, name: &str, from: &str, system: bool) -> Result<(String, String), String> {
-        let beside = Path::new(from).parent().filter(|_| !system);
-        let folders = beside.into_iter().chain(self.folders.iter().map(PathBuf::as_path));
-        let found = folders.map(|folder| folder.join(name)).find(|path| path.exists());
-        let Some(path) = found else {
-            return Err("no such file beside it, and in no folder of `--include`".to_owned());
-        };
-        let text = crate::input::read(&path, "program", MAX_BYTES as u64);
-        text.map(|text| (path.display().to_string(), text)).map_err(|why| why.text())
+        let folders = self.folders.iter().map(PathBuf::as_path);
+        let all = folders.clone().map(|folder| (folder, PathBuf::from(name)));
+        let beside = self.beside(Path::new(from), folders, name).filter(|_| !system);
+        for (folder, name) in beside.into_iter().chain(all) {
+            let path = folder.join(&name);
+            // A link counts, wherever it leads.
+            if path.symlink_metadata().is_ok() {
+                let of = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+                let text = crate::input::read_in(of, name.as_ref(), "program", MAX_BYTES as u64);
+                return text
+                    .map(|text| (path.display().to_string(), text))
+                    .map_err(|why| why.text());
+            }
+        }
+        Err("no such file beside it, and in no folder of `--include`".to_owned())
     }
 
     fn defines(&self) -> &[(String, String)] {

@@ -37,7 +37,7 @@ impl fmt::Display for Failure {
 }
 
 /// Number of operations replayed per batch.
-const TOLD: usize = 1024;
+const REPLAY_BATCH: usize = 1024;
 
 impl Sandbox {
     /// Kills the process. Packets in flight are answered after that, when it can no longer write to
@@ -107,12 +107,12 @@ impl Sandbox {
                 // The VM's keys were checked on the first start; a change does not prevent a
                 // restart.
                 let vm = self.vm.clone();
-                let told: Vec<Operation> = self.journal.operations().cloned().collect();
+                let operations: Vec<Operation> = self.journal.operations().cloned().collect();
                 std::thread::spawn(move || {
                     let peer = Peer::start(&launcher, &config, &arena, &object, vm.as_ref());
                     // The receiver may be dropped; then the process is dropped, too.
                     let ready = peer.and_then(|mut peer| {
-                        told_again(&mut peer, &told, &config)?;
+                        replay(&mut peer, &operations, &config)?;
                         Ok(peer)
                     });
                     let _ = done.send(ready);
@@ -136,12 +136,12 @@ impl Sandbox {
 }
 
 /// Replays the journal to a new process.
-pub(in crate::process) fn told_again(
+pub(in crate::process) fn replay(
     peer: &mut Peer,
-    told: &[Operation],
+    operations: &[Operation],
     config: &Config,
 ) -> Result<(), StartError> {
-    for batch in told.chunks(TOLD) {
+    for batch in operations.chunks(REPLAY_BATCH) {
         let mut batch = batch.to_vec();
         while !batch.is_empty() {
             let until = Instant::now() + config.answer_time;
