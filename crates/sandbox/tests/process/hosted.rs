@@ -39,7 +39,7 @@ impl Host for Here {
     }
 
     fn end(&self) {
-        self.hosted().end();
+        self.running().iter().for_each(|one| one.hosted.end());
     }
 
     fn process(&self) -> u32 {

@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use p4_object::{Instruction, Object, opcode};
+
 use super::channel::Channel;
 use super::message::{Answer as Said, Request};
 use super::*;
@@ -16,6 +18,25 @@ use chance::Chance;
 use sandbox_queue::{Descriptor, Mapping, ProcessEnd, Reply, Rings};
 
 const FRAMES: u32 = 64;
+
+/// The program that the processes claim to have loaded.
+fn program() -> Object {
+    let map = p4_object::Map {
+        name: "map".to_owned(),
+        kind: p4_object::MapKind::Array,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 4,
+    };
+    let exit = Instruction { opcode: opcode::EXIT, ..Instruction::default() };
+    Object {
+        code: vec![exit],
+        functions: [(0, "entry".to_owned())].into(),
+        maps: vec![map],
+        digests: vec![p4_object::Digest { name: "digest".to_owned(), size: 4 }],
+        ..Object::default()
+    }
+}
 
 /// Child process of these tests: claims to have loaded the program, then violates the protocol.
 #[test]
@@ -28,16 +49,8 @@ fn violator() {
     let Some(Request::Hello(hello)) = Request::decode(&hello) else { panic!("no greeting") };
     channel.send(&Said::Isolated(Isolation::REQUIRED).encode()).unwrap();
     channel.receive().unwrap();
-    let map = p4_object::Map {
-        name: "map".to_owned(),
-        kind: p4_object::MapKind::Array,
-        key_size: 4,
-        value_size: 4,
-        max_entries: 4,
-    };
-    let digests = vec![p4_object::Digest { name: "digest".to_owned(), size: 4 }];
-    let (maps, keys, executor) = (vec![map], vec![], Executor::Native);
-    let ready = Said::Ready { maps, keys, digests, executor };
+    let Object { maps, keys, digests, .. } = program();
+    let ready = Said::Ready { maps, keys, digests, executor: Executor::Native };
     channel.send(&ready.encode()).unwrap();
     match violation.as_str() {
         "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places, 1)).unwrap()),
@@ -133,7 +146,7 @@ fn sandbox(violation: &str, seed: u64, deadline: Duration) -> Sandbox {
         Launcher::of(std::path::Path::new("/bin/sh"), ["-c", &script]).expect("there is a shell");
     let arena = Arc::new(Arena::new(FRAMES, 2048).unwrap());
     let config = Config { deadline, ..Config::default() };
-    Sandbox::start(launcher, config, arena, b"any").unwrap()
+    Sandbox::start(launcher, config, arena, &p4_object::write(&program()).unwrap()).unwrap()
 }
 
 /// Submits a packet in each frame, and waits for one answer each.
