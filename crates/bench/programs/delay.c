@@ -1,19 +1,18 @@
 /* Passes all packets after some rounds of work. */
 #include "ubpf.h"
 
-MAP(c_rounds, ARRAY, 4, 4, 1);
+/* The benchmark puts the number of rounds into the object. */
+#define ROUNDS 0x5eed1234
 
 u64 entry(void *context, struct standard_metadata *std)
 {
 	u8 bytes[256] = {};
-	u32 index = 0, sum = 0, at;
-	u32 *rounds = map_lookup(&c_rounds, &index);
+	u32 rounds = ROUNDS, sum = 0, at;
 
 	(void)context;
-
-	if (!rounds)
-		return give_up(std);
-	for (at = 0; at < *rounds; at++) {
+	/* Keeps the number in an instruction of its own. */
+	asm volatile("" : "+r"(rounds));
+	for (at = 0; at < rounds; at++) {
 		bytes[0] = sum;
 		sum += hash(bytes, sizeof(bytes));
 	}

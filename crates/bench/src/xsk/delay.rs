@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
-use p4_object::{Entry, Key, Object};
+use anyhow::{Context as _, Result, bail};
+use p4_object::Object;
+use p4info::v1::{P4Info, PkgInfo};
 use sandbox::{Instance, Limits, PacketBuffer};
 
 use super::Program;
 
+/// Number of rounds in the object (programs/delay.c).
+const MARK: i32 = 0x5eed_1234;
 /// Rounds of a calibration: about 20 us.
 const ROUNDS: u32 = 100;
 /// Packets of a calibration.
@@ -17,9 +20,12 @@ const PACKETS: u32 = 2000;
 /// The program with a number of rounds of work.
 fn object(rounds: u32) -> Result<Object> {
     let mut object = p4_object::read(include_bytes!(concat!(env!("OUT_DIR"), "/delay.o")))?;
-    let map = object.maps.iter().position(|map| map.name == "c_rounds").context("no map")?;
-    let (key, value) = (Key::index(0), rounds.to_ne_bytes().to_vec());
-    object.entries.push(Entry { map: u32::try_from(map)?, key, value });
+    let mut places = object.code.iter_mut().filter(|one| one.immediate == MARK);
+    let (Some(place), None) = (places.next(), places.next()) else { bail!("no rounds") };
+    place.immediate = rounds.try_into()?;
+    // It has no tables that control planes know.
+    let pkg_info = Some(PkgInfo { arch: "ubpf".to_owned(), ..PkgInfo::default() });
+    object.info = p4info::binary(&P4Info { pkg_info, ..P4Info::default() });
     Ok(object)
 }
 
