@@ -45,6 +45,8 @@ pub struct SelfTest {
 #[derive(Debug)]
 pub struct Prepared {
     peer: Box<Peer>,
+    /// Packet memory of the process.
+    arena: Arc<Arena>,
     object: Arc<[u8]>,
     /// Journal of the new program, initially empty.
     journal: Journal,
@@ -91,7 +93,8 @@ impl Preparer {
         }
         // Parse the initial entries here, where no packet is waiting.
         let journal = Journal::new(&peer.maps, object);
-        Ok(Prepared { peer: Box::new(peer), object: object.into(), journal })
+        let arena = Arc::clone(&self.arena);
+        Ok(Prepared { peer: Box::new(peer), arena, object: object.into(), journal })
     }
 }
 
@@ -144,7 +147,8 @@ impl Sandbox {
         changes: &[Operation],
         carries: impl Fn(&Map) -> bool,
     ) -> Result<u64, StartError> {
-        let Prepared { mut peer, object, mut journal } = prepared;
+        let Prepared { mut peer, arena, object, mut journal } = prepared;
+        self.check_arena(&arena)?;
         self.carry_all(&mut peer, &mut journal, carries)?;
         if !changes.is_empty() {
             self.change(&mut peer, changes.to_vec())?;
@@ -179,7 +183,8 @@ impl Sandbox {
     /// Returns the first failure; the old process then continues. Fails if the prepared program is
     /// not the running one anymore.
     pub fn move_to(&mut self, prepared: Prepared) -> Result<(), StartError> {
-        let Prepared { mut peer, object, mut journal } = prepared;
+        let Prepared { mut peer, arena, object, mut journal } = prepared;
+        self.check_arena(&arena)?;
         if object != self.object {
             return Err(StartError::Replaced);
         }
@@ -188,6 +193,14 @@ impl Sandbox {
         self.last_end = Reason::Crashed;
         self.adopt(peer);
         Ok(())
+    }
+
+    /// Fails if a process was prepared for another sandbox: it would judge that one's packets.
+    fn check_arena(&self, arena: &Arc<Arena>) -> Result<(), StartError> {
+        match Arc::ptr_eq(arena, &self.arena) {
+            true => Ok(()),
+            false => Err(StartError::Replaced),
+        }
     }
 
     /// Copies the maps that `carries` selects from the current process, after the packets in flight

@@ -11,7 +11,7 @@ use nix::sys::socket::{Shutdown, shutdown};
 use p4_object::{Entry, Key};
 use sandbox::process::{
     Arena, Config, Decision, Host, Hosted, Launcher, Packet, PacketQueue, Reason, Sandbox,
-    StartError,
+    SelfTest, StartError,
 };
 use sandbox::{Maps, Operation};
 
@@ -220,6 +220,25 @@ fn a_host_with_other_maps_is_refused() {
     assert!(matches!(moved, Err(StartError::InvalidMessage)), "{moved:?}");
     assert!(!sandbox.is_hosted());
     assert_eq!(sandbox.get(1, &entry.key).unwrap(), Some(entry.value));
+}
+
+/// A control plane that sets the same program again during a move starts another sandbox.
+#[test]
+fn a_program_that_is_set_again_is_not_moved() {
+    let (first, mut second) = (start(&pass()), start(&pass()));
+    let host = Arc::new(Here::default());
+    let launcher = Launcher::hosted(Arc::clone(&host) as Arc<dyn Host>);
+    let prepared = first.prepare_move(&launcher)().unwrap();
+    let moved = second.move_to(prepared);
+    assert!(matches!(moved, Err(StartError::Replaced)), "{moved:?}");
+    assert!(!second.is_hosted());
+    let prepared = first.preparer().prepare(&pass(), &SelfTest::default()).unwrap();
+    let swapped = second.swap(prepared, &[], |_| true);
+    assert!(matches!(swapped, Err(StartError::Replaced)), "{swapped:?}");
+    let mut traffic = Traffic::new();
+    traffic.step(&mut second);
+    traffic.drain(&mut second);
+    host.leave();
 }
 
 #[test]
