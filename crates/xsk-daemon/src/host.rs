@@ -41,21 +41,21 @@ pub(crate) struct Place {
     pub(crate) session: u64,
     /// Number of the program on the session's link.
     pub(crate) program: u64,
+    /// Sequence number of the program.
+    pub(crate) number: u64,
 }
 
 /// A move of a program to a process of the client, on a thread of its own: it waits for the
 /// compiler there, and for each part of the tables.
 pub(crate) struct Move {
     pub(crate) to: Place,
-    /// Sequence number of the program.
-    pub(crate) number: u64,
     done: Receiver<Result<(), StartError>>,
 }
 
 impl Move {
     /// Begins to move a program.
     pub(crate) fn begin(plane: Plane<Alone>, host: ClientHost, number: u64) -> io::Result<Self> {
-        let to = Place { session: host.session, program: host.program };
+        let to = Place { session: host.session, program: host.program, number };
         let launcher = Launcher::hosted(Arc::new(host));
         let (sender, done) = channel();
         let run = move || {
@@ -69,7 +69,7 @@ impl Move {
             let _ = sender.send(moved.unwrap_or(Err(StartError::Replaced)));
         };
         std::thread::Builder::new().name("xsk-move".to_owned()).spawn(run)?;
-        Ok(Self { to, number, done })
+        Ok(Self { to, done })
     }
 
     /// Returns the result once the move is over.

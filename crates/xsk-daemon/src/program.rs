@@ -42,9 +42,7 @@ pub(crate) struct Program {
     accusations: Vec<(u32, Accusation)>,
     /// The client's process that hosts the program, or was the last one to host it.
     host: Option<Place>,
-    /// Sequence number of the program that it hosts or hosted.
-    hosted_number: Option<u64>,
-    r#move: Option<Move>,
+    moving: Option<Move>,
     /// Sequence number of a program that could not be moved.
     unmovable: Option<u64>,
     /// Reasons that the last process has left for packets in flight, and for later ones.
@@ -79,8 +77,7 @@ impl Program {
                 shared: None,
                 accusations: Vec::new(),
                 host: None,
-                hosted_number: None,
-                r#move: None,
+                moving: None,
                 unmovable: None,
                 without_verdict: (Reason::Restarting, Reason::Restarting),
             },
@@ -163,7 +160,7 @@ impl Program {
         let Some(shared) = &self.shared else { return Ok(None) };
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         // The end of the move may be known later than its result.
-        let host = self.r#move.as_ref().map(|one| one.to).or(self.host);
+        let host = self.moving.as_ref().map(|one| one.to).or(self.host);
         let host = host.filter(|host| host.session == session && self.health.is_hosted);
         let order = Attach {
             socket: to.socket,
@@ -193,20 +190,20 @@ impl Program {
     /// Returns true if the program is to move to a process of the client.
     pub(crate) fn wants_host(&self) -> bool {
         let is_elsewhere = self.is_running() && !self.health.is_hosted;
-        let may_move = self.r#move.is_none() && self.unmovable != Some(self.seen.0);
+        let may_move = self.moving.is_none() && self.unmovable != Some(self.seen.0);
         self.tenant.is_inline && is_elsewhere && may_move
     }
 
     /// Returns true unless the session has hosted this program before, and given it up.
     pub(crate) fn may_move_to(&self, session: u64) -> bool {
-        let has_hosted = |place: Place| place.session == session;
-        self.hosted_number != Some(self.seen.0) || !self.host.is_some_and(has_hosted)
+        let here = (session, self.seen.0);
+        self.host.is_none_or(|last| (last.session, last.number) != here)
     }
 
     /// Begins to move the program to a process of the client.
     pub(crate) fn begin_move(&mut self, host: ClientHost) {
         // Without a thread, the next look tries it again.
-        self.r#move = Move::begin(self.plane.clone(), host, self.seen.0).ok();
+        self.moving = Move::begin(self.plane.clone(), host, self.seen.0).ok();
     }
 
     /// Completes a move that is over. After an error, the program keeps its own process, and does not
@@ -216,14 +213,14 @@ impl Program {
         &mut self,
         is_alive: impl Fn(u64) -> bool,
     ) -> Result<(), StartError> {
-        let Some(moved) = self.r#move.as_ref().and_then(Move::result) else { return Ok(()) };
-        let Some(Move { to, number, .. }) = self.r#move.take() else { return Ok(()) };
+        let Some(moved) = self.moving.as_ref().and_then(Move::result) else { return Ok(()) };
+        let Some(Move { to, .. }) = self.moving.take() else { return Ok(()) };
         match moved {
-            Ok(()) => (self.host, self.hosted_number) = (Some(to), Some(number)),
+            Ok(()) => self.host = Some(to),
             // It will be asked again for the new program.
             Err(StartError::Replaced) => {}
             Err(why) => {
-                self.unmovable = is_alive(to.session).then_some(number);
+                self.unmovable = is_alive(to.session).then_some(to.number);
                 return Err(why);
             }
         }

@@ -95,7 +95,7 @@ impl Figures {
 ///
 /// # Errors
 ///
-/// Fails without root, Open vSwitch or iperf3, and if packets are lost that must not be.
+/// Fails without root, Open vSwitch or iperf3, and if a datagram of a round trip is lost.
 pub fn bench(context: &Context<'_>, root: &Path, quick: bool) -> Result<Vec<Row>> {
     let installation = Installation::at(root)?;
     let effort = if quick { QUICK } else { FULL };

@@ -49,7 +49,8 @@ pub(super) struct Switch<'c> {
 }
 
 impl<'c> Switch<'c> {
-    /// Starts the switch. One thread, on the first processor, polls the ports. `program` is that of [`Side::Process`] and [`Side::Inline`].
+    /// Starts the switch. One thread, on the first processor, polls the ports. `program` is that of
+    /// [`Side::Process`] and [`Side::Inline`].
     pub(super) fn start(
         context: &'c Context<'c>,
         installation: &Installation,

@@ -58,13 +58,13 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
             channel.send(&server.answer(&message).encode())?;
         }
         if !server.serve_queues(ring) {
-            wait(&server, spin)?;
+            wait(&server, channel, spin)?;
         }
     }
 }
 
 /// Waits for a packet or a message: spins, then sleeps.
-fn wait(server: &Server, spin: Duration) -> io::Result<()> {
+fn wait(server: &Server, channel: &Channel, spin: Duration) -> io::Result<()> {
     let begin = Instant::now();
     loop {
         for _ in 0..LOOKS {
@@ -78,19 +78,11 @@ fn wait(server: &Server, spin: Duration) -> io::Result<()> {
         }
     }
     server.rings.sleep(LOOK);
-    if server.has_work() || !is_gone() {
-        return Ok(());
+    if !server.has_work() {
+        // Fails if the switch has closed the socket.
+        channel.is_readable()?;
     }
-    Err(io::ErrorKind::UnexpectedEof.into())
-}
-
-/// True if the switch has closed the control socket.
-fn is_gone() -> bool {
-    let mut byte = 0_u8;
-    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-    // SAFETY: the buffer is one byte, which is writable.
-    let got = unsafe { libc::recv(CONTROL, (&raw mut byte).cast(), 1, flags) };
-    got == 0
+    Ok(())
 }
 
 /// Rings the doorbell of the switch.
