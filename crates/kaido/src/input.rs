@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(["file", "inside"].map(|name| read(name).unwrap()), ["text"; 2]);
         for name in ["outside", "above", "absolute"] {
             let error = format!("{:?}", read(name).unwrap_err());
-            let wanted = "is an absolute symbolic link, or leads outside its folder: copy the file";
+            let wanted = "is absolute, or leads outside its folder, perhaps by a symbolic link: copy the file";
             assert!(error.contains(wanted), "{error}");
         }
     }

@@ -15,7 +15,7 @@ use crate::error::{AttachError, Error, Refusal};
 use crate::event::{AttachedPort, Event, Request};
 use crate::program::{Attached, Program};
 use crate::session::{Session, Socket};
-use crate::status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
+use crate::status::Status;
 use crate::tenant::{Port, TRANSMITTED, Tenant};
 
 /// Interval at which processes are looked after.
@@ -364,7 +364,9 @@ impl Daemon {
     fn request(&mut self, request: Request) {
         // The requester may have given up.
         match request {
-            Request::Status(done) => drop(done.send(self.status())),
+            Request::Status(done) => {
+                drop(done.send(Status::new(&self.programs, self.sessions.values())));
+            }
             Request::Attach { tenant, interface, number, done } => {
                 drop(done.send(self.attach_port(&tenant, &interface, number)));
             }
@@ -432,51 +434,6 @@ impl Daemon {
             found.extend(its.map(|(socket, _)| (*number, *socket)));
         }
         found
-    }
-
-    fn status(&self) -> Status {
-        let program = |one: &Program| ProgramStatus {
-            tenant: one.tenant.name.clone(),
-            device: one.tenant.device,
-            ports: one.tenant.ports.clone(),
-            version: one.seen.0,
-            health: one.health.clone(),
-        };
-        let client = |session: &Session| ClientStatus {
-            process: session.process,
-            name: session.name.clone(),
-            sockets: session
-                .sockets
-                .iter()
-                .map(|(at, one)| self.socket(session, *at, one))
-                .collect(),
-        };
-        Status {
-            programs: self.programs.iter().map(program).collect(),
-            clients: self.sessions.values().map(client).collect(),
-        }
-    }
-
-    fn socket(&self, session: &Session, number: u32, of: &Socket) -> SocketStatus {
-        let counters = session.counters.iter().find(|one| one.socket == number);
-        let counters = counters.copied().unwrap_or_default();
-        let all = [
-            (Direction::Receive, of.receives, counters.receive),
-            (Direction::Transmit, of.transmits, counters.transmit),
-        ];
-        let directions = all.into_iter().filter(|(_, exists, _)| *exists);
-        let directions = directions.map(|(direction, _, tally)| {
-            let is_it = |one: &&Attached| one.socket == number && one.direction == direction;
-            let attached = session.attached.iter().find(is_it);
-            AttachmentStatus {
-                direction,
-                tenant: attached.map(|one| self.programs[one.program].tenant.name.clone()),
-                port: attached.map(|one| one.port),
-                tally,
-            }
-        });
-        let (interface, queue) = (of.interface.clone(), of.queue);
-        SocketStatus { interface, queue, directions: directions.collect() }
     }
 }
 

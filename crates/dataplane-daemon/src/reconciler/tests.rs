@@ -1,162 +1,18 @@
 //! The reconciler's decisions, tested on a fake data plane and a fake kernel that only record calls.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+mod fake_host;
+
 use std::net::{IpAddr, Ipv6Addr};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use dataplane::forwarding::{Kernel, Refused, SlowPath};
-use dataplane::{Dataplane, FakeDataplane};
+use dataplane::forwarding::SlowPath;
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{Dataplane as Which, File};
-use netlink::{Encap, Event, Link, LocalAction, Mac, Neighbour, NeighbourState, NextHop, Route};
+use netlink::{Event, Link, Mac, Neighbour, NeighbourState};
 
+use self::fake_host::{FakeHost, link};
 use super::{Ports, Reconciler};
 use crate::Error;
-use crate::host::{Host, Seen};
-
-/// The state of the fake kernel, and the calls that it received.
-#[derive(Default)]
-struct State {
-    kernel: Kernel,
-    events: VecDeque<Event>,
-    /// The routes that it keeps.
-    kept: SlowPath,
-    /// The destination that it refuses.
-    refuses: Option<IpNet>,
-    looks: u32,
-    /// The interfaces that take VLAN tags off, each with a driver that can leave them or not.
-    stripping: BTreeMap<&'static str, bool>,
-    /// The functions that were announced last, each with its state.
-    told: BTreeMap<Ipv6Net, bool>,
-    probed: Vec<IpAddr>,
-    /// The calls in order, each with the number of SIDs that XDP and the kernel-only data plane
-    /// forwarded at that time.
-    done: Vec<(&'static str, [usize; 2])>,
-}
-
-/// A kernel in memory, a fake for XDP in front of it, and a fake for the kernel-only data plane.
-#[derive(Clone, Default)]
-struct FakeHost {
-    state: Rc<RefCell<State>>,
-    plane: FakeDataplane,
-    alone: FakeDataplane,
-}
-
-impl FakeHost {
-    fn new() -> Self {
-        let host = Self::default();
-        host.state.borrow_mut().kernel.links = vec![link(1, "l"), link(2, "r")];
-        host
-    }
-
-    fn reconciler(&self) -> Reconciler {
-        Reconciler::new(Box::new(self.clone()), Which::Xdp).unwrap()
-    }
-
-    fn sids(&self) -> usize {
-        self.plane.forwards().sids.len()
-    }
-
-    fn log(&self, what: &'static str) {
-        let sids = [self.sids(), self.alone.forwards().sids.len()];
-        self.state.borrow_mut().done.push((what, sids));
-    }
-
-    /// Returns the calls since the last call of this function.
-    fn done(&self) -> Vec<(&'static str, [usize; 2])> {
-        std::mem::take(&mut self.state.borrow_mut().done)
-    }
-
-    fn tell(&self, event: Event) {
-        self.state.borrow_mut().events.push_back(event);
-    }
-
-    /// Adds an End SID to the kernel from outside the daemon, or removes it.
-    fn change_sid(&self, is_there: bool) {
-        let encap = Encap::local(LocalAction::End);
-        let hops = vec![NextHop { via: None, interface: 2 }];
-        let sid: Ipv6Addr = "fd00:1::f".parse().unwrap();
-        let route = Route { encap: Some(encap), ..Route::new(IpNet::from(IpAddr::V6(sid)), hops) };
-        let routes = if is_there { vec![route.clone()] } else { Vec::new() };
-        self.state.borrow_mut().kernel.routes = routes;
-        self.tell(if is_there { Event::Route(route) } else { Event::RouteGone(route) });
-    }
-}
-
-impl Host for FakeHost {
-    fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error> {
-        let plane = if which == Which::Xdp { &self.plane } else { &self.alone };
-        Ok(Box::new(plane.clone()))
-    }
-
-    fn look(&mut self, finds_tables: bool) -> Result<Seen, Error> {
-        let mut state = self.state.borrow_mut();
-        state.looks += 1;
-        let kernel = Kernel { finds_tables, ..state.kernel.clone() };
-        Ok(Seen { kernel, ..Seen::default() })
-    }
-
-    fn has_changed_silently(&mut self, _: &Kernel, _: &[u32]) -> Result<bool, Error> {
-        Ok(false)
-    }
-
-    fn leave_tags(&mut self, port: &str) {
-        self.state.borrow_mut().stripping.retain(|name, can_leave| *name != port || !*can_leave);
-    }
-
-    fn strips_tags(&self, port: &str) -> bool {
-        self.state.borrow().stripping.contains_key(port)
-    }
-
-    fn open_firewall(&mut self) -> Option<String> {
-        Some("the firewall is open".into())
-    }
-
-    fn event(&mut self, _: Duration) -> Result<Option<Event>, Error> {
-        Ok(self.state.borrow_mut().events.pop_front())
-    }
-
-    fn interface_to(&mut self, _: Ipv6Addr) -> Option<u32> {
-        None
-    }
-
-    fn probe(&mut self, _: u32, address: IpAddr) -> Result<(), Error> {
-        self.state.borrow_mut().probed.push(address);
-        Ok(())
-    }
-
-    fn keeps(&self, _: &Seen) -> bool {
-        true
-    }
-
-    fn extend(&mut self, routes: &SlowPath, _: Ipv6Addr, _: &Seen) -> Result<Refused, Error> {
-        self.log("extend");
-        let refuses = self.state.borrow().refuses;
-        Ok(routes.routes().filter(|route| Some(route.destination) == refuses).collect())
-    }
-
-    fn announce(&mut self, functions: &BTreeMap<Ipv6Net, bool>) -> Result<(), Error> {
-        self.state.borrow_mut().told.extend(functions);
-        Ok(())
-    }
-
-    fn shrink(&mut self, routes: SlowPath) -> Result<(), Error> {
-        self.log("shrink");
-        self.state.borrow_mut().kept = routes;
-        Ok(())
-    }
-
-    fn restore(&mut self, _: &Seen) {
-        self.log("restore");
-    }
-}
-
-fn link(index: u32, name: &str) -> Link {
-    let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
-    Link { index, name: name.into(), mac, up: true, ..Link::default() }
-}
 
 /// Both ports, and this number of SIDs.
 fn file(sids: u32) -> File {
