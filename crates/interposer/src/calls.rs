@@ -6,19 +6,19 @@ use std::time::Instant;
 
 use libc::{msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
 
-use crate::kick::SendTo;
+use xsk_client::Socket;
+
 use crate::real::{real, required};
-use crate::sockets::{self, Socket};
 
 /// Transmits a socket's packets. Makes the system call if the kernel needs it.
 fn transmit(descriptor: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
-    let Some(socket) = sockets::find(descriptor) else { return call() };
+    let Some(socket) = xsk_client::find(descriptor) else { return call() };
     // Another thread that holds the lock is in the same call.
     let Ok(mut locked) = socket.transmit.try_lock() else { return 0 };
     let Some(transmit) = locked.as_mut() else { return call() };
     transmit.advance();
     // Packets that wait for verdicts are not in the kernel's ring yet.
-    let has_packets = transmit.has_output() || transmit.judge.is_idle();
+    let has_packets = transmit.has_output() || transmit.is_idle();
     if !transmit.needs_wakeup() || !has_packets {
         return 0;
     }
@@ -26,6 +26,16 @@ fn transmit(descriptor: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
     transmit.return_chunks();
     result
 }
+
+/// Type of sendto(2).
+type SendTo = unsafe extern "C" fn(
+    c_int,
+    *const c_void,
+    size_t,
+    c_int,
+    *const sockaddr,
+    socklen_t,
+) -> ssize_t;
 
 /// Replaces sendto(2).
 ///
@@ -85,7 +95,7 @@ pub(crate) unsafe extern "C" fn sendmsg(
 
 /// Moves the entries of a socket before and after the kernel receives packets.
 fn receive(descriptor: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
-    let Some(socket) = sockets::find(descriptor) else { return call() };
+    let Some(socket) = xsk_client::find(descriptor) else { return call() };
     socket.advance();
     // The call drives the device's driver with busy polling (SO_PREFER_BUSY_POLL).
     let result = call();
@@ -153,7 +163,7 @@ pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout
         // SAFETY: the caller's array.
         false => unsafe { std::slice::from_raw_parts_mut(polled, count as usize) },
     };
-    let sockets: Vec<Option<Arc<Socket>>> = fds.iter().map(|fd| sockets::find(fd.fd)).collect();
+    let sockets: Vec<Option<Arc<Socket>>> = fds.iter().map(|fd| xsk_client::find(fd.fd)).collect();
     if sockets.iter().all(Option::is_none) {
         // SAFETY: the caller's arguments.
         return unsafe { call(polled, count, timeout) };

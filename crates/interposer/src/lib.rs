@@ -6,24 +6,9 @@
 //! client that knows the flag always ask for them (XDP_RING_NEED_WAKEUP). No other thread has to be
 //! woken for a packet.
 //!
-//! ```text
-//!   client   fill | rx           tx | completion     RingMemory
-//!             v      ^            v      ^
-//!              path.rs              path.rs          in sendto(2), poll(2), ...
-//!             v      ^            v      ^
-//!   kernel   fill | rx           tx | completion     rings of the real socket
-//! ```
-//!
-//! `libxdp.rs` and `calls.rs` export the wrapped functions, `real.rs` finds the originals.
+//! The sockets are those of `xsk_client`. `libxdp.rs` and `calls.rs` export the wrapped functions, `real.rs` finds the originals.
 
-mod area;
-mod attachment;
 mod calls;
-mod judge;
-mod kick;
 mod libxdp;
-mod path;
 mod real;
-mod session;
-mod sockets;
 mod umem;

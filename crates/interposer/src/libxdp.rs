@@ -2,17 +2,12 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use xsk::{Consumer, Frames, Producer, Ring, RingMemory, State};
-use xsk_link::Direction;
+use xsk::{Frames, Ring, RingMemory};
+use xsk_client::{Area, ClientRings, KernelRings, Memory, Name, Socket, complain};
 
-use crate::area::Area;
-use crate::judge::Judge;
-use crate::path::Path;
 use crate::real::real;
-use crate::session::{self, Opened};
-use crate::sockets::{self, Socket};
 use crate::umem::{Umem, with_umems};
 
 /// Entries of a ring without a configuration.
@@ -106,9 +101,8 @@ pub(crate) unsafe extern "C" fn xsk_umem__create(
         completion: kernel_completion,
         client_fill,
         client_completion,
-        frames,
-        area,
-        is_connected: false,
+        memory: Memory { frames, area },
+        socket: None,
     };
     with_umems(|umems| umems.insert(handle, rings));
     0
@@ -147,7 +141,7 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
     config: *const SocketConfig,
 ) -> c_int {
     let Some(create) = real!(c"xsk_socket__create", SocketCreate) else { return -libc::ENOSYS };
-    match with_umems(|umems| umems.get(&(umem as usize)).map(|umem| umem.is_connected)) {
+    match with_umems(|umems| umems.get(&(umem as usize)).map(|umem| umem.socket.is_some())) {
         Some(false) => {}
         Some(true) => return refuse("a UMEM has several sockets"),
         None => return refuse("a UMEM was not created by xsk_umem__create()"),
@@ -173,103 +167,70 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
         });
     // SAFETY: libxdp has written the socket.
     let handle = unsafe { *socket };
+    type SocketFd = unsafe extern "C" fn(*const c_void) -> c_int;
+    let Some(fd) = real!(c"xsk_socket__fd", SocketFd) else { return -libc::ENOSYS };
+    // SAFETY: libxdp's socket.
+    let descriptor = unsafe { fd(handle) };
     let connected = with_umems(|umems| {
         let umem = umems.get_mut(&(umem as usize))?;
-        umem.is_connected = true;
+        umem.socket = Some(handle as usize);
         // A ring that the client does not want may have any size.
         let size = |ring: *mut Ring, size: u32| if ring.is_null() { 1 } else { size };
-        let client_rx = Arc::new(RingMemory::new(size(rx, rx_size), 2));
-        let client_tx = Arc::new(RingMemory::new(size(tx, tx_size), 2));
+        let client = ClientRings {
+            fill: Arc::clone(&umem.client_fill),
+            completion: Arc::clone(&umem.client_completion),
+            rx: Arc::new(RingMemory::new(size(rx, rx_size), 2)),
+            tx: Arc::new(RingMemory::new(size(tx, tx_size), 2)),
+        };
         if flags & USE_NEED_WAKEUP != 0 {
-            umem.client_fill.ask_for_wakeups();
-            client_tx.ask_for_wakeups();
+            client.fill.ask_for_wakeups();
+            client.tx.ask_for_wakeups();
         }
-        // SAFETY: all rings are mapped and live as long as the socket; there is one end of each.
-        let receive = (!rx.is_null()).then(|| unsafe {
-            Path {
-                packets_in: Consumer::new(&kernel_rx),
-                packets_out: Producer::new(&client_rx.view(true)),
-                chunks_in: Consumer::new(&umem.client_fill.view(false)),
-                chunks_out: Producer::new(&umem.fill),
-                source: State::Receiving,
-                sink: State::Client,
-                frames: Arc::clone(&umem.frames),
-                judge: Judge::new(umem.area),
-                dropped: Vec::new(),
-            }
-        });
-        // SAFETY: as above.
-        let transmit = (!tx.is_null()).then(|| unsafe {
-            Path {
-                packets_in: Consumer::new(&client_tx.view(false)),
-                packets_out: Producer::new(&kernel_tx),
-                chunks_in: Consumer::new(&umem.completion),
-                chunks_out: Producer::new(&umem.client_completion.view(true)),
-                source: State::Client,
-                sink: State::Transmitting,
-                frames: Arc::clone(&umem.frames),
-                judge: Judge::new(umem.area),
-                dropped: Vec::new(),
-            }
-        });
         // SAFETY: the client's rings.
         unsafe {
             if let Some(rx) = rx.as_mut() {
-                *rx = client_rx.view(false);
+                *rx = client.rx.view(false);
             }
             if let Some(tx) = tx.as_mut() {
-                *tx = client_tx.view(true);
+                *tx = client.tx.view(true);
             }
         }
-        let memory = vec![
-            client_rx,
-            client_tx,
-            Arc::clone(&umem.client_fill),
-            Arc::clone(&umem.client_completion),
-        ];
-        Some((receive, transmit, memory))
+        let kernel = KernelRings {
+            fill: &umem.fill,
+            completion: &umem.completion,
+            rx: kernel_rx,
+            tx: kernel_tx,
+        };
+        // SAFETY: libxdp's rings are mapped until it deletes the socket, which closes this one.
+        Some(unsafe { Socket::new(descriptor, handle as usize, kernel, client, &umem.memory) })
     });
-    if let Some((receive, transmit, memory)) = connected {
-        type SocketFd = unsafe extern "C" fn(*const c_void) -> c_int;
-        let Some(fd) = real!(c"xsk_socket__fd", SocketFd) else { return -libc::ENOSYS };
-        // SAFETY: libxdp's socket.
-        let descriptor = unsafe { fd(handle) };
-        let opened = Opened {
-            // SAFETY: the client gives the name of an interface.
-            interface: unsafe { CStr::from_ptr(interface) }.to_string_lossy().into_owned(),
-            queue,
-            receives: receive.is_some(),
-            transmits: transmit.is_some(),
-        };
-        let number = session::number();
-        let socket = Socket {
-            number,
-            descriptor,
-            handle: handle as usize,
-            umem: umem as usize,
-            receive: Mutex::new(receive),
-            transmit: Mutex::new(transmit),
-            _rings: [kernel_rx, kernel_tx],
-            _memory: memory,
-        };
-        let socket = sockets::add(socket);
-        if let Err(why) = session::open(number, opened) {
-            session::complain(&why);
-            // SAFETY: the socket that was just created.
-            unsafe { xsk_socket__delete(handle) };
-            return -libc::ECONNREFUSED;
+    let Some(connected) = connected else { return 0 };
+    // SAFETY: the client gives the name of an interface.
+    let interface = unsafe { CStr::from_ptr(interface) }.to_string_lossy().into_owned();
+    if let Err(refused) = xsk_client::open(connected, Name { interface, queue }) {
+        complain(&refused.why);
+        disconnect(handle as usize);
+        if let Some(delete) = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void)) {
+            // SAFETY: the socket that was just created. libxdp reads its rings.
+            unsafe { delete(handle) };
         }
-        // Until now, no packet has passed.
-        for direction in Direction::BOTH {
-            socket.with_judge(direction, Judge::open);
-        }
+        drop(refused);
+        return -libc::ECONNREFUSED;
     }
     0
 }
 
+/// Lets the UMEM of a socket have another one.
+fn disconnect(socket: usize) {
+    with_umems(|umems| {
+        let its = umems.values_mut().find(|umem| umem.socket == Some(socket));
+        its.map(|umem| umem.socket.take());
+    });
+}
+
 /// Refuses a socket whose packets would pass without their program.
 fn refuse(why: &str) -> c_int {
-    session::complain(&format!("{why}, which `kaido xsk` does not support"));
+    complain(&format!("{why}, which `kaido xsk` does not support"));
     -libc::EOPNOTSUPP
 }
 
@@ -324,16 +285,13 @@ pub(crate) unsafe extern "C" fn xsk_socket__create_shared(
 /// As libxdp's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn xsk_socket__delete(socket: *mut c_void) {
-    let removed = sockets::remove(socket as usize);
+    let removed = xsk_client::remove(socket as usize);
     if let Some(removed) = &removed {
         // libxdp unmaps the rings.
         removed.close();
-        session::close(removed.number);
-        with_umems(|umems| {
-            if let Some(umem) = umems.get_mut(&removed.umem) {
-                umem.is_connected = false;
-            }
-        });
+        xsk_client::close(removed.number);
+        // The memory may have another socket then.
+        disconnect(socket as usize);
     }
     let Some(delete) = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void)) else {
         return;

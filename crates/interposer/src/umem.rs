@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use xsk::{Frames, Ring, RingMemory};
-
-use crate::area::Area;
+use xsk::{Ring, RingMemory};
+use xsk_client::Memory;
 
 /// The rings of a UMEM, until it is deleted.
 pub(crate) struct Umem {
@@ -15,10 +14,9 @@ pub(crate) struct Umem {
     /// Rings of the client.
     pub(crate) client_fill: Arc<RingMemory>,
     pub(crate) client_completion: Arc<RingMemory>,
-    pub(crate) frames: Arc<Frames>,
-    pub(crate) area: Option<Area>,
-    /// True while a socket uses the rings: there may be one end of each.
-    pub(crate) is_connected: bool,
+    pub(crate) memory: Memory,
+    /// libxdp's `struct xsk_socket` that uses the rings: there may be one end of each.
+    pub(crate) socket: Option<usize>,
 }
 
 // SAFETY: the rings' pointers are only used by their ends, each by one thread at a time.

@@ -1,33 +1,25 @@
 //! The link to `kaido xsk`: reports sockets and executes orders, on a thread of its own.
 
 use std::collections::BTreeMap;
-use std::ffi::c_int;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 use sandbox::process::Hosted;
 use sandbox_queue::Reason;
 use xsk_link::{Attach, Direction, Link, Order, Report, SocketCounters, VARIABLE, VERSION};
 
 use crate::attachment::Attachment;
-use crate::real::{real, required};
-use crate::sockets::{self, Socket};
+use crate::judge::Judge;
+use crate::sockets::{self, Name, Socket};
 
 /// Interval at which paths are moved whose client makes no system calls, and reports are sent.
 const LOOK: Duration = Duration::from_millis(10);
 /// Timeout of the attachments of a new socket.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Description of a new socket.
-pub(crate) struct Opened {
-    pub(crate) interface: String,
-    pub(crate) queue: u32,
-    pub(crate) receives: bool,
-    pub(crate) transmits: bool,
-}
 
 /// State of the link.
 enum State {
@@ -54,22 +46,55 @@ pub(crate) fn number() -> u32 {
 }
 
 /// Prints a message about a failure.
-pub(crate) fn complain(why: &str) {
+pub fn complain(why: &str) {
     eprintln!("kaido xsk: {why}");
 }
 
-/// Reports a new socket, and waits until its programs are attached.
+/// A socket that cannot be opened.
+pub struct Refused {
+    /// The reason, for the operator.
+    pub why: String,
+    /// The socket, which is closed. Its owner may still need its rings.
+    pub socket: Arc<Socket>,
+}
+
+/// Registers a new socket, reports it, and waits until its programs are attached. Until then, no
+/// packet passes.
 ///
 /// # Errors
 ///
-/// Fails if the link fails. The client must not use the socket then: its packets would pass without
-/// the program.
-pub(crate) fn open(number: u32, opened: Opened) -> Result<(), String> {
+/// Fails if the link fails, or if the daemon refuses the socket. It is not registered then: its
+/// packets would pass without the program.
+pub fn open(socket: Socket, name: Name) -> Result<Arc<Socket>, Refused> {
+    let socket = sockets::add(socket);
+    match report(&socket, name) {
+        Ok(()) => {
+            each_judge(&socket, Judge::open);
+            Ok(socket)
+        }
+        Err(why) => {
+            sockets::remove(socket.handle);
+            socket.close();
+            close(socket.number);
+            Err(Refused { why, socket })
+        }
+    }
+}
+
+fn report(opened: &Socket, name: Name) -> Result<(), String> {
     let Some(link) = link()? else { return Ok(()) };
-    let Opened { interface, queue, receives, transmits } = opened;
-    let name = interface.clone();
-    let report = Report::Opened { socket: number, interface, queue, receives, transmits };
-    let failed = |why: &dyn std::fmt::Display| format!("{name}: no program is attached: {why}");
+    let Name { interface, queue } = name;
+    let number = opened.number;
+    let failed =
+        |why: &dyn std::fmt::Display| format!("{interface}: no program is attached: {why}");
+    let [receives, transmits] = opened.directions();
+    let report = Report::Opened {
+        socket: number,
+        interface: interface.clone(),
+        queue,
+        receives,
+        transmits,
+    };
     link.send(&report, &[]).map_err(|why| failed(&why))?;
     let begin = Instant::now();
     let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +115,7 @@ pub(crate) fn open(number: u32, opened: Opened) -> Result<(), String> {
 }
 
 /// Reports that a socket has been deleted.
-pub(crate) fn close(socket: u32) {
+pub fn close(socket: u32) {
     if let State::Linked(link) = &*lock() {
         // `kaido xsk` may have ended.
         let _ = link.send(&Report::Closed { socket }, &[]);
@@ -157,7 +182,7 @@ fn serve(link: &Link) {
     }
 }
 
-fn each_judge(socket: &Socket, mut function: impl FnMut(&mut crate::judge::Judge)) {
+fn each_judge(socket: &Socket, mut function: impl FnMut(&mut Judge)) {
     for direction in Direction::BOTH {
         socket.with_judge(direction, &mut function);
     }
@@ -165,14 +190,10 @@ fn each_judge(socket: &Socket, mut function: impl FnMut(&mut crate::judge::Judge
 
 /// Waits for an order, at most for [`LOOK`].
 fn wait(link: Option<&Link>) {
-    let timeout = PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO);
     let fds = link.map(|link| PollFd::new(link.as_fd(), PollFlags::POLLIN));
     let mut fds: Vec<PollFd<'_>> = fds.into_iter().collect();
-    // The library's own poll(2) is for the client's sockets.
-    type Poll = unsafe extern "C" fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int;
-    let call = required(real!(c"poll", Poll));
-    // SAFETY: `PollFd` is a transparent `pollfd`, and the array outlives the call.
-    unsafe { call(fds.as_mut_ptr().cast(), fds.len() as libc::nfds_t, c_int::from(timeout)) };
+    // Not poll(2), which the preload library replaces. A signal ends it early, and is harmless.
+    let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(LOOK)), None);
 }
 
 fn step(link: &Link) -> Result<(), xsk_link::Error> {

@@ -13,7 +13,7 @@ use crate::judge::Judge;
 /// |---|---|---|
 /// | receive | kernel's RX ring to the client's | client's fill ring to the kernel's |
 /// | transmit | client's TX ring to the kernel's | kernel's completion ring to the client's |
-pub(crate) struct Path {
+pub struct Path {
     pub(crate) packets_in: Consumer<Descriptor>,
     pub(crate) packets_out: Producer<Descriptor>,
     pub(crate) chunks_in: Consumer<u64>,
@@ -29,7 +29,7 @@ pub(crate) struct Path {
 
 impl Path {
     /// Moves all entries for which there is room.
-    pub(crate) fn advance(&mut self) {
+    pub fn advance(&mut self) {
         if !self.judge.is_idle() {
             self.collect();
         }
@@ -41,7 +41,7 @@ impl Path {
     }
 
     /// Returns chunks to the source: those of the sink, and those of dropped packets.
-    pub(crate) fn return_chunks(&mut self) {
+    pub fn return_chunks(&mut self) {
         let dropped = self.dropped.len().min(self.chunks_out.free() as usize);
         for address in self.dropped.drain(..dropped) {
             self.chunks_out.put(address);
@@ -95,6 +95,11 @@ impl Path {
         }
     }
 
+    /// Returns true if packets pass without a program.
+    pub fn is_idle(&self) -> bool {
+        self.judge.is_idle()
+    }
+
     /// Hands judged packets to the sink. There is room, because `forward` leaves it free.
     fn collect(&mut self) {
         let Self { packets_out, source, sink, frames, judge, dropped, .. } = self;
@@ -120,12 +125,12 @@ impl Path {
 
     /// Returns true if the sink has packets to take: new ones, or older ones, since a system call
     /// transmits at most 32 (TX_BATCH_SIZE).
-    pub(crate) fn has_output(&self) -> bool {
+    pub fn has_output(&self) -> bool {
         self.packets_out.pending() > 0
     }
 
     /// Returns true if the kernel needs a system call to continue. The client's rings ask for none.
-    pub(crate) fn needs_wakeup(&self) -> bool {
+    pub fn needs_wakeup(&self) -> bool {
         self.packets_out.needs_wakeup() || self.chunks_out.needs_wakeup()
     }
 }

@@ -6,7 +6,7 @@ use xsk::{UNALIGNED_ADDRESS, UNALIGNED_OFFSET_SHIFT};
 
 /// The client's packet memory, divided into chunks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Area {
+pub struct Area {
     base: NonNull<u8>,
     bytes: u64,
     chunk: u64,
@@ -19,7 +19,7 @@ unsafe impl Send for Area {}
 
 impl Area {
     /// Describes the memory at `base`; `None` if it is null or the chunk size is zero.
-    pub(crate) fn new(base: *mut u8, bytes: u64, chunk: u32, is_unaligned: bool) -> Option<Self> {
+    pub fn new(base: *mut u8, bytes: u64, chunk: u32, is_unaligned: bool) -> Option<Self> {
         let base = NonNull::new(base).filter(|_| chunk > 0)?;
         Some(Self { base, bytes, chunk: chunk.into(), is_unaligned })
     }

@@ -1,0 +1,246 @@
+//! Sockets of the client, by descriptor.
+
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use xsk::{Consumer, Frames, Producer, Ring, RingMemory, State};
+use xsk_link::Direction;
+
+use crate::area::Area;
+use crate::judge::Judge;
+use crate::kick;
+use crate::path::Path;
+use crate::session;
+
+/// An AF_XDP socket whose rings are moved by this crate.
+pub struct Socket {
+    /// Number on the link to the daemon.
+    pub number: u32,
+    /// The socket's descriptor, which its owner closes.
+    pub descriptor: RawFd,
+    /// Number by which the owner finds the socket.
+    pub handle: usize,
+    /// Each path is moved by one thread at a time; others skip it. `None` if the socket does not
+    /// have it, or is being deleted.
+    pub receive: Mutex<Option<Path>>,
+    /// The path of transmitted packets.
+    pub transmit: Mutex<Option<Path>>,
+    /// Rings of the client, which the paths refer to.
+    _client: ClientRings,
+    /// Rings of the kernel whose addresses the owner has given away.
+    _rings: [Box<Ring>; 2],
+}
+
+/// The interface and the queue of a socket.
+pub struct Name {
+    /// Name of the interface.
+    pub interface: String,
+    /// Number of the queue.
+    pub queue: u32,
+}
+
+/// Rings that the kernel shares with a socket's owner.
+pub struct KernelRings<'r> {
+    /// Fill ring.
+    pub fill: &'r Ring,
+    /// Completion ring.
+    pub completion: &'r Ring,
+    /// RX ring; of no size if the socket does not receive.
+    pub rx: Box<Ring>,
+    /// TX ring; of no size if the socket does not transmit.
+    pub tx: Box<Ring>,
+}
+
+/// Rings that a client uses instead of the kernel's.
+#[derive(Clone)]
+pub struct ClientRings {
+    /// Fill ring.
+    pub fill: Arc<RingMemory>,
+    /// Completion ring.
+    pub completion: Arc<RingMemory>,
+    /// RX ring.
+    pub rx: Arc<RingMemory>,
+    /// TX ring.
+    pub tx: Arc<RingMemory>,
+}
+
+/// The packet memory of a socket.
+#[derive(Clone)]
+pub struct Memory {
+    /// Owners of the chunks.
+    pub frames: Arc<Frames>,
+    /// The memory; packets are not judged without it, but dropped.
+    pub area: Option<Area>,
+}
+
+// SAFETY: the rings' pointers are only used by the ends, each by one thread at a time.
+unsafe impl Send for Socket {}
+// SAFETY: as above.
+unsafe impl Sync for Socket {}
+
+impl Socket {
+    /// Connects the client's rings with the kernel's. No packet passes before the socket is
+    /// [open](crate::open).
+    ///
+    /// # Safety
+    ///
+    /// The kernel's rings are mapped until the socket is [closed](Socket::close), and no other ends
+    /// of them are used. The client uses the other end of its own rings, from one thread at a time.
+    pub unsafe fn new(
+        descriptor: RawFd,
+        handle: usize,
+        kernel: KernelRings<'_>,
+        client: ClientRings,
+        memory: &Memory,
+    ) -> Self {
+        let KernelRings { fill, completion, rx, tx } = kernel;
+        // SAFETY: required by this function as well; the client's rings are kept with the paths.
+        let receive = (rx.size > 0).then(|| unsafe {
+            Path {
+                packets_in: Consumer::new(&rx),
+                packets_out: Producer::new(&client.rx.view(true)),
+                chunks_in: Consumer::new(&client.fill.view(false)),
+                chunks_out: Producer::new(fill),
+                source: State::Receiving,
+                sink: State::Client,
+                frames: Arc::clone(&memory.frames),
+                judge: Judge::new(memory.area),
+                dropped: Vec::new(),
+            }
+        });
+        // SAFETY: as above.
+        let transmit = (tx.size > 0).then(|| unsafe {
+            Path {
+                packets_in: Consumer::new(&client.tx.view(false)),
+                packets_out: Producer::new(&tx),
+                chunks_in: Consumer::new(completion),
+                chunks_out: Producer::new(&client.completion.view(true)),
+                source: State::Client,
+                sink: State::Transmitting,
+                frames: Arc::clone(&memory.frames),
+                judge: Judge::new(memory.area),
+                dropped: Vec::new(),
+            }
+        });
+        Self {
+            number: session::number(),
+            descriptor,
+            handle,
+            receive: Mutex::new(receive),
+            transmit: Mutex::new(transmit),
+            _client: client,
+            _rings: [rx, tx],
+        }
+    }
+
+    /// Returns true for each of the directions that the socket has: receive, transmit.
+    pub(crate) fn directions(&self) -> [bool; 2] {
+        Direction::BOTH.map(|direction| locked(self.path(direction)).is_some())
+    }
+
+    fn path(&self, direction: Direction) -> &Mutex<Option<Path>> {
+        match direction {
+            Direction::Receive => &self.receive,
+            Direction::Transmit => &self.transmit,
+        }
+    }
+
+    /// Moves the entries of both paths. A path that another thread is moving is skipped.
+    pub fn advance(&self) {
+        self.with_receive(Path::advance);
+        if let Ok(mut locked) = self.transmit.try_lock()
+            && let Some(transmit) = locked.as_mut()
+        {
+            transmit.advance();
+            if transmit.has_output() && transmit.needs_wakeup() {
+                // The client has made its system call for these packets before their verdicts.
+                kick::kick(self.descriptor);
+                transmit.return_chunks();
+            }
+        }
+    }
+
+    /// Returns true if the client has packets to take.
+    pub fn is_readable(&self) -> bool {
+        self.with_receive(|receive| receive.has_output()) == Some(true)
+    }
+
+    /// Returns true if the kernel needs a system call to receive.
+    pub fn needs_wakeup(&self) -> bool {
+        self.with_receive(|receive| receive.needs_wakeup()) == Some(true)
+    }
+
+    /// Calls a function on the receive path, if there is one that no other thread is moving.
+    fn with_receive<R>(&self, function: impl FnOnce(&mut Path) -> R) -> Option<R> {
+        self.receive.try_lock().ok()?.as_mut().map(function)
+    }
+
+    /// Returns true if packets wait for verdicts.
+    pub fn is_judging(&self) -> bool {
+        self.any_judge(|judge| judge.flying() > 0)
+    }
+
+    /// Returns true if a process is slower than one that polls on another processor.
+    pub fn is_waiting(&self) -> bool {
+        self.any_judge(|judge| judge.is_waiting())
+    }
+
+    fn any_judge(&self, function: impl Fn(&mut Judge) -> bool) -> bool {
+        let is_so = |direction| self.with_judge(direction, &function);
+        Direction::BOTH.into_iter().any(|direction| is_so(direction) == Some(true))
+    }
+
+    /// Ends both paths, and waits for the threads that move them.
+    pub fn close(&self) {
+        Direction::BOTH.into_iter().for_each(|direction| *locked(self.path(direction)) = None);
+    }
+
+    /// Calls a function on the programs of a direction, if the socket has it.
+    pub(crate) fn with_judge<R>(
+        &self,
+        direction: Direction,
+        function: impl FnOnce(&mut Judge) -> R,
+    ) -> Option<R> {
+        locked(self.path(direction)).as_mut().map(|path| function(&mut path.judge))
+    }
+}
+
+/// Locks a path. The library does not panic, so that its state is valid even if the lock is poisoned.
+fn locked<T>(path: &Mutex<T>) -> MutexGuard<'_, T> {
+    path.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+static SOCKETS: RwLock<Vec<Option<Arc<Socket>>>> = RwLock::new(Vec::new());
+
+/// The socket of a descriptor, if it is one.
+pub fn find(descriptor: RawFd) -> Option<Arc<Socket>> {
+    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
+    sockets.get(usize::try_from(descriptor).ok()?)?.clone()
+}
+
+/// All sockets.
+pub(crate) fn all() -> Vec<Arc<Socket>> {
+    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
+    sockets.iter().flatten().cloned().collect()
+}
+
+/// Registers a socket.
+pub(crate) fn add(socket: Socket) -> Arc<Socket> {
+    let socket = Arc::new(socket);
+    let Ok(at) = usize::try_from(socket.descriptor) else { return socket };
+    let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
+    if sockets.len() <= at {
+        sockets.resize(at + 1, None);
+    }
+    sockets[at] = Some(Arc::clone(&socket));
+    socket
+}
+
+/// Removes the socket of a handle from those that [`find`] returns.
+pub fn remove(handle: usize) -> Option<Arc<Socket>> {
+    let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
+    let is_it = |socket: &&mut Option<Arc<Socket>>| {
+        socket.as_ref().is_some_and(|socket| socket.handle == handle)
+    };
+    sockets.iter_mut().find(is_it)?.take()
+}
