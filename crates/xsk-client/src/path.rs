@@ -123,10 +123,15 @@ impl Path {
         }
     }
 
+    /// Number of packets that the sink has to take.
+    pub fn pending(&self) -> u32 {
+        self.packets_out.pending()
+    }
+
     /// Returns true if the sink has packets to take: new ones, or older ones, since a system call
     /// transmits at most 32 (TX_BATCH_SIZE).
     pub fn has_output(&self) -> bool {
-        self.packets_out.pending() > 0
+        self.pending() > 0
     }
 
     /// Returns true if the kernel needs a system call to continue. The client's rings ask for none.

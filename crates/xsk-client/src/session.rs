@@ -88,13 +88,8 @@ fn report(opened: &Socket, name: Name) -> Result<(), String> {
     let failed =
         |why: &dyn std::fmt::Display| format!("{interface}: no program is attached: {why}");
     let [receives, transmits] = opened.directions();
-    let report = Report::Opened {
-        socket: number,
-        interface: interface.clone(),
-        queue,
-        receives,
-        transmits,
-    };
+    let report =
+        Report::Opened { socket: number, interface: interface.clone(), queue, receives, transmits };
     link.send(&report, &[]).map_err(|why| failed(&why))?;
     let begin = Instant::now();
     let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -170,6 +170,11 @@ impl Socket {
         self.with_receive(|receive| receive.needs_wakeup()) == Some(true)
     }
 
+    /// Number of packets that the kernel has to transmit. Zero while another thread moves them.
+    pub fn sending(&self) -> u32 {
+        self.transmit.try_lock().ok().and_then(|path| Some(path.as_ref()?.pending())).unwrap_or(0)
+    }
+
     /// Calls a function on the receive path, if there is one that no other thread is moving.
     fn with_receive<R>(&self, function: impl FnOnce(&mut Path) -> R) -> Option<R> {
         self.receive.try_lock().ok()?.as_mut().map(function)

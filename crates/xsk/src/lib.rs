@@ -4,15 +4,19 @@
 //! side; the size is a power of two. [`Producer`] and [`Consumer`] are this side's end of a ring
 //! whose other end is the kernel's or a client's. [`Ring`] is libxdp's view of one, through which
 //! its inline functions read and write, and [`RingMemory`] a ring in memory of this process.
+//! [`Socket`] is a socket of this process, with the kernel's rings.
 
 mod descriptor;
 mod end;
 mod frames;
+mod mapping;
 mod memory;
 mod ring;
+mod socket;
 
 pub use descriptor::{Descriptor, NEED_WAKEUP, UNALIGNED_ADDRESS, UNALIGNED_OFFSET_SHIFT};
 pub use end::{Consumer, Producer};
 pub use frames::{Frames, State, WrongState};
 pub use memory::RingMemory;
 pub use ring::Ring;
+pub use socket::{CHUNK, Error, Socket, Umem};

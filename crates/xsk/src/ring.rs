@@ -5,7 +5,7 @@ use std::ffi::c_void;
 /// A ring for libxdp's inline functions (`struct xsk_ring_prod` and `struct xsk_ring_cons` of
 /// xdp/xsk.h, whose fields are the same).
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Ring {
     /// Producer index that the owner of this struct has reached or seen last.
     pub cached_producer: u32,
