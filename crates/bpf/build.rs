@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use libbpf_cargo::SkeletonBuilder;
 
 /// Names of the sources, without `.bpf.c`.
-const PROGRAMS: [&str; 6] = ["exit", "measure", "meter", "proof", "srv6", "trace"];
+const PROGRAMS: [&str; 7] = ["exit", "measure", "meter", "proof", "sockets", "srv6", "trace"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Read at run time: the build folder may have been moved.

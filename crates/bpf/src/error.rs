@@ -75,6 +75,15 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The egress of an interface cannot be closed to packets of others than AF_XDP sockets.
+    #[error("cannot close the egress of interface {interface} (tcx or clsact)")]
+    CloseEgress {
+        /// Index of the interface.
+        interface: u32,
+        /// Cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// The egress filter of an interface cannot be attached or detached.
     #[error(
         "cannot attach the egress filter for local replies to interface {interface} (tcx or clsact)"

@@ -14,7 +14,7 @@ use crate::attach::{fd, pin, pinned, replace};
 use crate::tc::{Point, filter, put_filter};
 
 /// Distinguishes the filter from those of other users.
-const HANDLE: u32 = 0x6b61_6964;
+pub(crate) const HANDLE: u32 = 0x6b61_6964;
 /// BPF_F_BEFORE (linux/bpf.h): run before all attached programs.
 const BEFORE: u32 = 1 << 3;
 
@@ -49,22 +49,28 @@ pub(crate) fn take_off(interface: u32, point: Point, at: &Path) -> io::Result<()
         Err(error) if error.raw_os_error() == Some(ENOENT) => {}
         done => return done,
     }
-    // Without a pin it is a filter, or absent. Detaching needs no program, and libbpf's message
-    // about a missing filter is suppressed.
-    let before = libbpf_rs::set_print(None);
-    let _ = filter(io::stdin().as_fd(), interface, classifier(point), HANDLE).detach();
-    libbpf_rs::set_print(before);
+    // Without a pin it is a filter, or absent.
+    remove_filter(interface, point);
     Ok(())
 }
 
-fn classifier(point: Point) -> TcAttachPoint {
+/// Removes the filter of a kernel without tcx, if there is one.
+pub(crate) fn remove_filter(interface: u32, point: Point) {
+    // Detaching needs no program, and libbpf's message about a missing filter is suppressed.
+    let before = libbpf_rs::set_print(None);
+    let _ = filter(io::stdin().as_fd(), interface, classifier(point), HANDLE).detach();
+    libbpf_rs::set_print(before);
+}
+
+pub(crate) fn classifier(point: Point) -> TcAttachPoint {
     match point {
         Point::Ingress => TC_INGRESS,
         Point::Egress => TC_EGRESS,
     }
 }
 
-fn attach(program: BorrowedFd<'_>, interface: u32, point: Point) -> io::Result<OwnedFd> {
+/// Attaches a program by a link, until that is closed. Fails with EINVAL if the kernel has no tcx.
+pub(crate) fn attach(program: BorrowedFd<'_>, interface: u32, point: Point) -> io::Result<OwnedFd> {
     let place = match point {
         Point::Ingress => BPF_TCX_INGRESS,
         Point::Egress => BPF_TCX_EGRESS,

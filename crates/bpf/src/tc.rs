@@ -110,6 +110,13 @@ fn is_called(program: &OwnedFd, name: &str) -> io::Result<bool> {
     Ok(bytes.eq(name.bytes().take(info.name.len() - 1)))
 }
 
+/// Returns the name of a program, as far as the kernel keeps it.
+pub(crate) fn name(program: BorrowedFd<'_>) -> io::Result<String> {
+    let info = info(program)?;
+    let bytes = info.name.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
+    Ok(String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned())
+}
+
 fn info(program: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_prog_info> {
     // SAFETY: bpf_prog_info is plain C data for which all zeros asks for no lists.
     let mut info: libbpf_sys::bpf_prog_info = unsafe { std::mem::zeroed() };
