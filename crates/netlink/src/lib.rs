@@ -29,12 +29,12 @@ mod testing;
 
 pub use address::{Address, add_address, delete_address};
 pub use error::{Error, Result};
-pub use ethtool::{Offload, leave_tags, set_offload, strips_tags};
+pub use ethtool::{Offload, has_offload, leave_tags, set_offload, strips_tags};
 pub use generic::GenericHandle;
 pub use interface_rule::{InterfaceRule, add_interface_rule, delete_interface_rule};
 pub use link::{
-    Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, delete_link, set_down,
-    set_largest_segments, set_master, set_up,
+    Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, add_veth_with_queues,
+    delete_link, set_down, set_largest_segments, set_master, set_up,
 };
 pub use monitor::{Event, Monitor};
 pub use namespace::Namespace;

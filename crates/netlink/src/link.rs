@@ -47,17 +47,23 @@ pub struct VethEnd<'a> {
 /// Creates a veth pair, down. Both ends are created in their namespaces under their final names,
 /// and never appear in the namespace of the handle that executes the request.
 pub fn add_veth(a: &VethEnd<'_>, b: &VethEnd<'_>) -> Request {
-    let mut message = veth_end(a);
+    add_veth_with_queues(a, b, 1)
+}
+
+/// Creates a veth pair as [`add_veth`] does, whose ends have `queues` queues in each direction. A
+/// queue of one end is connected to the queue of the same number of the other end.
+pub fn add_veth_with_queues(a: &VethEnd<'_>, b: &VethEnd<'_>, queues: u32) -> Request {
+    let mut message = veth_end(a, queues);
     message.attributes.push(LinkAttribute::LinkInfo(vec![
         LinkInfo::Kind(InfoKind::Veth),
-        LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(veth_end(b)))),
+        LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(veth_end(b, queues)))),
     ]));
     let mut request = Request::of(NEWLINK, CREATE | EXCL, &message);
     request.namespaces = vec![a.namespace.shared(), b.namespace.shared()];
     request
 }
 
-fn veth_end(end: &VethEnd<'_>) -> LinkMessage {
+fn veth_end(end: &VethEnd<'_>, queues: u32) -> LinkMessage {
     use std::os::fd::{AsFd, AsRawFd};
     let mut message = LinkMessage::default();
     message.attributes = vec![
@@ -66,6 +72,11 @@ fn veth_end(end: &VethEnd<'_>) -> LinkMessage {
         LinkAttribute::NetNsFd(end.namespace.as_fd().as_raw_fd()),
     ];
     message.attributes.extend(end.mac.map(|mac| LinkAttribute::Address(mac.0.to_vec())));
+    // The kernel's default depends on its version.
+    if queues > 1 {
+        let both = [LinkAttribute::NumTxQueues(queues), LinkAttribute::NumRxQueues(queues)];
+        message.attributes.extend(both);
+    }
     message.header.index = end.index.unwrap_or(0);
     message
 }
@@ -208,6 +219,8 @@ pub struct Link {
     pub lower_is_elsewhere: bool,
     /// The other end of a veth or netkit pair. Absent if it is in another namespace.
     pub peer: Option<u32>,
+    /// The index of the other end in another namespace.
+    pub peer_elsewhere: Option<u32>,
     /// The number of receive queues the device was created with.
     pub rx_queues: u32,
     /// The number of transmit queues the device was created with.
@@ -338,12 +351,14 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let is_separate = link.is_open_tunnel() || NOT_STACKED.contains(&link.kind.as_str());
     let is_stacked = parent.is_some() && !is_separate;
     link.lower_is_elsewhere = is_stacked && elsewhere;
+    let is_pair = matches!(link.kind.as_str(), "veth" | "netkit");
+    link.peer_elsewhere = parent.filter(|_| is_pair && elsewhere);
     let parent = parent.filter(|_| !elsewhere);
     if let Some(vlan) = &mut link.vlan {
         vlan.parent = parent;
     }
     link.lower = parent.filter(|_| is_stacked);
-    link.peer = parent.filter(|_| matches!(link.kind.as_str(), "veth" | "netkit"));
+    link.peer = parent.filter(|_| is_pair);
     Ok(link)
 }
 

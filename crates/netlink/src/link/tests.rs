@@ -251,6 +251,23 @@ fn root_a_veth_pair_appears_in_its_namespaces_only() {
 }
 
 #[test]
+fn root_the_ends_of_a_veth_pair_have_as_many_queues_and_know_each_other() {
+    in_namespace(|| {
+        let (here, other) = (Namespace::current().unwrap(), Namespace::unnamed().unwrap());
+        let end = |name, namespace, index| VethEnd { name, namespace, mtu: 1500, mac: None, index };
+        let (a, b) = (end("a", &here, Some(7)), end("b", &other, Some(9)));
+        let mut handle = Handle::new().unwrap();
+        handle.request("veth", add_veth_with_queues(&a, &b, 3)).unwrap();
+        let (a, b) =
+            (handle.link("a").unwrap(), Handle::within(&other).unwrap().link("b").unwrap());
+        for link in [&a, &b] {
+            assert_eq!((link.rx_queues, link.tx_queues, link.peer), (3, 3, None));
+        }
+        assert_eq!((a.peer_elsewhere, b.peer_elsewhere), (Some(9), Some(7)));
+    });
+}
+
+#[test]
 fn root_a_bridge_gets_and_loses_a_port() {
     in_namespace(|| {
         let mut handle = Handle::new().unwrap();
