@@ -44,9 +44,9 @@ const FLOORS: [&[&str]; 11] = [
         "dataplane-daemon",
         "p4runtime",
         "publisher",
-        "interposer",
+        "xsk-client",
     ],
-    &["lab", "xsk-daemon"],
+    &["interposer", "lab", "xsk-daemon", "xsk-wire"],
     &["bench", "supervisor", "verify"],
     &["kaido"],
 ];

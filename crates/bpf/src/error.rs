@@ -75,7 +75,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The egress of an interface cannot be closed to packets of others than AF_XDP sockets.
+    /// The egress of an interface cannot be closed to the kernel's own packets.
     #[error("cannot close the egress of interface {interface} (tcx or clsact)")]
     CloseEgress {
         /// Index of the interface.

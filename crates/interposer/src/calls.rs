@@ -2,13 +2,36 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use libc::{msghdr, nfds_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
 
-use xsk_client::Socket;
+use xsk_client::{Socket, complain};
 
+use crate::libxdp;
 use crate::real::{real, required};
+
+/// Replaces socket(2), to report AF_XDP sockets that are not libxdp's.
+///
+/// # Safety
+///
+/// As socket(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    static IS_REPORTED: AtomicBool = AtomicBool::new(false);
+    type Create = unsafe extern "C" fn(c_int, c_int, c_int) -> c_int;
+    let call = required(real!(c"socket", Create));
+    if domain == libc::AF_XDP && !libxdp::is_creating() && !IS_REPORTED.swap(true, Relaxed) {
+        complain(
+            "the client makes an AF_XDP socket itself, not by libxdp as a shared library: no program \
+             judges its packets. `kaido p4 attach` runs programs on its interfaces without it",
+        );
+    }
+    // SAFETY: the caller's arguments.
+    unsafe { call(domain, kind, protocol) }
+}
 
 /// Transmits a socket's packets. Makes the system call if the kernel needs it.
 fn transmit(descriptor: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {

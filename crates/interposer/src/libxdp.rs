@@ -78,10 +78,12 @@ pub(crate) unsafe extern "C" fn xsk_umem__create(
     });
     let mut kernel_fill = Box::new(Ring::unmapped());
     let mut kernel_completion = Box::new(Ring::unmapped());
+    IS_CREATING.set(true);
     // SAFETY: the client's arguments, and rings that live as long as the UMEM.
     let result = unsafe {
         create(umem, area, bytes, &raw mut *kernel_fill, &raw mut *kernel_completion, config)
     };
+    IS_CREATING.set(false);
     if result != 0 {
         return result;
     }
@@ -237,6 +239,11 @@ fn refuse(why: &str) -> c_int {
 thread_local! {
     /// True while libxdp creates a socket for this library: it calls its other functions.
     static IS_CREATING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns true while this thread creates a socket by libxdp.
+pub(crate) fn is_creating() -> bool {
+    IS_CREATING.get()
 }
 
 type SharedCreate = unsafe extern "C" fn(

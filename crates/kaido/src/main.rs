@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             commands::daemon::routing_daemon(&program, &arguments)
         }
         Command::RouterNamespace => commands::daemon::router_namespace(),
+        Command::XskWire { ports } => commands::xsk::wire(&ports),
         Command::Completions { shell } => commands::manual::completions(shell),
         Command::Man { folder } => commands::manual::pages(&folder),
     };

@@ -1,7 +1,7 @@
 //! Checks of names, numbers, and references between tenants.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use document::{Place, Report, Step, Tree, steps};
@@ -18,6 +18,27 @@ const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
 const DEFAULT_HOLD: Duration = Duration::from_secs(1);
 /// Longer times would outlast the packets' connections.
 const LONGEST: Duration = Duration::from_secs(60);
+
+impl Tenant {
+    /// Returns a tenant with a program on one interface, its port 1. Everything else is as in a file
+    /// that does not mention it; the number of queues is the largest.
+    pub fn of_interface(name: &str, program: &Path, interface: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            program: program.to_owned(),
+            ports: vec![(interface.to_owned(), 1)],
+            entries: None,
+            device: 1,
+            passes_without_verdict: false,
+            deadline: DEFAULT_DEADLINE,
+            hold: DEFAULT_HOLD,
+            queues: MAX_QUEUES,
+            is_inline: false,
+            cpu: None,
+            vm_info: None,
+        }
+    }
+}
 
 pub(crate) fn resolve<'a>(
     tree: &'a Tree,

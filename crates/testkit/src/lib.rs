@@ -24,6 +24,8 @@ mod service;
 #[allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 mod tap;
 pub mod testpmd;
+#[allow(unsafe_code, reason = "a tap device is made by ioctl(2)")]
+mod tun;
 mod wait;
 
 pub use bystanders::Bystanders;
@@ -37,4 +39,5 @@ pub use preload::preloads;
 pub use random::Random;
 pub use schemas::{check_error, check_output, value_of, values_of};
 pub use tap::Tap;
+pub use tun::TapDevice;
 pub use wait::{pause, until};

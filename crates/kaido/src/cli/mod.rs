@@ -16,8 +16,9 @@ pub(crate) use dataplane::{
 };
 pub(crate) use lab::{ImportFormat, LabCommand, LinkChange};
 pub(crate) use p4::{
-    P4Cell, P4Command, P4CounterCommand, P4Device, P4DigestOptions, P4Entry, P4MeterCommand,
-    P4Program, P4Rates, P4Run, P4TableCommand, P4Tls, P4Writer, Served,
+    P4Attach, P4Cell, P4Command, P4CounterCommand, P4Device, P4DigestOptions, P4Entry,
+    P4MeterCommand, P4Program, P4Rates, P4Run, P4TableCommand, P4Tls, P4Writer, PacketFate,
+    ProgramPlace, Served,
 };
 pub(crate) use xsk::{WhichXsk, XskCommand, XskRun};
 
@@ -97,6 +98,13 @@ pub(crate) enum Command {
     /// Hold the namespaces of a router until standard input is closed; `lab up` starts it
     #[command(hide = true)]
     RouterNamespace,
+    /// Move the packets between interfaces and their peers; `p4 attach` starts it
+    #[command(hide = true)]
+    XskWire {
+        /// Interface and name of its peer
+        #[arg(required = true, value_name = "INTERFACE=PEER")]
+        ports: Vec<String>,
+    },
     /// Print the completions for a shell
     Completions {
         /// Shell

@@ -7,6 +7,7 @@ mod metrics;
 mod modes;
 mod names;
 mod ports;
+mod preload;
 mod programs;
 
 use std::io::Read as _;

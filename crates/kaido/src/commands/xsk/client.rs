@@ -51,11 +51,16 @@ impl Client {
         }
         let mut command = Command::new(program);
         command.args(arguments).env("LD_PRELOAD", preload);
+        Self::spawn(command, inherited)
+    }
+
+    /// Starts a command that connects itself with the inherited end of the links.
+    pub(super) fn spawn(mut command: Command, inherited: OwnedFd) -> Result<Self, Failure> {
         command.env(VARIABLE, inherited.as_raw_fd().to_string());
         // A sandbox process that is started in this moment inherits it too, and closes it.
         fcntl(&inherited, FcntlArg::F_SETFD(FdFlag::empty())).map_err(Failure::failed)?;
         let child = command.spawn();
-        let cannot = || format!("`{}` cannot be started", program.display());
+        let cannot = || format!("`{}` cannot be started", command.get_program().display());
         let child = child.with_context(cannot).map_err(Failure::usage)?;
         Ok(Self { child })
     }

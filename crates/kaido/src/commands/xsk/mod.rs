@@ -1,13 +1,21 @@
-//! `kaido xsk`: tenants' P4 programs on the ports of AF_XDP clients.
+//! `kaido xsk`: tenants' P4 programs on the ports of AF_XDP clients; and `kaido p4 attach`, whose
+//! client is part of Kaido.
 
+mod attach;
 mod client;
 mod control;
 mod folder;
+mod preload;
 mod run;
+mod served;
 mod state;
 mod tenants;
+mod wire;
 
 use std::process::ExitCode;
+
+pub(super) use attach::attach;
+pub(crate) use wire::wire;
 
 use crate::cli::XskCommand;
 use crate::failure::Done;

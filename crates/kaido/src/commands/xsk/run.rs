@@ -1,113 +1,21 @@
 //! `kaido xsk run`.
 
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{ExitCode, ExitStatus};
-use std::time::Duration;
-
-use anyhow::{Context, anyhow};
-use p4runtime::{Listener, Service};
-use sandbox::process::Launcher;
-use tokio::net::TcpListener;
-use xsk_daemon::{Control, Daemon, Server};
-
 use super::client::Client;
-use super::folder::Folder;
-use super::tenants::{self, Loading};
+use super::served::Served;
+use super::{preload, tenants};
 use crate::cli::XskRun;
-use crate::failure::{Done, Failure};
-use crate::output::{Output, tell};
-use crate::runtime::{block_on, listen};
-
-/// Interval at which the client's exit is checked.
-const LOOK: Duration = Duration::from_millis(20);
+use crate::failure::Done;
+use crate::output::Output;
 
 pub(super) fn run(options: &XskRun, output: &Output) -> Done {
     let tenants = tenants::read(&options.config, &options.include, output)?;
-    let folder = Folder::take(&options.name)?;
-    let launcher = Launcher::installed().context("a sandbox cannot start");
-    let launcher = launcher.map_err(Failure::failed)?;
-    let configured =
-        tenants.iter().map(|one| tenants::configure(&one.tenant, &options.config)).collect();
-    let (daemon, devices) =
-        Daemon::new(configured, &launcher, |line| tell(&format!("kaido: {line}")));
-    let (ours, inherited) = xsk_link::pair().map_err(Failure::failed)?;
-    block_on(async {
-        // From here on a signal leaves nothing behind.
-        let asked_to_end = listen();
-        let service = Service::new(devices).map_err(Failure::failed)?;
-        begin(&service, tenants).await?;
-        let p4runtime = Listener::unix(&folder.p4runtime()).map_err(Failure::failed)?;
-        let server = Server::bind(&folder.control()).map_err(Failure::failed)?;
-        let metrics = match options.metrics {
-            Some(address) => Some(telemetry::prometheus::listen(address).await),
-            None => None,
-        };
-        let metrics = metrics.transpose().map_err(Failure::failed)?;
-        daemon.listen(ours).map_err(Failure::failed)?;
-        let control = daemon.control();
-        let mut client = Client::start(&options.command, inherited)?;
-        let events = std::thread::spawn(move || daemon.run());
-        let about = xsk_daemon::Client {
-            process: client.process(),
-            executable: options.command[0].to_string_lossy().into_owned(),
-            p4runtime: folder.p4runtime(),
-        };
-        let status = tokio::select! {
-            done = p4runtime::serve(service, p4runtime, std::future::pending()) => {
-                done.map_err(Failure::failed)?;
-                client.end().await
-            }
-            done = server.serve(control.clone(), about) => {
-                done.map_err(Failure::failed)?;
-                client.end().await
-            }
-            () = count(control.clone(), metrics) => client.end().await,
-            status = ended(&mut client) => Some(status),
-            () = asked_to_end => client.end().await,
-        };
-        control.end();
-        // It has been asked to end.
-        let _ = events.join();
-        Ok(status.map_or(ExitCode::FAILURE, code))
-    })?
-}
-
-/// Installs the programs of the tenants.
-async fn begin(
-    service: &Service<impl p4runtime::Device>,
-    tenants: Vec<Loading>,
-) -> Result<(), Failure> {
-    let mut failures = Vec::new();
-    for Loading { tenant, loaded } in tenants {
-        let (config, updates) = loaded.into_config();
-        if let Err(why) = service.begin(tenant.device, config, updates).await {
-            let program = tenant.program.display();
-            failures.push(Failure::usage(anyhow!("{}: {program}: {why}", tenant.name)));
-        }
-    }
-    if failures.is_empty() { Ok(()) } else { Err(Failure::all(failures)) }
-}
-
-/// Serves the counters, if that is requested. Does not complete.
-async fn count(control: Control, listener: Option<TcpListener>) {
-    match listener {
-        Some(listener) => match control.serve_metrics(listener).await {},
-        None => std::future::pending().await,
-    }
-}
-
-/// Completes when the client has ended.
-async fn ended(client: &mut Client) -> ExitStatus {
-    loop {
-        if let Some(status) = client.ended() {
-            return status;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-/// Returns the client's exit code; 128 plus the signal that killed it, as shells do.
-fn code(status: ExitStatus) -> ExitCode {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    preload::check(&options.command[0])?;
+    let served = Served {
+        name: &options.name,
+        tenants,
+        config: &options.config,
+        metrics: options.metrics,
+        executable: options.command[0].to_string_lossy().into_owned(),
+    };
+    served.run(|inherited| Client::start(&options.command, inherited))
 }

@@ -50,7 +50,8 @@ pub(super) fn read(
     if failures.is_empty() { Ok(all) } else { Err(Failure::all(failures)) }
 }
 
-fn program(
+/// Loads the program of a tenant, whose files are relative to `config`.
+pub(super) fn program(
     tenant: &Tenant,
     config: &Path,
     include: &[PathBuf],

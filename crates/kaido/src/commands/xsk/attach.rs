@@ -1,0 +1,124 @@
+//! `kaido p4 attach`.
+
+use std::collections::{BTreeMap, HashSet};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::anyhow;
+use tenants_file::{Tenant, is_interface_name};
+
+use super::client::Client;
+use super::served::Served;
+use super::tenants::{self, Loading};
+use crate::cli::{P4Attach, PacketFate, ProgramPlace};
+use crate::failure::{Done, Failure};
+use crate::output::Output;
+
+/// This program, also if its file has been replaced.
+const MYSELF: &str = "/proc/self/exe";
+/// Begin of the names of new interfaces.
+const PREFIX: &str = "p4-";
+
+pub(in crate::commands) fn attach(options: &P4Attach, output: &Output) -> Done {
+    let here = Path::new("");
+    let (tenants, config) = match (&options.config, &options.program, &options.interface) {
+        (Some(config), ..) => (tenants::read(config, &options.include, output)?, config.as_path()),
+        (None, Some(program), Some(interface)) => {
+            (vec![one(options, program, interface, output)?], here)
+        }
+        _ => {
+            return Err(Failure::usage(anyhow!(
+                "name a program and an interface, or a tenants file"
+            )));
+        }
+    };
+    let interfaces = tenants.iter().flat_map(|one| &one.tenant.ports);
+    let interfaces: Vec<&str> = interfaces.map(|(interface, _)| interface.as_str()).collect();
+    let ports = ports(options, &interfaces)?;
+    let first = interfaces.first().filter(|name| model::is_lab_name(name));
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None if options.config.is_none() => (*first.unwrap_or(&"default")).to_owned(),
+        None => "default".to_owned(),
+    };
+    let served = Served {
+        name: &name,
+        tenants,
+        config,
+        metrics: options.metrics,
+        executable: "kaido p4 attach".to_owned(),
+    };
+    served.run(|inherited| {
+        let mut command = Command::new(MYSELF);
+        command.arg0("kaido").arg("xsk-wire");
+        command.args(output.is_json().then_some("--json")).args(&ports);
+        // Ctrl-C is for this process, which ends the other one.
+        command.process_group(0);
+        Client::spawn(command, inherited)
+    })
+}
+
+/// Returns the tenant of one interface, with its program.
+fn one(
+    options: &P4Attach,
+    program: &Path,
+    interface: &str,
+    output: &Output,
+) -> Result<Loading, Failure> {
+    if !is_interface_name(interface) {
+        let help = "write a name as `ip link` shows it, up to 15 bytes";
+        return Err(Failure::usage(anyhow!("`{interface}` cannot name an interface: {help}")));
+    }
+    if !model::is_lab_name(&options.tenant) {
+        let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
+        return Err(Failure::usage(anyhow!("`{}` cannot name a tenant: {help}", options.tenant)));
+    }
+    let mut tenant = Tenant::of_interface(&options.tenant, program, interface);
+    tenant.entries.clone_from(&options.entries);
+    tenant.is_inline = options.isolation == ProgramPlace::Inline;
+    tenant.passes_without_verdict = options.default == PacketFate::Pass;
+    let loaded = tenants::program(&tenant, Path::new(""), &options.include, output)?;
+    Ok(Loading { tenant, loaded })
+}
+
+/// Returns the arguments of the process between the interfaces: each with the name of its peer.
+fn ports(options: &P4Attach, interfaces: &[&str]) -> Result<Vec<String>, Failure> {
+    let mut named = BTreeMap::new();
+    for text in &options.peer {
+        let (interface, peer) = match (text.split_once('='), interfaces) {
+            (Some(pair), _) => pair,
+            (None, [only]) => (*only, text.as_str()),
+            (None, _) => {
+                let why = anyhow!("`--peer {text}` names no interface: write INTERFACE={text}");
+                return Err(Failure::usage(why));
+            }
+        };
+        if !interfaces.contains(&interface) {
+            let why = anyhow!("`--peer {text}`: `{interface}` is not a port of a tenant");
+            return Err(Failure::usage(why));
+        }
+        if named.insert(interface, peer).is_some() {
+            return Err(Failure::usage(anyhow!("`{interface}` has two peers: write one `--peer`")));
+        }
+    }
+    let mut taken: HashSet<String> = interfaces.iter().map(|name| (*name).to_owned()).collect();
+    let mut all = Vec::with_capacity(interfaces.len());
+    for interface in interfaces {
+        let peer = named
+            .get(interface)
+            .map_or_else(|| format!("{PREFIX}{interface}"), |peer| (*peer).to_owned());
+        if !is_interface_name(&peer) {
+            let help = format!("`--peer {interface}=NAME` gives it one of up to 15 bytes");
+            let why = anyhow!("`{peer}` cannot name the new interface of `{interface}`: {help}");
+            return Err(Failure::usage(why));
+        }
+        if !taken.insert(peer.clone()) {
+            let why =
+                anyhow!("`{peer}` would be the name of two interfaces: write another `--peer`");
+            return Err(Failure::usage(why));
+        }
+        all.push(format!("{interface}={peer}"));
+    }
+    Ok(all)
+}

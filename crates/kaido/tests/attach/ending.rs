@@ -1,0 +1,103 @@
+//! The end of the command: the interface is as it was before.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use testkit::until;
+
+use crate::bed::{Bed, LIMIT, link};
+
+#[test]
+fn root_the_interface_is_restored() {
+    let bed = Bed::new();
+    let before = bed.settings();
+    for (signal, code) in
+        [(Signal::SIGINT, Some(0)), (Signal::SIGTERM, Some(0)), (Signal::SIGKILL, None)]
+    {
+        let mut running = bed.attach(&[&bed.program, "p1"]);
+        let during = bed.settings();
+        assert!(during.contains("xdp") && during.contains("promiscuity 1"), "{during}");
+        assert_eq!(running.end(signal), code, "{}", running.log());
+        // The other process notices by itself that its parent was killed.
+        until(
+            LIMIT,
+            || (bed.link("p4-p1").is_none() && bed.settings() == before).then_some(()),
+            || format!("{signal}: {}\n{before}", bed.settings()),
+        );
+        bed.at_switch("ip link set p1 master br0");
+        bed.hosts.await_path(|| signal.to_string());
+        bed.at_switch("ip link set p1 nomaster");
+    }
+    let left = std::fs::read_dir(bed.kaido.run_folder().join("xsk")).expect("there is the folder");
+    let left: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left, ["p1"], "the folder of a command that was killed");
+    let mut running = bed.attach(&[&bed.program, "p1"]);
+    assert_eq!(running.end(Signal::SIGTERM), Some(0));
+    assert!(!bed.kaido.run_folder().join("xsk/p1").exists());
+}
+
+/// The other process leaves nothing either, if it alone is killed.
+#[test]
+fn root_the_command_ends_with_the_process_of_the_packets() {
+    let bed = Bed::new();
+    let mut running = bed.attach(&[&bed.program, "p1"]);
+    let process = bed.stats()["process"].as_i64().expect("a process");
+    kill(Pid::from_raw(process as i32), Signal::SIGKILL).expect("it runs");
+    assert_eq!(running.code(), Some(137), "{}", running.log());
+    let is_restored = || {
+        let shown = bed.settings();
+        let is_so = bed.link("p4-p1").is_none() && shown.contains("promiscuity 0");
+        (is_so && !shown.contains("xdp")).then_some(())
+    };
+    until(LIMIT, is_restored, || bed.settings());
+    bed.at_switch("ip link set p1 master br0");
+    bed.hosts.await_path(|| "nothing is closed".to_owned());
+}
+
+#[test]
+fn root_a_deleted_interface_ends_the_command() {
+    let bed = Bed::new();
+    let before = bed.settings();
+    let mut running = bed.attach(&[&bed.program, "p1"]);
+    bed.at_switch("ip link del p4-p1");
+    assert_eq!(running.code(), Some(1), "{}", running.log());
+    assert!(running.log().contains("the interface `p4-p1` has been deleted"), "{}", running.log());
+    assert_eq!(bed.settings(), before);
+    let mut running = bed.attach(&[&bed.program, "p1"]);
+    bed.at_switch("ip link del p1");
+    assert_eq!(running.code(), Some(1), "{}", running.log());
+    assert!(running.log().contains("the interface `p1` has been deleted"), "{}", running.log());
+    until(LIMIT, || bed.link("p4-p1").is_none().then_some(()), || "the peer is left".to_owned());
+}
+
+/// The peer looks like its interface.
+#[test]
+fn root_the_peer_has_the_address_the_mtu_and_the_carrier_of_its_interface() {
+    let bed = Bed::new();
+    bed.at_switch("ip link set p1 mtu 1400");
+    let _running = bed.start(&[&bed.program, "p1"], "p1");
+    let (interface, peer) = (bed.link("p1").unwrap(), bed.link("p4-p1").unwrap());
+    assert_eq!((interface.mac, interface.mtu), (peer.mac, peer.mtu));
+    let carrier = |has: bool| {
+        let is_so = || (bed.link("p4-p1").unwrap().carrier == has).then_some(());
+        until(LIMIT, is_so, || format!("the carrier: {}", !has));
+    };
+    carrier(true);
+    let host = |line| testkit::Said::of_words(&bed.hosts.h1, line).ok();
+    host("ip link set eth0 down");
+    carrier(false);
+    host("ip link set eth0 up");
+    carrier(true);
+    bed.at_switch("ip link set p4-p1 master br0");
+    bed.hosts.await_path(|| "after the carrier's return".to_owned());
+}
+
+/// An interface that is down is set up for that time.
+#[test]
+fn root_an_interface_that_was_down_is_down_again() {
+    let bed = Bed::new();
+    bed.at_switch("ip link set p1 down");
+    let mut running = bed.start(&[&bed.program, "p1"], "p1");
+    assert!(bed.link("p1").unwrap().up);
+    assert_eq!(running.end(Signal::SIGTERM), Some(0));
+    assert!(!link(&bed.hosts.switch, "p1").unwrap().up);
+}

@@ -1,0 +1,83 @@
+//! Verdicts in both directions, and the commands of `kaido xsk`.
+
+use testkit::until;
+
+use crate::bed::{Bed, LIMIT};
+
+const BYTES: u64 = 20_000_000;
+
+/// Port 1 is received, 257 is transmitted: each direction can be closed.
+fn judges(isolation: &str, is_inline: bool) {
+    let bed = Bed::new();
+    let running = bed.attach(&[&bed.program, "p1", "--isolation", isolation]);
+    let placed = || (bed.stats()["programs"][0]["is_inline"] == is_inline).then_some(());
+    until(LIMIT, placed, || format!("{:#}", bed.stats()));
+    assert!(bed.hosts.ping(50).answers >= 50, "ping(8) sends more if answers are late");
+    for port in [1, 257] {
+        let entry = [&format!("input_port={port}"), "type=0x0800"];
+        bed.table("p1", &[&["add", "filter"], &entry[..], &["drop()"]].concat());
+        assert!(!bed.answers(), "{port}: dropped");
+        bed.table("p1", &[&["delete", "filter"], &entry[..]].concat());
+        assert!(bed.answers(), "{port}: passes again");
+    }
+    println!("{isolation}: {BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
+    let least = BYTES / 1460;
+    let counted = || {
+        let rows = bed.stats()["sockets"].as_array().cloned()?;
+        (rows[0]["passed"].as_u64() >= Some(least)).then_some(rows)
+    };
+    let rows = until(LIMIT, counted, || format!("{:#}\n{}", bed.stats(), running.log()));
+    assert_eq!(rows.len(), 2, "both directions of one socket");
+    for row in rows {
+        assert_eq!((&row["interface"], &row["tenant"]), (&"p1".into(), &"default".into()));
+        for counter in ["by_policy", "unfit", "wrong_owner", "without_program"] {
+            assert_eq!(row[counter], 0, "{counter}: {row:#}");
+        }
+    }
+}
+
+#[test]
+fn root_a_program_in_its_own_process_judges_both_directions() {
+    judges("process", false);
+}
+
+#[test]
+fn root_a_program_in_the_process_of_the_packets_judges_both_directions() {
+    judges("inline", true);
+}
+
+#[test]
+fn root_programs_are_detached_and_attached_by_the_commands_of_clients() {
+    let bed = Bed::new();
+    let _running = bed.attach(&[&bed.program, "p1", "--tenant", "blue", "--name", "uplink"]);
+    let listed = bed.kaido.json(&["xsk", "ls"]);
+    assert_eq!(listed[0]["name"], "uplink", "{listed}");
+    assert_eq!(listed[0]["executable"], "kaido p4 attach", "{listed}");
+    assert_eq!(listed[0]["tenants"], serde_json::json!(["blue"]), "{listed}");
+    bed.table("uplink", &["add", "filter", "input_port=1", "type=0x0800", "drop()"]);
+    assert!(!bed.answers(), "dropped");
+    bed.kaido.ok(&["xsk", "detach", "p1"]);
+    assert!(bed.answers(), "passes without a program");
+    bed.kaido.ok(&["xsk", "attach", "blue", "p1"]);
+    assert!(!bed.answers(), "dropped again");
+}
+
+/// What the kernel sends by the interface itself would not be judged.
+#[test]
+fn root_nothing_leaves_beside_the_program() {
+    let bed = Bed::new();
+    bed.at_switch("ip addr add 10.0.0.9/24 dev p1");
+    let reaches = || {
+        let line = "ping -n -c 1 -W 1 -I p1 10.0.0.1";
+        testkit::Said::of_words(&bed.hosts.switch, line).code == Some(0)
+    };
+    assert!(reaches());
+    let received = || crate::bed::link(&bed.hosts.h1, "eth0").expect("h1 has it").stats.rx_packets;
+    let mut running = bed.start(&[&bed.program, "p1"], "p1");
+    bed.at_switch("ip link set p4-p1 down");
+    let before = received();
+    assert!(!reaches());
+    assert_eq!(received(), before);
+    assert_eq!(running.end(nix::sys::signal::Signal::SIGTERM), Some(0));
+    assert!(reaches());
+}

@@ -1,0 +1,8 @@
+//! `kaido p4 attach`: programs between interfaces and their users.
+
+mod bad_input;
+mod bed;
+mod ending;
+mod judging;
+mod kinds;
+mod streams;

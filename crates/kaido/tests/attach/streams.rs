@@ -1,0 +1,129 @@
+//! Streams whose every byte is compared, while their program changes its process.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use testkit::until;
+
+use crate::bed::{Bed, LIMIT};
+
+const BYTES: u64 = 50_000_000;
+/// Time between two kills. Eight failures in a minute evict a tenant.
+const KILLS: Duration = Duration::from_millis(500);
+/// Time for at least some programs.
+const LEAST: Duration = Duration::from_secs(4);
+/// Maximum number of kills.
+const MOST: u32 = 6;
+
+/// Streams until a thread has done something at least a few times.
+fn stream_while(bed: &Bed, change: impl Fn(&AtomicBool) -> u32 + Sync) -> u32 {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let changer = scope.spawn(|| change(&is_over));
+        let streamed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let begin = Instant::now();
+            while begin.elapsed() < LEAST {
+                println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
+            }
+        }));
+        is_over.store(true, Ordering::SeqCst);
+        let changes = changer.join().expect("it does not panic");
+        assert!(streamed.is_ok(), "{:#}", bed.stats());
+        changes
+    })
+}
+
+/// Asserts that the program has judged every packet, and that none is missing.
+fn assert_balanced(bed: &Bed) {
+    let quiet = || {
+        let all = bed.stats()["sockets"].as_array().cloned()?;
+        all.iter().all(|socket| socket["in_flight"] == 0).then_some(all)
+    };
+    for socket in until(LIMIT, quiet, || format!("{:#}", bed.stats())) {
+        assert!(socket["submitted"].as_u64() > Some(1000), "{socket:#}");
+        for counter in ["by_policy", "unfit", "wrong_owner", "without_program"] {
+            assert_eq!(socket[counter], 0, "{counter}: {socket:#}");
+        }
+        assert_eq!(socket["submitted"], socket["passed"], "{socket:#}");
+    }
+}
+
+fn process(stats: &Value) -> Option<i64> {
+    stats["programs"][0]["process"].as_i64()
+}
+
+#[test]
+fn root_a_stream_survives_kills_of_its_process() {
+    let bed = Bed::new();
+    let config = bed.tenants(", hold: 10s");
+    let _running = bed.attach(&["--config", &config]);
+    let kills = stream_while(&bed, |is_over| {
+        let (mut kills, mut last) = (0, None);
+        while !is_over.load(Ordering::SeqCst) && kills < MOST {
+            testkit::pause(KILLS);
+            let next = process(&bed.stats()).filter(|process| Some(*process) != last);
+            let Some(process) = next else { continue };
+            // It may have ended by itself; then the stream shows why.
+            let _ = kill(Pid::from_raw(process as i32), Signal::SIGKILL);
+            (kills, last) = (kills + 1, Some(process));
+        }
+        kills
+    });
+    println!("{kills} kills");
+    assert!(kills > 0);
+    assert_balanced(&bed);
+}
+
+/// A control plane sets the program again and again.
+fn swaps(settings: &str) {
+    let bed = Bed::new();
+    let config = bed.tenants(settings);
+    let _running = bed.attach(&["--config", &config]);
+    let python = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
+    let mut command = Command::new(python);
+    let script = include_str!("../clients/swaps.py");
+    command.args(["-c", script, "unix:p4runtime.sock", "1", "0.2"]);
+    command.current_dir(bed.kaido.run_folder().join("xsk/default")).env_remove("PYTHONPATH");
+    command.env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let swaps = stream_while(&bed, |is_over| {
+        let swapper = command_of(&command).spawn().expect("the shell is installed");
+        while !is_over.load(Ordering::SeqCst) {
+            testkit::pause(Duration::from_millis(20));
+        }
+        let output = swapper.wait_with_output().expect("it is a child");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text").trim().parse().expect("a number")
+    });
+    println!("{swaps} programs");
+    assert!(swaps > 0);
+    assert_balanced(&bed);
+}
+
+/// A copy of a command, with pipes.
+fn command_of(command: &Command) -> Command {
+    let mut copy = Command::new(command.get_program());
+    copy.args(command.get_args()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => copy.env(name, value),
+            None => copy.env_remove(name),
+        };
+    }
+    copy.current_dir(command.get_current_dir().expect("it was set"));
+    copy
+}
+
+#[test]
+fn root_a_stream_survives_other_programs() {
+    swaps(", hold: 10s");
+}
+
+#[test]
+fn root_a_stream_survives_other_programs_in_the_process_of_the_packets() {
+    swaps(", hold: 10s, isolation: inline");
+}

@@ -1,0 +1,111 @@
+//! Errors of this crate.
+
+use nix::errno::Errno;
+
+use crate::port::{MAX_MTU, MAX_QUEUES};
+
+/// Failure to stand between an interface and its users.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The interface does not exist.
+    #[error("there is no interface `{0}` in this network namespace: `ip link` lists them")]
+    NoInterface(String),
+    /// The interface is not an Ethernet device.
+    #[error("`{0}` is not an Ethernet interface: programs judge Ethernet frames")]
+    NotEthernet(String),
+    /// The interface has an XDP program.
+    #[error(
+        "`{interface}` has an XDP program already, {program}: end the process that uses it, or detach \
+         it with `ip link set dev {interface} xdp off`"
+    )]
+    Occupied {
+        /// Interface.
+        interface: String,
+        /// The program, for the operator.
+        program: String,
+    },
+    /// A queue of the interface has an AF_XDP socket.
+    #[error(
+        "queue {queue} of `{interface}` has an AF_XDP socket of another process: end that process"
+    )]
+    Taken {
+        /// Interface.
+        interface: String,
+        /// Number of the queue.
+        queue: u32,
+    },
+    /// Packets of the interface may be too large.
+    #[error(
+        "`{interface}` has an MTU of {mtu}, and at most {MAX_MTU} fits: \
+         `ip link set dev {interface} mtu {MAX_MTU}`"
+    )]
+    Mtu {
+        /// Interface.
+        interface: String,
+        /// Its MTU.
+        mtu: u32,
+    },
+    /// The interface has too many queues.
+    #[error(
+        "`{interface}` has more than {MAX_QUEUES} queues: `ethtool -L {interface} combined {MAX_QUEUES}`"
+    )]
+    Queues {
+        /// Interface.
+        interface: String,
+    },
+    /// An interface with the peer's name exists.
+    #[error("there is an interface `{peer}` already: another `--peer` names the new one")]
+    PeerExists {
+        /// Name of the peer.
+        peer: String,
+    },
+    /// The interface or its peer was deleted or renamed.
+    #[error("the interface `{0}` has been deleted or renamed")]
+    Deleted(String),
+    /// The daemon attaches no program to a socket.
+    #[error("{0}")]
+    Refused(String),
+    /// A socket cannot be opened.
+    #[error("`{interface}`")]
+    Socket {
+        /// Interface.
+        interface: String,
+        /// Cause.
+        #[source]
+        source: xsk::Error,
+    },
+    /// A program cannot be loaded or attached.
+    #[error("`{interface}`")]
+    Program {
+        /// Interface.
+        interface: String,
+        /// Cause.
+        #[source]
+        source: bpf::Error,
+    },
+    /// A request to the kernel fails.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+    /// A system call fails.
+    #[error("the process between the interfaces cannot run")]
+    System(#[source] Errno),
+    /// A thread cannot be started.
+    #[error("the process between the interfaces cannot start a thread")]
+    Thread(#[source] std::io::Error),
+}
+
+impl Error {
+    /// Returns true if the operator's input or machine is the cause, not the kernel.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::NoInterface(_)
+                | Self::NotEthernet(_)
+                | Self::Occupied { .. }
+                | Self::Taken { .. }
+                | Self::Mtu { .. }
+                | Self::Queues { .. }
+                | Self::PeerExists { .. }
+        )
+    }
+}

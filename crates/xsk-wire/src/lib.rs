@@ -1,0 +1,62 @@
+//! The process between an interface and its users (`kaido p4 attach`): an AF_XDP client whose packets
+//! tenants' programs judge.
+//!
+//! ```text
+//!   users ==> p4-eth1 ===veth=== eth1 | plain socket <--> judged socket | eth1 ==> network
+//!             (visible)          (in a namespace of this process)
+//! ```
+//!
+//! Each queue of the interface has a thread, which moves packets in both directions (`queue`). The
+//! judged socket is one of `xsk_client`, which reports it to the daemon and lets the tenant's program
+//! judge its packets. The sockets of a queue share their memory, so that a packet is not copied
+//! between them.
+//!
+//! Everything that `port` makes ends with this process, also if it is killed: programs are attached by
+//! descriptors, and the inner end of the veth pair is in a namespace that only this process refers
+//! to. `settings` restores offloads, which do not.
+
+mod error;
+mod other_end;
+mod port;
+mod promiscuous;
+mod queue;
+mod settings;
+mod watch;
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+pub use error::Error;
+pub use port::{MAX_MTU, MAX_QUEUES};
+
+/// An interface, and the name of the interface that its users use from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Name of the interface.
+    pub interface: String,
+    /// Name of the new interface.
+    pub peer: String,
+}
+
+/// Stands between interfaces and their users until this process gets SIGTERM, its parent ends, or one
+/// of the interfaces disappears. `tell` gets messages for the operator. Call this before other
+/// threads are started.
+///
+/// # Errors
+///
+/// Fails if an interface cannot be used, and if one disappears. Then and at the end, the interfaces
+/// are as they were before.
+pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
+    let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
+    // All threads inherit this, so that a signal waits until something can be taken down.
+    signals.thread_block().map_err(Error::System)?;
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    let signals = SignalFd::with_flags(&signals, flags).map_err(Error::System)?;
+    set_pdeathsig(Signal::SIGTERM).map_err(Error::System)?;
+    let mut open = Vec::with_capacity(ports.len());
+    for one in ports {
+        open.push(port::Open::new(one, tell)?);
+    }
+    watch::until_end(&mut open, &signals)
+}
