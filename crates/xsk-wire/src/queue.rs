@@ -171,8 +171,9 @@ impl Queue {
             }
             let is_stuck = is_judging || self.is_sending();
             if self.wait(if is_stuck { SHORT } else { LONG }) && !self.step() {
-                // The packets that the kernel has wait for a process or for an interface.
-                std::thread::sleep(SHORT);
+                // The packets that the kernel has wait for a process or for an interface, neither of
+                // which is announced.
+                sleep(&mut [], SHORT);
             }
         }
     }
@@ -224,8 +225,13 @@ impl Queue {
     fn wait(&self, time: Duration) -> bool {
         let fds = [self.interface.as_fd(), self.peer.as_fd()];
         let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-        let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
-        // An interrupted call is like one without packets.
-        poll(&mut fds, timeout).is_ok_and(|ready| ready > 0)
+        sleep(&mut fds, time)
     }
+}
+
+/// Sleeps until one of the descriptors is ready, at most for this time. Returns true if one is.
+fn sleep(fds: &mut [PollFd<'_>], time: Duration) -> bool {
+    let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
+    // An interrupted call is like one without packets.
+    poll(fds, timeout).is_ok_and(|ready| ready > 0)
 }

@@ -3,6 +3,7 @@
 mod dataplane;
 mod lab;
 mod p4;
+mod p4_attach;
 mod xsk;
 
 use std::ffi::OsString;
@@ -16,10 +17,10 @@ pub(crate) use dataplane::{
 };
 pub(crate) use lab::{ImportFormat, LabCommand, LinkChange};
 pub(crate) use p4::{
-    P4Attach, P4Cell, P4Command, P4CounterCommand, P4Device, P4DigestOptions, P4Entry,
-    P4MeterCommand, P4Program, P4Rates, P4Run, P4TableCommand, P4Tls, P4Writer, PacketFate,
-    ProgramPlace, Served,
+    P4Cell, P4Command, P4CounterCommand, P4Device, P4DigestOptions, P4Entry, P4MeterCommand,
+    P4Program, P4Rates, P4Run, P4TableCommand, P4Tls, P4Writer, Served,
 };
+pub(crate) use p4_attach::{P4Attach, PacketFate, ProgramPlace};
 pub(crate) use xsk::{WhichXsk, XskCommand, XskRun};
 
 /// SRv6 networking on stock Linux: from one file to a running network.
