@@ -16,17 +16,24 @@ const BYTES: u64 = 50_000_000;
 const KILLS: Duration = Duration::from_millis(500);
 /// Time for at least some programs.
 const LEAST: Duration = Duration::from_secs(4);
+/// Number of programs that replace one another at least.
+const PROGRAMS: u64 = 3;
 /// Maximum number of kills.
 const MOST: u32 = 6;
 
-/// Streams until a thread has done something at least a few times.
-fn stream_while(bed: &Bed, change: impl Fn(&AtomicBool) -> u32 + Sync) -> u32 {
+/// Streams for a while and until there is enough, while a thread changes something. Returns the
+/// number of changes.
+fn stream_while(
+    bed: &Bed,
+    is_enough: impl Fn() -> bool,
+    change: impl Fn(&AtomicBool) -> u32 + Sync,
+) -> u32 {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let changer = scope.spawn(|| change(&is_over));
         let streamed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let begin = Instant::now();
-            while begin.elapsed() < LEAST {
+            while begin.elapsed() < LEAST || !is_enough() && begin.elapsed() < LIMIT {
                 println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
             }
         }));
@@ -59,29 +66,36 @@ fn process(stats: &Value) -> Option<i64> {
 #[test]
 fn root_a_stream_survives_kills_of_its_process() {
     let bed = Bed::new();
-    let config = bed.tenants(", hold: 10s");
+    let config = bed.tenants(PATIENT);
     let _running = bed.attach(&["--config", &config]);
-    let kills = stream_while(&bed, |is_over| {
-        let (mut kills, mut last) = (0, None);
-        while !is_over.load(Ordering::SeqCst) && kills < MOST {
-            testkit::pause(KILLS);
-            let next = process(&bed.stats()).filter(|process| Some(*process) != last);
-            let Some(process) = next else { continue };
-            // It may have ended by itself; then the stream shows why.
-            let _ = kill(Pid::from_raw(process as i32), Signal::SIGKILL);
-            (kills, last) = (kills + 1, Some(process));
-        }
-        kills
-    });
+    let kills = stream_while(
+        &bed,
+        || true,
+        |is_over| {
+            let (mut kills, mut last) = (0, None);
+            while !is_over.load(Ordering::SeqCst) && kills < MOST {
+                testkit::pause(KILLS);
+                let next = process(&bed.stats()).filter(|process| Some(*process) != last);
+                let Some(process) = next else { continue };
+                // It may have ended by itself; then the stream shows why.
+                let _ = kill(Pid::from_raw(process as i32), Signal::SIGKILL);
+                (kills, last) = (kills + 1, Some(process));
+            }
+            kills
+        },
+    );
     println!("{kills} kills");
     assert!(kills > 0);
     assert_balanced(&bed);
 }
 
+/// A process that waits for a processor of a busy machine must not count as too slow.
+const PATIENT: &str = ", hold: 10s, deadline: 10s";
+
 /// A control plane sets the program again and again.
 fn swaps(settings: &str) {
     let bed = Bed::new();
-    let config = bed.tenants(settings);
+    let config = bed.tenants(&format!("{PATIENT}{settings}"));
     let _running = bed.attach(&["--config", &config]);
     let python = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
     let mut command = Command::new(python);
@@ -90,7 +104,9 @@ fn swaps(settings: &str) {
     command.current_dir(bed.kaido.run_folder().join("xsk/default")).env_remove("PYTHONPATH");
     command.env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let swaps = stream_while(&bed, |is_over| {
+    // The first one is the file's.
+    let is_enough = || bed.stats()["programs"][0]["version"].as_u64() > Some(PROGRAMS);
+    let swaps = stream_while(&bed, is_enough, |is_over| {
         let swapper = command_of(&command).spawn().expect("the shell is installed");
         while !is_over.load(Ordering::SeqCst) {
             testkit::pause(Duration::from_millis(20));
@@ -100,7 +116,7 @@ fn swaps(settings: &str) {
         String::from_utf8(output.stdout).expect("text").trim().parse().expect("a number")
     });
     println!("{swaps} programs");
-    assert!(swaps > 0);
+    assert!(u64::from(swaps) >= PROGRAMS);
     assert_balanced(&bed);
 }
 
@@ -120,10 +136,10 @@ fn command_of(command: &Command) -> Command {
 
 #[test]
 fn root_a_stream_survives_other_programs() {
-    swaps(", hold: 10s");
+    swaps("");
 }
 
 #[test]
 fn root_a_stream_survives_other_programs_in_the_process_of_the_packets() {
-    swaps(", hold: 10s, isolation: inline");
+    swaps(", isolation: inline");
 }
