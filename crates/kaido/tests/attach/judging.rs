@@ -62,7 +62,7 @@ fn root_programs_are_detached_and_attached_by_the_commands_of_clients() {
     assert!(!bed.answers(), "dropped again");
 }
 
-/// What the kernel sends by the interface itself would not be judged.
+/// Packets that the kernel sends by the interface itself would not be judged.
 #[test]
 fn root_nothing_leaves_beside_the_program() {
     let bed = Bed::new();
