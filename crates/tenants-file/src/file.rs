@@ -17,7 +17,7 @@ pub(crate) struct FileText {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Tenant")]
-pub(crate) struct TenantText {
+pub struct TenantText {
     /// Program: P4_16, or an object of `kaido p4 compile`, p4c's uBPF back end or clang.
     pub(crate) program: String,
     /// Interfaces whose packets the program judges, each with its port number in the program. The

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use output::xsk::{CheckedTenant, CheckedTenants, XskPort};
 use p4_object::BadObject;
 use sandbox::process::{Config, Policy, VmFeed};
-use tenants_file::Tenant;
+use model::Tenant;
 use xsk_daemon::Port;
 
 use crate::cli::P4Program;
