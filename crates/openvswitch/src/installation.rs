@@ -78,18 +78,22 @@ impl Installation {
         self.prefix.join("share/openvswitch")
     }
 
-    /// Returns a command that starts a program, through a wrapper unless `wrapper` is empty. The
-    /// program finds its libraries, and libxdp's BPF programs, below the prefix.
+    /// The environment in which programs find their libraries, and libxdp's BPF programs, below the
+    /// prefix.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        if SYSTEM.iter().any(|system| self.prefix == Path::new(system)) {
+            return Vec::new();
+        }
+        let libraries = self.prefix.join(LIBRARIES);
+        vec![("LIBXDP_OBJECT_PATH", libraries.join("bpf")), ("LD_LIBRARY_PATH", libraries)]
+    }
+
+    /// Returns a command that starts a program, through a wrapper unless `wrapper` is empty.
     pub(crate) fn command(&self, program: &str, wrapper: &[OsString]) -> Command {
         let program = OsString::from(self.prefix.join(program));
         let mut words = wrapper.iter().chain([&program]);
         let mut command = Command::new(words.next().expect("the program is the last word"));
         command.args(words).stdin(Stdio::null());
-        if !SYSTEM.iter().any(|system| self.prefix == Path::new(system)) {
-            let libraries = self.prefix.join(LIBRARIES);
-            command.env("LIBXDP_OBJECT_PATH", libraries.join("bpf"));
-            command.env("LD_LIBRARY_PATH", libraries);
-        }
         command
     }
 }
@@ -126,9 +130,9 @@ mod tests {
             std::fs::create_dir_all(usr.join(file).parent().unwrap()).unwrap();
             std::fs::write(usr.join(file), "").unwrap();
         }
-        let command = found().unwrap().command(DAEMONS[0], &[]);
+        let found = found().unwrap();
+        let command = found.command(DAEMONS[0], &[]);
         assert_eq!(Path::new(command.get_program()), usr.join(DAEMONS[0]));
-        let libraries = command.get_envs().find(|(name, _)| *name == "LD_LIBRARY_PATH");
-        assert_eq!(libraries.unwrap().1.unwrap(), usr.join(LIBRARIES).as_os_str());
+        assert!(found.environment().contains(&("LD_LIBRARY_PATH", usr.join(LIBRARIES))));
     }
 }

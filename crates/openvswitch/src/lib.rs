@@ -18,6 +18,9 @@ use std::process::Command;
 
 pub use installation::{Installation, NotInstalled};
 
+/// Name of the file of the switch's process ID.
+const PID_FILE: &str = "switch.pid";
+
 /// The command lines of an instance.
 #[derive(Debug, Clone)]
 pub struct Instance {
@@ -32,9 +35,32 @@ impl Instance {
         Self { installation, directory: directory.into() }
     }
 
+    /// The environment in which Open vSwitch's programs use this instance.
+    pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        let folders = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
+        let mut all: Vec<_> = folders.map(|name| (name, self.directory.clone())).into();
+        all.push(("OVS_PKGDATADIR", self.installation.data()));
+        all.extend(self.installation.environment());
+        all
+    }
+
     /// Returns the file of the switch's process ID.
     pub fn pid_file(&self) -> PathBuf {
-        self.directory.join("switch.pid")
+        self.directory.join(PID_FILE)
+    }
+
+    /// Returns true if the switch of an instance runs, by the directory of the instance.
+    pub fn is_running(directory: &Path) -> bool {
+        let file = directory.join(PID_FILE);
+        let Ok(pid) = std::fs::read_to_string(&file) else { return false };
+        let arguments = std::fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        let own = pid_option(&file);
+        arguments.split(|byte| *byte == 0).any(|one| one == own.as_encoded_bytes())
+    }
+
+    /// Returns the argument of the switch that names the file of its process ID.
+    pub fn pid_option(&self) -> OsString {
+        pid_option(&self.pid_file())
     }
 
     /// Returns the switch's control socket.
@@ -69,7 +95,7 @@ impl Instance {
         let mut command = self.command(self.installation.daemon(), wrapper);
         command.arg(self.database_address());
         command.arg(option("--unixctl", &self.control()));
-        command.arg(option("--pidfile", &self.pid_file()));
+        command.arg(self.pid_option());
         command
     }
 
@@ -138,12 +164,13 @@ impl Instance {
 
     fn command(&self, program: &str, wrapper: &[OsString]) -> Command {
         let mut command = self.installation.command(program, wrapper);
-        for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
-            command.env(name, &self.directory);
-        }
-        command.env("OVS_PKGDATADIR", self.installation.data());
+        command.envs(self.environment());
         command
     }
+}
+
+fn pid_option(file: &Path) -> OsString {
+    option("--pidfile", file)
 }
 
 fn option(name: &str, value: &Path) -> OsString {

@@ -8,6 +8,7 @@ use emulator_daemon::Recordings;
 use model::topology::Topology;
 use output::error::Details;
 
+use super::xsk::tenants::check_switches;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -35,6 +36,11 @@ pub(super) fn read_all(
         let (name, why) = (file.display().to_string(), Failure::failed(error).text());
         let problems = Problems::unreadable(&name, &text, rules, &why);
         return Err(mistakes(&problems, output));
+    }
+    if let Some((named, why)) = check_switches(&topology, &path, output)? {
+        let name = file.display().to_string();
+        let why = format!("cannot read {}: {why}", path.with_file_name(&named).display());
+        return Err(mistakes(&Problems::unreadable(&name, &text, &named, &why), output));
     }
     Ok((text, topology, recordings))
 }

@@ -7,12 +7,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use model::topology::Topology;
+use openvswitch::Instance;
 
 use crate::daemons::control_plane;
+use crate::daemons::switch;
 use crate::daemons::xdp;
 use crate::life::state::node_folder;
 
-/// Describes each controller, agent and data plane that has exited, with the consequences and the
+/// Describes each controller, agent, data plane and switch that has exited, with the consequences and the
 /// command that restarts it.
 pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
     let expected = expected(folder, topology);
@@ -42,7 +44,22 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
             );
             expected.push((xdp::known_by(folder, name).1, words));
         }
-        if topology.controller {
+        if node.is_switch() {
+            // Its wrapper, which has the programs, may have ended alone.
+            let ended = match Instance::is_running(&node_folder(folder, name)) {
+                true => {
+                    format!("the programs of the switch {name} have ended, and `default` decides")
+                }
+                false => format!("the switch {name} has ended, and forwards nothing"),
+            };
+            let words = format!("{ended}: `kaido lab start {name}`");
+            expected.push((switch::config(folder, name), words));
+            let words = format!(
+                "the database of the switch {name} has ended, and its ports go on as they are: \
+                 `kaido lab start {name}`"
+            );
+            expected.push((switch::database(folder, name), words));
+        } else if topology.controller {
             let words = format!("the agent of {name} has ended: `kaido lab start {name}`");
             expected.push((node_folder(folder, name).join("node.json"), words));
         }

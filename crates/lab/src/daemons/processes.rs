@@ -47,7 +47,11 @@ pub(crate) fn end_all(folder: &Path) -> Result<(), Error> {
 /// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again before each
 /// signal.
 pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
-    const PATIENCE: Duration = Duration::from_millis(500);
+    end_within(find, Duration::from_millis(500))
+}
+
+/// Does the same, with `patience` between the signals.
+pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Result<(), Error> {
     const LIMIT: Duration = Duration::from_secs(10);
     let started = Instant::now();
     loop {
@@ -58,7 +62,7 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
         if started.elapsed() > LIMIT {
             return Err(Error::Stubborn(alive));
         }
-        let signal = if started.elapsed() < PATIENCE { Signal::SIGTERM } else { Signal::SIGKILL };
+        let signal = if started.elapsed() < patience { Signal::SIGTERM } else { Signal::SIGKILL };
         for pid in alive {
             // It may have exited by itself.
             let _ = kill(Pid::from_raw(pid), signal);

@@ -42,6 +42,12 @@ pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<
     })??)
 }
 
+/// Prepares an interface whose peer is an AF_XDP port: frames of AF_XDP sockets have no metadata
+/// that requests a checksum.
+pub(crate) fn complete_checksums(namespace: &Namespace, interface: &str) -> Result<(), Error> {
+    Ok(namespace.run(|| set_offload(interface, Offload::TxChecksum, false))??)
+}
+
 /// Creates the exits for the interfaces of a node that runs XDP. XDP bypasses queueing disciplines,
 /// so a rate would have no effect. For an interface with a rate, XDP sends into one end of a veth
 /// pair instead; packets that arrive at the other end are queued on the interface like the kernel's

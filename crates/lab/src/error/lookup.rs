@@ -53,6 +53,14 @@ pub enum LookupError {
         /// Nodes that have their own data plane.
         known: Vec<String>,
     },
+    /// The node is not a switch.
+    #[error("node {node} is not a switch{}", there_are(.known))]
+    NoSwitch {
+        /// Node name.
+        node: String,
+        /// Nodes that are switches.
+        known: Vec<String>,
+    },
     /// A rate cannot be set on the link: a node at its end sends by XDP, which bypasses all queues.
     #[error(
         "{link} has no rate in the lab's file, so {node} sends by XDP, which bypasses every queue: give it \

@@ -79,8 +79,8 @@ pub enum Error {
     /// The daemon to start is already running.
     #[error("{0} is running already")]
     Running(String),
-    /// The lab has emulated links, but there is no program to run as the emulator.
-    #[error("the lab has emulated links, and is brought up without Kaido's daemons")]
+    /// The lab needs Kaido's daemons, but there is no program to run as these.
+    #[error("the lab has emulated links or switches, and is brought up without Kaido's daemons")]
     NoProgram,
     /// The command runs on a node of the lab that it would remove.
     #[error("this shell is on a node of the lab `{0}`: leave it first")]

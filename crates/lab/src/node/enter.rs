@@ -24,12 +24,14 @@ impl Lab {
 
     /// The command that captures packets on a node's interface.
     pub fn capture_command(&self, node: &str, interface: &str) -> Result<Command, Error> {
-        let found = self.placed(node)?;
-        if found.interface(interface).is_none() {
+        self.placed(node)?;
+        let at = self.topology.node_index(node).unwrap_or_default();
+        let known = self.topology.interface_names(at);
+        if !known.contains(&interface) {
             return Err(Error::Lookup(LookupError::NoInterface {
                 node: node.into(),
                 name: interface.into(),
-                known: found.interfaces.iter().map(|i| i.name.clone()).collect(),
+                known: known.into_iter().map(str::to_owned).collect(),
             }));
         }
         let mut command = Command::new("tcpdump");

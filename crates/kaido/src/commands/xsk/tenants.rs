@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
+use model::Tenant;
+use model::topology::Topology;
 use output::xsk::{CheckedTenant, CheckedTenants, XskPort};
 use p4_object::BadObject;
 use sandbox::process::{Config, Policy, VmFeed};
-use model::Tenant;
 use xsk_daemon::Port;
 
 use crate::cli::P4Program;
@@ -71,6 +72,26 @@ fn program(
         return Err(Failure::usage(why));
     }
     Ok(loaded)
+}
+
+/// Checks the programs of a lab's switches, relative to the lab's file. Returns the first file that
+/// cannot be read, by its name in the topology, with the reason.
+pub(crate) fn check_switches(
+    topology: &Topology,
+    lab: &Path,
+    output: &Output,
+) -> Result<Option<(String, String)>, Failure> {
+    let switches = topology.nodes.iter().filter_map(|node| node.switch.as_ref());
+    let mut failures = Vec::new();
+    for tenant in switches.flat_map(|switch| &switch.tenants) {
+        for file in [Some(&tenant.program), tenant.entries.as_ref()].into_iter().flatten() {
+            if let Err(why) = private::open_regular(&beside(lab, file)) {
+                return Ok(Some((file.display().to_string(), why.to_string())));
+            }
+        }
+        failures.extend(program(tenant, lab, &[], output).err());
+    }
+    if failures.is_empty() { Ok(None) } else { Err(Failure::all(failures)) }
 }
 
 /// Resolves a path that a tenants file names.
