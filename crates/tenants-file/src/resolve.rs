@@ -28,7 +28,7 @@ pub(crate) fn resolve<'a>(
     let FileText { tenants } = file;
     if tenants.0.is_empty() {
         let help = "write at least one, such as `blue: {program: filter.p4, ports: {eth1: 1}}`";
-        place.key(steps!["tenants"], "there are no tenants", help);
+        place.key(steps!["tenants"], "no tenants", help);
     }
     // Owners of interfaces, and of device ids.
     let (mut interfaces, mut devices) = (HashMap::new(), HashMap::new());
@@ -116,7 +116,7 @@ fn tenant(
         place.value(steps!["tenants", index, "queues"], message, "write 1 to 31");
     }
     if let Some(cpu) = text.cpu.filter(|cpu| !(1..=10_000).contains(cpu)) {
-        let message = format!("a process cannot have {cpu} percent of a processor");
+        let message = format!("a process cannot have {cpu} percent of a CPU");
         place.value(steps!["tenants", index, "cpu"], message, "write 1 to 10000");
     }
     let is_inline = text.isolation == Some(IsolationText::Inline);

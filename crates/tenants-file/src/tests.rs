@@ -45,7 +45,7 @@ fn all_errors_are_reported() {
         "4: device 2 is tenant `Red`'s",
         "4: this cannot be a tenant's deadline",
         "4: a tenant cannot have 32 queues",
-        "4: a process cannot have 0 percent of a processor",
+        "4: a process cannot have 0 percent of a CPU",
         "5: `a/b` cannot name an interface",
         "6: a program in the client's process has no limit of its own",
     ];
@@ -53,6 +53,6 @@ fn all_errors_are_reported() {
         assert!(found.iter().any(|one| one == message), "{message}: {found:#?}");
     }
     assert_eq!(found.len(), wanted.len(), "{found:#?}");
-    assert_eq!(errors("tenants: {}\n"), ["1: there are no tenants"]);
+    assert_eq!(errors("tenants: {}\n"), ["1: no tenants"]);
     assert_eq!(errors(""), ["1: the file is empty"]);
 }

@@ -32,7 +32,7 @@ pub(crate) fn start_all(
     let mut started = vec![controller];
     for at in 0..topology.nodes.len() {
         let files = node_folder(folder, &topology.nodes[at].name);
-        private::make(&files).map_err(Error::file("make", &files))?;
+        private::make(&files).map_err(Error::file("create", &files))?;
         let config = node::Config {
             controller: folder.join(SOCKET),
             mtu: topology.mtu,

@@ -48,7 +48,10 @@ impl Folder {
             }
             return Ok(folder);
         }
-        Err(Failure::failed(anyhow!("{} is removed again and again", path.display())))
+        Err(Failure::failed(anyhow!(
+            "{} cannot be locked: another process keeps removing it",
+            path.display()
+        )))
     }
 
     /// Path of the socket of the commands.
@@ -119,16 +122,14 @@ impl Running {
         let Some(name) = name else {
             return match all.len() {
                 1 => Ok(all.remove(0)),
-                0 => Err(Failure::usage(anyhow!(
-                    "there is no running client: `kaido xsk run` starts one"
-                ))),
+                0 => Err(Failure::usage(anyhow!("no running client: `kaido xsk run` starts one"))),
                 _ => Err(Failure::usage(anyhow!("several clients are running, name one: {names}"))),
             };
         };
         let found = all.iter().position(|one| one.name == name);
         found.map(|at| all.remove(at)).ok_or_else(|| {
             let others = if names.is_empty() { "none" } else { &names };
-            Failure::usage(anyhow!("there is no running client `{name}`; running are: {others}"))
+            Failure::usage(anyhow!("no running client `{name}`; running are: {others}"))
         })
     }
 }
