@@ -106,7 +106,7 @@ impl Instance {
         command
     }
 
-    /// The command that initializes a new database. It fails while the database does not answer.
+    /// The command that initializes a new database. It fails while the database does not respond.
     pub fn init(&self) -> Command {
         let mut command = self.vsctl();
         command.args(["--no-wait", "init"]);

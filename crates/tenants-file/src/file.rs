@@ -44,7 +44,7 @@ pub struct TenantText {
     pub(crate) queues: Option<u32>,
     /// Place of the program; `process` if absent.
     pub(crate) isolation: Option<IsolationText>,
-    /// CPU limit of the program's process, in percent of one processor.
+    /// CPU limit of the program's process, in percent of one CPU.
     #[schemars(range(min = 1, max = 10000))]
     pub(crate) cpu: Option<u32>,
     /// File in which the tenant's VM publishes its data (`kaido p4 publish`).

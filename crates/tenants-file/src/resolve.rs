@@ -121,7 +121,7 @@ fn tenant(
         place.value(&at("queues"), message, "write 1 to 31");
     }
     if let Some(cpu) = text.cpu.filter(|cpu| !(1..=10_000).contains(cpu)) {
-        let message = format!("a process cannot have {cpu} percent of a processor");
+        let message = format!("a process cannot have {cpu} percent of a CPU");
         place.value(&at("cpu"), message, "write 1 to 10000");
     }
     let is_inline = text.isolation == Some(IsolationText::Inline);

@@ -45,7 +45,7 @@ fn all_errors_are_reported() {
         "4: device 2 is tenant `Red`'s",
         "4: this cannot be a tenant's deadline",
         "4: a tenant cannot have 32 queues",
-        "4: a process cannot have 0 percent of a processor",
+        "4: a process cannot have 0 percent of a CPU",
         "5: `a/b` cannot name an interface",
         "6: a program in the client's process has no limit of its own",
     ];

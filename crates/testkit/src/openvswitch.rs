@@ -28,7 +28,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts a switch without bridges in a namespace. One thread, on the first processor, polls
+    /// Starts a switch without bridges in a namespace. One thread, on the first CPU, polls
     /// the ports. `launch` applies to the switch, not to its database.
     ///
     /// # Panics
@@ -134,7 +134,7 @@ impl Switch {
         switch.await_that(
             LIMIT,
             |_| answers(),
-            || format!("the switch does not answer:\n{}", ask().output()),
+            || format!("the switch does not respond:\n{}", ask().output()),
         );
     }
 

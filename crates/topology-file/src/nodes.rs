@@ -18,7 +18,7 @@ pub(crate) const NAME_HELP: &str = "use up to 11 of A-Z, a-z, 0-9 and _, beginni
 pub(crate) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
     let lab = file.routing.as_ref().map(|list| routing(place, steps!["routing"], list));
     if file.nodes.0.is_empty() {
-        place.key(steps!["nodes"], "there are no nodes", "write at least one, such as `h1: {}`");
+        place.key(steps!["nodes"], "no nodes", "write at least one, such as `h1: {}`");
     }
     let dataplane = file.dataplane.unwrap_or_default();
     let mut nodes: Vec<Node> =

@@ -49,7 +49,7 @@ pub(super) struct Switch<'c> {
 }
 
 impl<'c> Switch<'c> {
-    /// Starts the switch. One thread, on the first processor, polls the ports. `program` is that of
+    /// Starts the switch. One thread, on the first CPU, polls the ports. `program` is that of
     /// [`Side::Process`] and [`Side::Inline`].
     pub(super) fn start(
         context: &'c Context<'c>,
@@ -113,7 +113,7 @@ impl<'c> Switch<'c> {
         Ok(())
     }
 
-    /// Returns the processor time so far, in seconds, of the program's process and of
+    /// Returns the CPU time so far, in seconds, of the program's process and of
     /// `kaido xsk run`, and the number of packets that the program has judged.
     pub(super) fn cost(&self) -> Result<(f64, u64)> {
         let shown = self.kaido(&["--json", "xsk", "stats"])?;

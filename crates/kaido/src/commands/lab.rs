@@ -250,10 +250,10 @@ fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
     let said = match of_file.map(|lab| lab.name).collect::<Vec<_>>().as_slice() {
         [one] => return Ok(one.clone()),
         [] if !file.exists() => match all.join(", ") {
-            none if none.is_empty() => format!("there is no file {what}, and no lab"),
-            all => format!("there is no file {what}: name one of: {all}"),
+            none if none.is_empty() => format!("no file {what}, and no lab"),
+            all => format!("no file {what}: name one of: {all}"),
         },
-        [] if all.is_empty() => "there is no lab".into(),
+        [] if all.is_empty() => "no lab".into(),
         [] => format!("no lab was started from {what}: name one of: {}", all.join(", ")),
         many => format!("{what} has several labs: name one of: {}", many.join(", ")),
     };

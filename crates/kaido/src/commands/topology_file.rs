@@ -69,9 +69,9 @@ pub(super) fn mistakes(problems: &Problems, output: &Output) -> Failure {
         ..Details::default()
     };
     let text = if output.is_json() {
-        anyhow!("{name} has mistakes")
+        anyhow!("{name} has errors")
     } else {
-        anyhow!("{name} has mistakes\n{problems}")
+        anyhow!("{name} has errors\n{problems}")
     };
     Failure::usage(text).with_details(details)
 }

@@ -33,7 +33,7 @@ pub(crate) fn start_all(
     let nodes = topology.nodes.iter().enumerate().filter(|(_, node)| !node.is_switch());
     for (at, _) in nodes {
         let files = node_folder(folder, &topology.nodes[at].name);
-        private::make(&files).map_err(Error::file("make", &files))?;
+        private::make(&files).map_err(Error::file("create", &files))?;
         let config = node::Config {
             controller: folder.join(SOCKET),
             mtu: topology.mtu,

@@ -31,7 +31,7 @@ pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
 fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
     let mut expected = Vec::new();
     if topology.controller {
-        let words = "the controller has ended, and applications stay where they are: \
+        let words = "the controller exited; applications keep their paths: \
                      `kaido lab start controller`";
         expected.push((control_plane::controller_config(folder), words.to_owned()));
     }
@@ -39,7 +39,7 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
         let name = &node.name;
         if node.runs_xdp() {
             let words = format!(
-                "the data plane of {name} has ended, and its ports go on as they are: \
+                "the data plane of {name} exited; its ports keep forwarding: \
                  `kaido lab start {name}`"
             );
             expected.push((xdp::known_by(folder, name).1, words));
@@ -55,12 +55,12 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
             let words = format!("{ended}: `kaido lab start {name}`");
             expected.push((switch::config(folder, name), words));
             let words = format!(
-                "the database of the switch {name} has ended, and its ports go on as they are: \
+                "the database of the switch {name} exited; its ports keep forwarding: \
                  `kaido lab start {name}`"
             );
             expected.push((switch::database(folder, name), words));
         } else if topology.controller {
-            let words = format!("the agent of {name} has ended: `kaido lab start {name}`");
+            let words = format!("the agent of {name} exited: `kaido lab start {name}`");
             expected.push((node_folder(folder, name).join("node.json"), words));
         }
     }

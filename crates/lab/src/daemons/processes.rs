@@ -32,11 +32,20 @@ pub(crate) fn processes(folder: &Path) -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| {
-            let net = fs::metadata(format!("/proc/{pid}/ns/net"));
-            net.is_ok_and(|m| namespaces.contains(&(m.dev(), m.ino())))
-        })
+        .filter(|pid| runs_in(*pid, &namespaces))
         .collect()
+}
+
+/// Returns true if a process runs in one of the namespaces. A process whose first thread has exited
+/// has only the namespaces of the others.
+fn runs_in(pid: i32, namespaces: &BTreeSet<(u64, u64)>) -> bool {
+    let is_one =
+        |net: &Path| fs::metadata(net).ok().map(|net| namespaces.contains(&(net.dev(), net.ino())));
+    is_one(format!("/proc/{pid}/ns/net").as_ref()).unwrap_or_else(|| {
+        let threads = fs::read_dir(format!("/proc/{pid}/task"));
+        let mut threads = threads.into_iter().flatten().flatten();
+        threads.any(|thread| is_one(&thread.path().join("ns/net")) == Some(true))
+    })
 }
 
 /// Terminates all processes of a lab.

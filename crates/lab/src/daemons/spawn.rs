@@ -30,7 +30,7 @@ impl Started {
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(self.failed("has ended")),
+            _ => Err(self.failed("exited")),
         }
     }
 
@@ -139,7 +139,7 @@ pub(crate) fn wait_for_socket(
         cancel.check()?;
         started.check()?;
         if patience.has_ended(since.elapsed(), worked(started.process.id())) {
-            return Err(started.failed("does not answer"));
+            return Err(started.failed("does not respond"));
         }
         pause(Duration::from_millis(10));
     }

@@ -66,7 +66,7 @@ pub(crate) fn start_all(
         let Some(switch) = &node.switch else { continue };
         cancel.check()?;
         let files = node_folder(folder, &node.name);
-        private::make(&files).map_err(Error::file("make", &files))?;
+        private::make(&files).map_err(Error::file("create", &files))?;
         let config = config(folder, &node.name);
         let text = tenants_file::text(&beside(file, &switch.tenants)?);
         private::create(&config, text.as_bytes()).map_err(Error::file("write", &config))?;

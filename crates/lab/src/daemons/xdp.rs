@@ -139,7 +139,7 @@ pub(crate) fn start_all(
         cancel.check()?;
         let path = node_folder(folder, &node.name).join("dataplane.yaml");
         let state = state(folder, &node.name);
-        private::make(&state).map_err(Error::file("make", &state))?;
+        private::make(&state).map_err(Error::file("create", &state))?;
         private::create(&path, file(node).as_bytes()).map_err(Error::file("write", &path))?;
         // Mount in the global view: `down` finds the mount in the lab's folder, and a restarted
         // daemon finds the ports that its predecessor left running.
@@ -175,7 +175,7 @@ fn wait(socket: &Path, daemon: &mut Started, cancel: &Cancel) -> Result<(), Erro
             return Ok(());
         }
         if since.elapsed() > LIMIT {
-            return Err(daemon.failed("does not answer"));
+            return Err(daemon.failed("does not respond"));
         }
         pause(Duration::from_millis(10));
     }

@@ -199,7 +199,7 @@ impl Labs {
         private::check(&labs)
             .and_then(|()| private::make(&labs))
             .map_err(|source| Error::RunFolder { path: self.root().into(), source })?;
-        private::make(&new.join("netns")).map_err(Error::file("make", new))
+        private::make(&new.join("netns")).map_err(Error::file("create", new))
     }
 
     /// Fills the new folder and renames it to its final name atomically.
@@ -217,7 +217,7 @@ impl Labs {
         State::new(file).write(new)?;
         match renameat2(AT_FDCWD, new, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE) {
             Err(nix::errno::Errno::EEXIST) => Err(self.exists(name)),
-            done => done.map_err(|errno| Error::file("make", folder)(errno.into())),
+            done => done.map_err(|errno| Error::file("create", folder)(errno.into())),
         }
     }
 

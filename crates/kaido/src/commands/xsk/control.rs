@@ -24,7 +24,7 @@ pub(super) fn list(lab: Option<&str>, output: &Output) -> Result<(), Failure> {
                 Ok(Ok(state)) => clients.push(client(one, state)),
                 // It may have ended meanwhile.
                 Ok(Err(_)) => {}
-                Err(_) => tell(&format!("kaido: client `{}` does not answer", one.name)),
+                Err(_) => tell(&format!("kaido: client `{}` does not respond", one.name)),
             }
         }
         clients

@@ -50,7 +50,10 @@ impl Folder {
             }
             return Ok(folder);
         }
-        Err(Failure::failed(anyhow!("{} is removed again and again", path.display())))
+        Err(Failure::failed(anyhow!(
+            "{} cannot be locked: another process keeps removing it",
+            path.display()
+        )))
     }
 
     /// Path of the socket of the commands.
@@ -147,9 +150,9 @@ impl Running {
         let Some(name) = &which.name else {
             return match (all.len(), lab) {
                 (1, _) => Ok(all.remove(0)),
-                (0, None) => Err(Failure::usage(anyhow!(
-                    "there is no running client: `kaido xsk run` starts one"
-                ))),
+                (0, None) => {
+                    Err(Failure::usage(anyhow!("no running client: `kaido xsk run` starts one")))
+                }
                 (0, Some(lab)) => {
                     Err(Failure::usage(anyhow!("the lab `{lab}` has no running switch")))
                 }
@@ -159,7 +162,7 @@ impl Running {
         let found = all.iter().position(|one| one.name == *name);
         found.map(|at| all.remove(at)).ok_or_else(|| {
             let others = if names.is_empty() { "none" } else { &names };
-            Failure::usage(anyhow!("there is no running client `{name}`; running are: {others}"))
+            Failure::usage(anyhow!("no running client `{name}`; running are: {others}"))
         })
     }
 }

@@ -22,7 +22,7 @@ const LARGEST: u64 = 16 << 20;
 /// Interval for reading a VM's publication.
 const READ_VM: Duration = Duration::from_millis(10);
 /// Time for which a tenant's process polls for packets before it sleeps. The client's thread polls
-/// as well, and a wake-up on another processor takes longer than many packets (decision 54).
+/// as well, and a wake-up on another CPU takes longer than many packets (decision 54).
 const SPIN: Duration = Duration::from_millis(1);
 
 /// A tenant with its program.
@@ -58,7 +58,8 @@ fn program(
     output: &Output,
 ) -> Result<Loaded, Failure> {
     let file = beside(config, &tenant.program);
-    let program = P4Program { file, include: include.to_vec(), defines: Vec::new() };
+    let program =
+        P4Program { file, include: include.to_vec(), defines: Vec::new(), externs: Vec::new() };
     let entries = tenant.entries.as_deref().map(|file| beside(config, file));
     let loaded = load(&program, None, entries.as_deref(), output)?;
     let name = program.file.display();
