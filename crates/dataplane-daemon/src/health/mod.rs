@@ -114,7 +114,7 @@ impl Check {
         let named = std::thread::Builder::new().name("health".into()).stack_size(STACK);
         let thread = named.spawn(work);
         if let Err(error) = &thread {
-            // That is no evidence about the function, so its state is kept.
+            // It does not say anything about the function, whose state is kept.
             tracing::error!(
                 "the function {sid} cannot be checked, and stays {}: {error}",
                 if up { "up" } else { "down" }
