@@ -45,7 +45,7 @@ static __always_inline int last_segment(const struct frame *frame, const struct 
 }
 
 /* End, End.X, End.T: the next segment is in the address (NEXT-C-SID) or in the SRH. */
-static __always_inline int onwards(const struct frame *frame, const struct sid *sid,
+static __always_inline int endpoint_forward(const struct frame *frame, const struct sid *sid,
 				   const struct ipv6hdr *ip)
 {
 	const struct srh *srh = (const void *)(ip + 1);
@@ -76,7 +76,7 @@ static __always_inline int onwards(const struct frame *frame, const struct sid *
 }
 
 /* End.DX* and End.DT*: decapsulation. */
-static __always_inline int inwards(const struct frame *frame, const struct sid *sid,
+static __always_inline int endpoint_decapsulate(const struct frame *frame, const struct sid *sid,
 				   const struct ipv6hdr *ip)
 {
 	const struct srh *srh = (const void *)(ip + 1);
@@ -116,9 +116,9 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
 	if (advances(sid->behavior))
-		return onwards(frame, sid, ip);
+		return endpoint_forward(frame, sid, ip);
 	if (decapsulates(sid->behavior))
-		return inwards(frame, sid, ip);
+		return endpoint_decapsulate(frame, sid, ip);
 	if (sid->behavior == BEHAVIOR_END_B6_ENCAPS)
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
 	if (sid->behavior == BEHAVIOR_END_AN_NF)
@@ -314,14 +314,14 @@ int proxy_back(struct __sk_buff *skb)
 	return out_of_function(skb);
 }
 
-/* A packet that leaves by another interface. */
+/* A packet that leaves through another interface. */
 SEC("tc")
 int answers(struct __sk_buff *skb)
 {
 	return is_forwarded(skb) ? TC_ACT_UNSPEC : guard(skb, 1);
 }
 
-/* The same for interfaces without a link header. */
+/* The same for interfaces without a link-layer header. */
 SEC("tc")
 int answers_without_link(struct __sk_buff *skb)
 {

@@ -25,7 +25,7 @@ if [ "${1:-}" = --short ]; then
     SECONDS_AT_MOST=1500
     # Counting works the same in the guest, but takes minutes under translation.
     SKIP="$SKIP --skip sids_push_each_other_out"
-    LABS="root_conformance_of_delays root_conformance_of_loss"
+    LABS="root_conformance_of_delays root_conformance_of_loss root_segmented_datagrams"
     DAEMONS="edge::tagged::root_a_tenant edge::tagged::root_no_sid_is_reached_through"
     DAEMONS="$DAEMONS alone::root_endpoints alone::root_a_headend answers::root_answers_of_the_node_go"
     DAEMONS="$DAEMONS functions::root_inner functions::root_a_mark functions::root_masquerade"

@@ -50,7 +50,7 @@ enum reason {
 	 * header. */
 	REASON_STATE_LOST,
 	/* A local reply to the inner packet of a service function without a return policy. Also any
-	 * other packet that leaves by an interface reserved for such inner packets, sent by this
+	 * other packet that leaves through an interface reserved for such inner packets, sent by this
 	 * node or forwarded for another. */
 	REASON_LOCAL_ANSWER,
 	/* The interface to a service function, or the return interface, is down or missing. */

@@ -14,7 +14,7 @@ enum limit {
 	/* Number of neighbors that can await resolution at a time. Others are reported by their
 	 * next packet. A power of two. */
 	LIMIT_MISSING = 64,
-	/* Longest outer header: IPv6 and an SRH of ten segments. With its link header it uses
+	/* Longest outer header: IPv6 and an SRH of ten segments. With its link-layer header it uses
 	 * the 216 bytes by which XDP can grow a frame on a veth. Other drivers provide at least
 	 * that. */
 	LIMIT_OUTER = 208,

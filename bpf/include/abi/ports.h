@@ -65,7 +65,7 @@ struct attachment {
 };
 _Static_assert(sizeof(struct attachment) == 32, "no hidden padding");
 
-/* An interface stacked on a port, such as a VLAN interface: packets routed to it leave by the port,
+/* An interface stacked on a port, such as a VLAN interface: packets routed to it leave through the port,
  * tagged. */
 struct upper {
 	__u32 ifindex;

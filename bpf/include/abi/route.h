@@ -31,11 +31,11 @@ struct adjacency {
 _Static_assert(sizeof(struct adjacency) == 80, "no hidden padding");
 
 /* A next hop that could not be resolved. The daemon starts its resolution and clears the entry. */
-struct missing {
+struct unresolved {
 	__u64 address[2]; /* IPv4 in the first 4 bytes */
 	__u32 ifindex;    /* 0 for none */
 	__u32 ipv6;
 };
-_Static_assert(sizeof(struct missing) == 24, "no hidden padding");
+_Static_assert(sizeof(struct unresolved) == 24, "no hidden padding");
 
 #endif

@@ -27,7 +27,7 @@ static __always_inline int is_error4(__u8 type)
 	       type == ICMP_PARAMETER_PROBLEM;
 }
 
-/* Loads bytes relative to the network header, since some interfaces have no link header. */
+/* Loads bytes relative to the network header, since some interfaces have no link-layer header. */
 static __always_inline int load(const struct __sk_buff *skb, __u32 at, void *to, __u32 size)
 {
 	return bpf_skb_load_bytes_relative(skb, at, to, size, BPF_HDR_START_NET);
@@ -120,7 +120,7 @@ static __always_inline struct answered answered_at(const struct __sk_buff *skb, 
 static __always_inline int send_back(struct __sk_buff *skb, const struct control *state, __u32 way,
 				     __u64 pair)
 {
-	const __u32 *number = bpf_map_lookup_elem(&ways_back, &way);
+	const __u32 *number = bpf_map_lookup_elem(&return_policies, &way);
 	const struct policy *policy = number ? bpf_map_lookup_elem(&policies, number) : 0;
 	const struct outer *outer = policy ? list_of(policy, pair) : 0;
 	__u8 protocol = skb->protocol == bpf_htons(ETH_P_IPV6) ? IPPROTO_IPV6 : IPPROTO_IPIP;
@@ -160,7 +160,7 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 }
 
 /* Returns the verdict on a locally generated packet if it is a reply to a packet of a function,
- * otherwise TC_ACT_UNSPEC. `ethernet`: nonzero if it has a link header. */
+ * otherwise TC_ACT_UNSPEC. `ethernet`: nonzero if it has a link-layer header. */
 static __always_inline int answer(struct __sk_buff *skb, const struct control *state, int ethernet)
 {
 	int inside;

@@ -43,14 +43,14 @@ static __always_inline struct slot *proxied_slot(__u32 ring, __u64 count)
 {
 	__u32 at = ring * LIMIT_PROXIED + (count & (LIMIT_PROXIED - 1));
 
-	return bpf_map_lookup_elem(&proxied, &at);
+	return bpf_map_lookup_elem(&proxy_slots, &at);
 }
 
 /* Allocates the next slot of a ring and stores its tag in `*tag`. Skips the value 0, which means no
  * hash. */
 static __always_inline struct slot *take_proxied(__u32 ring, __u64 *tag)
 {
-	__u64 *taken = bpf_map_lookup_elem(&proxied_taken, &ring);
+	__u64 *taken = bpf_map_lookup_elem(&proxy_heads, &ring);
 
 	if (!taken)
 		return 0;

@@ -22,10 +22,11 @@
 /* Nonzero to count packets to a SID in its cache slot. */
 const volatile __u8 counts_found = 1;
 
+/* Not the index of an entry: a lookup of it returns null. */
 #define NOT_FOUND (~0u)
 
 /* Index of a slot in a CPU's row, from the high bits of `hash`. */
-static __always_inline __u32 found_at(__u32 row, __u64 hash)
+static __always_inline __u32 slot_index(__u32 row, __u64 hash)
 {
 	return row << LIMIT_FOUND_BITS | hash >> (64 - LIMIT_FOUND_BITS);
 }
@@ -38,7 +39,7 @@ static __always_inline __u64 second_hash(__u64 hash)
 
 /* Selects the slot for a new entry: one that has no entry of this version, otherwise a random
  * one. */
-static __always_inline __u32 place_for(__u32 first, __u32 second, int first_is_old,
+static __always_inline __u32 choose_slot(__u32 first, __u32 second, int first_is_old,
 				       int second_is_old)
 {
 	if (first_is_old)
@@ -48,7 +49,7 @@ static __always_inline __u32 place_for(__u32 first, __u32 second, int first_is_o
 
 /* Flushes a slot's packet count into its SID's counter before the slot is reused. If the SID has
  * been deleted, the count is discarded: its counter may already belong to a different SID. */
-static __always_inline void settle(const struct found_sid *place, __u32 row,
+static __always_inline void flush_count(const struct found_sid *place, __u32 row,
 				   const struct control *state)
 {
 	if (!place->count.packets)
@@ -74,10 +75,10 @@ __noinline __u32 cache_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 {
 	__u32 zero = 0, record;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
-	const struct found_sid *one = bpf_map_lookup_elem(&found_sids, &first);
-	const struct found_sid *other = bpf_map_lookup_elem(&found_sids, &second);
+	const struct found_sid *in_first = bpf_map_lookup_elem(&found_sids, &first);
+	const struct found_sid *in_second = bpf_map_lookup_elem(&found_sids, &second);
 
-	if (!state || !one || !other)
+	if (!state || !in_first || !in_second)
 		return NOT_FOUND;
 	/* Read before the search, so that a change during the search invalidates the entry. */
 	__u32 version = *(const volatile __u32 *)&state->version;
@@ -89,16 +90,18 @@ __noinline __u32 cache_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 		return NOT_FOUND;
 	/* An older entry of the same address is replaced, since there must not be a second
 	 * count. */
-	if (other->sid.address[0] == high && other->sid.address[1] == low)
-		first = second;
-	else if (one->sid.address[0] != high || one->sid.address[1] != low)
-		first = place_for(first, second, one->sid.version != version,
-				  other->sid.version != version);
-	struct found_sid *place = bpf_map_lookup_elem(&found_sids, &first);
+	__u32 slot = first;
+
+	if (in_second->sid.address[0] == high && in_second->sid.address[1] == low)
+		slot = second;
+	else if (in_first->sid.address[0] != high || in_first->sid.address[1] != low)
+		slot = choose_slot(first, second, in_first->sid.version != version,
+				   in_second->sid.version != version);
+	struct found_sid *place = bpf_map_lookup_elem(&found_sids, &slot);
 
 	if (!place)
 		return NOT_FOUND;
-	settle(place, row, state);
+	flush_count(place, row, state);
 	__u32 at = row * state->counters + sid->counter;
 	const struct count *count = bpf_map_lookup_elem(&counts, &at);
 
@@ -118,7 +121,7 @@ __noinline __u32 cache_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 			 sizeof(*sid) - offsetof(struct sid, counter));
 	barrier();
 	*(volatile __u32 *)&place->sid.version = version;
-	return first;
+	return slot;
 }
 
 static __always_inline int is_sid_of(const struct found_sid *found, __u64 high, __u64 low,
@@ -133,7 +136,7 @@ static __always_inline int is_sid_of(const struct found_sid *found, __u64 high, 
 static __always_inline const struct sid *find_sid(const struct frame *frame, __u64 high, __u64 low)
 {
 	__u64 hash = mix(high, low, 0);
-	__u32 version = frame->control->version, first = found_at(frame->row, hash), second;
+	__u32 version = frame->control->version, first = slot_index(frame->row, hash), second;
 
 	const struct found_sid *found = bpf_map_lookup_elem(&found_sids, &first);
 
@@ -143,7 +146,7 @@ static __always_inline const struct sid *find_sid(const struct frame *frame, __u
 		return &found->sid;
 	if (!frame->control->sids[frame->control->active & 1].count)
 		return 0;
-	second = found_at(frame->row, second_hash(hash));
+	second = slot_index(frame->row, second_hash(hash));
 	found = bpf_map_lookup_elem(&found_sids, &second);
 	if (!found)
 		return 0;
@@ -157,6 +160,7 @@ static __always_inline const struct sid *find_sid(const struct frame *frame, __u
 /* Counts a packet to a SID that find_sid() returned. */
 static __always_inline void count_sid(const struct frame *frame, const struct sid *sid)
 {
+	/* `sid` is the first member of the cache entry. */
 	struct found_sid *found = (struct found_sid *)sid;
 
 	if (counts_found && sid->length == 128) {
@@ -173,20 +177,21 @@ __noinline __u32 cache_policy(__u64 high, __u64 low, __u32 owner, __u32 first, _
 	__u32 zero = 0, number = owner & ~FOUND_IPV6;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
 	const struct tenant *tenant = bpf_map_lookup_elem(&tenants, &number);
-	const struct found_policy *one = bpf_map_lookup_elem(&found_policies, &first);
-	const struct found_policy *other = bpf_map_lookup_elem(&found_policies, &second);
+	const struct found_policy *in_first = bpf_map_lookup_elem(&found_policies, &first);
+	const struct found_policy *in_second = bpf_map_lookup_elem(&found_policies, &second);
 
-	if (!state || !tenant || !one || !other)
+	if (!state || !tenant || !in_first || !in_second)
 		return NOT_FOUND;
-	/* Read before the search, as above. */
+	/* Read before the search, so that a change during the search invalidates the entry. */
 	__u32 version = *(const volatile __u32 *)&state->version;
 	__u32 policy = owner & FOUND_IPV6 ? search_policy6(state, number, tenant, high, low) :
 					    search_policy4(state, number, tenant, high);
 
 	if (!policy)
 		return NOT_FOUND;
-	first = place_for(first, second, one->version != version, other->version != version);
-	struct found_policy *place = bpf_map_lookup_elem(&found_policies, &first);
+	__u32 slot = choose_slot(first, second, in_first->version != version,
+				 in_second->version != version);
+	struct found_policy *place = bpf_map_lookup_elem(&found_policies, &slot);
 
 	if (!place)
 		return NOT_FOUND;
@@ -195,7 +200,7 @@ __noinline __u32 cache_policy(__u64 high, __u64 low, __u32 owner, __u32 first, _
 	place->owner = owner;
 	place->version = version;
 	place->policy = policy;
-	return first;
+	return slot;
 }
 
 static __always_inline int is_policy_of(const struct found_policy *found, __u64 high, __u64 low,
@@ -211,14 +216,14 @@ static __always_inline __u32 find_policy(const struct frame *frame, __u32 owner,
 					 __u64 low)
 {
 	__u64 hash = mix(high, low, owner);
-	__u32 version = frame->control->version, first = found_at(frame->row, hash), second;
+	__u32 version = frame->control->version, first = slot_index(frame->row, hash), second;
 	const struct found_policy *found = bpf_map_lookup_elem(&found_policies, &first);
 
 	if (!found)
 		return 0;
 	if (is_policy_of(found, high, low, owner, version))
 		return found->policy;
-	second = found_at(frame->row, second_hash(hash));
+	second = slot_index(frame->row, second_hash(hash));
 	found = bpf_map_lookup_elem(&found_policies, &second);
 	if (!found)
 		return 0;

@@ -39,7 +39,7 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, struct upper);
-} uppers SEC(".maps");
+} stacked_links SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -142,8 +142,8 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, LIMIT_MISSING);
 	__type(key, __u32);
-	__type(value, struct missing);
-} missing SEC(".maps");
+	__type(value, struct unresolved);
+} unresolved SEC(".maps");
 
 /* The key of the lookup in progress. It is not on the stack: the stack is limited to 512 bytes over
  * the whole call chain, and Linux 6.1 rounds each frame up to 32. */
@@ -152,7 +152,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct route_key);
-} asked SEC(".maps");
+} route_scratch SEC(".maps");
 
 /* One row per CPU. */
 struct {
@@ -214,7 +214,7 @@ struct {
 	__uint(max_entries, 2048);
 	__type(key, __u32);
 	__type(value, __u32);
-} ways_back SEC(".maps");
+} return_policies SEC(".maps");
 
 /* Indexed by the counter of returning packets. */
 struct {
@@ -230,7 +230,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
-} taken SEC(".maps");
+} slot_heads SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -246,7 +246,7 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, struct back);
-} backs SEC(".maps");
+} return_links SEC(".maps");
 
 /* Interfaces that lead to functions of proxies, indexed by interface number, and present once
  * packets that return on them are handled. The kernel removes the entry of a deleted interface,
@@ -265,7 +265,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct slot);
-} proxied SEC(".maps");
+} proxy_slots SEC(".maps");
 
 /* Number of slots allocated in each ring. */
 struct {
@@ -273,7 +273,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
-} proxied_taken SEC(".maps");
+} proxy_heads SEC(".maps");
 
 /* One row of control.counters entries per CPU. A per-CPU array would need a helper call on older
  * kernels, and one allocation per entry. */

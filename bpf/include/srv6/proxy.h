@@ -247,7 +247,7 @@ static __always_inline int out_of_function(struct __sk_buff *skb)
 {
 	__u32 zero = 0, interface = skb->ifindex, number;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
-	const struct back *back = bpf_map_lookup_elem(&backs, &interface);
+	const struct back *back = bpf_map_lookup_elem(&return_links, &interface);
 
 	if (!state)
 		return TC_ACT_SHOT;

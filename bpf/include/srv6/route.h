@@ -87,7 +87,7 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 		at = (fib.ipv6_dst[3] ^ fib.ifindex) & (LIMIT_MISSING - 1);
 		if (fib.family == AF_INET)
 			at = (fib.ipv4_dst >> 24 ^ fib.ifindex) & (LIMIT_MISSING - 1);
-		struct missing *waited = bpf_map_lookup_elem(&missing, &at);
+		struct unresolved *waited = bpf_map_lookup_elem(&unresolved, &at);
 
 		if (waited) {
 			waited->ipv6 = fib.family == AF_INET6;
@@ -104,7 +104,7 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 		return REASON_NO_ROUTE;
 
 	struct upper direct = {.ifindex = fib.ifindex};
-	const struct upper *upper = bpf_map_lookup_elem(&uppers, &direct.ifindex);
+	const struct upper *upper = bpf_map_lookup_elem(&stacked_links, &direct.ifindex);
 
 	if (!upper)
 		upper = &direct;
@@ -206,7 +206,7 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 		return entry;
 
 	__u32 zero = 0;
-	struct route_key *key = bpf_map_lookup_elem(&asked, &zero);
+	struct route_key *key = bpf_map_lookup_elem(&route_scratch, &zero);
 
 	if (!key)
 		return 0;

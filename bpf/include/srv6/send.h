@@ -43,7 +43,7 @@ static __always_inline int cut_head(const struct frame *frame, int cut, struct t
 	return delta ? bpf_xdp_adjust_head(frame->ctx, delta) : 0;
 }
 
-/* Writes the link header at the start of the frame and redirects it. After cut_head(), layer 3 is
+/* Writes the link-layer header at the start of the frame and redirects it. After cut_head(), layer 3 is
  * at offset link_header(tags). */
 static __always_inline int send(const struct frame *frame, const struct adjacency *adjacency,
 				struct tags tags, __be16 protocol)

@@ -29,7 +29,7 @@
 static __always_inline struct slot *take_slot(const struct control *control, __u32 row, __u64 *tag)
 {
 	__u32 zero = 0;
-	__u64 *count = bpf_map_lookup_elem(&taken, &zero);
+	__u64 *count = bpf_map_lookup_elem(&slot_heads, &zero);
 
 	if (!count)
 		return 0;

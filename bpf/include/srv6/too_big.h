@@ -65,7 +65,7 @@ struct too_big {
 	__u64 source[2]; /* source address of the ICMPv6 error */
 };
 
-/* The link header of the original frame. */
+/* The link-layer header of the original frame. */
 struct link {
 	__u64 stations;
 	__u32 stations_end;

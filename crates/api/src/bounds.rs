@@ -1,4 +1,4 @@
-//! The memory that requests to daemons take.
+//! Memory bounds for requests to daemons.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,11 +7,12 @@ use grpc_bounds::{Bounds, Budget, Layer, Shapes};
 /// The largest request: a data plane's file of a million entries.
 pub const LARGEST_REQUEST: usize = 256 << 20;
 
-/// The description of `proto/`, from which the build made the types.
-static DESCRIBED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kaido.bin"));
+/// The `FileDescriptorSet` of `proto/`, written by the build.
+static FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kaido.bin"));
 
-static SHAPES: LazyLock<Arc<Shapes>> =
-    LazyLock::new(|| Arc::new(Shapes::new(DESCRIBED).expect("the description is the build's own")));
+static SHAPES: LazyLock<Arc<Shapes>> = LazyLock::new(|| {
+    Arc::new(Shapes::new(FILE_DESCRIPTOR_SET).expect("the description is the build's own"))
+});
 
 /// Bounds the requests of a server of nodes and users.
 pub fn small_requests() -> Layer<Bounds> {

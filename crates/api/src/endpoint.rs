@@ -11,8 +11,8 @@ use crate::v1::dataplane_client::DataplaneClient;
 use crate::v1::emulator_client::EmulatorClient;
 use crate::v1::xsk_client::XskClient;
 
-/// The maximum size of a message to or from a data plane: a file with a million entries, and the
-/// display of those entries.
+/// Maximum size of a message to or from a data plane in bytes: a file with a million entries, and the
+/// response that lists them.
 pub const LARGEST_MESSAGE: usize = 1 << 30;
 
 /// A daemon is not reachable.

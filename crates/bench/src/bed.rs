@@ -23,7 +23,7 @@ pub(crate) const APPLICATION: &str = "bulk";
 /// Link rates of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// A tenth of the published rates, which two processors can sustain.
+    /// A tenth of the published rates, which two CPUs can sustain.
     Tenth,
     /// The published rates: 5 and 1 Gbit/s.
     Full,

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 /// Clock ticks per second (`getconf CLK_TCK`), the same on all Linux systems.
 const TICKS: f64 = 100.0;
 
-/// Returns the processor time of a process so far in seconds, user and system.
+/// Returns the CPU time of a process so far in seconds, user and system.
 pub(crate) fn seconds(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/stat");
     let text = std::fs::read_to_string(&path)?;

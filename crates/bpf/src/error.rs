@@ -108,7 +108,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A pin cannot be created, opened or removed.
-    #[error("cannot use {} to keep programs running", path.display())]
+    #[error("cannot pin the program at {}", path.display())]
     Pin {
         /// The pin, or the folder for pins.
         path: std::path::PathBuf,

@@ -9,7 +9,7 @@ use crate::{Error, Srv6};
 
 impl Srv6 {
     /// Attaches the egress filter to an interface, replacing that of an earlier program.
-    /// `link_header`: true if frames of the interface have a link header. The filter outlives this
+    /// `link_header`: true if frames of the interface have a link-layer header. The filter outlives this
     /// process: by the pin `at`, or on Linux before 6.6 by the clsact qdisc.
     pub fn guard(&self, interface: u32, link_header: bool, at: &Path) -> Result<(), Error> {
         put_in_front(self.guard_program(link_header), interface, Point::Egress, at)

@@ -12,7 +12,7 @@ use crate::{Error, Mapped};
 
 /// The maps, by the names of their pins. The map with the prefix of tags is last: until it is
 /// pinned, the pins are those of the previous program.
-const PINS: [&str; 4] = ["slots", "taken", "passages", "control"];
+const PINS: [&str; 4] = ["slots", "slot_heads", "passages", "control"];
 
 /// State of the packets that a program has in service functions.
 pub struct Held {
@@ -43,7 +43,7 @@ impl Held {
     ) -> libbpf_rs::Result<()> {
         for (new, held, entries, size) in [
             (&mut maps.slots, &self.slots, slots, size_of::<types::slot>()),
-            (&mut maps.taken, &self.taken, 1, size_of::<u64>()),
+            (&mut maps.slot_heads, &self.taken, 1, size_of::<u64>()),
             (&mut maps.passages, &self.passages, passages, size_of::<types::passages>()),
         ] {
             if held.max_entries() == entries && held.value_size() as usize == size {
@@ -55,7 +55,7 @@ impl Held {
 
     /// Pins the state of a program, replacing that of an earlier one.
     pub(crate) fn keep(maps: &Srv6Maps<'_>, prefix: &Path) -> Result<(), Error> {
-        let kept = [&maps.slots, &maps.taken, &maps.passages, &maps.control];
+        let kept = [&maps.slots, &maps.slot_heads, &maps.passages, &maps.control];
         for (name, map) in PINS.into_iter().zip(kept) {
             repin(map.as_fd(), &path(prefix, name))?;
         }

@@ -23,7 +23,7 @@ pub use write::{Interface, Writer};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The interface does not exist in this namespace.
-    #[error("there is no interface `{0}` here")]
+    #[error("no interface `{0}` here")]
     NoInterface(String),
     /// The kernel rejected an operation.
     #[error("cannot capture on {interface} ({doing})")]

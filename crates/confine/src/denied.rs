@@ -112,6 +112,10 @@ const TYPES: [u64; 5] = [0x58, 0x66, 0x94, 0xb7, 0xff];
 const FAMILIES: [libc::c_int; 5] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET];
 
+/// Options of packet sockets that are denied: their rings are memory of the kernel that no limit
+/// counts.
+const RINGS: [libc::c_int; 2] = [libc::PACKET_RX_RING, libc::PACKET_TX_RING];
+
 /// Calls that are not known here: those after removexattrat (Linux 6.13), setxattrat and its kin,
 /// and the x32 ABI's own numbers.
 const UNKNOWN: [std::ops::RangeInclusive<i64>; 2] = [463..=511, X32 + 512..=X32 + 547];
@@ -162,6 +166,15 @@ fn denied() -> Result<Rules, io::Error> {
     let other: Result<Vec<_>, _> = other.into_iter().collect();
     let other = Rule::new(other.map_err(io::Error::other)?).map_err(io::Error::other)?;
     rules.insert(libc::SYS_socket, vec![other]);
+    let mut rings = Vec::new();
+    for ring in RINGS {
+        let conditions = [(1, libc::SOL_PACKET), (2, ring)]
+            .map(|(at, value)| Condition::new(at, Size::Dword, Compare::Eq, value as u64));
+        let conditions: Result<Vec<_>, _> = conditions.into_iter().collect();
+        let rule = Rule::new(conditions.map_err(io::Error::other)?).map_err(io::Error::other)?;
+        rings.push(rule);
+    }
+    rules.insert(libc::SYS_setsockopt, rings);
     Ok(rules)
 }
 

@@ -57,7 +57,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A bug: the core has panicked. The log says where.
-    #[error("the controller has panicked: start it again, and report what its log says")]
+    #[error("the controller has panicked: start it again, and report its log as a bug")]
     Panicked,
     /// The server failed.
     #[error("the server failed")]

@@ -41,30 +41,28 @@ pub(crate) struct Assigned {
 /// The reason that a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("there is no application `{name}`{}", there_are(.known))]
+    #[error("no application `{name}`{}", known_names(.known))]
     NoApplication { name: String, known: Vec<String> },
-    #[error("there is already an application `{0}`: remove it first")]
+    #[error("application `{0}` already exists: remove it first")]
     Exists(String),
     #[error("{0}")]
     Invalid(String),
-    #[error("there is no node `{name}`{}", there_are(.known))]
+    #[error("no node `{name}`{}", known_names(.known))]
     NoNode { name: String, known: Vec<String> },
-    #[error("there is no function `{name}`{}", there_are(.known))]
+    #[error("no function `{name}`{}", known_names(.known))]
     NoFunction { name: String, known: Vec<String> },
     #[error("no node has an address in {0}")]
     NoNodeIn(ipnet::IpNet),
-    #[error(
-        "a demand of {demand} is larger than every link: the largest on the way carries {largest}"
-    )]
+    #[error("demand {demand} exceeds the largest link on any path ({largest})")]
     DemandTooLarge { demand: model::Bandwidth, largest: model::Bandwidth },
-    #[error("at most {0} applications")]
+    #[error("too many applications: the maximum is {0}")]
     TooMany(usize),
-    #[error("the change was not saved, and so not made: {0}")]
+    #[error("cannot save the change; nothing was changed: {0}")]
     NotSaved(String),
 }
 
-fn there_are(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!(": there are {}", names.join(", ")) }
+fn known_names(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(" (known: {})", names.join(", ")) }
 }
 
 /// A message to the core.
@@ -85,8 +83,8 @@ pub(crate) enum Message {
 /// The channel for the reply.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
-/// The commands that wait for a node at most: twice as many as there can be policies, since a hello is
-/// answered with all of them at once.
+/// Capacity of a node's command queue: twice the number of policies, since the response to a hello
+/// sends all of them in one burst.
 pub(crate) const COMMANDS: usize = 2 * model::Color::BAND as usize;
 
 /// Sessions by node.

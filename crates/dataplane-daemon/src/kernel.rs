@@ -107,7 +107,7 @@ impl Host for KernelSide {
             links: links.into_iter().map(settled).collect(),
             addresses: addresses.iter().map(|a| a.net.addr()).collect(),
             addresses_of: addresses.iter().map(|a| (a.interface, a.net.addr())).collect(),
-            // Our source address is not part of the configuration of the kernel's own routes.
+            // Our source address is not part of the configuration of the kernel routes.
             source: Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source),
             has_rules: rules.others,
             finds_tables,

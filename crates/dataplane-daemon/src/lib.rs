@@ -130,7 +130,7 @@ pub enum Error {
     )]
     TwoInNamespace(Option<u32>),
     /// A defect: the reconciler has panicked. The log has the location.
-    #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
+    #[error("the data plane's daemon has panicked: start it again, and report its log as a bug")]
     Panicked,
     /// The address for metrics cannot be bound.
     #[error(transparent)]

@@ -107,13 +107,13 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
         }
     }
     let ports = Family::<Port, Gauge>::default();
-    registry.register("port", "Ports, and where their program runs", ports.clone());
+    registry.register("port", "Ports, with their XDP mode", ports.clone());
     for port in &found.ports {
         let labels = Port { port: port.name.clone(), mode: port.mode.clone() };
         ports.get_or_create(&labels).set(1);
     }
     let info = Family::<Info, Gauge>::default();
-    let help = "Forwarder: xdp, or kernel (without counters)";
+    let help = "1; the label names the forwarder: xdp, or kernel (which has no counters)";
     registry.register("forwards", help, info.clone());
     info.get_or_create(&Info { dataplane: found.dataplane.clone() }).set(1);
     let mut text = String::new();
@@ -171,7 +171,7 @@ where
 {
     let (packets, bytes) = (Family::default(), Family::default());
     registry.register(format!("{of}_packets"), format!("Packets by {of}"), packets.clone());
-    let help = format!("Bytes of layer 3 by {of}, as the packets came");
+    let help = format!("Layer 3 bytes by {of}, as received");
     registry.register(format!("{of}_bytes"), help, bytes.clone());
     (packets, bytes)
 }

@@ -50,7 +50,7 @@ pub(crate) const REASONS: [(reason, &str, &str); 25] = [
     (
         reason::REASON_LOCAL_ANSWER,
         "local-answer",
-        "local reply without a return policy, or sent by an interface reserved for service \
+        "local reply without a return policy, or sent through an interface reserved for service \
          functions",
     ),
     (

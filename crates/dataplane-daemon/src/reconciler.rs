@@ -196,7 +196,7 @@ impl Reconciler {
             let missing = named.flatten().filter(|name| !links.has(name));
             let missing: Vec<_> = missing.cloned().collect();
             if !missing.is_empty() {
-                tracing::warn!("there is no interface {} at present", missing.join(", "));
+                tracing::warn!("no interface {} at present", missing.join(", "));
                 file = Cow::Owned(file.without_ports(&missing));
             }
         }

@@ -61,6 +61,8 @@ impl Order {
                     .and_then(|()| functions::remove(reconciler, &request, state));
                 let _ = reply.send(done);
             }
+            // Its client has gone: nothing would be changed.
+            Self::Get { reply, .. } if reply.is_closed() => {}
             Self::Get { counted, reply } => {
                 let _ = reply.send(Ok(get(reconciler, counted)));
             }
@@ -246,7 +248,7 @@ impl Orders {
 
     async fn give<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, Status> {
         let (reply, answer) = oneshot::channel();
-        let gone = || Status::unavailable("the data plane's reconciler has ended: see its log");
+        let gone = || Status::unavailable("the data plane's reconciler exited: see its log");
         self.0.send(order(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?.map_err(|error| {
             // A message that does not fit into an HTTP header frame would be lost.

@@ -25,7 +25,7 @@ pub(crate) struct FileText {
     pub(crate) sources: Items<Prefix6>,
     /// The data plane that forwards packets; `xdp` if absent.
     pub(crate) dataplane: Option<Dataplane>,
-    /// Import of the kernel's own SRv6 routes; true if absent.
+    /// Import of the kernel SRv6 routes; true if absent.
     pub(crate) import: Option<bool>,
     /// Default XDP mode of the ports; `auto` if absent.
     pub(crate) mode: Option<Mode>,

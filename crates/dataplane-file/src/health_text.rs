@@ -133,7 +133,7 @@ impl CommandText {
         let program = words.first().map_or("", String::as_str);
         if program.is_empty() {
             let help = "write one such as `nft list table inet fw01`";
-            place.value(path, "there is no command", help);
+            place.value(path, "no command", help);
         } else if program.contains('/') && !program.starts_with('/') {
             let help = "write its whole path, or a name alone, which is looked for in PATH";
             place.value(path, format!("`{program}` is a path from nowhere"), help);

@@ -18,7 +18,7 @@ impl Checked<'_> {
     pub(crate) fn ports(&mut self, texts: &[(String, PortText)], mode: Option<Mode>) {
         if texts.is_empty() {
             let help = "write at least one, such as `eth0: {}`";
-            self.place.key(steps!["ports"], "there are no ports", help);
+            self.place.key(steps!["ports"], "no ports", help);
         }
         for (index, (name, text)) in texts.iter().enumerate() {
             const HELP: &str = "write a name as `ip link` shows it: up to 15 bytes";
@@ -158,7 +158,7 @@ impl Checked<'_> {
     ) -> Option<Table> {
         if table == Some(0) {
             let help = "write the number of one, such as 100; 254 is the main table";
-            self.place.value(&at_table(), "there is no table 0", help);
+            self.place.value(&at_table(), "no table 0", help);
         }
         if table.is_some() && vrf.is_some() {
             let message = "`table` and `vrf` both say where packets are looked up";

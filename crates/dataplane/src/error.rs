@@ -134,7 +134,7 @@ pub enum Error {
         what: String,
     },
     /// The policy is not defined.
-    #[error("no policy {policy:?}")]
+    #[error("policy {policy:?} is not installed")]
     UnknownPolicy {
         /// Its name.
         policy: crate::forwarding::PolicyId,

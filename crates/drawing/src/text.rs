@@ -52,6 +52,7 @@ fn write_all(text: &mut String, topology: &Topology) -> std::fmt::Result {
 
 fn what(node: &Node) -> String {
     let kind = match node.kind {
+        NodeKind::Switch => "switch (Open vSwitch)",
         NodeKind::Host => "host",
         NodeKind::Router(RouterKind::Virtual) if node.attachment.is_some() => "router",
         NodeKind::Router(RouterKind::Virtual) => "virtual router",
@@ -69,6 +70,11 @@ fn what(node: &Node) -> String {
             format!("attached to {}, with {} behind", attachment.interface, behind.join(", "))
         }
     });
-    let parts = [Some(kind.to_owned()), attached, xdp, loopback, loopback6, locator];
+    let tenants = node.switch.iter().flat_map(|switch| &switch.tenants).map(|tenant| {
+        let ports: Vec<&str> = tenant.ports.iter().map(|(port, _)| port.as_str()).collect();
+        format!("{} judges {}", tenant.name, ports.join(", "))
+    });
+    let tenants = tenants.reduce(|all, one| format!("{all}; {one}"));
+    let parts = [Some(kind.to_owned()), tenants, attached, xdp, loopback, loopback6, locator];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }

@@ -67,7 +67,7 @@ async fn hand_on(service: &Service, id: LinkId, sink: &Sink) {
         let remote = service.remote.clone();
         let look = move || remote.with(move |network, _| network.get_mut(id).seen());
         let Ok(Ok(Some(tapped))) = tokio::task::spawn_blocking(look).await else {
-            let _ = sink.send(Err(Status::unavailable("the emulator has ended"))).await;
+            let _ = sink.send(Err(Status::unavailable("the emulator exited"))).await;
             return;
         };
         let Tapped { began, seen, missed } = tapped;

@@ -1,10 +1,10 @@
 use nix::errno::Errno;
 
-/// Errors of the pump.
+/// Errors of the emulator daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The interface does not exist in this namespace.
-    #[error("there is no interface `{0}` here")]
+    #[error("no interface `{0}` here")]
     NoInterface(String),
     /// The kernel rejected an operation on an interface.
     #[error("{interface}: cannot {doing}")]
@@ -27,7 +27,7 @@ pub enum Error {
         source: Errno,
     },
     /// A tun device cannot be created.
-    #[error("cannot make a tun device")]
+    #[error("cannot create a tun device")]
     Tun {
         /// The cause.
         #[source]
@@ -49,7 +49,7 @@ pub enum Error {
     #[error("the interface `{0}` is attached to another lab")]
     Attached(String),
     /// The interface cannot be locked.
-    #[error("{interface}: cannot keep other labs from attaching it")]
+    #[error("{interface}: cannot lock it against other labs")]
     Lock {
         /// Interface name.
         interface: String,
@@ -102,7 +102,7 @@ pub enum Error {
         source: tonic::transport::Error,
     },
     /// The pump has panicked. This is a bug; the log contains the location.
-    #[error("the emulator has panicked: bring the lab down, and report what its log says")]
+    #[error("the emulator has panicked: bring the lab down, and report its log as a bug")]
     Panicked,
     /// The kernel rejected another operation.
     #[error("cannot {doing}")]

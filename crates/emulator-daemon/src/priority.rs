@@ -21,7 +21,7 @@ pub(crate) fn end_slack() {
 /// Scheduling policy of the calling thread: `SCHED_FIFO`, within the system's limits, or the
 /// default.
 ///
-/// On a busy machine other threads occupy the processors for milliseconds, which would delay
+/// On a busy machine other threads occupy the CPUs for milliseconds, which would delay
 /// wakeups by as much. At a high rate of packets without deadlines the default policy performs
 /// better: with real-time priority the thread would wake up for every single packet instead of for
 /// several.
@@ -40,7 +40,7 @@ pub(crate) struct Priority {
 enum State {
     Ordinary,
     First,
-    /// The system has refused, or other threads need the only processor.
+    /// The system has refused, or other threads need the only CPU.
     Never,
 }
 

@@ -15,7 +15,7 @@ pub(crate) type Job = Box<dyn FnOnce(&mut Network, &[Edge], Nanos) + Send>;
 
 /// The emulator has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the emulator has ended")]
+#[error("the emulator exited")]
 pub struct Gone;
 
 impl From<Gone> for tonic::Status {

@@ -173,7 +173,7 @@ impl Service {
             let added = network.add_traffic(now, direction.id, self::traffic(&given));
             added.map(|()| Tally::take(network, now, direction.id).of(&direction))
         })?;
-        made.map_err(|_| wrong("there is no such traffic".into()))
+        made.map_err(|_| wrong("no such traffic".into()))
     }
 
     pub(crate) fn stop_traffic(

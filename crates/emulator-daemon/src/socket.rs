@@ -140,6 +140,12 @@ impl Socket {
                 tracing::warn!("{}: the interface is down, or gone", self.interface);
                 return Ok(());
             }
+            // The kernel cannot describe the packet in a virtio header, and has dropped it: UDP
+            // segmentation before Linux 6.2, SCTP.
+            Err(Errno::EINVAL) => {
+                self.counts.misunderstood += 1;
+                return Ok(());
+            }
             Err(source) => return Err(self.failed("receive", source)),
         };
         let translation = Translation::read();

@@ -3,7 +3,7 @@
 use emulator::Nanos;
 
 /// Adaptive sleep: sleeps until shortly before a deadline and leaves the rest to polling. A sleep
-/// is prolonged by the wakeup latency of the processor, which increases with the depth of its idle
+/// is prolonged by the wakeup latency of the CPU, which increases with the depth of its idle
 /// state and so with the length of the sleep. The latency is measured for short and long sleeps
 /// separately.
 #[derive(Debug, Clone, Copy)]

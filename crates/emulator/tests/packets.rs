@@ -194,6 +194,17 @@ fn an_invalid_frame_is_refused() {
     assert_eq!(offloaded(unfinished(start), nothing), bad);
 }
 
+/// A small frame must not take the time of many thousand packets.
+#[test]
+fn a_frame_with_too_many_segments_is_refused() {
+    let segments = Some(Segments { cut: Cut::Tcp4, size: 1 });
+    for (payload, wanted) in [(1500, None), (1501, Some(BadPacket::Segments))] {
+        let (bytes, start) = frame(false, 0, protocol::TCP, &tcp(&vec![7; payload]));
+        let unfinished = Some(Unfinished { start: start as u16, offset: 16 });
+        assert_eq!(Packet::offloaded(&bytes, unfinished, segments).err(), wanted);
+    }
+}
+
 /// Each segment has the checksum in its own header; another offset may lie beyond a small segment's
 /// end.
 #[test]

@@ -189,7 +189,7 @@ fn place(
         Some(near) => format!("did you mean `{near}`?"),
         None => "write it below `nodes:`, or remove the link".into(),
     };
-    Err(source.wrong(end.line, &format!("there is no node `{name}`"), &help))
+    Err(source.wrong(end.line, &format!("no node `{name}`"), &help))
 }
 
 /// Notes hosts with several links: hosts do not forward, but containers may.

@@ -131,7 +131,7 @@ impl Reader {
                     None => "name a host or a switch of this file".into(),
                 };
                 let at = link.get(key).map_or(line, |value| value.line);
-                source.wrong(at, &format!("there is no node `{word}`"), &help)
+                source.wrong(at, &format!("no node `{word}`"), &help)
             })
         };
         let (a, b) = (end("src")?, end("dest")?);

@@ -197,7 +197,7 @@ pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout
         all().for_each(|socket| socket.advance());
         if timeout == 0 && all().any(|socket| socket.is_waiting()) {
             // A client that polls without a pause may keep the process from running: on one
-            // processor a round trip took 27 ms without this.
+            // CPU a round trip took 27 ms without this.
             std::thread::yield_now();
             all().for_each(|socket| socket.advance());
         }
@@ -232,7 +232,7 @@ pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout
             return ready as c_int;
         }
         if is_judging {
-            // Verdicts take microseconds, and the process may need this processor.
+            // Verdicts take microseconds, and the process may need this CPU.
             std::thread::yield_now();
         } else if has_kernel_packets {
             // Packets wait for another process: the kernel's ring stays readable.

@@ -143,9 +143,9 @@ impl Failure {
         let error = if std::error::Error::source(&status).is_some() {
             // The connection failed before an answer.
             let says = if is_late(&status) {
-                "does not answer in time: it is stopped, or has too much to do"
+                "does not respond in time: it is stopped or overloaded"
             } else {
-                "went away before it answered"
+                "closed the connection before it responded"
             };
             anyhow::anyhow!("{peer} {says}")
         } else {
@@ -206,7 +206,10 @@ mod tests {
     fn an_emulator_that_goes_away_is_called_one() {
         let status = || tonic::Status::from_error("connection reset".into());
         let said = Failure::of_emulator(status()).text();
-        assert_eq!(said, "the emulator went away before it answered");
-        assert_eq!(Failure::from(status()).text(), "the daemon went away before it answered");
+        assert_eq!(said, "the emulator closed the connection before it responded");
+        assert_eq!(
+            Failure::from(status()).text(),
+            "the daemon closed the connection before it responded"
+        );
     }
 }

@@ -82,7 +82,7 @@ impl Target {
 fn beside(path: &Path, permissions: &fs::Permissions) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        let why = format!("there is no folder {}", folder.display());
+        let why = format!("no folder {}", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
     let mut builder = tempfile::Builder::new();
@@ -111,7 +111,7 @@ mod tests {
             Err(error) => error.to_string(),
         };
         let nowhere = here.path().join("none/x");
-        let folder = format!("there is no folder {}", here.path().join("none").display());
+        let folder = format!("no folder {}", here.path().join("none").display());
         assert_eq!(said(&nowhere), folder);
         // A file instead of a folder.
         fs::write(here.path().join("none"), "").unwrap();

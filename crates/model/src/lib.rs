@@ -1,7 +1,7 @@
 //! Values: networks, the data plane's configuration, segment lists and applications.
 //!
 //! All types hold parsed and validated values. This crate does no I/O and parses no files: the
-//! grammars of files are in `topology_file` and `dataplane_file`.
+//! grammars of files are in `topology_file`, `dataplane_file` and `tenants_file`.
 #![forbid(unsafe_code)]
 
 mod announcement;
@@ -15,6 +15,7 @@ mod name;
 mod occurrence;
 mod policy;
 mod telemetry;
+mod tenant;
 pub mod topology;
 
 pub use announcement::{
@@ -30,3 +31,4 @@ pub use name::{is_daemon_name, is_lab_name, is_node_name};
 pub use occurrence::Occurrence;
 pub use policy::{Color, Policy};
 pub use telemetry::{FunctionState, InterfaceLoad, Telemetry};
+pub use tenant::Tenant;

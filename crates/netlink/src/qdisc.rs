@@ -28,7 +28,7 @@ pub(crate) const HANDLE: u32 = 0x1_0000;
 const BELOW: u32 = 0x2_0000;
 /// Handle and parent of a root qdisc.
 const ROOT: (u32, u32) = (HANDLE, TC_H_ROOT);
-/// A 64 KiB GSO super-frame with its headers. TBF segments frames that are longer than the bucket,
+/// A 64 KiB GSO GSO packet with its headers. TBF segments frames that are longer than the bucket,
 /// at a cost in CPU time that the simulated link does not have.
 const SUPER_FRAME: u64 = 68 << 10;
 
@@ -48,7 +48,7 @@ impl Tbf {
     ///
     /// The bucket holds at least two frames and 1 ms of the rate. Softirqs can be late by about
     /// that much, and tokens that overflow meanwhile are lost bandwidth. From 280 Mbit/s on, where
-    /// a super-frame takes at most 2 ms, the bucket also holds a super-frame, so that fast links
+    /// a GSO packet takes at most 2 ms, the bucket also holds a GSO packet, so that fast links
     /// need not segment. Slower links keep the short bursts of a real link.
     pub fn new(rate: Bandwidth, mtu: u32, limit_bytes: u32) -> Self {
         let per_ms = rate.bytes_per_second() / 1000;
@@ -118,9 +118,9 @@ fn tbf_message(interface: u32, (handle, parent): (u32, u32), tbf: &Tbf) -> Vec<u
 pub struct QdiscStats {
     /// The interface's index.
     pub interface: u32,
-    /// Bytes sent, including the headers of every segment of a super-frame.
+    /// Bytes sent, including the headers of every segment of a GSO packet.
     pub bytes: u64,
-    /// Packets sent; every segment of a super-frame counts.
+    /// Packets sent; every segment of a GSO packet counts.
     pub packets: u64,
     /// Packets dropped; wraps at 2³².
     pub drops: u32,

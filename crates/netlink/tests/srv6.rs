@@ -293,7 +293,7 @@ fn root_replacing_a_segment_list_loses_no_packet() {
             (receiving.join().unwrap(), sending.join().unwrap(), replaced)
         });
         assert!(replaced > 50 && sent > 1000, "{replaced} {sent}");
-        // Each once. The kernel keeps no order between processors, and the sender may change its own.
+        // Each once. The kernel keeps no order between CPUs, and the sender may change its own.
         let mut sorted = received.clone();
         sorted.sort_unstable();
         let is_complete = sorted.into_iter().eq(0..sent);

@@ -63,7 +63,7 @@ pub enum Error {
     #[error("the controller refuses this node: {0}")]
     Refused(String),
     /// A bug: the worker thread has panicked. The log says where.
-    #[error("the node has panicked: start it again, and report what its log says")]
+    #[error("the node has panicked: start it again, and report its log as a bug")]
     Panicked,
 }
 

@@ -10,27 +10,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod installation;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-/// Directory of Debian's shared libraries on x86-64.
-const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+pub use installation::{Installation, NotInstalled};
 
-/// Paths of the daemon in a package and after `make install`, relative to the root.
-const DAEMONS: [&str; 2] = ["usr/lib/openvswitch-switch/ovs-vswitchd", "usr/sbin/ovs-vswitchd"];
-
-/// Location of Open vSwitch's programs.
-#[derive(Debug, Clone)]
-pub struct Installation {
-    root: PathBuf,
-    /// Path of ovs-vswitchd, relative to the root.
-    daemon: &'static str,
-}
-
-/// Open vSwitch's programs were not found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotInstalled;
+/// Name of the file of the switch's process ID.
+const PID_FILE: &str = "switch.pid";
 
 /// The command lines of an instance.
 #[derive(Debug, Clone)]
@@ -39,42 +28,6 @@ pub struct Instance {
     directory: PathBuf,
 }
 
-impl Installation {
-    /// Finds Open vSwitch below a root: `/`, or a directory into which packages were unpacked.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the daemon is not there.
-    pub fn at(root: impl Into<PathBuf>) -> Result<Self, NotInstalled> {
-        let root = root.into();
-        let daemon = DAEMONS.into_iter().find(|daemon| root.join(daemon).is_file());
-        daemon.map(|daemon| Self { root, daemon }).ok_or(NotInstalled)
-    }
-
-    /// Returns a command that starts a program, through a wrapper unless `wrapper` is empty. The
-    /// program finds its libraries, and libxdp's BPF programs, below the root.
-    fn command(&self, program: &str, wrapper: &[OsString]) -> Command {
-        let program = OsString::from(self.root.join(program));
-        let mut words = wrapper.iter().chain([&program]);
-        let mut command = Command::new(words.next().expect("the program is the last word"));
-        command.args(words).stdin(Stdio::null());
-        if self.root != Path::new("/") {
-            let libraries = self.root.join(LIBRARIES);
-            command.env("LIBXDP_OBJECT_PATH", libraries.join("bpf"));
-            command.env("LD_LIBRARY_PATH", libraries);
-        }
-        command
-    }
-}
-
-impl std::fmt::Display for NotInstalled {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Open vSwitch is not installed: install openvswitch-switch")
-    }
-}
-
-impl std::error::Error for NotInstalled {}
-
 impl Instance {
     /// An instance with its files in `directory`, which exists. The path of a Unix socket is limited
     /// to 107 bytes, so keep the directory's path short.
@@ -82,9 +35,32 @@ impl Instance {
         Self { installation, directory: directory.into() }
     }
 
+    /// The environment in which Open vSwitch's programs use this instance.
+    pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        let folders = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
+        let mut all: Vec<_> = folders.map(|name| (name, self.directory.clone())).into();
+        all.push(("OVS_PKGDATADIR", self.installation.data()));
+        all.extend(self.installation.environment());
+        all
+    }
+
     /// Returns the file of the switch's process ID.
     pub fn pid_file(&self) -> PathBuf {
-        self.directory.join("switch.pid")
+        self.directory.join(PID_FILE)
+    }
+
+    /// Returns true if the switch of an instance runs, by the directory of the instance.
+    pub fn is_running(directory: &Path) -> bool {
+        let file = directory.join(PID_FILE);
+        let Ok(pid) = std::fs::read_to_string(&file) else { return false };
+        let arguments = std::fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        let own = pid_option(&file);
+        arguments.split(|byte| *byte == 0).any(|one| one == own.as_encoded_bytes())
+    }
+
+    /// Returns the argument of the switch that names the file of its process ID.
+    pub fn pid_option(&self) -> OsString {
+        pid_option(&self.pid_file())
     }
 
     /// Returns the switch's control socket.
@@ -94,47 +70,90 @@ impl Instance {
 
     /// The command that creates the database.
     pub fn create_database(&self) -> Command {
-        let schema = self.installation.root.join("usr/share/openvswitch/vswitch.ovsschema");
-        let mut command = self.command("usr/bin/ovsdb-tool", &[]);
-        command.arg("create").arg(self.directory.join("conf.db")).arg(schema);
+        let schema = self.installation.data().join("vswitch.ovsschema");
+        let mut command = self.command("bin/ovsdb-tool", &[]);
+        command.arg("create").arg(self.database_file()).arg(schema);
         command
+    }
+
+    /// Returns the file of the database.
+    pub fn database_file(&self) -> PathBuf {
+        self.directory.join("conf.db")
     }
 
     /// The command that runs the database.
     pub fn database(&self) -> Command {
-        let mut command = self.command("usr/sbin/ovsdb-server", &[]);
+        let mut command = self.command("sbin/ovsdb-server", &[]);
         command.arg(format!("--remote=p{}", self.database_address()));
         command.arg(option("--unixctl", &self.directory.join("database.ctl")));
-        command.arg(self.directory.join("conf.db"));
+        command.arg(self.database_file());
         command
     }
 
     /// The command that runs the switch, with the wrapper's words before it.
     pub fn switch(&self, wrapper: &[OsString]) -> Command {
-        let mut command = self.command(self.installation.daemon, wrapper);
+        let mut command = self.command(self.installation.daemon(), wrapper);
         command.arg(self.database_address());
         command.arg(option("--unixctl", &self.control()));
-        command.arg(option("--pidfile", &self.pid_file()));
+        command.arg(self.pid_option());
         command
     }
 
     /// `ovs-vsctl`, which changes the configuration and waits until the switch has applied it.
     pub fn vsctl(&self) -> Command {
-        let mut command = self.command("usr/bin/ovs-vsctl", &[]);
+        let mut command = self.command("bin/ovs-vsctl", &[]);
         command.arg(format!("--db={}", self.database_address())).arg("--timeout=10");
+        command
+    }
+
+    /// The command that initializes a new database. It fails while the database does not respond.
+    pub fn init(&self) -> Command {
+        let mut command = self.vsctl();
+        command.args(["--no-wait", "init"]);
+        command
+    }
+
+    /// The arguments of [`vsctl`](Self::vsctl) that add a bridge of the userspace datapath.
+    pub fn add_bridge(bridge: &str) -> Vec<String> {
+        ["add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev"]
+            .map(str::to_owned)
+            .into()
+    }
+
+    /// The arguments of [`vsctl`](Self::vsctl) that add an interface to a bridge as an AF_XDP port
+    /// in native mode. `settings` are columns of the table Interface, as in `options:n_rxq=2`.
+    pub fn add_port(bridge: &str, interface: &str, settings: &[&str]) -> Vec<String> {
+        let words = ["add-port", bridge, interface, "--", "set", "interface", interface];
+        let native = ["type=afxdp", "options:xdp-mode=native"];
+        [&words[..], &native, settings].concat().into_iter().map(str::to_owned).collect()
+    }
+
+    /// The command that waits until the switch has applied its configuration, for at most a second.
+    pub fn applied(&self, bridge: &str) -> Command {
+        let mut command = self.vsctl();
+        // A transaction, even if it changes nothing, gets a number, which the switch confirms.
+        command.args(["--timeout=1", "set", "bridge", bridge, "datapath_type=netdev"]);
+        command
+    }
+
+    /// The command that shows the state of a port, for [`is_up`]. A switch that has not yet applied
+    /// its configuration shows the state at its last end.
+    pub fn show_port(&self, interface: &str) -> Command {
+        let mut command = self.vsctl();
+        command.args(["--columns=error,link_state,status", "list", "interface", interface]);
         command
     }
 
     /// `ovs-ofctl`, which reads and changes the flows of a bridge.
     pub fn ofctl(&self) -> Command {
-        let mut command = self.command("usr/bin/ovs-ofctl", &[]);
+        let mut command = self.command("bin/ovs-ofctl", &[]);
         command.arg("--timeout=10");
         command
     }
 
     /// `ovs-appctl`, which sends a command to the running switch.
     pub fn appctl(&self) -> Command {
-        let mut command = self.command("usr/bin/ovs-appctl", &[]);
+        let mut command = self.command("bin/ovs-appctl", &[]);
         command.args(["--timeout=10", "--target"]).arg(self.control());
         command
     }
@@ -145,12 +164,13 @@ impl Instance {
 
     fn command(&self, program: &str, wrapper: &[OsString]) -> Command {
         let mut command = self.installation.command(program, wrapper);
-        for name in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
-            command.env(name, &self.directory);
-        }
-        command.env("OVS_PKGDATADIR", self.installation.root.join("usr/share/openvswitch"));
+        command.envs(self.environment());
         command
     }
+}
+
+fn pid_option(file: &Path) -> OsString {
+    option("--pidfile", file)
 }
 
 fn option(name: &str, value: &Path) -> OsString {
@@ -180,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_wrapper_comes_before_the_switch() {
-        let installation = Installation { root: "/packages".into(), daemon: DAEMONS[0] };
+        let installation = Installation::of_debian("/packages/usr");
         let instance = Instance::new(installation, "/run/kd");
         let command = instance.switch(&["kaido".into(), "--".into()]);
         let expected = [
@@ -194,12 +214,6 @@ mod tests {
         assert_eq!(words(&command), expected);
         let variable = |name: &str| command.get_envs().any(|(key, _)| key == name);
         assert!(variable("LD_LIBRARY_PATH") && variable("OVS_RUNDIR"));
-    }
-
-    #[test]
-    fn an_empty_root_has_no_open_vswitch() {
-        assert_eq!(Installation::at("/nowhere").unwrap_err(), NotInstalled);
-        assert!(NotInstalled.to_string().contains("install openvswitch-switch"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::p4::Diagnostic;
 pub struct Error {
     /// Message with its causes.
     pub error: String,
-    /// Locations, if the input has mistakes.
+    /// Locations, if the input has errors.
     #[serde(flatten)]
     pub details: Details,
 }

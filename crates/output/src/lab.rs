@@ -19,7 +19,7 @@ pub struct CheckedTopology<'t> {
 pub struct Run {
     /// The node that provides the network namespace. The file system is the machine's.
     pub node: String,
-    /// The user that runs it.
+    /// The user that runs it, or `a sandbox`.
     pub user: &'static str,
     /// The program that interprets `text`, unless `text` is a command itself.
     #[serde(skip_serializing_if = "Option::is_none")]

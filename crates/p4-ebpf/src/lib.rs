@@ -8,5 +8,5 @@ mod codegen;
 mod flat;
 pub mod layout;
 
-pub use codegen::{Compiled, compile};
+pub use codegen::{Compiled, compile, compile_with};
 pub use flat::NotCompiled;

@@ -22,6 +22,7 @@ mod hash;
 pub mod helper;
 mod instruction;
 mod keys;
+mod library;
 mod lines;
 pub mod metadata;
 pub mod opcode;
@@ -41,6 +42,7 @@ pub use entries::{Entry, Key, WordRange};
 pub use hash::{lookup3, lookup3_of};
 pub use helper::HELPERS;
 pub use instruction::{FRAME, Instruction, callee, wide};
+pub use library::{Library, LinkedCall, link};
 pub use read::read;
 pub use verify::verify;
 pub use write::write;
@@ -220,6 +222,9 @@ pub enum BadObject {
     /// A required part is missing.
     #[error("it has no {0}")]
     Missing(&'static str),
+    /// It cannot be linked to a program.
+    #[error("it has {0}, and is not a library")]
+    NotLibrary(&'static str),
     /// A limit is exceeded.
     #[error("it has {count} {what}, and the limit is {most}")]
     TooMuch {

@@ -24,6 +24,22 @@ type File<'f> = ElfFile64<'f, LittleEndian>;
 ///
 /// If the object is invalid.
 pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
+    let Parts { object, .. } = parts(bytes)?;
+    let entry = object.functions.iter().find(|(_, name)| *name == ENTRY).map(|(at, _)| *at);
+    let entry = entry.ok_or(BadObject::Missing("function `entry`"))?;
+    Ok(Object { entry, ..object })
+}
+
+/// Parts of an object that may have no `entry`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// The object; its `entry` is 0.
+    pub(super) object: Object,
+    /// Names and first instructions of the global functions.
+    pub(super) exported: Vec<(String, usize)>,
+}
+
+pub(super) fn parts(bytes: &[u8]) -> Result<Parts, BadObject> {
     let file = File::parse(bytes).map_err(|why| BadObject::Elf(why.to_string()))?;
     if file.architecture() != Architecture::Bpf {
         return Err(BadObject::Machine(format!("{:?}", file.architecture())));
@@ -40,16 +56,18 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
         return Err(BadObject::Elf("its code is cut off within an instruction".to_owned()));
     }
     let mut code: Vec<Instruction> = parts.iter().map(|part| Instruction::decode(*part)).collect();
-    let mut functions = BTreeMap::new();
+    let (mut functions, mut exported) = (BTreeMap::new(), Vec::new());
     for symbol in file.symbols() {
         let is_function = symbol.kind() == SymbolKind::Text && symbol.size() > 0;
         let at = symbol.address() as usize / Instruction::SIZE;
         if symbol.section_index() == Some(text.index()) && is_function && at < code.len() {
-            functions.insert(at, name(&symbol)?);
+            let name = name(&symbol)?;
+            if symbol.is_global() {
+                exported.push((name.clone(), at));
+            }
+            functions.insert(at, name);
         }
     }
-    let entry = functions.iter().find(|(_, name)| *name == ENTRY).map(|(at, _)| *at);
-    let entry = entry.ok_or(BadObject::Missing("function `entry`"))?;
     relocate(&file, &text, &mut code, &places)?;
     let section = |name: &str| match file.section_by_name(name) {
         Some(section) => section.data().map_err(|why| BadObject::Elf(why.to_string())),
@@ -62,7 +80,8 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
     let [table, line_strings, strings] =
         [".debug_line", ".debug_line_str", ".debug_str"].map(section);
     let lines = lines::read(code.len(), table?, line_strings?, strings?);
-    Ok(Object { code, entry, functions, maps, entries, info, keys, digests, lines })
+    let object = Object { code, entry: 0, functions, maps, entries, info, keys, digests, lines };
+    Ok(Parts { object, exported })
 }
 
 /// Returns the name of a symbol. The length is bounded, because any number of symbols may share one

@@ -106,10 +106,7 @@ fn code_that_cannot_be_run_is_refused() {
             &[one(0x15, 0, 0, 1, 0), one(opcode::LOAD_WIDE, 1, 0, 0, 0), one(0, 0, 0, 0, 0), EXIT],
             "it leads to no instruction",
         ),
-        (
-            &[one(opcode::CALL, 0, 0, 0, 77), EXIT],
-            "there is no helper 77; there are 1 (map_lookup)",
-        ),
+        (&[one(opcode::CALL, 0, 0, 0, 77), EXIT], "no helper 77; known are 1 (map_lookup)"),
         (&[one(opcode::CALL, 0, 1, 0, 0), EXIT], "into the middle of a function"),
         (&[one(opcode::CALL, 0, 2, 0, 0), EXIT], "neither a helper nor a function"),
         (&[one(0x37, 0, 0, 0, 0), EXIT], "divides by zero"),

@@ -97,7 +97,7 @@ fn check(
             match source {
                 wide::NUMBER => {}
                 wide::MAP if upper.immediate == 0 && is_below(immediate, object.maps.len()) => {}
-                wide::MAP => return Err("there is no such map".to_owned()),
+                wide::MAP => return Err("no such map".to_owned()),
                 _ => return Err("it loads neither a number nor a map".to_owned()),
             }
         }
@@ -105,7 +105,7 @@ fn check(
             let is_there = HELPERS.iter().any(|(number, _)| *number == immediate);
             is_there
                 .then_some(())
-                .ok_or_else(|| format!("there is no helper {immediate}; {}", helpers()))?;
+                .ok_or_else(|| format!("no helper {immediate}; {}", helpers()))?;
         }
         opcode::CALL if source == callee::LOCAL => {
             let to = target(at, i64::from(immediate), starts)?;
@@ -174,7 +174,7 @@ fn is_below(number: i32, end: usize) -> bool {
 
 fn helpers() -> String {
     let all: Vec<_> = HELPERS.iter().map(|(number, name)| format!("{number} ({name})")).collect();
-    format!("there are {}", all.join(", "))
+    format!("known are {}", all.join(", "))
 }
 
 /// Returns true for supported instructions: loads, stores, arithmetic and jumps (RFC 9669, section

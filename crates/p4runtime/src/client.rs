@@ -34,7 +34,7 @@ pub enum Address {
 ///
 /// # Errors
 ///
-/// Fails if the server does not answer.
+/// Fails if the server does not respond.
 pub async fn connect(
     address: Address,
     patience: Duration,

@@ -16,7 +16,7 @@ pub enum ObjectInfoError {
     #[error("it is not a valid P4Info message")]
     Malformed,
     /// Decoding it takes too much memory.
-    #[error("it takes {0} bytes of memory, and the limit is {MOST_MEMORY}")]
+    #[error("it takes {0} bytes of memory (maximum {MOST_MEMORY})")]
     TooLarge(u64),
 }
 

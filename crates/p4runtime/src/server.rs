@@ -89,7 +89,7 @@ static DESCRIBED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4runtime.bi
 pub(crate) static SHAPES: LazyLock<Arc<Shapes>> =
     LazyLock::new(|| Arc::new(Shapes::new(DESCRIBED).expect("the description is the build's own")));
 
-/// Serves until `until` completes. Closes a connection that does not answer for 20 s, so that a
+/// Serves until `until` completes. Closes a connection that does not respond for 20 s, so that a
 /// dead primary loses its role.
 ///
 /// # Errors

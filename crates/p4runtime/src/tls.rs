@@ -53,7 +53,7 @@ pub enum TlsError {
         why: String,
     },
     /// A private key is readable by users other than its owner.
-    #[error("{}: its mode is {mode:04o}, so that others can read the key: chmod 600", path.display())]
+    #[error("private key {} is accessible to other users (mode {mode:04o}): chmod 600", path.display())]
     Mode {
         /// Path of the key.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum TlsError {
         mode: u32,
     },
     /// The certificate and the key do not match.
-    #[error("the certificate and the key do not serve TLS")]
+    #[error("the certificate and the private key do not match")]
     Config(#[from] rustls::Error),
     /// The authority cannot verify clients.
     #[error("the authority cannot verify certificates: {0}")]

@@ -287,7 +287,7 @@ async fn a_client_that_reads_nothing_gets_an_error_and_is_disconnected() {
             let _ = out.send(message).await;
         }
     });
-    assert_eq!(backup.standing().await.0, Code::NotFound, "there is no primary any more");
+    assert_eq!(backup.standing().await.0, Code::NotFound, "no primary any more");
     talk.abort();
     let ended = loop {
         if let Err(status) = primary.heard().await {

@@ -72,7 +72,11 @@ async fn entries_that_are_wrong_are_refused() {
         (|one| one.r#match[0] = exact(1, &[1, 0, 0]), Code::OutOfRange, "16 bits"),
         (|one| one.r#match[0] = exact(1, &[]), Code::OutOfRange, "`e`"),
         (|one| one.r#match[2] = ternary(3, &[4, 0], &[0xff]), Code::OutOfRange, "9 bits"),
-        (|one| one.r#match[1] = lpm(2, &[10, 0, 0, 1], 8), Code::InvalidArgument, "bits set after"),
+        (
+            |one| one.r#match[1] = lpm(2, &[10, 0, 0, 1], 8),
+            Code::InvalidArgument,
+            "bits are set beyond",
+        ),
         (
             |one| one.r#match[1] = lpm(2, &[10, 0, 0, 1], 33),
             Code::InvalidArgument,

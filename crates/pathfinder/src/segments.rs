@@ -33,13 +33,13 @@ pub enum Error {
     #[error("no node on the path can decapsulate for {0}")]
     NoEgress(String),
     /// The IGP leaves the path at this node, and no SID there leads back.
-    #[error("the IGP does not follow the path behind {0}, and no SID there does")]
+    #[error("the IGP leaves the path after {0}, and no SID of {0} leads back")]
     NotEncodable(String),
     /// A service function is not on the path.
     #[error("a function is not on the path")]
     NotServed,
     /// More SIDs than a lab's MTU or a service function allows.
-    #[error("the path needs {0} SIDs, more than {1}")]
+    #[error("the path needs {0} SIDs (maximum {1})")]
     TooLong(usize, usize),
 }
 

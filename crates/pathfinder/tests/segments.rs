@@ -204,7 +204,7 @@ proptest! {
             Err(segments::Error::TooLong(length, most)) => {
                 prop_assert!(length > most && most == SegmentList::MAX);
             }
-            Err(segments::Error::NotServed) => prop_assert!(false, "there are no functions"),
+            Err(segments::Error::NotServed) => prop_assert!(false, "no functions"),
         }
     }
 }

@@ -13,7 +13,7 @@ pub enum Error {
     )]
     NoDevice,
     /// There are several devices, and none was selected.
-    #[error("this machine has several ivshmem devices: `--to FILE` says which: {}", listed(.0))]
+    #[error("this machine has several ivshmem devices; select one with `--to FILE`: {}", listed(.0))]
     Devices(Vec<PathBuf>),
     /// A device cannot be used.
     #[error("the device {} cannot be used", device.display())]
@@ -26,7 +26,7 @@ pub enum Error {
     /// The publication cannot be written.
     #[error(transparent)]
     Write(#[from] vminfo::WriteError),
-    /// A name of a key is invalid.
+    /// A key name is invalid.
     #[error(transparent)]
     Name(#[from] vminfo::BadName),
     /// Signals cannot be received.

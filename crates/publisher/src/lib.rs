@@ -1,5 +1,5 @@
 //! Publishes data about a VM to its tenant's P4 programs on the host: statistics of its network,
-//! processors, memory and processes, and the tenant's own values.
+//! CPUs, memory and processes, and the tenant's own values.
 //!
 //! The program `kaido-publish` contains only this. It is small and static, for a VM without the
 //! rest of Kaido. `kaido p4 publish` does the same.

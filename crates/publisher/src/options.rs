@@ -26,7 +26,7 @@ pub struct Options {
     /// Speed to assume for interfaces that report none, in Mbit/s; used for their utilization
     #[arg(long, value_name = "MBIT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub speed: u64,
-    /// Publish statistics of the processes with this name: number, processor time, memory
+    /// Publish statistics of the processes with this name: number, CPU time, memory
     #[arg(long, value_name = "NAME")]
     pub process: Vec<String>,
     /// Publish a constant number
@@ -48,7 +48,7 @@ pub struct Options {
 pub enum Group {
     /// Rates and utilization of each interface, and totals
     Network,
-    /// Utilization of the processors
+    /// Utilization of the CPUs
     Cpu,
     /// Size and utilization of memory
     Memory,

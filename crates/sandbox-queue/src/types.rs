@@ -58,7 +58,7 @@ pub enum Busy {
     #[error("the frame is on its way already")]
     Flying,
     /// The frame does not exist, or the packet exceeds it.
-    #[error("there is no such packet")]
+    #[error("no such packet")]
     NoPacket,
 }
 

@@ -105,7 +105,7 @@ pub enum ControlError {
     /// The program's process has exited and its replacement is not ready, or it did not answer in
     /// time. It is unknown if a batch in flight was applied: a restarted process gets the journal
     /// replayed.
-    #[error("the program's process does not answer")]
+    #[error("the program's process does not respond")]
     Gone,
     /// The program's process failed too often and will not be restarted.
     #[error(

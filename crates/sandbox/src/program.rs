@@ -28,7 +28,7 @@ impl Default for Limits {
     }
 }
 
-/// Execution executor of a program.
+/// Means by which a program is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Executor {
     /// Native code.
@@ -96,7 +96,7 @@ impl Program {
         Ok(Self(Arc::new(Loaded { flow, maps, entries, keys, digests, limits, native })))
     }
 
-    /// Execution executor of the program.
+    /// Means by which the program is executed.
     pub fn executor(&self) -> Executor {
         if self.0.native.is_some() { Executor::Native } else { Executor::Interpreter }
     }

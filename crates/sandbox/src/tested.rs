@@ -109,7 +109,7 @@ impl p4::stf::Runs for Tested<'_> {
             .ok_or("no cell")?;
         let value = self.instance.get(map, &key).map_err(|why| why.to_string())?;
         let count = value.and_then(|value| Count::from_bytes(value.get(offset as usize..)?));
-        count.ok_or_else(|| "there is no such entry".to_owned())
+        count.ok_or_else(|| "no such entry".to_owned())
     }
 
     fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String> {

@@ -69,7 +69,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Reading or writing failed.
-    #[error("the store failed while it was {doing}")]
+    #[error("store operation failed ({doing})")]
     Failed {
         /// The operation in progress.
         doing: &'static str,

@@ -7,11 +7,11 @@ pub enum Error {
     /// A netlink error.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// The emulator does not answer.
+    /// The emulator does not respond.
     #[error(transparent)]
     Connect(#[from] api::ConnectError),
     /// The emulator has ended.
-    #[error("the emulator has ended: its replacement will get the steps again")]
+    #[error("the emulator exited: the steps are repeated when it is restarted")]
     Ended,
     /// The emulator rejected a request.
     #[error("{}", .0.message())]

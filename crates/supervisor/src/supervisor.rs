@@ -13,7 +13,7 @@ use crate::watch::{Emulator, Folder, sleep};
 
 /// Retry interval while another command holds the lab.
 const BUSY: Duration = Duration::from_millis(10);
-/// Retry interval for an emulator that does not answer.
+/// Retry interval for an emulator that does not respond.
 const SILENT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Supervisor {
@@ -107,7 +107,7 @@ impl Supervisor {
             devices.set(&self.lab, false)?;
         }
         self.is_silent = false;
-        tracing::warn!("the emulator has ended: its links are down");
+        tracing::warn!("the emulator exited: its links are down");
         self.lab.mark_ended(true)?;
         Ok(self.lab.record(Occurrence::EmulatorEnded)?)
     }
@@ -161,7 +161,7 @@ impl Supervisor {
             return Ok(());
         }
         let (what, words) = match is_silent {
-            true => (Occurrence::EmulatorSilent, "does not answer: what is due waits"),
+            true => (Occurrence::EmulatorSilent, "does not respond: what is due waits"),
             false => (Occurrence::EmulatorAnswers, "answers again"),
         };
         tracing::warn!("the emulator {words}");

@@ -57,18 +57,27 @@ where
         let (counted, last) = (counted.clone(), Arc::clone(&last));
         async move {
             // Concurrent scrapes wait for one answer.
-            let mut last = last.lock().await;
-            let answer = match last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
-                Some((_, answer)) => answer.clone(),
+            let mut last = last.lock_owned().await;
+            let fresh = last.as_ref().filter(|(at, _)| at.elapsed() < FRESH);
+            let answer = match fresh {
+                Some((_, answer)) => Ok(answer.clone()),
+                // A task of its own: the count of a client that disconnects is for the next one. It
+                // could not be stopped, and further ones would be started beside it.
                 None => {
-                    let answer = counted().await;
-                    *last = Some((Instant::now(), answer.clone()));
-                    answer
+                    let count = async move {
+                        let answer = counted().await;
+                        *last = Some((Instant::now(), answer.clone()));
+                        answer
+                    };
+                    tokio::spawn(count).await
                 }
             };
             match answer {
-                Ok(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
-                Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
+                Ok(Ok(text)) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+                Ok(Err(why)) => (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
+                Err(failed) => {
+                    (StatusCode::INTERNAL_SERVER_ERROR, failed.to_string()).into_response()
+                }
             }
         }
     };
@@ -83,5 +92,52 @@ where
         connections
             .spawn(http.serve_connection(connection, TowerToHyperService::new(router.clone())));
         while connections.try_join_next().is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    const SCRAPE: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+
+    /// Each count takes time of the daemon, and cannot be stopped.
+    #[tokio::test]
+    async fn clients_that_disconnect_start_one_count() {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (begun, may_end) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let (counts, gate) = (Arc::clone(&begun), Arc::clone(&may_end));
+        let counted = move || {
+            counts.fetch_add(1, Ordering::SeqCst);
+            let gate = Arc::clone(&gate);
+            async move {
+                let _pass = gate.acquire().await;
+                Ok("counted".to_owned())
+            }
+        };
+        tokio::spawn(serve(listener, counted));
+        for _ in 0..100 {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all(SCRAPE).await.unwrap();
+            tokio::task::yield_now().await;
+            client.set_zero_linger().unwrap();
+        }
+        while begun.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let mut honest = TcpStream::connect(address).await.unwrap();
+        honest.write_all(SCRAPE).await.unwrap();
+        may_end.add_permits(1000);
+        let mut text = String::new();
+        honest.read_to_string(&mut text).await.unwrap();
+        assert!(text.ends_with("counted"), "{text}");
+        assert_eq!(begun.load(Ordering::SeqCst), 1);
     }
 }

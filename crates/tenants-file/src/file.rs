@@ -17,7 +17,7 @@ pub(crate) struct FileText {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Tenant")]
-pub(crate) struct TenantText {
+pub struct TenantText {
     /// Program: P4_16, or an object of `kaido p4 compile`, p4c's uBPF back end or clang.
     pub(crate) program: String,
     /// Interfaces whose packets the program judges, each with its port number in the program. The
@@ -44,7 +44,7 @@ pub(crate) struct TenantText {
     pub(crate) queues: Option<u32>,
     /// Place of the program; `process` if absent.
     pub(crate) isolation: Option<IsolationText>,
-    /// CPU limit of the program's process, in percent of one processor.
+    /// CPU limit of the program's process, in percent of one CPU.
     #[schemars(range(min = 1, max = 10000))]
     pub(crate) cpu: Option<u32>,
     /// File in which the tenant's VM publishes its data (`kaido p4 publish`).

@@ -1,6 +1,8 @@
 //! The tenants file of `kaido xsk`: text -> tenants with their programs and ports, or all errors in
 //! the text.
 //!
+//! A lab's file has tenants, too, in the same serde types ([`TenantText`], [`tenants`]).
+//!
 //! `document` deserializes the file into the grammar's serde types (`file`); `resolve` then checks
 //! names, numbers and references between tenants. Properties of the machine, such as the existence
 //! of a program's file, are not checked here.
@@ -10,43 +12,14 @@ mod file;
 mod resolve;
 #[cfg(test)]
 mod tests;
-
-use std::path::PathBuf;
-use std::time::Duration;
+mod text;
 
 use document::{FileKind, Problems};
+use model::Tenant;
 
-pub use file::json_schema;
-pub use resolve::is_interface_name;
-
-/// A tenant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tenant {
-    /// Name.
-    pub name: String,
-    /// File of the program, P4 or an object; relative to the tenants file.
-    pub program: PathBuf,
-    /// Interfaces, with their numbers in the program.
-    pub ports: Vec<(String, u32)>,
-    /// File of initial table entries; relative to the tenants file.
-    pub entries: Option<PathBuf>,
-    /// Device id in P4Runtime.
-    pub device: u64,
-    /// True if packets without a verdict pass.
-    pub passes_without_verdict: bool,
-    /// Deadline of a verdict.
-    pub deadline: Duration,
-    /// Time for which packets wait for another process if theirs has ended.
-    pub hold: Duration,
-    /// Number of packet queues.
-    pub queues: u32,
-    /// True if the program runs in the client's process.
-    pub is_inline: bool,
-    /// CPU limit of the process, in percent of one CPU.
-    pub cpu: Option<u32>,
-    /// File in which the tenant's VM publishes its data; relative to the tenants file.
-    pub vm_info: Option<PathBuf>,
-}
+pub use file::{TenantText, json_schema};
+pub use resolve::{is_interface_name, of_interface, tenants};
+pub use text::text;
 
 const KIND: FileKind = FileKind {
     max_mib: 16,

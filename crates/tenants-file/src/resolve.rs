@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use document::{Place, Report, Step, Tree, steps};
+use document::{Entries, Place, Report, Step, Tree, steps};
+use model::Tenant;
 
-use crate::Tenant;
 use crate::file::{DefaultText, FileText, IsolationText, TenantText};
 
 /// Numbers of ports are below this: larger ones are of transmitted packets.
@@ -19,24 +19,22 @@ const DEFAULT_HOLD: Duration = Duration::from_secs(1);
 /// Longer times would outlast the packets' connections.
 const LONGEST: Duration = Duration::from_secs(60);
 
-impl Tenant {
-    /// Returns a tenant with a program on one interface, its port 1. Everything else is as in a file
-    /// that does not mention it; the number of queues is the largest.
-    pub fn of_interface(name: &str, program: &Path, interface: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            program: program.to_owned(),
-            ports: vec![(interface.to_owned(), 1)],
-            entries: None,
-            device: 1,
-            passes_without_verdict: false,
-            deadline: DEFAULT_DEADLINE,
-            hold: DEFAULT_HOLD,
-            queues: MAX_QUEUES,
-            is_inline: false,
-            cpu: None,
-            vm_info: None,
-        }
+/// Returns a tenant with a program on one interface, its port 1. Everything else is as in a file that
+/// does not mention it; the number of queues is the largest.
+pub fn of_interface(name: &str, program: &Path, interface: &str) -> Tenant {
+    Tenant {
+        name: name.to_owned(),
+        program: program.to_owned(),
+        ports: vec![(interface.to_owned(), 1)],
+        entries: None,
+        device: 1,
+        passes_without_verdict: false,
+        deadline: DEFAULT_DEADLINE,
+        hold: DEFAULT_HOLD,
+        queues: MAX_QUEUES,
+        is_inline: false,
+        cpu: None,
+        vm_info: None,
     }
 }
 
@@ -47,30 +45,34 @@ pub(crate) fn resolve<'a>(
 ) -> Result<Vec<Tenant>, Report<'a>> {
     let mut place = Place { tree, report };
     let FileText { tenants } = file;
-    if tenants.0.is_empty() {
-        let help = "write at least one, such as `blue: {program: filter.p4, ports: {eth1: 1}}`";
-        place.key(steps!["tenants"], "there are no tenants", help);
-    }
+    let all = self::tenants(&mut place, steps!["tenants"], &tenants);
+    if place.report.is_empty() { Ok(all) } else { Err(place.report) }
+}
+
+/// Resolves the tenants of a client, and reports the invalid ones. `root`: path of the tenants in
+/// the file.
+pub fn tenants(place: &mut Place<'_>, root: &[Step], tenants: &Entries<TenantText>) -> Vec<Tenant> {
     // Owners of interfaces, and of device ids.
     let (mut interfaces, mut devices) = (HashMap::new(), HashMap::new());
     let mut all = Vec::with_capacity(tenants.0.len());
-    for (index, (name, text)) in tenants.0.into_iter().enumerate() {
-        if !model::is_lab_name(&name) {
+    for (index, (name, text)) in tenants.0.iter().enumerate() {
+        let at = [root, steps![index]].concat();
+        if !model::is_lab_name(name) {
             let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
-            place.key(steps!["tenants", index], format!("`{name}` cannot name a tenant"), help);
+            place.key(&at, format!("`{name}` cannot name a tenant"), help);
         }
-        ports(&mut place, index, &name, &text, &mut interfaces);
+        ports(place, &at, name, text, &mut interfaces);
         let device = text.device.unwrap_or(index as u64 + 1);
         if device == 0 {
-            let help = "write a number from 1 on";
-            place.value(steps!["tenants", index, "device"], "0 is not a device id", help);
+            let at = [&at, steps!["device"].as_slice()].concat();
+            place.value(&at, "0 is not a device id", "write a number from 1 on");
         } else if let Some(owner) = devices.insert(device, name.clone()) {
             let message = format!("device {device} is tenant `{owner}`'s");
-            place.key(steps!["tenants", index], message, "give each tenant a `device` of its own");
+            place.key(&at, message, "give each tenant a `device` of its own");
         }
-        all.push(tenant(&mut place, index, name, device, text));
+        all.push(tenant(place, &at, name, device, text));
     }
-    if place.report.is_empty() { Ok(all) } else { Err(place.report) }
+    all
 }
 
 /// Returns true if the kernel accepts the name of an interface: `dev_valid_name` of net/core/dev.c.
@@ -81,18 +83,19 @@ pub fn is_interface_name(name: &str) -> bool {
 
 fn ports(
     place: &mut Place<'_>,
-    index: usize,
+    tenant_at: &[Step],
     tenant: &str,
     text: &TenantText,
     interfaces: &mut HashMap<String, String>,
 ) {
     if text.ports.0.is_empty() {
         let help = "write at least one, such as `ports: {eth1: 1}`";
-        place.key(steps!["tenants", index, "ports"], "the tenant has no ports", help);
+        let at = [tenant_at, steps!["ports"]].concat();
+        place.key(&at, "the tenant has no ports", help);
     }
     let mut numbers = HashMap::new();
     for (at, (interface, number)) in text.ports.0.iter().enumerate() {
-        let at = steps!["tenants", index, "ports", at];
+        let at = &[tenant_at, steps!["ports", at]].concat();
         if !is_interface_name(interface) {
             let help = "write a name as `ip link` shows it: up to 15 bytes";
             place.key(at, format!("`{interface}` cannot name an interface"), help);
@@ -115,17 +118,17 @@ fn ports(
 
 fn tenant(
     place: &mut Place<'_>,
-    index: usize,
-    name: String,
+    tenant_at: &[Step],
+    name: &str,
     device: u64,
-    text: TenantText,
+    text: &TenantText,
 ) -> Tenant {
+    let at = |key: &'static str| [tenant_at, steps![key]].concat();
     let mut time = |key: &'static str, given: Option<document::Time>, default: Duration| {
         let time = given.map_or(default, |time| time.0);
         if time > LONGEST || (time.is_zero() && key == "deadline") {
             let help = "write a time of at most a minute, such as 100ms";
-            let at = [Step::from("tenants"), Step::from(index), Step::from(key)];
-            place.value(&at, format!("this cannot be a tenant's {key}"), help);
+            place.value(&at(key), format!("this cannot be a tenant's {key}"), help);
         }
         time
     };
@@ -134,27 +137,27 @@ fn tenant(
     let queues = text.queues.unwrap_or(DEFAULT_QUEUES);
     if !(1..=MAX_QUEUES).contains(&queues) {
         let message = format!("a tenant cannot have {queues} queues");
-        place.value(steps!["tenants", index, "queues"], message, "write 1 to 31");
+        place.value(&at("queues"), message, "write 1 to 31");
     }
     if let Some(cpu) = text.cpu.filter(|cpu| !(1..=10_000).contains(cpu)) {
-        let message = format!("a process cannot have {cpu} percent of a processor");
-        place.value(steps!["tenants", index, "cpu"], message, "write 1 to 10000");
+        let message = format!("a process cannot have {cpu} percent of a CPU");
+        place.value(&at("cpu"), message, "write 1 to 10000");
     }
     let is_inline = text.isolation == Some(IsolationText::Inline);
     if is_inline && text.cpu.is_some() {
         let message = "a program in the client's process has no limit of its own";
         let help = "remove `cpu`, or write `isolation: process`";
-        place.key(steps!["tenants", index, "cpu"], message, help);
+        place.key(&at("cpu"), message, help);
     }
     if text.program.is_empty() {
         let help = "write the file of a program, such as filter.p4";
-        place.value(steps!["tenants", index, "program"], "the program has no name", help);
+        place.value(&at("program"), "the program has no name", help);
     }
     Tenant {
-        name,
-        program: PathBuf::from(text.program),
-        ports: text.ports.0,
-        entries: text.entries.map(PathBuf::from),
+        name: name.to_owned(),
+        program: PathBuf::from(&text.program),
+        ports: text.ports.0.clone(),
+        entries: text.entries.as_ref().map(PathBuf::from),
         device,
         passes_without_verdict: text.default == Some(DefaultText::Pass),
         deadline,
@@ -162,6 +165,6 @@ fn tenant(
         queues,
         is_inline,
         cpu: text.cpu,
-        vm_info: text.vm_info.map(PathBuf::from),
+        vm_info: text.vm_info.as_ref().map(PathBuf::from),
     }
 }

@@ -33,8 +33,8 @@ pub struct Count {
 
 impl Count {
     /// Asserts that all datagrams have been received, with little reordering. A few may be
-    /// reordered: a veth enqueues frames on the processor that sent them, and a sender, or the
-    /// timer of a queue discipline, may migrate between processors.
+    /// reordered: a veth enqueues frames on the CPU that sent them, and a sender, or the
+    /// timer of a queue discipline, may migrate between CPUs.
     #[track_caller]
     pub fn assert_whole(&self, what: &str) {
         assert!(self.sent > 0 && self.received == self.sent, "{what}: {self:?}");

@@ -1,17 +1,21 @@
 //! The real binary, with a private directory in place of `/run/kaido`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::packages::Packages;
 use crate::schemas::{check_error, value_of};
 
 /// The `kaido` command of one test. On drop, remaining labs are brought down.
 #[derive(Debug)]
 pub struct Kaido {
     program: PathBuf,
+    /// Search path of the command, if it is not this process's.
+    path: Option<OsString>,
     folder: TempDir,
 }
 
@@ -34,9 +38,23 @@ impl Kaido {
     pub fn new(program: impl Into<PathBuf>) -> Self {
         // A Unix socket's path is limited to 108 bytes, so keep the directory's path short.
         let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
-        let kaido = Self { program: program.into(), folder: folder.expect("/tmp takes a folder") };
+        let folder = folder.expect("/tmp takes a folder");
+        let kaido = Self { program: program.into(), path: None, folder };
         std::fs::create_dir(kaido.run_folder()).expect("a new folder takes another");
         kaido
+    }
+
+    /// Adds Open vSwitch's packages to the command's search path.
+    ///
+    /// # Panics
+    ///
+    /// If the packages are missing.
+    pub fn with_openvswitch(mut self) -> Self {
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let packages = [Packages::open("openvswitch").path("usr/bin")];
+        let all = packages.into_iter().chain(std::env::split_paths(&others));
+        self.path = Some(std::env::join_paths(all).expect("the folders have no colon"));
+        self
     }
 
     /// Returns the directory in place of `/run/kaido`. It is not removed when empty, because the
@@ -61,6 +79,7 @@ impl Kaido {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).env("KAIDO_RUN", self.run_folder()).stdin(Stdio::null());
+        command.envs(self.path.as_ref().map(|path| ("PATH", path)));
         command
     }
 

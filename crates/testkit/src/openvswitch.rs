@@ -28,7 +28,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts a switch without bridges in a namespace. One thread, on the first processor, polls
+    /// Starts a switch without bridges in a namespace. One thread, on the first CPU, polls
     /// the ports. `launch` applies to the switch, not to its database.
     ///
     /// # Panics
@@ -54,17 +54,14 @@ impl Switch {
     /// [`ofctl`](Self::ofctl) changes its flows.
     #[track_caller]
     pub fn add_bridge(&mut self, bridge: &str) {
-        let kind = "datapath_type=netdev";
-        self.change(&["add-br", bridge, "--", "set", "bridge", bridge, kind]);
+        self.change(&Instance::add_bridge(bridge));
     }
 
     /// Adds an interface to a bridge as an AF_XDP port in native mode, and waits until it is up.
     /// `settings` are columns of the table Interface, as in `options:n_rxq=2`.
     #[track_caller]
     pub fn add_port(&mut self, bridge: &str, interface: &str, settings: &[&str]) {
-        let words = ["add-port", bridge, interface, "--", "set", "interface", interface];
-        let native = ["type=afxdp", "options:xdp-mode=native"];
-        self.change(&[&words[..], &native, settings].concat());
+        self.change(&Instance::add_port(bridge, interface, settings));
         self.await_port(interface);
     }
 
@@ -72,8 +69,7 @@ impl Switch {
     #[track_caller]
     pub fn await_port(&mut self, interface: &str) {
         let Self { instance, switch, .. } = self;
-        let words = ["--columns=error,link_state,status", "list", "interface", interface];
-        let show = || Said::of(instance.vsctl().args(words));
+        let show = || Said::of(&mut instance.show_port(interface));
         let state = || is_up(&show().stdout).then_some(());
         let missing = || format!("the port {interface} is not up:\n{}", show().output());
         switch.await_that(LIMIT, |_| state(), missing);
@@ -138,13 +134,13 @@ impl Switch {
         switch.await_that(
             LIMIT,
             |_| answers(),
-            || format!("the switch does not answer:\n{}", ask().output()),
+            || format!("the switch does not respond:\n{}", ask().output()),
         );
     }
 
     #[track_caller]
-    fn change(&self, arguments: &[&str]) {
-        let said = self.vsctl(arguments);
+    fn change(&self, arguments: &[String]) {
+        let said = Said::of(self.instance.vsctl().args(arguments));
         // A port that cannot be is only a warning.
         let is_applied = said.code == Some(0) && said.stderr.is_empty();
         let words = arguments.join(" ");
@@ -158,7 +154,7 @@ fn start_database(instance: &Instance, namespace: &Namespace, folder: &Path) -> 
     Said::of(&mut instance.create_database()).ok();
     let log = folder.join("database.log");
     let mut service = Service::start("ovsdb-server", namespace, &mut instance.database(), log);
-    let init = || Said::of(instance.vsctl().args(["--no-wait", "init"]));
+    let init = || Said::of(&mut instance.init());
     let ready = || (init().code == Some(0)).then_some(());
     service.await_that(LIMIT, |_| ready(), || format!("no database:\n{}", init().output()));
     service

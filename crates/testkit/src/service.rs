@@ -164,7 +164,7 @@ impl Drop for Service {
 }
 
 /// Starts a process that kills the group of a program when this process ends without having ended
-/// the program: a switch that polls would use a processor for ever.
+/// the program: a switch that polls would use a CPU for ever.
 fn guard(group: u32) -> Child {
     let script = "read -r _; kill -s KILL -- \"-$1\"";
     let mut command = Command::new("sh");

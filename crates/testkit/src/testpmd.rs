@@ -43,7 +43,7 @@ pub struct PortCounters {
 
 impl Testpmd {
     /// Starts packet processing on two interfaces of a namespace, each by one AF_XDP socket. The
-    /// second processor polls them. `mode` is a forwarding mode with its options, as in `io`.
+    /// second CPU polls them. `mode` is a forwarding mode with its options, as in `io`.
     ///
     /// # Panics
     ///

@@ -96,6 +96,10 @@ pub(crate) fn node(
 ) {
     match topology.node(name) {
         None => unknown_node(place, at, name, topology.nodes.iter().map(|n| n.name.as_str())),
+        Some(node) if linked && node.is_switch() => {
+            let message = format!("`{name}` is a switch, which has no address");
+            place.value(at, message, "name a host or a router");
+        }
         Some(node) if linked && node.interfaces.is_empty() => {
             let help = "add a link of this node under `links:`";
             place.value(at, format!("`{name}` has no link"), help);

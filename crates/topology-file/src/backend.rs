@@ -24,7 +24,7 @@ pub(crate) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) ->
                 let why = if !node.has_namespace() {
                     "is not a namespace of this machine"
                 } else if node.runs_xdp() {
-                    "sends by XDP, which passes queues by"
+                    "sends with XDP, which passes queues by"
                 } else {
                     continue;
                 };

@@ -99,7 +99,7 @@ impl Course {
             course.add(&columns, line).map_err(|message| bad(number, message))?;
         }
         if course.moments.is_empty() {
-            return Err(bad(end, "there is no line with values behind the header".into()));
+            return Err(bad(end, "no line with values behind the header".into()));
         }
         Ok(course)
     }

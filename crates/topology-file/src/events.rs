@@ -98,8 +98,7 @@ fn from(
 }
 
 fn not_emulated(place: &mut Place<'_>, at: &[Step], segment: &Segment, what: &str) {
-    let message =
-        format!("`{}` is a link of the kernel's own, which cannot be {what}", segment.name);
+    let message = format!("`{}` is a link of the kernel, which cannot be {what}", segment.name);
     place.key(at, message, "add `engine: true` to the link");
 }
 
@@ -148,7 +147,7 @@ fn changes(
             node.runs_xdp() && node.interfaces[end.interface].rate.is_none()
         });
         if has_no_queue {
-            let message = format!("`{}` sends by XDP, which bypasses every queue", segment.name);
+            let message = format!("`{}` sends with XDP, which bypasses every queue", segment.name);
             place.key(&at("rate"), message, "give the link a `rate:` from the start");
             return None;
         }

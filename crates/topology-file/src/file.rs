@@ -15,6 +15,7 @@ use srv6::Locator;
 use super::event_text::Event;
 use super::function_text::FunctionText;
 use super::link_text::Link;
+use super::switch_text::SwitchText;
 use super::units::{BandwidthRange, PercentRange, TimeRange};
 
 /// A Kaido lab: nodes, links, applications.
@@ -45,7 +46,7 @@ pub(crate) struct File {
     pub(crate) dataplane: Option<Dataplane>,
     /// Address pools.
     pub(crate) addresses: Option<Addresses>,
-    /// Hosts and routers.
+    /// Hosts, routers and switches.
     pub(crate) nodes: Entries<Node>,
     /// Links between two nodes, and LANs with two or more.
     #[serde(default)]
@@ -175,12 +176,14 @@ pub(crate) struct Addresses {
     pub(crate) loopbacks6: Option<Prefix6>,
 }
 
-/// A node: a host unless it has `router`.
+/// A node: a host unless it has `router` or `switch`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Node {
     /// Kind of router.
     pub(crate) router: Option<Router>,
+    /// Switch: its links are one LAN, and tenants' P4 programs judge the packets of its ports.
+    pub(crate) switch: Option<SwitchText>,
     /// Segment routing: on by default on routers, with an automatic locator.
     pub(crate) srv6: Option<NodeSrv6>,
     /// Routing protocols of this router.

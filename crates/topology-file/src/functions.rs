@@ -78,7 +78,7 @@ fn may_have_functions(place: &mut Place<'_>, node: &Node, text: &NodeText) -> bo
         place.key(at, message, "add `router: linux`, or remove it");
         return false;
     }
-    if !node.has_namespace() {
+    if !node.has_namespace() || node.is_switch() {
         // Reported with the node's other keys.
         return false;
     }

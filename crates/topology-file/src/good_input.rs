@@ -413,3 +413,27 @@ fn the_first_example_of_the_documentation_is_one() {
     let example = page.split("```").nth(1).and_then(|block| block.strip_prefix("yaml\n")).unwrap();
     good(example);
 }
+
+#[test]
+fn links_of_a_switch_are_one_lan() {
+    let text = "name: a\nnodes:\n  sw:\n    switch:\n      kind: openvswitch\n      tenants:\n        \
+                red: {program: f.p4, ports: {h2: 3, r1: 0}, cpu: 50}\n  h1: {}\n  h2: {}\n  \
+                r1: {router: linux}\nlinks: [h1-sw, h1-r1, sw-h2, r1-sw: {cost: 3}]\n";
+    let topology = parse("a.yaml", text).unwrap();
+    assert_eq!(topology.segments.len(), 2);
+    let lan = topology.segment("sw").unwrap();
+    let names: Vec<_> = lan.ends.iter().map(|end| &*topology.nodes[end.node].name).collect();
+    assert_eq!((names.as_slice(), lan.switch), (["h1", "h2", "r1"].as_slice(), Some(0)));
+    assert_eq!(topology.interface_names(0), ["h1", "h2", "r1"]);
+    assert_eq!(topology.interface_names(1), ["sw", "r1"]);
+    let sw = &topology.nodes[0];
+    assert!(sw.is_switch() && !sw.is_router() && !sw.is_host() && sw.has_namespace());
+    assert!(sw.interfaces.is_empty() && sw.locator.is_none() && sw.loopback4.is_none());
+    let red = &sw.switch.as_ref().unwrap().tenants[0];
+    assert_eq!(red.ports, [("h2".to_owned(), 3), ("r1".to_owned(), 0)]);
+    assert_eq!((red.device, red.cpu), (1, Some(50)));
+    let cost = |node: &str| topology.node(node).unwrap().interface("sw").unwrap().cost;
+    assert_eq!((cost("h1"), cost("r1")), (10, 3));
+    // A switch is not counted among the routers.
+    assert_eq!(topology.node("r1").unwrap().loopback4.unwrap().to_string(), "10.255.0.1");
+}

@@ -25,6 +25,8 @@ mod nodes;
 mod option_text;
 mod options;
 mod resolve;
+mod switch_text;
+mod switches;
 mod taken;
 mod tests_section;
 mod timers;

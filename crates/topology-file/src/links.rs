@@ -11,6 +11,7 @@ use super::link_text::Link;
 use super::nodes::{NAME_HELP, unknown_node};
 use super::option_text::{self, OrNone};
 use super::options::{OF_LINK, Options};
+use super::switches;
 
 /// A link or LAN with its members, but without addresses yet.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Plan<'f> {
     /// Options of each member's sending direction.
     pub(crate) sides: Vec<Side>,
     pub(crate) body: &'f Options,
+    /// Node index of the switch that connects the members.
+    pub(crate) switch: Option<usize>,
     /// Path of the link's item and name in the file.
     pub(crate) at: [Step; 3],
 }
@@ -55,8 +58,32 @@ pub(crate) fn links<'f>(place: &mut Place<'_>, file: &'f File, nodes: &[Node]) -
     let names = file.nodes.0.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index));
     let mut links =
         Links { names: names.collect(), lans: HashSet::new(), parallel: HashMap::new() };
-    let plans = file.links.iter().enumerate();
-    plans.filter_map(|(index, link)| links.link(place, index, link, nodes)).collect()
+    let mut plans: Vec<Plan<'f>> = Vec::with_capacity(file.links.len());
+    for (index, link) in file.links.iter().enumerate() {
+        let Some(plan) = links.link(place, index, link, nodes) else { continue };
+        let is_same = |other: &&mut Plan<'_>| plan.switch.is_some() && other.switch == plan.switch;
+        match plans.iter_mut().find(is_same) {
+            None => plans.push(plan),
+            Some(switch) => switch.join(place, plan, nodes),
+        }
+    }
+    plans
+}
+
+impl Plan<'_> {
+    /// Adds another link of the same switch.
+    fn join(&mut self, place: &mut Place<'_>, link: Self, nodes: &[Node]) {
+        let [member] = link.members[..] else { return };
+        if self.members.contains(&member) {
+            let message = format!("`{}` has a link to `{}` already", nodes[member].name, self.name);
+            let help = "remove it: a switch has one link to a node";
+            place.key(&link.at, message, help);
+            return;
+        }
+        self.members.extend(link.members);
+        self.devices.extend(link.devices);
+        self.sides.extend(link.sides);
+    }
 }
 
 impl<'f> Links<'f> {
@@ -72,8 +99,22 @@ impl<'f> Links<'f> {
         let at = |key: &str| steps!["links", index, name, key].clone();
         let (forward, reverse) = self.options(place, body, &|key| at(key).to_vec());
         let (kind, members, name, devices) = match (&body.nodes, name.split_once('-')) {
+            (_, Some((one, other))) if self.switch([one, other], nodes).is_some() => {
+                let (switch, member) = self.port(place, &at, [one, other], nodes)?;
+                let name = nodes[switch].name.clone();
+                return Some(Plan {
+                    devices: vec![name.clone()],
+                    name,
+                    kind: SegmentKind::Lan,
+                    members: vec![member],
+                    sides: vec![forward],
+                    body,
+                    switch: Some(switch),
+                    at: steps!["links", index, link.name.as_str()].clone(),
+                });
+            }
             (Some(members), None) => {
-                let members = self.lan(place, index, link, members)?;
+                let members = self.lan(place, index, link, members, nodes)?;
                 let devices = vec![name.to_owned(); members.len()];
                 (SegmentKind::Lan, members, name.to_owned(), devices)
             }
@@ -107,7 +148,8 @@ impl<'f> Links<'f> {
             }
         };
         let [links, index, name_step, _] = at("");
-        Some(Plan { name, kind, members, devices, sides, body, at: [links, index, name_step] })
+        let at = [links, index, name_step];
+        Some(Plan { name, kind, members, devices, sides, body, switch: None, at })
     }
 
     fn member(&self, place: &mut Place<'_>, at: &[Step], name: &str) -> Option<usize> {
@@ -116,6 +158,27 @@ impl<'f> Links<'f> {
             unknown_node(place, at, name, self.names.keys().copied());
         }
         found
+    }
+
+    /// Index of the first of two nodes that is a switch.
+    fn switch(&self, names: [&str; 2], nodes: &[Node]) -> Option<usize> {
+        let mut found = names.into_iter().filter_map(|name| self.names.get(name).copied());
+        found.find(|&node| nodes[node].is_switch())
+    }
+
+    /// Resolves a link of a switch to the indices of the switch and of the other node.
+    fn port(
+        &self,
+        place: &mut Place<'_>,
+        at: &dyn Fn(&str) -> [Step; 4],
+        names: [&str; 2],
+        nodes: &[Node],
+    ) -> Option<(usize, usize)> {
+        let ends = names.map(|name| self.member(place, &at(""), name));
+        let [Some(one), Some(other)] = ends else { return None };
+        let (switch, member) = if nodes[one].is_switch() { (one, other) } else { (other, one) };
+        let is_possible = switches::check_link(place, at, &nodes[switch], &nodes[member]);
+        is_possible.then_some((switch, member))
     }
 
     fn pair(
@@ -155,6 +218,7 @@ impl<'f> Links<'f> {
         index: usize,
         link: &'f Link,
         members: &[String],
+        nodes: &[Node],
     ) -> Option<Vec<usize>> {
         let name = link.name.as_str();
         let at = steps!["links", index, name];
@@ -182,7 +246,11 @@ impl<'f> Links<'f> {
             let short = [at.as_slice(), steps![position]].concat();
             let at = if place.tree.has(&long) { long } else { short };
             let Some(node) = self.member(place, &at, member) else { continue };
-            if seen.insert(node) {
+            if nodes[node].is_switch() {
+                let message = format!("`{member}` is a switch, and not a member of LANs");
+                let help = format!("write links such as `h1-{member}`");
+                place.value(&at, message, &help);
+            } else if seen.insert(node) {
                 found.push(node);
             } else {
                 place.value(&at, format!("`{member}` is on this LAN twice"), "name it once");

@@ -8,6 +8,7 @@ use model::{is_daemon_name, is_node_name};
 
 use super::attachment::attachment;
 use super::file::{File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
+use super::switches;
 
 /// Help for an invalid name of a node or LAN.
 pub(crate) const NAME_HELP: &str = "use up to 11 of A-Z, a-z, 0-9 and _, beginning with a letter, \
@@ -17,7 +18,7 @@ pub(crate) const NAME_HELP: &str = "use up to 11 of A-Z, a-z, 0-9 and _, beginni
 pub(crate) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
     let lab = file.routing.as_ref().map(|list| routing(place, steps!["routing"], list));
     if file.nodes.0.is_empty() {
-        place.key(steps!["nodes"], "there are no nodes", "write at least one, such as `h1: {}`");
+        place.key(steps!["nodes"], "no nodes", "write at least one, such as `h1: {}`");
     }
     let dataplane = file.dataplane.unwrap_or_default();
     let mut nodes: Vec<Node> =
@@ -73,8 +74,13 @@ fn node(
         );
         place.key(&at(""), message, "give the node another name");
     }
-    let attachment = attachment(place, name, text);
+    let attachment = match text.switch {
+        None => attachment(place, name, text),
+        // Its keys are reported with the others that a switch cannot have.
+        Some(_) => None,
+    };
     let kind = match text.router {
+        _ if text.switch.is_some() => NodeKind::Switch,
         None if text.via.is_some() => NodeKind::Router(RouterKind::Virtual),
         None => NodeKind::Host,
         Some(Router::Frr) => NodeKind::Router(RouterKind::Frr),
@@ -82,7 +88,9 @@ fn node(
         Some(Router::Virtual) => NodeKind::Router(RouterKind::Virtual),
     };
     let has_kernel = attachment.is_none() && kind != NodeKind::Router(RouterKind::Virtual);
-    if !has_kernel {
+    if kind == NodeKind::Switch {
+        switches::check_keys(place, name, text);
+    } else if !has_kernel {
         let only = [
             ("srv6", !matches!(text.srv6, None | Some(NodeSrv6::Switch(false)))),
             ("routing", text.routing.is_some()),
@@ -111,9 +119,9 @@ fn node(
             place.key(&at(key), message, "add `router: frr`, or remove it");
         }
     }
-    let has_srv6 =
-        has_kernel && kind != NodeKind::Host && text.srv6 != Some(NodeSrv6::Switch(false));
-    if text.dataplane == Some(Dataplane::Xdp) && has_kernel && kind != NodeKind::Host && !has_srv6 {
+    let is_router = matches!(kind, NodeKind::Router(_));
+    let has_srv6 = has_kernel && is_router && text.srv6 != Some(NodeSrv6::Switch(false));
+    if text.dataplane == Some(Dataplane::Xdp) && has_kernel && is_router && !has_srv6 {
         let message = format!("`dataplane: xdp` is for SRv6, which `{name}` does not speak");
         place.key(&at("dataplane"), message, "remove it, or `srv6: false`");
     }
@@ -123,7 +131,7 @@ fn node(
     }
     let own = text.routing.as_ref().map(|list| routing(place, &at("routing"), list));
     let (ipv4_routing, ipv6_routing) = match kind {
-        NodeKind::Host | NodeKind::Router(RouterKind::Virtual) => {
+        NodeKind::Host | NodeKind::Switch | NodeKind::Router(RouterKind::Virtual) => {
             (Routing::Static, Routing::Static)
         }
         NodeKind::Router(RouterKind::Linux) => {
@@ -168,6 +176,7 @@ fn node(
         },
         extra_config: text.config.clone(),
         functions: Vec::new(),
+        switch: text.switch.as_ref().map(|switch| switches::switch(place, name, switch)),
         interfaces: Vec::new(),
     }
 }

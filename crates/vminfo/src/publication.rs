@@ -40,7 +40,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// Too few bytes.
-    #[error("it is cut off: {found} bytes in place of {wanted}")]
+    #[error("truncated: {found} of {wanted} bytes")]
     Short {
         /// Number of bytes found.
         found: usize,
@@ -54,13 +54,13 @@ pub enum Bad {
     #[error("it is not a file written by `kaido p4 publish`")]
     Magic,
     /// Another version.
-    #[error("it has the layout of version {0}, and version {VERSION} is known here")]
+    #[error("layout version {0} is not supported (this build: {VERSION})")]
     Version(u32),
     /// Too many keys.
-    #[error("it declares {0} keys, and the limit is {MAX_KEYS}")]
+    #[error("too many keys: {0} (maximum {MAX_KEYS})")]
     Keys(u32),
     /// An invalid or duplicate name.
-    #[error("key {0} has no name, or another one's")]
+    #[error("key {0} has an empty or duplicate name")]
     Name(usize),
     /// An invalid state.
     #[error("its writer's state, {0}, is not valid")]

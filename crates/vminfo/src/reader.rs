@@ -23,7 +23,7 @@ pub enum ReadError {
     #[error(transparent)]
     Bad(#[from] Bad),
     /// The writer was writing during every attempt, or died while it was writing.
-    #[error("it is being written, or its writer died meanwhile")]
+    #[error("no consistent copy: a write is in progress, or the writer died during one")]
     Torn,
 }
 

@@ -17,7 +17,7 @@ use crate::area::Area;
 /// Space before each packet, for headers that the program adds.
 const HEADROOM: u32 = 256;
 
-/// Time in which a process that polls on another processor answers a batch.
+/// Time in which a process that polls on another CPU answers a batch.
 const POLLS: Duration = Duration::from_micros(20);
 
 /// A program attached to one direction of a socket. Packets are copied into frames that the
@@ -99,7 +99,7 @@ impl Attachment {
         (self.held.len() - self.free.len()) as u32
     }
 
-    /// Returns true if the process is slower than a process on another processor that polls.
+    /// Returns true if the process is slower than a process on another CPU that polls.
     pub(crate) fn is_waiting(&self) -> bool {
         self.queue.since().is_some_and(|since| since.elapsed() > POLLS)
     }

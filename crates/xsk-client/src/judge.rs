@@ -65,7 +65,7 @@ impl Judge {
         self.current.as_ref().is_some_and(Attachment::is_hosted)
     }
 
-    /// Returns true if a process is slower than one that polls on another processor.
+    /// Returns true if a process is slower than one that polls on another CPU.
     pub(crate) fn is_waiting(&self) -> bool {
         self.attachments().any(Attachment::is_waiting)
     }
@@ -89,7 +89,8 @@ impl Judge {
         is_submitted
     }
 
-    /// Returns true if a packet has several descriptors. Call this for each descriptor, in order.
+    /// Returns true if the descriptor belongs to a packet of several descriptors (XDP_PKT_CONTD).
+    /// Call this for each descriptor, in order.
     pub(crate) fn is_fragment(&mut self, descriptor: Descriptor) -> bool {
         let continues = descriptor.options & CONTINUED != 0;
         std::mem::replace(&mut self.continues, continues) || continues

@@ -102,7 +102,7 @@ fn report(opened: &Socket, name: Name) -> Result<(), String> {
             return Err(failed(&"`kaido xsk` has ended"));
         }
         let Some(left) = PATIENCE.checked_sub(begin.elapsed()) else {
-            return Err(failed(&"`kaido xsk` does not answer"));
+            return Err(failed(&"`kaido xsk` does not respond"));
         };
         let waited = CHANGED.wait_timeout(answers, left.min(LOOK));
         answers = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -185,7 +185,7 @@ impl Socket {
         self.any_judge(|judge| judge.flying() > 0)
     }
 
-    /// Returns true if a process is slower than one that polls on another processor.
+    /// Returns true if a process is slower than one that polls on another CPU.
     pub fn is_waiting(&self) -> bool {
         self.any_judge(|judge| judge.is_waiting())
     }

@@ -346,7 +346,7 @@ impl Daemon {
     /// Reports the end or the start of a process.
     fn say(&self, program: usize, health: &Health) {
         let tenant = &self.programs[program].tenant.name;
-        let why = health.last_failure.as_deref().unwrap_or("its process has ended");
+        let why = health.last_failure.as_deref().unwrap_or("its process exited");
         let line = match health.process {
             Some(process) if health.is_hosted => {
                 format!("{tenant}: process {process} of the client runs the program now")

@@ -12,7 +12,7 @@ pub enum Error {
     #[error("{0} cannot be a port's number: write a number below {most}", most = TRANSMITTED)]
     BadNumber(u32),
     /// No tenant has this name.
-    #[error("there is no tenant `{name}`: {known}", known = listed(.known))]
+    #[error("no tenant `{name}` (known: {})", .known.join(", "))]
     NoTenant {
         /// Name.
         name: String,
@@ -46,13 +46,9 @@ pub enum Error {
     /// The program cannot be attached.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The daemon has ended, or does not answer.
-    #[error("the daemon does not answer")]
+    /// The daemon has ended, or does not respond.
+    #[error("the daemon does not respond")]
     Away,
-}
-
-fn listed(names: &[String]) -> String {
-    format!("the tenants are {}", names.join(", "))
 }
 
 /// Reason that a program cannot be attached to a socket.

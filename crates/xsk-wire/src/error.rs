@@ -8,7 +8,7 @@ use crate::port::{MAX_MTU, MAX_QUEUES};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The interface does not exist.
-    #[error("there is no interface `{0}` in this network namespace: `ip link` lists them")]
+    #[error("no interface `{0}` in this network namespace: `ip link` lists them")]
     NoInterface(String),
     /// The interface is not an Ethernet device.
     #[error("`{0}` is not an Ethernet interface: programs judge Ethernet frames")]

@@ -165,7 +165,7 @@ impl Queue {
             }
             let is_judging = self.socket.is_judging();
             if is_judging && since.elapsed() < SPIN {
-                // The process may need this processor.
+                // The process may need this CPU.
                 std::thread::yield_now();
                 continue;
             }

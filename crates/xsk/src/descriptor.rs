@@ -3,7 +3,7 @@
 /// Flag of a fill or TX ring: the kernel needs a system call to continue (XDP_RING_NEED_WAKEUP).
 pub const NEED_WAKEUP: u32 = 1;
 
-/// Bits of an unaligned address that are the frame's; the upper ones are the packet's offset in it
+/// Mask of the chunk's address in an unaligned address; the upper 16 bits are the packet's offset
 /// (XSK_UNALIGNED_BUF_ADDR_MASK).
 pub const UNALIGNED_ADDRESS: u64 = (1 << UNALIGNED_OFFSET_SHIFT) - 1;
 /// Position of the offset in an unaligned address (XSK_UNALIGNED_BUF_OFFSET_SHIFT).

@@ -4,8 +4,8 @@
 //!  world: generator --- in | node | out --- sink :world
 //!                 ^--- hole, which drops
 //! ```
-//! Everything runs on one processor: a queue between two processors could overflow, and the run
-//! would then count drops. When drops are the result, node and sink use a second processor
+//! Everything runs on one CPU: a queue between two CPUs could overflow, and the run
+//! would then count drops. When drops are the result, node and sink use a second CPU
 //! ([`Bed::separate`]). Neighbor entries are permanent.
 
 use std::collections::BTreeSet;
@@ -40,9 +40,9 @@ const HOLE: u32 = 12;
 const WORLD_HOLE: u32 = 22;
 /// Accommodates 1500 bytes after an outer header.
 const MTU: u32 = 2000;
-/// Processor of the generator, and also of the node unless it is [`Bed::separate`].
+/// CPU of the generator, and also of the node unless it is [`Bed::separate`].
 const FIRST: usize = 0;
-/// Processor of the node otherwise.
+/// CPU of the node otherwise.
 const OTHER: usize = 1;
 
 /// Forwarding mode of the node.
@@ -206,12 +206,12 @@ impl Bed {
         self.world.run(work)?
     }
 
-    /// Moves the node to another processor than the generator. The sink then runs where the node
+    /// Moves the node to another CPU than the generator. The sink then runs where the node
     /// transmits: a separate sink thread would compete with the node's, and its ring would
     /// overflow.
     pub(super) fn separate(&self) -> anyhow::Result<()> {
         let processors = std::thread::available_parallelism()?;
-        anyhow::ensure!(processors.get() > OTHER, "it takes two processors, and here is one");
+        anyhow::ensure!(processors.get() > OTHER, "it takes two CPUs, and here is one");
         napi::keep_on(&self.node, "in", OTHER)
     }
 
@@ -334,7 +334,7 @@ fn settled(measure: &Measure) -> anyhow::Result<u64> {
     }
 }
 
-/// Pins the calling thread to one processor.
+/// Pins the calling thread to one CPU.
 pub(super) fn pin() -> anyhow::Result<()> {
     keep_on(0, FIRST)
 }

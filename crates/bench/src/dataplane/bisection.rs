@@ -4,7 +4,7 @@
 const NEAR: f64 = 0.02;
 /// Fraction of the highest rate below which the search stops.
 const LEAST: f64 = 0.05;
-/// Number of failed trials after which a rate has failed. A hypervisor that preempts a processor
+/// Number of failed trials after which a rate has failed. A hypervisor that preempts a CPU
 /// makes a device lose frames at any rate.
 const TRIES: usize = 10;
 /// Three trials suffice if each of them loses more than this fraction.

@@ -37,13 +37,13 @@ impl Daemon {
         let daemon = Self { program: context.program.clone(), child, state };
         let started = Instant::now();
         while !daemon.order(&["show"])?.status.success() {
-            ensure!(started.elapsed() < START, "the daemon does not answer");
+            ensure!(started.elapsed() < START, "the daemon does not respond");
             crate::wait_for(Duration::from_millis(50));
         }
         Ok(daemon)
     }
 
-    /// Waits until the daemon is idle and uses no processor time.
+    /// Waits until the daemon is idle and uses no CPU time.
     pub(super) fn rest(&self) -> Result<()> {
         let worked = || process::seconds(self.child.id());
         let started = Instant::now();

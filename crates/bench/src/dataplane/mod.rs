@@ -4,12 +4,12 @@
 //! - `program/…`: cost of a packet in the program alone, compared with a plain XDP End that
 //!   performs a lookup in the kernel's table (BPF_PROG_TEST_RUN, without the cost of restoring the
 //!   packet).
-//! - `…/SIZE`: cost of a packet on a node from port to port, on one processor. The generator's
+//! - `…/SIZE`: cost of a packet on a node from port to port, on one CPU. The generator's
 //!   share, measured with a drop in the same run, is subtracted from both; the sink's share is
 //!   included in both, which reduces the ratio.
 //! - `forwarding/SIZE`: cost of plain IPv4 forwarding in the kernel, in the same run.
-//! - `raw/…`: packets delivered per second, with generator and sink on the same processor.
-//! - `no-loss/…`: highest rate without loss, with the generator on another processor.
+//! - `raw/…`: packets delivered per second, with generator and sink on the same CPU.
+//! - `no-loss/…`: highest rate without loss, with the generator on another CPU.
 
 mod bed;
 mod bisection;

@@ -1,4 +1,4 @@
-//! Threaded NAPI: a kernel thread polls a device, instead of the processor on which packets arrive.
+//! Threaded NAPI: a kernel thread polls a device, instead of the CPU on which packets arrive.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use netlink::Namespace;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-/// Moves the polling of a device to threads on one processor, with priority over all others there.
+/// Moves the polling of a device to threads on one CPU, with priority over all others there.
 /// The threads end with the device.
 pub(super) fn keep_on(namespace: &Namespace, device: &str, processor: usize) -> anyhow::Result<()> {
     // A device of the same name in another namespace may already have threads.

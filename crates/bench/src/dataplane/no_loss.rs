@@ -1,4 +1,4 @@
-//! The highest rate without loss, the published measure: the generator on one processor, node and
+//! The highest rate without loss, the published measure: the generator on one CPU, node and
 //! sink on another.
 
 use bpf::Template;
@@ -10,7 +10,7 @@ use super::packets::What;
 use super::wire::{SIZES, trimmed};
 use crate::{Better, Context, Row, median, row};
 
-/// Frames per trial. Few, because a longer trial is more likely to be disturbed by processor
+/// Frames per trial. Few, because a longer trial is more likely to be disturbed by CPU
 /// preemption. The ring hides the loss of as many frames as it holds, which is one percent.
 const FRAMES: u32 = 25_600;
 

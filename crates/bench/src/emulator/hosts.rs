@@ -88,7 +88,7 @@ impl<'c> Hosts<'c> {
         })
     }
 
-    /// Returns the processor time of the emulator so far, in seconds.
+    /// Returns the CPU time of the emulator so far, in seconds.
     pub(super) fn emulator_seconds(&self) -> Result<f64> {
         use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
         let socket = std::os::unix::net::UnixStream::connect(self.lab.emulator_socket()?)?;

@@ -1,5 +1,5 @@
 //! Lateness of a link's delay, by kernel timestamps on both sides of the emulator, and the
-//! emulator's processor time when idle.
+//! emulator's CPU time when idle.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<
     let warm = Load { to: SocketAddr::new(to, PORT), frame: FRAME, rate: Some(100.0), count: 20 };
     warm.send(&a, &context.cancel)?;
     crate::wait_for(Duration::from_millis(200));
-    // Read the captures afterwards: reading would take processor time from the measured system.
+    // Read the captures afterwards: reading would take CPU time from the measured system.
     let snap = NUMBER.end;
     let into = emulator.run(|| Tap::open(&emulator_daemon::device_name(0, 0), snap))??;
     let out = b.run(|| Tap::open("a", snap))??;
@@ -89,7 +89,7 @@ fn stamps(tap: &Tap, count: u64) -> Result<Vec<Option<u64>>> {
     Ok(stamps)
 }
 
-/// Total time of all processors so far.
+/// Total time of all CPUs so far.
 struct Processors {
     all: f64,
     stolen: f64,

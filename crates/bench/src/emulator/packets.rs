@@ -1,4 +1,4 @@
-//! Small packets: packets per second through virtual routers, and processor time per packet.
+//! Small packets: packets per second through virtual routers, and CPU time per packet.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;

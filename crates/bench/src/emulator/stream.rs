@@ -68,7 +68,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Measures UDP between the two hosts without an emulator: the processor time that they use is not
+/// Measures UDP between the two hosts without an emulator: the CPU time that they use is not
 /// available to an emulator.
 fn bound(context: &Context<'_>, quick: bool) -> Result<Row> {
     let text = "name: plain\nnodes: {a: {}, b: {}}\nlinks: [a-b]\n";

@@ -2,7 +2,7 @@
 //! alone, under Kaido without programs, and with a program on both ports, in a process and in the
 //! switch, in turn.
 //!
-//! The switch's thread polls on the first processor. The hosts and the program's process share the
+//! The switch's thread polls on the first CPU. The hosts and the program's process share the
 //! second one.
 
 mod delay;
@@ -90,7 +90,7 @@ impl Figures {
     }
 }
 
-/// Measures round trips, UDP and TCP throughput, and the processor time per packet. `root` is the
+/// Measures round trips, UDP and TCP throughput, and the CPU time per packet. `root` is the
 /// directory below which Open vSwitch is installed.
 ///
 /// # Errors

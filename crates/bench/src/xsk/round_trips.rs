@@ -22,7 +22,7 @@ const PORT: u16 = 7001;
 /// Timeout of a response. A lost datagram ends the measurement.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Processor of the hosts. The switch's thread polls on the first one.
+/// CPU of the hosts. The switch's thread polls on the first one.
 const HOST_PROCESSOR: usize = 1;
 
 /// Transactions before those that count: ARP, the switch's caches.

@@ -49,7 +49,7 @@ pub(super) struct Switch<'c> {
 }
 
 impl<'c> Switch<'c> {
-    /// Starts the switch. One thread, on the first processor, polls the ports. `program` is that of
+    /// Starts the switch. One thread, on the first CPU, polls the ports. `program` is that of
     /// [`Side::Process`] and [`Side::Inline`].
     pub(super) fn start(
         context: &'c Context<'c>,
@@ -65,7 +65,7 @@ impl<'c> Switch<'c> {
         ensure!(created.status.success(), "ovsdb-tool: {}", text(&created.stderr));
         let start = |command, log| Daemon::start(&hosts.switch, command, folder.path().join(log));
         let database = start(instance.database(), "database.log")?;
-        let init = || succeeds(instance.vsctl().args(["--no-wait", "init"]));
+        let init = || succeeds(&mut instance.init());
         database.until(&context.cancel, "the database", init)?;
         let wrapper = match side {
             Side::Alone => Vec::new(),
@@ -93,22 +93,19 @@ impl<'c> Switch<'c> {
     }
 
     fn configure(&self) -> Result<()> {
-        let set = |words: &[&str]| {
+        let set = |words: &[String]| {
             let done = self.instance.vsctl().args(words).output()?;
             // A port that fails is only a warning.
             let is_done = done.status.success() && done.stderr.is_empty();
             ensure!(is_done, "ovs-vsctl {}: {}", words.join(" "), text(&done.stderr));
             Ok(())
         };
-        set(&["set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x1"])?;
-        set(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"])?;
+        set(&["set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x1"].map(str::to_owned))?;
+        set(&Instance::add_bridge("br0"))?;
         for port in PORTS {
-            let native = ["type=afxdp", "options:xdp-mode=native"];
-            let add = ["add-port", "br0", port, "--", "set", "interface", port];
-            set(&[&add[..], &native].concat())?;
-            let show = ["--columns=error,link_state", "list", "interface", port];
+            set(&Instance::add_port("br0", port, &[]))?;
             let is_up = || {
-                let shown = self.instance.vsctl().args(show).output();
+                let shown = self.instance.show_port(port).output();
                 shown.is_ok_and(|shown| openvswitch::is_up(&text(&shown.stdout)))
             };
             self.daemon.until(&self.context.cancel, port, is_up)?;
@@ -116,7 +113,7 @@ impl<'c> Switch<'c> {
         Ok(())
     }
 
-    /// Returns the processor time so far, in seconds, of the program's process and of
+    /// Returns the CPU time so far, in seconds, of the program's process and of
     /// `kaido xsk run`, and the number of packets that the program has judged.
     pub(super) fn cost(&self) -> Result<(f64, u64)> {
         let shown = self.kaido(&["--json", "xsk", "stats"])?;

@@ -6,13 +6,12 @@ use crate::skeleton::types;
 use crate::{Count, Srv6};
 
 impl Srv6 {
-    /// Returns the value of a counter, summed over all CPUs, in bytes of layer 3.
+    /// Returns a counter's packets and layer 3 bytes, summed over all CPUs.
     pub fn count(&self, counter: u32) -> Count {
         self.sum(|row| self.count_in(row, counter))
     }
 
-    /// Returns the packets counted for a SID, given by its record, summed over all CPUs, in bytes
-    /// of layer 3.
+    /// Returns the packets and layer 3 bytes of a SID, given by its record, summed over all CPUs.
     pub fn count_of_sid(&self, record: u32) -> Count {
         let sid = self.sids.get(record);
         self.sum(|row| {

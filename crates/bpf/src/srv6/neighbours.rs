@@ -10,13 +10,13 @@ impl Srv6 {
     /// interfaces.
     pub fn missing_neighbours(&self) -> Vec<(u32, IpAddr)> {
         let mut found = Vec::new();
-        for at in 0..self.missing.len() {
-            let types::missing { address, ifindex, ipv6 } = self.missing.read(at);
+        for at in 0..self.unresolved.len() {
+            let types::unresolved { address, ifindex, ipv6 } = self.unresolved.read(at);
             if ifindex == 0 {
                 continue;
             }
             // If the program writes the entry at the same time, the next packet writes it again.
-            self.missing.write(at, types::missing::default());
+            self.unresolved.write(at, types::unresolved::default());
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&address[0].to_ne_bytes());
             bytes[8..].copy_from_slice(&address[1].to_ne_bytes());

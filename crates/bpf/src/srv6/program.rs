@@ -39,7 +39,7 @@ pub struct Srv6 {
     /// Redirect targets by slot, as in `ports`.
     pub devices: Table<u32, u32>,
     /// Interfaces stacked on ports, by interface index.
-    pub uppers: Table<u32, types::upper>,
+    pub stacked_links: Table<u32, types::upper>,
     /// Tenants' tagged frames.
     pub attachments: Table<types::attachment_key, types::attachment>,
     /// Prefixes of permitted source addresses.
@@ -59,19 +59,19 @@ pub struct Srv6 {
     /// SIDs and their endpoint behaviors.
     pub sids: Indexed<types::sid>,
     /// Return policies for local replies to packets of service functions.
-    pub ways_back: Table<u32, u32>,
+    pub return_policies: Table<u32, u32>,
     /// Redirect targets for inner packets of service functions.
     pub(crate) function_devices: Table<u32, u32>,
     /// Proxies by number; 0 stands for none.
     pub proxies: Mapped<types::proxy>,
     /// Treatment of packets from interfaces that lead to functions of proxies.
-    pub backs: Table<u32, types::back>,
+    pub return_links: Table<u32, types::back>,
     /// Interfaces that lead to functions of proxies, once returning packets are handled.
     pub function_links: Table<u32, u32>,
     /// One row of counters per CPU.
     pub(super) counts: Mapped<types::count>,
     pub(super) found_sids: FoundSids,
-    pub(super) missing: Mapped<types::missing>,
+    pub(super) unresolved: Mapped<types::unresolved>,
     pub(super) sizes: Sizes,
     finds_tables: bool,
 }
@@ -130,7 +130,7 @@ impl Srv6 {
             control,
             ports: table("ports", &maps.ports)?,
             devices: table("devices", &maps.devices)?,
-            uppers: table("uppers", &maps.uppers)?,
+            stacked_links: table("stacked_links", &maps.stacked_links)?,
             attachments: table("attachments", &maps.attachments)?,
             sources: table("sources", &maps.sources)?,
             tenants: mapped("tenants", &maps.tenants)?,
@@ -140,15 +140,15 @@ impl Srv6 {
             spreads: Numbered::new("weighted policies", mapped("spreads", &maps.spreads)?),
             lists: Numbered::new("segment lists", mapped("lists", &maps.lists)?),
             sids: indexed("SIDs", &maps.sids, sid_index)?,
-            ways_back: table("ways_back", &maps.ways_back)?,
+            return_policies: table("return_policies", &maps.return_policies)?,
             function_devices: table("function_devices", &maps.function_devices)?,
             proxies: mapped("proxies", &maps.proxies)?,
-            backs: table("backs", &maps.backs)?,
+            return_links: table("return_links", &maps.return_links)?,
             function_links: table("function_links", &maps.function_links)?,
             exact: AtomicU64::new(u64::MAX),
             counts: mapped("counts", &maps.counts)?,
             found_sids: FoundSids(mapped("found_sids", &maps.found_sids)?),
-            missing: mapped("missing", &maps.missing)?,
+            unresolved: mapped("unresolved", &maps.unresolved)?,
             sizes,
             finds_tables: {
                 // Any frame will do.
@@ -158,7 +158,7 @@ impl Srv6 {
             skel,
             drop_link: OnceLock::new(),
         };
-        begin_tags(&table("proxied_taken", &loaded.skel.maps.proxied_taken)?)?;
+        begin_tags(&table("proxy_heads", &loaded.skel.maps.proxy_heads)?)?;
         crate::measure::run_syscall(loaded.skel.progs.start_watch.as_fd())?;
         Ok(loaded)
     }
@@ -216,7 +216,7 @@ impl Srv6 {
     }
 
     /// Returns the egress filter for locally generated packets, for interfaces with or without a
-    /// link header.
+    /// link-layer header.
     pub(crate) fn guard_program(&self, link_header: bool) -> BorrowedFd<'_> {
         let progs = &self.skel.progs;
         if link_header { progs.answers.as_fd() } else { progs.answers_without_link.as_fd() }

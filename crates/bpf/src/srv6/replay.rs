@@ -33,7 +33,7 @@ impl Srv6 {
             (&mut new.control, &shared.control),
             (&mut new.ports, &shared.ports),
             (&mut new.devices, &shared.devices),
-            (&mut new.uppers, &shared.uppers),
+            (&mut new.stacked_links, &shared.stacked_links),
             (&mut new.attachments, &shared.attachments),
             (&mut new.tenants, &shared.tenants),
             (&mut new.sources, &shared.sources),

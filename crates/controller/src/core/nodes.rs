@@ -53,9 +53,8 @@ impl Core {
         id
     }
 
-    /// Sends a node a command, and returns whether it is on its way. A node without a session, or whose
-    /// session has just ended, learns the same at its next hello. So does one that does not read: when its
-    /// queue is full it is disconnected.
+    /// Queues a command for a node; false if it was not queued. The node then gets the same state after
+    /// its next hello. A full queue means that the node does not read: it is disconnected.
     pub(super) fn command(&mut self, node: &str, command: ToNode) -> bool {
         let Some(session) = self.sessions.get(node) else { return false };
         match session.commands.try_send(command) {

@@ -114,8 +114,7 @@ impl Check {
         let named = std::thread::Builder::new().name("health".into()).stack_size(STACK);
         let thread = named.spawn(work);
         if let Err(error) = &thread {
-            // The machine lacks the resources for a thread. This does not say anything about the
-            // function.
+            // It does not say anything about the function, whose state is kept.
             tracing::error!(
                 "the function {sid} cannot be checked, and stays {}: {error}",
                 if up { "up" } else { "down" }

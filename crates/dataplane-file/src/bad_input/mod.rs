@@ -57,7 +57,7 @@ fn form() {
     expect("", &[("1:1", "the file is empty", "at least `ports:`")]);
     expect("- a\n", &[("1:1", "expected a map of `key: value`, found a list", "")]);
     expect("import: true\n", &[("1:1", "`ports` is missing", "add `ports:`")]);
-    expect("ports: {}\n", &[("1:1", "there are no ports", "`eth0: {}`")]);
+    expect("ports: {}\n", &[("1:1", "no ports", "`eth0: {}`")]);
     expect("ports:\n  eth0:\n", &[("2:7", "found nothing", "write `{}`")]);
     expect("ports: {a b: {}}\n", &[("1:9", "`a b` cannot name an interface", "`ip link`")]);
     expect(&file("polcies: {}"), &[("5:1", "unknown key `polcies`", "did you mean `policies`?")]);

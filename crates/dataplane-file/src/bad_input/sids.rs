@@ -95,7 +95,7 @@ fn behaviors_and_arguments() {
         &sid("behavior: End.AN.NF, answers: nowhere"),
         &[("6:50", "no policy is called `nowhere`", "")],
     );
-    expect(&sid("behavior: End.DT4, table: 0"), &[("6:46", "there is no table 0", "")]);
+    expect(&sid("behavior: End.DT4, table: 0"), &[("6:46", "no table 0", "")]);
     expect(
         &sid("behavior: End.DT4, table: 7, vrf: red"),
         &[("6:49", "`table` and `vrf` both", "remove one")],
@@ -187,8 +187,8 @@ fn checks_of_functions() {
         file(&format!("sids:\n  fd00:0:1:f::/112: {{behavior: End.AN.NF, health: {{{text}}}}}"))
     };
     expect(&health("every: 1s"), &[("6:43", "`run` is missing", "add `run:`")]);
-    expect(&health("run: \"\""), &[("6:57", "there is no command", "nft list table")]);
-    expect(&health("run: []"), &[("6:52", "there is no command", "nft list table")]);
+    expect(&health("run: \"\""), &[("6:57", "no command", "nft list table")]);
+    expect(&health("run: []"), &[("6:52", "no command", "nft list table")]);
     expect(&health("run: a | b"), &[("6:57", "`|` is for a shell", "[sh, -c, \"a | b\"]")]);
     expect(&health("run: ./check"), &[("6:57", "`./check` is a path from nowhere", "whole path")]);
     expect(&health("run: {}"), &[("6:52", "a command such as", "")]);

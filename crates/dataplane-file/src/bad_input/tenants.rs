@@ -30,7 +30,7 @@ fn the_edge_of_the_domain() {
 
 #[test]
 fn tenants() {
-    expect(&tenant("table: 0"), &[("5:25", "there is no table 0", "such as 100")]);
+    expect(&tenant("table: 0"), &[("5:25", "no table 0", "such as 100")]);
     expect(&tenant("table: 7, vrf: red"), &[("5:28", "`table` and `vrf` both", "remove one")]);
     expect(
         &tenant("routes: {2001:db8::/32: to-osaka, '2001:0db8::/32': to-osaka}"),

@@ -251,7 +251,7 @@ fn a_tunnel_is_at_the_edge_unless_it_is_a_port() {
     assert_eq!(edges(&inside, &links), [2, 3].into(), "a port leads inside");
     let tenant = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
     assert_eq!(at(tenant), ["on-vx", "out", "out.10", "vx"]);
-    assert_eq!(at("ports: {core: {}, out: {}}"), [""; 0], "there is no edge");
+    assert_eq!(at("ports: {core: {}, out: {}}"), [""; 0], "no edge");
 }
 
 #[test]

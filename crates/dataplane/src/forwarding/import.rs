@@ -1,4 +1,4 @@
-//! Import of the kernel's own SRv6 routes: routes installed by FRR or `ip -6 route` are taken over
+//! Import of the kernel SRv6 routes: routes installed by FRR or `ip -6 route` are taken over
 //! without further configuration.
 //!
 //! Only routes with the same meaning in both are imported. Other routes stay with the kernel and
@@ -333,7 +333,7 @@ fn behavior_of(
         LocalAction::EndX { nh6, interface: None } => Behavior::EndX { next_hop: *nh6 },
         LocalAction::EndT { table } => Behavior::EndT { table: by_number(kernel, *table)? },
         LocalAction::EndDx2 { interface } if !forwarding.ports.contains_key(interface) => {
-            return Err("it sends by an interface that is not a port of the data plane");
+            return Err("it sends through an interface that is not a port of the data plane");
         }
         LocalAction::EndDx2 { interface } => Behavior::EndDx2 { port: *interface },
         LocalAction::EndDx4 { nh4 } => Behavior::EndDx4 { next_hop: *nh4 },

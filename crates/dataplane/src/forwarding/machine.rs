@@ -78,7 +78,7 @@ impl Links {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
     /// A port's name does not match any interface.
-    #[error("line {line}: there is no interface `{port}`: {}", match near {
+    #[error("line {line}: no interface `{port}`: {}", match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`ip link` lists those that there are".into(),
     })]
@@ -169,7 +169,7 @@ pub enum Unresolved {
     },
     /// The name given for a table does not match any VRF.
     #[error(
-        "line {line}: there is no VRF `{vrf}`: make it with `ip link add {vrf} type vrf \
+        "line {line}: no VRF `{vrf}`: create it with `ip link add {vrf} type vrf \
          table …`, or write `table:`"
     )]
     NoVrf {

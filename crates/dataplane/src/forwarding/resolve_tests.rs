@@ -50,7 +50,7 @@ fn a_port_may_have_an_exit() {
     assert_eq!(exits, [Some(3), None]);
     let problems = resolved("ports:\n  eth0: {exit: eth9}\n").unwrap_err();
     let text = problems[0].to_string();
-    assert!(text.contains("line 2: there is no interface `eth9`"), "{text}");
+    assert!(text.contains("line 2: no interface `eth9`"), "{text}");
 }
 
 #[test]
@@ -139,14 +139,14 @@ fn everything_that_the_machine_lacks_is_reported_at_once() {
     let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     lines.sort();
     let starts = [
-        "line 10: there is no VRF `eth0`: make it with `ip link add eth0 type vrf",
-        "line 14: there is no VRF `green`",
-        "line 2: there is no interface `eth9`: did you mean `eth0`?",
-        "line 3: there is no interface `veth-tokyo`: `ip link` lists",
+        "line 10: no VRF `eth0`: create it with `ip link add eth0 type vrf",
+        "line 14: no VRF `green`",
+        "line 2: no interface `eth9`: did you mean `eth0`?",
+        "line 3: no interface `veth-tokyo`: `ip link` lists",
         "line 4: `lo` carries no Ethernet frames",
         "line 5: `eth1.10` is VLAN 10 of `eth1`: write that interface under `ports`",
         "line 6: `red` is a VRF: write the interfaces in it",
-        "line 9: there is no VRF `blue`",
+        "line 9: no VRF `blue`",
     ];
     assert_eq!(lines.len(), starts.len(), "{lines:#?}");
     for (line, start) in lines.iter().zip(starts) {

@@ -29,7 +29,7 @@ pub struct Forwarding {
     pub sources: BTreeSet<(Option<TenantId>, IpNet)>,
     /// The interfaces that the program is attached to and sends on, by index.
     pub ports: BTreeMap<u32, Port>,
-    /// Interfaces stacked on ports, by index: packets routed to them leave by the port, tagged.
+    /// Interfaces stacked on ports, by index: packets routed to them leave through the port, tagged.
     pub uppers: BTreeMap<u32, Upper>,
     /// Interfaces that receive tagged frames of ports, by index, whatever the protocols of the tags:
     /// a frame's attachment does not depend on them.

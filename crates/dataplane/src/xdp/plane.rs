@@ -34,7 +34,9 @@ impl Dataplane for Xdp {
         let left = self.ports.leave_others(&self.pins, &self.tables.now().ports);
         for done in [left, self.keep_watch(), functions] {
             if let Err(error) = done {
-                tracing::warn!("something of the change before is left over: {error}");
+                tracing::warn!(
+                    "cleanup after the last change failed, and is repeated with the next one: {error}"
+                );
             }
         }
         self.forget_old_trace();

@@ -24,10 +24,16 @@ pub fn svg(topology: &Topology) -> String {
     for segment in topology.segments.iter().filter(|segment| !is_lan(segment)) {
         edges.push((segment.ends[0].node, segment.ends[1].node));
     }
-    for (at, lan) in lans.iter().enumerate() {
-        edges.extend(lan.ends.iter().map(|end| (end.node, count + at)));
+    let mut all = count;
+    let mut hubs = Vec::with_capacity(lans.len());
+    for lan in &lans {
+        // A switch stands for its LAN.
+        let hub = lan.switch.unwrap_or(all);
+        all += usize::from(hub == all);
+        hubs.push(hub);
+        edges.extend(lan.ends.iter().map(|end| (end.node, hub)));
     }
-    let mut places = layout(count + lans.len(), &edges);
+    let mut places = layout(all, &edges);
     for place in &mut places {
         *place = Place { x: place.x + MARGIN, y: place.y + MARGIN };
     }
@@ -42,8 +48,8 @@ pub fn svg(topology: &Topology) -> String {
     );
     // Writing to a string cannot fail.
     let _ = links(&mut svg, topology, &places);
-    for (at, lan) in lans.iter().enumerate() {
-        let _ = draw_lan(&mut svg, topology, lan, places[count + at], &places);
+    for (lan, hub) in lans.iter().zip(hubs) {
+        let _ = draw_lan(&mut svg, topology, lan, places[hub], &places);
     }
     for (node, place) in topology.nodes.iter().zip(&places) {
         let _ = draw_node(&mut svg, node, *place);
@@ -117,6 +123,9 @@ fn draw_lan(
             at.x, at.y
         )?;
     }
+    if lan.switch.is_some() {
+        return writeln!(svg, "</g>");
+    }
     let width = box_width(&lan.name);
     writeln!(
         svg,
@@ -133,6 +142,7 @@ fn draw_lan(
 fn draw_node(svg: &mut String, node: &Node, at: Place) -> std::fmt::Result {
     let (kind, fill, stroke, radius) = match node.kind {
         _ if node.attachment.is_some() => ("attached", "#fdf3e1", "#c0842b", 3),
+        NodeKind::Switch => ("switch", "#e6f2e9", "#5c8f6b", 0),
         NodeKind::Host => ("host", "#f4f6f8", "#5b6673", 3),
         NodeKind::Router(RouterKind::Frr) => ("router (FRR)", "#e3eefb", "#1d5fb4", 18),
         NodeKind::Router(RouterKind::Linux) => ("router", "#fff", "#1d5fb4", 18),
@@ -210,12 +220,15 @@ nodes:
   r2: {router: frr}
   r3: {router: linux}
   x1: {router: virtual}
+  sw: {switch: openvswitch}
 links:
   - h1-r1: {rate: 10mbit}
   - r1-r2: {rate: 1gbit, delay: 20ms, reverse: {rate: 5mbit}}
   - r1-r2
   - r3-x1
   - lan0: {nodes: [r3, h1], delay: 7ms}
+  - sw-h1
+  - r3-sw
 ";
 
     /// True if every element has a matching end tag.

@@ -8,7 +8,7 @@ const PACKET: u16 = SUBSYSTEM << 8;
 const CONFIG: u16 = SUBSYSTEM << 8 | 2;
 const VERDICT_BATCH: u16 = SUBSYSTEM << 8 | 3;
 
-/// Lengths of the netlink header and of the netfilter header that follows it.
+/// Lengths of the netlink-layer header and of the netfilter header that follows it.
 const HEADER: usize = 16;
 const FAMILY: usize = 4;
 

@@ -442,7 +442,7 @@ impl Network {
 
     fn send(&mut self, now: Nanos, node: NodeId, interface: usize, packet: Packet) {
         let Some(Some(id)) = self.nodes[node.0].links.get(interface).copied() else { return };
-        let Direction { link, filters, filtered, .. } = &mut self.links[id.0];
+        let Direction { link, filters, filtered, memory, .. } = &mut self.links[id.0];
         if filters.is_empty() && self.memory < self.room && link.carry(&packet) {
             self.carried.push_back((now, id, packet));
             return;
@@ -457,8 +457,8 @@ impl Network {
             return;
         }
         let is_many = packet.segments().is_some() && link.settings().tells_packets_apart();
-        let has_room = self.memory < self.room;
-        let mut receive = |packet| match has_room {
+        let (others, room) = (self.memory - *memory, self.room);
+        let mut receive = |packet| match others + link.memory() < room {
             true => link.receive(now, packet),
             false => link.refuse(now, &packet),
         };

@@ -65,7 +65,7 @@ impl Problem {
 }
 
 impl Router {
-    /// Sends a Host or Address Unreachable error because the next hop does not answer.
+    /// Sends a Host or Address Unreachable error because the next hop does not respond.
     pub(super) fn say_unreachable(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
         // The router does not send errors to itself.
         let ip = &packet.bytes()[ETHERNET..];

@@ -59,7 +59,7 @@ pub enum Stop {
     HopLimit,
     /// No route matches the destination.
     NoRoute,
-    /// The next hop does not answer, or its packet queue is full.
+    /// The next hop does not respond, or its packet queue is full.
     NoNeighbour,
     /// The packet exceeds the MTU of the outgoing link and must not be fragmented.
     TooBig,

@@ -74,7 +74,7 @@ pub(super) enum Next {
     To { mac: Mac, packet: Packet, asks: bool },
     /// The packet is queued. `asks`: send a solicitation.
     Waits { asks: bool },
-    /// Drop it: the neighbor does not answer, or its queue is full.
+    /// Drop it: the neighbor does not respond, or its queue is full.
     Nobody,
 }
 

@@ -44,9 +44,9 @@ pub(crate) enum DataplaneCommand {
     /// more. If the kernel alone forwards (`dataplane: kernel`), no program runs, and tracing is
     /// not available.
     Trace {
-        /// Packet filter: any of `port NAME`, `vlan ID`, `src PREFIX`, `dst PREFIX`; addresses are
-        /// those of the outermost IP header
-        #[arg(long = "match", value_name = "WHAT", default_value = "")]
+        /// Packet filter; all terms must match: `port NAME`, `vlan ID`, `src PREFIX`, `dst PREFIX`.
+        /// Addresses are those of the outermost IP header
+        #[arg(long = "match", value_name = "FILTER", default_value = "")]
         what: String,
         /// Number of packets
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -50,7 +50,7 @@ pub(crate) enum P4Command {
     ///
     /// Accepts objects as well. Packets come from a capture (`--pcap`) and from the control plane:
     /// packet-outs have the ingress port `--cpu-port`, and packets sent to that port are
-    /// packet-ins. A packet that the program passes leaves by its ingress port. Ends with Ctrl-C.
+    /// packet-ins. A packet that the program passes leaves through its ingress port. Ends with Ctrl-C.
     Run(P4Run),
     /// Run a program between an interface and its users: another interface takes its place
     ///
@@ -74,7 +74,7 @@ pub(crate) enum P4Command {
     Digest(P4DigestOptions),
     /// Publish a VM's state to the P4 programs of its tenant; runs in the VM
     ///
-    /// Publishes statistics of the network, processors, memory and processes, and any key of the
+    /// Publishes statistics of the network, CPUs, memory and processes, and any key of the
     /// tenant, in the memory of an ivshmem device or in a file, until Ctrl-C. `kaido-publish` is
     /// this command alone, as a small static binary for VMs.
     Publish(publisher::Options),
@@ -123,7 +123,7 @@ pub(crate) struct P4Run {
     /// starts with `default` to set a default action
     #[arg(long, value_name = "FILE")]
     pub(crate) entries: Option<PathBuf>,
-    /// CPU limit of the program's process, in percent of one processor
+    /// CPU limit of the program's process, in percent of one CPU
     ///
     /// Enforced with a control group (cgroups(7)), if the system has them and this user may create
     /// one.
@@ -396,6 +396,9 @@ pub(crate) struct P4Program {
     /// Macro to define, as 1 if it has no value
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]", value_parser = define)]
     pub(crate) defines: Vec<(String, String)>,
+    /// Object of clang (`-target bpf`) with the program's extern functions
+    #[arg(long = "extern", value_name = "OBJECT")]
+    pub(crate) externs: Vec<PathBuf>,
 }
 
 /// Parses an election id; 0 is invalid.

@@ -22,18 +22,30 @@ pub(crate) enum XskCommand {
         include: Vec<PathBuf>,
     },
     /// List the running clients
-    Ls,
+    ///
+    /// The switch SW of the lab LAB is the client LAB/SW.
+    Ls {
+        /// List only the switches of this lab
+        #[arg(long, value_name = "LAB")]
+        lab: Option<String>,
+    },
     /// Show the programs of a client, and the packets of its sockets
     Stats {
         /// Client; optional if there is only one
         #[arg(value_name = "NAME")]
         name: Option<String>,
+        /// Lab of which NAME is a switch
+        #[arg(long, value_name = "LAB")]
+        lab: Option<String>,
     },
     /// Show packets per second, live
     Top {
         /// Client; optional if there is only one
         #[arg(value_name = "NAME")]
         name: Option<String>,
+        /// Lab of which NAME is a switch
+        #[arg(long, value_name = "LAB")]
+        lab: Option<String>,
     },
     /// Attach a tenant's program to an interface, in both directions
     ///
@@ -64,6 +76,9 @@ pub(crate) struct WhichXsk {
     /// Client; optional if there is only one
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+    /// Lab of which NAME is a switch
+    #[arg(long, value_name = "LAB")]
+    pub(crate) lab: Option<String>,
 }
 
 #[derive(Debug, Args)]

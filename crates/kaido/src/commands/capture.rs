@@ -126,7 +126,7 @@ pub(super) fn run(
                 () = &mut asked => return Ok(()),
             };
             let Some(message) = message else {
-                return Err(Failure::failed(anyhow!("the emulator has ended")));
+                return Err(Failure::failed(anyhow!("the emulator exited")));
             };
             if !recording.take(message).with_context(cannot).map_err(Failure::failed)? {
                 return Ok(());

@@ -47,6 +47,15 @@ pub(crate) fn run(output: &Output) -> Done {
             "apt-get install nftables, and a kernel with NF_TABLES",
         )
     });
+    findings.push(Finding {
+        required: false,
+        ..finding(
+            "Open vSwitch",
+            openvswitch::Installation::find().is_ok(),
+            "switches of labs",
+            "apt-get install openvswitch-switch, or unpacked packages in PATH (docs/xsk.md)",
+        )
+    });
     for (program, package, needed_for) in [
         ("vtysh", "frr", "routers that run FRR"),
         ("iperf3", "iperf3", "the demo"),

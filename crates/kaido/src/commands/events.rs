@@ -71,9 +71,9 @@ fn as_text(history: &History) -> String {
     for entry in &history.others {
         let mut place = [String::new(), String::new()];
         let what = match &entry.what {
-            Occurrence::EmulatorEnded => "the emulator has ended: its links are down".into(),
+            Occurrence::EmulatorEnded => "the emulator exited: its links are down".into(),
             Occurrence::EmulatorStarted => "the emulator was restarted: its links are up".into(),
-            Occurrence::EmulatorSilent => "the emulator does not answer: events wait".into(),
+            Occurrence::EmulatorSilent => "the emulator does not respond: events wait".into(),
             Occurrence::EmulatorAnswers => "the emulator answers again".into(),
             Occurrence::InterfaceGone { node, interface } => {
                 format!("{node}:{interface} is gone: its link is down")

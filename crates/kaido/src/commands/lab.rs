@@ -54,7 +54,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let lab = labs.choose(which.lab.as_deref())?;
             lab.enter(&node)?;
             let mut process = Command::new(&command[0]);
-            process.args(&command[1..]);
+            process.args(&command[1..]).envs(lab.environment(&node).unwrap_or_default());
             Err(become_command(process))
         }
         LabCommand::Shell { which, node } => {
@@ -63,6 +63,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
             let mut process = Command::new(shell);
             process.env("KAIDO_LAB", lab.name()).env("KAIDO_NODE", &node);
+            process.envs(lab.environment(&node).unwrap_or_default());
             Err(become_command(process))
         }
         // The name of a lab is also accepted without --lab.
@@ -249,10 +250,10 @@ fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
     let said = match of_file.map(|lab| lab.name).collect::<Vec<_>>().as_slice() {
         [one] => return Ok(one.clone()),
         [] if !file.exists() => match all.join(", ") {
-            none if none.is_empty() => format!("there is no file {what}, and no lab"),
-            all => format!("there is no file {what}: name one of: {all}"),
+            none if none.is_empty() => format!("no file {what}, and no lab"),
+            all => format!("no file {what}: name one of: {all}"),
         },
-        [] if all.is_empty() => "there is no lab".into(),
+        [] if all.is_empty() => "no lab".into(),
         [] => format!("no lab was started from {what}: name one of: {}", all.join(", ")),
         many => format!("{what} has several labs: name one of: {}", many.join(", ")),
     };

@@ -8,6 +8,7 @@ use emulator_daemon::Recordings;
 use model::topology::Topology;
 use output::error::Details;
 
+use super::xsk::tenants::check_switches;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -36,6 +37,11 @@ pub(super) fn read_all(
         let problems = Problems::unreadable(&name, &text, rules, &why);
         return Err(mistakes(&problems, output));
     }
+    if let Some((named, why)) = check_switches(&topology, &path, output)? {
+        let name = file.display().to_string();
+        let why = format!("cannot read {}: {why}", path.with_file_name(&named).display());
+        return Err(mistakes(&Problems::unreadable(&name, &text, &named, &why), output));
+    }
     Ok((text, topology, recordings))
 }
 
@@ -63,9 +69,9 @@ pub(super) fn mistakes(problems: &Problems, output: &Output) -> Failure {
         ..Details::default()
     };
     let text = if output.is_json() {
-        anyhow!("{name} has mistakes")
+        anyhow!("{name} has errors")
     } else {
-        anyhow!("{name} has mistakes\n{problems}")
+        anyhow!("{name} has errors\n{problems}")
     };
     Failure::usage(text).with_details(details)
 }

@@ -23,7 +23,7 @@ fn root_mistakes_of_the_command_line_are_reported() {
     let program = bed.program.as_str();
     let broken = bed.kaido.file("broken.p4", "header h {");
     for (arguments, words) in [
-        (&[program, "none0"][..], &["there is no interface `none0`"][..]),
+        (&[program, "none0"][..], &["no interface `none0`"][..]),
         (&[program, "lo"], &["`lo` is not an Ethernet interface"]),
         (&[program, "an-interface-of-20-b"], &["cannot name an interface", "up to 15 bytes"]),
         (&[program, "a-name-of-14-b"], &["`p4-a-name-of-14-b` cannot name", "--peer"]),
@@ -49,7 +49,7 @@ fn root_mistakes_of_the_command_line_are_reported() {
     // The second interface fails: the first one is restored.
     let text = "tenants:\n  blue: {program: filter.p4, ports: {p1: 1, none0: 2}}\n";
     let config = bed.kaido.file("two.yaml", text);
-    refused(&bed, &["--config", &config], 2, &["there is no interface `none0`"]);
+    refused(&bed, &["--config", &config], 2, &["no interface `none0`"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use testkit::{Tap, TapDevice, until};
 
 use crate::bed::{Bed, LIMIT};
 
-/// An Ethernet frame of a type that the kernel does not answer.
+/// An Ethernet frame of a type that the kernel does not respond.
 fn frame(destination: u8, kind: u16, mark: u8) -> Vec<u8> {
     let mut frame = vec![0; 100];
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, destination]);

@@ -89,7 +89,7 @@ fn root_a_stream_survives_kills_of_its_process() {
     assert_balanced(&bed);
 }
 
-/// A process that waits for a processor of a busy machine must not count as too slow.
+/// A process that waits for a CPU of a busy machine must not count as too slow.
 const PATIENT: &str = ", hold: 10s, deadline: 10s";
 
 /// A control plane sets the program again and again.

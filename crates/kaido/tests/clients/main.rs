@@ -5,5 +5,6 @@ mod control;
 mod control_planes;
 mod dpdk;
 mod knot;
+mod labs;
 mod openvswitch;
 mod streams;

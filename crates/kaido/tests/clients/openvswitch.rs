@@ -117,7 +117,7 @@ fn root_a_program_runs_in_the_switch() {
     let mut switch = start(&bed);
     await_inline(&bed, &switch);
     let kaido = kaido_of(switch.pid());
-    assert!(bed.sandboxes(kaido).is_empty(), "its own process has ended");
+    assert!(bed.sandboxes(kaido).is_empty(), "its own process exited");
     assert_each_direction_is_judged(&bed);
     println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
     switch.restart(Signal::SIGKILL, &bed.launch());

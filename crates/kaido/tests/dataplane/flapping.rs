@@ -1,6 +1,6 @@
 //! Adjacencies are cached, and invalidated when anything changes that they depend on. For each
 //! frame the judges of the stream know the valid paths and neighbors: once the daemon has received
-//! a change, no frame leaves by the old state.
+//! a change, no frame leaves through the old state.
 
 use crate::net::slower;
 use crate::stream::Stream;

@@ -32,7 +32,7 @@ fn root_a_start_that_fails_leaves_nothing_behind() {
     let occupied = file("occupied.yaml", "{l: {tenant: blue}, r: {}}");
     let tunsrc = show(&net.node, "sr tunsrc show");
     for (arguments, code, says) in [
-        (&["--file", &missing][..], 2, "there is no interface `nowhere`"),
+        (&["--file", &missing][..], 2, "no interface `nowhere`"),
         (&["--file", &occupied], 1, "has an XDP program already"),
         (&["--metrics", "192.0.2.1:9464"], 1, "cannot listen on 192.0.2.1:9464"),
     ] {

@@ -150,6 +150,28 @@ fn root_conformance_without_impairments() {
     });
 }
 
+/// Before Linux 6.2 a packet socket cannot receive them (`PACKET_VNET_HDR`).
+#[test]
+fn root_segmented_datagrams_do_not_end_the_emulator() {
+    let kaido = kaido();
+    let lab = kaido
+        .lab_up("name: two\nnodes: {a: {}, b: {}}\nlinks: [a-b: {delay: 1ms, engine: true}]\n");
+    let [a, b] = ["a", "b"].map(|node| namespace(&kaido, node));
+    let sending = a.run(|| UdpSocket::bind("10.0.1.1:0").unwrap()).unwrap();
+    let receiving = b.run(|| UdpSocket::bind("10.0.1.2:7000").unwrap()).unwrap();
+    sending.connect("10.0.1.2:7000").unwrap();
+    receiving.set_read_timeout(Some(SILENCE.mul_f64(slower()))).unwrap();
+    find_neighbours(&sending, &receiving);
+    let segment = nix::sys::socket::sockopt::UdpGsoSegment;
+    nix::sys::socket::setsockopt(&sending, segment, &500).unwrap();
+    for _ in 0..3 {
+        sending.send(&[0; 5000]).unwrap();
+    }
+    find_neighbours(&sending, &receiving);
+    assert!(!kaido.ok(&["lab", "ls"]).contains("degraded"));
+    lab.down();
+}
+
 #[test]
 fn root_conformance_of_delays() {
     let options = "delay: 20ms, reverse: {delay: 0ms}";

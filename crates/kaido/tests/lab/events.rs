@@ -61,7 +61,7 @@ fn root_an_emulator_that_is_killed_is_seen_at_once_and_mended() {
         || lab.exec("r1", "ip -o link show"),
     );
     let said = kaido.ok(&["lab", "ls"]);
-    assert!(said.contains("the emulator has ended and its links are down"), "{said}");
+    assert!(said.contains("the emulator exited and its links are down"), "{said}");
     assert!(carrier(&lab, "h1", "r1"), "the kernel's own link is none of its");
     kaido.run(&["lab", "link", "r1-r2", "set", "delay=1ms"]).failed(1, &["no emulator answers"]);
     // `gc` only removes remains.
@@ -72,7 +72,7 @@ fn root_an_emulator_that_is_killed_is_seen_at_once_and_mended() {
     pings(&lab);
     let said = kaido.ok(&["lab", "events"]);
     assert!(
-        said.contains("the emulator has ended") && said.contains("the emulator was restarted"),
+        said.contains("the emulator exited") && said.contains("the emulator was restarted"),
         "{said}"
     );
     kaido.run(&["lab", "start", "emulator"]).failed(2, &["is running already"]);
@@ -267,9 +267,9 @@ fn root_events_wait_for_an_emulator_that_does_not_answer() {
     ));
     signal(&kaido, "emulator", Signal::SIGSTOP);
     let said = kaido.ok(&["lab", "ls"]);
-    assert!(said.contains("degraded") && said.contains("the emulator does not answer"), "{said}");
+    assert!(said.contains("degraded") && said.contains("the emulator does not respond"), "{said}");
     let events = || kaido.ok(&["lab", "events"]);
-    let waits = || events().contains("the emulator does not answer: events wait");
+    let waits = || events().contains("the emulator does not respond: events wait");
     until(Duration::from_secs(10), || waits().then_some(()), events);
     let ready_for = || kaido.json(&["lab", "events"])["ready_for"].as_f64().unwrap();
     until(Duration::from_secs(10), || (ready_for() > 3.0).then_some(()), String::new);

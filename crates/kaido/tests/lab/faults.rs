@@ -137,7 +137,7 @@ fn root_an_unusable_run_folder_is_named() {
     std::fs::write(kaido.run_folder(), "").unwrap();
     let file = kaido.file("lab.yaml", CHAIN);
     let said = kaido.run(&["lab", "up", &file]);
-    said.failed(2, &["labs cannot be kept in", "Not a directory", "set KAIDO_RUN"]);
+    said.failed(2, &["for labs", "Not a directory", "set KAIDO_RUN"]);
     std::fs::remove_file(kaido.run_folder()).unwrap();
 }
 
@@ -202,7 +202,7 @@ fn root_a_daemon_that_dies_during_up_is_named() {
         let said = Said::from_output("up".into(), up.wait_with_output().unwrap());
         said.failed(1, &[daemon, "r3"]);
         // It may have been found just before it opened its socket.
-        let words = ["has ended", "did not start"];
+        let words = ["exited", "did not start"];
         assert!(words.iter().any(|word| said.stderr.contains(word)), "{said}");
         before.assert_restored(&kaido);
     }
@@ -234,7 +234,7 @@ fn root_a_node_that_ends_at_once_is_named_at_once() {
     let said = Said::from_output("up".into(), up.wait_with_output().unwrap());
     let why =
         format!("a node (process {}) already runs in this network namespace", std::process::id());
-    said.failed(1, &["the daemon of node r3 has ended", &why]);
+    said.failed(1, &["the daemon of node r3 exited", &why]);
     drop(taken);
     before.assert_restored(&kaido);
 }
@@ -273,7 +273,7 @@ fn root_a_path_that_is_not_a_folder_is_refused() {
         run("", command).failed(2, &["KAIDO_RUN is empty: set it to a folder, or unset it"]);
     }
     for folder in ["/proc/kaido", "/dev/null"] {
-        let says = format!("labs cannot be kept in {folder}: set KAIDO_RUN to another folder");
+        let says = format!("cannot use {folder} for labs: set KAIDO_RUN to another folder");
         run(folder, &["lab", "up", &file]).failed(2, &[&says]);
     }
 }
@@ -283,7 +283,7 @@ fn root_a_lab_goes_down_by_its_file_too() {
     let kaido = kaido();
     let file = kaido.file("lab.yaml", CHAIN);
     let other = kaido.file("other.yaml", CHAIN);
-    kaido.run(&["lab", "down", &file]).failed(2, &["there is no lab"]);
+    kaido.run(&["lab", "down", &file]).failed(2, &["no lab"]);
     kaido.ok(&["lab", "up", &file, "--name", "one"]);
     kaido.run(&["lab", "down", &other]).failed(2, &["no lab was started from", "name one of: one"]);
     kaido.ok(&["lab", "up", &file, "--name", "two"]);

@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use testkit::{Bystanders, Kaido, Machine, Random, Said, pause, until};
 
 use crate::topologies::{CHAIN, FRR, frr_ring, with_xdp};
-use crate::{file_in_labs, kaido};
+use crate::{file_in_labs, kaido, soon};
 
 /// Number of times that each of `up` and `down` is killed: 20, or `$KAIDO_KILLS`.
 fn rounds() -> usize {
@@ -86,6 +86,33 @@ fn root_gc_cleans_up_after_a_lab_with_applications_killed_with_its_daemons() {
     let kaido = kaido();
     let rounds = rounds().div_ceil(10);
     kill_rounds(&kaido, &file_in_labs("paper-path.yaml"), rounds, &mut Random::seeded());
+}
+
+/// Its first thread exits, after which the process has no namespaces of its own in /proc.
+const HEADLESS: &str = "import ctypes, os, platform, signal, sys, threading, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+threading.Thread(target=time.sleep, args=(600,)).start()
+with open(sys.argv[1] + '.new', 'w') as file: file.write(str(os.getpid()))
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)
+";
+
+#[test]
+fn root_a_process_without_its_first_thread_ends_with_its_lab() {
+    let kaido = kaido();
+    let lab = kaido.lab_up_file(&file_in_labs("ring.yaml"), &[]);
+    let file = kaido.folder().join("process");
+    let path = file.to_str().unwrap();
+    let run = ["lab", "exec", "h1", "--", "/usr/bin/python3", "-c", HEADLESS, path];
+    let mut command = kaido.start(&run);
+    let started = || std::fs::read_to_string(&file).ok();
+    let process = until(Duration::from_secs(60), started, || "it does not start".to_owned());
+    let status = || std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let is_headless = || status().contains("State:\tZ") && status().contains("Threads:\t2");
+    soon("its first thread has exited", is_headless);
+    lab.down();
+    assert!(!status().contains("Threads:\t2"), "{}", status());
+    command.wait().unwrap();
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn root_every_host_reaches_everything() {
     assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["h1", "lo", "r2", "r6", "sr-local"]);
     assert_eq!(lab.run("r1", &["sh", "-c", "exit 7"]).code, Some(7));
     lab.run("r1", &["no-such-program"]).failed(127, &["cannot run no-such-program"]);
-    lab.run("r9", &["true"]).failed(2, &["there is no node `r9`", "h1, h2, r1, r2"]);
+    lab.run("r9", &["true"]).failed(2, &["no node `r9`", "h1, h2, r1, r2"]);
     let again = kaido.run(&["lab", "up", &file]);
     again.failed(2, &["the lab `ring` is ready", "kaido lab down ring", "--name"]);
     lab.down();
@@ -82,7 +82,7 @@ fn root_two_labs_of_one_file_do_not_see_each_other() {
     // Taking a lab down needs no file, and leaves the other.
     std::fs::remove_file(&file).unwrap();
     let unknown = kaido.run(&["lab", "down", "three"]);
-    unknown.failed(2, &["there is no lab `three`", "one, two"]);
+    unknown.failed(2, &["no lab `three`", "one, two"]);
     one.down();
     two.ping("h1", &["10.255.0.4", "fd01::4"]);
     assert_eq!(kaido.labs(), ["two"]);
@@ -121,7 +121,7 @@ fn root_a_cut_link_is_cut_for_both_and_mended_as_it_was() {
     assert_eq!(routes(), before);
     lab.ping("h1", &["10.255.0.4", "fd01::4"]);
     let unknown = kaido.run(&["lab", "link", "r1-r4", "down"]);
-    unknown.failed(2, &["there is no link `r1-r4`", "r1-r2"]);
+    unknown.failed(2, &["no link `r1-r4`", "r1-r2"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn root_a_capture_is_of_the_interface_that_was_named() {
     let unknown = kaido.run(&["lab", "capture", "r1:eth0"]);
     unknown.failed(2, &["node r1 has no interface `eth0`", "h1, r2, r6"]);
     kaido.run(&["lab", "capture", "r1"]).failed(2, &["`r1` names no interface", "r1:r2"]);
-    kaido.run(&["lab", "capture", "r9:r2"]).failed(2, &["there is no node `r9`"]);
+    kaido.run(&["lab", "capture", "r9:r2"]).failed(2, &["no node `r9`"]);
     let mut capture = kaido.start(&["lab", "capture", "r1:h1", "--", "-c", "1", "-l", "icmp"]);
     // A packet may be sent before tcpdump is ready: repeat until one is captured.
     let caught = || {

@@ -97,7 +97,7 @@ fn root_a_full_packet_is_never_fragmented() {
     }
 }
 
-/// Incorrect segmentation of encapsulated super-frames reduces TCP to 0.45 Mbit/s, and segmentation
+/// Incorrect segmentation of encapsulated GSO packets reduces TCP to 0.45 Mbit/s, and segmentation
 /// at the host reduces it to a seventh. Each run with SRv6 is compared with a subsequent run
 /// without, on unlimited links.
 #[test]

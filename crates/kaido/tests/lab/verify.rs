@@ -179,7 +179,7 @@ fn root_tests_that_cannot_run_say_why_before_anything_is_done() {
     let before = Machine::now(&kaido);
     let file = kaido.file("none.yaml", LAB.trim_end_matches("tests:\n"));
     kaido.run(&["lab", "test", &file]).failed(2, &["none.yaml has no `tests:`"]);
-    kaido.run(&["lab", "test", "nowhere"]).failed(2, &["there is no lab `nowhere`"]);
+    kaido.run(&["lab", "test", "nowhere"]).failed(2, &["no lab `nowhere`"]);
     kaido.run(&["lab", "test"]).failed(2, &["lab"]);
     let file = kaido.file("lab.yaml", &text(&GOOD));
     let said = kaido.run(&["lab", "test", &file, "--junit", "/nowhere/report.xml"]);

@@ -87,11 +87,11 @@ fn root_every_router_forwards_in_xdp_and_says_so() {
     assert!(drawn.contains("r2  router  XDP") && !drawn.contains("host  XDP"), "{drawn}");
     let show = |more: &[&str]| kaido.run(&[&["dataplane", "show"], more].concat());
     show(&["--node", "h1"]).failed(2, &["`dataplane: xdp`", "r1, r2, r3"]);
-    show(&["--node", "r9"]).failed(2, &["there is no node `r9`", "h1, h2, r1"]);
+    show(&["--node", "r9"]).failed(2, &["no node `r9`", "h1, h2, r1"]);
     show(&["--node", "r1", "--state", "/x"]).failed(2, &["--state"]);
     show(&["--lab", "chain"]).failed(2, &["--node"]);
     let faster = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit"]);
-    faster.failed(2, &["r1-r2 has no rate in the lab's file", "r1 sends by XDP"]);
+    faster.failed(2, &["r1-r2 has no rate in the lab's file", "r1 sends with XDP"]);
     lab.down();
     before.assert_restored(&kaido);
 }
@@ -179,9 +179,9 @@ fn transfer(open: &lab::Lab, to: &str, bytes: usize) {
     });
 }
 
-/// A veth with XDP accepts no super-frames, so hosts segment them; incorrect segmentation reduces
+/// A veth with XDP accepts no GSO packets, so hosts segment them; incorrect segmentation reduces
 /// TCP to a few Mbit/s. The comparison is with the kernel, which also processes single packets
-/// here; with super-frames it is three or four times as fast. The runs alternate, on unlimited and
+/// here; with GSO packets it is three or four times as fast. The runs alternate, on unlimited and
 /// on fast links.
 #[test]
 fn root_tcp_through_xdp_routers_keeps_every_byte_and_its_speed() {
@@ -288,10 +288,10 @@ fn root_a_data_plane_that_is_killed_keeps_forwarding_and_starts_again() {
     lab.ping("h1", &[&sink]);
     kaido.run(&["dataplane", "show", "--node", "r2"]).failed(1, &["no data plane answers on"]);
     let said = kaido.ok(&["lab", "ls"]);
-    assert!(said.contains("the data plane of r2 has ended") && said.contains("degraded"), "{said}");
+    assert!(said.contains("the data plane of r2 exited") && said.contains("degraded"), "{said}");
 
     kaido.ok(&start);
-    assert!(!kaido.ok(&["lab", "ls"]).contains("has ended"));
+    assert!(!kaido.ok(&["lab", "ls"]).contains("exited"));
     let before = packets(&kaido, "r2");
     lab.ping("h1", &[&sink]);
     assert!(packets(&kaido, "r2") > before, "{}", show(&kaido, "r2"));

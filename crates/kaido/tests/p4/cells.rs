@@ -97,17 +97,13 @@ fn people_read_and_set_counters_and_meters() {
     assert_eq!(left, ["0", "(default)"], "{said}");
 
     for (arguments, code, why) in [
-        (
-            &["counter", "ls", "nothing"][..],
-            2,
-            "there is no counter, or table that has one, `nothing`",
-        ),
-        (&["counter", "ls", "uplink"], 2, "there are `c.marked`, `c.dropped`, `c.customers`"),
+        (&["counter", "ls", "nothing"][..], 2, "no counter, or table that has one, `nothing`"),
+        (&["counter", "ls", "uplink"], 2, "known: `c.marked`, `c.dropped`, `c.customers`"),
         (&["counter", "set", "dropped", "x"], 2, "`x` is not an index"),
         (&["counter", "set", "dropped", "1", "2"], 2, "`2`: one index is enough"),
         (&["counter", "set", "dropped", "512"], 2, "512"),
         (&["counter", "set", "customers", "hdr.ipv4.src=40.0.0.0/8"], 2, "c.customers"),
-        (&["counter", "set", "customers", "port=1"], 2, "there is no field `port`"),
+        (&["counter", "set", "customers", "port=1"], 2, "no field `port`"),
         (&["counter", "set", "dropped", "1", "--packets", "9223372036854775808"], 2, "63 bits"),
         (&["meter", "set", "uplink", "0", "--cir", "1"], 2, "--cburst"),
         (
@@ -115,7 +111,7 @@ fn people_read_and_set_counters_and_meters() {
             2,
             "the peak rate is below the committed one",
         ),
-        (&["digest", "nothing"], 2, "there is no digest `nothing`; there are `c.strangers`"),
+        (&["digest", "nothing"], 2, "no digest `nothing` (known: `c.strangers`"),
     ] {
         says(&run(arguments), code, &[why]);
     }

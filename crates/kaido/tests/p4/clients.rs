@@ -193,7 +193,7 @@ fn tls_takes_holders_of_certificates_alone() {
     // A key that others can read.
     let key = here.path().join("operator.key");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o640)).expect("it is ours");
-    says(&with(&own), 2, &["operator.key: its mode is 0640", "chmod 600"]);
+    says(&with(&own), 2, &["operator.key is accessible to other users (mode 0640)", "chmod 600"]);
     let swapped = ["--tls-cert", "p.p4", "--tls-key", "switch.key", "--tls-ca", "ca.pem"];
     says(&with(&swapped), 2, &["p.p4: no certificate in PEM"]);
 }

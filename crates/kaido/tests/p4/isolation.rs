@@ -105,8 +105,12 @@ fn root_a_program_that_cannot_be_isolated_does_not_run() {
     capture(here.path(), 3);
     let run = ["p4", "run", "p.p4", "--pcap", "in.pcapng"];
     let refused = without_rights(&run, here.path());
-    let missing =
-        ["cannot be isolated", "network namespace", "empty root", "another user than root"];
+    let missing = [
+        "cannot isolate the program's process",
+        "network namespace",
+        "empty root",
+        "another user than root",
+    ];
     says(&refused, 2, &missing);
     let reduced = [&run[..], &["--isolation", "reduced"]].concat();
     let lacks = "kaido: reduced isolation: the program's process has no network namespace";

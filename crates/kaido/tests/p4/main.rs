@@ -2,6 +2,7 @@
 
 mod cells;
 mod clients;
+mod externs;
 mod isolation;
 mod running;
 mod vm;
@@ -121,7 +122,7 @@ fn macros_are_defined_beside_the_program() {
 fn tests_are_run() {
     let other = TEST.replace("0107ff$", "0108ff$");
     let here = folder(&[("p.p4", PROGRAM), ("good.stf", TEST), ("bad.stf", &other)]);
-    says(&kaido(&["test", "p.p4", "good.stf"], here.path()), 0, &["good.stf: 9 lines hold"]);
+    says(&kaido(&["test", "p.p4", "good.stf"], here.path()), 0, &["good.stf: 9 lines passed"]);
     let failing = kaido(&["test", "p.p4", "good.stf", "bad.stf"], here.path());
     says(&failing, 1, &["bad.stf:6: another packet", "found    0107ff", "bad.stf: 1 failure"]);
     let json = kaido(&["test", "p.p4", "bad.stf", "--json"], here.path());
@@ -144,7 +145,7 @@ fn a_test_that_cannot_hold_is_reported() {
     says(
         &said,
         0,
-        &["loop.stf:3: packet dropped: instruction limit exceeded", "loop.stf: 3 lines hold"],
+        &["loop.stf:3: packet dropped: instruction limit exceeded", "loop.stf: 3 lines passed"],
     );
     let unread = ["vm.stf:1: the program never reads `net.utilisatoin`", "`net.utilisation`"];
     says(&kaido(&["test", "vm.p4", "vm.stf"], here.path()), 1, &unread);
@@ -165,7 +166,7 @@ fn the_documented_program_passes_its_test() {
     let here = folder(&[("filter.p4", &program), ("filter.stf", &test)]);
     says(&kaido(&["check", "filter.p4"], here.path()), 0, &["filter.p4: no errors, 1 table\n"]);
     let tested = kaido(&["test", "filter.p4", "filter.stf"], here.path());
-    says(&tested, 0, &["filter.stf: 9 lines hold\n"]);
+    says(&tested, 0, &["filter.stf: 9 lines passed\n"]);
     let here = folder(&[("filter.p4", &wrong)]);
     let told = block("many in one run:\n\n```console\n$ kaido p4 check filter.p4\n");
     says(&kaido(&["check", "filter.p4"], here.path()), 2, &[&told]);
@@ -209,7 +210,7 @@ fn objects_are_explained() {
     let at = other.windows(8).position(|window| window == call).expect("it calls helper 9");
     other[at + 4] = 77;
     std::fs::write(here.path().join("other.o"), other).expect("a file");
-    let why = ["other.o: instruction", "`call helper 77`: there is no helper 77"];
+    let why = ["other.o: instruction", "`call helper 77`: no helper 77"];
     says(&kaido(&["explain", "other.o"], here.path()), 2, &why);
     says(&kaido(&["explain", "text.o"], here.path()), 2, &["text.o: it is not a valid ELF file"]);
     says(&kaido(&["explain", "/bin/true"], here.path()), 2, &["not for eBPF"]);
@@ -271,7 +272,7 @@ fn a_program_without_an_object_is_reported_and_leaves_no_file() {
         says(&told, 2, &["p.p4, which is read here: write another file"]);
     }
     let nowhere = kaido(&["compile", "p.p4", "-o", "none/p.o"], here.path());
-    says(&nowhere, 1, &["cannot write none/p.o: there is no folder none"]);
+    says(&nowhere, 1, &["cannot write none/p.o: no folder none"]);
     let left = std::fs::read_dir(here.path()).expect("a folder").count();
     assert_eq!(left, 3, "something was left behind");
 }

@@ -284,10 +284,7 @@ fn people_write_tables() {
             "field `dport`: `9..1` ends before",
         ),
         (&["add", "rules", "dport=1/8", "allow", "--priority", "1"], "a range, as low..high"),
-        (
-            &["add", "rules", "port=1", "allow", "--priority", "1"],
-            "there is no field `port`; there are `src`",
-        ),
+        (&["add", "rules", "port=1", "allow", "--priority", "1"], "no field `port` (known: `src`"),
         (&["add", "rules", "src=1.2.3.4", "allow"], "need a priority: `priority=10`"),
         (
             &["add", "rules", "src:1.2.3.4", "allow"],
@@ -296,7 +293,7 @@ fn people_write_tables() {
         (&["add", "rules", "src=1.2.3.4", "allow", "priority=x"], "`x` is not a valid priority"),
         (
             &["add", "rules", "src=1.2.3.4", "permit", "--priority", "1"],
-            "there is no action `permit`; there are",
+            "no action `permit`; there are",
         ),
         (
             &["add", "rules", "src=1.2.3.4", "allow(1)", "--priority", "1"],
@@ -305,7 +302,7 @@ fn people_write_tables() {
         (&["add", "rules", "src=1.2.3.4", "--priority", "1"], "an action is missing"),
         (
             &["add", "routes", "src=1.2.3.4", "allow", "--priority", "1"],
-            "there is no table `routes`; there are `c.rules`",
+            "no table `routes` (known: `c.rules`",
         ),
         (&["add", "rules", "src=1.2.3.4", "allow", "--priority=-1"], "priority"),
         (&["delete", "rules", "src=1.2.3.4", "--priority", "1"], "c.rules"),
@@ -405,11 +402,7 @@ fn captures_go_through_programs() {
         let told = kaido(&[&over[..], &[read]].concat(), here.path());
         says(&told, 2, &["which is read here: write another file"]);
     }
-    says(
-        &run(&["--entries", "nothing.txt"]),
-        2,
-        &["nothing.txt: line 1: there is no table `priority=3`"],
-    );
+    says(&run(&["--entries", "nothing.txt"]), 2, &["nothing.txt: line 1: no table `priority=3`"]);
     let other = kaido(&["run", "firewall.p4", "--pcap", "rules.txt"], here.path());
     says(&other, 2, &["rules.txt: it is neither a pcap nor a pcapng file"]);
     // The control plane's own port.
@@ -437,7 +430,7 @@ fn a_file_that_is_not_a_program_does_not_run() {
     for (program, why) in [
         ("no.o", "not a valid ELF file"),
         ("x86.o", "not for eBPF"),
-        ("helper.o", "there is no helper 99"),
+        ("helper.o", "no helper 99"),
         ("none.p4", "cannot read none.p4"),
     ] {
         says(&kaido(&["run", program, "--p4runtime", "none"], here.path()), 2, &[why]);

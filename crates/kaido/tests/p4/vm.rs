@@ -70,7 +70,7 @@ fn published_values_of_a_vm_are_shown() {
     let shown = kaido(&["published", "vm"], here.path());
     says(&shown, 0, &["KEY", "UNIT", "memory.utilisation", "per mille", "app.queue", "fresh"]);
     vm.end();
-    says(&kaido(&["published", "vm"], here.path()), 0, &["stale", "vm: its writer has ended"]);
+    says(&kaido(&["published", "vm"], here.path()), 0, &["stale", "vm: its writer exited"]);
     std::fs::write(here.path().join("other"), "something else, and long enough".repeat(9))
         .expect("a capture");
     let other = kaido(&["published", "other"], here.path());
@@ -127,11 +127,7 @@ fn a_program_runs_with_the_values_of_its_vm() {
     let mut bytes = std::fs::read(here.path().join("vm")).expect("a file");
     bytes[8] = 2;
     std::fs::write(here.path().join("vm"), bytes).expect("a file");
-    says(
-        &run(&["--vm-info", "vm"]),
-        2,
-        &["it has the layout of version 2, and version 1 is known"],
-    );
+    says(&run(&["--vm-info", "vm"]), 2, &["layout version 2 is not supported"]);
 }
 
 /// The command reports the values that the VM does not publish, also if that changes later.
@@ -147,7 +143,7 @@ fn values_that_a_vm_does_not_publish_are_reported() {
     let vm = Vm::start(here.path(), &["net.utilisation=400", "filter.on=300", "filter.off=100"]);
     run.told("the VM publishes what the program reads");
     vm.end();
-    run.told("the publisher in the VM has ended");
+    run.told("the publisher in the VM exited");
     run.end();
 }
 

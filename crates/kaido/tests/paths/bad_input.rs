@@ -33,7 +33,7 @@ fn root_applications_come_are_shown_and_go() {
     assert_eq!(dry["path"], json!(crate::topologies::LONG));
     assert!(!dry["ipv4_segments"].as_array().unwrap().is_empty());
     assert_eq!(look(&network), before);
-    kaido.run(&["app", "show", "big"]).failed(2, &["there is no application `big`", "bulk"]);
+    kaido.run(&["app", "show", "big"]).failed(2, &["no application `big`", "bulk"]);
 
     let watch = kaido.start(&["--json", "app", "watch"]);
     let connected = || {
@@ -75,7 +75,7 @@ fn root_applications_come_are_shown_and_go() {
     assert_eq!(removed, json!({ "removed": "big" }));
     let as_before = || (look(&network) == before).then_some(());
     until(PATIENCE, as_before, || format!("{before:?}\n{:?}", look(&network)));
-    kaido.run(&["app", "rm", "big"]).failed(2, &["there is no application `big`"]);
+    kaido.run(&["app", "rm", "big"]).failed(2, &["no application `big`"]);
 
     let pid = nix::unistd::Pid::from_raw(watch.id() as i32);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
@@ -97,7 +97,7 @@ fn root_an_invalid_application_is_refused_and_changes_nothing() {
         assert_eq!(look(&network), before, "{arguments:?}");
     };
     let to_h2 = ["--from", "h3", "--to", "h2", "--demand", "1mbit"];
-    refused(&[&["bulk"], &to_h2[..]].concat(), &["already an application `bulk`"]);
+    refused(&[&["bulk"], &to_h2[..]].concat(), &["application `bulk` already exists"]);
     refused(&[&["Bulk!"], &to_h2[..]].concat(), &["not an application name"]);
     refused(
         &["x", "--from", "h9", "--to", "h2", "--demand", "1mbit"],
@@ -110,7 +110,7 @@ fn root_an_invalid_application_is_refused_and_changes_nothing() {
     refused(&["x", "--from", "h3", "--to", "h3", "--demand", "1mbit"], &["sends to itself"]);
     refused(
         &["x", "--from", "h3", "--to", "h2", "--demand", "61mbit"],
-        &["61mbit is larger than every link", "60mbit"],
+        &["demand 61mbit exceeds the largest link", "60mbit"],
     );
     refused(&["x", "--from", "h3", "--to", "h2"], &["needs a demand"]);
     refused(&[&["x", "--ports", "5201"], &to_h2[..]].concat(), &["ports need a protocol"]);

@@ -45,7 +45,7 @@ fn loses_and_moves_nothing(text: &str) {
     network.kill("controller");
     kaido.run(&["app", "ls"]).failed(1, &["no controller answers", "`kaido lab start controller`"]);
     let said = kaido.ok(&["lab", "ls"]);
-    assert!(said.contains("the controller has ended") && said.contains("degraded"), "{said}");
+    assert!(said.contains("the controller exited") && said.contains("degraded"), "{said}");
     pause(Duration::from_secs(1));
     let started = Instant::now();
     network.start_daemon("controller");
@@ -103,12 +103,12 @@ fn root_a_dead_node_leaves_the_graph_and_comes_back() {
     println!("r4 was marked dead after {marked:?}");
     assert!(marked < SLACK * Duration::from_secs(3));
     let said = kaido.ok(&["lab", "ls"]);
-    assert!(said.contains("the agent of r4 has ended"), "{said}");
+    assert!(said.contains("the agent of r4 exited"), "{said}");
     // If the folder is accessed by another path, other agents are not reported.
     let other = kaido.folder().join("other");
     std::os::unix::fs::symlink(kaido.run_folder(), &other).unwrap();
     let said = Said::of(kaido.command(&["lab", "ls"]).env("KAIDO_RUN", &other)).ok();
-    assert_eq!(said.matches("has ended").count(), 1, "{said}");
+    assert_eq!(said.matches("exited").count(), 1, "{said}");
     // The other path is too narrow, but exists.
     let (_, app) = network.until_path("bulk", PATIENCE, &crate::topologies::SHORT);
     assert_eq!(app["state"], "degraded");

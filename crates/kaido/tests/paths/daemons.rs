@@ -97,7 +97,7 @@ fn root_a_dead_socket_is_replaced_and_any_other_file_is_not() {
     let file = config(&kaido, "one", path);
     let mut running = kaido.start(&["controller", "--config", &file]);
     let answers = || kaido.run(&["app", "ls", "--controller", path]).code.filter(|code| *code == 0);
-    until(PATIENCE, answers, || "the controller does not answer".into());
+    until(PATIENCE, answers, || "the controller does not respond".into());
     let pid = nix::unistd::Pid::from_raw(running.id() as i32);
     nix::sys::signal::kill(pid, Signal::SIGTERM).unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(0));

@@ -188,7 +188,7 @@ fn root_packets_go_by_their_functions_or_nowhere() {
     let add = ["app", "add", "web", "--from", "h1", "--to", "h2", "--demand", "1mbit"];
     let said = kaido.run(&[&add[..], &["--functions", "ids,fww"]].concat());
     assert_ne!(said.code, Some(0));
-    assert!(said.stderr.contains("no function `fww`: there are fw, ids, other"), "{said}");
+    assert!(said.stderr.contains("no function `fww` (known: fw, ids, other"), "{said}");
 }
 
 /// A router with a function and its rules.

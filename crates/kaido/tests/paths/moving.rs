@@ -64,7 +64,7 @@ fn leaves_a_full_link(text: &str) {
             .collect();
         assert!(stages[0] > 0 && stages.is_sorted(), "{decision}");
 
-        // The application's packets leave by the new path, all others by the old one.
+        // The application's packets leave through the new path, all others by the old one.
         let before = (network.sent("r4", "r5"), network.sent("r3", "r5"), bulk.sent());
         pause(Duration::from_secs(1));
         let now = (network.sent("r4", "r5"), network.sent("r3", "r5"), bulk.sent());

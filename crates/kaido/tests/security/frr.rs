@@ -97,7 +97,7 @@ fn root_frrs_user_reaches_no_file_of_roots() {
 /// Actions of a compromised daemon with its capabilities. Prints those that succeed. Arguments: PIDs
 /// of a process in another network namespace and of another router's daemon, and a folder that all
 /// users can reach. Descriptor 9 is another network namespace, which a local user has passed.
-const ESCAPE: &str = r"import ctypes, os, socket, struct, sys
+const ESCAPE: &str = r"import ctypes, os, shutil, socket, struct, sys, tempfile
 libc = ctypes.CDLL(None, use_errno=True)
 other, daemon = map(int, sys.argv[1:3])
 def call(name, *arguments):
@@ -124,12 +124,20 @@ memory = libc.syscall(29, 0, 4096, 0o600)                       # shmget, IPC_PR
 if memory >= 0:
     print('shmget')
     libc.syscall(31, memory, 0, None)                           # shmctl, IPC_RMID
+ring = struct.pack('IIII', 4096, 1, 4096, 1)
+attempt('packet ring', lambda: socket.socket(17, 3, 0).setsockopt(263, 5, ring))
 attempt('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
 attempt('terminal', lambda: os.open('/dev/tty', os.O_RDWR))
 def fork():
     if os.fork() == 0: os._exit(0)
 attempt('fork', fork)
 attempt('signal', lambda: os.kill(daemon, 0))
+def files():
+    folder = tempfile.mkdtemp(dir='/tmp')
+    try:
+        for number in range(2000): os.mknod(folder + '/%d' % number)
+    finally: shutil.rmtree(folder)
+attempt('many files', files)
 attempt('namespaces by name', lambda: os.stat('/run/netns'))
 attempt('namespaces of labs', lambda: os.stat('/run/kaido'))
 def attribute(kind, data):

@@ -63,7 +63,7 @@ fn root_a_squatter_keeps_no_data_plane_from_starting() {
     let mut command = kaido.command(&["dataplane", "run", "--file", &file]);
     let daemon = Ended(node.run(|| command.spawn().unwrap()).unwrap());
     let shown = || kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0);
-    until(Duration::from_secs(20), shown, || "the data plane does not answer".into());
+    until(Duration::from_secs(20), shown, || "the data plane does not respond".into());
     // Now its folder exists, and none of its locks can be taken.
     assert_eq!(
         Squatter::of(&kaido, &Namespace::unnamed().unwrap()).locks,

@@ -33,7 +33,7 @@ fn root_silent_connections_use_up_no_descriptors() {
     command.env("KAIDO_RUN", kaido.run_folder());
     let daemon = Ended(node.run(|| command.spawn().unwrap()).unwrap());
     let shown = || kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0);
-    until(Duration::from_secs(20), shown, || "the data plane does not answer".into());
+    until(Duration::from_secs(20), shown, || "the data plane does not respond".into());
     let descriptors = || std::fs::read_dir(format!("/proc/{}/fd", daemon.0.id())).unwrap().count();
     let before = descriptors();
 

@@ -43,7 +43,7 @@ fn root_no_other_user_gives_orders_with_any_umask() {
     let mut command = open_handed(&kaido, &["dataplane", "run", "--file", &file]);
     let daemon = Ended(node.run(|| command.spawn().unwrap()).unwrap());
     let shown = || kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0);
-    until(Duration::from_secs(20), shown, || "the data plane does not answer".into());
+    until(Duration::from_secs(20), shown, || "the data plane does not respond".into());
     assert_private(&kaido.run_folder().join("dataplane"));
     let state = kaido.run_folder().join("dataplane");
     let mut apply = Command::new(env!("CARGO_BIN_EXE_kaido"));

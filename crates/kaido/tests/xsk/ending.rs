@@ -52,7 +52,7 @@ fn a_stale_folder_is_skipped_and_replaced() {
     assert_eq!(running.code(), None);
     assert!(kaido.run_folder().join("xsk/a/control.sock").exists());
     assert_eq!(kaido.json(&["xsk", "ls"]), serde_json::json!([]));
-    kaido.run(&["xsk", "stats"]).failed(2, &["there is no running client"]);
+    kaido.run(&["xsk", "stats"]).failed(2, &["no running client"]);
     let said = run(&kaido, &["--name", "a"], &["true"]);
     assert_eq!(said.code, Some(0), "{said}");
     assert_empty(&kaido);

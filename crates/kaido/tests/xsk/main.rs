@@ -90,7 +90,7 @@ impl Running {
             let said = kaido.run(&["xsk", "stats", name, "--json"]);
             (said.code == Some(0)).then_some(said.stdout)
         };
-        let said = until(LIMIT, ask, || "it does not answer".to_owned());
+        let said = until(LIMIT, ask, || "it does not respond".to_owned());
         let said: Value = serde_json::from_str(&said).expect("JSON");
         let client = said["process"].as_i64().expect("a process") as i32;
         Self { child, client: Pid::from_raw(client) }

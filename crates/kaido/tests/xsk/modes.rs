@@ -21,7 +21,7 @@ fn root_no_other_user_controls_a_client_with_any_umask() {
     command.env("K", env!("CARGO_BIN_EXE_kaido")).env("KAIDO_RUN", kaido.run_folder());
     let mut child = command.env("C", kaido.folder().join("tenants.yaml")).spawn().expect("sh");
     let served = || kaido.run(&["xsk", "stats"]).code.filter(|code| *code == 0);
-    testkit::until(LIMIT, served, || "it does not answer".to_owned());
+    testkit::until(LIMIT, served, || "it does not respond".to_owned());
     let folder = kaido.run_folder().join("xsk/default");
     let mode =
         |name: &str| std::fs::metadata(folder.join(name)).expect("it is there").mode() & 0o7777;

@@ -13,11 +13,11 @@ fn without_clients_there_is_nothing_to_show() {
         &["xsk", "attach", "blue", "eth9"],
         &["xsk", "detach", "eth1"],
     ] {
-        let missing = "there is no running client: `kaido xsk run` starts one";
+        let missing = "no running client: `kaido xsk run` starts one";
         kaido.run(command).failed(2, &[missing]);
     }
     for name in ["a", "../a"] {
-        let missing = format!("there is no running client `{name}`; running are: none");
+        let missing = format!("no running client `{name}`; running are: none");
         kaido.run(&["xsk", "stats", name]).failed(2, &[&missing]);
     }
     assert!(!kaido.run_folder().join("xsk").exists());
@@ -53,7 +53,7 @@ fn clients_are_selected_by_name() {
     // The only one.
     assert!(kaido.ok(&["xsk", "stats"]).contains("blue"));
     drop(first);
-    kaido.run(&["xsk", "stats"]).failed(2, &["there is no running client"]);
+    kaido.run(&["xsk", "stats"]).failed(2, &["no running client"]);
     for name in ["first", "second"] {
         let said = run(&kaido, &["--name", name], &["true"]);
         assert_eq!(said.code, Some(0), "{said}");

@@ -23,8 +23,8 @@ fn interfaces_are_attached_and_detached() {
     assert_eq!(ports(0), [port("eth1", 1), port("eth8", 2)]);
     assert_eq!(ports(1), [port("eth2", 4), port("eth3", 5), port("eth9", 255)]);
     for (arguments, why) in [
-        (&["attach", "green", "eth7"][..], "there is no tenant `green`: the tenants are blue, red"),
-        (&["attach", "green", "eth2"], "there is no tenant `green`: the tenants are blue, red"),
+        (&["attach", "green", "eth7"][..], "no tenant `green` (known: blue, red)"),
+        (&["attach", "green", "eth2"], "no tenant `green` (known: blue, red)"),
         (&["attach", "blue", "eth2"], "`eth2` belongs to tenant `red`: detach it first"),
         (&["attach", "blue", "eth1"], "`eth1` belongs to tenant `blue`"),
         (&["attach", "blue", "eth7", "--port", "2"], "`eth8` is port 2 of tenant `blue`"),

@@ -45,7 +45,7 @@ fn the_end_of_a_process_is_shown() {
     assert!(now["last_failure"].is_string() && now["evicted"] == false, "{now}");
 }
 
-/// A request of a control plane waits for a process that does not answer.
+/// A request of a control plane waits for a process that does not respond.
 #[test]
 fn a_slow_process_of_one_tenant_delays_no_other_tenant() {
     let kaido = kaido();

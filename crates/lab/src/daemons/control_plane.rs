@@ -30,9 +30,10 @@ pub(crate) fn start_all(
     let mut controller = start_controller(folder, program)?;
     wait_for_socket(&folder.join(SOCKET), &mut controller, cancel)?;
     let mut started = vec![controller];
-    for at in 0..topology.nodes.len() {
+    let nodes = topology.nodes.iter().enumerate().filter(|(_, node)| !node.is_switch());
+    for (at, _) in nodes {
         let files = node_folder(folder, &topology.nodes[at].name);
-        private::make(&files).map_err(Error::file("make", &files))?;
+        private::make(&files).map_err(Error::file("create", &files))?;
         let config = node::Config {
             controller: folder.join(SOCKET),
             mtu: topology.mtu,
@@ -59,7 +60,8 @@ pub(crate) fn wait(
     cancel: &Cancel,
 ) -> Result<(), Error> {
     const LIMIT: Duration = Duration::from_secs(20);
-    let nodes: Vec<String> = topology.nodes.iter().map(|node| node.name.clone()).collect();
+    let nodes = topology.nodes.iter().filter(|node| !node.is_switch());
+    let nodes: Vec<String> = nodes.map(|node| node.name.clone()).collect();
     let socket = folder.join(SOCKET);
     let since = Instant::now();
     loop {

@@ -72,7 +72,7 @@ fn keep(
     files: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, PathBuf>, Error> {
     let folder = folder.join("files");
-    private::make(&folder).map_err(Error::file("make", &folder))?;
+    private::make(&folder).map_err(Error::file("create", &folder))?;
     let copy = |(number, (name, text)): (usize, (&String, &String))| {
         let path = folder.join(number.to_string());
         private::create(&path, text.as_bytes()).map_err(Error::file("write", &path))?;

@@ -7,12 +7,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use model::topology::Topology;
+use openvswitch::Instance;
 
 use crate::daemons::control_plane;
+use crate::daemons::switch;
 use crate::daemons::xdp;
 use crate::life::state::node_folder;
 
-/// Describes each controller, agent and data plane that has exited, with the consequences and the
+/// Describes each controller, agent, data plane and switch that has exited, with the consequences and the
 /// command that restarts it.
 pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
     let expected = expected(folder, topology);
@@ -29,7 +31,7 @@ pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
 fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
     let mut expected = Vec::new();
     if topology.controller {
-        let words = "the controller has ended, and applications stay where they are: \
+        let words = "the controller exited; applications keep their paths: \
                      `kaido lab start controller`";
         expected.push((control_plane::controller_config(folder), words.to_owned()));
     }
@@ -37,13 +39,28 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
         let name = &node.name;
         if node.runs_xdp() {
             let words = format!(
-                "the data plane of {name} has ended, and its ports go on as they are: \
+                "the data plane of {name} exited; its ports keep forwarding: \
                  `kaido lab start {name}`"
             );
             expected.push((xdp::known_by(folder, name).1, words));
         }
-        if topology.controller {
-            let words = format!("the agent of {name} has ended: `kaido lab start {name}`");
+        if node.is_switch() {
+            // Its wrapper, which has the programs, may have ended alone.
+            let ended = match Instance::is_running(&node_folder(folder, name)) {
+                true => {
+                    format!("the programs of the switch {name} have ended, and `default` decides")
+                }
+                false => format!("the switch {name} has ended, and forwards nothing"),
+            };
+            let words = format!("{ended}: `kaido lab start {name}`");
+            expected.push((switch::config(folder, name), words));
+            let words = format!(
+                "the database of the switch {name} exited; its ports keep forwarding: \
+                 `kaido lab start {name}`"
+            );
+            expected.push((switch::database(folder, name), words));
+        } else if topology.controller {
+            let words = format!("the agent of {name} exited: `kaido lab start {name}`");
             expected.push((node_folder(folder, name).join("node.json"), words));
         }
     }

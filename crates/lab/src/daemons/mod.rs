@@ -9,4 +9,5 @@ pub(crate) mod processes;
 pub(crate) mod restart;
 pub(crate) mod spawn;
 pub(crate) mod supervised;
+pub(crate) mod switch;
 pub(crate) mod xdp;

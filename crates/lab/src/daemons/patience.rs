@@ -61,6 +61,6 @@ mod tests {
         while worked(std::process::id()) <= before {
             number = std::hint::black_box(number.wrapping_mul(3));
         }
-        assert_eq!(worked(u32::MAX), 0, "there is no such process");
+        assert_eq!(worked(u32::MAX), 0, "no such process");
     }
 }

@@ -32,11 +32,20 @@ pub(crate) fn processes(folder: &Path) -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| {
-            let net = fs::metadata(format!("/proc/{pid}/ns/net"));
-            net.is_ok_and(|m| namespaces.contains(&(m.dev(), m.ino())))
-        })
+        .filter(|pid| runs_in(*pid, &namespaces))
         .collect()
+}
+
+/// Returns true if a process runs in one of the namespaces. A process whose first thread has exited
+/// has only the namespaces of the others.
+fn runs_in(pid: i32, namespaces: &BTreeSet<(u64, u64)>) -> bool {
+    let is_one =
+        |net: &Path| fs::metadata(net).ok().map(|net| namespaces.contains(&(net.dev(), net.ino())));
+    is_one(format!("/proc/{pid}/ns/net").as_ref()).unwrap_or_else(|| {
+        let threads = fs::read_dir(format!("/proc/{pid}/task"));
+        let mut threads = threads.into_iter().flatten().flatten();
+        threads.any(|thread| is_one(&thread.path().join("ns/net")) == Some(true))
+    })
 }
 
 /// Terminates all processes of a lab.
@@ -47,7 +56,11 @@ pub(crate) fn end_all(folder: &Path) -> Result<(), Error> {
 /// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again before each
 /// signal.
 pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
-    const PATIENCE: Duration = Duration::from_millis(500);
+    end_within(find, Duration::from_millis(500))
+}
+
+/// Does the same, with `patience` between the signals.
+pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Result<(), Error> {
     const LIMIT: Duration = Duration::from_secs(10);
     let started = Instant::now();
     loop {
@@ -58,7 +71,7 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
         if started.elapsed() > LIMIT {
             return Err(Error::Stubborn(alive));
         }
-        let signal = if started.elapsed() < PATIENCE { Signal::SIGTERM } else { Signal::SIGKILL };
+        let signal = if started.elapsed() < patience { Signal::SIGTERM } else { Signal::SIGKILL };
         for pid in alive {
             // It may have exited by itself.
             let _ = kill(Pid::from_raw(pid), signal);

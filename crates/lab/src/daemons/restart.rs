@@ -9,8 +9,9 @@ use private::Lock;
 use crate::daemons::control_plane::{controller_config, start_controller, start_node};
 use crate::daemons::emulated;
 use crate::daemons::processes::{end, pause};
-use crate::daemons::spawn::{CONFIG, is_deaf, running, wait_for_socket};
+use crate::daemons::spawn::{CONFIG, is_deaf, running, wait_for_socket, with_argument};
 use crate::daemons::supervised;
+use crate::daemons::switch;
 use crate::daemons::xdp;
 use crate::error::LookupError;
 use crate::files::remove_whatever;
@@ -73,7 +74,11 @@ impl Lab {
 
     /// Restarts those of a node's daemons that have exited.
     pub fn start_node(&self, node: &str, program: &Path) -> Result<(), Error> {
-        let runs_xdp = self.node(node)?.runs_xdp();
+        let found = self.node(node)?;
+        if found.is_switch() {
+            return self.start_switch(node, program);
+        }
+        let runs_xdp = found.runs_xdp();
         if !self.topology.controller && !runs_xdp {
             return Err(Error::Lookup(LookupError::NoController(self.name.clone())));
         }
@@ -92,6 +97,18 @@ impl Lab {
             start_node(&self.folder, node, program)?;
         }
         Ok(())
+    }
+
+    /// Restarts those daemons of a switch that have exited.
+    fn start_switch(&self, node: &str, program: &Path) -> Result<(), Error> {
+        let _lock = self.lock_to_start()?;
+        let has = |path: &Path| !with_argument(&self.folder, path.as_os_str()).is_empty();
+        let config = switch::config(&self.folder, node);
+        if has(&config) && has(&switch::database(&self.folder, node)) {
+            return Err(Error::Running(node.into()));
+        }
+        let Some(at) = self.topology.node_index(node) else { return Ok(()) };
+        switch::start_again(&self.folder, &self.topology, at, program)
     }
 
     /// Takes the lab's lock. Another command that is starting a daemon soon releases it.

@@ -30,7 +30,7 @@ impl Started {
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(self.failed("has ended")),
+            _ => Err(self.failed("exited")),
         }
     }
 
@@ -51,6 +51,15 @@ pub(crate) fn running(folder: &Path, flag: &str, path: &Path) -> Vec<i32> {
 /// True if a daemon with this configuration is running, but does not listen on its socket.
 pub(crate) fn runs_deaf(folder: &Path, config: &Path, socket: &Path) -> bool {
     is_deaf(socket) && !running(folder, CONFIG, config).is_empty()
+}
+
+/// PIDs of the lab's processes that were started with this argument.
+pub(crate) fn with_argument(folder: &Path, argument: &OsStr) -> Vec<i32> {
+    let has = |pid: &i32| {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes())
+    };
+    processes(folder).into_iter().filter(has).collect()
 }
 
 /// True if no process listens on a socket, or it does not exist.
@@ -94,15 +103,27 @@ pub(crate) fn spawn(
     arguments: &[&OsStr],
     input: Stdio,
 ) -> Result<Child, Error> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    spawn_command(folder, node, log, command, input)
+}
+
+/// Starts a daemon like [`spawn`], with a command's environment.
+pub(crate) fn spawn_command(
+    folder: &Path,
+    node: &str,
+    log: &Path,
+    mut command: Command,
+    input: Stdio,
+) -> Result<Child, Error> {
     use std::os::unix::process::CommandExt;
     let output = private::append(log).map_err(Error::file("open", log))?;
     let errors = output.try_clone().map_err(Error::file("open", log))?;
-    let mut command = Command::new(program);
-    command.args(arguments);
     command.stdin(input).stdout(output).stderr(errors).process_group(0).current_dir("/");
     on_thread(|| {
         enter(folder, node, false)?;
-        let name = format!("{} {}", program.display(), arguments[0].display());
+        let first = command.get_args().next().unwrap_or_default();
+        let name = format!("{} {}", command.get_program().display(), first.display());
         command.spawn().map_err(|source| Error::Command { command: name, source })
     })
 }
@@ -118,7 +139,7 @@ pub(crate) fn wait_for_socket(
         cancel.check()?;
         started.check()?;
         if patience.has_ended(since.elapsed(), worked(started.process.id())) {
-            return Err(started.failed("does not answer"));
+            return Err(started.failed("does not respond"));
         }
         pause(Duration::from_millis(10));
     }

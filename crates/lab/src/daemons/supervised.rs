@@ -95,13 +95,12 @@ pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
     } else if topology.has_emulated() && !is_there(&emulator) {
         let links = if ended(folder).exists() { "down" } else { "dead" };
         troubles.push(format!(
-            "the emulator has ended and its links are {links}: `kaido lab start emulator`"
+            "the emulator exited and its links are {links}: `kaido lab start emulator`"
         ));
     } else if topology.has_emulated() && !api::emulator_answers(&emulator) {
         let events = if topology.events.is_empty() { "" } else { ", and events wait" };
-        troubles.push(format!(
-            "the emulator does not answer: it is stopped, or has too much to do{events}"
-        ));
+        troubles
+            .push(format!("the emulator does not respond: it is stopped or overloaded{events}"));
     }
     if is_needed && runs_deaf(folder, &config(folder), &socket(folder)) {
         troubles.push(
@@ -111,7 +110,7 @@ pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
     } else if is_needed && !is_there(&socket(folder)) {
         let events = if topology.events.is_empty() { "" } else { ", and events wait" };
         troubles.push(format!(
-            "the supervisor has ended, so an end of the emulator would go \
+            "the supervisor exited, so an end of the emulator would go \
              unnoticed{events}: `kaido lab start supervisor`"
         ));
     }

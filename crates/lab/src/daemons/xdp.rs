@@ -42,6 +42,12 @@ pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<
     })??)
 }
 
+/// Prepares an interface whose peer is an AF_XDP port: frames of AF_XDP sockets have no metadata
+/// that requests a checksum.
+pub(crate) fn complete_checksums(namespace: &Namespace, interface: &str) -> Result<(), Error> {
+    Ok(namespace.run(|| set_offload(interface, Offload::TxChecksum, false))??)
+}
+
 /// Creates the exits for the interfaces of a node that runs XDP. XDP bypasses queueing disciplines,
 /// so a rate would have no effect. For an interface with a rate, XDP sends into one end of a veth
 /// pair instead; packets that arrive at the other end are queued on the interface like the kernel's
@@ -133,7 +139,7 @@ pub(crate) fn start_all(
         cancel.check()?;
         let path = node_folder(folder, &node.name).join("dataplane.yaml");
         let state = state(folder, &node.name);
-        private::make(&state).map_err(Error::file("make", &state))?;
+        private::make(&state).map_err(Error::file("create", &state))?;
         private::create(&path, file(node).as_bytes()).map_err(Error::file("write", &path))?;
         // Mount in the global view: `down` finds the mount in the lab's folder, and a restarted
         // daemon finds the ports that its predecessor left running.
@@ -169,7 +175,7 @@ fn wait(socket: &Path, daemon: &mut Started, cancel: &Cancel) -> Result<(), Erro
             return Ok(());
         }
         if since.elapsed() > LIMIT {
-            return Err(daemon.failed("does not answer"));
+            return Err(daemon.failed("does not respond"));
         }
         pause(Duration::from_millis(10));
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::text::there_are;
+use super::text::known_names;
 
 /// Interfaces of this machine that cannot be attached.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum AttachError {
     /// The interface to attach does not exist.
     #[error(
         "{node}: this machine has no interface `{interface}` to attach{}",
-        there_are(.known)
+        known_names(.known)
     )]
     NotThere {
         /// Node that stands for it.

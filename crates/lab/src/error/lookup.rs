@@ -1,19 +1,19 @@
 //! Names and kinds of nodes, links and daemons that a lab does not have.
 
-use super::text::there_are;
+use super::text::known_names;
 
 /// Names and kinds of nodes, links and daemons that a lab does not have.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
     /// The lab has no emulated links.
-    #[error("the lab {0} has no emulated link, and no emulator")]
+    #[error("the lab {0} has no emulated link, and therefore no emulator")]
     NoEmulator(String),
     /// The lab has neither emulated links nor events.
     #[error("the lab {0} has no emulated link and no events, and no supervisor")]
     NoSupervisor(String),
     /// The link is a kernel link, but only the emulator supports the change.
     #[error(
-        "{link} is a link of the kernel's own, which has a rate and nothing else: add `engine: true` \
+        "{link} is a kernel link, and only its rate can be set: add `engine: true` \
          to the link in the lab's file"
     )]
     NotEmulated {
@@ -24,7 +24,7 @@ pub enum LookupError {
     #[error("the lab {0} has no controller: put `controller: true` into its file")]
     NoController(String),
     /// The node does not exist.
-    #[error("there is no node `{name}` in this lab{}", there_are(.known))]
+    #[error("no node `{name}` in this lab{}", known_names(.known))]
     NoNode {
         /// Name that was requested.
         name: String,
@@ -45,7 +45,7 @@ pub enum LookupError {
     /// The node uses the kernel's SRv6.
     #[error(
         "node {node} has no data plane of its own: write `dataplane: xdp` in the lab's file{}",
-        there_are(.known)
+        known_names(.known)
     )]
     NoDataplane {
         /// Node name.
@@ -53,9 +53,17 @@ pub enum LookupError {
         /// Nodes that have their own data plane.
         known: Vec<String>,
     },
-    /// A rate cannot be set on the link: a node at its end sends by XDP, which bypasses all queues.
+    /// The node is not a switch.
+    #[error("node {node} is not a switch{}", known_names(.known))]
+    NoSwitch {
+        /// Node name.
+        node: String,
+        /// Nodes that are switches.
+        known: Vec<String>,
+    },
+    /// A rate cannot be set on the link: a node at its end sends with XDP, which bypasses all queues.
     #[error(
-        "{link} has no rate in the lab's file, so {node} sends by XDP, which bypasses every queue: give it \
+        "{link} has no rate in the lab's file, so {node} sends with XDP, which bypasses every queue: give it \
          one there, such as `{{rate: 1gbit}}`, and it can be changed"
     )]
     NoQueue {
@@ -65,7 +73,7 @@ pub enum LookupError {
         node: String,
     },
     /// The interface does not exist.
-    #[error("node {node} has no interface `{name}`{}", there_are(.known))]
+    #[error("node {node} has no interface `{name}`{}", known_names(.known))]
     NoInterface {
         /// Node name.
         node: String,
@@ -75,7 +83,7 @@ pub enum LookupError {
         known: Vec<String>,
     },
     /// The link does not exist.
-    #[error("there is no link `{name}` in this lab{}", there_are(.known))]
+    #[error("no link `{name}` in this lab{}", known_names(.known))]
     NoLink {
         /// Name that was requested.
         name: String,

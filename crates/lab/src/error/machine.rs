@@ -25,6 +25,9 @@ pub enum MachineError {
     /// FRR is not installed.
     #[error("FRR is not installed ({0} is missing): run `apt-get install frr`, or `make deps`")]
     NoFrr(PathBuf),
+    /// Open vSwitch is not installed.
+    #[error(transparent)]
+    NoSwitch(openvswitch::NotInstalled),
     /// FRR's routers need user namespaces, and the kernel creates none.
     #[error(
         "the kernel creates no user namespace, which FRR's routers need: {}",

@@ -14,7 +14,7 @@ pub use attach::AttachError;
 pub use lookup::LookupError;
 pub use machine::MachineError;
 pub use start::StartError;
-use text::there_are;
+use text::known_names;
 
 /// An operation that failed, with its object.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum Error {
         phase: &'static str,
     },
     /// The lab does not exist.
-    #[error("there is no lab `{name}`{}", there_are(.known))]
+    #[error("no lab `{name}`{}", known_names(.known))]
     NoLab {
         /// Name that was requested.
         name: String,
@@ -62,7 +62,7 @@ pub enum Error {
     #[error("KAIDO_RUN is empty: set it to a folder, or unset it")]
     EmptyRunFolder,
     /// The labs' folder is not usable.
-    #[error("labs cannot be kept in {}: set KAIDO_RUN to another folder", .path.display())]
+    #[error("cannot use {} for labs: set KAIDO_RUN to another folder", .path.display())]
     RunFolder {
         /// Path of the folder.
         path: PathBuf,
@@ -79,8 +79,8 @@ pub enum Error {
     /// The daemon to start is already running.
     #[error("{0} is running already")]
     Running(String),
-    /// The lab has emulated links, but there is no program to run as the emulator.
-    #[error("the lab has emulated links, and is brought up without Kaido's daemons")]
+    /// The lab needs Kaido's daemons, but there is no program to run as these.
+    #[error("the lab has emulated links or switches, and is brought up without Kaido's daemons")]
     NoProgram,
     /// The command runs on a node of the lab that it would remove.
     #[error("this shell is on a node of the lab `{0}`: leave it first")]
@@ -100,7 +100,7 @@ pub enum Error {
         name: String,
     },
     /// Processes of the lab that do not exit.
-    #[error("processes of the lab do not end: {0:?}")]
+    #[error("processes {0:?} of the lab did not exit")]
     Stubborn(Vec<i32>),
     /// Cancelled by the user.
     #[error("stopped")]
@@ -202,7 +202,7 @@ fn not_ready(name: &str, phase: &str) -> String {
 
 fn which_lab(known: &[String]) -> String {
     if known.is_empty() {
-        return "there is no lab: `kaido lab up FILE` brings one up".into();
+        return "no lab: `kaido lab up FILE` brings one up".into();
     }
-    format!("say which lab is meant, with --lab{}", there_are(known))
+    format!("say which lab is meant, with --lab{}", known_names(known))
 }

@@ -1,11 +1,7 @@
 //! Text that several errors share.
 
-pub(super) fn there_are(known: &[String]) -> String {
-    match known {
-        [] => String::new(),
-        [one] => format!(": there is {one}"),
-        many => format!(": there are {}", many.join(", ")),
-    }
+pub(super) fn known_names(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!(" (known: {})", known.join(", ")) }
 }
 
 pub(super) fn said(log: &str) -> String {

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Run {
     /// The node that provides the network namespace. The file system is the machine's.
     pub node: String,
-    /// The user that runs it.
+    /// The user that runs it, or `a sandbox`.
     pub user: &'static str,
     /// The program that interprets `text`, unless `text` is a command itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,6 +27,9 @@ pub fn runs(topology: &Topology) -> Vec<Run> {
         if let Some(config) = &node.extra_config {
             add(Some("vtysh"), config);
         }
+        if node.is_switch() {
+            add(None, "ovs-vswitchd");
+        }
         for function in &node.functions {
             match (&function.rules, &function.file) {
                 (Some(rules), _) => add(Some("nft"), rules),
@@ -36,6 +39,15 @@ pub fn runs(topology: &Topology) -> Vec<Run> {
             if let Some(health) = &function.health {
                 add(None, &health.run.join(" "));
             }
+        }
+        for tenant in node.switch.iter().flat_map(|switch| &switch.tenants) {
+            let (program, name) = (tenant.program.display(), &tenant.name);
+            let (user, place) = match tenant.is_inline {
+                true => ("root", "in the switch's process"),
+                false => ("a sandbox", "in a process of its own"),
+            };
+            let text = format!("{program} of tenant {name}, {place}");
+            runs.push(Run { node: node.name.clone(), user, by: Some("P4"), text });
         }
     }
     runs
@@ -64,5 +76,24 @@ mod tests {
             ]
         );
         assert!(runs.iter().all(|run| run.user == "root"));
+    }
+
+    #[test]
+    fn switches_and_their_programs_are_listed() {
+        let text = "name: x\nnodes:\n  h1: {}\n  h2: {}\n  sw: {switch: {kind: openvswitch, tenants: {a: \
+             {program: a.p4, ports: {h1: 1}, isolation: inline}, b: {program: b.p4, ports: {h2: 1}}}}}\n\
+             links: [h1-sw, h2-sw]\n";
+        let topology =
+            topology_file::parse("lab.yaml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let runs = runs(&topology);
+        let seen: Vec<_> = runs.iter().map(|run| (run.user, run.by, run.text.as_str())).collect();
+        assert_eq!(
+            seen,
+            [
+                ("root", None, "ovs-vswitchd"),
+                ("root", Some("P4"), "a.p4 of tenant a, in the switch's process"),
+                ("a sandbox", Some("P4"), "b.p4 of tenant b, in a process of its own"),
+            ]
+        );
     }
 }

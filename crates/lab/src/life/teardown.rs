@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::daemons::processes::{end_all, processes};
+use crate::daemons::switch;
 use crate::daemons::xdp;
 use crate::files::remove_whatever;
 use crate::life::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_folder};
@@ -73,6 +74,7 @@ impl Labs {
             // Writing fails on a full disk: removing the lab is all the more important then.
             let _ = state.write(folder);
         }
+        switch::end_all(folder);
         end_all(folder)?;
         attached::release(folder)?;
         xdp::unmount_all(folder)?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use model::topology::{Node, NodeKind, RouterKind, Topology};
 use netlink::{Handle, Namespace};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use openvswitch::Installation;
 use pathfinder::Routes;
 use private::Lock;
 
@@ -17,6 +18,7 @@ use crate::daemons::control_plane;
 use crate::daemons::emulated;
 use crate::daemons::processes::processes;
 use crate::daemons::supervised;
+use crate::daemons::switch;
 use crate::daemons::xdp;
 use crate::error::MachineError;
 use crate::life::journal;
@@ -67,6 +69,8 @@ pub enum Stage {
     Nodes,
     /// Starting XDP data planes.
     Dataplanes,
+    /// Starting switches.
+    Switches,
     /// Starting FRR.
     Routers,
     /// Waiting for routes.
@@ -83,6 +87,7 @@ impl Stage {
             Self::Links => "links",
             Self::Nodes => "addresses, routes, SIDs",
             Self::Dataplanes => "data planes",
+            Self::Switches => "switches",
             Self::Routers => "routing daemons",
             Self::Convergence => "routes converging",
             Self::Daemons => "nodes and controller",
@@ -119,13 +124,17 @@ impl Labs {
         for node in with_xdp {
             check_path(&xdp::socket(&folder, &node.name))?;
         }
+        for node in topology.nodes.iter().filter(|node| node.is_switch()) {
+            check_path(&switch::socket(&folder, &node.name))?;
+        }
         let frr = check_machine(&topology, options.program.as_deref())?;
+        let openvswitch = switch::find(&topology)?;
         let _turn = attached::turn(&topology, cancel)?;
         attached::check(&topology, self, options.attach_only_way_out)?;
         let queues = attached::queues(&topology, self)?;
         let (folder, lock, owner) = self.claim(&name, text, file, options.owned)?;
         let lab = Lab { name, folder, topology, owner };
-        match lab.build(frr.as_ref(), file, (options, queues), cancel, progress) {
+        match lab.build((frr, openvswitch), file, (options, queues), cancel, progress) {
             Ok(()) => {
                 drop(lock);
                 Ok(lab)
@@ -190,7 +199,7 @@ impl Labs {
         private::check(&labs)
             .and_then(|()| private::make(&labs))
             .map_err(|source| Error::RunFolder { path: self.root().into(), source })?;
-        private::make(&new.join("netns")).map_err(Error::file("make", new))
+        private::make(&new.join("netns")).map_err(Error::file("create", new))
     }
 
     /// Fills the new folder and renames it to its final name atomically.
@@ -208,7 +217,7 @@ impl Labs {
         State::new(file).write(new)?;
         match renameat2(AT_FDCWD, new, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE) {
             Err(nix::errno::Errno::EEXIST) => Err(self.exists(name)),
-            done => done.map_err(|errno| Error::file("make", folder)(errno.into())),
+            done => done.map_err(|errno| Error::file("create", folder)(errno.into())),
         }
     }
 
@@ -237,7 +246,7 @@ impl Labs {
 impl Lab {
     fn build(
         &self,
-        frr: Option<&Frr>,
+        (frr, openvswitch): (Option<Frr>, Option<Installation>),
         file: &Path,
         (options, queues): (&Options, attached::Queues),
         cancel: &Cancel,
@@ -251,7 +260,7 @@ impl Lab {
         let with: Vec<usize> = nodes.filter(|(_, n)| n.has_namespace()).map(|(at, _)| at).collect();
         let make = |at: usize| {
             cancel.check()?;
-            Ok((with[at], build::namespace(&self.folder, &topology.nodes[with[at]], frr)?))
+            Ok((with[at], build::namespace(&self.folder, &topology.nodes[with[at]], frr.as_ref())?))
         };
         let made = in_parallel(with.len(), make, |at| progress(Stage::Namespaces, at, with.len()))?;
         let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();
@@ -278,7 +287,12 @@ impl Lab {
             // Before there is traffic: attaching to a port may lose packets.
             xdp::start_all(&self.folder, topology, program, cancel)?;
         }
-        if let Some(frr) = frr {
+        if let Some(installation) = &openvswitch {
+            let program = options.program.as_ref().ok_or(Error::NoProgram)?;
+            progress(Stage::Switches, 0, total);
+            switch::start_all(&self.folder, topology, file, (installation, program), cancel)?;
+        }
+        if let Some(frr) = &frr {
             let mut routers = self.start_frr(frr, cancel, progress)?;
             let mut converging =
                 |done: usize, total: usize| progress(Stage::Convergence, done, total);

@@ -40,7 +40,10 @@ pub(crate) fn namespace(folder: &Path, node: &Node, frr: Option<&Frr>) -> Result
     };
     let forwarding = if node.is_router() { "1" } else { "0" };
     namespace.run(|| {
+        // Packets that the kernel originates would leave through the ports of a switch.
+        let disable_ipv6 = if node.is_switch() { "1" } else { "0" };
         for (path, value) in [
+            ("ipv6/conf/default/disable_ipv6", disable_ipv6),
             ("ipv4/ip_forward", forwarding),
             ("ipv6/conf/all/forwarding", forwarding),
             // New interfaces inherit "default"; a packet with an SRH needs both (RFC 8754).
@@ -84,6 +87,8 @@ pub(crate) fn links(
     let mut plugged = Batch::new();
     let mut behind_xdp: Vec<(&Namespace, String)> = Vec::new();
     let mut emulated = Vec::new();
+    let mut ports: Vec<(&Namespace, &str, u32)> = Vec::new();
+    let mut behind_switches: Vec<(&Namespace, &str)> = Vec::new();
     for (number, segment) in topology.segments.iter().enumerate() {
         let end = |at: usize| {
             let end = segment.ends[at];
@@ -124,6 +129,20 @@ pub(crate) fn links(
                     behind_xdp.push((end(far).namespace, end(far).name.to_owned()));
                 }
             }
+            SegmentKind::Lan if segment.switch.is_some() => {
+                let Some(switch) = segment.switch.map(|at| &namespaces[&at]) else { continue };
+                for at in 0..segment.ends.len() {
+                    let (name, index) =
+                        (&*topology.nodes[segment.ends[at].node].name, interface_index(at));
+                    let far = VethEnd { name, namespace: switch, index: Some(index), ..end(at) };
+                    batch.push(label(), netlink::add_veth(&end(at), &far));
+                    ports.push((switch, name, index));
+                    behind_switches.push((end(at).namespace, end(at).name));
+                    if runs_xdp(at) {
+                        behind_xdp.push((switch, name.to_owned()));
+                    }
+                }
+            }
             SegmentKind::Lan => {
                 bridges.request(label(), netlink::add_bridge(&segment.name, None))?;
                 let bridge = bridges.link(&segment.name)?.index;
@@ -151,6 +170,12 @@ pub(crate) fn links(
     bridges.commit(batch)?;
     emulated::prepare(infrastructure, &emulated)?;
     bridges.commit(plugged)?;
+    for (namespace, name, index) in ports {
+        Handle::within(namespace)?.request(format!("port {name}"), netlink::set_up(index))?;
+    }
+    for (namespace, name) in behind_switches {
+        xdp::complete_checksums(namespace, name)?;
+    }
     behind_xdp.iter().try_for_each(|(namespace, name)| xdp::prepare_far_end(namespace, name))
 }
 
@@ -262,7 +287,7 @@ pub(crate) fn queue_bytes(interface: &Interface, rate: model::Bandwidth) -> u32 
 /// All routes that the lab itself gives a node.
 fn routes(topology: &Topology, at: usize, shortest: &[Routes; 2]) -> Vec<Route> {
     let node = &topology.nodes[at];
-    if node.is_host() {
+    if !node.is_router() {
         return default_routes(topology, node);
     }
     let mut routes = Vec::new();

@@ -24,12 +24,14 @@ impl Lab {
 
     /// The command that captures packets on a node's interface.
     pub fn capture_command(&self, node: &str, interface: &str) -> Result<Command, Error> {
-        let found = self.placed(node)?;
-        if found.interface(interface).is_none() {
+        self.placed(node)?;
+        let at = self.topology.node_index(node).unwrap_or_default();
+        let known = self.topology.interface_names(at);
+        if !known.contains(&interface) {
             return Err(Error::Lookup(LookupError::NoInterface {
                 node: node.into(),
                 name: interface.into(),
-                known: found.interfaces.iter().map(|i| i.name.clone()).collect(),
+                known: known.into_iter().map(str::to_owned).collect(),
             }));
         }
         let mut command = Command::new("tcpdump");
@@ -61,17 +63,17 @@ pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
 }
 
 /// Replaces /run by an empty folder with the node's FRR_RUN, and the folders that all users share by
-/// empty ones, for daemons that may be compromised: they have sockets of the machine's daemons and
+/// empty ones with few files, for daemons that may be compromised: they have sockets of the machine's daemons and
 /// of users, and network namespaces (/run/netns) that any user can open.
 pub(crate) fn hide_machine() -> Result<(), Error> {
     let sockets = std::fs::File::open(FRR_RUN).map_err(Error::file("open", FRR_RUN))?;
-    empty("/run", "mode=0755,size=64k")?;
+    empty("/run", "mode=0755,size=64k,nr_inodes=1k")?;
     for shared in ["/tmp", "/var/tmp", "/dev/shm"] {
         if Path::new(shared).is_dir() {
-            empty(shared, "mode=1777,size=16m")?;
+            empty(shared, "mode=1777,size=16m,nr_inodes=1k")?;
         }
     }
-    std::fs::create_dir(FRR_RUN).map_err(Error::file("make", FRR_RUN))?;
+    std::fs::create_dir(FRR_RUN).map_err(Error::file("create", FRR_RUN))?;
     bind(&descriptor(&sockets), FRR_RUN)
 }
 

@@ -9,6 +9,7 @@ mod function;
 mod impairments;
 mod network;
 mod quantity;
+mod switch;
 mod test;
 mod timers;
 mod traffic;
@@ -25,6 +26,7 @@ pub use network::{
 };
 pub(crate) use quantity::duration_text;
 pub use quantity::{Family, Queue, Range, TestDuration};
+pub use switch::Switch;
 pub use test::{Ping, Test};
 pub use timers::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};
 pub use traffic::{Pattern, Traffic};

@@ -13,6 +13,7 @@ use super::event::Event;
 use super::function::Function;
 use super::impairments::Impairments;
 use super::quantity::Queue;
+use super::switch::Switch;
 use super::test::Test;
 use super::timers::Timers;
 use crate::name::split_parallel;
@@ -78,7 +79,10 @@ pub struct Node {
     pub extra_config: Option<String>,
     /// Service functions, in file order; only with the XDP data plane.
     pub functions: Vec<Function>,
-    /// Interfaces in the order of their segments, without `lo`.
+    /// Switch that runs on the node, if its kind is [`NodeKind::Switch`].
+    pub switch: Option<Switch>,
+    /// Interfaces in the order of their segments, without `lo`. A switch has none: its links are
+    /// one segment, and its ports are the far ends of the other nodes' interfaces.
     pub interfaces: Vec<Interface>,
 }
 
@@ -91,6 +95,8 @@ pub enum NodeKind {
     Host,
     /// A router.
     Router(RouterKind),
+    /// A switch with AF_XDP ports.
+    Switch,
 }
 
 /// Kind of router.
@@ -193,6 +199,8 @@ pub struct Segment {
     pub ipv4: Ipv4Net,
     /// Prefix of its IPv6 addresses.
     pub ipv6: Ipv6Net,
+    /// Node index of the switch that connects the ends of a LAN, in place of a bridge.
+    pub switch: Option<usize>,
 }
 
 /// Kind of segment.
@@ -201,7 +209,7 @@ pub struct Segment {
 pub enum SegmentKind {
     /// A point-to-point link between two nodes.
     PointToPoint,
-    /// A bridge.
+    /// A bridge or a switch.
     Lan,
 }
 
@@ -222,7 +230,12 @@ impl Node {
 
     /// True if the node is a router.
     pub fn is_router(&self) -> bool {
-        !self.is_host()
+        matches!(self.kind, NodeKind::Router(_))
+    }
+
+    /// True if the node is a switch.
+    pub fn is_switch(&self) -> bool {
+        self.kind == NodeKind::Switch
     }
 
     /// True if the node is a namespace of this machine, in which programs can run.
@@ -316,6 +329,18 @@ impl Topology {
     /// True if the emulator forwards any segment's packets.
     pub fn has_emulated(&self) -> bool {
         self.segments.iter().any(|segment| self.is_emulated(segment))
+    }
+
+    /// Names of a node's interfaces, without `lo`. Those of a switch are its ports, which are named
+    /// after the nodes that they lead to.
+    pub fn interface_names(&self, node: usize) -> Vec<&str> {
+        let mut segments = self.segments.iter();
+        match segments.find(|segment| segment.switch == Some(node)) {
+            Some(segment) => {
+                segment.ends.iter().map(|end| self.nodes[end.node].name.as_str()).collect()
+            }
+            None => self.nodes[node].interfaces.iter().map(|one| one.name.as_str()).collect(),
+        }
     }
 
     /// The nodes at the far ends of a node's links, one for each link.

@@ -42,9 +42,9 @@ pub struct EndedProgram {
 pub struct Packets {
     /// Packets that the program has processed: the sum of the next five.
     pub all: u64,
-    /// Packets that left by their ingress port.
+    /// Packets that left through their ingress port.
     pub passed: u64,
-    /// Packets that left by another port.
+    /// Packets that left through another port.
     pub redirected: u64,
     /// Packets that the program dropped.
     pub dropped: u64,

@@ -11,7 +11,7 @@ mod tests;
 
 use p4::interpret;
 use p4::ir::{Elaborated, NotElaborated, Program};
-use p4_object::{ENTRY, LineRow, Lines, MAX_INSTRUCTIONS, Object};
+use p4_object::{ENTRY, Library, LineRow, Lines, MAX_INSTRUCTIONS, Object};
 use p4_syntax::diagnostic::{Diagnostic, Diagnostics};
 use p4_syntax::source::{Sources, Span};
 
@@ -39,18 +39,36 @@ pub struct Compiled {
 ///
 /// The first construct that cannot be compiled, with its source location.
 pub fn compile(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostics> {
-    compiled(program, sources).map_err(|why| {
+    compile_with(program, sources, &[])
+}
+
+/// Compiles a program with the libraries that its extern functions come from. The result must be
+/// [verified](p4_object::verify), like every object: a library's code is not checked here.
+///
+/// # Errors
+///
+/// The first construct that cannot be compiled, with its source location.
+pub fn compile_with(
+    program: &Program,
+    sources: &Sources,
+    libraries: &[Library],
+) -> Result<Compiled, Diagnostics> {
+    compiled(program, sources, libraries).map_err(|why| {
         let mut found = Diagnostics::default();
         found.add(why);
         found
     })
 }
 
-fn compiled(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostic> {
+fn compiled(
+    program: &Program,
+    sources: &Sources,
+    libraries: &[Library],
+) -> Result<Compiled, Diagnostic> {
     let whole = program.main.as_ref().map(|main| main.span).unwrap_or_default();
     let elaborated = interpret::elaborate(program).map_err(|why| not_elaborated(&why, whole))?;
     let maps = Maps::of(program, &elaborated)?;
-    let written = |paths| written(program, &elaborated, maps.clone(), sources, paths);
+    let written = |paths| written(program, &elaborated, maps.clone(), sources, libraries, paths);
     // With too many paths, joining them gives smaller but slower code.
     for paths in [Paths::Split, Paths::BySet] {
         if let Ok(compiled) = written(paths)
@@ -67,10 +85,12 @@ fn written(
     elaborated: &Elaborated,
     mut maps: Maps,
     sources: &Sources,
+    libraries: &[Library],
     paths: Paths,
 ) -> Result<Compiled, Diagnostic> {
     let whole = program.main.as_ref().map(|main| main.span).unwrap_or_default();
-    let mut graph = flat::lower(program, elaborated, &maps, paths)?;
+    let linked: Vec<_> = libraries.iter().flat_map(Library::exports).collect();
+    let mut graph = flat::lower(program, elaborated, &maps, paths, &linked)?;
     if !graph.uses_map(maps.scratch) {
         maps.leave_out_scratch();
     }
@@ -90,7 +110,7 @@ fn written(
         let what = format!("the program has {} instructions", code.instructions.len());
         return Err(too_much(whole, format!("{what}: these are too many")));
     }
-    let object = Object {
+    let mut object = Object {
         code: code.instructions,
         entry: 0,
         functions: [(0, ENTRY.to_owned())].into(),
@@ -101,6 +121,9 @@ fn written(
         digests: maps.digests(elaborated),
         lines: lines(&code.spans, sources),
     };
+    p4_object::link(&mut object, &code.linked_calls, libraries).map_err(|why| {
+        Diagnostic::error(whole, format!("the libraries cannot be linked: {why}"))
+    })?;
     Ok(Compiled { object, maps })
 }
 

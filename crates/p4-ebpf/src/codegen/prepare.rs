@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use p4_object::helper;
 use p4_syntax::source::Span;
 
-use crate::flat::{BlockId, Graph, Op, Replacements, ValueId};
+use crate::flat::{BlockId, Function, Graph, Op, Replacements, ValueId};
 
 /// Prepares a graph. Returns its blocks in layout order.
 pub(super) fn prepare(graph: &mut Graph) -> Vec<BlockId> {
@@ -34,7 +34,8 @@ fn make_arguments(graph: &mut Graph) {
         }
     }
     if let (true, Some(context)) = (needs_packet, existing.get(&Op::Argument(0))) {
-        let id = graph.add(Op::Call(helper::PACKET_DATA, vec![*context]), Span::default());
+        let id = graph
+            .add(Op::Call(Function::Helper(helper::PACKET_DATA), vec![*context]), Span::default());
         existing.insert(Op::Packet, id);
         front.push(id);
     }

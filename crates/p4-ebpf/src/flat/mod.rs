@@ -104,6 +104,15 @@ pub(crate) enum Compare {
 /// Size of a memory access in bytes: 1, 2, 4 or 8.
 pub(crate) type Size = u8;
 
+/// Function that is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Function {
+    /// Helper function, by its number.
+    Helper(i32),
+    /// Function of a library, by its index in [`Graph::linked`].
+    Linked(usize),
+}
+
 /// Operation of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
@@ -159,8 +168,8 @@ pub(crate) enum Op {
         /// Value to store.
         value: ValueId,
     },
-    /// A call of a helper function, by its number.
-    Call(i32, Vec<ValueId>),
+    /// A call.
+    Call(Function, Vec<ValueId>),
     /// Address of a scratch area in the stack frame. Its contents are valid only until the next
     /// call.
     Frame,
@@ -226,6 +235,8 @@ pub(crate) struct Graph {
     pub(crate) barriers: Vec<BlockId>,
     /// Names of the keys that the program reads from the tenant's VM, indexed by key number.
     pub(crate) keys: Vec<Arc<str>>,
+    /// Names of the functions of libraries.
+    pub(crate) linked: Vec<String>,
     /// Existing constants by value, so that each exists only once.
     constants: HashMap<u64, ValueId>,
     /// Block of each phi.

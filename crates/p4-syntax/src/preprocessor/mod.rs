@@ -32,7 +32,7 @@ pub struct NoIncludes;
 
 impl Includes for NoIncludes {
     fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("there is no such file".to_owned())
+        Err("no such file".to_owned())
     }
 }
 
@@ -190,8 +190,7 @@ impl Preprocessor<'_> {
             // Source locations are those of the files as read, so `#line` is ignored.
             "line" | "pragma" => {}
             other => {
-                let unknown =
-                    Diagnostic::error(word.span, format!("there is no directive `#{other}`"));
+                let unknown = Diagnostic::error(word.span, format!("no directive `#{other}`"));
                 self.problems.add(unknown.help(match closest_word(other, &DIRECTIVES) {
                     Some(near) => format!("`#{near}` is one"),
                     None => format!(

@@ -7,7 +7,7 @@ struct Files(BTreeMap<&'static str, &'static str>);
 impl Includes for Files {
     fn read(&self, name: &str, _: &str, system: bool) -> Result<(String, String), String> {
         let name = if system { format!("<{name}>") } else { name.to_owned() };
-        let text = self.0.get(name.as_str()).ok_or("there is no such file")?;
+        let text = self.0.get(name.as_str()).ok_or("no such file")?;
         Ok((name, (*text).to_owned()))
     }
 }
@@ -54,7 +54,7 @@ fn the_models_files_are_there_in_quotes_too() {
     // A file of the program takes precedence.
     let own = run("#include \"vm.p4\"", &[("vm.p4", "own")]);
     assert_eq!(own, ("own".to_owned(), Vec::new()));
-    says("#include <v1model.p4>", "1: cannot include v1model.p4: there is no such file");
+    says("#include <v1model.p4>", "1: cannot include v1model.p4: no such file");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn files_are_included() {
     let guarded = [("g.p4", "#ifndef G\n#define G\n#include \"g.p4\"\ng\n#endif")];
     assert_eq!(run("#include \"g.p4\"\n#include \"g.p4\"", &guarded), ("g".into(), vec![]));
     let said = run("#include \"none.p4\"\nb", &[]);
-    let wanted = "1: cannot include none.p4: there is no such file";
+    let wanted = "1: cannot include none.p4: no such file";
     assert_eq!(said, ("b".into(), vec![wanted.to_owned()]));
     let said = run("#include \"self.p4\"", &[("self.p4", "#include \"self.p4\"")]).1;
     assert_eq!(said, ["1: files include each other more than 64 deep"]);
@@ -108,7 +108,7 @@ fn invalid_directives_are_reported_with_their_place() {
     says("\n#endif", "2: `#endif` without `#if`");
     says("#if 1\na", "1: this condition has no end");
     says("#if 1\n#else\n#else\n#endif", "3: `#else` behind `#else`");
-    says("#frob", "1: there is no directive `#frob`");
+    says("#frob", "1: no directive `#frob`");
     says("#error stop  here", "1: #error: stop  here");
     says("#warning old", "1: #warning: old");
     says("#if 1 / 0\n#endif", "1: a division by 0");

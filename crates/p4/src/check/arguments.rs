@@ -85,7 +85,7 @@ impl Checker<'_> {
             let Some(name) = &argument.name else { continue };
             if !parameters.iter().any(|one| one.declared.name == name.text) {
                 let diagnostic =
-                    Diagnostic::error(name.span, format!("there is no parameter `{}`", name.text));
+                    Diagnostic::error(name.span, format!("no parameter `{}`", name.text));
                 return self.refuse(diagnostic.label(format!("expected {}", listed(parameters))));
             }
             if by_name.insert(&*name.text, argument).is_some() {

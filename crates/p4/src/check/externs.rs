@@ -1,7 +1,7 @@
-//! Resolves extern functions and methods: to the model's, to a helper of the machine, or to a value of
-//! the tenant's VM.
+//! Resolves extern functions and methods: to the model's, to a helper of the machine, to a value of
+//! the tenant's VM, or to a function of a library.
 
-use super::foreign::foreign;
+use super::foreign::{foreign, takes_numbers};
 use crate::ir::{Extern, ExternFunction, Method, Program, Prototype};
 use crate::model::Object;
 
@@ -21,6 +21,7 @@ pub(super) fn function(program: &Program, of: &Prototype, arguments: usize) -> E
         ("hash", 3) => F::Hash,
         ("csum_replace2", 3) => F::ChecksumReplace2,
         ("csum_replace4", 3) => F::ChecksumReplace4,
+        _ if takes_numbers(program, of) => F::Library(name.clone()),
         _ => F::Unimplemented(name.clone()),
     }
 }

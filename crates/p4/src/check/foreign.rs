@@ -11,7 +11,7 @@ use p4_syntax::number;
 
 use crate::ir::{ExternFunction, Program, Prototype, Type};
 
-/// Maximum number of arguments of a helper: registers r1 to r5.
+/// Maximum number of arguments of a helper or a library's function: registers r1 to r5.
 const MAX_ARGUMENTS: usize = 5;
 /// Helpers of this machine that take and return only numbers.
 const OF_NUMBERS: [&str; 1] = ["time_get_ns"];
@@ -67,14 +67,21 @@ fn helper_of(
     if of.parameters.len() > MAX_ARGUMENTS {
         return Err(format!("a helper takes at most {MAX_ARGUMENTS} arguments"));
     }
-    let goes_in = |direction| matches!(direction, Direction::In | Direction::None);
-    let fits = of.parameters.iter().all(|one| goes_in(one.direction) && is_word(program, &one.of));
-    if !fits || !(of.returns == Type::Void || is_word(program, &of.returns)) {
+    if !takes_numbers(program, of) {
         return Err("a helper takes and gives bit<W>, int<W> and bool, of at most 64 bits, \
                     and nothing comes back by its arguments"
             .to_owned());
     }
     Ok(ExternFunction::Helper(number))
+}
+
+/// Returns true if registers hold the arguments, which are all `in`, and the result.
+pub(super) fn takes_numbers(program: &Program, of: &Prototype) -> bool {
+    let goes_in = |direction| matches!(direction, Direction::In | Direction::None);
+    of.generic.is_empty()
+        && of.parameters.len() <= MAX_ARGUMENTS
+        && of.parameters.iter().all(|one| goes_in(one.direction) && is_word(program, &one.of))
+        && (of.returns == Type::Void || is_word(program, &of.returns))
 }
 
 /// Returns true if the type fits into a register.

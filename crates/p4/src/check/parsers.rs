@@ -132,8 +132,7 @@ impl Checker<'_> {
         if let Some(target) = ids.get(&*name.text) {
             return Ok(*target);
         }
-        let mut diagnostic =
-            Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
+        let mut diagnostic = Diagnostic::error(name.span, format!("no state `{}`", name.text));
         if let Some(similar) =
             p4_syntax::words::closest(&name.text, ids.keys().map(|&one| one.into()))
         {

@@ -75,7 +75,7 @@ impl Run<'_, '_> {
                 return Ok(BigInt::from(vm::get(reading, vm::part::AGE, self.machine.now)).into());
             }
             ExternFunction::Helper(number) => return self.helper(*number, arguments, of),
-            ExternFunction::Unimplemented(name) => {
+            ExternFunction::Library(name) | ExternFunction::Unimplemented(name) => {
                 return Err(Stop::Failed(Error::Extern(name.to_string())));
             }
         }

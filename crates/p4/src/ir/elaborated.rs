@@ -83,10 +83,10 @@ pub enum NotElaborated {
     #[error("the program has no `main`")]
     NoMain,
     /// The program has more than [`MAX_PARTS`] parts.
-    #[error("the program is made of more than {MAX_PARTS} parts")]
+    #[error("the program has more than {MAX_PARTS} instances")]
     TooMany,
     /// A constructor argument at this span is not a compile-time known value.
-    #[error("this has no value when the program is made")]
+    #[error("this is not a compile-time known value")]
     NoValue(Span),
     /// An object at this span has more than [`MAX_ELEMENTS`] elements.
     #[error("this has more than {MAX_ELEMENTS} elements")]

@@ -28,6 +28,8 @@ pub enum ExternFunction {
     /// A helper of the machine, by number. Its arguments and its result are numbers of at most
     /// 64 bits.
     Helper(i32),
+    /// A function of a library. Its arguments and its result are numbers of at most 64 bits.
+    Library(Arc<str>),
     /// A function of this name that neither the model nor an annotation implements.
     Unimplemented(Arc<str>),
 }

@@ -28,12 +28,12 @@ pub(super) fn find_named(all: &[(usize, &str)], name: &str, what: &str) -> Resul
     match (found.next(), found.next()) {
         (Some((at, _)), None) => Ok(*at),
         (Some(_), Some(_)) => {
-            Err(format!("there are several {what}s `{name}`: say more of its name"))
+            Err(format!("several {what}s `{name}`: use a longer suffix of its name"))
         }
         (None, _) if all.is_empty() => Err(format!("the program has no {what}s")),
         (None, _) => {
             let all: Vec<_> = all.iter().map(|(_, whole)| format!("`{whole}`")).collect();
-            Err(format!("there is no {what} `{name}`; there are {}", all.join(", ")))
+            Err(format!("no {what} `{name}` (known: {})", all.join(", ")))
         }
     }
 }

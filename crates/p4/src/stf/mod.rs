@@ -24,7 +24,7 @@
 //!
 //! Numbers are decimal, `0x…` or `0b…`, `true`, `false`, or 10.0.0.1. A key's value may be
 //! `VALUE/BITS` (a prefix), `VALUE&&&MASK`, `FROM..TO`, or have `*` for digits that do not matter.
-//! A packet that passes leaves by its input port.
+//! A packet that passes leaves through its input port.
 
 mod cells;
 mod difference;

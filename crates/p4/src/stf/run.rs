@@ -64,12 +64,12 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
             Command::Expect(port, pattern) => {
                 match out.get_mut(port).and_then(VecDeque::pop_front) {
                     None if pattern.digits.is_empty() => {
-                        Err(format!("nothing left by port {port}, expected a packet"))
+                        Err(format!("no packet was sent on port {port}, expected a packet"))
                     }
-                    None => Err(format!("nothing left by port {port}, expected {pattern}")),
+                    None => Err(format!("no packet was sent on port {port}, expected {pattern}")),
                     Some(packet) if pattern.fits(&packet) => Ok(()),
                     Some(packet) => {
-                        let what = format!("another packet left by port {port}");
+                        let what = format!("another packet was sent on port {port}");
                         Err(difference(&what, pattern, &packet))
                     }
                 }
@@ -116,7 +116,7 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
     left.sort_unstable();
     for (port, packets) in left {
         let all: Vec<_> = packets.iter().map(|packet| hex(packet)).collect();
-        let why = format!("unexpected packets left by port {port}: {}", all.join(", "));
+        let why = format!("unexpected packets on port {port}: {}", all.join(", "));
         failures.push(Failure { line: None, why });
     }
     failures

@@ -120,5 +120,5 @@ impl Runs for Machine<'_> {
 }
 
 fn no_cell() -> String {
-    "there is no such cell".to_owned()
+    "no such cell".to_owned()
 }

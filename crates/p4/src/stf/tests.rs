@@ -148,18 +148,18 @@ fn differences_are_shown() {
     assert_eq!(
         is("add c.t hdr.h.a:1 c.set(to:7)\npacket 3 0100ff\nexpect 3 0108**"),
         [
-            "line 3: another packet left by port 3\n  expected 0108**\n  found    0107ff\n              ^  "
+            "line 3: another packet was sent on port 3\n  expected 0108**\n  found    0107ff\n              ^  "
         ]
     );
     for (test, why) in [
-        ("packet 3 0100\nexpect 3 0100", "nothing left by port 3"),
-        ("setdefault t set(1)\npacket 3 0100", "unexpected packets left by port 3: 0101"),
-        ("add u a:1 set(1)", "there is no table `u`; there are `c.t`"),
+        ("packet 3 0100\nexpect 3 0100", "no packet was sent on port 3"),
+        ("setdefault t set(1)\npacket 3 0100", "unexpected packets on port 3: 0101"),
+        ("add u a:1 set(1)", "no table `u` (known: `c.t`"),
         ("add t b:1 set(1)", "no part `b`; it has `hdr.h.a`"),
         ("add t set(1)", "has no value: it is compared exactly"),
         ("add t a:256 set(1)", "it is to be 0 to 255"),
         ("add t a:1/8 set(1)", "`hdr.h.a`: expected VALUE: it is compared exactly"),
-        ("expect 3", "nothing left by port 3, expected a packet"),
+        ("expect 3", "no packet was sent on port 3, expected a packet"),
         ("add t a:1 sat(1)", "has no action `sat`"),
         ("add t a:1 set()", "takes 1 arguments"),
         ("add t a:1 set(too:1)", "`to` has no value"),

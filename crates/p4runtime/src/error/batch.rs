@@ -12,7 +12,7 @@ pub enum BatchError {
     TooManySaved(usize),
     #[error("more than {0} entities: read them in parts")]
     TooMany(usize),
-    #[error("more than {0} entries to look at, whether they are meant or not: read in parts")]
+    #[error("the read examines more than {0} entries: read one table at a time")]
     TooManyToScan(usize),
     #[error("the client has disconnected")]
     Disconnected,

@@ -20,7 +20,7 @@ pub enum EntryError {
     ConstantEntry(String),
     #[error("the default action of table `{0}` is constant")]
     ConstantDefault(String),
-    #[error("a default action has no match fields, no priority and no idle timeout")]
+    #[error("a default action takes no match fields, priority or idle timeout")]
     DefaultHasKey,
     #[error("{0} can be modified; they are not inserted or deleted")]
     OnlyModified(&'static str),

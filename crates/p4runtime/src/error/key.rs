@@ -20,7 +20,7 @@ pub enum KeyError {
     OutsideMask(String),
     #[error("match field `{field}`: prefix length {length} is outside 0 to {width}")]
     PrefixLength { field: String, length: i32, width: u32 },
-    #[error("match field `{0}`: the value has bits set after the prefix")]
+    #[error("match field `{0}`: bits are set beyond the prefix length")]
     AfterPrefix(String),
     #[error("match field `{0}`: the range ends before it begins")]
     EmptyRange(String),

@@ -6,11 +6,11 @@ use tonic::Code;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum RequestError {
-    #[error("there is no device {0} here")]
+    #[error("no device {0} here")]
     NoDevice(u64),
-    #[error("there is no role `{0}`: only the default role, which has no name")]
+    #[error("no role `{0}`: only the default role, which has no name")]
     NoRole(String),
-    #[error("not from the primary client: only its election id may change anything")]
+    #[error("only the primary client may write: the election id is another one")]
     NotPrimary,
     #[error("the device has no program yet")]
     NoProgram,
@@ -32,9 +32,9 @@ pub enum RequestError {
     TooManyClients(usize),
     #[error("packet metadata {0} is unknown, duplicated or missing")]
     Metadata(u32),
-    #[error("digest list {list} of {digest:#010x} waits for no acknowledgement")]
+    #[error("digest list {list} of {digest:#010x} is not awaiting acknowledgement")]
     NoList { digest: u32, list: u64 },
-    #[error("a stream begins with an arbitration update")]
+    #[error("the first message of a stream must be an arbitration update")]
     NoArbitration,
     #[error(
         "this stream is read too slowly: {messages} messages ({bytes} bytes in all) are waiting"
@@ -46,7 +46,7 @@ pub enum RequestError {
     },
     #[error("{0} packets and digests were dropped: this stream is read or acknowledged too slowly")]
     Dropped(u64),
-    #[error("no memory is left for answers: read fewer entities per request, or retry later")]
+    #[error("out of memory for responses: read fewer entities per request, or retry later")]
     AnswerMemory,
 }
 

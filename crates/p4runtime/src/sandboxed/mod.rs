@@ -74,7 +74,7 @@ impl<R: Runner> Sandboxed<R> {
 }
 
 fn no_program() -> Refused {
-    Refused::Away("there is no program".to_owned())
+    Refused::Away("no program".to_owned())
 }
 
 /// Parses and verifies an object.
@@ -176,21 +176,21 @@ impl<R: Runner> Device for Sandboxed<R> {
     }
 
     fn counters(&mut self, counter: u32, cells: Range<u64>) -> Result<Vec<Count>, Refused> {
-        let none = || Refused::Invalid(format!("there is no counter {counter:#x}"));
+        let none = || Refused::Invalid(format!("no counter {counter:#x}"));
         let of = self.layouts()?.counters.get(&counter).ok_or_else(none)?;
         let mut state = self.plane.lock();
         of.counts(state.running.as_mut().ok_or_else(no_program)?, cells)
     }
 
     fn direct_counters(&mut self, table: u32, of: &[Target]) -> Result<Vec<Count>, Refused> {
-        let none = || Refused::Invalid(format!("there is no table {table:#x}"));
+        let none = || Refused::Invalid(format!("no table {table:#x}"));
         let table = self.layouts()?.tables.get(&table).ok_or_else(none)?;
         let mut state = self.plane.lock();
         table.counts(state.running.as_mut().ok_or_else(no_program)?, of)
     }
 
     fn registers(&mut self, register: u32, cells: Range<u64>) -> Result<Vec<Data>, Refused> {
-        let none = || Refused::Invalid(format!("there is no register {register:#x}"));
+        let none = || Refused::Invalid(format!("no register {register:#x}"));
         let of = self.layouts()?.registers.get(&register).ok_or_else(none)?;
         let nothing =
             || Refused::Invalid(format!("the program keeps no register `{}`", named(&of.name)));

@@ -265,7 +265,7 @@ impl<R: Running> State<R> {
         packet: &[u8],
         at: Option<Duration>,
     ) -> Result<Vec<Leaving>, Refused> {
-        let none = || Refused::Away("there is no program".to_owned());
+        let none = || Refused::Away("no program".to_owned());
         let running = self.running.as_mut().ok_or_else(none)?;
         let Ran { verdict, clone, packet } = running.run(port, packet, at)?;
         self.forward_digests();

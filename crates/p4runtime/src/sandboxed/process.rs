@@ -156,7 +156,7 @@ impl Running for Alone {
         while answers.is_empty() && Instant::now() < until {
             self.sandbox().wait(&mut answers, PATIENCE);
         }
-        let silent = || Refused::Away("the program's process does not answer".to_owned());
+        let silent = || Refused::Away("the program's process does not respond".to_owned());
         let Answer { start, length, decision, clone, reason, .. } =
             answers.pop().ok_or_else(silent)?;
         let mut packet = vec![0; length as usize];

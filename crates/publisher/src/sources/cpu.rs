@@ -1,4 +1,4 @@
-//! Processor utilization.
+//! CPU utilization.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Source for Cpu {
     }
 }
 
-/// Returns the busy ticks and all ticks of all processors (proc(5), /proc/stat).
+/// Returns the busy ticks and all ticks of all CPUs (proc(5), /proc/stat).
 fn times(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     // user, nice, system, idle, iowait, irq, softirq, steal; guest times are included in these.

@@ -73,7 +73,7 @@ impl Source for Process {
         if let Some((then, before)) = self.before.replace((now, ticks)) {
             let all = (now - then).as_secs_f64() * system(SysconfVar::CLK_TCK, 100) as f64;
             if all > 0.0 {
-                // Relative to one processor: several threads may use more than 1000 per mille.
+                // Relative to one CPU: several threads may use more than 1000 per mille.
                 let used = ticks.saturating_sub(before) as f64 / all * 1000.0;
                 to.set(&format!("process.{name}.cpu"), Unit::PerMille, used.round() as u64);
             }

@@ -9,10 +9,10 @@ pub enum MapError {
     #[error("the map is full: it has {0} entries")]
     Full(u32),
     /// The entry does not exist.
-    #[error("there is no such entry")]
+    #[error("no such entry")]
     Absent,
     /// The key size is wrong.
-    #[error("a key of {given} bytes, where {wanted} are wanted")]
+    #[error("key of {given} bytes, expected {wanted}")]
     KeySize {
         /// Actual size.
         given: usize,
@@ -20,7 +20,7 @@ pub enum MapError {
         wanted: usize,
     },
     /// The value size is wrong.
-    #[error("a value of {given} bytes, where {wanted} are wanted")]
+    #[error("value of {given} bytes, expected {wanted}")]
     ValueSize {
         /// Actual size.
         given: usize,
@@ -28,7 +28,7 @@ pub enum MapError {
         wanted: usize,
     },
     /// The prefix is longer than the key.
-    #[error("a prefix of {given} bits, and the limit is {most}")]
+    #[error("prefix length {given} exceeds {most}")]
     Prefix {
         /// Actual length.
         given: u32,
@@ -36,7 +36,7 @@ pub enum MapError {
         most: u32,
     },
     /// The range of an entry is empty.
-    #[error("an entry that nothing fits: from {from:#x} to {to:#x} under mask {mask:#x}")]
+    #[error("empty range: {from:#x} to {to:#x} (mask {mask:#x})")]
     Empty {
         /// First value of the range.
         from: u64,
@@ -46,9 +46,9 @@ pub enum MapError {
         mask: u64,
     },
     /// The kind of map does not support the operation.
-    #[error("this kind of map does not do that")]
+    #[error("this type of map does not support the operation")]
     Kind,
     /// The map does not exist.
-    #[error("there is no such map")]
+    #[error("no such map")]
     NoMap,
 }

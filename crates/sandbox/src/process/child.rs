@@ -88,8 +88,7 @@ fn wait(server: &Server, channel: &Channel, spin: Duration) -> io::Result<()> {
 /// Rings the doorbell of the switch.
 fn ring() {
     let one = 1_u64.to_ne_bytes();
-    // The counter overflows only if this process rings without end; the doorbell is pending then
-    // anyway.
+    // The counter overflows only if the switch does not read it; the wake-up is pending then.
     // SAFETY: the buffer is eight bytes, which are readable.
     unsafe { libc::write(BELL, one.as_ptr().cast(), one.len()) };
 }

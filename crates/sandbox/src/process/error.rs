@@ -28,16 +28,15 @@ pub enum StartError {
     Refused(String),
     /// The process lacks required isolation.
     #[error(
-        "the program is not loaded: its process cannot be isolated, this machine or this user denies \
-         it: {missing}. Run it as root, outside of a container, with namespaces enabled \
-         (CONFIG_NET_NS, CONFIG_USER_NS); or accept less"
+        "cannot isolate the program's process (missing: {missing}): run as root outside of a container, \
+         with namespaces enabled (CONFIG_NET_NS, CONFIG_USER_NS), or lower the required isolation"
     )]
     Isolation {
         /// Required parts that are missing.
         missing: Isolation,
     },
     /// Another sandbox owns the arena; its process could see this sandbox's packets.
-    #[error("the packets' memory belongs to another sandbox: give each its own")]
+    #[error("the packet memory already belongs to another sandbox")]
     ArenaTaken,
     /// The process sent an invalid answer.
     #[error("the program's process violated the protocol")]

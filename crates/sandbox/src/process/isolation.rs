@@ -30,7 +30,7 @@ const PARTS: [(Isolation, &str); 13] = [
     (Isolation::NO_RIGHTS, "no capabilities"),
     (Isolation::CALLS, "system calls filtered"),
     (Isolation::MEMORY, "memory limited by a control group"),
-    (Isolation::CPU, "processors limited by a control group"),
+    (Isolation::CPU, "CPUs limited by a control group"),
 ];
 
 impl Isolation {

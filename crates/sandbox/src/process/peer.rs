@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nix::libc;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use p4_object::{Digest, Map};
 use sandbox_queue::{Arena, Notices, Rings, SwitchEnd, sealed};
@@ -29,7 +30,7 @@ const ENDING: Duration = Duration::from_millis(100);
 
 /// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
-/// Maximum time for which a process may wait for a processor while packets wait for it.
+/// Maximum time for which a process may wait for a CPU while packets wait for it.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Number of packets that may exhaust the meter before the process loses its scheduling priority.
 const PATIENCE: u64 = 4;
@@ -66,7 +67,7 @@ pub(super) struct Peer {
 struct Missed {
     queue: u32,
     first: Instant,
-    /// Processor time of the process, and verdicts, by then.
+    /// CPU time of the process, and verdicts, by then.
     ran: Duration,
     verdicts: u32,
     last: Instant,
@@ -115,7 +116,7 @@ impl Process {
         matches!(self.started, Started::Host(_))
     }
 
-    /// Processor time of the process (`/proc/PID/schedstat`).
+    /// CPU time of the process (`/proc/PID/schedstat`).
     fn ran(&self) -> Duration {
         let path = format!("/proc/{}/schedstat", self.id());
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -123,7 +124,7 @@ impl Process {
         Duration::from_nanos(ran.unwrap_or_default())
     }
 
-    /// Returns true if the process runs or waits for a processor (`/proc/PID/stat`).
+    /// Returns true if the process runs or waits for a CPU (`/proc/PID/stat`).
     fn is_runnable(&self) -> bool {
         let path = format!("/proc/{}/stat", self.id());
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -319,9 +320,17 @@ impl Peer {
 
     /// Clears the doorbell.
     pub(super) fn quiet(&self) {
-        // Fails if the doorbell has not been rung, which is fine.
-        let _ = self.bell.read();
+        clear(&self.bell);
     }
+}
+
+/// Clears a doorbell, which may not have been rung. A host has the same file, and can clear the flag
+/// O_NONBLOCK.
+fn clear(bell: &EventFd) {
+    let mut count = [0_u8; 8];
+    let buffer = libc::iovec { iov_base: count.as_mut_ptr().cast(), iov_len: count.len() };
+    // SAFETY: the buffer is writable, of the length given with it, and outlives the call.
+    unsafe { libc::preadv2(bell.as_raw_fd(), &raw const buffer, 1, -1, libc::RWF_NOWAIT) };
 }
 
 /// A spawned process that has not yet answered.
@@ -434,5 +443,21 @@ fn answer(channel: &mut Channel) -> Result<Answer, StartError> {
     match Answer::decode(&message).ok_or(StartError::InvalidMessage)? {
         Answer::Failed(why) => Err(StartError::Refused(why)),
         answer => Ok(answer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without O_NONBLOCK, read(2) would wait for the next ring.
+    #[test]
+    fn a_host_cannot_make_the_doorbell_block() {
+        let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC).unwrap();
+        clear(&bell);
+        bell.write(3).unwrap();
+        clear(&bell);
+        let mut polled = [nix::poll::PollFd::new(bell.as_fd(), nix::poll::PollFlags::POLLIN)];
+        assert_eq!(nix::poll::poll(&mut polled, 0_u8).unwrap(), 0);
     }
 }

@@ -178,7 +178,7 @@ impl Sandbox {
 
     /// Kills the process because another queue found it in violation of the protocol, or late. A
     /// process is not late while it is busy with a request of the control plane, or waits for a
-    /// processor that others use: call this again after each deadline.
+    /// CPU that others use: call this again after each deadline.
     pub fn accuse(&mut self, queue: u32, of: Accusation) {
         match of {
             Accusation::Violation(violation) => self.fail(Failure::ProtocolViolation(violation)),

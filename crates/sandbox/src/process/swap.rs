@@ -166,7 +166,7 @@ impl Sandbox {
         &self,
         launcher: &Launcher,
     ) -> impl FnOnce() -> Result<Prepared, StartError> + Send + use<> {
-        // A client that is stopped does not answer.
+        // A client that is stopped does not respond.
         let load_time = self.config.load_time.min(MOVE_TIME);
         let config = Config { load_time, ..self.config };
         let preparer = Preparer { launcher: launcher.clone(), config, ..self.preparer() };

@@ -73,7 +73,7 @@ fn move_to(sandbox: &mut Sandbox, host: Arc<dyn Host>) -> Result<(), StartError>
     sandbox.move_to(prepared)
 }
 
-/// A host that does not answer.
+/// A host that does not respond.
 #[derive(Debug, Default)]
 struct Silent(Mutex<Vec<OwnedFd>>);
 

@@ -84,7 +84,7 @@ fn root_groups_limit_memory_and_processors() {
         let limit = two.map_or_else(|| number(one.unwrap()), |two| number(two[..4].to_owned()));
         assert_eq!(limit, 2000);
     } else {
-        eprintln!("SKIPPED: this machine lets nobody make groups that limit processors");
+        eprintln!("SKIPPED: this machine lets nobody make groups that limit CPUs");
     }
     let groups = std::fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
     let mine = format!("/kaido-{}-", std::process::id());

@@ -83,7 +83,7 @@ fn events_name_a_link_and_one_action() {
         &[
             (
                 "5:33",
-                "`h1-r1` is a link of the kernel's own, which cannot be given `delay`",
+                "`h1-r1` is a link of the kernel, which cannot be given `delay`",
                 "engine: true",
             ),
             ("6:37", "which cannot be cut silently", "engine: true"),

@@ -5,6 +5,7 @@ mod any_text;
 mod happenings;
 mod links;
 mod nodes;
+mod switches;
 
 use super::parse;
 
@@ -78,7 +79,7 @@ fn keys_and_values() {
         ),
         &[("3:1", "applications need a controller", "remove `controller: false`")],
     );
-    expect("name: a\nnodes: {}\n", &[("2:1", "there are no nodes", "`h1: {}`")]);
+    expect("name: a\nnodes: {}\n", &[("2:1", "no nodes", "`h1: {}`")]);
     expect(
         &nodes("  h1:"),
         &[("3:5", "expected a map of `key: value`, found nothing", "write `{}`")],

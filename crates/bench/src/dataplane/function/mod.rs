@@ -6,7 +6,7 @@
 //!   terminates the service chain; its inner packet does not traverse the forward hook), and plain
 //!   IPv4.
 //! - `…/SIZE-ipv4`: the same with chains for IPv4 only, which outer packets do not traverse.
-//! - `raw/…`: packets delivered per second, with generator and sink on the same processor.
+//! - `raw/…`: packets delivered per second, with generator and sink on the same CPU.
 //! - `hooks/…`: number of the three hooks that an inner packet traverses in each mode, and that the
 //!   outer packet traverses (`…-outer`).
 //! - `rules-…/N`: the same as the first with N rules, compared with plain IPv4 with the same rules

@@ -1,5 +1,5 @@
 //! Egress filters at all interfaces except those of functions: a local reply to a service
-//! function's packet could leave by any of them, as the main table selects.
+//! function's packet could leave through any of them, as the main table selects.
 
 use std::collections::BTreeSet;
 

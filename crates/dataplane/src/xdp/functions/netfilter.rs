@@ -1,5 +1,5 @@
-//! Path of service functions' inner packets through the kernel: they enter by one end of a veth,
-//! and a rule directs them to a table with a single route, which leaves by the other end.
+//! Path of service functions' inner packets through the kernel: they enter through one end of a veth,
+//! and a rule directs them to a table with a single route, which leaves through the other end.
 //!
 //! Local replies to such a packet are sent by a return policy (`guards.rs`) or dropped: a last rule
 //! directs ICMP errors to `kaido-out` if no other route exists for them.
@@ -43,7 +43,7 @@ const ALL: [IpNet; 2] = [
 /// Priority of a rule after those of the kernel, the last of which is 32767.
 const LAST: u32 = 32768;
 /// Next hops of all packets, so that one neighbor suffices instead of one per destination. There
-/// is one per family: for a next hop of the other family, the kernel would rebuild the link header
+/// is one per family: for a next hop of the other family, the kernel would rebuild the link-layer header
 /// for every packet.
 const NEIGHBOURS: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 0, 1)),

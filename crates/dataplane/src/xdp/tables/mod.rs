@@ -206,7 +206,7 @@ impl Tables {
                 self.place_sid(*sid, endpoint)?;
             }
         }
-        // The port may have changed for SIDs that have not.
+        // Proxy arguments depend on ports: rewrite them even if the SID is unchanged.
         for (sid, endpoint) in
             wanted.sids.iter().filter(|(_, endpoint)| endpoint.behavior.proxy().is_some())
         {
@@ -254,7 +254,7 @@ impl Tables {
     /// Removes return policies that are not wanted any more, before their records are reused.
     fn remove_ways_back(&mut self, wanted: &Forwarding) -> Result<(), Error> {
         for (way, _) in self.ways_back.extract_if(|_, id| !wanted.policies.contains_key(id)) {
-            self.srv6.ways_back.remove(&way)?;
+            self.srv6.return_policies.remove(&way)?;
         }
         Ok(())
     }
@@ -407,7 +407,7 @@ impl Tables {
         match (index, known) {
             (Ok(index), _) => {
                 self.sids.insert(sid, PlacedSid { index, counter, returned });
-                // Another behavior than a function's has replaced it.
+                // The SID is no longer a service function.
                 before
                     .filter(|_| returned.is_none())
                     .into_iter()

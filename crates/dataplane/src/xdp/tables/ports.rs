@@ -144,7 +144,8 @@ impl Ports {
         for (index, upper) in &wanted.uppers {
             if self.uppers.get(index) != Some(upper) {
                 let Tags { outer, inner } = upper.tags;
-                srv6.uppers.set(index, &types::upper { ifindex: upper.port, outer, inner })?;
+                srv6.stacked_links
+                    .set(index, &types::upper { ifindex: upper.port, outer, inner })?;
                 self.uppers.insert(*index, *upper);
             }
         }
@@ -153,7 +154,7 @@ impl Ports {
 
     fn remove(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
         for index in gone(&self.uppers, &wanted.uppers) {
-            srv6.uppers.remove(&index)?;
+            srv6.stacked_links.remove(&index)?;
             self.uppers.remove(&index);
         }
         for attachment in gone(&self.attachments, &wanted.attachments) {

@@ -82,7 +82,7 @@ impl Proxies {
             }
         }
         for (index, back) in &said {
-            srv6.backs.set(index, back)?;
+            srv6.return_links.set(index, back)?;
         }
         self.backs.extend(said.keys());
         Ok(())
@@ -131,7 +131,7 @@ impl Proxies {
         let (owners, stay) = (ring_owners(wanted), interfaces(wanted));
         self.rings.retain(|interface, _| owners.contains(interface));
         for index in self.backs.difference(&stay) {
-            srv6.backs.remove(index)?;
+            srv6.return_links.remove(index)?;
         }
         self.backs = stay;
         Ok(())

@@ -144,10 +144,12 @@ impl Tables {
     fn way_back(&mut self, id: &PolicyId) -> Result<u32, Error> {
         let way = way_back(id);
         if *self.ways_back.entry(way).or_insert_with(|| id.clone()) != *id {
-            tracing::warn!("answers of one service function are dropped: two ways have one number");
+            tracing::warn!(
+                "replies of a service function are dropped: its return policy {id:?} has the same number as another one"
+            );
             return Ok(0);
         }
-        self.srv6.ways_back.set(&way, &self.policy_index(id)?)?;
+        self.srv6.return_policies.set(&way, &self.policy_index(id)?)?;
         Ok(way)
     }
 }

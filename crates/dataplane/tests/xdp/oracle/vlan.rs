@@ -42,7 +42,7 @@ fn with_vlans(test: impl FnOnce(&mut Node) + Send + 'static) {
             }
             let tag = |at: usize| tags.get(at).map_or(0, |tag| (tag & 0xfff) as u16);
             let upper = types::upper { ifindex: index("r"), outer: tag(0), inner: tag(1) };
-            node.plane.uppers.set(&index(name), &upper).unwrap();
+            node.plane.stacked_links.set(&index(name), &upper).unwrap();
         }
         test(node);
     });

@@ -60,7 +60,7 @@ fn now(labs: &Labs, name: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns the current counters as OpenMetrics text. If the emulator does not answer, a metric says
+/// Returns the current counters as OpenMetrics text. If the emulator does not respond, a metric says
 /// so.
 fn counted(lab: &Lab) -> Result<String, Failure> {
     let emulated = match lab.topology().has_emulated() {

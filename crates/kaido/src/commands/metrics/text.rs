@@ -60,7 +60,7 @@ struct Common {
 }
 
 /// Formats the counters. `emulated` is `None` if the lab has no emulated links, and `Some(None)` if
-/// the emulator does not answer.
+/// the emulator does not respond.
 pub(super) fn text(
     lab: &str,
     emulated: Option<Option<&v1::GetEmulatedLinksResponse>>,
@@ -133,7 +133,7 @@ impl Common {
             packets: add(
                 registry,
                 "link_packets",
-                "Packets that arrived; of the kernel's own links, that were sent",
+                "Packets that arrived; of the kernel links, that were sent",
             ),
             bytes: add(registry, "link_bytes", "Layer-2 bytes of these packets"),
             dropped: add(registry, "link_dropped_packets", "Packets that did not arrive, by cause"),

@@ -22,6 +22,7 @@ use p4::diagnostic::{Diagnostic, Diagnostics, Severity};
 use p4::source::{MAX_BYTES, Sources};
 use p4::{Checked, Includes};
 use p4_ebpf::Compiled;
+use p4_object::Library;
 use sandbox::Limits;
 
 use crate::cli::{P4Command, P4Program};
@@ -105,8 +106,12 @@ fn tell(
 /// Checks and compiles a program.
 fn compiled(program: &P4Program, output: &Output) -> Result<(Checked, Compiled), Failure> {
     let checked = checked(program, output)?;
-    match p4_ebpf::compile(&checked.program, &checked.sources) {
+    let libraries = libraries(program)?;
+    match p4_ebpf::compile_with(&checked.program, &checked.sources, &libraries) {
         Ok(compiled) => {
+            // A library may contain any code.
+            let cannot = |why| anyhow!("{}: {why}", program.file.display());
+            p4_object::verify(&compiled.object).map_err(cannot).map_err(Failure::usage)?;
             let (count, most) = (compiled.object.code.len(), Limits::default().code);
             if count > most && !output.is_json() {
                 let file = program.file.display();
@@ -120,6 +125,16 @@ fn compiled(program: &P4Program, output: &Output) -> Result<(Checked, Compiled),
             Err(Failure::usage(anyhow!("{}: compilation failed", program.file.display())))
         }
     }
+}
+
+/// Reads the libraries of a program.
+fn libraries(program: &P4Program) -> Result<Vec<Library>, Failure> {
+    let read = |file: &PathBuf| {
+        let name = file.display().to_string();
+        let bytes = crate::input::read_bytes(file, "library", LARGEST)?;
+        Library::read(&name, &bytes).map_err(|why| Failure::usage(anyhow!("{name}: {why}")))
+    };
+    program.externs.iter().map(read).collect()
 }
 
 fn all_output(diagnostics: &Diagnostics, sources: &Sources) -> Vec<output::p4::Diagnostic> {

@@ -132,7 +132,7 @@ fn text(published: &Published) -> String {
     let rows = table(&["KEY", "VALUE", "UNIT", "AGE", "STATE"], published.keys.iter().map(row));
     let state = match published.state {
         PublicationState::Publishes => return rows,
-        PublicationState::Ended => "its writer has ended",
+        PublicationState::Ended => "its writer exited",
         PublicationState::Silent => "its writer gives no sign of life",
     };
     format!("{rows}\n\n{}: {state}", published.file)

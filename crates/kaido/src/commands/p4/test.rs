@@ -33,7 +33,7 @@ pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Do
     let loaded = loaded.map_err(failure::Failure::usage)?;
     let mut runs = Vec::new();
     for file in tests {
-        runs.push(run_test(file, &checked, &compiled, &loaded)?);
+        runs.push(run_test(file, &checked, &compiled, &loaded, !program.externs.is_empty())?);
     }
     let passed = runs.iter().all(|run| run.failures.is_empty());
     let outcomes: Vec<_> = runs.iter().map(outcome).collect();
@@ -48,6 +48,7 @@ fn run_test<'t>(
     checked: &Checked,
     compiled: &Compiled,
     loaded: &Program,
+    has_libraries: bool,
 ) -> Result<TestRun<'t>, failure::Failure> {
     let text = crate::input::read(file, "test", LARGEST_TEST)?;
     let lines = stf::parse(&text)
@@ -56,13 +57,17 @@ fn run_test<'t>(
     let mut executor =
         Tested::new(compiled, elaborated, loaded).map_err(failure::Failure::failed)?;
     let mut failures = stf::run(&checked.program, &mut executor, &lines);
-    let mut interpreter = Machine::new(&checked.program).map_err(failure::Failure::usage)?;
-    let reference = stf::run(&checked.program, &mut interpreter, &lines);
-    let endless = endless(&interpreter, &lines);
-    failures.extend(difference(&failures, &reference, &endless));
+    let mut endless_lines = Vec::new();
+    // The interpreter does not have the functions of libraries.
+    if !has_libraries {
+        let mut interpreter = Machine::new(&checked.program).map_err(failure::Failure::usage)?;
+        let reference = stf::run(&checked.program, &mut interpreter, &lines);
+        endless_lines = endless(&interpreter, &lines);
+        failures.extend(difference(&failures, &reference, &endless_lines));
+    }
     failures.extend(stf::unread(&lines, &compiled.object.keys));
     failures.sort_by_key(|failure| failure.line);
-    Ok(TestRun { file, lines: lines.len(), failures, endless })
+    Ok(TestRun { file, lines: lines.len(), failures, endless: endless_lines })
 }
 
 /// Returns the lines with packets that the interpreter processed endlessly.
@@ -115,7 +120,7 @@ fn report(TestRun { file, lines, failures, endless }: &TestRun<'_>) -> String {
         }
     }
     match failures.len() {
-        0 => text.push_str(&format!("{name}: {lines} lines hold\n")),
+        0 => text.push_str(&format!("{name}: {lines} lines passed\n")),
         count => text.push_str(&format!("{name}: {}\n", counted(count, "failure"))),
     }
     text

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::anyhow;
-use tenants_file::{Tenant, is_interface_name};
+use tenants_file::is_interface_name;
 
 use super::client::Client;
 use super::served::Served;
@@ -74,7 +74,7 @@ fn one(
         let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
         return Err(Failure::usage(anyhow!("`{}` cannot name a tenant: {help}", options.tenant)));
     }
-    let mut tenant = Tenant::of_interface(&options.tenant, program, interface);
+    let mut tenant = tenants_file::of_interface(&options.tenant, program, interface);
     tenant.entries.clone_from(&options.entries);
     tenant.is_inline = options.isolation == ProgramPlace::Inline;
     tenant.passes_without_verdict = options.default == PacketFate::Pass;

@@ -43,7 +43,7 @@ impl Client {
     pub(super) fn start(command: &[OsString], inherited: OwnedFd) -> Result<Self, Failure> {
         let library = library()?;
         let (program, arguments) =
-            command.split_first().ok_or_else(|| Failure::usage(anyhow!("there is no command")))?;
+            command.split_first().ok_or_else(|| Failure::usage(anyhow!("no command")))?;
         let mut preload = library.into_os_string();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|all| !all.is_empty()) {
             preload.push(":");

@@ -15,8 +15,8 @@ use crate::runtime::block_on;
 /// Timeout of a client in a list.
 const LIMIT: Duration = Duration::from_secs(2);
 
-pub(super) fn list(output: &Output) -> Result<(), Failure> {
-    let all = Running::all()?;
+pub(super) fn list(lab: Option<&str>, output: &Output) -> Result<(), Failure> {
+    let all = Running::all(lab)?;
     let clients = block_on(async {
         let mut clients = Vec::new();
         for one in all {
@@ -24,7 +24,7 @@ pub(super) fn list(output: &Output) -> Result<(), Failure> {
                 Ok(Ok(state)) => clients.push(client(one, state)),
                 // It may have ended meanwhile.
                 Ok(Err(_)) => {}
-                Err(_) => tell(&format!("kaido: client `{}` does not answer", one.name)),
+                Err(_) => tell(&format!("kaido: client `{}` does not respond", one.name)),
             }
         }
         clients
@@ -51,7 +51,7 @@ pub(super) fn attach(
     which: &WhichXsk,
     output: &Output,
 ) -> Result<(), Failure> {
-    let running = Running::choose(which.name.as_deref())?;
+    let running = Running::choose(which)?;
     let request =
         v1::AttachXskRequest { tenant: tenant.clone(), interface: interface.clone(), port };
     let answer = block_on(async {
@@ -70,7 +70,7 @@ pub(super) fn attach(
 }
 
 pub(super) fn detach(interface: String, which: &WhichXsk, output: &Output) -> Result<(), Failure> {
-    let running = Running::choose(which.name.as_deref())?;
+    let running = Running::choose(which)?;
     let request = v1::DetachXskRequest { interface: interface.clone() };
     let answer = block_on(async {
         let mut client = api::connect_xsk(&running.socket).await?;

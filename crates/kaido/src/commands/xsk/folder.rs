@@ -4,8 +4,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use lab::Labs;
 use private::Lock;
 
+use crate::cli::WhichXsk;
 use crate::failure::Failure;
 
 /// Socket of the commands.
@@ -48,7 +50,10 @@ impl Folder {
             }
             return Ok(folder);
         }
-        Err(Failure::failed(anyhow!("{} is removed again and again", path.display())))
+        Err(Failure::failed(anyhow!(
+            "{} cannot be locked: another process keeps removing it",
+            path.display()
+        )))
     }
 
     /// Path of the socket of the commands.
@@ -88,8 +93,27 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Returns all running clients by name. Folders of clients that were killed are skipped.
-    pub(super) fn all() -> Result<Vec<Self>, Failure> {
+    /// Returns all running clients by name: those of `kaido xsk run`, and the switches of labs as
+    /// LAB/SWITCH. With `lab`, returns the switches of this lab alone, by the names of their nodes.
+    /// Folders of clients that were killed are skipped.
+    pub(super) fn all(lab: Option<&str>) -> Result<Vec<Self>, Failure> {
+        let labs = Labs::of_environment()?;
+        let mut all = match lab {
+            Some(lab) => Self::of_lab(&labs.open(lab)?, ""),
+            None => Self::of_folder()?,
+        };
+        if lab.is_none() {
+            // A lab that is starting, or whose command was killed, has no clients to ask.
+            let ready = labs.names()?.into_iter().filter_map(|name| labs.open(&name).ok());
+            all.extend(ready.flat_map(|lab| Self::of_lab(&lab, &format!("{}/", lab.name()))));
+        }
+        all.retain(Self::is_served);
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    /// Returns the clients of `kaido xsk run`.
+    fn of_folder() -> Result<Vec<Self>, Failure> {
         let folder = lab::run_folder("xsk")?;
         let entries = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -98,14 +122,17 @@ impl Running {
         let cannot = || format!("cannot read {}", folder.display());
         let entries = entries.with_context(cannot).map_err(Failure::of_private)?;
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let all = names.filter(|name| model::is_lab_name(name)).map(|name| Self::at(&folder, name));
-        let mut all: Vec<_> = all.filter(Self::is_served).collect();
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(all)
+        let names = names.filter(|name| model::is_lab_name(name));
+        Ok(names.map(|name| Self::at(&folder.join(&name), name)).collect())
+    }
+
+    fn of_lab(lab: &lab::Lab, prefix: &str) -> Vec<Self> {
+        let clients = lab.clients().into_iter();
+        clients.map(|(node, folder)| Self::at(&folder, format!("{prefix}{node}"))).collect()
     }
 
     fn at(folder: &Path, name: String) -> Self {
-        Self { socket: folder.join(&name).join(CONTROL), name }
+        Self { socket: folder.join(CONTROL), name }
     }
 
     fn is_served(&self) -> bool {
@@ -113,22 +140,29 @@ impl Running {
     }
 
     /// Returns the client of this name, or the only one.
-    pub(super) fn choose(name: Option<&str>) -> Result<Self, Failure> {
-        let mut all = Self::all()?;
+    pub(super) fn choose(which: &WhichXsk) -> Result<Self, Failure> {
+        let lab = which.lab.as_deref();
+        if let (Some(lab), Some(node)) = (lab, &which.name) {
+            Labs::of_environment()?.open(lab)?.client(node)?;
+        }
+        let mut all = Self::all(lab)?;
         let names = all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
-        let Some(name) = name else {
-            return match all.len() {
-                1 => Ok(all.remove(0)),
-                0 => Err(Failure::usage(anyhow!(
-                    "there is no running client: `kaido xsk run` starts one"
-                ))),
+        let Some(name) = &which.name else {
+            return match (all.len(), lab) {
+                (1, _) => Ok(all.remove(0)),
+                (0, None) => {
+                    Err(Failure::usage(anyhow!("no running client: `kaido xsk run` starts one")))
+                }
+                (0, Some(lab)) => {
+                    Err(Failure::usage(anyhow!("the lab `{lab}` has no running switch")))
+                }
                 _ => Err(Failure::usage(anyhow!("several clients are running, name one: {names}"))),
             };
         };
-        let found = all.iter().position(|one| one.name == name);
+        let found = all.iter().position(|one| one.name == *name);
         found.map(|at| all.remove(at)).ok_or_else(|| {
             let others = if names.is_empty() { "none" } else { &names };
-            Failure::usage(anyhow!("there is no running client `{name}`; running are: {others}"))
+            Failure::usage(anyhow!("no running client `{name}`; running are: {others}"))
         })
     }
 }

@@ -9,7 +9,7 @@ mod preload;
 mod run;
 mod served;
 mod state;
-mod tenants;
+pub(super) mod tenants;
 mod wire;
 
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use std::process::ExitCode;
 pub(super) use attach::attach;
 pub(crate) use wire::wire;
 
-use crate::cli::XskCommand;
+use crate::cli::{WhichXsk, XskCommand};
 use crate::failure::Done;
 use crate::output::Output;
 
@@ -25,9 +25,11 @@ pub(crate) fn run(command: XskCommand, output: &Output) -> Done {
     match command {
         XskCommand::Run(options) => return run::run(&options, output),
         XskCommand::Check { file, include } => tenants::check(&file, &include, output)?,
-        XskCommand::Ls => control::list(output)?,
-        XskCommand::Stats { name } => state::show(name.as_deref(), output)?,
-        XskCommand::Top { name } => state::watch(name.as_deref(), output)?,
+        XskCommand::Ls { lab } => control::list(lab.as_deref(), output)?,
+        XskCommand::Stats { name, lab } => {
+            state::show(&WhichXsk { name, lab }, output)?;
+        }
+        XskCommand::Top { name, lab } => state::watch(&WhichXsk { name, lab }, output)?,
         XskCommand::Attach { tenant, interface, port, which } => {
             control::attach(tenant, interface, port, &which, output)?;
         }

@@ -6,6 +6,7 @@ use api::v1;
 use output::xsk::{XskDirection, XskPort, XskProgram, XskState};
 
 use super::folder::Running;
+use crate::cli::WhichXsk;
 use crate::failure::Failure;
 use crate::output::{CLEAR, Output, table};
 use crate::runtime::{block_on, nobody_watches};
@@ -17,14 +18,14 @@ pub(super) async fn get(running: &Running) -> Result<v1::GetXskResponse, Failure
     Ok(client.get_xsk(v1::GetXskRequest {}).await?.into_inner())
 }
 
-pub(super) fn show(name: Option<&str>, output: &Output) -> Result<(), Failure> {
-    let running = Running::choose(name)?;
+pub(super) fn show(which: &WhichXsk, output: &Output) -> Result<(), Failure> {
+    let running = Running::choose(which)?;
     let found = block_on(get(&running))??;
     output.print(&state(&running, found), |state| text(state, ""))
 }
 
-pub(super) fn watch(name: Option<&str>, output: &Output) -> Result<(), Failure> {
-    let running = Running::choose(name)?;
+pub(super) fn watch(which: &WhichXsk, output: &Output) -> Result<(), Failure> {
+    let running = Running::choose(which)?;
     block_on(async {
         let watching = async {
             let mut before = state(&running, get(&running).await?);

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
+use model::Tenant;
+use model::topology::Topology;
 use output::xsk::{CheckedTenant, CheckedTenants, XskPort};
 use p4_object::BadObject;
 use sandbox::process::{Config, Policy, VmFeed};
-use tenants_file::Tenant;
 use xsk_daemon::Port;
 
 use crate::cli::P4Program;
@@ -21,7 +22,7 @@ const LARGEST: u64 = 16 << 20;
 /// Interval for reading a VM's publication.
 const READ_VM: Duration = Duration::from_millis(10);
 /// Time for which a tenant's process polls for packets before it sleeps. The client's thread polls
-/// as well, and a wake-up on another processor takes longer than many packets (decision 54).
+/// as well, and a wake-up on another CPU takes longer than many packets (decision 54).
 const SPIN: Duration = Duration::from_millis(1);
 
 /// A tenant with its program.
@@ -58,7 +59,8 @@ pub(super) fn program(
     output: &Output,
 ) -> Result<Loaded, Failure> {
     let file = beside(config, &tenant.program);
-    let program = P4Program { file, include: include.to_vec(), defines: Vec::new() };
+    let program =
+        P4Program { file, include: include.to_vec(), defines: Vec::new(), externs: Vec::new() };
     let entries = tenant.entries.as_deref().map(|file| beside(config, file));
     let loaded = load(&program, None, entries.as_deref(), output)?;
     let name = program.file.display();
@@ -72,6 +74,26 @@ pub(super) fn program(
         return Err(Failure::usage(why));
     }
     Ok(loaded)
+}
+
+/// Checks the programs of a lab's switches, relative to the lab's file. Returns the first file that
+/// cannot be read, by its name in the topology, with the reason.
+pub(crate) fn check_switches(
+    topology: &Topology,
+    lab: &Path,
+    output: &Output,
+) -> Result<Option<(String, String)>, Failure> {
+    let switches = topology.nodes.iter().filter_map(|node| node.switch.as_ref());
+    let mut failures = Vec::new();
+    for tenant in switches.flat_map(|switch| &switch.tenants) {
+        for file in [Some(&tenant.program), tenant.entries.as_ref()].into_iter().flatten() {
+            if let Err(why) = private::open_regular(&beside(lab, file)) {
+                return Ok(Some((file.display().to_string(), why.to_string())));
+            }
+        }
+        failures.extend(program(tenant, lab, &[], output).err());
+    }
+    if failures.is_empty() { Ok(None) } else { Err(Failure::all(failures)) }
 }
 
 /// Resolves a path that a tenants file names.

@@ -124,7 +124,7 @@ fn root_a_proxy_is_added_listed_and_removed() {
     for (arguments, words) in [
         (&["--behavior", "End.AD"][..], &["End.AD needs an interface"][..]),
         (&["--behavior", "End.AD", "--to", "l"], &["`l` is a port, and leads to a function"]),
-        (&["--behavior", "End.AD", "--to", "f7"], &["there is no interface `f7`", "did you mean"]),
+        (&["--behavior", "End.AD", "--to", "f7"], &["no interface `f7`", "did you mean"]),
         (&["--behavior", "End.AM", "--to", "f2", "--segments", "fd00::1"], &["takes no `policy`"]),
         (&["--to", "f2"], &["End.AN.NF takes no `to`"]),
         (&["--behavior", "End.AD", "--to", "lo"], &["`lo` carries no Ethernet frames"]),

@@ -6,7 +6,7 @@
 //!  generator: left --- l | node |
 //!                          +-- s --- side: judge
 //! ```
-//! The generator yields to everything else on its processor, so no ring overflows for long; lost
+//! The generator yields to everything else on its CPU, so no ring overflows for long; lost
 //! frames are counted by the interface.
 
 pub(crate) mod frames;
@@ -193,7 +193,7 @@ impl Stream {
         self.assert_right();
     }
 
-    /// Asserts that all frames of the state arrive, and no others. A stalled processor loses the
+    /// Asserts that all frames of the state arrive, and no others. A stalled CPU loses the
     /// frames sent meanwhile, so frames of a kind may arrive later.
     pub(crate) fn assert_flowing(&self) {
         let before = self.arrived();
@@ -377,7 +377,7 @@ fn connect(world: &Namespace, node: &Namespace) {
     );
 }
 
-/// Pins the calling thread to one processor: a queue between two processors would overflow.
+/// Pins the calling thread to one CPU: a queue between two CPUs would overflow.
 fn pin() {
     let given = std::env::var("KAIDO_PROCESSOR").ok();
     let processor = given.map_or(0, |given| given.parse().expect("KAIDO_PROCESSOR is a number"));

@@ -114,12 +114,12 @@ fn root_a_restarted_emulator_without_namespaces_gets_the_events_so_far() {
     assert_eq!(before, ["delay 40ms", "down"]);
     end(&kaido, "emulator");
     let ls = || kaido.ok(&["lab", "ls"]);
-    soon("the end is noticed", || ls().contains("the emulator has ended and its links are down"));
+    soon("the end is noticed", || ls().contains("the emulator exited and its links are down"));
     outside.kaido(&kaido, &["lab", "start", "emulator"]).ok();
     assert_eq!(["x-b", "a-x"].map(does), before);
     let said = kaido.ok(&["lab", "events"]);
     assert!(
-        said.contains("the emulator has ended") && said.contains("the emulator was restarted"),
+        said.contains("the emulator exited") && said.contains("the emulator was restarted"),
         "{said}"
     );
     outside.kaido(&kaido, &["lab", "down", "line"]).ok();
@@ -133,7 +133,7 @@ fn root_an_interface_that_cannot_be_attached_is_refused() {
         outside.kaido(&kaido, &[&["lab", "up", &file], words].concat())
     };
     up(&FRAMES.replace("out2", "eth9"), &[])
-        .failed(2, &["b: this machine has no interface `eth9` to attach: there are out1, out2"]);
+        .failed(2, &["b: this machine has no interface `eth9` to attach (known: out1, out2)"]);
     ip(
         &outside.machine,
         &["addr add 203.0.113.1/24 dev out1", "route add default via 203.0.113.9"],

@@ -92,7 +92,7 @@ impl Daemon {
     pub(super) fn check(&mut self) -> Result<(), Error> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(self.failed("has ended")),
+            _ => Err(self.failed("exited")),
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) fn load(
     let node = topology.nodes[at].name.clone();
     let (ended, said) = run(Command::new("vtysh").arg("-b").stdin(Stdio::null()), LIMIT, cancel)?;
     let Some(status) = ended else {
-        // It waits for a daemon that has exited, or whose log may say why it does not answer.
+        // It waits for a daemon that has exited, or whose log may say why it does not respond.
         router.check()?;
         let last = |daemon: &Daemon| format!("{}: {}", daemon.name, daemon.last_lines(1));
         let lasts = router.daemons.iter().map(last);

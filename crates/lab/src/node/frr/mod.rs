@@ -90,7 +90,7 @@ impl Frr {
         let (owner, ids) = user::find()?;
         user::check_namespaces(std::fs::read_to_string("/proc/sys/user/max_user_namespaces"))?;
         if !Path::new(FRR_RUN).is_dir() {
-            private::make(Path::new(FRR_RUN)).map_err(Error::file("make", FRR_RUN))?;
+            private::make(Path::new(FRR_RUN)).map_err(Error::file("create", FRR_RUN))?;
             owner.give_folder(Path::new(FRR_RUN)).map_err(Error::file("give away", FRR_RUN))?;
         }
         let [user, group] = [owner.user, owner.group].map(Ids::outside);
@@ -147,7 +147,7 @@ impl Frr {
         let files = node_folder(folder, &topology.nodes[at].name);
         for name in ["etc", "log", "run"] {
             let path = files.join(name);
-            private::make(&path).map_err(Error::file("make", &path))?;
+            private::make(&path).map_err(Error::file("create", &path))?;
         }
         let written = [
             ("etc/frr.conf", config(topology, at)),

@@ -7,7 +7,7 @@ mod values;
 
 use std::collections::HashMap;
 
-use p4_object::Instruction;
+use p4_object::{Instruction, LinkedCall};
 use p4_syntax::source::Span;
 
 use super::moves::Source;
@@ -24,6 +24,8 @@ const SECOND_SCRATCH: u8 = 5;
 pub(super) struct Code {
     pub instructions: Vec<Instruction>,
     pub spans: Vec<Span>,
+    /// Calls of libraries' functions, whose immediates are to be set.
+    pub linked_calls: Vec<LinkedCall>,
     /// Set if a jump offset does not fit into an instruction.
     pub too_far: bool,
 }

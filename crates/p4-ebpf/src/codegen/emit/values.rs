@@ -1,7 +1,7 @@
 //! Code for single values.
 
 use p4_object::opcode::{self, class};
-use p4_object::{Instruction, callee};
+use p4_object::{Instruction, LinkedCall, callee};
 
 use super::super::opcodes::{
     MOVE, MOVE_32, TO_BIG, code, instruction, memory, number, small, stored, test, two,
@@ -9,7 +9,7 @@ use super::super::opcodes::{
 use super::super::registers::Place;
 use super::jumps::Side;
 use super::{Emit, SCRATCH, SECOND_SCRATCH};
-use crate::flat::{Binary, Compare, Op, Size, ValueId};
+use crate::flat::{Binary, Compare, Function, Op, Size, ValueId};
 
 impl Emit<'_> {
     pub(super) fn value(&mut self, id: ValueId) {
@@ -25,7 +25,7 @@ impl Emit<'_> {
                 self.keep(id, to);
             }
             Op::Store { base, offset, size, value } => self.store((base, offset), size, value),
-            Op::Call(helper, arguments) => self.call(id, helper, &arguments),
+            Op::Call(function, arguments) => self.call(id, function, &arguments),
             Op::Phi(_)
             | Op::Constant(_)
             | Op::Undefined
@@ -79,13 +79,22 @@ impl Emit<'_> {
         }
     }
 
-    fn call(&mut self, id: ValueId, helper: i32, arguments: &[ValueId]) {
+    fn call(&mut self, id: ValueId, function: Function, arguments: &[ValueId]) {
         let moves = (1..)
             .zip(arguments)
             .map(|(register, one)| (Place::Register(register), self.source(*one)));
         self.moves(moves.collect());
         let call = instruction(opcode::CALL);
-        self.push(Instruction { source: callee::HELPER, immediate: helper, ..call });
+        let (source, immediate) = match function {
+            Function::Helper(number) => (callee::HELPER, number),
+            Function::Linked(index) => {
+                let function = self.graph.linked[index].clone();
+                let at = self.code.instructions.len();
+                self.code.linked_calls.push(LinkedCall { at, function });
+                (callee::LOCAL, 0)
+            }
+        };
+        self.push(Instruction { source, immediate, ..call });
         if let Some(place) = self.places.get(&id) {
             self.put(*place, SCRATCH);
         }

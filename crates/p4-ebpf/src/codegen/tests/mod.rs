@@ -99,7 +99,7 @@ fn a_helper_that_the_machine_lacks_is_reported_with_its_place() {
     let checked = p4::check("mine.p4", &text, &Nothing);
     let compiled = compile(&checked.program, &checked.sources).unwrap();
     let why = p4_object::verify(&compiled.object).unwrap_err().to_string();
-    let told = "mine.p4:33:21: there is no helper 77; there are 1 (map_lookup), ";
+    let told = "mine.p4:33:21: no helper 77; known are 1 (map_lookup), ";
     assert!(why.contains(told), "{why}");
     // Other machines may have the helper.
     assert_eq!(compiled.object.keys, ["connections", "app.queue/depth"]);
@@ -113,7 +113,7 @@ fn an_extern_function_without_a_helper_is_refused() {
     let why = compile(&checked.program, &checked.sources).unwrap_err();
     let said = why.render(&checked.sources, false);
     assert!(said.contains("extern function `clock` is not implemented"), "{said}");
-    assert!(said.contains("`@helper(number)`"), "{said}");
+    assert!(said.contains("`--extern FILE`") && said.contains("`@helper(number)`"), "{said}");
 }
 
 #[test]

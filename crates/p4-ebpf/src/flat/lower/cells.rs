@@ -7,7 +7,7 @@ use p4_object::helper;
 
 use super::{Lower, Lowered};
 use crate::flat::shape::limbs;
-use crate::flat::{Binary, BlockId, Op, ValueId};
+use crate::flat::{Binary, BlockId, Function, Op, ValueId};
 use crate::layout::storage;
 
 /// A cell: its base address and offset, and the blocks to continue in if it exists or does not.
@@ -85,7 +85,8 @@ impl Lower<'_> {
         let CellAt { base, offset, there, elsewhere } = self.cell(at, index.as_deref(), true)?;
         self.build.continue_in(there);
         let cell = self.build.by(Binary::Add, base, u64::from(offset));
-        let found = self.build.op(Op::Call(helper::METER, vec![cell, units, before]));
+        let found =
+            self.build.op(Op::Call(Function::Helper(helper::METER), vec![cell, units, before]));
         self.build.write(slot, found);
         self.build.jump(elsewhere);
         self.build.continue_in(elsewhere);
@@ -111,7 +112,7 @@ impl Lower<'_> {
         self.store_gaps(memory, &covered);
         let id = self.build.constant(u64::from(digest.id));
         let size = self.build.constant(u64::from(digest.size));
-        self.build.op(Op::Call(helper::DIGEST, vec![id, memory, size]));
+        self.build.op(Op::Call(Function::Helper(helper::DIGEST), vec![id, memory, size]));
         Ok(())
     }
 }

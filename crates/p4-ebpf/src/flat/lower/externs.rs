@@ -8,7 +8,7 @@ use p4_object::helper;
 use p4_object::vm;
 
 use super::{Lower, Lowered, NotCompiled, part};
-use crate::flat::{Binary, Op, ValueId};
+use crate::flat::{Binary, Function, Op, ValueId};
 use crate::layout::leaves;
 
 impl Lower<'_> {
@@ -74,7 +74,8 @@ impl Lower<'_> {
             ExternFunction::MarkToDrop => self.mark(action::DROP),
             ExternFunction::MarkToPass => self.mark(action::PASS),
             ExternFunction::TimeGetNs => {
-                let now = self.build.op(Op::Call(helper::TIME_GET_NS, Vec::new()));
+                let now =
+                    self.build.op(Op::Call(Function::Helper(helper::TIME_GET_NS), Vec::new()));
                 return Ok(vec![self.build.low(now, 48)]);
             }
             ExternFunction::Truncate => {
@@ -94,10 +95,25 @@ impl Lower<'_> {
                 let key = self.key_number(key, of.span)?;
                 return Ok(vec![self.get_vm_info(key, vm::part::AGE)]);
             }
-            ExternFunction::Helper(number) => return self.helper(*number, arguments, of),
+            ExternFunction::Helper(number) => {
+                return self.call_of_numbers(Function::Helper(*number), arguments, of);
+            }
+            ExternFunction::Library(name) => {
+                let linked = self.build.graph.linked.iter().position(|one| *one == **name);
+                if let Some(index) = linked {
+                    return self.call_of_numbers(Function::Linked(index), arguments, of);
+                }
+                let help = "link an object that has it (`--extern FILE`), or write `@helper(number)` \
+                            before its declaration";
+                return Err(NotCompiled {
+                    span: of.span,
+                    what: format!("extern function `{name}` is not implemented"),
+                    help: Some(help.to_owned()),
+                });
+            }
             ExternFunction::Unimplemented(name) => {
-                let help = "`@helper(number)` in front of its declaration says by which number a \
-                            machine has it";
+                let help = "a helper or a library's function has at most five `in` arguments, and a \
+                            result, of bit<W>, int<W> or bool with at most 64 bits";
                 return Err(NotCompiled {
                     span: of.span,
                     what: format!("extern function `{name}` is not implemented"),
@@ -142,7 +158,7 @@ impl Lower<'_> {
         let key = self.frame(bytes.div_ceil(8).max(1));
         self.store_wire(key, 0, &all, width);
         let length = self.build.constant(u64::from(bytes));
-        let hash = self.build.op(Op::Call(helper::HASH, vec![key, length]));
+        let hash = self.build.op(Op::Call(Function::Helper(helper::HASH), vec![key, length]));
         Ok(self.build.low(hash, 32))
     }
 

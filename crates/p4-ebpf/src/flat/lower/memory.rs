@@ -5,7 +5,7 @@ use p4_object::helper;
 
 use super::Lower;
 use crate::flat::shape::{chunks, limb_bits, limbs};
-use crate::flat::{Binary, Op, ValueId};
+use crate::flat::{Binary, Function, Op, ValueId};
 use crate::layout::{Leaf, storage};
 
 impl Lower<'_> {
@@ -18,7 +18,7 @@ impl Lower<'_> {
 
     pub(super) fn call_lookup(&mut self, map: u32, key: ValueId) -> ValueId {
         let map = self.build.op(Op::Map(map));
-        self.build.op(Op::Call(helper::MAP_LOOKUP, vec![map, key]))
+        self.build.op(Op::Call(Function::Helper(helper::MAP_LOOKUP), vec![map, key]))
     }
 
     pub(super) fn store(&mut self, base: ValueId, offset: u32, size: u8, value: ValueId) {

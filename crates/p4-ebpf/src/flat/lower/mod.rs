@@ -128,7 +128,7 @@ struct Call {
     is_function: bool,
 }
 
-/// Lowers a program with its tables in `maps`.
+/// Lowers a program with its tables in `maps`. `linked`: functions of libraries.
 ///
 /// # Errors
 ///
@@ -138,6 +138,7 @@ pub(crate) fn lower(
     elaborated: &Elaborated,
     maps: &Maps,
     paths: Paths,
+    linked: &[&str],
 ) -> Result<Graph, NotCompiled> {
     let mut free = 0;
     let place = |one: &p4::ir::Variable| {
@@ -147,6 +148,7 @@ pub(crate) fn lower(
     };
     let variables: Vec<_> = program.variables.iter().map(place).collect();
     let mut build = Builder::new();
+    build.graph.linked = linked.iter().map(|name| (*name).to_owned()).collect();
     let reject = build.new_block();
     let mut lower = Lower {
         program,

@@ -9,7 +9,7 @@ use p4_syntax::source::Span;
 
 use super::{Lower, Lowered, NotCompiled};
 use crate::flat::shape::Slots;
-use crate::flat::{Compare, Op, ValueId};
+use crate::flat::{Compare, Function, Op, ValueId};
 
 impl Lower<'_> {
     /// Returns the number of a key: its index in the list of keys that the program reads.
@@ -30,7 +30,7 @@ impl Lower<'_> {
 
     pub(super) fn get_vm_info(&mut self, key: u64, part: u64) -> ValueId {
         let arguments = vec![self.build.constant(key), self.build.constant(part)];
-        self.build.op(Op::Call(helper::GET_VM_INFO, arguments))
+        self.build.op(Op::Call(Function::Helper(helper::GET_VM_INFO), arguments))
     }
 
     /// Writes the value of a key to a place, saturating at its maximum. Returns 1 if the value is
@@ -55,9 +55,10 @@ impl Lower<'_> {
 
     /// Calls a helper of the executing machine. The loader checks that the machine has a helper of
     /// this number.
-    pub(super) fn helper(
+    /// Calls a function whose arguments and result are numbers.
+    pub(super) fn call_of_numbers(
         &mut self,
-        number: i32,
+        function: Function,
         arguments: &[Expression],
         of: &Expression,
     ) -> Lowered<Vec<ValueId>> {
@@ -65,7 +66,7 @@ impl Lower<'_> {
         for argument in arguments {
             all.push(self.value(argument)?[0]);
         }
-        let answer = self.build.op(Op::Call(number, all));
+        let answer = self.build.op(Op::Call(function, all));
         Ok(match self.program.representation(&of.of) {
             Type::Void => Vec::new(),
             other => vec![self.build.low(answer, self.width(&other))],

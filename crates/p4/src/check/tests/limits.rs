@@ -23,7 +23,7 @@ fn programs_have_an_end() {
     });
     let last = "control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         apply { c39.apply(hdr.ip.ttl); } }";
-    refuses(&check(&format!("{PRELUDE}{controls}{last}{REST}{MAIN}")), "more than 10000 parts");
+    refuses(&check(&format!("{PRELUDE}{controls}{last}{REST}{MAIN}")), "more than 10000 instances");
     let deep = |first: &str, next: &dyn Fn(usize) -> String| {
         check(&format!(
             "{PRELUDE}{}",

@@ -220,7 +220,7 @@ fn counters_of_entries_are_read_by_their_keys() {
     wanted.insert(1500, count(ENTRIES));
     assert_eq!(bench.device.direct_counters(table, &of).unwrap(), wanted);
     of.push(Target::Entry(key(ENTRIES)));
-    assert!(bench.device.direct_counters(table, &of).is_err(), "there is no such entry");
+    assert!(bench.device.direct_counters(table, &of).is_err(), "no such entry");
 }
 
 #[test]

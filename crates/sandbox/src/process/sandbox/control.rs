@@ -16,7 +16,7 @@ use crate::process::message::{Answer, Request};
 pub(in crate::process) const MOST: u32 = MAX_PIECE as u32;
 
 impl Sandbox {
-    /// Sends a request. A process that does not answer is killed.
+    /// Sends a request. A process that does not respond is killed.
     fn ask(&mut self, request: &Request) -> Result<Answer, ControlError> {
         let peer = match &mut self.state {
             State::Running(peer) => peer,

@@ -12,7 +12,7 @@ pub struct Status {
     pub is_evicted: bool,
     /// Version of the program: 1 at first, incremented by each swap.
     pub version: u64,
-    /// Execution executor of the program.
+    /// Means by which the program is executed.
     pub executor: Executor,
     /// True if the process hosts the program, with no isolation but the program's own bounds.
     pub is_hosted: bool,

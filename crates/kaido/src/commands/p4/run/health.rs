@@ -66,7 +66,7 @@ fn lack(feed: &VmFeed, keys: &[String]) -> Option<String> {
     let (status, file) = (feed.status(), feed.path().display());
     let why = match status.why {
         Some(why) => why,
-        None if status.ended => "the publisher in the VM has ended".to_owned(),
+        None if status.ended => "the publisher in the VM exited".to_owned(),
         None => "the VM did not say it again within its time".to_owned(),
     };
     Some(format!("{file}: {why}; not fresh: {}", stale.join(", ")))
@@ -84,11 +84,11 @@ fn vm_news(before: Option<&str>, now: Option<&str>) -> Option<String> {
 /// Returns messages about the changes between two health states.
 fn news(before: &Health, now: &Health) -> Vec<String> {
     let mut lines = Vec::new();
-    let why = now.last_failure.as_deref().unwrap_or("its process has ended");
+    let why = now.last_failure.as_deref().unwrap_or("its process exited");
     if now.is_evicted && !before.is_evicted {
         lines.push(format!(
-            "{why}; that was once too often: it has no process any more, and its packets are dropped. \
-             A program that a control plane sets, or another `kaido p4 run`, takes its place"
+            "{why}; too many failures: the program is evicted, and its packets are dropped. Install a \
+             program through P4Runtime, or restart `kaido p4 run`"
         ));
         return lines;
     }
@@ -101,8 +101,7 @@ fn news(before: &Health, now: &Health) -> Vec<String> {
         Some(process) if has_failed => {
             lines.push(format!("{why}; process {process} runs it now: it {again}"));
         }
-        // A process that starts without a preceding failure is a control plane's, which knows of
-        // it.
+        // A control plane requests a start without a preceding failure, and needs no notice.
         Some(process) if before.process.is_none() && now.failures > 0 => {
             lines.push(format!("process {process} runs it now: it {again}"));
         }

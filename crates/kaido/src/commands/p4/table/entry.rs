@@ -29,9 +29,9 @@ pub(super) fn named<'a, T>(
     }
     match (found.len(), found.pop()) {
         (1, Some(thing)) => Ok(thing),
-        (0, _) if names.is_empty() => Err(format!("there is no {what} `{name}`, nor any other")),
-        (0, _) => Err(format!("there is no {what} `{name}`; there are {}", names.join(", "))),
-        _ => Err(format!("there are several {what}s `{name}`: say more of its name")),
+        (0, _) if names.is_empty() => Err(format!("no {what} `{name}`, nor any other")),
+        (0, _) => Err(format!("no {what} `{name}` (known: {})", names.join(", "))),
+        _ => Err(format!("several {what}s `{name}`: use a longer suffix of its name")),
     }
 }
 

@@ -18,7 +18,7 @@ use p4_syntax::source::Span;
 use super::{Lower, Lowered, part};
 use crate::flat::build::Slot;
 use crate::flat::shape::Slots;
-use crate::flat::{Binary, BlockId, Compare, Op, Terminator, ValueId};
+use crate::flat::{Binary, BlockId, Compare, Function, Op, Terminator, ValueId};
 
 /// A packet to be written.
 pub(super) struct Writing {
@@ -197,7 +197,8 @@ impl Lower<'_> {
         self.build.branch(more, grow, after);
         self.build.continue_in(grow);
         let context = self.build.op(Op::Argument(0));
-        let found = self.build.op(Op::Call(helper::ADJUST_HEAD, vec![context, more]));
+        let found =
+            self.build.op(Op::Call(Function::Helper(helper::ADJUST_HEAD), vec![context, more]));
         self.require(found);
         self.build.write(begin, found);
         self.build.jump(after);
@@ -213,7 +214,7 @@ impl Lower<'_> {
         self.build.branch(cuts, cut, after);
         self.build.continue_in(cut);
         let context = self.build.op(Op::Argument(0));
-        self.build.op(Op::Call(helper::TRUNCATE, vec![context, most]));
+        self.build.op(Op::Call(Function::Helper(helper::TRUNCATE), vec![context, most]));
         self.build.jump(after);
         self.build.continue_in(after);
     }

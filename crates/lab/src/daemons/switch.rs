@@ -1,0 +1,275 @@
+//! Switches of a lab: Open vSwitch with a database of its own, under `kaido xsk run`.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::Tenant;
+use model::topology::{Node, Switch, Topology};
+use openvswitch::{Installation, Instance};
+
+use crate::daemons::processes::{end, end_within, pause};
+use crate::daemons::spawn::{CONFIG, Started, running, spawn_command, with_argument};
+use crate::error::{LookupError, MachineError, StartError};
+use crate::life::state::{Lab, node_folder, nodes_folder};
+use crate::{Cancel, Error};
+
+/// Timeout of each step of a start.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Time in which a switch ends in order. Its wrapper removes control groups and sockets.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Name of a switch in its folder of clients.
+const CLIENT: &str = "default";
+/// A file of a switch's database, whose path is in the database's arguments.
+const DATABASE: &str = "conf.db";
+
+/// The tenants file of a switch. Its path is in the arguments of the switch's wrapper.
+pub(crate) fn config(folder: &Path, node: &str) -> PathBuf {
+    node_folder(folder, node).join("tenants.yaml")
+}
+
+/// The database of a switch.
+pub(crate) fn database(folder: &Path, node: &str) -> PathBuf {
+    node_folder(folder, node).join(DATABASE)
+}
+
+/// The folder of a switch's client, with its sockets.
+fn client(folder: &Path, node: &str) -> PathBuf {
+    node_folder(folder, node).join("xsk").join(CLIENT)
+}
+
+/// The longest path of a switch's sockets.
+pub(crate) fn socket(folder: &Path, node: &str) -> PathBuf {
+    client(folder, node).join("p4runtime.sock")
+}
+
+/// Returns Open vSwitch if a node of the topology is a switch.
+pub(crate) fn find(topology: &Topology) -> Result<Option<Installation>, Error> {
+    let is_needed = topology.nodes.iter().any(Node::is_switch);
+    let find = || Installation::find().map_err(|why| Error::Machine(MachineError::NoSwitch(why)));
+    is_needed.then(find).transpose()
+}
+
+/// Starts the switches, and waits until their ports are up. `file`: path of the lab's file, which
+/// programs are relative to.
+pub(crate) fn start_all(
+    folder: &Path,
+    topology: &Topology,
+    file: &Path,
+    (installation, program): (&Installation, &Path),
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let mut all = Vec::new();
+    for (at, node) in topology.nodes.iter().enumerate() {
+        let Some(switch) = &node.switch else { continue };
+        cancel.check()?;
+        let files = node_folder(folder, &node.name);
+        private::make(&files).map_err(Error::file("create", &files))?;
+        let config = config(folder, &node.name);
+        let text = tenants_file::text(&beside(file, &switch.tenants)?);
+        private::create(&config, text.as_bytes()).map_err(Error::file("write", &config))?;
+        let instance = Instance::new(installation.clone(), &files);
+        succeed(&mut instance.create_database(), &node.name)?;
+        let running = Running::start(folder, &node.name, instance, program, cancel)?;
+        running.add_ports(&topology.interface_names(at))?;
+        all.push((running, topology.interface_names(at)));
+    }
+    all.iter_mut().try_for_each(|(running, ports)| running.await_ports(ports, cancel))
+}
+
+/// Tenants with absolute paths of their files.
+fn beside(file: &Path, tenants: &[Tenant]) -> Result<Vec<Tenant>, Error> {
+    let absolute = |path: &PathBuf| {
+        let path = file.parent().unwrap_or(file).join(path);
+        let why = || io::Error::new(ErrorKind::InvalidInput, "its path is not UTF-8");
+        if path.to_str().is_some() { Ok(path) } else { Err(Error::file("use", &path)(why())) }
+    };
+    let tenant = |tenant: &Tenant| {
+        Ok(Tenant {
+            program: absolute(&tenant.program)?,
+            entries: tenant.entries.as_ref().map(absolute).transpose()?,
+            vm_info: tenant.vm_info.as_ref().map(absolute).transpose()?,
+            ..tenant.clone()
+        })
+    };
+    tenants.iter().map(tenant).collect()
+}
+
+/// The daemons of a switch that were started.
+struct Running {
+    instance: Instance,
+    node: String,
+    daemons: Vec<Started>,
+}
+
+impl Running {
+    /// Starts the database and the switch, unless they run. Waits until both answer.
+    fn start(
+        folder: &Path,
+        node: &str,
+        instance: Instance,
+        program: &Path,
+        cancel: &Cancel,
+    ) -> Result<Self, Error> {
+        let files = node_folder(folder, node);
+        let start = |daemon: String, log: &str, command: Command| {
+            let log = files.join(log);
+            let process = spawn_command(folder, node, &log, command, Stdio::null())?;
+            Ok::<_, Error>(Started { daemon, log, process })
+        };
+        let mut daemons = Vec::new();
+        if done(&mut instance.init()).is_err() {
+            let daemon = format!("the database of {node}");
+            daemons.push(start(daemon, "database.log", instance.database())?);
+            until(&mut daemons, cancel, || done(&mut instance.init()))?;
+        }
+        let config = config(folder, node);
+        if !running(folder, CONFIG, &config).is_empty() {
+            return Ok(Self { instance, node: node.to_owned(), daemons });
+        }
+        let words = [program.as_os_str(), "xsk".as_ref(), "run".as_ref(), CONFIG.as_ref()];
+        let mut wrapper: Vec<_> = words.into_iter().map(ToOwned::to_owned).collect();
+        wrapper.extend([config.into(), "--name".into(), CLIENT.into(), "--".into()]);
+        let mut command = instance.switch(&wrapper);
+        command.env("KAIDO_RUN", &files);
+        daemons.push(start(format!("the switch {node}"), "switch.log", command)?);
+        until(&mut daemons, cancel, || done(instance.appctl().arg("version")))?;
+        Ok(Self { instance, node: node.to_owned(), daemons })
+    }
+
+    /// Adds the bridge with its ports to the database, in one transaction.
+    fn add_ports(&self, ports: &[&str]) -> Result<(), Error> {
+        let mut command = self.instance.vsctl();
+        command.arg("--no-wait").args(Instance::add_bridge(Switch::BRIDGE));
+        for port in ports {
+            command.arg("--").args(Instance::add_port(Switch::BRIDGE, port, &[]));
+        }
+        succeed(&mut command, &self.node)
+    }
+
+    fn await_ports(&mut self, ports: &[&str], cancel: &Cancel) -> Result<(), Error> {
+        let Self { instance, daemons, .. } = self;
+        until(daemons, cancel, || done(&mut instance.applied(Switch::BRIDGE)))?;
+        for port in ports {
+            let is_up = || {
+                let shown = done(&mut instance.show_port(port))?;
+                if openvswitch::is_up(&shown) { Ok(shown) } else { Err(format!("{port}: {shown}")) }
+            };
+            until(daemons, cancel, is_up)?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits until `ready` succeeds. Fails as soon as a daemon exits. If the time is over, reports the
+/// last daemon with the error of `ready`.
+fn until(
+    daemons: &mut [Started],
+    cancel: &Cancel,
+    ready: impl Fn() -> Result<String, String>,
+) -> Result<(), Error> {
+    let since = Instant::now();
+    while let Err(why) = ready() {
+        cancel.check()?;
+        daemons.iter_mut().try_for_each(Started::check)?;
+        if let Some(last) = daemons.last().filter(|_| since.elapsed() > LIMIT) {
+            return Err(last.failed(&format!("is not ready: {why}")));
+        }
+        pause(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Runs one of Open vSwitch's tools. Returns its output, or its error.
+fn done(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|why| why.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+/// Runs one of Open vSwitch's tools, which must succeed.
+fn succeed(command: &mut Command, node: &str) -> Result<(), Error> {
+    done(command).map(drop).map_err(|log| {
+        let name = command.get_program().display();
+        let (daemon, what) = (format!("{name} for the switch {node}"), "has failed".into());
+        Error::Start(StartError::Daemon { daemon, what, log })
+    })
+}
+
+/// Restarts the daemons of a switch that have exited, with its database.
+pub(crate) fn start_again(
+    folder: &Path,
+    topology: &Topology,
+    at: usize,
+    program: &Path,
+) -> Result<(), Error> {
+    let Some(installation) = find(topology)? else { return Ok(()) };
+    let (node, cancel) = (topology.nodes[at].name.as_str(), Cancel::default());
+    let instance = Instance::new(installation, node_folder(folder, node));
+    if running(folder, CONFIG, &config(folder, node)).is_empty() {
+        remove_remains(folder, &instance)?;
+    }
+    let mut running = Running::start(folder, node, instance, program, &cancel)?;
+    running.await_ports(&topology.interface_names(at), &cancel)
+}
+
+/// Ends a switch whose wrapper was killed, which continues without programs. Removes the files by
+/// which a new switch is recognized.
+fn remove_remains(folder: &Path, instance: &Instance) -> Result<(), Error> {
+    let option = instance.pid_option();
+    end(|| with_argument(folder, &option))?;
+    for file in [instance.pid_file(), instance.control()] {
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::file("remove", file)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Ends the switches of a lab in order. Those that do not end are left to the caller.
+pub(crate) fn end_all(folder: &Path) {
+    let Ok(nodes) = fs::read_dir(nodes_folder(folder)) else { return };
+    let configs: Vec<PathBuf> = nodes
+        .flatten()
+        .filter_map(|node| Some(config(folder, node.file_name().to_str()?)))
+        .filter(|config| config.exists())
+        .collect();
+    if configs.is_empty() {
+        return;
+    }
+    let find = || configs.iter().flat_map(|config| running(folder, CONFIG, config)).collect();
+    // The caller ends all processes.
+    let _ = end_within(find, PATIENCE);
+}
+
+impl Lab {
+    /// The folders of the lab's AF_XDP clients, with their switches' names.
+    pub fn clients(&self) -> Vec<(&str, PathBuf)> {
+        let switches = self.topology.nodes.iter().filter(|node| node.is_switch());
+        switches.map(|node| (&*node.name, client(&self.folder, &node.name))).collect()
+    }
+
+    /// The environment in which Open vSwitch's commands use the switch of a node; empty for other
+    /// nodes.
+    pub fn environment(&self, node: &str) -> Result<Vec<(&'static str, PathBuf)>, Error> {
+        if !self.node(node)?.is_switch() {
+            return Ok(Vec::new());
+        }
+        let instance = |found| Instance::new(found, node_folder(&self.folder, node));
+        Ok(find(&self.topology)?.map_or_else(Vec::new, |found| instance(found).environment()))
+    }
+
+    /// The folder of the AF_XDP client of a switch. It is an error if the node is not a switch.
+    pub fn client(&self, node: &str) -> Result<PathBuf, Error> {
+        if !self.node(node)?.is_switch() {
+            let known = self.clients().into_iter().map(|(name, _)| name.to_owned()).collect();
+            return Err(Error::Lookup(LookupError::NoSwitch { node: node.into(), known }));
+        }
+        Ok(client(&self.folder, node))
+    }
+}
