@@ -141,7 +141,7 @@ mod tests {
             (&gone, &again, "process 8 runs it now"),
             (&well, &again, "the process ended: signal: 9; process 8 runs it now"),
             (&again, &twice, "the process ended: signal: 9; process 9 runs it now"),
-            (&twice, &evicted, "the process ended: signal: 9; that was once too often"),
+            (&twice, &evicted, "the process ended: signal: 9; too many failures"),
             (&evicted, &evicted, ""),
             // Another program, set by a control plane.
             (&evicted, &well, ""),
