@@ -3,7 +3,7 @@
  * Counts the packets of applications as they leave a headend, before and after they are steered.
  *
  * It counts at tc egress and not in netfilter because only there does a packet have the length that
- * the queues of links see: wire_len includes the headers of every segment of a GSO GSO packet and
+ * the queues of links see: wire_len includes the headers of every segment of a GSO packet and
  * the outer headers of SRv6. /
  */
 #include "include/abi.h"

@@ -35,7 +35,7 @@ _Static_assert(sizeof(struct meter_flow) == 80, "no hidden padding");
 
 /* Packet and byte count of an application. */
 struct meter_count {
-	__u64 packets; /* on the wire: a GSO GSO packet counts as its segments */
+	__u64 packets; /* on the wire: a GSO packet counts as its segments */
 	__u64 bytes;   /* layer 2 on the wire, including the headers of each segment */
 };
 _Static_assert(sizeof(struct meter_count) == 16, "no hidden padding");

@@ -29,7 +29,7 @@ const HANDLE: u32 = 1;
 /// Packets and bytes of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Packets; a GSO GSO packet counts as its segments.
+    /// Packets; a GSO packet counts as its segments.
     pub packets: u64,
     /// Layer 2 bytes on the wire.
     pub bytes: u64,

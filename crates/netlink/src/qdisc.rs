@@ -28,7 +28,7 @@ pub(crate) const HANDLE: u32 = 0x1_0000;
 const BELOW: u32 = 0x2_0000;
 /// Handle and parent of a root qdisc.
 const ROOT: (u32, u32) = (HANDLE, TC_H_ROOT);
-/// A 64 KiB GSO GSO packet with its headers. TBF segments frames that are longer than the bucket,
+/// A 64 KiB GSO packet with its headers. TBF segments frames that are longer than the bucket,
 /// at a cost in CPU time that the simulated link does not have.
 const SUPER_FRAME: u64 = 68 << 10;
 

@@ -44,7 +44,7 @@ impl Handle {
                     interface: link.index,
                     name: link.name,
                     carrier: link.up && link.carrier,
-                    // A veth counts the headers of a GSO GSO packet once. The qdisc
+                    // A veth counts the headers of a GSO packet once. The qdisc
                     // (qdisc_pkt_len) counts them once per segment, as a wire would. The qdisc
                     // counters are 0 on an interface without a queue, and a qdisc that was attached
                     // later has missed earlier packets.

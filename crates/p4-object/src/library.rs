@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::opcode::LOAD_WIDE;
 use super::read::{Parts, parts};
-use super::{BadObject, ENTRY, Instruction, LineRow, MAX_INSTRUCTIONS, MAX_MAPS, Object, wide};
+use super::{
+    BadObject, ENTRY, Instruction, LineRow, MAX_INSTRUCTIONS, MAX_MAPS, Object, verify, wide,
+};
 
 /// An object without an `entry`, such as clang makes for the BPF target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +23,7 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// If the object is invalid, is a program, or exports nothing. Its code is checked with that of
-    /// the program ([`super::verify`]).
+    /// If the object is invalid, is a program, or exports nothing.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, BadObject> {
         let parts = parts(bytes)?;
         let whole = &parts.object;
@@ -33,10 +34,13 @@ impl Library {
         if !is_plain || !whole.entries.is_empty() {
             return Err(BadObject::NotLibrary("sections of a program (`kaido.*`)"));
         }
-        let exported: BTreeMap<_, _> = parts.exported.iter().cloned().collect();
+        let name_of = |at: &usize| Some((whole.functions.get(at)?.clone(), *at));
+        let exported: BTreeMap<_, _> = parts.exported.iter().filter_map(name_of).collect();
         if exported.is_empty() {
             return Err(BadObject::Missing("function that is not static"));
         }
+        // Alone, so that nothing leads to the maps or the code of the program.
+        verify(whole)?;
         Ok(Self { name: name.to_owned(), parts, exported })
     }
 

@@ -1,6 +1,6 @@
 //! Reads objects from untrusted sources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ::object::read::elf::ElfFile64;
 use ::object::{
@@ -35,8 +35,8 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
 pub(super) struct Parts {
     /// The object; its `entry` is 0.
     pub(super) object: Object,
-    /// Names and first instructions of the global functions.
-    pub(super) exported: Vec<(String, usize)>,
+    /// First instructions of the global functions.
+    pub(super) exported: BTreeSet<usize>,
 }
 
 pub(super) fn parts(bytes: &[u8]) -> Result<Parts, BadObject> {
@@ -56,16 +56,15 @@ pub(super) fn parts(bytes: &[u8]) -> Result<Parts, BadObject> {
         return Err(BadObject::Elf("its code is cut off within an instruction".to_owned()));
     }
     let mut code: Vec<Instruction> = parts.iter().map(|part| Instruction::decode(*part)).collect();
-    let (mut functions, mut exported) = (BTreeMap::new(), Vec::new());
+    let (mut functions, mut exported) = (BTreeMap::new(), BTreeSet::new());
     for symbol in file.symbols() {
         let is_function = symbol.kind() == SymbolKind::Text && symbol.size() > 0;
         let at = symbol.address() as usize / Instruction::SIZE;
         if symbol.section_index() == Some(text.index()) && is_function && at < code.len() {
-            let name = name(&symbol)?;
+            functions.insert(at, name(&symbol)?);
             if symbol.is_global() {
-                exported.push((name.clone(), at));
+                exported.insert(at);
             }
-            functions.insert(at, name);
         }
     }
     relocate(&file, &text, &mut code, &places)?;

@@ -1,6 +1,7 @@
 //! The link to `kaido xsk`: reports sockets and executes orders, on a thread of its own.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -47,7 +48,8 @@ pub(crate) fn number() -> u32 {
 
 /// Prints a message about a failure.
 pub fn complain(why: &str) {
-    eprintln!("kaido xsk: {why}");
+    // Not eprintln!, which panics if nobody reads: the client goes on.
+    let _ = writeln!(std::io::stderr(), "kaido xsk: {why}");
 }
 
 /// A socket that cannot be opened.
@@ -73,9 +75,7 @@ pub fn open(socket: Socket, name: Name) -> Result<Arc<Socket>, Refused> {
             Ok(socket)
         }
         Err(why) => {
-            sockets::remove(socket.handle);
-            socket.close();
-            close(socket.number);
+            delete(&socket);
             Err(Refused { why, socket })
         }
     }
@@ -107,6 +107,13 @@ fn report(opened: &Socket, name: Name) -> Result<(), String> {
         let waited = CHANGED.wait_timeout(answers, left.min(LOOK));
         answers = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
+}
+
+/// Deletes a socket. Afterwards no thread uses its rings.
+pub fn delete(socket: &Socket) {
+    sockets::remove(socket.handle);
+    socket.close();
+    close(socket.number);
 }
 
 /// Reports that a socket has been deleted.

@@ -53,6 +53,17 @@ pub enum Error {
         /// Interface.
         interface: String,
     },
+    /// Generic XDP does not see all packets of the interface.
+    #[error(
+        "`{interface}` is a {kind} interface, without native XDP: some of its packets would pass without \
+         a program; use a veth"
+    )]
+    Generic {
+        /// Interface.
+        interface: String,
+        /// Kind of its driver.
+        kind: String,
+    },
     /// An interface with the peer's name exists.
     #[error("there is an interface `{peer}` already: another `--peer` names the new one")]
     PeerExists {
@@ -105,6 +116,7 @@ impl Error {
                 | Self::Taken { .. }
                 | Self::Mtu { .. }
                 | Self::Queues { .. }
+                | Self::Generic { .. }
                 | Self::PeerExists { .. }
         )
     }

@@ -20,6 +20,10 @@ pub const MAX_MTU: u32 = 3498;
 /// Maximum number of queues of an interface: each needs two of the 31 queues of a tenant.
 pub const MAX_QUEUES: u32 = 15;
 
+/// Kinds of interfaces whose senders are on this machine and choose how the kernel delivers their
+/// packets: generic XDP does not see those that tc or nftables have redirected.
+const OF_SENDERS_HERE: [&str; 5] = ["netkit", "macvlan", "macvtap", "ipvlan", "ipvtap"];
+
 /// Name of the peer's inner end, in a namespace of its own.
 const INNER: &str = "inner";
 const LOOPBACK: u32 = 1;
@@ -37,10 +41,11 @@ pub(crate) struct Open {
     pub(crate) namespace: Namespace,
     /// True if this process has set the interface up.
     was_down: bool,
-    _offloads: Vec<Off>,
     _attached: [Attached; 2],
     _only: OnlySockets,
     _promiscuous: Promiscuous,
+    /// Restored after the programs are detached: drivers refuse LRO while one is attached.
+    _offloads: Vec<Off>,
     _peer: Peer,
 }
 
@@ -86,7 +91,9 @@ impl Open {
             run.spawn(move || queue.run()).map_err(Error::Thread)?;
         }
         let inward = namespace.run(|| to_inner.receive(inner, Mode::Native))?.map_err(program)?;
-        let outward = to_interface.receive(link.index, Mode::Auto).map_err(program)?;
+        // A veth has native XDP, unless the user at its other end prevents that.
+        let mode = if link.kind == "veth" { Mode::Native } else { Mode::Auto };
+        let outward = to_interface.receive(link.index, mode).map_err(program)?;
         offloads.extend(without_native_xdp(&mut handle, &name, tell)?);
         if !link.up {
             handle.request(format!("set {name} up"), set_up(link.index))?;
@@ -113,10 +120,10 @@ impl Open {
             inner,
             namespace,
             was_down: !link.up,
-            _offloads: offloads,
             _attached: [inward, outward],
             _only: only,
             _promiscuous: promiscuous,
+            _offloads: offloads,
             _peer: peer,
         })
     }
@@ -231,7 +238,7 @@ fn offloads(handle: &mut Handle, link: &Link, tell: &dyn Fn(&str)) -> Result<Vec
         (Offload::ReceivedTags, "VLAN tags of received frames are lost"),
         (Offload::Lro, "joined packets that are too large are dropped"),
     ] {
-        match Off::new(None, name, offload) {
+        match Off::new(name, offload) {
             Ok(done) => off.extend(done),
             Err(why) => tell(&format!("{name}: {what}: {why}")),
         }
@@ -243,7 +250,7 @@ fn offloads(handle: &mut Handle, link: &Link, tell: &dyn Fn(&str)) -> Result<Vec
     match other_end::find(handle, link) {
         Some(end) => {
             for offload in [Offload::TxChecksum, Offload::SentTags] {
-                off.extend(Off::new(end.namespace.as_ref(), &end.name, offload)?);
+                off.extend(Off::of_other_end(link, &end, offload)?);
             }
         }
         None => tell(&format!(
@@ -264,6 +271,9 @@ fn without_native_xdp(
     if link.xdp.iter().any(|xdp| xdp.mode != XdpMode::Generic) {
         return Ok(None);
     }
+    if OF_SENDERS_HERE.contains(&&*link.kind) {
+        return Err(Error::Generic { interface: name.to_owned(), kind: link.kind });
+    }
     tell(&format!("{name}: its driver has no native XDP: the kernel's generic one is used"));
-    Ok(Off::new(None, name, Offload::Gro)?)
+    Ok(Off::new(name, Offload::Gro)?)
 }

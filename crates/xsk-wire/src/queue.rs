@@ -119,6 +119,13 @@ pub(crate) struct Queue {
     peer: xsk::Socket,
 }
 
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // The link's thread advances all sockets. It must not use the rings of `interface` any more.
+        xsk_client::delete(&self.socket);
+    }
+}
+
 impl Queue {
     /// Waits until the daemon has attached the program of the interface's tenant.
     pub(crate) fn open(sockets: Sockets, peer: xsk::Socket, name: Name) -> Result<Self, Error> {
@@ -144,8 +151,8 @@ impl Queue {
         };
         let descriptor = interface.as_fd().as_raw_fd();
         let handle = descriptor as usize;
-        // SAFETY: the kernel's rings are mapped as long as `interface`, which is kept with the
-        // socket, and have no other ends.
+        // SAFETY: the kernel's rings have no other ends. They are mapped as long as `interface`, which
+        // is dropped after the socket has been deleted (`Drop`, and `open` if it fails).
         let socket =
             unsafe { xsk_client::Socket::new(descriptor, handle, kernel, client, &memory) };
         let socket =

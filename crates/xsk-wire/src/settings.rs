@@ -1,14 +1,17 @@
 //! Offloads that XDP cannot keep, switched off and restored.
 
-use netlink::{Namespace, Offload, has_offload, set_offload};
+use netlink::{Handle, Link, Namespace, Offload, has_offload, set_offload};
+
+use crate::other_end;
 
 /// An offload that was on, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Off {
     interface: String,
     offload: Offload,
-    /// Namespace of the interface; the process's own if absent.
-    namespace: Option<Namespace>,
+    /// Its other end, if the interface is the one of this veth. It is found again at the end: a
+    /// descriptor would keep its namespace.
+    of: Option<Link>,
 }
 
 impl Off {
@@ -17,10 +20,24 @@ impl Off {
     /// # Errors
     ///
     /// Fails if the driver cannot switch it.
-    pub(crate) fn new(
+    pub(crate) fn new(interface: &str, offload: Offload) -> netlink::Result<Option<Self>> {
+        Self::within(None, interface, offload, None)
+    }
+
+    /// Does the same for the other end of a veth.
+    pub(crate) fn of_other_end(
+        veth: &Link,
+        end: &other_end::OtherEnd,
+        offload: Offload,
+    ) -> netlink::Result<Option<Self>> {
+        Self::within(end.namespace.as_ref(), &end.name, offload, Some(veth.clone()))
+    }
+
+    fn within(
         namespace: Option<&Namespace>,
         interface: &str,
         offload: Offload,
+        of: Option<Link>,
     ) -> netlink::Result<Option<Self>> {
         let switch = || -> netlink::Result<bool> {
             // A driver that does not know an offload has it off.
@@ -34,19 +51,26 @@ impl Off {
             Some(namespace) => namespace.run(switch)??,
             None => switch()?,
         };
-        let (interface, namespace) = (interface.to_owned(), namespace.cloned());
+        let interface = interface.to_owned();
         // Not then_some(), which would make a value and drop it.
-        Ok(was_on.then(|| Self { interface, offload, namespace }))
+        Ok(was_on.then(|| Self { interface, offload, of }))
     }
 }
 
 impl Drop for Off {
     fn drop(&mut self) {
-        let restore = || set_offload(&self.interface, self.offload, true);
-        // The interface may have been deleted.
-        let _ = match &self.namespace {
-            Some(namespace) => namespace.run(restore).and_then(|done| done),
-            None => restore(),
+        let restore = |interface: &str| set_offload(interface, self.offload, true);
+        let Some(veth) = &self.of else {
+            // The interface may have been deleted.
+            let _ = restore(&self.interface);
+            return;
+        };
+        let end = Handle::new().ok().and_then(|mut handle| other_end::find(&mut handle, veth));
+        let Some(end) = end else { return };
+        // It may be deleted meanwhile.
+        let _ = match &end.namespace {
+            Some(namespace) => namespace.run(|| restore(&end.name)).and_then(|done| done),
+            None => restore(&end.name),
         };
     }
 }

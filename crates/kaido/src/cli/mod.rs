@@ -102,8 +102,8 @@ pub(crate) enum Command {
     /// Move the packets between interfaces and their peers; `p4 attach` starts it
     #[command(hide = true)]
     XskWire {
-        /// Interface and name of its peer
-        #[arg(required = true, value_name = "INTERFACE=PEER")]
+        /// Each interface, followed by the name of its peer
+        #[arg(required = true, value_name = "INTERFACE PEER")]
         ports: Vec<String>,
     },
     /// Print the completions for a shell

@@ -54,7 +54,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let lab = labs.choose(which.lab.as_deref())?;
             lab.enter(&node)?;
             let mut process = Command::new(&command[0]);
-            process.args(&command[1..]).envs(lab.environment(&node).unwrap_or_default());
+            process.args(&command[1..]).envs(lab.environment(&node)?);
             Err(become_command(process))
         }
         LabCommand::Shell { which, node } => {
@@ -63,7 +63,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
             let mut process = Command::new(shell);
             process.env("KAIDO_LAB", lab.name()).env("KAIDO_NODE", &node);
-            process.envs(lab.environment(&node).unwrap_or_default());
+            process.envs(lab.environment(&node)?);
             Err(become_command(process))
         }
         // The name of a lab is also accepted without --lab.

@@ -138,7 +138,7 @@ fn rate(
     if from.is_some() {
         let link = &lab.segment(link)?.name;
         return Err(Failure::usage(anyhow!(
-            "{link} is a kernel link: its rate applies to both directions: omit --from, or \
+            "{link} is a kernel link, whose rate applies to both directions: omit --from, or \
              add `engine: true` to the link in the lab's file"
         )));
     }

@@ -145,7 +145,7 @@ fn root_a_dead_switch_is_reported_and_started_again() {
     let before = Machine::now(&kaido);
     let lab = kaido.lab_up_file(&file(), &[]);
     kill(switch(&kaido), Signal::SIGKILL).unwrap();
-    await_state(&kaido, "degraded", "the switch sw has ended");
+    await_state(&kaido, "degraded", "the switch sw exited");
     assert!(!answers(&lab, "h1", "10.0.1.2"));
     kaido.ok(&["lab", "start", "sw"]);
     await_state(&kaido, "ready", "");
@@ -156,7 +156,7 @@ fn root_a_dead_switch_is_reported_and_started_again() {
     // Its wrapper alone: the switch continues, and its programs are gone.
     let wrapper = processes(&files(&kaido).join("tenants.yaml"));
     kill(Pid::from_raw(wrapper[0]), Signal::SIGKILL).unwrap();
-    await_state(&kaido, "degraded", "the programs of the switch sw have ended");
+    await_state(&kaido, "degraded", "the wrapper of the switch sw exited");
     kaido.ok(&["lab", "start", "sw"]);
     await_state(&kaido, "ready", "");
     await_answers(&lab, "10.0.1.2");
@@ -164,7 +164,7 @@ fn root_a_dead_switch_is_reported_and_started_again() {
     // The switch continues without its database.
     let (before_kill, database) = (switch(&kaido), processes(&files(&kaido).join("database.ctl")));
     kill(Pid::from_raw(database[0]), Signal::SIGKILL).unwrap();
-    await_state(&kaido, "degraded", "the database of the switch sw has ended");
+    await_state(&kaido, "degraded", "the database of the switch sw exited");
     kaido.ok(&["lab", "start", "sw"]);
     await_state(&kaido, "ready", "");
     assert_eq!(switch(&kaido), before_kill);
@@ -208,7 +208,7 @@ fn root_a_switch_that_ends_at_once_leaves_nothing() {
     let before = Machine::now(&kaido);
     let said = Said::of(kaido.command(&["lab", "up", &file()]).env("PATH", path));
     assert_eq!(said.code, Some(1), "{said}");
-    assert!(said.stderr.contains("the switch sw has ended"), "{said}");
+    assert!(said.stderr.contains("the switch sw exited"), "{said}");
     assert!(said.stderr.contains("it is broken"), "{said}");
     before.assert_restored(&kaido);
 }

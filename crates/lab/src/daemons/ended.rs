@@ -48,9 +48,11 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
             // Its wrapper, which has the programs, may have ended alone.
             let ended = match Instance::is_running(&node_folder(folder, name)) {
                 true => {
-                    format!("the programs of the switch {name} have ended, and `default` decides")
+                    format!(
+                        "the wrapper of the switch {name} exited; packets follow each tenant's `default`"
+                    )
                 }
-                false => format!("the switch {name} has ended, and forwards nothing"),
+                false => format!("the switch {name} exited; it forwards nothing"),
             };
             let words = format!("{ended}: `kaido lab start {name}`");
             expected.push((switch::config(folder, name), words));
@@ -97,7 +99,7 @@ fn paths_of_processes(expected: &[(PathBuf, String)]) -> HashSet<PathBuf> {
 
 /// Returns true if all user IDs of a process are root's, from its `/proc/PID/status`: those of a
 /// set-user-ID program that another user has started are not.
-fn is_roots(status: &str) -> bool {
+pub(super) fn is_roots(status: &str) -> bool {
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.is_some_and(|ids| ids.split_whitespace().all(|id| id == "0"))
 }

@@ -61,14 +61,14 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
 
 /// Does the same, with `patience` between the signals.
 pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Result<(), Error> {
-    const LIMIT: Duration = Duration::from_secs(10);
+    let limit = patience + Duration::from_secs(10);
     let started = Instant::now();
     loop {
         let alive = find();
         if alive.is_empty() {
             return Ok(());
         }
-        if started.elapsed() > LIMIT {
+        if started.elapsed() > limit {
             return Err(Error::Stubborn(alive));
         }
         let signal = if started.elapsed() < patience { Signal::SIGTERM } else { Signal::SIGKILL };

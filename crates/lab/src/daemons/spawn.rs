@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::daemons::ended::is_roots;
 use crate::daemons::patience::{Patience, worked};
 use crate::daemons::processes::{pause, processes};
 use crate::error::StartError;
@@ -56,7 +57,7 @@ pub(crate) fn runs_deaf(folder: &Path, config: &Path, socket: &Path) -> bool {
 /// PIDs of the lab's processes that were started with this argument.
 pub(crate) fn with_argument(folder: &Path, argument: &OsStr) -> Vec<i32> {
     let has = |pid: &i32| {
-        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let arguments = arguments_of(*pid);
         arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes())
     };
     processes(folder).into_iter().filter(has).collect()
@@ -68,9 +69,17 @@ pub fn is_deaf(socket: &Path) -> bool {
     matches!(found, Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
+/// Arguments of a process, separated by zero bytes; none if it is not root's: a process can write what
+/// it likes there.
+fn arguments_of(pid: i32) -> Vec<u8> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let arguments = is_roots(&status).then(|| fs::read(format!("/proc/{pid}/cmdline")).ok());
+    arguments.flatten().unwrap_or_default()
+}
+
 /// True if a process was started with this flag and path.
 fn has_argument(pid: i32, flag: &str, path: &Path) -> bool {
-    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let arguments = arguments_of(pid);
     let arguments: Vec<&[u8]> = arguments.split(|byte| *byte == 0).collect();
     arguments.windows(2).any(|pair| pair == [flag.as_bytes(), path.as_os_str().as_bytes()])
 }

@@ -18,8 +18,9 @@ use crate::{Cancel, Error};
 
 /// Timeout of each step of a start.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Time in which a switch ends in order. Its wrapper removes control groups and sockets.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time in which a switch ends in order. Its wrapper kills it after 10 s, and then removes control
+/// groups and sockets.
+const PATIENCE: Duration = Duration::from_secs(12);
 /// Name of a switch in its folder of clients.
 const CLIENT: &str = "default";
 /// A file of a switch's database, whose path is in the database's arguments.

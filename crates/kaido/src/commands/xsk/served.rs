@@ -69,23 +69,26 @@ impl Served<'_> {
                 executable,
                 p4runtime: folder.p4runtime(),
             };
-            let status = tokio::select! {
+            let done = tokio::select! {
                 done = p4runtime::serve(service, p4runtime, std::future::pending()) => {
-                    done.map_err(Failure::failed)?;
-                    client.end().await
+                    done.map(|()| None).map_err(Failure::failed)
                 }
                 done = server.serve(control.clone(), about) => {
-                    done.map_err(Failure::failed)?;
-                    client.end().await
+                    done.map(|()| None).map_err(Failure::failed)
                 }
-                () = count(control.clone(), metrics) => client.end().await,
-                status = ended(&mut client) => Some(status),
-                () = asked_to_end => client.end().await,
+                () = count(control.clone(), metrics) => Ok(None),
+                status = ended(&mut client) => Ok(Some(status)),
+                () = asked_to_end => Ok(None),
+            };
+            // Also after an error: it restores what it has changed.
+            let status = match done {
+                Ok(Some(status)) => Some(status),
+                _ => client.end().await,
             };
             control.end();
             // It has been asked to end.
             let _ = events.join();
-            Ok(status.map_or(ExitCode::FAILURE, code))
+            done.map(|_| status.map_or(ExitCode::FAILURE, code))
         })?
     }
 }

@@ -53,8 +53,6 @@ impl Lower<'_> {
         Ok(vec![self.get_vm_info(key, vm::part::FRESH)])
     }
 
-    /// Calls a helper of the executing machine. The loader checks that the machine has a helper of
-    /// this number.
     /// Calls a function whose arguments and result are numbers.
     pub(super) fn call_of_numbers(
         &mut self,
