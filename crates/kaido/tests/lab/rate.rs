@@ -100,7 +100,7 @@ fn root_a_link_accepts_supported_settings_and_names_the_others() {
     let before = queues(&lab, "r1");
     let set = |setting: &str| kaido.run(&["lab", "link", "r1-r2", "set", setting]);
     for setting in ["delay=10ms", "loss=1%", "jitter=1ms", "queue=10p"] {
-        set(setting).failed(2, &["a link of the kernel", "`engine: true`"]);
+        set(setting).failed(2, &["is a kernel link", "`engine: true`"]);
     }
     set("color=red").failed(2, &["`color` of a link cannot be changed"]);
     set("rate=fast").failed(2, &["rate"]);
@@ -108,9 +108,9 @@ fn root_a_link_accepts_supported_settings_and_names_the_others() {
     set("rate=7bit").failed(2, &["at least 8bit", "7bit is less"]);
     // If one setting is invalid, none is applied.
     let both = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit", "delay=10ms"]);
-    both.failed(2, &["a link of the kernel"]);
+    both.failed(2, &["is a kernel link"]);
     let one = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit", "--from", "r1"]);
-    one.failed(2, &["whose rate is that of all directions: leave out --from"]);
+    one.failed(2, &["whose rate applies to both directions: omit --from"]);
     kaido.run(&["lab", "link", "r1-r2", "down", "--silent"]).failed(2, &["`engine: true`"]);
     kaido.run(&["lab", "links"]).failed(2, &["no emulated link"]);
     assert_eq!(queues(&lab, "r1"), before);
