@@ -73,7 +73,7 @@ fn functions_in_c_are_linked() {
     let here = here.path();
     says(&kaido(&["test", "p.p4", "p.stf", "--extern", "lib.o"], here), 0, &["6 lines passed"]);
     says(&kaido(&["compile", "p.p4", "--extern", "lib.o"], here), 0, &["p.o: ", "1 map"]);
-    let listed = ["mix:\n", "twice:\n", "seen:\n", "counts", "lib.c:9"];
+    let listed = ["mix:\n", "twice:\n", "seen:\n", "counts", "lib.c:8"];
     says(&kaido(&["explain", "p.o"], here), 0, &listed);
     // Without the library, or with another one.
     let missing = ["p.p4:15", "extern function `mix` is not implemented", "--extern FILE"];
@@ -123,10 +123,10 @@ fn a_library_is_checked_like_a_program() {
     // Two maps of one name.
     let twice = ["check", "p.p4", "--extern", "named.o"];
     says(&kaido(&twice, here.path()), 0, &["no errors"]);
-    for (name, wanted) in [("wild", "line 1"), ("endless", "line 1")] {
+    for name in ["wild", "endless"] {
         let object = format!("{name}.o");
         let said = kaido(&["test", "p.p4", "p.stf", "--extern", &object], here.path());
-        says(&said, 1, &[wanted]);
+        says(&said, 1, &["p.stf:2: no packet was sent on port 1"]);
     }
     // A signature that registers do not hold.
     for of in [
