@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn tcp_is_cut_into_segments_that_give_the_same_bytes(
         payload in prop::collection::vec(any::<u8>(), 0..9000),
-        size in 1..2000_u16,
+        size in 6..2000_u16,
         ipv6: bool,
         tags in 0..3_usize,
     ) {
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn udp_is_cut_into_datagrams(
         payload in prop::collection::vec(any::<u8>(), 1..9000),
-        size in 1..2000_u16,
+        size in 6..2000_u16,
         ipv6: bool,
     ) {
         let datagram = Udp::new(1, 2).around(&payload).unwrap();

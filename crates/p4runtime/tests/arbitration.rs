@@ -144,7 +144,7 @@ async fn an_unknown_device_or_role_is_refused() {
     assert!(said.message().contains("no role `acl`"), "{said:?}");
     let said = refused(Update::Packet(v1::PacketOut::default())).await;
     assert_eq!(said.code(), Code::FailedPrecondition);
-    assert!(said.message().contains("begins with"), "{said:?}");
+    assert!(said.message().contains("the first message of a stream"), "{said:?}");
 
     let mut one = server.primary().await;
     one.say(Update::Arbitration(v1::MasterArbitrationUpdate { device_id: 8, ..update })).await;

@@ -59,7 +59,10 @@ fn programs_have_an_end() {
         control outer(inout bit<8> v)(bit<8> d) { inner(100 / d) i; apply { i.apply(v); } }
         control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
             outer(0) o; apply { o.apply(hdr.ip.ttl); } }";
-    refuses(&check(&format!("{PRELUDE}{inner}{REST}{MAIN}")), "this has no value when");
+    refuses(
+        &check(&format!("{PRELUDE}{inner}{REST}{MAIN}")),
+        "this is not a compile-time known value",
+    );
     let twice = "@name(\".t\") table a { actions = { NoAction; } } @name(\".t\") table b { actions = { NoAction; } }";
     refuses(&control(twice, ""), "the control plane knows two tables as `t`");
 }
