@@ -28,5 +28,5 @@ mod sockets;
 pub use area::Area;
 pub use kick::kick;
 pub use path::Path;
-pub use session::{Refused, close, complain, open};
+pub use session::{Refused, close, complain, delete, open};
 pub use sockets::{ClientRings, KernelRings, Memory, Name, Socket, find, remove};

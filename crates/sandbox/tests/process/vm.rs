@@ -134,7 +134,7 @@ fn nothing_that_a_vm_writes_does_harm() {
     let garbage: Vec<u8> = (0..100_000_u32).map(|at| ((at * 31) >> 3) as u8).collect();
     for (bytes, why) in [
         (&[][..], "nothing is published there yet"),
-        (&good[..80], "cut off"),
+        (&good[..80], "truncated"),
         (&odd, "a write is in progress"),
         (&version, "version 2"),
         (&garbage, "not a file written by `kaido p4 publish`"),

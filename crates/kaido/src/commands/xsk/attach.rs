@@ -118,7 +118,7 @@ fn ports(options: &P4Attach, interfaces: &[&str]) -> Result<Vec<String>, Failure
                 anyhow!("`{peer}` would be the name of two interfaces: write another `--peer`");
             return Err(Failure::usage(why));
         }
-        all.extend([interface.to_owned(), peer.to_owned()]);
+        all.extend([(*interface).to_owned(), peer]);
     }
     Ok(all)
 }
