@@ -79,13 +79,19 @@ fn root_a_switch_connects_its_hosts_until_a_table_refuses_one() {
     kaido.ok(&["lab", "test", "openvswitch"]);
     let clients = kaido.json(&["xsk", "ls"]);
     assert_eq!(clients[0]["name"], "openvswitch/sw", "{clients}");
-    let stats = kaido.json(&["xsk", "stats", "--lab", "openvswitch", "sw"]);
-    let passed = |interface: &str| {
-        let sockets = stats["sockets"].as_array().unwrap();
-        let mine = sockets.iter().filter(|socket| socket["interface"] == interface);
-        mine.map(|socket| socket["passed"].as_u64().unwrap()).sum::<u64>()
+    let stats = || kaido.json(&["xsk", "stats", "--lab", "openvswitch", "sw"]);
+    // Counters are read every 500 ms.
+    let counted = || {
+        let stats = stats();
+        let passed = |interface: &str| {
+            let sockets = stats["sockets"].as_array().unwrap();
+            let mine = sockets.iter().filter(|socket| socket["interface"] == interface);
+            mine.map(|socket| socket["passed"].as_u64().unwrap()).sum::<u64>()
+        };
+        let is_counted = ["h1", "h2", "h3"].iter().all(|interface| passed(interface) > 0);
+        is_counted.then_some(stats)
     };
-    assert!(passed("h1") > 0 && passed("h2") > 0 && passed("h3") > 0, "{stats}");
+    let stats = until(LIMIT, counted, || stats().to_string());
     assert_eq!(stats["programs"][0]["is_inline"], true, "{stats}");
     assert_eq!(stats["programs"][1]["is_inline"], false, "{stats}");
 

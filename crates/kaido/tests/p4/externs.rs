@@ -76,7 +76,7 @@ fn functions_in_c_are_linked() {
     let listed = ["mix:\n", "twice:\n", "seen:\n", "counts", "lib.c:8"];
     says(&kaido(&["explain", "p.o"], here), 0, &listed);
     // Without the library, or with another one.
-    let missing = ["p.p4:15", "extern function `mix` is not implemented", "--extern FILE"];
+    let missing = ["p.p4:16", "extern function `mix` is not implemented", "--extern FILE"];
     says(&kaido(&["check", "p.p4"], here), 2, &missing);
     std::fs::write(here.join("half.c"), LIBRARY.replace("u64 mix(", "u64 mux(")).expect("a file");
     clang(here, "half");
