@@ -48,7 +48,7 @@ pub(crate) fn number() -> u32 {
 
 /// Prints a message about a failure.
 pub fn complain(why: &str) {
-    // Not eprintln!, which panics if nobody reads: the client goes on.
+    // Not eprintln!, which panics if the pipe is closed: the client goes on.
     let _ = writeln!(std::io::stderr(), "kaido xsk: {why}");
 }
 
