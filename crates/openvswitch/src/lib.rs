@@ -72,13 +72,14 @@ impl Instance {
     pub fn create_database(&self) -> Command {
         let schema = self.installation.data().join("vswitch.ovsschema");
         let mut command = self.command("bin/ovsdb-tool", &[]);
-        command.arg("create").arg(self.database_file()).arg(schema);
+        command.arg("create").arg(Self::database_file(&self.directory)).arg(schema);
         command
     }
 
-    /// Returns the file of the database.
-    pub fn database_file(&self) -> PathBuf {
-        self.directory.join("conf.db")
+    /// Returns the file of the database of an instance, by the directory of the instance. It is one
+    /// of the arguments of the database's server.
+    pub fn database_file(directory: &Path) -> PathBuf {
+        directory.join("conf.db")
     }
 
     /// The command that runs the database.
@@ -86,7 +87,7 @@ impl Instance {
         let mut command = self.command("sbin/ovsdb-server", &[]);
         command.arg(format!("--remote=p{}", self.database_address()));
         command.arg(option("--unixctl", &self.directory.join("database.ctl")));
-        command.arg(self.database_file());
+        command.arg(Self::database_file(&self.directory));
         command
     }
 

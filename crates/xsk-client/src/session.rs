@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,12 +38,6 @@ static ANSWERS: Mutex<Vec<(u32, Result<(), String>)>> = Mutex::new(Vec::new());
 /// Programs that this process hosts, by number.
 static HOSTS: Mutex<BTreeMap<u64, Arc<Hosted>>> = Mutex::new(BTreeMap::new());
 static CHANGED: Condvar = Condvar::new();
-
-/// Returns the number of a new socket.
-pub(crate) fn number() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
 
 /// Prints a message about a failure.
 pub fn complain(why: &str) {

@@ -1,6 +1,7 @@
 //! Sockets of the client, by descriptor.
 
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use xsk::{Consumer, Frames, Producer, Ring, RingMemory, State};
@@ -10,7 +11,6 @@ use crate::area::Area;
 use crate::judge::Judge;
 use crate::kick;
 use crate::path::Path;
-use crate::session;
 
 /// An AF_XDP socket whose rings are moved by this crate.
 pub struct Socket {
@@ -73,6 +73,12 @@ pub struct Memory {
     pub area: Option<Area>,
 }
 
+/// Returns the number of a new socket.
+fn number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 // SAFETY: the rings' pointers are only used by the ends, each by one thread at a time.
 unsafe impl Send for Socket {}
 // SAFETY: as above.
@@ -123,7 +129,7 @@ impl Socket {
             }
         });
         Self {
-            number: session::number(),
+            number: number(),
             descriptor,
             handle,
             receive: Mutex::new(receive),

@@ -9,7 +9,8 @@
 //! - `program`: a tenant's program, its process, and its packet queues;
 //! - `host`: moves of programs to a process of the client;
 //! - `session`: a client process, its sockets, and their attachments;
-//! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its answers;
+//! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its
+//!   answers, which `snapshot` makes;
 //! - `server`: the requests as a gRPC service; `metrics`: the counters for Prometheus.
 //!
 //! A program is replaced between two packets, by its process's end or by a control plane. The
@@ -26,6 +27,7 @@ mod numbers;
 mod program;
 mod server;
 mod session;
+mod snapshot;
 mod status;
 mod tenant;
 

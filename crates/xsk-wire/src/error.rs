@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 
-use crate::port::{MAX_MTU, MAX_QUEUES};
+use crate::limits::{MAX_MTU, MAX_QUEUES};
 
 /// Failure to stand between an interface and its users.
 #[derive(Debug, thiserror::Error)]

@@ -16,6 +16,7 @@
 //! to. `settings` restores offloads, which do not.
 
 mod error;
+mod limits;
 mod other_end;
 mod port;
 mod promiscuous;
@@ -28,7 +29,6 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 pub use error::Error;
-pub use port::{MAX_MTU, MAX_QUEUES};
 
 /// An interface, and the name of the interface that its users use from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,5 +58,5 @@ pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     for one in ports {
         open.push(port::Open::new(one, tell)?);
     }
-    watch::until_end(&mut open, &signals)
+    watch::until_end(&open, &signals)
 }

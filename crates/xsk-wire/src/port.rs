@@ -9,16 +9,11 @@ use netlink::{
 use xsk_client::Name;
 
 use crate::error::Error;
+use crate::limits::{MAX_MTU, MAX_QUEUES};
 use crate::promiscuous::Promiscuous;
 use crate::queue::{Queue, Sockets};
 use crate::settings::Off;
 use crate::{Port, other_end};
-
-/// Largest MTU of an interface: a veth whose peer has an XDP program takes one page with its headroom
-/// and the kernel's `struct skb_shared_info`; two VLAN tags fit too.
-pub const MAX_MTU: u32 = 3498;
-/// Maximum number of queues of an interface: each needs two of the 31 queues of a tenant.
-pub const MAX_QUEUES: u32 = 15;
 
 /// Kinds of interfaces whose senders are on this machine and choose how the kernel delivers their
 /// packets: generic XDP does not see those that tc or nftables have redirected.

@@ -14,7 +14,7 @@ use crate::port::Open;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Gives each peer the carrier of its interface, until a signal arrives or an interface is deleted.
-pub(crate) fn until_end(ports: &mut [Open], signals: &SignalFd) -> Result<(), Error> {
+pub(crate) fn until_end(ports: &[Open], signals: &SignalFd) -> Result<(), Error> {
     let mut handle = Handle::new()?;
     let mut carriers = vec![true; ports.len()];
     loop {

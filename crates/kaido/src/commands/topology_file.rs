@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
 use document::Problems;
 use emulator_daemon::Recordings;
 use model::topology::Topology;
-use output::error::Details;
 
+use super::mistakes::mistakes;
 use super::xsk::tenants::check_switches;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -58,20 +57,4 @@ pub(super) fn read_recorded(
         mistakes(&problems, output)
     })?;
     Ok((text, topology, recordings))
-}
-
-/// Reports the mistakes in a file.
-pub(super) fn mistakes(problems: &Problems, output: &Output) -> Failure {
-    let name = &problems.file;
-    let details = Details {
-        file: Some(name.clone()),
-        problems: Some(problems.problems.clone()),
-        ..Details::default()
-    };
-    let text = if output.is_json() {
-        anyhow!("{name} has errors")
-    } else {
-        anyhow!("{name} has errors\n{problems}")
-    };
-    Failure::usage(text).with_details(details)
 }

@@ -88,3 +88,24 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
+
+/// Returns true if all user IDs of a process are root's, from its `/proc/PID/status`: those of a
+/// set-user-ID program that another user has started are not.
+pub(super) fn is_roots(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    ids.is_some_and(|ids| ids.split_whitespace().all(|id| id == "0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_others_have_started_are_not_roots() {
+        let status = |ids: &str| format!("Name:\tkaido\nUid:\t{ids}\nGid:\t0\t0\t0\t0\n");
+        assert!(is_roots(&status("0\t0\t0\t0")));
+        // su(1) of user 1000.
+        assert!(!is_roots(&status("1000\t0\t0\t0")));
+        assert!(!is_roots(&status("1000\t1000\t1000\t1000")) && !is_roots(""));
+    }
+}

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::daemons::ended::is_roots;
 use crate::daemons::patience::{Patience, worked};
-use crate::daemons::processes::{pause, processes};
+use crate::daemons::processes::{is_roots, pause, processes};
 use crate::error::StartError;
 use crate::files::tail;
 use crate::life::state::INFRASTRUCTURE;

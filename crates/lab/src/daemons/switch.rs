@@ -23,17 +23,15 @@ const LIMIT: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Name of a switch in its folder of clients.
 const CLIENT: &str = "default";
-/// A file of a switch's database, whose path is in the database's arguments.
-const DATABASE: &str = "conf.db";
 
 /// The tenants file of a switch. Its path is in the arguments of the switch's wrapper.
 pub(crate) fn config(folder: &Path, node: &str) -> PathBuf {
     node_folder(folder, node).join("tenants.yaml")
 }
 
-/// The database of a switch.
+/// The database of a switch. Its path is in the arguments of the database's server.
 pub(crate) fn database(folder: &Path, node: &str) -> PathBuf {
-    node_folder(folder, node).join(DATABASE)
+    Instance::database_file(&node_folder(folder, node))
 }
 
 /// The folder of a switch's client, with its sockets.

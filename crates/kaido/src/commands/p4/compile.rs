@@ -7,17 +7,18 @@ use anyhow::Context;
 use output::p4::CompiledProgram;
 
 use crate::cli::P4Program;
+use crate::commands::program;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted};
 use crate::target::{self, Target};
 
 pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> Done {
-    let (checked, mut compiled) = super::compiled(program, output)?;
+    let (checked, mut compiled) = program::compiled(program, output)?;
     let is_named = to.is_some();
     let to = to.unwrap_or_else(|| program.file.with_extension("o"));
     let included = checked.sources.names().map(Path::new);
     target::is_none_of(&to, included.chain([&*program.file]))?;
-    compiled.object.info = p4info::binary(&super::control_plane(&checked, program)?);
+    compiled.object.info = p4info::binary(&program::control_plane(&checked, program)?);
     let bytes = p4_object::write(&compiled.object).map_err(Failure::failed)?;
     let cannot = || format!("cannot write {}", to.display());
     // Another user's link beside the program must not lead to a file of this user.

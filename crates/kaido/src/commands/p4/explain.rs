@@ -9,16 +9,17 @@ use p4::source::MAX_BYTES;
 use p4_object::{BadObject, Digest, HELPERS, LineRow, Map, MapKind, Object, callee, opcode, wide};
 
 use crate::cli::P4Program;
+use crate::commands::program;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 
 pub(super) fn run(program: &P4Program, output: &Output) -> Done {
     let file = &program.file;
-    let bytes = crate::input::read_bytes(file, "program", super::LARGEST)?;
+    let bytes = crate::input::read_bytes(file, "program", program::LARGEST)?;
     // Any file without the extension `.p4` is read as an object.
     let is_program = file.extension().is_some_and(|extension| extension == "p4");
     let object =
-        if is_program { super::compiled(program, output)?.1.object } else { read(file, &bytes)? };
+        if is_program { program::compiled(program, output)?.1.object } else { read(file, &bytes)? };
     output.print(&explained(file, &object), |explained| {
         let row = |map: &ObjectMap| {
             let ObjectMap { name, kind, key_bytes, value_bytes, entries } = map;

@@ -12,6 +12,7 @@ use p4_ebpf::Compiled;
 use sandbox::{Limits, Program, Tested};
 
 use crate::cli::P4Program;
+use crate::commands::program;
 use crate::failure::{self, Done};
 use crate::output::{Output, counted};
 
@@ -28,7 +29,7 @@ struct TestRun<'t> {
 }
 
 pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Done {
-    let (checked, compiled) = super::compiled(program, output)?;
+    let (checked, compiled) = program::compiled(program, output)?;
     let loaded = Program::load(&compiled.object, &Limits::default());
     let loaded = loaded.map_err(failure::Failure::usage)?;
     let mut runs = Vec::new();

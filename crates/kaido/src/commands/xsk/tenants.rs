@@ -12,8 +12,8 @@ use sandbox::process::{Config, Policy, VmFeed};
 use xsk_daemon::Port;
 
 use crate::cli::P4Program;
-use crate::commands::p4::run::{Loaded, load};
-use crate::commands::topology_file::mistakes;
+use crate::commands::mistakes::mistakes;
+use crate::commands::program::{Loaded, load};
 use crate::failure::Failure;
 use crate::output::{Output, counted};
 

@@ -4,18 +4,16 @@ mod health;
 mod packets;
 mod said;
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use capture::Captured;
-use p4info::v1::P4Info;
-use p4runtime::v1::{ForwardingPipelineConfig, Update};
-use p4runtime::{Pipeline, Plane, Processes, Running, Sandboxed, Service};
+use p4runtime::{Plane, Processes, Running, Sandboxed, Service};
 use sandbox::process::{Config, Launcher, VmFeed};
 
 use super::socket::Serving;
-use crate::cli::{P4Program, P4Run};
+use crate::cli::P4Run;
+use crate::commands::program::{Loaded, load};
 use crate::failure::{Done, Failure};
 use crate::output::Output;
 use crate::runtime::{block_on, listen};
@@ -60,52 +58,6 @@ fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<Vm
     Ok(Some(vm))
 }
 
-/// A program with its initial table entries.
-pub(in crate::commands) struct Loaded {
-    /// The object.
-    pub(in crate::commands) program: Vec<u8>,
-    info: P4Info,
-    pipeline: Pipeline,
-    updates: Vec<Update>,
-}
-
-impl Loaded {
-    /// Initial table entries.
-    pub(in crate::commands) fn updates(&self) -> &[Update] {
-        &self.updates
-    }
-
-    /// Returns the configuration of a device, and the updates of its tables.
-    pub(in crate::commands) fn into_config(self) -> (ForwardingPipelineConfig, Vec<Update>) {
-        let config = ForwardingPipelineConfig {
-            p4info: Some(self.info),
-            p4_device_config: self.program,
-            ..Default::default()
-        };
-        (config, self.updates)
-    }
-}
-
-/// Loads a program or an object, and the file of its initial table entries.
-pub(in crate::commands) fn load(
-    program: &P4Program,
-    p4info: Option<&Path>,
-    entries: Option<&Path>,
-    output: &Output,
-) -> Result<Loaded, Failure> {
-    let (program, info) = self::program(program, p4info, output)?;
-    let pipeline = Pipeline::new(&info).map_err(Failure::usage)?;
-    let updates = match entries {
-        None => Vec::new(),
-        Some(file) => {
-            let text = crate::input::read(file, "list of entries", super::LARGEST)?;
-            let read = super::table::updates(&pipeline, &text);
-            read.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?
-        }
-    };
-    Ok(Loaded { program, info, pipeline, updates })
-}
-
 /// Creates the launcher of a separate process for each program. The deadline is generous: packets
 /// are not urgent here, and a busy machine must not count as a fault of the program.
 fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> {
@@ -135,7 +87,7 @@ fn serve(
     options: &P4Run,
     output: &Output,
 ) -> Done {
-    let pipeline = loaded.pipeline.clone();
+    let pipeline = loaded.pipeline().clone();
     let (config, updates) = loaded.into_config();
     block_on(async {
         let (device, plane) = Sandboxed::new(runner, options.cpu_port);
@@ -174,39 +126,4 @@ fn serve(
         }
         said::ended(&plane, output)
     })?
-}
-
-/// Returns the object and P4Info of a program or an object.
-fn program(
-    program: &P4Program,
-    p4info: Option<&Path>,
-    output: &Output,
-) -> Result<(Vec<u8>, P4Info), Failure> {
-    let file = &program.file;
-    let given = p4info.map(info_of_file).transpose()?;
-    if file.extension().is_some_and(|extension| extension == "p4") {
-        let (checked, mut compiled) = super::compiled(program, output)?;
-        let own = super::control_plane(&checked, program)?;
-        compiled.object.info = p4info::binary(&own);
-        let object = p4_object::write(&compiled.object).map_err(Failure::failed)?;
-        return Ok((object, given.unwrap_or(own)));
-    }
-    let bytes = crate::input::read_bytes(file, "program", super::LARGEST)?;
-    let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", file.display()));
-    let object = p4_object::read(&bytes).map_err(|why| wrong(why.to_string()))?;
-    let info = match given {
-        Some(info) => info,
-        None if object.info.is_empty() => {
-            let help = "`--p4info` says what control planes know of it";
-            return Err(wrong(format!("the object has no p4info: {help}")));
-        }
-        None => p4runtime::object_info(&object.info)
-            .map_err(|why| wrong(format!("its p4info cannot be read: {why}")))?,
-    };
-    Ok((bytes, info))
-}
-
-fn info_of_file(file: &Path) -> Result<P4Info, Failure> {
-    let bytes = crate::input::read_bytes(file, "p4info", super::LARGEST)?;
-    p4info::read(&bytes).map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))
 }

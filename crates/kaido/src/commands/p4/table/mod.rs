@@ -129,7 +129,10 @@ fn default_entry(
 
 /// Parses the updates of a file: a line has a table's name, fields with values, `priority=N` if the
 /// table has priorities, and an action; or `default`, the name and an action. `#` begins a comment.
-pub(super) fn updates(pipeline: &Pipeline, text: &str) -> Result<Vec<v1::Update>, String> {
+pub(in crate::commands) fn updates(
+    pipeline: &Pipeline,
+    text: &str,
+) -> Result<Vec<v1::Update>, String> {
     let mut all = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default();

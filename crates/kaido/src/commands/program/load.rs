@@ -1,0 +1,100 @@
+//! Programs as a device gets them: the object, its P4Info, and initial table entries.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use p4info::v1::P4Info;
+use p4runtime::Pipeline;
+use p4runtime::v1::{ForwardingPipelineConfig, Update};
+
+use super::{LARGEST, compiled, control_plane};
+use crate::cli::P4Program;
+use crate::commands::p4::table;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// A program with its initial table entries.
+pub(in crate::commands) struct Loaded {
+    /// The object.
+    pub(in crate::commands) program: Vec<u8>,
+    info: P4Info,
+    pipeline: Pipeline,
+    updates: Vec<Update>,
+}
+
+impl Loaded {
+    /// The tables and actions that control planes know.
+    pub(in crate::commands) fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// Initial table entries.
+    pub(in crate::commands) fn updates(&self) -> &[Update] {
+        &self.updates
+    }
+
+    /// Returns the configuration of a device, and the updates of its tables.
+    pub(in crate::commands) fn into_config(self) -> (ForwardingPipelineConfig, Vec<Update>) {
+        let config = ForwardingPipelineConfig {
+            p4info: Some(self.info),
+            p4_device_config: self.program,
+            ..Default::default()
+        };
+        (config, self.updates)
+    }
+}
+
+/// Loads a program or an object, and the file of its initial table entries.
+pub(in crate::commands) fn load(
+    program: &P4Program,
+    p4info: Option<&Path>,
+    entries: Option<&Path>,
+    output: &Output,
+) -> Result<Loaded, Failure> {
+    let (program, info) = self::program(program, p4info, output)?;
+    let pipeline = Pipeline::new(&info).map_err(Failure::usage)?;
+    let updates = match entries {
+        None => Vec::new(),
+        Some(file) => {
+            let text = crate::input::read(file, "list of entries", LARGEST)?;
+            let read = table::updates(&pipeline, &text);
+            read.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?
+        }
+    };
+    Ok(Loaded { program, info, pipeline, updates })
+}
+
+/// Returns the object and P4Info of a program or an object.
+fn program(
+    program: &P4Program,
+    p4info: Option<&Path>,
+    output: &Output,
+) -> Result<(Vec<u8>, P4Info), Failure> {
+    let file = &program.file;
+    let given = p4info.map(info_of_file).transpose()?;
+    if file.extension().is_some_and(|extension| extension == "p4") {
+        let (checked, mut compiled) = compiled(program, output)?;
+        let own = control_plane(&checked, program)?;
+        compiled.object.info = p4info::binary(&own);
+        let object = p4_object::write(&compiled.object).map_err(Failure::failed)?;
+        return Ok((object, given.unwrap_or(own)));
+    }
+    let bytes = crate::input::read_bytes(file, "program", LARGEST)?;
+    let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", file.display()));
+    let object = p4_object::read(&bytes).map_err(|why| wrong(why.to_string()))?;
+    let info = match given {
+        Some(info) => info,
+        None if object.info.is_empty() => {
+            let help = "`--p4info` says what control planes know of it";
+            return Err(wrong(format!("the object has no p4info: {help}")));
+        }
+        None => p4runtime::object_info(&object.info)
+            .map_err(|why| wrong(format!("its p4info cannot be read: {why}")))?,
+    };
+    Ok((bytes, info))
+}
+
+fn info_of_file(file: &Path) -> Result<P4Info, Failure> {
+    let bytes = crate::input::read_bytes(file, "p4info", LARGEST)?;
+    p4info::read(&bytes).map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))
+}

@@ -1,0 +1,92 @@
+//! Programs that commands read: P4 sources, which are checked and compiled, and objects.
+
+mod diagnostics;
+mod folders;
+mod load;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use p4::Checked;
+use p4::source::MAX_BYTES;
+use p4_ebpf::Compiled;
+use p4_object::Library;
+use sandbox::Limits;
+
+use crate::cli::P4Program;
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub(in crate::commands) use diagnostics::all_output;
+use diagnostics::tell;
+use folders::Folders;
+pub(in crate::commands) use load::{Loaded, load};
+
+/// Maximum size of an object, a P4Info and a file of entries, in bytes.
+pub(in crate::commands) const LARGEST: u64 = 64 << 20;
+
+/// Parses and checks a program. Prints warnings at once, unless the output is JSON.
+pub(in crate::commands) fn checked(
+    program: &P4Program,
+    output: &Output,
+) -> Result<Checked, Failure> {
+    let file = &program.file;
+    let text = crate::input::read(file, "program", MAX_BYTES as u64)?;
+    let includes = Folders {
+        program: file.parent().unwrap_or(Path::new("")),
+        folders: &program.include,
+        defines: &program.defines,
+    };
+    let checked = p4::check(&file.display().to_string(), &text, &includes);
+    tell(file, &checked.diagnostics, &checked.sources, output)?;
+    Ok(checked)
+}
+
+/// Checks and compiles a program.
+pub(in crate::commands) fn compiled(
+    program: &P4Program,
+    output: &Output,
+) -> Result<(Checked, Compiled), Failure> {
+    let checked = checked(program, output)?;
+    let libraries = libraries(program)?;
+    match p4_ebpf::compile_with(&checked.program, &checked.sources, &libraries) {
+        Ok(compiled) => {
+            // A library may contain any code.
+            let cannot = |why| anyhow!("{}: {why}", program.file.display());
+            p4_object::verify(&compiled.object).map_err(cannot).map_err(Failure::usage)?;
+            let (count, most) = (compiled.object.code.len(), Limits::default().code);
+            if count > most && !output.is_json() {
+                let file = program.file.display();
+                let said = format!("{count} instructions: `kaido p4 run` takes {most}");
+                crate::output::tell(&format!("kaido: {file}: {said}"));
+            }
+            Ok((checked, compiled))
+        }
+        Err(why) => {
+            tell(&program.file, &why, &checked.sources, output)?;
+            Err(Failure::usage(anyhow!("{}: compilation failed", program.file.display())))
+        }
+    }
+}
+
+/// Reads the libraries of a program.
+fn libraries(program: &P4Program) -> Result<Vec<Library>, Failure> {
+    let read = |file: &PathBuf| {
+        let name = file.display().to_string();
+        let bytes = crate::input::read_bytes(file, "library", LARGEST)?;
+        Library::read(&name, &bytes).map_err(|why| Failure::usage(anyhow!("{name}: {why}")))
+    };
+    program.externs.iter().map(read).collect()
+}
+
+/// Returns the P4Info of a program.
+pub(in crate::commands) fn control_plane(
+    checked: &Checked,
+    program: &P4Program,
+) -> Result<p4info::v1::P4Info, Failure> {
+    let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", program.file.display()));
+    let info = p4info::info(&checked.program).map_err(|why| wrong(why.to_string()))?;
+    // Report at once the errors for which P4Runtime would reject it later.
+    p4runtime::Pipeline::new(&info).map_err(|why| wrong(why.to_string()))?;
+    Ok(info)
+}
