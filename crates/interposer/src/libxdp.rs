@@ -142,7 +142,9 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
     tx: *mut Ring,
     config: *const SocketConfig,
 ) -> c_int {
+    type SocketFd = unsafe extern "C" fn(*const c_void) -> c_int;
     let Some(create) = real!(c"xsk_socket__create", SocketCreate) else { return -libc::ENOSYS };
+    let Some(fd) = real!(c"xsk_socket__fd", SocketFd) else { return -libc::ENOSYS };
     match with_umems(|umems| umems.get(&(umem as usize)).map(|umem| umem.socket.is_some())) {
         Some(false) => {}
         Some(true) => return refuse("a UMEM has several sockets"),
@@ -169,12 +171,12 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
         });
     // SAFETY: libxdp has written the socket.
     let handle = unsafe { *socket };
-    type SocketFd = unsafe extern "C" fn(*const c_void) -> c_int;
-    let Some(fd) = real!(c"xsk_socket__fd", SocketFd) else { return -libc::ENOSYS };
     // SAFETY: libxdp's socket.
     let descriptor = unsafe { fd(handle) };
     let connected = with_umems(|umems| {
-        let umem = umems.get_mut(&(umem as usize))?;
+        let Some(umem) = umems.get_mut(&(umem as usize)) else {
+            return Err([kernel_rx, kernel_tx]);
+        };
         umem.socket = Some(handle as usize);
         // A ring that the client does not want may have any size.
         let size = |ring: *mut Ring, size: u32| if ring.is_null() { 1 } else { size };
@@ -204,18 +206,22 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
             tx: kernel_tx,
         };
         // SAFETY: libxdp's rings are mapped until it deletes the socket, which closes this one.
-        Some(unsafe { Socket::new(descriptor, handle as usize, kernel, client, &umem.memory) })
+        Ok(unsafe { Socket::new(descriptor, handle as usize, kernel, client, &umem.memory) })
     });
-    let Some(connected) = connected else { return 0 };
+    let connected = match connected {
+        Ok(connected) => connected,
+        Err(rings) => {
+            delete_real(handle);
+            drop(rings);
+            return refuse("a UMEM was deleted while its socket was created");
+        }
+    };
     // SAFETY: the client gives the name of an interface.
     let interface = unsafe { CStr::from_ptr(interface) }.to_string_lossy().into_owned();
     if let Err(refused) = xsk_client::open(connected, Name { interface, queue }) {
         complain(&refused.why);
         disconnect(handle as usize);
-        if let Some(delete) = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void)) {
-            // SAFETY: the socket that was just created. libxdp reads its rings.
-            unsafe { delete(handle) };
-        }
+        delete_real(handle);
         drop(refused);
         return -libc::ECONNREFUSED;
     }
@@ -300,10 +306,14 @@ pub(crate) unsafe extern "C" fn xsk_socket__delete(socket: *mut c_void) {
         // The memory may have another socket then.
         disconnect(socket as usize);
     }
-    let Some(delete) = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void)) else {
-        return;
-    };
-    // SAFETY: the client's argument. libxdp reads the rings of the socket, which end after it.
-    unsafe { delete(socket) }
+    delete_real(socket);
     drop(removed);
+}
+
+/// Deletes a socket in libxdp, which reads its rings: they end later.
+fn delete_real(socket: *mut c_void) {
+    if let Some(delete) = real!(c"xsk_socket__delete", unsafe extern "C" fn(*mut c_void)) {
+        // SAFETY: a socket of libxdp's, by its contract with the client.
+        unsafe { delete(socket) }
+    }
 }
