@@ -80,17 +80,17 @@ install_cargo_deny() {
 # Third-party P4Runtime clients for testing the P4Runtime service, with pinned versions.
 install_p4runtime_client() { # NAME TESTS
     local wanted=crates/p4runtime/tests/$2/requirements.txt
-    local folder=$TARGET/tools/$1
-    cmp -s "$wanted" "$folder/installed" && return
+    local directory=$TARGET/tools/$1
+    cmp -s "$wanted" "$directory/installed" && return
     if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
         echo "error: no python3 with venv here: install it yourself" >&2
         return 1
     fi
-    echo "Installing $1 into $folder with pip"
-    rm -rf "$folder"
-    as_user python3 -m venv "$folder"
-    as_user "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$wanted"
-    as_user cp "$wanted" "$folder/installed"
+    echo "Installing $1 into $directory with pip"
+    rm -rf "$directory"
+    as_user python3 -m venv "$directory"
+    as_user "$directory/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$wanted"
+    as_user cp "$wanted" "$directory/installed"
 }
 
 install_packages

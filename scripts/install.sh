@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # install.sh BINARY PREFIX [DESTDIR]: installs the command, the process of tenants' programs and the
-# library for AF_XDP clients from the same folder, manual pages, completions and a systemd unit.
+# library for AF_XDP clients from the same directory, manual pages, completions and a systemd unit.
 set -euo pipefail
 binary=$(realpath "$1") prefix=${3:-}$2
 . "$(dirname "$0")/env.sh"
 umask 022
 
 # The symbols are kept apart, where debuggers look for them.
-stripped() { # FILE FOLDER MODE
+stripped() { # FILE DIRECTORY MODE
     local name symbols
     name=$(basename "$1")
     symbols=$2/.debug/$name.debug

@@ -45,8 +45,8 @@ with_libraries() { # NAME...
     printf '%s\n' "${!seen[@]}" | sort
 }
 
-# Prints what the programs of a folder lack.
-missing_in() { # FOLDER SET
+# Prints what the programs of a directory lack.
+missing_in() { # DIRECTORY SET
     local program
     for program in ${PROGRAMS[$2]}; do
         if [ ! -e "$1/$program" ]; then
@@ -58,7 +58,7 @@ missing_in() { # FOLDER SET
     done | sort -u | xargs
 }
 
-# Downloads into the folder `deb` of the set.
+# Downloads into the directory `deb` of the set.
 download() { # SET NAME...
     (cd "$packages/$1.new/deb" && as_user apt-get download -qq "${AS_ROOT[@]}" "${@:2}" >&2)
 }
@@ -68,7 +68,7 @@ are_known() { apt-cache show "$@" >/dev/null 2>&1; }
 update() { as_root apt-get update -q >&2; }
 
 fetch() { # SET
-    local folder=$packages/$1 new=$packages/$1.new roots names missing deb
+    local directory=$packages/$1 new=$packages/$1.new roots names missing deb
     read -ra roots <<<"${PACKAGES[$1]}"
     if [ "$(uname -m)" != x86_64 ] || ! command -v apt-get >/dev/null; then
         echo "error: scripts/packages.sh needs apt on x86-64, for Debian's ${roots[*]}" >&2
@@ -96,8 +96,8 @@ fetch() { # SET
         echo "error: no $missing in ${roots[*]} and their libraries: are they those of Debian 12?" >&2
         return 1
     fi
-    as_user rm -rf "$new/deb" "$folder"
-    as_user mv "$new" "$folder"
+    as_user rm -rf "$new/deb" "$directory"
+    as_user mv "$new" "$directory"
 }
 
 packages=$(realpath -m "$TARGET")/packages

@@ -64,9 +64,9 @@ fn check(what: fn(&[u8]), seeds: &[Vec<u8>], cases: u64) {
 }
 
 /// Contents of the files in a directory tree.
-fn files(folder: &Path) -> Vec<Vec<u8>> {
+fn files(directory: &Path) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("the folder is part of the sources") {
+    for entry in std::fs::read_dir(directory).expect("the directory is part of the sources") {
         let path = entry.expect("its entries as well").path();
         if path.is_dir() {
             out.extend(files(&path));
@@ -77,8 +77,8 @@ fn files(folder: &Path) -> Vec<Vec<u8>> {
     out
 }
 
-fn seeds(folder: &str) -> Vec<Vec<u8>> {
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
+fn seeds(directory: &str) -> Vec<Vec<u8>> {
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory))
 }
 
 #[test]

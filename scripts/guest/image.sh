@@ -20,8 +20,8 @@ add() { # FILE: adds it with its shared libraries
 }
 
 mkdir -p "$root"/{usr/bin,usr/sbin,usr/lib,usr/lib64,proc,sys,dev,run,tmp,etc,root}
-for folder in bin sbin lib lib64; do
-    ln -s "usr/$folder" "$root/$folder"
+for directory in bin sbin lib lib64; do
+    ln -s "usr/$directory" "$root/$directory"
 done
 install /bin/busybox "$root/bin/busybox"
 for name in $(/bin/busybox --list | grep -vx busybox); do

@@ -6,12 +6,12 @@ set -euo pipefail
 
 META=linux-image-cloud-amd64
 RELEASE=6.1
-folder=$(realpath -m "$TARGET")/guest/kernel
+directory=$(realpath -m "$TARGET")/guest/kernel
 
 package() { apt-cache depends "$META" 2>/dev/null | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -1; }
 
 fetch() {
-    local new=$folder.new name
+    local new=$directory.new name
     if [ "$(uname -m)" != x86_64 ] || ! command -v apt-cache >/dev/null; then
         echo "error: the guest's kernel is Debian's $META: this needs apt on x86-64" >&2
         return 1
@@ -34,23 +34,23 @@ fetch() {
     rm -r "$new/deb" "$new/boot"
     # A package has no module dependency list; it is created on installation.
     /bin/busybox depmod -b "$new" "$(ls "$new/lib/modules")"
-    mv "$new" "$folder"
+    mv "$new" "$directory"
 }
 
 # The guest must run the oldest kernel that Kaido supports: tests would also pass on a newer one.
 check() {
     local release
-    release=$(ls "$folder/lib/modules")
+    release=$(ls "$directory/lib/modules")
     case $release in
     "$RELEASE".*) ;;
     *)
         echo "error: the guest's kernel is Linux $release, and is to be $RELEASE, that of Debian 12:" >&2
-        echo "       give apt its repository, remove $folder, and try again" >&2
+        echo "       give apt its repository, remove $directory, and try again" >&2
         return 1
         ;;
     esac
 }
 
-[ -d "$folder" ] || fetch
+[ -d "$directory" ] || fetch
 check
-echo "$folder"
+echo "$directory"

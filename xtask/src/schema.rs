@@ -1,5 +1,5 @@
-//! JSON Schemas of topology, data plane and tenants files, and of the output of commands, generated from the
-//! types that parse or print them.
+//! JSON Schemas of topology, data plane and tenants files, and of the output of commands, generated
+//! from the types that parse or print them.
 
 use std::path::Path;
 
@@ -47,12 +47,12 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
 }
 
 /// Validates every file of a directory. Returns their number.
-fn check_examples(schema: &Value, folder: &Path) -> anyhow::Result<usize> {
+fn check_examples(schema: &Value, directory: &Path) -> anyhow::Result<usize> {
     let validator = jsonschema::validator_for(schema).context("the schema itself is wrong")?;
     let mut problems = Vec::new();
     let mut count = 0;
-    for entry in
-        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    for entry in std::fs::read_dir(directory)
+        .with_context(|| format!("cannot read {}", directory.display()))?
     {
         let path = entry?.path();
         if !path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
@@ -65,7 +65,7 @@ fn check_examples(schema: &Value, folder: &Path) -> anyhow::Result<usize> {
         problems.extend(found.into_iter().map(|found| format!("{}: {found}", path.display())));
     }
     if count == 0 {
-        bail!("{} has no files to check", folder.display());
+        bail!("{} has no files to check", directory.display());
     }
     if !problems.is_empty() {
         bail!("files do not fit the schema:\n  {}", problems.join("\n  "));

@@ -10,34 +10,34 @@ fn audit(advisories: &Path) -> Output {
     Command::new(script).env("KAIDO_ADVISORY_DB", advisories).output().unwrap()
 }
 
-fn git(folder: &Path, arguments: &[&str]) {
+fn git(directory: &Path, arguments: &[&str]) {
     let author = ["-c", "user.name=test", "-c", "user.email=test@localhost"];
     let mut git = Command::new("git");
-    assert!(git.current_dir(folder).args(author).args(arguments).status().unwrap().success());
+    assert!(git.current_dir(directory).args(author).args(arguments).status().unwrap().success());
 }
 
 /// Writes an advisory for every version of a crate. IDs are unique, or the last one counts alone.
-fn advise(folder: &Path, id: &str, name: &str) {
-    let crates = folder.join("crates").join(name);
+fn advise(directory: &Path, id: &str, name: &str) {
+    let crates = directory.join("crates").join(name);
     std::fs::create_dir_all(&crates).unwrap();
     let text = format!(
         "```toml\n[advisory]\nid = \"{id}\"\npackage = \"{name}\"\ndate = \"2026-01-01\"\n\n\
          [versions]\npatched = []\n```\n\n# A hole\n\nFor this test.\n"
     );
     std::fs::write(crates.join(format!("{id}.md")), text).unwrap();
-    git(folder, &["add", "."]);
-    git(folder, &["commit", "--quiet", "-m", name]);
+    git(directory, &["add", "."]);
+    git(directory, &["commit", "--quiet", "-m", name]);
 }
 
 #[test]
 fn an_advisory_for_a_crate_that_is_used_fails_the_audit() {
-    let folder = tempfile::tempdir().unwrap();
-    git(folder.path(), &["init", "--quiet", "--initial-branch", "main"]);
-    advise(folder.path(), "RUSTSEC-2026-0001", "a-crate-that-is-not-used");
-    let clean = audit(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    git(directory.path(), &["init", "--quiet", "--initial-branch", "main"]);
+    advise(directory.path(), "RUSTSEC-2026-0001", "a-crate-that-is-not-used");
+    let clean = audit(directory.path());
     assert!(clean.status.success(), "{clean:?}");
-    advise(folder.path(), "RUSTSEC-2026-0002", "libc");
-    let found = audit(folder.path());
+    advise(directory.path(), "RUSTSEC-2026-0002", "libc");
+    let found = audit(directory.path());
     let said = String::from_utf8_lossy(&found.stderr);
     assert!(!found.status.success() && said.contains("RUSTSEC-2026-0002"), "{found:?}");
 }

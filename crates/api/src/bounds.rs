@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use grpc_bounds::{Bounds, Budget, Layer, Shapes};
 
-/// The largest request: a data plane's file of a million entries.
+/// The largest request: a data plane file of a million entries.
 pub const LARGEST_REQUEST: usize = 256 << 20;
 
 /// The `FileDescriptorSet` of `proto/`, written by the build.

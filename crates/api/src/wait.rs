@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::v1::{self, State};
 
 /// The timeout of a check.
-const LIMIT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Descriptions of everything the controller still waits for: those of `nodes` that are not alive,
 /// and applications without a decision. Blocking: do not call it from asynchronous code.
 pub fn missing(socket: &Path, nodes: &[String]) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let looked = runtime.ok().and_then(|runtime| {
-        runtime.block_on(async { tokio::time::timeout(LIMIT, look(socket, nodes)).await.ok() })
+        runtime.block_on(async { tokio::time::timeout(TIMEOUT, look(socket, nodes)).await.ok() })
     });
     looked.and_then(Result::ok).unwrap_or_else(|| vec!["its first answer".into()])
 }
@@ -28,7 +28,9 @@ pub fn dataplane_is_at_work(socket: &Path) -> bool {
         let mut client = crate::connect_dataplane(socket).await.ok()?;
         client.get_dataplane(v1::GetDataplaneRequest {}).await.ok()
     };
-    runtime.block_on(async { tokio::time::timeout(LIMIT, asked).await }).is_ok_and(|a| a.is_some())
+    runtime
+        .block_on(async { tokio::time::timeout(TIMEOUT, asked).await })
+        .is_ok_and(|a| a.is_some())
 }
 
 /// The liveness of an emulator.
@@ -44,12 +46,12 @@ pub enum Presence {
 
 /// Probes an emulator with a request that costs it nothing.
 pub async fn emulator_presence(socket: &Path) -> Presence {
-    const LIMIT: Duration = Duration::from_secs(1);
+    const TIMEOUT: Duration = Duration::from_secs(1);
     let asked = async {
         let mut emulator = crate::connect_emulator(socket).await.ok()?;
         emulator.check_emulator(v1::CheckEmulatorRequest {}).await.ok()
     };
-    match tokio::time::timeout(LIMIT, asked).await {
+    match tokio::time::timeout(TIMEOUT, asked).await {
         Ok(Some(_)) => Presence::There,
         Ok(None) => Presence::Gone,
         Err(_) => Presence::Silent,

@@ -66,7 +66,7 @@ fn ring_and_script(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let runs = if quick { 3 } else { 7 };
     let text = ring(NODES);
     let topology = topology_file::parse("ring", &text)?;
-    let script = Script::of(&topology);
+    let script = Script::new(&topology);
     let (mut up, mut down, mut shell) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=runs {
         context.cancel.check()?;
@@ -120,7 +120,7 @@ struct Script {
 }
 
 impl Script {
-    fn of(topology: &Topology) -> Self {
+    fn new(topology: &Topology) -> Self {
         // Unique names: the script stops at the first name that already exists.
         let prefix = format!("kaido-bench-{}-", std::process::id());
         let name = |node: usize| format!("{prefix}{}", topology.nodes[node].name);

@@ -17,7 +17,7 @@ const PUBLISHED_REACTION: f64 = 24.0;
 /// Share of the long branch that it reaches.
 const PUBLISHED_SHARE: f64 = 0.5;
 /// Timeout of a move.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs all measurements. `quick` makes fewer and shorter runs.
 pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
@@ -57,7 +57,7 @@ fn reaction(bed: &Bed<'_>) -> Result<Reaction> {
     let udp = Traffic::Udp(bed.scale.short_branch());
     let load = Transfer::start(bed, LOAD, LOAD_PORT, udp, 3)?;
     let started = std::time::Instant::now();
-    while !watch.has_moved() && started.elapsed() < PATIENCE {
+    while !watch.has_moved() && started.elapsed() < TIMEOUT {
         bed.context.cancel.wait(Duration::from_millis(10))?;
     }
     load.finish()?;

@@ -171,26 +171,26 @@ pub(crate) fn pin(object: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     check(unsafe { libbpf_sys::bpf_obj_pin(object.as_raw_fd(), name.as_ptr()) }).map_err(failed)
 }
 
-/// Prepares `folder` for pins: mounts a BPF file system there unless there is one already.
-pub fn prepare_pins(folder: &Path) -> Result<(), Error> {
-    let failed = |source: io::Error| Error::Pin { path: folder.into(), source };
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let found = statfs(folder).map_err(|errno| failed(errno.into()))?;
+/// Prepares `directory` for pins: mounts a BPF file system there unless there is one already.
+pub fn prepare_pins(directory: &Path) -> Result<(), Error> {
+    let failed = |source: io::Error| Error::Pin { path: directory.into(), source };
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    let found = statfs(directory).map_err(|errno| failed(errno.into()))?;
     if found.filesystem_type() == BPF_FS_MAGIC {
         return Ok(());
     }
-    mount(Some("bpf"), folder, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
+    mount(Some("bpf"), directory, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| failed(errno.into()))
 }
 
-/// Unmounts the BPF file system at `folder`, if there is one, which removes all of its pins.
-pub fn unmount_pins(folder: &Path) -> Result<(), Error> {
-    let failed = |source: io::Error| Error::Pin { path: folder.into(), source };
-    // If two processes prepared the folder concurrently, it may be mounted twice.
+/// Unmounts the BPF file system at `directory`, if there is one, which removes all of its pins.
+pub fn unmount_pins(directory: &Path) -> Result<(), Error> {
+    let failed = |source: io::Error| Error::Pin { path: directory.into(), source };
+    // If two processes prepared the directory concurrently, it may be mounted twice.
     loop {
-        match statfs(folder) {
+        match statfs(directory) {
             Ok(found) if found.filesystem_type() == BPF_FS_MAGIC => {
-                umount2(folder, MntFlags::MNT_DETACH).map_err(|errno| failed(errno.into()))?;
+                umount2(directory, MntFlags::MNT_DETACH).map_err(|errno| failed(errno.into()))?;
             }
             Ok(_) | Err(nix::errno::Errno::ENOENT | nix::errno::Errno::ENOTDIR) => return Ok(()),
             Err(errno) => return Err(failed(errno.into())),

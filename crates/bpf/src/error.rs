@@ -110,7 +110,7 @@ pub enum Error {
     /// A pin cannot be created, opened or removed.
     #[error("cannot pin the program at {}", path.display())]
     Pin {
-        /// The pin, or the folder for pins.
+        /// The pin, or the directory for pins.
         path: std::path::PathBuf,
         /// Cause.
         #[source]

@@ -149,7 +149,7 @@ pub(crate) fn run_live(
 /// repeated.
 #[expect(clippy::disallowed_methods, reason = "nothing tells when there is memory again")]
 pub(crate) fn run_syscall(program: BorrowedFd<'_>) -> Result<(), Error> {
-    const PAUSE: Duration = Duration::from_millis(20);
+    const INTERVAL: Duration = Duration::from_millis(20);
     const TRIES: usize = 50;
     let mut tries = 0;
     loop {
@@ -163,7 +163,7 @@ pub(crate) fn run_syscall(program: BorrowedFd<'_>) -> Result<(), Error> {
         }
         // Allocations of this process do trigger reclaim, which also frees memory for the kernel.
         std::hint::black_box(vec![1_u8; 1 << 20]);
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(INTERVAL);
     }
 }
 
@@ -350,7 +350,7 @@ impl Measure {
 
 impl Template {
     /// Returns the template of a constant frame, sent on `egress`.
-    pub fn of(frame: &[u8], egress: u32) -> Self {
+    pub fn new(frame: &[u8], egress: u32) -> Self {
         let length = frame.len() as u32;
         let mut template = Self { length, egress, step: 1, ..Self::default() };
         let head = ETHERNET + (frame.len().min(HEAD) - ETHERNET) / 8 * 8;

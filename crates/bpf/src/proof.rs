@@ -38,15 +38,15 @@ const PROGRAM: &str = "proof";
 /// Length of the proof at the end of a frame.
 pub const PROOF: usize = 16;
 /// Maximum length of a frame, sent or received.
-pub const LONGEST: usize = 320;
-const SHORTEST: usize = 64;
+pub const MAX_LEN: usize = 320;
+const MIN_LEN: usize = 64;
 /// Maximum number of frame kinds.
 pub const KINDS: usize = 16;
 
 /// A kind of frame to send. The last [`PROOF`] bytes are overwritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// The frame, 64 to [`LONGEST`] bytes long.
+    /// The frame, 64 to [`MAX_LEN`] bytes long.
     pub frame: Vec<u8>,
     /// Offset of the 16-bit flow number.
     pub flow_at: usize,
@@ -122,7 +122,7 @@ impl Proof {
         assert!((1..=KINDS).contains(&samples.len()) && (1..=65536).contains(&flows));
         for (kind, sample) in samples.iter().enumerate() {
             let length = sample.frame.len();
-            assert!((SHORTEST..=LONGEST).contains(&length) && sample.flow_at + 2 <= length);
+            assert!((MIN_LEN..=MAX_LEN).contains(&length) && sample.flow_at + 2 <= length);
             let (length, flow_at) = (length as u32, sample.flow_at as u32);
             let mut value = types::sample { length, flow_at, ..types::sample::default() };
             value.bytes[..sample.frame.len()].copy_from_slice(&sample.frame);
@@ -169,7 +169,7 @@ impl Proof {
     /// If the frame is too long.
     pub fn expect(&self, expected: &Expected) -> Result<(), Error> {
         let length = expected.frame.len();
-        assert!(length <= LONGEST && expected.flow_at < 256);
+        assert!(length <= MAX_LEN && expected.flow_at < 256);
         let (length, flow_at) = (length as u32, expected.flow_at as u32);
         let mut value = types::expected { length, flow_at, ..types::expected::default() };
         value.bytes[..expected.frame.len()].copy_from_slice(&expected.frame);
@@ -227,7 +227,7 @@ impl Proof {
     pub fn evidence(&self) -> Result<Option<(u32, Vec<u8>)>, Error> {
         let found = self.evidence.get(&0)?.filter(|frame| frame.length > 0);
         Ok(found.map(|frame| {
-            let length = (frame.length as usize).min(LONGEST);
+            let length = (frame.length as usize).min(MAX_LEN);
             (frame.ifindex, frame.bytes[..length].to_vec())
         }))
     }

@@ -42,9 +42,9 @@ const BATCH: usize = 256;
 /// An application with the controller's own state.
 pub(crate) struct Entry {
     record: Record,
-    /// Its ends and flows; None until both nodes have announced themselves.
+    /// Ends and flows; None until both nodes have announced themselves.
     resolved: Option<Resolved>,
-    /// Its moves under earlier controllers.
+    /// Moves under earlier controllers.
     earlier_moves: u32,
     /// The last load measured by its headend; None before the first sample.
     load: Option<AppLoad>,

@@ -23,7 +23,7 @@ use crate::core::Core;
 use crate::service::Service;
 
 /// Connection limit: a thousand nodes, plus clients.
-const CONNECTIONS: Limits = Limits::of(4096);
+const CONNECTIONS: Limits = Limits::new(4096);
 
 /// The configuration of a controller, as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Timeout for `nft`, which waits for other processes that change rules.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of bytes read of its output.
-const MOST: u64 = 16 << 20;
+const MAX_OUTPUT: u64 = 16 << 20;
 
 /// Returns a warning that names the address families without a base chain with `policy drop`;
 /// `None` if there are none, or if `nft` gives no answer.
@@ -37,10 +37,10 @@ fn chains() -> Option<Value> {
     // The thread ends with the child, because it reads the child's output.
     let reader = std::thread::Builder::new().name("nft".into()).spawn(move || {
         let mut text = String::new();
-        let read = output.take(MOST).read_to_string(&mut text);
+        let read = output.take(MAX_OUTPUT).read_to_string(&mut text);
         let _ = sender.send(read.map(|_| text));
     });
-    let text = reader.ok().and_then(|_| answer.recv_timeout(PATIENCE).ok()?.ok());
+    let text = reader.ok().and_then(|_| answer.recv_timeout(TIMEOUT).ok()?.ok());
     // Ignore the error of a child that has already exited.
     let _ = child.kill();
     let _ = child.wait();

@@ -16,7 +16,7 @@ use crate::reply::response;
 use crate::{Config, Error};
 
 /// Maximum number of changes listed in a response.
-const MOST: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 /// Adds a service function.
 pub(crate) fn add(
@@ -135,6 +135,7 @@ fn apply(
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let file = dataplane_file::parse("the applied file", text).map_err(Error::File)?;
     let applied = Config::applied(state);
-    let difference = crate::apply_and_keep(reconciler, file, Ports::All, text, MOST, &applied)?;
+    let difference =
+        crate::apply_and_keep(reconciler, file, Ports::All, text, MAX_SHOWN, &applied)?;
     Ok(response(&difference, reconciler))
 }

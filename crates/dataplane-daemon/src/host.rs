@@ -59,7 +59,7 @@ pub(crate) trait Host {
     fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), Error>;
 
     /// Returns true if the kernel has exactly the routes that it is to keep.
-    fn keeps(&self, seen: &Seen) -> bool;
+    fn is_intact(&self, seen: &Seen) -> bool;
 
     /// Adds the missing ones of `routes` to the kernel. Sets `source` as the outer source address
     /// if the routes need one and none is set. Returns the routes that the kernel refused.

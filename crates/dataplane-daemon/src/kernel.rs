@@ -27,13 +27,13 @@ pub(crate) struct KernelSide {
     /// that the successor of a killed daemon knows it.
     source: Option<Ipv6Addr>,
     source_file: PathBuf,
-    /// The folder of the pins that keep ports attached to XDP.
+    /// The directory of the pins that keep ports attached to XDP.
     pins: PathBuf,
 }
 
 impl KernelSide {
-    /// Opens the kernel of the calling thread's namespace. `state` is the folder of the data that a
-    /// later daemon needs.
+    /// Opens the kernel of the calling thread's namespace. `state` is the directory of the data
+    /// that a later daemon needs.
     pub(crate) fn new(state: &Path) -> Result<Self, Error> {
         // Subscribe before the first listing, so that no change between the two is missed.
         let monitor = Monitor::new()?;
@@ -156,7 +156,7 @@ impl Host for KernelSide {
         Ok(self.handle.probe_neighbour(interface, address)?)
     }
 
-    fn keeps(&self, seen: &Seen) -> bool {
+    fn is_intact(&self, seen: &Seen) -> bool {
         self.kept.is(&seen.present)
     }
 

@@ -37,12 +37,12 @@ use crate::service::{Order, Orders, Service};
 use crate::state::State;
 
 /// Limit on connections of all clients: single commands and watchers.
-const CONNECTIONS: Limits = Limits::of(256);
+const CONNECTIONS: Limits = Limits::new(256);
 
 /// The configuration of a daemon.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The folder of the socket, the pins and the file that was applied last.
+    /// The directory of the socket, the pins and the file that was applied last.
     pub state: PathBuf,
     /// The file to start with; if absent, the file that was applied last.
     pub file: Option<String>,
@@ -51,7 +51,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the socket path of the daemon with the folder `state`.
+    /// Returns the socket path of the daemon with the directory `state`.
     pub fn socket(state: &Path) -> PathBuf {
         state.join(model::dataplane::SOCKET)
     }
@@ -77,10 +77,10 @@ pub enum Error {
     /// The file names objects that this machine does not have.
     #[error("{}", in_lines(.0))]
     Resolve(Vec<dataplane::forwarding::Unresolved>),
-    /// The folder of the daemon's state cannot be used.
+    /// The directory of the daemon's state cannot be used.
     #[error("cannot use {}", path.display())]
     State {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -95,13 +95,13 @@ pub enum Error {
     /// The service function to add or remove is not valid.
     #[error("{0}")]
     Function(String),
-    /// Another daemon uses the folder.
-    #[error("another data plane has {}: give this one a folder of its own (--state)", .0.display())]
+    /// Another daemon uses the directory.
+    #[error("another data plane has {}: give this one a directory of its own (--state)", .0.display())]
     Taken(PathBuf),
-    /// Ports of another network namespace are attached with the pins in this folder.
+    /// Ports of another network namespace are attached with the pins in this directory.
     #[error(
-        "{path} is the folder of another network namespace's data plane, which has active ports: \
-         give this one a folder of its own (--state); if that namespace is gone, `umount {path}/bpf`",
+        "{path} is the directory of another network namespace's data plane, which has active ports: \
+         give this one a directory of its own (--state); if that namespace is gone, `umount {path}/bpf`",
         path = .0.display()
     )]
     Elsewhere(PathBuf),
@@ -124,7 +124,7 @@ pub enum Error {
     Match(String),
     /// Another daemon runs in this network namespace.
     #[error(
-        "another data plane{} runs in this network namespace, with a folder of its own: \
+        "another data plane{} runs in this network namespace, with a directory of its own: \
          `pgrep -af 'dataplane run'` finds it",
         .0.map_or_else(String::new, |process| format!(" (process {process})"))
     )]
@@ -166,9 +166,9 @@ pub async fn run(
     let state = config.state.clone();
     let is_new = !state.exists();
     let done = run_in(config, stop).await;
-    // Another daemon may have taken the folder meanwhile.
+    // Another daemon may have taken the directory meanwhile.
     if is_new && done.as_ref().is_err_and(|error| !matches!(error, Error::Taken(_))) {
-        // This fails if the folder is not empty, and must: the files are another process's.
+        // This fails if the directory is not empty, and must: the files are another process's.
         let _ = std::fs::remove_dir(state);
     }
     done
@@ -180,8 +180,8 @@ async fn run_in(
 ) -> Result<(), Error> {
     let state = config.state.clone();
     let failed = |source| Error::State { path: state.clone(), source };
-    // Check the owner and mode: the applied file in this folder contains health commands that run
-    // as root.
+    // Check the owner and mode: the applied file in this directory contains health commands that
+    // run as root.
     private::check(&state).and_then(|()| private::make(&state)).map_err(failed)?;
     // Hold the lock for the lifetime of the process, however it ends. If two start at once, one
     // gets it.
@@ -215,8 +215,8 @@ async fn run_in(
             let stop = async move {
                 tokio::select! {
                     () = stop => {}
-                    // Carries no message: the sender is dropped when the reconciler ends, for whatever
-                    // reason.
+                    // Carries no message: the sender is dropped when the reconciler ends, for
+                    // whatever reason.
                     _ = ended => {}
                 }
                 ending.end_trace().await;

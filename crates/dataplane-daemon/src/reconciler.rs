@@ -2,7 +2,7 @@
 //! kernel.
 //!
 //! The reconciler runs on its own thread and receives every change event of the kernel. Each event
-//! starts a new generation of adjacencies at once. Events that concern SRv6 routes, links or
+//! starts a new generation of adjacencies immediately. Events that concern SRv6 routes, links or
 //! addresses also trigger a full read of the kernel's tables, once the changes have settled.
 
 mod follow;
@@ -168,12 +168,12 @@ impl Reconciler {
 
     /// Reads the kernel state for the current data plane, or for `next` if there is one.
     fn look(&mut self, next: Option<&dyn Dataplane>) -> Result<Seen, Error> {
-        self.host.look(next.unwrap_or(&*self.plane).finds_tables())
+        self.host.look(next.unwrap_or(&*self.plane).has_table_lookup())
     }
 
     fn difference(&self, wanted: &Wanted, file: &File, most: usize) -> Difference {
         let name = |tenant| name(&wanted.tenants, &wanted.table_tenants, tenant);
-        let found = Difference::between(self.plane.now(), &wanted.forwarding, &name, most);
+        let found = Difference::between(self.plane.current(), &wanted.forwarding, &name, most);
         if file.dataplane == self.which {
             return found;
         }
@@ -189,7 +189,7 @@ impl Reconciler {
             .passing(seen.passing.clone());
         let mut file = Cow::Borrowed(file);
         if ports == Ports::Present {
-            let known = self.plane.now().ports.iter();
+            let known = self.plane.current().ports.iter();
             links = links.also_called(known.map(|(index, port)| (port.name.as_str(), *index)));
             links = links.lacking_functions();
             let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
@@ -221,7 +221,7 @@ impl Reconciler {
             let names = Names { of: &forwarding, tenant: &name };
             SlowPath::alone(names, &seen.kernel, &mut interface)?
         } else {
-            SlowPath::of(&forwarding, &seen.kernel, &mut interface)
+            SlowPath::new(&forwarding, &seen.kernel, &mut interface)
         };
         if ports == Ports::Present {
             routes.keep_absent(&seen.present, &seen.kernel.links);
@@ -297,11 +297,11 @@ impl Reconciler {
     ) -> Result<(), Error> {
         self.end_trace();
         next.change_to(forwarding, file)?;
-        let now = self.plane.now().clone();
-        if let Err(error) = self.plane.leave() {
+        let now = self.plane.current().clone();
+        if let Err(error) = self.plane.detach() {
             // Report the first error. Restoring cannot fail for lack of space: this state was
             // installed a moment ago.
-            let _ = next.leave();
+            let _ = next.detach();
             let _ = self.plane.change_to(now, self.file.as_ref().unwrap_or(file));
             return Err(error.into());
         }
@@ -338,14 +338,14 @@ impl Reconciler {
 
     /// Returns the ifindex of a port.
     pub(crate) fn port(&self, name: &str) -> Option<u32> {
-        let ports = &self.plane.now().ports;
+        let ports = &self.plane.current().ports;
         ports.iter().find(|(_, port)| port.name == name).map(|(index, _)| *index)
     }
 
     /// Hands everything back to the kernel.
     pub(crate) fn detach(&mut self) -> Result<(), Error> {
         self.end_trace();
-        self.plane.leave()?;
+        self.plane.detach()?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
         self.checks = Checks::default();
         self.host.shrink(SlowPath::default())
@@ -354,7 +354,7 @@ impl Reconciler {
     /// Ends the reconciler. Attached ports stay attached; if there are none, nothing is left over.
     pub(crate) fn end(mut self) -> Result<(), Error> {
         self.end_trace();
-        Ok(self.plane.end()?)
+        Ok(self.plane.shut_down()?)
     }
 
     /// Returns the kind of the data plane that forwards.
@@ -381,7 +381,8 @@ impl Reconciler {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let alone = self.which == Which::Kernel;
         let seen = self.seen.as_ref();
-        let mut found = seen.map_or_else(Vec::new, |seen| warnings(self.plane.now(), seen, alone));
+        let mut found =
+            seen.map_or_else(Vec::new, |seen| warnings(self.plane.current(), seen, alone));
         found.extend(self.stripping());
         found
     }
@@ -391,7 +392,7 @@ impl Reconciler {
         if self.which == Which::Kernel {
             return Vec::new();
         }
-        let ports = tagged(self.plane.now()).into_iter();
+        let ports = tagged(self.plane.current()).into_iter();
         let stripping = ports.filter(|port| self.host.strips_tags(port));
         let warning = |port| {
             format!(

@@ -25,7 +25,7 @@ use crate::{Config, Error, functions, state};
 type Sent = fn(v1::TracedPacket) -> Result<v1::TracedPacket, Status>;
 
 /// Maximum length of an error message, in characters.
-const LONGEST_MESSAGE: usize = 4096;
+const MAX_MESSAGE: usize = 4096;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -42,7 +42,7 @@ pub(crate) enum Order {
 
 impl Order {
     /// Executes the order, and sends the reply if the client still waits. `state` is the daemon's
-    /// folder.
+    /// directory.
     pub(crate) fn carry_out(self, reconciler: &mut Reconciler, state: &Path) {
         // Orders that create or remove pins must not fail halfway.
         let pinned = |reconciler: &Reconciler| state::check(state, reconciler.which());
@@ -148,7 +148,7 @@ fn trace(
 /// Returns the installed state; with `counted`, only SIDs and policies that have counted packets.
 fn get(reconciler: &Reconciler, counted: bool) -> v1::GetDataplaneResponse {
     let plane = reconciler.plane();
-    let now = plane.now();
+    let now = plane.current();
     let names = Names { of: now, tenant: &|tenant| reconciler.tenant(tenant) };
     let entry = |name: String, action: String, count: Option<Count>| v1::DataplaneEntry {
         name,
@@ -252,7 +252,7 @@ impl Orders {
         self.0.send(order(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?.map_err(|error| {
             // A message that does not fit into an HTTP header frame would be lost.
-            let text: String = api::in_one_line(&error).chars().take(LONGEST_MESSAGE).collect();
+            let text: String = api::in_one_line(&error).chars().take(MAX_MESSAGE).collect();
             if error.is_usage() {
                 Status::invalid_argument(text)
             } else {

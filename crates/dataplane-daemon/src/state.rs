@@ -1,4 +1,4 @@
-//! The state folder of a data plane: its ownership, and the cleanup after a failed start.
+//! The state directory of a data plane: its ownership, and the cleanup after a failed start.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use model::dataplane::Dataplane as Which;
 
 use crate::Error;
 
-/// A folder that a daemon is about to use.
+/// A directory that a daemon is about to use.
 pub(crate) struct State {
     path: PathBuf,
     /// True if the file system for pins was already mounted.

@@ -21,7 +21,7 @@ pub(crate) fn counts(
         sum.packets += count.packets;
         sum.bytes += count.bytes;
     };
-    let now = plane.now();
+    let now = plane.current();
     for id in now.policies.keys() {
         let (PolicyId::Named(tenant, _) | PolicyId::Of(tenant, _)) = id;
         // Policies without a tenant belong to SIDs.

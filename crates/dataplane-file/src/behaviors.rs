@@ -11,7 +11,7 @@ use super::checked::{At, Checked, key};
 use super::sid_text::SidMap;
 
 /// The argument of a service function's SID is a mark, which has at most 32 bits.
-const SHORTEST_FUNCTION: u8 = 96;
+const MIN_PREFIX: u8 = 96;
 
 impl Checked<'_> {
     /// Returns the behavior with its arguments.
@@ -73,7 +73,7 @@ impl Checked<'_> {
                 }
             },
             Kind::EndAnNf => {
-                if sid.prefix_len() < SHORTEST_FUNCTION {
+                if sid.prefix_len() < MIN_PREFIX {
                     let message = format!("`{sid}` leaves {} bits", 128 - sid.prefix_len());
                     let help = "write a prefix of /96 or more: a mark has 32 bits";
                     self.place.key(&at(), message, help);

@@ -127,7 +127,7 @@ pub(crate) struct AttachmentText {
     pub(crate) inner: Option<u32>,
 }
 
-/// Returns the JSON Schema of a data plane's file, for editors and validators.
+/// Returns the JSON Schema of a data plane file, for editors and validators.
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(FileText).to_value()
 }

@@ -11,16 +11,16 @@ use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
-const EVERY: Duration = Duration::from_millis(200);
+const DEFAULT_INTERVAL: Duration = Duration::from_millis(200);
 /// A command takes some time on a busy machine, regardless of its interval.
 const TIMEOUT: Duration = Duration::from_millis(300);
 /// With the values above, a function is withdrawn within 0.9 s after its check starts to hang.
 const FALL: u32 = 2;
 const RISE: u32 = 3;
 /// With shorter intervals, the checks would use the whole machine.
-const SHORTEST: Duration = Duration::from_millis(10);
-const LONGEST: Duration = Duration::from_secs(3600);
-const MOST: u32 = 1000;
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
+const MAX_INTERVAL: Duration = Duration::from_secs(3600);
+const MAX_COUNT: u32 = 1000;
 /// Characters that only a shell interprets.
 const SHELL: &[char] = &[
     '|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '\'', '"', '\\', '\n', '#', '{',
@@ -95,19 +95,19 @@ impl HealthText {
         let run = self.run.resolve(place, &at("run"));
         let mut time = |key: &'static str, given: Option<Time>, absent: Duration| {
             let Some(Time(given)) = given else { return absent };
-            if !(SHORTEST..=LONGEST).contains(&given) {
+            if !(MIN_INTERVAL..=MAX_INTERVAL).contains(&given) {
                 let message = format!("{given:?} is not possible here");
                 place.value(&at(key), message, "write 10ms to 1h");
             }
             given
         };
-        let every = time("every", self.every, EVERY);
+        let every = time("every", self.every, DEFAULT_INTERVAL);
         let timeout = time("timeout", self.timeout, every.max(TIMEOUT));
         let mut times = |key: &'static str, given: Option<u32>, absent: u32| {
             let given = given.unwrap_or(absent);
-            if !(1..=MOST).contains(&given) {
+            if !(1..=MAX_COUNT).contains(&given) {
                 let message = format!("{given} times in a row are not possible");
-                place.value(&at(key), message, &format!("write 1 to {MOST}"));
+                place.value(&at(key), message, &format!("write 1 to {MAX_COUNT}"));
             }
             given
         };

@@ -1,4 +1,4 @@
-//! The data plane's file: text -> a configuration, or all errors in the text.
+//! The data plane file: text -> a configuration, or all errors in the text.
 //!
 //! `document` deserializes the file into the grammar's serde types (`file`, `sid_text`,
 //! `steer_text`, `health_text`, `scalars`), or reports the invalid parts. `resolve` and the modules
@@ -49,7 +49,7 @@ const KIND: FileKind = FileKind {
     ],
 };
 
-/// Parses a data plane's file. `file_name` is used only in messages.
+/// Parses a data plane file. `file_name` is used only in messages.
 pub fn parse(file_name: &str, text: &str) -> Result<File, Problems> {
     let (tree, file, report) =
         document::read::<FileText>(text, &KIND).map_err(|report| report.finish(file_name))?;

@@ -136,7 +136,7 @@ pub enum Error {
     /// The policy is not defined.
     #[error("policy {policy:?} is not installed")]
     UnknownPolicy {
-        /// Its name.
+        /// Name.
         policy: crate::forwarding::PolicyId,
     },
     /// Entries that the kernel cannot handle without XDP.
@@ -163,10 +163,10 @@ pub enum Error {
         #[source]
         source: bpf::Error,
     },
-    /// The folder with the pins cannot be used.
+    /// The directory with the pins cannot be used.
     #[error("cannot use {}", path.display())]
     Pins {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// Cause.
         #[source]

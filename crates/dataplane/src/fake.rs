@@ -68,23 +68,23 @@ impl Dataplane for FakeDataplane {
         self.change(wanted)
     }
 
-    fn now(&self) -> &Forwarding {
+    fn current(&self) -> &Forwarding {
         &self.now
     }
 
-    fn leave(&mut self) -> Result<(), Error> {
+    fn detach(&mut self) -> Result<(), Error> {
         self.change(Forwarding::default())
     }
 
-    fn end(&mut self) -> Result<(), Error> {
+    fn shut_down(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    fn finds_tables(&self) -> bool {
+    fn has_table_lookup(&self) -> bool {
         true
     }
 
-    fn forget_routes(&mut self) {
+    fn invalidate_routes(&mut self) {
         self.state.borrow_mut().forgotten += 1;
     }
 

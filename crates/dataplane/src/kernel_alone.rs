@@ -18,7 +18,7 @@ pub struct KernelAlone {
 
 impl KernelAlone {
     /// Creates a data plane that forwards nothing yet. XDP programs of an earlier daemon stay
-    /// attached until the first change. `pins` is the folder with their pins.
+    /// attached until the first change. `pins` is the directory with their pins.
     pub fn new(pins: &Path) -> Self {
         Self { now: Forwarding::default(), pins: Pins::at(pins) }
     }
@@ -44,21 +44,21 @@ impl Dataplane for KernelAlone {
         Ok(())
     }
 
-    fn now(&self) -> &Forwarding {
+    fn current(&self) -> &Forwarding {
         &self.now
     }
 
-    fn leave(&mut self) -> Result<(), Error> {
+    fn detach(&mut self) -> Result<(), Error> {
         // The pins may belong to the data plane that forwards from now on.
         self.now = Forwarding::default();
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Error> {
+    fn shut_down(&mut self) -> Result<(), Error> {
         self.pins.end()
     }
 
-    fn finds_tables(&self) -> bool {
+    fn has_table_lookup(&self) -> bool {
         true
     }
 }

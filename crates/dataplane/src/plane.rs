@@ -22,14 +22,14 @@ pub trait Dataplane {
     fn change_to(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error>;
 
     /// Returns the current state.
-    fn now(&self) -> &Forwarding;
+    fn current(&self) -> &Forwarding;
 
     /// Detaches from all ports, and leaves their packets to the kernel.
-    fn leave(&mut self) -> Result<(), Error>;
+    fn detach(&mut self) -> Result<(), Error>;
 
     /// Called when the daemon exits. Active ports stay active; if there are none, everything is
     /// removed.
-    fn end(&mut self) -> Result<(), Error>;
+    fn shut_down(&mut self) -> Result<(), Error>;
 
     /// Returns a count, or `None` if it is not counted.
     fn count(&self, _of: Counter<'_>) -> Option<Count> {
@@ -48,20 +48,20 @@ pub trait Dataplane {
     }
 
     /// Returns true if a routing table can be looked up by number, without a VRF.
-    fn finds_tables(&self) -> bool;
+    fn has_table_lookup(&self) -> bool;
 
     /// Signals that kernel changes are still being watched. Returns the unresolved next hops, by
     /// interface; none if the kernel resolves them itself.
-    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
+    fn heartbeat(&mut self) -> Vec<(u32, IpAddr)> {
         Vec::new()
     }
 
     /// Invalidates cached routes and neighbors.
-    fn forget_routes(&mut self) {}
+    fn invalidate_routes(&mut self) {}
 
     /// Returns true if the kernel still has the configuration that this data plane installed for
     /// itself.
-    fn keeps(&mut self) -> bool {
+    fn is_intact(&mut self) -> bool {
         true
     }
 

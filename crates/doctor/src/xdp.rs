@@ -29,7 +29,7 @@ pub(super) fn probe(interface: u32) -> Vec<Probe> {
         finding(
             "tables in XDP",
             or(
-                program.finds_tables(),
+                program.has_table_lookup(),
                 "Linux 6.5 and later updates of 6.1 find a table by its number; here a SID's table \
                  must be a VRF's",
             ),

@@ -34,10 +34,10 @@ impl<'t> De<'t> {
                 _ => visitor.visit_str(text),
             },
             Value::List(items) => {
-                visitor.visit_seq(List { items, next: 0, within: Within::of(self) })
+                visitor.visit_seq(List { items, next: 0, within: Within::new(self) })
             }
             Value::Map(entries) => {
-                visitor.visit_map(Map { entries, next: 0, within: Within::of(self) })
+                visitor.visit_map(Map { entries, next: 0, within: Within::new(self) })
             }
         }
     }

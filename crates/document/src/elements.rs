@@ -17,7 +17,7 @@ pub(super) struct Within<'t> {
 }
 
 impl<'t> Within<'t> {
-    pub(super) fn of(de: De<'t>) -> Self {
+    pub(super) fn new(de: De<'t>) -> Self {
         Self { passed_over: de.passed_over, failed: None }
     }
 

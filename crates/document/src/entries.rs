@@ -8,7 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A map in file order.
+/// A map in file order. An element that cannot be read is left out: the deserializer has recorded
+/// its error, and reads on to find those of the others.
 #[derive(Debug)]
 pub struct Entries<V, K = String>(pub Vec<(K, V)>);
 
@@ -67,7 +68,7 @@ impl<V: JsonSchema, K: JsonSchema> JsonSchema for Entries<V, K> {
     }
 }
 
-/// A list.
+/// A list. An element that cannot be read is left out, like those of [`Entries`].
 #[derive(Debug)]
 pub struct Items<T>(pub Vec<T>);
 

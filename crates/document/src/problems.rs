@@ -57,7 +57,13 @@ impl Problems {
     /// A file that a text refers to is unreadable. The error is located at the first such line.
     pub fn unreadable(file: &str, text: &str, named: &str, message: &str) -> Self {
         let line = text.lines().position(|line| line.contains(named)).unwrap_or(0) + 1;
-        Self::at_line(file, text, line, message, "name a file by its way from this file's folder")
+        Self::at_line(
+            file,
+            text,
+            line,
+            message,
+            "name a file by its way from this file's directory",
+        )
     }
 
     /// Renders the errors as text, each with its location, line and fix.

@@ -12,11 +12,11 @@ use crate::plan::Direction;
 use crate::running::{Service, wait};
 
 /// Polling interval of the tap.
-const EVERY: Duration = Duration::from_millis(20);
+const INTERVAL: Duration = Duration::from_millis(20);
 /// Number of retries to attach to a link that has a tap: the other capture may just be ending.
 const TRIES: u32 = 25;
 /// Size of the tap's buffer in bytes: 40 ms of 10 Gbit/s in both directions.
-const ROOM: u64 = 128 << 20;
+const MAX_BUFFERED: u64 = 128 << 20;
 /// Approximate number of packet bytes per message.
 const MESSAGE: usize = 1 << 20;
 /// Queue length in messages to the client.
@@ -41,7 +41,7 @@ pub(crate) async fn run(
             Err(status) if status.code() == Code::FailedPrecondition && tries > 0 => tries -= 1,
             begun => break begun,
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(INTERVAL).await;
     };
     let (id, begun) = match begun {
         Ok(id) => (Some(id), Ok(())),
@@ -63,7 +63,7 @@ pub(crate) async fn run(
 async fn hand_on(service: &Service, id: LinkId, sink: &Sink) {
     let mut has_begun = false;
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(INTERVAL).await;
         let remote = service.remote.clone();
         let look = move || remote.with(move |network, _| network.get_mut(id).seen());
         let Ok(Ok(Some(tapped))) = tokio::task::spawn_blocking(look).await else {
@@ -136,7 +136,8 @@ impl Service {
     fn watch(&self, request: &v1::CaptureEmulatedLinkRequest) -> Result<LinkId, Status> {
         let v1::CaptureEmulatedLinkRequest { link, from } = request;
         let id = self.direction(link, from)?.id;
-        let is_free = self.remote.with(move |network, _| network.get_mut(id).watch(ROOM))?;
+        let is_free =
+            self.remote.with(move |network, _| network.get_mut(id).watch(MAX_BUFFERED))?;
         let taken = || format!("{link} from {from} is being captured already");
         is_free.then_some(id).ok_or_else(|| Status::failed_precondition(taken()))
     }

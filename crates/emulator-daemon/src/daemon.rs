@@ -46,12 +46,12 @@ impl Config {
             topology_file::parse(&path.to_string_lossy(), &text).map_err(Error::Topology)?;
         let copy = |name: &str| self.files.get(name).cloned().unwrap_or_else(|| name.into());
         let recordings = Recordings::read(&topology, copy)?;
-        Ok(Plan::of(&topology, &recordings))
+        Ok(Plan::new(&topology, &recordings))
     }
 }
 
 /// Maximum number of connections: one for each node, supervisor and command.
-const CONNECTIONS: Limits = Limits::of(4096);
+const CONNECTIONS: Limits = Limits::new(4096);
 
 /// The gates of the network's edges, and the locks on attached interfaces.
 type Gates = (Vec<(PortId, Gate)>, Vec<NamespaceLock>);

@@ -12,7 +12,7 @@ use crate::running::{Service, Snapshot, wait};
 
 /// Polling interval of the links, once for all subscribers: the interval at which nodes read their
 /// kernel counters.
-const EVERY: Duration = Duration::from_millis(100);
+const INTERVAL: Duration = Duration::from_millis(100);
 /// Queue length in messages to a subscriber.
 pub(crate) const WAITING: usize = 8;
 
@@ -22,7 +22,7 @@ pub(crate) type Sink = mpsc::Sender<Result<v1::EmulatedInterfaces, Status>>;
 /// Polls the counters while there are subscribers, until the emulator ends.
 pub(crate) async fn look(service: Service) {
     let (seen, mut ending) = (service.seen.clone(), service.ending.clone());
-    let mut ticks = tokio::time::interval(EVERY);
+    let mut ticks = tokio::time::interval(INTERVAL);
     // Never poll twice in a row: a rate needs a time difference.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -90,7 +90,7 @@ fn outside(node: &Node) -> usize {
 
 impl Plan {
     /// Creates the plan of a lab, given the contents of the files that its links refer to.
-    pub fn of(topology: &Topology, recordings: &Recordings) -> Self {
+    pub fn new(topology: &Topology, recordings: &Recordings) -> Self {
         let shortest = [false, true].map(|ipv6| Routes::of_all(topology, ipv6));
         let network = Network::new(topology.seed.unwrap_or(SEED));
         let interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
@@ -159,7 +159,7 @@ impl Plan {
     ) {
         let port = self.network.port();
         let edge = Some(self.ports.len());
-        self.ports.push((port, Outlet::of(attachment, mac)));
+        self.ports.push((port, Outlet::new(attachment, mac)));
         let end = (NodeId::from(port), 0);
         let out = self.network.link(&format!("{} out", node.name), inside, end, Default::default());
         let into = self.network.link(&format!("{} in", node.name), end, inside, Default::default());
@@ -209,7 +209,7 @@ impl Plan {
         let name = |end: usize| topology.nodes[segment.ends[end].node].name.clone();
         for (number, (end, port)) in segment.ends.iter().zip(&ends).enumerate() {
             let interface = &topology.nodes[end.node].interfaces[end.interface];
-            let side = Side::of(interface, recordings);
+            let side = Side::new(interface, recordings);
             let settings = side.settings();
             // Seed by name and not by index, so that adding a link does not change the outcomes of
             // others.
@@ -242,7 +242,7 @@ fn static_routes(topology: &Topology, shortest: &[Routes], node: usize) -> Vec<R
 }
 
 impl Outlet {
-    fn of(attachment: &Attachment, router: Mac) -> Self {
+    fn new(attachment: &Attachment, router: Mac) -> Self {
         let interface = attachment.interface.clone();
         match attachment.means {
             Means::Frames => Self::Frames(interface),

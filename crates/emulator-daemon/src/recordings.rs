@@ -147,7 +147,7 @@ fn parse_trace(name: &str, text: &str, path: &Path) -> Result<Trace, BadRecordin
     let moment = |moment: topology_file::Moment| Moment {
         at: nanos(moment.at),
         delay: moment.delay.map(nanos),
-        loss: moment.loss.map(|share| emulator::Loss::Independent(Chance::of(share.part()))),
+        loss: moment.loss.map(|share| emulator::Loss::Independent(Chance::new(share.part()))),
         rate: moment.rate,
     };
     let moments = found.moments.into_iter().map(moment).collect();
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_special_or_too_large_file_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
         nix::unistd::mkfifo(path("pipe").as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let large = File::create(path("large")).unwrap();
         large.set_len(LARGEST + 1).unwrap();
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn a_line_that_means_nothing_is_shown() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (name, text, option, place, why) in [
             ("a.trace", "5\n4\n", "trace: FILE", "a.trace:2:1", "earlier"),
             ("b.trace", "0\n\n0\n", "trace: FILE", "b.trace:3:1", "ends at 0 ms"),
             ("c.csv", "time,delay\n1s,x\n", "trace: FILE", "c.csv:2:1", "not a duration"),
             ("d", "1ms\n-2ms", "delay: 1ms, jitter: {file: FILE}", "d:2:1", "negative"),
         ] {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             fs::write(&path, text).unwrap();
             let bad = read_named(option, &path.display().to_string()).unwrap_err();
             let problems = bad.problems("lab.yaml", "").to_string();
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_not_part_of_a_header() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.csv");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.csv");
         fs::write(&path, "\u{feff}time (s),delay (ms)\r\n0,20\r\n").unwrap();
         let found = read_named("trace: FILE", &path.display().to_string()).unwrap();
         assert_eq!(found.into_texts().into_values().next().unwrap().chars().next(), Some('t'));

@@ -31,7 +31,7 @@ const ETHERNET: u32 = wire::ETHERNET as u32;
 
 impl Side {
     /// Creates the settings of an interface, given the contents of the files.
-    pub(crate) fn of(interface: &Interface, recordings: &Recordings) -> Self {
+    pub(crate) fn new(interface: &Interface, recordings: &Recordings) -> Self {
         let bytes = u32::from(interface.mtu) + ETHERNET;
         Self {
             rate: interface.rate,
@@ -203,7 +203,7 @@ mod tests {
             assert!(said.contains("a.csv says what the rate is: change its column"), "{said}");
         }
         assert!(changed(&side, &["delay=1ms", "loss=1%", "queue=9p"]).is_ok());
-        let loss = Some(emulator::Loss::Independent(emulator::Chance::of(0.5)));
+        let loss = Some(emulator::Loss::Independent(emulator::Chance::new(0.5)));
         let moment = emulator::Moment { at: 0, delay: Some(1), loss, rate: None };
         side.recorded.course = Some(Course::new(vec![moment], None));
         assert!(changed(&side, &["rate=1mbit"]).is_ok());

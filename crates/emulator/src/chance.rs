@@ -14,7 +14,7 @@ impl Chance {
     pub const ALWAYS: Self = Self(CERTAIN);
 
     /// Creates a probability from a fraction. Values are clamped to 0..=1, and NaN becomes 0.
-    pub fn of(part: f64) -> Self {
+    pub fn new(part: f64) -> Self {
         // Two factors, each exact; the conversion saturates.
         Self(((part * 4_294_967_296.0 * 4_294_967_296.0) as u128).min(CERTAIN))
     }
@@ -37,12 +37,12 @@ mod tests {
     #[test]
     fn the_ends_are_exact() {
         for (part, chance) in [(0.0, Chance::NEVER), (1.0, Chance::ALWAYS), (2.0, Chance::ALWAYS)] {
-            assert_eq!(Chance::of(part), chance);
+            assert_eq!(Chance::new(part), chance);
         }
-        assert_eq!(Chance::of(-1.0), Chance::NEVER);
-        assert_eq!(Chance::of(f64::NAN), Chance::NEVER);
+        assert_eq!(Chance::new(-1.0), Chance::NEVER);
+        assert_eq!(Chance::new(f64::NAN), Chance::NEVER);
         assert!(!Chance::NEVER.happens(0) && Chance::ALWAYS.happens(u64::MAX));
-        let half = Chance::of(0.5);
+        let half = Chance::new(0.5);
         assert!(half.happens((1 << 63) - 1) && !half.happens(1 << 63));
         assert_eq!(half.part(), 0.5);
     }

@@ -101,7 +101,7 @@ impl Account {
 pub struct Backlog {
     /// Number of packets.
     pub packets: usize,
-    /// Their length in bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 

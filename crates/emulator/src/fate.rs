@@ -28,7 +28,7 @@ impl Impairments {
     /// Converts a topology file's impairments. Jitter from a file, the queue discipline and filters
     /// are not among those of a packet.
     pub fn of(file: &topology::Impairments) -> Self {
-        let chance = |share: topology::Share| Chance::of(share.part());
+        let chance = |share: topology::Share| Chance::new(share.part());
         Self {
             delay: nanos(file.delay),
             jitter: file.jitter.map(|jitter| Jitter {

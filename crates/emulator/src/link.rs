@@ -247,8 +247,8 @@ impl<P: Frame> Link<P> {
         self.is_plain && self.tap.is_none()
     }
 
-    /// Delivers a packet at once if the link has no impairments, no rate, no packets and no tap.
-    /// Returns true if it did.
+    /// Delivers a packet immediately if the link has no impairments, no rate, no packets and no
+    /// tap. Returns true if it did.
     pub(crate) fn carry(&mut self, packet: &P) -> bool {
         let is_busy = !self.flying.is_empty() || self.sending.is_some();
         if !self.is_plain || is_busy || self.tap.is_some() {
@@ -295,7 +295,7 @@ impl<P: Frame> Link<P> {
         }
     }
 
-    /// Enqueues a packet, or sends it at once if the rate is unlimited.
+    /// Enqueues a packet, or sends it immediately if the rate is unlimited.
     fn admit(&mut self, now: Nanos, packet: Charged<P>, roll: u64) {
         if self.now.rate == Rate::Unlimited && self.sending.is_none() {
             return self.fly(now, packet);

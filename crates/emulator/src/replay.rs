@@ -50,7 +50,7 @@ pub enum Difference {
     },
     /// The capture has an additional packet.
     More {
-        /// Its departure time.
+        /// Departure time.
         captured: Nanos,
     },
 }

@@ -8,7 +8,7 @@ use crate::{Course, Impairments, Opportunities};
 /// Transmission rate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Rate {
-    /// Packets are sent at once.
+    /// Packets are sent immediately.
     #[default]
     Unlimited,
     /// Layer-2 bits per second. With 0, packets stay in the queue.

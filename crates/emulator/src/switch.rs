@@ -9,7 +9,7 @@ use crate::{Account, Nanos, Packet};
 /// Ageing time of a MAC address (section 7.9.2).
 const AGE: Nanos = 300_000_000_000;
 /// Maximum number of MAC addresses. Frames to any further address are flooded.
-const MOST: usize = 4096;
+const MAX_ADDRESSES: usize = 4096;
 
 /// Frame counters of a switch. `received + copied` equals the frames sent and stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,12 +57,12 @@ impl Switch {
 
     /// Learns a new MAC address if there is room.
     fn learn(&mut self, now: Nanos, station: Mac, interface: usize) {
-        if self.stations.len() >= MOST && now >= self.none_old_until {
+        if self.stations.len() >= MAX_ADDRESSES && now >= self.none_old_until {
             self.stations.retain(|_, (_, since)| now.saturating_sub(*since) < AGE);
             let oldest = self.stations.values().map(|(_, since)| *since).min();
             self.none_old_until = oldest.unwrap_or(now).saturating_add(AGE);
         }
-        if self.stations.len() < MOST {
+        if self.stations.len() < MAX_ADDRESSES {
             self.stations.insert(station, (interface, now));
         }
     }
@@ -124,11 +124,11 @@ mod tests {
 
     #[test]
     fn as_many_stations_as_there_is_room_for_are_remembered() {
-        let (mut switch, nobody, most) = (Switch::new(3), u32::MAX, MOST as u32);
+        let (mut switch, nobody, most) = (Switch::new(3), u32::MAX, MAX_ADDRESSES as u32);
         for n in 0..2 * most {
             goes(&mut switch, n.into(), 1, n, nobody);
         }
-        assert_eq!(switch.stations.len(), MOST);
+        assert_eq!(switch.stations.len(), MAX_ADDRESSES);
         let now = 2 * u64::from(most);
         assert_eq!(goes(&mut switch, now, 0, 0, most - 1), [1]);
         assert_eq!(goes(&mut switch, now, 0, 0, most), [1, 2], "it goes everywhere");

@@ -34,7 +34,7 @@ fn distance(mut samples: Vec<f64>, expected: impl Fn(f64) -> f64) -> f64 {
 
 #[test]
 fn delivery_rates_of_three_links_multiply() {
-    let loss = Loss::Independent(Chance::of(0.1));
+    let loss = Loss::Independent(Chance::new(0.1));
     let count = 1_000_000;
     let mut left = count;
     for name in ["a-b", "b-c", "c-d"] {
@@ -51,7 +51,7 @@ fn delivery_rates_of_three_links_multiply() {
 fn chances_are_kept() {
     let count = 1_000_000;
     for chance in [0.0, 0.001, 0.25, 1.0] {
-        let part = Chance::of(chance);
+        let part = Chance::new(chance);
         let settings = Impairments { duplicate: part, corrupt: part, ..Impairments::default() };
         let mut link = link(impaired(settings));
         let arrived = run(&mut link, count, 1000, 100);
@@ -77,7 +77,7 @@ fn chances_are_kept() {
 #[test]
 fn bursts_are_as_long_as_the_model_says() {
     let (p, r) = (0.01, 0.2);
-    let loss = Loss::bursts(Chance::of(p), Chance::of(r));
+    let loss = Loss::bursts(Chance::new(p), Chance::new(r));
     let count = 2_000_000;
     let mut link = link(impaired(Impairments { loss, ..Impairments::default() }));
     let arrived = run(&mut link, count, 1000, 100);
@@ -145,7 +145,7 @@ fn jitter_lets_no_packet_overtake_and_reordering_does() {
     let arrived = run(&mut link(impaired(plain.clone())), 10_000, MILLISECOND, 100);
     assert!(arrived.is_sorted_by_key(|(at, _)| *at));
     assert!(arrived.is_sorted_by_key(|(_, packet)| packet.number));
-    let settings = Impairments { reorder: Chance::of(0.01), jitter: None, ..plain };
+    let settings = Impairments { reorder: Chance::new(0.01), jitter: None, ..plain };
     let mut link = link(impaired(settings));
     let arrived = run(&mut link, 10_000, MILLISECOND, 100);
     assert!(arrived.is_sorted_by_key(|(at, _)| *at));
@@ -159,7 +159,7 @@ fn jitter_lets_no_packet_overtake_and_reordering_does() {
 /// The outcome of the n-th packet depends neither on the arrival times nor on other settings.
 #[test]
 fn a_packets_fate_is_its_numbers() {
-    let loss = Loss::Independent(Chance::of(0.3));
+    let loss = Loss::Independent(Chance::new(0.3));
     let some = Impairments { loss, ..Impairments::default() };
     let numbers = |settings, gap, length| -> Vec<u64> {
         let arrived = run(&mut link(settings), 1000, gap, length);
@@ -168,6 +168,6 @@ fn a_packets_fate_is_its_numbers() {
     let plain = numbers(impaired(some.clone()), 1000, 100);
     assert_eq!(plain, numbers(impaired(some.clone()), 77 * MILLISECOND, 1500));
     let jitter = Some(Jitter { spread: MILLISECOND, shape: Shape::Pareto });
-    let more = Impairments { delay: SECOND, jitter, corrupt: Chance::of(0.5), ..some };
+    let more = Impairments { delay: SECOND, jitter, corrupt: Chance::new(0.5), ..some };
     assert_eq!(plain, numbers(impaired(more), 1000, 100));
 }

@@ -79,7 +79,7 @@ fn a_new_rate_applies_to_the_packet_being_sent() {
     let mut arrived = Vec::new();
     link.advance(SECOND, |at, packet| arrived.push((at / MILLISECOND, packet.number)));
     assert_eq!(arrived, [(550, 1), (650, 2)]);
-    // With an unlimited rate, packets are sent at once.
+    // With an unlimited rate, packets are sent immediately.
     link.receive(SECOND, packet(3, 1000));
     link.receive(SECOND, packet(4, 1000));
     link.change(SECOND, Settings::default());
@@ -258,7 +258,7 @@ enum Step {
 }
 
 fn chances() -> impl Strategy<Value = Chance> {
-    prop_oneof![Just(0.0), Just(0.2), Just(1.0)].prop_map(Chance::of)
+    prop_oneof![Just(0.0), Just(0.2), Just(1.0)].prop_map(Chance::new)
 }
 
 fn rates() -> impl Strategy<Value = Rate> {

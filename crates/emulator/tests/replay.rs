@@ -22,10 +22,10 @@ fn messy() -> Settings {
     let impairments = Impairments {
         delay: 20 * MILLISECOND,
         jitter: Some(Jitter { spread: 3 * MILLISECOND, shape: Shape::Normal }),
-        loss: Loss::bursts(Chance::of(0.05), Chance::of(0.3)),
-        reorder: Chance::of(0.05),
-        duplicate: Chance::of(0.1),
-        corrupt: Chance::of(0.1),
+        loss: Loss::bursts(Chance::new(0.05), Chance::new(0.3)),
+        reorder: Chance::new(0.05),
+        duplicate: Chance::new(0.1),
+        corrupt: Chance::new(0.1),
     };
     Settings { impairments, ..Settings::default() }
 }

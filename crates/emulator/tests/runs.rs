@@ -248,7 +248,7 @@ fn through(line: &mut Line, packets: Vec<Packet>) -> Vec<(PortId, Packet)> {
 
 #[test]
 fn as_one_or_each_for_itself_the_same_leaves_and_is_counted() {
-    let lossy = Impairments { loss: Loss::Independent(Chance::of(0.5)), ..Impairments::default() };
+    let lossy = Impairments { loss: Loss::Independent(Chance::new(0.5)), ..Impairments::default() };
     let settings = |impairments| Settings { impairments, ..Settings::default() };
     let delayed = Impairments { delay: 1000, ..Impairments::default() };
     let all: Vec<(Datagram, Option<Impairments>, usize)> = vec![
@@ -289,7 +289,7 @@ fn as_one_or_each_for_itself_the_same_leaves_and_is_counted() {
         }
         // The next packet has the same sequence number.
         let lossy = settings(Impairments {
-            loss: Loss::Independent(Chance::of(0.5)),
+            loss: Loss::Independent(Chance::new(0.5)),
             ..Impairments::default()
         });
         let after = |line: &mut Line| {

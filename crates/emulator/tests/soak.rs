@@ -37,9 +37,9 @@ impl Random {
 
     fn chance(&mut self) -> Chance {
         match self.below(6) {
-            0 => Chance::of(0.3),
+            0 => Chance::new(0.3),
             1 if self.one_in(4) => Chance::ALWAYS,
-            2 => Chance::of(0.01),
+            2 => Chance::new(0.01),
             _ => Chance::NEVER,
         }
     }

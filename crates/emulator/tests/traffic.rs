@@ -260,7 +260,7 @@ fn cross_traffic_takes_its_part_of_a_link() {
 #[test]
 fn cross_traffic_changes_no_outcome_and_is_reproducible() {
     let impairments =
-        Impairments { loss: Loss::Independent(Chance::of(0.3)), ..Impairments::default() };
+        Impairments { loss: Loss::Independent(Chance::new(0.3)), ..Impairments::default() };
     let lossy = Settings { impairments, ..Settings::default() };
     let run = |cross: bool| {
         let mut line = Line::new(3, lossy.clone());

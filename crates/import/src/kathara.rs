@@ -11,7 +11,7 @@ use crate::draft::{Draft, Kind, Lan, Link, Node, Source};
 /// Maximum file size: larger files do not describe labs.
 const LARGEST: usize = 4 << 20;
 /// Maximum number of commands listed per startup file; the rest is only counted.
-const MOST_COMMANDS: usize = 20;
+const MAX_COMMANDS: usize = 20;
 
 /// An assignment: `device[key]="value"`.
 pub(crate) struct Assignment<'t> {
@@ -188,12 +188,12 @@ fn commands(draft: &mut Draft, startup: &Beside) {
     let lines = startup.text.lines().map(str::trim);
     let all: Vec<&str> = lines.filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     let name = &startup.name;
-    for command in all.iter().take(MOST_COMMANDS) {
+    for command in all.iter().take(MAX_COMMANDS) {
         let command: String = command.chars().take(200).collect();
         draft.note(None, format!("{name}: not carried over: {command}"));
     }
-    if all.len() > MOST_COMMANDS {
-        let more = all.len() - MOST_COMMANDS;
+    if all.len() > MAX_COMMANDS {
+        let more = all.len() - MAX_COMMANDS;
         draft.note(None, format!("{name}: {more} more commands are not carried over"));
     }
 }

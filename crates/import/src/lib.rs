@@ -56,7 +56,7 @@ pub struct Imported {
 }
 
 impl Format {
-    /// Default name for a lab without a name: derived from its file, or from the folder of a
+    /// Default name for a lab without a name: derived from its file, or from the directory of a
     /// lab.conf.
     pub fn lab_of(file: &str) -> String {
         let mut parts = file.rsplit('/').filter(|part| !part.is_empty());

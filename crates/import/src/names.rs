@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use model::{is_daemon_name, is_lab_name, is_node_name};
 
 /// Maximum length of a name: an interface's name has 15 bytes, of which parallel links use 4.
-const LONGEST: usize = 11;
+const MAX_LEN: usize = 11;
 
 /// Length of the part of a name that remains before a suffix of up to five digits.
-const STEM: usize = LONGEST - 5;
+const STEM: usize = MAX_LEN - 5;
 
 /// The set of names in use.
 #[derive(Default)]
@@ -69,7 +69,7 @@ fn near(text: &str) -> String {
 
 /// Truncates `stem` so that the suffix `end` fits, and avoids a result that ends in `_` and digits.
 fn fit(stem: &str, end: &str) -> String {
-    let room = LONGEST.saturating_sub(end.len());
+    let room = MAX_LEN.saturating_sub(end.len());
     let stem = &stem[..stem.len().min(room)];
     let name = format!("{}{end}", stem.trim_end_matches('_'));
     let tail = name.rsplit_once('_').map_or("x", |(_, tail)| tail);

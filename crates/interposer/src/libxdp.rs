@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
 use xsk::{Frames, Ring, RingMemory};
-use xsk_client::{Area, ClientRings, KernelRings, Memory, Name, Socket, complain};
+use xsk_client::{Area, ClientRings, KernelRings, Memory, QueueName, Socket, complain};
 
 use crate::real::real;
 use crate::umem::{Umem, with_umems};
@@ -218,7 +218,7 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
     };
     // SAFETY: the client gives the name of an interface.
     let interface = unsafe { CStr::from_ptr(interface) }.to_string_lossy().into_owned();
-    if let Err(refused) = xsk_client::open(connected, Name { interface, queue }) {
+    if let Err(refused) = xsk_client::open(connected, QueueName { interface, queue }) {
         complain(&refused.why);
         disconnect(handle as usize);
         delete_real(handle);

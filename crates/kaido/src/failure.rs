@@ -105,7 +105,8 @@ fn is_wrapper(cause: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Returns true if a cause is this error of the kernel: EPERM for a request that needs a privilege,
-/// EACCES for a file. Kaido's own errors of the same kind, such as an unsafe folder, have no number.
+/// EACCES for a file. Kaido's own errors of the same kind, such as an unsafe directory, have no
+/// number.
 fn has_errno(error: &anyhow::Error, wanted: Errno) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
@@ -188,7 +189,7 @@ mod tests {
         // The file is the user's choice, unless it is one of Kaido's own.
         assert!(!of(Errno::EACCES).text_for(false).contains("sudo"));
         assert!(of(Errno::EACCES).of_root().text_for(false).ends_with(HINT));
-        // The messages of unsafe folders and peers have their own advice.
+        // The messages of unsafe directories and peers have their own advice.
         let own = || failure(io::Error::new(io::ErrorKind::PermissionDenied, "is not safe"));
         assert!(!own().of_root().text_for(false).contains("sudo"));
         assert!(!of(Errno::ENOENT).of_root().text_for(false).contains("sudo"));

@@ -26,21 +26,21 @@ fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(no_text).with_context(cannot).map_err(Failure::usage)
 }
 
-/// Reads a text file in a folder that other users control. Links that leave the folder are errors:
-/// they could lead to files that only this user may read.
+/// Reads a text file in a directory that other users control. Links that leave the directory are
+/// errors: they could lead to files that only this user may read.
 pub(crate) fn read_in(
-    folder: &Path,
+    directory: &Path,
     name: &OsStr,
     what: &str,
     largest: u64,
 ) -> Result<String, Failure> {
-    let path = folder.join(name);
+    let path = directory.join(name);
     let cannot = || format!("cannot read {}", path.display());
-    let folder = File::open(folder).with_context(cannot).map_err(Failure::usage)?;
+    let directory = File::open(directory).with_context(cannot).map_err(Failure::usage)?;
     let how = OpenHow::new().flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC);
-    let file = match openat2(folder, name, how.resolve(ResolveFlag::RESOLVE_BENEATH)) {
+    let file = match openat2(directory, name, how.resolve(ResolveFlag::RESOLVE_BENEATH)) {
         Err(Errno::EXDEV) => {
-            let text = "is absolute, or leads outside its folder, perhaps by a symbolic link: copy the file";
+            let text = "is absolute, or leads outside its directory, perhaps by a symbolic link: copy the file";
             return Err(Failure::usage(anyhow!("{} {text}", path.display())));
         }
         opened => opened.with_context(cannot).map_err(Failure::usage)?,
@@ -98,24 +98,24 @@ mod tests {
     }
 
     #[test]
-    fn links_that_leave_a_folder_are_not_followed() {
-        let [folder, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    fn links_that_leave_a_directory_are_not_followed() {
+        let [directory, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let secret = outside.path().join("secret");
         std::fs::write(&secret, "secret").unwrap();
         let link = |target: &Path, name: &str| {
-            std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+            std::os::unix::fs::symlink(target, directory.path().join(name)).unwrap();
         };
-        std::fs::write(folder.path().join("file"), "text").unwrap();
+        std::fs::write(directory.path().join("file"), "text").unwrap();
         link(Path::new("file"), "inside");
         link(&secret, "outside");
         link(&Path::new("..").join(outside.path().file_name().unwrap()).join("secret"), "above");
         // The kernel rejects an absolute link wherever it leads.
-        link(&folder.path().join("file"), "absolute");
-        let read = |name: &str| read_in(folder.path(), OsStr::new(name), "text", 99);
+        link(&directory.path().join("file"), "absolute");
+        let read = |name: &str| read_in(directory.path(), OsStr::new(name), "text", 99);
         assert_eq!(["file", "inside"].map(|name| read(name).unwrap()), ["text"; 2]);
         for name in ["outside", "above", "absolute"] {
             let error = format!("{:?}", read(name).unwrap_err());
-            let wanted = "is absolute, or leads outside its folder, perhaps by a symbolic link: copy the file";
+            let wanted = "is absolute, or leads outside its directory, perhaps by a symbolic link: copy the file";
             assert!(error.contains(wanted), "{error}");
         }
     }

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Command::RouterNamespace => commands::daemon::router_namespace(),
         Command::XskWire { ports } => commands::xsk::wire(&ports),
         Command::Completions { shell } => commands::manual::completions(shell),
-        Command::Man { folder } => commands::manual::pages(&folder),
+        Command::Man { directory } => commands::manual::pages(&directory),
     };
     match done {
         Ok(code) => code,

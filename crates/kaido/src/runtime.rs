@@ -46,7 +46,8 @@ fn is_closed(output: std::os::fd::BorrowedFd<'_>) -> bool {
         && looked_at[0].revents().is_some_and(|seen| seen.intersects(closed))
 }
 
-/// Installs signal handlers at once; needs a runtime. The future completes with the first signal.
+/// Installs signal handlers immediately; needs a runtime. The future completes with the first
+/// signal.
 pub(crate) fn listen() -> impl Future<Output = ()> + Send {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let signals = kinds.map(signal);

@@ -30,13 +30,13 @@ pub(crate) fn is_none_of<'p>(
 pub(crate) enum Target {
     /// A pipe or a device, written in place.
     Open(File),
-    /// A regular file, replaced by a new file in the same folder.
+    /// A regular file, replaced by a new file in the same directory.
     Replaced { path: PathBuf, permissions: fs::Permissions },
 }
 
 impl Target {
     /// Prepares a path for writing; fails if it cannot be written.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn resolve(path: &Path) -> io::Result<Self> {
         // Replace the file that a symbolic link points to, not the link.
         let (path, permissions) = match fs::canonicalize(path) {
             Ok(path) => {
@@ -52,7 +52,7 @@ impl Target {
             }
             Err(error) => return Err(error),
         };
-        // Check that a new file can be created there; it is removed at once.
+        // Check that a new file can be created there; it is removed immediately.
         beside(&path, &permissions)?;
         Ok(Self::Replaced { path, permissions })
     }
@@ -78,16 +78,16 @@ impl Target {
     }
 }
 
-/// Creates a temporary file in the folder of `path`. The umask applies to the permissions.
+/// Creates a temporary file in the directory of `path`. The umask applies to the permissions.
 fn beside(path: &Path, permissions: &fs::Permissions) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        let why = format!("no folder {}", folder.display());
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+        let why = format!("no directory {}", directory.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".kaido-").permissions(permissions.clone());
-    builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(plain)
+    builder.tempfile_in(directory.unwrap_or(Path::new("."))).map_err(plain)
 }
 
 /// Strips the temporary file's path from an error: the user does not know that name.
@@ -106,14 +106,14 @@ mod tests {
     #[test]
     fn errors_do_not_name_internal_files() {
         let here = tempfile::tempdir().unwrap();
-        let said = |path: &Path| match Target::of(path) {
+        let said = |path: &Path| match Target::resolve(path) {
             Ok(_) => String::new(),
             Err(error) => error.to_string(),
         };
         let nowhere = here.path().join("none/x");
-        let folder = format!("no folder {}", here.path().join("none").display());
-        assert_eq!(said(&nowhere), folder);
-        // A file instead of a folder.
+        let directory = format!("no directory {}", here.path().join("none").display());
+        assert_eq!(said(&nowhere), directory);
+        // A file instead of a directory.
         fs::write(here.path().join("none"), "").unwrap();
         assert!(!said(&nowhere).contains(".kaido-"), "{}", said(&nowhere));
         // In /proc even root cannot create files.

@@ -58,7 +58,7 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// Removes a file or a folder with its contents.
+/// Removes a file or a directory with its contents.
 pub(crate) fn remove_whatever(path: &Path) -> std::io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() {
         fs::remove_dir_all(path)
@@ -73,15 +73,15 @@ mod tests {
 
     #[test]
     fn an_endless_or_too_large_file_is_refused_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let [pipe, large, text] = ["pipe", "large", "text"].map(|name| folder.path().join(name));
+        let directory = tempfile::tempdir().unwrap();
+        let [pipe, large, text] = ["pipe", "large", "text"].map(|name| directory.path().join(name));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         File::create(&large).unwrap().set_len(20 << 30).unwrap();
         std::fs::write(&text, "one\ntwo\nthree\n").unwrap();
         for (path, why) in [
             (&*pipe, "not a regular file"),
             (Path::new("/dev/zero"), "not a regular file"),
-            (folder.path(), "not a regular file"),
+            (directory.path(), "not a regular file"),
             (&large, "larger than 64 MiB"),
         ] {
             let error = read(path).unwrap_err().to_string();

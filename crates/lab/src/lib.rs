@@ -1,9 +1,9 @@
 //! Brings up the network that a topology file describes, and removes it without a trace.
 //!
-//! A lab is a folder under `/run/kaido/labs`. All its resources on the machine can be found from
+//! A lab is a directory under `/run/kaido/labs`. All its resources on the machine can be found from
 //! there: its network namespaces are mounted in it, and its processes are those that run in these
-//! namespaces. The folder therefore acts as the journal: it is created first and removed last, and
-//! cleanup does not depend on a separate list that could be out of date.
+//! namespaces. The directory therefore acts as the journal: it is created first and removed last,
+//! and cleanup does not depend on a separate list that could be out of date.
 #![forbid(unsafe_code)]
 
 mod attached;
@@ -28,7 +28,7 @@ pub use error::{AttachError, Error, LookupError, MachineError, StartError};
 pub use life::journal::{Happening, now};
 pub use life::list::Summary;
 pub use life::runs::{Run, runs};
-pub use life::state::{EMULATOR_SOCKET, Lab, Labs, Phase, run_folder};
+pub use life::state::{EMULATOR_SOCKET, Lab, Labs, Phase, run_directory};
 pub use life::teardown::Collected;
 pub use life::timeline::{Deed, History, Outcome as StepOutcome, Step, steps};
 pub use life::up::{Options, Progress, Stage};

@@ -38,10 +38,10 @@ impl Lab {
         self.change(name, change)
     }
 
-    /// Applies a change like [`Lab::change_link`], but fails at once if another command holds the
-    /// lab.
+    /// Applies a change like [`Lab::change_link`], but fails immediately if another command holds
+    /// the lab.
     pub fn change_link_now(&self, name: &str, change: Change) -> Result<Ends, Error> {
-        let _lock = lock(&self.folder).ok_or_else(|| Error::Busy(self.name.clone()))?;
+        let _lock = lock(&self.directory).ok_or_else(|| Error::Busy(self.name.clone()))?;
         self.change(name, change)
     }
 

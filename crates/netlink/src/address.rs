@@ -19,14 +19,14 @@ pub struct Address {
     pub net: IpNet,
 }
 
-/// Adds an address. IPv6 addresses skip duplicate address detection and are usable at once.
+/// Adds an address. IPv6 addresses skip duplicate address detection and are usable immediately.
 pub fn add_address(address: Address) -> Request {
-    Request::of(libc::RTM_NEWADDR, CREATE | EXCL, &message(address))
+    Request::encode(libc::RTM_NEWADDR, CREATE | EXCL, &message(address))
 }
 
 /// Removes an address.
 pub fn delete_address(address: Address) -> Request {
-    Request::of(libc::RTM_DELADDR, 0, &message(address))
+    Request::encode(libc::RTM_DELADDR, 0, &message(address))
 }
 
 fn message(address: Address) -> AddressMessage {

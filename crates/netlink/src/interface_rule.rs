@@ -37,12 +37,12 @@ pub struct InterfaceRule {
 
 /// Adds a rule. An existing equal rule is an error (EEXIST).
 pub fn add_interface_rule(rule: &InterfaceRule) -> Request {
-    Request::of(libc::RTM_NEWRULE, CREATE | EXCL, &message(rule))
+    Request::encode(libc::RTM_NEWRULE, CREATE | EXCL, &message(rule))
 }
 
 /// Deletes a rule.
 pub fn delete_interface_rule(rule: &InterfaceRule) -> Request {
-    Request::of(libc::RTM_DELRULE, 0, &message(rule))
+    Request::encode(libc::RTM_DELRULE, 0, &message(rule))
 }
 
 fn family(ipv6: bool) -> AddressFamily {

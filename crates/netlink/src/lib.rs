@@ -34,7 +34,7 @@ pub use generic::GenericHandle;
 pub use interface_rule::{InterfaceRule, add_interface_rule, delete_interface_rule};
 pub use link::{
     Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, add_veth_with_queues,
-    delete_link, set_down, set_largest_segments, set_master, set_up,
+    delete_link, delete_link_at, set_down, set_largest_segments, set_master, set_up,
 };
 pub use monitor::{Event, Monitor};
 pub use namespace::Namespace;
@@ -57,7 +57,7 @@ pub use stats::Sample;
 /// entries by it and leaves all others alone.
 pub const PROTOCOL: u8 = 75;
 
-/// Protocol ID of the routes and rules of the slow path: the parts of a data plane's file that XDP
+/// Protocol ID of the routes and rules of the slow path: the parts of a data plane file that XDP
 /// leaves to the kernel.
 pub const SLOW_PATH: u8 = 76;
 

@@ -58,7 +58,7 @@ pub fn add_veth_with_queues(a: &VethEnd<'_>, b: &VethEnd<'_>, queues: u32) -> Re
         LinkInfo::Kind(InfoKind::Veth),
         LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(veth_end(b, queues)))),
     ]));
-    let mut request = Request::of(NEWLINK, CREATE | EXCL, &message);
+    let mut request = Request::encode(NEWLINK, CREATE | EXCL, &message);
     request.namespaces = vec![a.namespace.shared(), b.namespace.shared()];
     request
 }
@@ -89,7 +89,7 @@ pub fn add_bridge(name: &str, index: Option<u32>) -> Request {
         LinkAttribute::IfName(name.into()),
         LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
     ];
-    Request::of(NEWLINK, CREATE | EXCL, &message)
+    Request::encode(NEWLINK, CREATE | EXCL, &message)
 }
 
 /// Sets the interface administratively up.
@@ -107,7 +107,7 @@ fn set_flags(interface: u32, flags: LinkFlags) -> Request {
     message.header.index = interface;
     message.header.flags = flags;
     message.header.change_mask = LinkFlags::Up;
-    Request::of(NEWLINK, 0, &message)
+    Request::encode(NEWLINK, 0, &message)
 }
 
 /// Sets the maximum number of segments of a GSO packet that the interface accepts
@@ -116,7 +116,7 @@ pub fn set_largest_segments(interface: u32, segments: u32) -> Request {
     let mut message = LinkMessage::default();
     message.header.index = interface;
     message.attributes = vec![LinkAttribute::GsoMaxSegs(segments)];
-    Request::of(NEWLINK, 0, &message)
+    Request::encode(NEWLINK, 0, &message)
 }
 
 /// Makes the interface a port of the bridge `master`; None detaches it.
@@ -124,14 +124,21 @@ pub fn set_master(interface: u32, master: Option<u32>) -> Request {
     let mut message = LinkMessage::default();
     message.header.index = interface;
     message.attributes = vec![LinkAttribute::Controller(master.unwrap_or(0))];
-    Request::of(NEWLINK, 0, &message)
+    Request::encode(NEWLINK, 0, &message)
 }
 
 /// Deletes the interface. For a veth pair, both ends are deleted.
 pub fn delete_link(name: &str) -> Request {
     let mut message = LinkMessage::default();
     message.attributes = vec![LinkAttribute::IfName(name.into())];
-    Request::of(DELLINK, 0, &message)
+    Request::encode(DELLINK, 0, &message)
+}
+
+/// Deletes the interface with this index, under any name.
+pub fn delete_link_at(index: u32) -> Request {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    Request::encode(DELLINK, 0, &message)
 }
 
 /// An interface's counters since its creation.
@@ -253,6 +260,14 @@ impl Handle {
         message.attributes = vec![LinkAttribute::IfName(name.into())];
         let body = crate::socket::bytes(&message);
         self.socket.get(&format!("look up the interface {name}"), GETLINK, &body, link)
+    }
+
+    /// The interface with this index; see [`crate::Error::is_not_found`].
+    pub fn link_at(&mut self, index: u32) -> Result<Link> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        let body = crate::socket::bytes(&message);
+        self.socket.get(&format!("look up interface {index}"), GETLINK, &body, link)
     }
 }
 

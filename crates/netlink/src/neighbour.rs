@@ -120,7 +120,7 @@ impl Handle {
     }
 
     /// Makes the kernel behave as if a packet for `address` had just left through `interface`. An
-    /// unknown neighbor is solicited at once. A stale one is probed unless its reachability is
+    /// unknown neighbor is solicited immediately. A stale one is probed unless its reachability is
     /// confirmed within `delay_first_probe_time` (5 s). Reachable and permanent entries are
     /// unaffected. The result appears in [`Handle::neighbours`] and as an event.
     pub fn probe_neighbour(&mut self, interface: u32, address: IpAddr) -> Result<()> {

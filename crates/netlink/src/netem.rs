@@ -21,7 +21,7 @@ const TCA_NETEM_JITTER64: u16 = 11;
 const NETEM_LOSS_GE: u16 = 2;
 /// Packets that netem holds at most. Packets in flight count, so the limit is too large to act as a
 /// queue limit.
-const LIMIT: u32 = 1_000_000;
+const MAX_PACKETS: u32 = 1_000_000;
 
 /// Table units per unit of jitter in [`replace_netem`] (NETEM_DIST_SCALE).
 pub const NETEM_SPREAD: f64 = 8192.0;
@@ -47,7 +47,7 @@ pub fn replace_netem(interface: u32, impairments: &Impairments, table: &[i16]) -
     };
     // struct tc_netem_qopt: latency and jitter (for older kernels), limit, loss, gap, duplicate
     let gap = u32::from(*reorder > Share::NONE);
-    let words = [0, LIMIT, chance(independent), gap, chance(*duplicate), 0];
+    let words = [0, MAX_PACKETS, chance(independent), gap, chance(*duplicate), 0];
     let mut options = Writer(words.iter().flat_map(|word| word.to_ne_bytes()).collect());
     options.put(TCA_NETEM_LATENCY64, &nanoseconds(*delay));
     if let Some(jitter) = jitter {

@@ -89,14 +89,14 @@ impl Route {
 
 /// Adds a route. Fails if a route with the same table, destination and priority exists.
 pub fn add_route(route: &Route) -> Request {
-    Request::of(libc::RTM_NEWROUTE, CREATE | EXCL, &message(route))
+    Request::encode(libc::RTM_NEWROUTE, CREATE | EXCL, &message(route))
 }
 
 /// Adds a route, or replaces the one with the same table, destination and priority, whatever its
 /// protocol ID. The kernel swaps the routes atomically: every packet sees either the old or the new
 /// one. For an IPv6 route, all old next hops are replaced.
 pub fn replace_route(route: &Route) -> Request {
-    Request::of(libc::RTM_NEWROUTE, CREATE | REPLACE, &message(route))
+    Request::encode(libc::RTM_NEWROUTE, CREATE | REPLACE, &message(route))
 }
 
 /// Deletes the route with the same table, destination, priority and protocol ID.
@@ -104,7 +104,7 @@ pub fn delete_route(route: &Route) -> Request {
     let mut message = identity(route);
     // RT_SCOPE_NOWHERE matches any scope. Otherwise the scope of an IPv4 route would have to match.
     message.header.scope = RouteScope::NoWhere;
-    Request::of(libc::RTM_DELROUTE, 0, &message)
+    Request::encode(libc::RTM_DELROUTE, 0, &message)
 }
 
 /// The part common to all three requests.
@@ -224,7 +224,7 @@ impl Handle {
             let mut message = RouteMessage::default();
             message.header.address_family = family;
             let wanted = |body: &[u8]| {
-                let outline = Outline::of(body)?;
+                let outline = Outline::parse(body)?;
                 list.by_more |= outline.by_more;
                 list.sids.extend(outline.sid);
                 route(body)

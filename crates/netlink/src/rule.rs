@@ -42,14 +42,14 @@ pub fn add_rule(rule: &Rule) -> Result<Request> {
             return Err(Error::Unsupported { feature: "matching on DSCP", needs: "Linux 6.13" });
         }
     }
-    Ok(Request::of(libc::RTM_NEWRULE, CREATE, &message(rule)))
+    Ok(Request::encode(libc::RTM_NEWRULE, CREATE, &message(rule)))
 }
 
 /// Deletes a rule. The kernel treats selectors that the request omits as wildcards and deletes the
 /// first rule that matches. So delete rules in the order of [`Handle::rules`], or check afterwards
 /// which rule was deleted.
 pub fn delete_rule(rule: &Rule) -> Request {
-    Request::of(libc::RTM_DELRULE, 0, &message(rule))
+    Request::encode(libc::RTM_DELRULE, 0, &message(rule))
 }
 
 fn matches_dscp(release: &str) -> bool {

@@ -31,7 +31,7 @@ pub enum Encap {
     Seg6Local {
         /// The behavior.
         action: LocalAction,
-        /// Its flavors.
+        /// Flavors.
         flavors: Flavors,
         /// Enables the kernel's per-SID packet counters (`count` in `ip route`).
         counters: bool,

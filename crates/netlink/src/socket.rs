@@ -53,7 +53,7 @@ impl Request {
         Self { kind, flags, body, tolerated: Tolerated::Nothing, namespaces: Vec::new() }
     }
 
-    pub(crate) fn of(kind: u16, flags: u16, message: &impl Emitable) -> Self {
+    pub(crate) fn encode(kind: u16, flags: u16, message: &impl Emitable) -> Self {
         Self::new(kind, flags, bytes(message))
     }
 

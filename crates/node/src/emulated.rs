@@ -10,7 +10,7 @@ use api::v1;
 use model::Bandwidth;
 use telemetry::Counters;
 
-/// The retry interval. Short, so that a restarted emulator is found at once.
+/// The retry interval. Short, so that a restarted emulator is found immediately.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// The emulator's view of an interface.

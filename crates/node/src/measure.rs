@@ -14,7 +14,7 @@ use crate::emulated::{Emulated, Said};
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 /// The number of samples between complete pushes.
 const PUSH_ALL: u32 = 10;
-/// A change in rate by this part of the interface's capacity is pushed at once.
+/// A change in rate by this part of the interface's capacity is pushed immediately.
 const STEP: f64 = 0.02;
 /// The same for unlimited interfaces and for applications.
 const STEP_UNLIMITED: Bandwidth = Bandwidth::from_mbps(1);

@@ -14,7 +14,7 @@ use tonic::{Code, Status};
 use crate::Error;
 use crate::worker::{Order, Worker};
 
-/// The retry interval. Short, so that a restarted controller finds its nodes at once.
+/// The retry interval. Short, so that a restarted controller finds its nodes immediately.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// The queue length towards a controller that does not read: some seconds of telemetry.

@@ -4,9 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Directory of Debian's shared libraries on x86-64, relative to the prefix.
-const LIBRARIES: &str = "lib/x86_64-linux-gnu";
-
 /// Paths of the daemon in a package and after `make install`, relative to the prefix.
 const DAEMONS: [&str; 2] = ["lib/openvswitch-switch/ovs-vswitchd", "sbin/ovs-vswitchd"];
 
@@ -51,9 +48,11 @@ impl Installation {
 
     fn within(path: &OsStr) -> Result<Self, NotInstalled> {
         // A relative directory would be another one for a daemon.
-        let tools = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-        let tools = tools.map(|folder| folder.join(TOOL)).filter(|tool| tool.is_file());
-        let prefixes = tools.filter_map(|tool| Some(tool.parent()?.parent()?.to_owned()));
+        let tools = std::env::split_paths(path).filter(|directory| directory.is_absolute());
+        let tools = tools.map(|directory| directory.join(TOOL)).filter(|tool| tool.is_file());
+        // /bin may be a link to /usr/bin.
+        let directories = tools.filter_map(|tool| tool.parent()?.canonicalize().ok());
+        let prefixes = directories.filter_map(|directory| Some(directory.parent()?.to_owned()));
         let mut all = prefixes.chain(SYSTEM.map(PathBuf::from));
         all.find_map(Self::with_prefix).ok_or(NotInstalled)
     }
@@ -84,7 +83,7 @@ impl Installation {
         if SYSTEM.iter().any(|system| self.prefix == Path::new(system)) {
             return Vec::new();
         }
-        let libraries = self.prefix.join(LIBRARIES);
+        let libraries = self.prefix.join(libraries());
         vec![("LIBXDP_OBJECT_PATH", libraries.join("bpf")), ("LD_LIBRARY_PATH", libraries)]
     }
 
@@ -96,6 +95,11 @@ impl Installation {
         command.args(words).stdin(Stdio::null());
         command
     }
+}
+
+/// Directory of Debian's shared libraries for this architecture, relative to the prefix.
+fn libraries() -> String {
+    format!("lib/{}-linux-gnu", std::env::consts::ARCH)
 }
 
 impl std::fmt::Display for NotInstalled {
@@ -123,7 +127,9 @@ mod tests {
     fn packages_in_the_search_path_are_found() {
         let root = tempfile::tempdir().unwrap();
         let usr = root.path().join("usr");
-        let path = OsString::from(format!("relative:/nowhere:{}/bin", usr.display()));
+        std::fs::create_dir(&usr).unwrap();
+        std::os::unix::fs::symlink("usr/bin", root.path().join("bin")).unwrap();
+        let path = OsString::from(format!("relative:/nowhere:{}/bin", root.path().display()));
         let found = || Installation::within(&path).ok().filter(|found| found.prefix == usr);
         assert_eq!(found(), None);
         for file in ["bin/ovs-vsctl", DAEMONS[0]] {
@@ -133,6 +139,6 @@ mod tests {
         let found = found().unwrap();
         let command = found.command(DAEMONS[0], &[]);
         assert_eq!(Path::new(command.get_program()), usr.join(DAEMONS[0]));
-        assert!(found.environment().contains(&("LD_LIBRARY_PATH", usr.join(LIBRARIES))));
+        assert!(found.environment().contains(&("LD_LIBRARY_PATH", usr.join(libraries()))));
     }
 }

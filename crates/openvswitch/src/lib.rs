@@ -29,16 +29,16 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// An instance with its files in `directory`, which exists. The path of a Unix socket is limited
-    /// to 107 bytes, so keep the directory's path short.
+    /// An instance with its files in `directory`, which exists. The path of a Unix socket is
+    /// limited to 107 bytes, so keep the directory's path short.
     pub fn new(installation: Installation, directory: impl Into<PathBuf>) -> Self {
         Self { installation, directory: directory.into() }
     }
 
     /// The environment in which Open vSwitch's programs use this instance.
     pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
-        let folders = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
-        let mut all: Vec<_> = folders.map(|name| (name, self.directory.clone())).into();
+        let directories = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
+        let mut all: Vec<_> = directories.map(|name| (name, self.directory.clone())).into();
         all.push(("OVS_PKGDATADIR", self.installation.data()));
         all.extend(self.installation.environment());
         all

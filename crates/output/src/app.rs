@@ -13,7 +13,7 @@ pub struct ApplicationStatus {
     pub from: String,
     /// Receiving node, or destination prefix.
     pub to: String,
-    /// Its packets; null matches any value.
+    /// Packets; null matches any value.
     #[serde(rename = "match")]
     pub matches: Match,
     /// Criterion for its path.

@@ -188,7 +188,7 @@ pub struct TracedPacket {
     pub at_ns: u64,
     /// Port of arrival.
     pub port: String,
-    /// Its headers, outermost first.
+    /// Headers, outermost first.
     pub headers: String,
     /// The matching SID or policy; empty if none matched.
     pub entry: String,

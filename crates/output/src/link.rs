@@ -28,7 +28,7 @@ pub struct ChangedDirection {
     pub from: String,
     /// Receiving node; empty for a LAN.
     pub to: String,
-    /// Its settings, in the topology file's syntax: `delay 20ms, loss 1%`.
+    /// Settings, in the topology file's syntax: `delay 20ms, loss 1%`.
     pub does: String,
 }
 

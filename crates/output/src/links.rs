@@ -15,7 +15,7 @@ pub struct Effects(BTreeMap<&'static str, u64>);
 
 impl Effects {
     /// Collects the counters by their names.
-    pub fn of(packets: impl Fn(&str) -> u64) -> Self {
+    pub fn new(packets: impl Fn(&str) -> u64) -> Self {
         Self(Effect::ALL.map(|effect| (effect.name(), packets(effect.name()))).into())
     }
 }

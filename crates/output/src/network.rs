@@ -25,7 +25,7 @@ pub struct NetworkNode {
 pub struct NodeFunction {
     /// Function name.
     pub name: String,
-    /// Its SID.
+    /// SID.
     pub sid: String,
     /// True if it is up.
     pub up: bool,

@@ -10,7 +10,7 @@ pub struct XskClient {
     pub name: String,
     /// Process that `kaido xsk run` has started.
     pub process: u32,
-    /// Its executable.
+    /// Executable.
     pub executable: String,
     /// Tenants.
     pub tenants: Vec<String>,
@@ -24,7 +24,7 @@ pub struct XskState {
     pub name: String,
     /// Process that `kaido xsk run` has started.
     pub process: u32,
-    /// Its executable.
+    /// Executable.
     pub executable: String,
     /// Address of P4Runtime, for the commands of `kaido p4`.
     pub p4runtime: String,

@@ -9,7 +9,7 @@ static ALLOCATOR: Counting = Counting;
 /// Number of levels.
 const LEVELS: u32 = 40;
 /// Upper limit on the memory, in bytes.
-const MOST: i64 = 1 << 30;
+const MAX: i64 = 1 << 30;
 
 /// A program with `LEVELS` actions or functions, each of which calls the one below twice.
 fn program(below: &str, level: impl Fn(u32) -> String, call: &str) -> String {
@@ -58,7 +58,7 @@ fn types_without_fields_are_counted() {
         let (checked, peak) = peak_of(|| p4::check(name, &text, &NoIncludes));
         let said = checked.diagnostics.render(&checked.sources, false);
         assert!(said.contains("fields in all") || said.contains("types deep"), "{name}: {said}");
-        assert!(peak < MOST, "{name}: {peak} bytes");
+        assert!(peak < MAX, "{name}: {peak} bytes");
     }
 }
 
@@ -83,6 +83,6 @@ fn calls_that_add_no_value_are_counted() {
         let said = why.render(&checked.sources, false);
         assert!(said.contains("too large when every call is written out"), "{name}: {said}");
         println!("{name}: {} MiB", peak >> 20);
-        assert!(peak < MOST, "{name}: {peak} bytes");
+        assert!(peak < MAX, "{name}: {peak} bytes");
     }
 }

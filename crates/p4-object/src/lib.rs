@@ -75,13 +75,13 @@ const KEYS: &str = "kaido.vm";
 /// A compiled program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Object {
-    /// Its instructions. The immediate of a `lddw` that loads a map is the index into `maps`.
+    /// Instructions. The immediate of a `lddw` that loads a map is the index into `maps`.
     pub code: Vec<Instruction>,
     /// Index of the first instruction to execute.
     pub entry: usize,
-    /// Its functions, by index of their first instruction.
+    /// Functions, by index of their first instruction.
     pub functions: BTreeMap<usize, String>,
-    /// Its maps.
+    /// Maps.
     pub maps: Vec<Map>,
     /// Initial map entries. Loading does not replace an entry that is already present.
     pub entries: Vec<Entry>,
@@ -99,7 +99,7 @@ pub struct Object {
 /// A digest: a message from the program to the control plane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Size of a message in bytes.
     pub size: u32,
@@ -130,7 +130,7 @@ pub struct LineRow {
 /// A map: state that code keeps between packets, or data from the control plane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Map {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The lookup method.
     pub kind: MapKind,
@@ -259,7 +259,7 @@ pub enum BadObject {
     Instruction {
         /// Index of the instruction.
         at: usize,
-        /// Its disassembly.
+        /// Disassembly.
         instruction: String,
         /// The reason.
         why: String,

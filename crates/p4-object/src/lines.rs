@@ -24,9 +24,9 @@ pub(super) fn write(lines: &Lines, count: usize) -> Result<Vec<(String, Vec<u8>)
     let text = |name: &str| LineString::String(name.as_bytes().to_vec());
     let line_encoding = LineEncoding { minimum_instruction_length: 8, ..LineEncoding::default() };
     let mut program = LineProgram::new(encoding, line_encoding, text("."), None, text(first), None);
-    let folder = program.default_directory();
+    let directory = program.default_directory();
     let files: Vec<_> =
-        lines.files.iter().map(|name| program.add_file(text(name), folder, None)).collect();
+        lines.files.iter().map(|name| program.add_file(text(name), directory, None)).collect();
     program.begin_sequence(Some(Address::Constant(0)));
     for row in &lines.rows {
         let Some(file) = files.get(row.file) else { continue };
@@ -127,7 +127,8 @@ fn read_all(
     Ok(lines)
 }
 
-/// Length of the header after its own field (DWARF 5, section 6.2.4), with 32-bit or 64-bit lengths.
+/// Length of the header after its own field (DWARF 5, section 6.2.4), with 32-bit or 64-bit
+/// lengths.
 fn header_length(table: &[u8]) -> Option<usize> {
     let number = |at: usize, size: usize| {
         let bytes = table.get(at..at + size)?.iter().rev();

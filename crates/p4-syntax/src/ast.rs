@@ -11,7 +11,7 @@ use crate::source::Span;
 pub struct Name {
     /// The name.
     pub text: Arc<str>,
-    /// Its source span.
+    /// Source span.
     pub span: Span,
 }
 
@@ -27,7 +27,7 @@ pub struct Annotation {
 /// A whole program.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Program {
-    /// Its declarations, in source order.
+    /// Declarations, in source order.
     pub declarations: Vec<Declaration>,
 }
 
@@ -39,7 +39,7 @@ pub struct Declaration {
     /// The declared name. For `error` and `match_kind`, which extend one enumeration, the name of
     /// that enumeration.
     pub name: Name,
-    /// Its type parameters.
+    /// Type parameters.
     pub type_parameters: Vec<Name>,
     /// The kind of declaration, with its content.
     pub kind: DeclarationKind,
@@ -114,9 +114,9 @@ pub struct Method {
     pub returns: Option<Type>,
     /// Name of the method.
     pub name: Name,
-    /// Its type parameters.
+    /// Type parameters.
     pub type_parameters: Vec<Name>,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: Vec<Parameter>,
 }
 
@@ -138,7 +138,7 @@ pub enum Direction {
 pub struct Parameter {
     /// Annotations of the parameter.
     pub annotations: Vec<Annotation>,
-    /// Its direction.
+    /// Direction.
     pub direction: Direction,
     /// Type of the parameter.
     pub of: Type,
@@ -206,7 +206,7 @@ pub struct Control {
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its properties, in source order.
+    /// Properties, in source order.
     pub properties: Vec<Property>,
 }
 

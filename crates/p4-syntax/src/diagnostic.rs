@@ -16,11 +16,11 @@ pub enum Severity {
 /// An error or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Its severity.
+    /// Severity.
     pub severity: Severity,
     /// The message.
     pub message: String,
-    /// Its source span.
+    /// Source span.
     pub span: Span,
     /// A label at the span, for example the expected token; may be empty.
     pub label: String,

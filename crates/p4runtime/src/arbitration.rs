@@ -17,7 +17,7 @@ use crate::v1::{
 };
 
 /// Maximum number of clients of a device.
-pub const MOST_CLIENTS: usize = 64;
+pub const MAX_CLIENTS: usize = 64;
 
 /// Stream of a client.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct Clients {
 
 impl Clients {
     pub(crate) fn new(device: u64) -> Self {
-        let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+        let places = Arc::new(Semaphore::new(MAX_CLIENTS));
         Self { device, next: 0, live: BTreeMap::new(), places, highest: None }
     }
 
@@ -57,8 +57,8 @@ impl Clients {
     /// the update is rejected.
     pub(crate) fn join(&mut self, client: Client) -> Result<u64, Error> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok();
-        let place = place.filter(|_| self.live.len() < MOST_CLIENTS);
-        let place = place.ok_or(Error::Request(RequestError::TooManyClients(MOST_CLIENTS)));
+        let place = place.filter(|_| self.live.len() < MAX_CLIENTS);
+        let place = place.ok_or(Error::Request(RequestError::TooManyClients(MAX_CLIENTS)));
         let place = match (place, self.taken(client.election, None)) {
             (Ok(place), None) => place,
             (Err(error), _) | (_, Some(error)) => {

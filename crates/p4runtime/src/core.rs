@@ -22,7 +22,7 @@ use crate::values::{self, Bits};
 use crate::write::{self, Sink};
 
 /// Maximum number of changes saved for COMMIT.
-const MOST_SAVED: usize = 1 << 20;
+const MAX_SAVED: usize = 1 << 20;
 
 /// A program with its table state.
 pub(crate) struct State {
@@ -76,7 +76,7 @@ impl<D: Device> Core<D> {
     ) -> Result<Vec<Result<(), Error>>, Error> {
         self.only_primary(election)?;
         let (state, sink) = match (&mut self.saved, &mut self.active) {
-            (Some(saved), _) => (&mut saved.state, Sink::Later(&mut saved.changes, MOST_SAVED)),
+            (Some(saved), _) => (&mut saved.state, Sink::Later(&mut saved.changes, MAX_SAVED)),
             (None, Some(active)) => (active, Sink::Device(&mut self.device)),
             (None, None) => return Err(Error::Request(RequestError::NoProgram)),
         };

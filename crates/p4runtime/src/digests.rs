@@ -8,13 +8,13 @@ use crate::data::Data;
 use crate::v1::digest_entry::Config;
 
 /// Maximum list size, independent of the client's configuration.
-const LONGEST: usize = 4096;
+const MAX_LEN: usize = 4096;
 
 /// Maximum number of remembered values per digest. Further values are dropped.
-const MOST_KNOWN: usize = 65_536;
+const MAX_KNOWN: usize = 65_536;
 
 /// Maximum memory of the remembered values per digest in bytes. Further values are dropped.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Digests {
@@ -74,7 +74,7 @@ impl Digests {
             return None;
         }
         let bytes = digest.bytes + memory(&data);
-        if digest.known.len() >= MOST_KNOWN || bytes > MOST_BYTES {
+        if digest.known.len() >= MAX_KNOWN || bytes > MAX_BYTES {
             self.dropped += 1;
             return None;
         }
@@ -83,8 +83,8 @@ impl Digests {
         digest.waiting.push(data);
         digest.since.get_or_insert(now);
         let longest = match usize::try_from(config.max_list_size) {
-            Ok(size @ 1..) => size.min(LONGEST),
-            _ => LONGEST,
+            Ok(size @ 1..) => size.min(MAX_LEN),
+            _ => MAX_LEN,
         };
         let whole = digest.waiting.len() >= longest || config.max_timeout_ns == 0;
         whole.then(|| self.take(id, config, now)).flatten()
@@ -216,9 +216,9 @@ mod tests {
             let data = Data::Bits(number.to_be_bytes().to_vec().into());
             sent += digests.add(1, data, &config, start).map_or(0, |list| list.data.len());
         }
-        assert_eq!(sent, MOST_KNOWN);
-        assert_eq!(digests.of[&1].known.len(), MOST_KNOWN);
-        assert_eq!(digests.take_dropped(), 100_000 - MOST_KNOWN as u64);
+        assert_eq!(sent, MAX_KNOWN);
+        assert_eq!(digests.of[&1].known.len(), MAX_KNOWN);
+        assert_eq!(digests.take_dropped(), 100_000 - MAX_KNOWN as u64);
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
             lists.extend(digests.add(1, data, &config, start).map(|list| list.list));
         }
         let bytes: usize = digests.of[&1].known.iter().map(memory).sum();
-        assert!(bytes <= MOST_BYTES && bytes > MOST_BYTES / 2, "{bytes} bytes");
+        assert!(bytes <= MAX_BYTES && bytes > MAX_BYTES / 2, "{bytes} bytes");
         assert_eq!((digests.of[&1].bytes, digests.of[&1].known.len()), (bytes, 127));
         assert_eq!(digests.take_dropped(), 1000 - 127);
         assert_eq!(digests.take_dropped(), 0);

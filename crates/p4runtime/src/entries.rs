@@ -17,10 +17,10 @@ use crate::v1::{self, table_action, update};
 use crate::values;
 
 /// Maximum size of an entry's metadata in bytes.
-const MOST_METADATA: usize = 4096;
+const MAX_METADATA: usize = 4096;
 
 /// Maximum size of the metadata of all entries in bytes.
-const MOST_METADATA_OF_ALL: usize = 64 << 20;
+const MAX_TOTAL_METADATA: usize = 64 << 20;
 
 pub(crate) fn plan(
     pipeline: &Pipeline,
@@ -72,13 +72,12 @@ pub(crate) fn plan(
 
 /// Checks the metadata of an entry, which is opaque to the server ("TableEntry").
 fn metadata(store: &Store, table: &Table, old: &[u8], new: &[u8]) -> Result<(), Error> {
-    if new.len() > MOST_METADATA {
+    if new.len() > MAX_METADATA {
         let (table, bytes) = (named(&table.name), new.len());
-        return Err(Error::Entry(EntryError::Metadata { table, bytes, most: MOST_METADATA }));
+        return Err(Error::Entry(EntryError::Metadata { table, bytes, most: MAX_METADATA }));
     }
-    if new.len() > old.len() && store.metadata_bytes - old.len() + new.len() > MOST_METADATA_OF_ALL
-    {
-        return Err(Error::Entry(EntryError::AllMetadata { bytes: MOST_METADATA_OF_ALL }));
+    if new.len() > old.len() && store.metadata_bytes - old.len() + new.len() > MAX_TOTAL_METADATA {
+        return Err(Error::Entry(EntryError::AllMetadata { bytes: MAX_TOTAL_METADATA }));
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! TLS handshakes of the server, in the background: a slow client does not delay the others.
 //!
 //! Clients without a certificate can begin handshakes, so that these do not count as connections of
-//! clients. Beyond a limit of their own, the oldest handshake of the address with the most of them is
-//! ended, in the subnet with the most of them. Addresses from which clients with a certificate came
-//! before keep some.
+//! clients. Beyond a limit of their own, the oldest handshake of the address with the most of them
+//! is ended, in the subnet with the most of them. Addresses from which clients with a certificate
+//! came before keep some.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -25,11 +25,11 @@ use crate::peer::Known;
 use crate::warnings::Warnings;
 
 /// Time limit of a handshake, including the wait for a connection of the server.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent handshakes.
 const AT_ONCE: usize = 512;
-/// Handshakes of an address that are never ended early if a client with a certificate came from there
-/// before.
+/// Handshakes of an address that are never ended early if a client with a certificate came from
+/// there before.
 const OF_KNOWN: usize = 4;
 /// Maximum number of addresses of clients with a certificate that are remembered.
 const MAX_KNOWN: usize = 1024;
@@ -70,7 +70,7 @@ pub(crate) fn handshakes(
                 Ok::<(), io::Error>(())
             };
             let task = tokio::spawn(async move {
-                match tokio::time::timeout(PATIENCE, one).await {
+                match tokio::time::timeout(TIMEOUT, one).await {
                     Ok(Ok(())) => {}
                     Ok(Err(why)) => refused.warn(format_args!("refused a client: {why}")),
                     Err(_) => refused.warn("refused a client: its handshake takes too long"),
@@ -241,7 +241,7 @@ mod tests {
         let config = config.with_no_client_auth().with_cert_resolver(certificates);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        (address, handshakes(listener, Arc::new(config), Limits::of(1)))
+        (address, handshakes(listener, Arc::new(config), Limits::new(1)))
     }
 
     #[tokio::test]
@@ -255,7 +255,7 @@ mod tests {
             _ = served.next() => panic!("it is served"),
         }
         let elapsed = begun.elapsed();
-        assert!(elapsed > PATIENCE / 2 && elapsed < 2 * PATIENCE, "{elapsed:?}");
+        assert!(elapsed > TIMEOUT / 2 && elapsed < 2 * TIMEOUT, "{elapsed:?}");
     }
 
     #[tokio::test]
@@ -268,7 +268,7 @@ mod tests {
         }
         let read = clients[0].read(&mut [0]).await;
         assert_eq!(read.unwrap_or(0), 0);
-        assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TIMEOUT / 2, "{:?}", begun.elapsed());
         let mut byte = [0];
         let last = clients[AT_ONCE].read(&mut byte);
         let last = tokio::time::timeout(Duration::from_millis(100), last).await;
@@ -303,7 +303,7 @@ mod tests {
         let begun = std::time::Instant::now();
         for _ in 0..100 {
             let mut client = TcpStream::connect(address).await.unwrap();
-            client.write_all(b"this is not TLS, and refused at once").await.unwrap();
+            client.write_all(b"this is not TLS, and refused immediately").await.unwrap();
             // An alert, then the end.
             while client.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
         }

@@ -46,7 +46,7 @@ mod values;
 mod warnings;
 mod write;
 
-pub use arbitration::MOST_CLIENTS;
+pub use arbitration::MAX_CLIENTS;
 pub use client::{Address, connect};
 pub use data::Data;
 pub use device::{
@@ -60,7 +60,7 @@ pub use object_info::{ObjectInfoError, object_info};
 pub use outgoing::{QUEUE, QUEUE_BYTES};
 pub use peer::LARGEST_MESSAGE;
 pub use pipeline::{
-    Action, Array, Field, MOST_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,
+    Action, Array, Field, MAX_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,
 };
 pub use sandboxed::{
     Alone, CPU_PORT, Counts, Health, Installed, Leaving, Plane, Prepared, Processes, Queues, Ran,

@@ -7,7 +7,7 @@ use crate::server::SHAPES;
 
 /// Maximum memory of p4info from an object, in bytes. That of a large program takes less than 1
 /// MiB.
-pub(crate) const MOST_MEMORY: u64 = 64 << 20;
+pub(crate) const MAX_MEMORY: u64 = 64 << 20;
 
 /// Reason that an object's p4info is not decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum ObjectInfoError {
     #[error("it is not a valid P4Info message")]
     Malformed,
     /// Decoding it takes too much memory.
-    #[error("it takes {0} bytes of memory (maximum {MOST_MEMORY})")]
+    #[error("it takes {0} bytes of memory (maximum {MAX_MEMORY})")]
     TooLarge(u64),
 }
 
@@ -28,7 +28,7 @@ pub enum ObjectInfoError {
 /// Fails if the bytes are malformed, or if they take too much memory.
 pub fn object_info(bytes: &[u8]) -> Result<P4Info, ObjectInfoError> {
     let memory = p4info_memory(bytes).ok_or(ObjectInfoError::Malformed)?;
-    if memory > MOST_MEMORY {
+    if memory > MAX_MEMORY {
         return Err(ObjectInfoError::TooLarge(memory));
     }
     P4Info::decode(bytes).map_err(|_| ObjectInfoError::Malformed)

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use p4info::{ids, v1 as info};
 
 use crate::error::{ConfigError, Error, RequestError, named};
-use crate::types::{self, MOST_PARTS_OF_ALL, Type, width_of};
+use crate::types::{self, MAX_TOTAL_PARTS, Type, width_of};
 use crate::values::{self, Bits, Call};
 
 /// Maximum number of cells of a counter, a meter or a register.
-pub const MOST_CELLS: u64 = 1 << 20;
+pub const MAX_CELLS: u64 = 1 << 20;
 
 /// A program as described by p4info, indexed by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Pipeline {
     pub fn new(info: &info::P4Info) -> Result<Self, Error> {
         let none = info::P4TypeInfo::default();
         let named = info.type_info.as_ref().unwrap_or(&none);
-        Reader { info, named, ids: BTreeSet::new(), parts: MOST_PARTS_OF_ALL }.read()
+        Reader { info, named, ids: BTreeSet::new(), parts: MAX_TOTAL_PARTS }.read()
     }
 }
 
@@ -405,5 +405,5 @@ fn param(ids: &mut BTreeSet<u32>, id: u32, name: &str, width: i32) -> Result<Par
 
 fn cells(size: i64, name: &str) -> Result<u64, Error> {
     let size = u64::try_from(size).map_err(|_| bad(name, "a negative size"))?;
-    (size <= MOST_CELLS).then_some(size).ok_or_else(|| bad(name, "more than 2^20 cells"))
+    (size <= MAX_CELLS).then_some(size).ok_or_else(|| bad(name, "more than 2^20 cells"))
 }

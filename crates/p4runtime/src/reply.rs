@@ -18,10 +18,10 @@ const SPACE: &str = "kaido";
 
 /// Maximum size of a status's error details, in bytes. gRPC sends them in a trailer,
 /// base64-encoded, and clients accept trailers of 8 KiB.
-const MOST_DETAILS: usize = 4608;
+const MAX_DETAILS: usize = 4608;
 
 /// Maximum length of an error message.
-const LONGEST_TEXT: usize = 400;
+const MAX_TEXT: usize = 400;
 
 /// Converts an entity to a message.
 pub(crate) fn entity(pipeline: &Pipeline, found: &Found) -> v1::Entity {
@@ -160,7 +160,7 @@ impl From<Error> for Status {
 
 /// Text of an error, truncated.
 pub(crate) fn text(error: &Error) -> String {
-    truncated(&error.to_string(), LONGEST_TEXT)
+    truncated(&error.to_string(), MAX_TEXT)
 }
 
 fn message(answer: &Result<(), Error>) -> v1::Error {
@@ -194,7 +194,7 @@ pub(crate) fn batch(answers: &[Result<(), Error>]) -> Result<(), Status> {
         };
         // The detail itself, and its tag and length.
         bytes += detail.encoded_len() + 4;
-        if bytes > MOST_DETAILS {
+        if bytes > MAX_DETAILS {
             break;
         }
         status.details.push(detail);

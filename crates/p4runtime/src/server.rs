@@ -20,7 +20,7 @@ use crate::service::Service;
 
 /// Maximum number of connections; further ones wait. A peer that speaks HTTP/2 answers a ping every
 /// 10 s, so it counts as alive. A silent connection is closed.
-const LIMITS: Limits = Limits { silence: Duration::from_secs(20), ..Limits::of(256) };
+const LIMITS: Limits = Limits { silence: Duration::from_secs(20), ..Limits::new(256) };
 
 /// Maximum number of concurrent calls per connection.
 const CALLS: u32 = 32;

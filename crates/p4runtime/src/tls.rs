@@ -15,7 +15,7 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 /// Maximum file size in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 /// ALPN protocol id of gRPC (RFC 7301).
 const PROTOCOL: &[u8] = b"h2";
 
@@ -150,7 +150,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, u32), TlsError> {
         let file = File::open(path)?;
         let mode = file.metadata()?.mode() & 0o7777;
         let mut bytes = Vec::new();
-        file.take(LONGEST).read_to_end(&mut bytes)?;
+        file.take(MAX_FILE).read_to_end(&mut bytes)?;
         Ok((bytes, mode))
     };
     bytes().map_err(|source| TlsError::Read { path: path.to_owned(), source })

@@ -8,11 +8,11 @@ use p4info::v1 as info;
 use crate::error::{ConfigError, Error, named};
 
 /// Limits of the number of parts and of the nesting depth of a type: names may be recursive.
-const MOST_PARTS: usize = 4096;
+const MAX_PARTS: usize = 4096;
 const DEEPEST: usize = 32;
 
 /// Maximum number of parts of all types of a p4info.
-pub(crate) const MOST_PARTS_OF_ALL: usize = 65_536;
+pub(crate) const MAX_TOTAL_PARTS: usize = 65_536;
 
 /// A field of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,9 +76,9 @@ pub(crate) fn resolve(
     spec: Option<&info::P4DataTypeSpec>,
     left: &mut usize,
 ) -> Result<Type, Error> {
-    let most = MOST_PARTS.min(*left);
+    let most = MAX_PARTS.min(*left);
     let too_many = match most {
-        MOST_PARTS => "its type is too large, or recursive",
+        MAX_PARTS => "its type is too large, or recursive",
         _ => "the types of all registers and digests are too large",
     };
     let mut resolver = Resolver { named, left: most, of, too_many };

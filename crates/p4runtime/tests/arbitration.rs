@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use p4runtime::MOST_CLIENTS;
+use p4runtime::MAX_CLIENTS;
 use p4runtime::v1;
 use p4runtime::v1::stream_message_request::Update;
 use tonic::Code;
@@ -162,7 +162,7 @@ async fn an_unknown_device_or_role_is_refused() {
 async fn clients_of_a_device_have_a_limit() {
     let server = server().await;
     let mut all = Vec::new();
-    for number in 0..MOST_CLIENTS {
+    for number in 0..MAX_CLIENTS {
         all.push(server.joined(number as u128).await);
     }
     let mut one_more = server.silent().await;

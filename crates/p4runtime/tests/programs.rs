@@ -289,9 +289,9 @@ async fn registers_of_other_types_are_left_alone() {
 async fn our_programs_are_taken() {
     let server = server().await;
     let mut primary = server.primary().await;
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4/tests/programs");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4/tests/programs");
     for name in ["firewall", "rate_limiter", "nat", "load_balancer", "heavy_hitter", "vxlan"] {
-        let program = std::fs::read_to_string(format!("{folder}/{name}.p4")).unwrap();
+        let program = std::fs::read_to_string(format!("{directory}/{name}.p4")).unwrap();
         let set = primary.set(Action::VerifyAndCommit, Some(config(info_of(&program)))).await;
         assert!(set.is_ok(), "{name}: {set:?}");
         let registers = entity(Entity::RegisterEntry(v1::RegisterEntry::default()));

@@ -31,8 +31,8 @@ async fn p4runtime_shell_programs_a_firewall() {
         "{PYTHON} is not there: `scripts/deps.sh --lint` installs p4runtime-shell"
     );
     let server = server().await;
-    let folder = tempfile::tempdir().unwrap();
-    let (info, program) = (folder.path().join("p4info.txt"), folder.path().join("program.o"));
+    let directory = tempfile::tempdir().unwrap();
+    let (info, program) = (directory.path().join("p4info.txt"), directory.path().join("program.o"));
     std::fs::write(&info, p4info::text(&firewall())).unwrap();
     std::fs::write(&program, "the program").unwrap();
     let shell = Command::new(PYTHON)
@@ -42,7 +42,7 @@ async fn p4runtime_shell_programs_a_firewall() {
         // Its generated code is too old for protobuf's faster implementations.
         .env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
         .env_remove("PYTHONPATH")
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .kill_on_drop(true)
         .output();
     let said = tokio::time::timeout(Duration::from_secs(120), shell).await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use apart::Apart;
 use common::unread::{unread_config, until_accepted};
 use common::*;
-use p4runtime::MOST_CLIENTS;
+use p4runtime::MAX_CLIENTS;
 use p4runtime::v1::entity::Entity;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime::v1::set_forwarding_pipeline_config_request::Action;
@@ -171,7 +171,7 @@ async fn a_stream_that_is_not_read_keeps_its_place_and_no_messages() {
     // Several hundred KiB in memory, each.
     let large =
         v1::PacketOut { metadata: vec![v1::PacketMetadata::default(); 9000], ..Default::default() };
-    for election in 1..MOST_CLIENTS as u128 {
+    for election in 1..MAX_CLIENTS as u128 {
         let (out, stream) = unread_stream(&apart).await;
         let update = v1::MasterArbitrationUpdate {
             device_id: DEVICE,
@@ -196,7 +196,7 @@ async fn a_stream_that_is_not_read_keeps_its_place_and_no_messages() {
             Ok(_) => joined.push(one),
             Err(status) => break status,
         }
-        assert!(joined.len() < 2, "more than {MOST_CLIENTS} clients");
+        assert!(joined.len() < 2, "more than {MAX_CLIENTS} clients");
     };
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
     drop((slow, joined));

@@ -16,7 +16,7 @@ use crate::segments::{self, Lists};
 pub enum Verdict {
     /// It covers the demand.
     Covers,
-    /// Its narrowest port has too little free bandwidth.
+    /// Narrowest port has too little free bandwidth.
     TooLittle,
     /// No segment list can express it.
     NotEncodable(segments::Error),
@@ -43,9 +43,9 @@ pub struct Alternative {
 pub struct Explanation {
     /// The state of the application.
     pub state: State,
-    /// Its path.
+    /// Path.
     pub path: Option<Path>,
-    /// Its segment lists; empty if the IGP follows the path without them.
+    /// Segment lists; empty if the IGP follows the path without them.
     pub lists: Lists,
     /// The assessed paths, fewest hops first.
     pub alternatives: Vec<Alternative>,

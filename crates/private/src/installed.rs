@@ -9,19 +9,19 @@ use nix::unistd::{Uid, User};
 
 use crate::Writers;
 
-/// Opens a file of this program's installation: `name` in the folder of the executable, or in
-/// `apart`, which is relative to that folder. The file and its folder have to belong to root or to
-/// the owner of the executable, and no other group than that user's primary one may write them.
-/// Returns its path too.
+/// Opens a file of this program's installation: `name` in the directory of the executable, or in
+/// `apart`, which is relative to that directory. The file and its directory have to belong to root
+/// or to the owner of the executable, and no other group than that user's primary one may write
+/// them. Returns its path too.
 ///
 /// # Errors
 ///
-/// Fails if it is in neither folder, or if another user could have put it there.
+/// Fails if it is in neither directory, or if another user could have put it there.
 pub fn open_installed(name: &str, apart: &str) -> io::Result<(PathBuf, File)> {
-    // The name of an executable that was replaced has a suffix, but its folder has none.
+    // The name of an executable that was replaced has a suffix, but its directory has none.
     let myself = std::env::current_exe()?;
-    let folder = myself.parent().unwrap_or(Path::new("/"));
-    let places = [folder.into(), folder.join(apart)].map(|place: PathBuf| place.join(name));
+    let directory = myself.parent().unwrap_or(Path::new("/"));
+    let places = [directory.into(), directory.join(apart)].map(|place: PathBuf| place.join(name));
     let path = places.iter().find(|place| place.exists()).ok_or_else(|| {
         let [beside, apart] = places.each_ref().map(|place| place.display());
         let why = format!("neither {beside} nor {apart} exists: install it with `kaido`");
@@ -29,8 +29,8 @@ pub fn open_installed(name: &str, apart: &str) -> io::Result<(PathBuf, File)> {
     })?;
     let file = File::open(path)?;
     let owner = std::fs::metadata(&myself).map_or(0, |found| found.uid());
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let both = [(path.as_path(), file.metadata()?), (folder, std::fs::metadata(folder)?)];
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let both = [(path.as_path(), file.metadata()?), (directory, std::fs::metadata(directory)?)];
     for (path, found) in both {
         check(&found, owner).map_err(|why| {
             let why = format!("{} is not used: {why}", path.display());

@@ -1,20 +1,20 @@
-//! Files, folders and locks that other users cannot access.
+//! Files, directories and locks that other users cannot access.
 //!
-//! Root's daemons trust the content of their folders, and write there by path. Both are safe only
-//! if other users cannot create, replace or lock any component of the path. Daemons therefore
-//! create all their folders, files and locks with this crate.
+//! Root's daemons trust the content of their directories, and write there by path. Both are safe
+//! only if other users cannot create, replace or lock any component of the path. Daemons therefore
+//! create all their directories, files and locks with this crate.
 #![forbid(unsafe_code)]
 
+mod directory;
 mod file;
-mod folder;
 mod installed;
 mod lock;
 mod namespace;
 mod trust;
 mod walk;
 
+pub use directory::{Owner, check, make};
 pub use file::{append, create, open_own, open_regular, replace};
-pub use folder::{Owner, check, make};
 pub use installed::open_installed;
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};

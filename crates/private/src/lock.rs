@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 
 use crate::file;
 
-/// An exclusive lock on a file or a folder (flock(2)). The kernel releases it when the process
+/// An exclusive lock on a file or a directory (flock(2)). The kernel releases it when the process
 /// exits for any reason.
 ///
 /// Any user who can open a file can lock it: use paths that other users cannot access.
@@ -19,7 +19,7 @@ use crate::file;
 pub struct Lock(Flock<File>);
 
 impl Lock {
-    /// Locks an existing file or folder. Returns `None` if another process holds the lock.
+    /// Locks an existing file or directory. Returns `None` if another process holds the lock.
     pub fn existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::options().read(true).custom_flags(file::FLAGS.bits()).open(path)?;
         Self::take(file)

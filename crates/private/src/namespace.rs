@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::{Lock, folder};
+use crate::{Lock, directory};
 
-/// Folder of the locks of all network namespaces of this machine. It does not depend on the labs'
-/// folder, because namespaces are global to the kernel.
-const FOLDER: &str = "/run/kaido/namespaces";
+/// Directory of the locks of all network namespaces of this machine. It does not depend on the
+/// labs' directory, because namespaces are global to the kernel.
+const DIRECTORY: &str = "/run/kaido/namespaces";
 
 /// Exclusive use of a network namespace for a purpose such as `dataplane`. The file is removed on
 /// drop; a file left by a killed process is reused.
@@ -21,7 +21,7 @@ pub struct NamespaceLock {
     lock: Lock,
 }
 
-/// The longest time that others need to remove the file of a dead process, or the empty folder.
+/// The longest time that others need to remove the file of a dead process, or the empty directory.
 const CLEANING: Duration = Duration::from_secs(1);
 
 /// Error of a failed attempt to lock a namespace.
@@ -46,15 +46,15 @@ impl NamespaceLock {
         let path = Path::new("/proc/thread-self/ns/net");
         let failed = |source| TakeError::Failed { path: path.into(), source };
         let inode = fs::metadata(path).map_err(failed)?.ino();
-        Self::take_in(Path::new(FOLDER), inode, purpose)
+        Self::take_in(Path::new(DIRECTORY), inode, purpose)
     }
 
-    fn take_in(folder: &Path, inode: u64, purpose: &str) -> Result<Self, TakeError> {
-        let path = folder.join(format!("{inode}-{purpose}"));
+    fn take_in(directory: &Path, inode: u64, purpose: &str) -> Result<Self, TakeError> {
+        let path = directory.join(format!("{inode}-{purpose}"));
         let failed = |source| TakeError::Failed { path: path.clone(), source };
         let since = Instant::now();
         loop {
-            let lock = match folder::make(folder).and_then(|()| Lock::file(&path)) {
+            let lock = match directory::make(directory).and_then(|()| Lock::file(&path)) {
                 Ok(Some(lock)) => lock,
                 Ok(None) => {
                     let holder = holder(&path);
@@ -64,7 +64,7 @@ impl NamespaceLock {
                     pause();
                     continue;
                 }
-                // The last holder of another lock removes the empty folder at any moment.
+                // The last holder of another lock removes the empty directory at any moment.
                 Err(error) if error.kind() == NotFound && since.elapsed() < CLEANING => {
                     pause();
                     continue;
@@ -86,32 +86,32 @@ impl Drop for NamespaceLock {
         // Remove it while holding the lock, so that another process's file is not removed. Best
         // effort.
         let _ = fs::remove_file(&self.path);
-        if let Some(folder) = self.path.parent() {
-            remove_empty(folder);
+        if let Some(directory) = self.path.parent() {
+            remove_empty(directory);
         }
     }
 }
 
 /// Removes the lock files that killed processes have left.
 pub fn remove_stale_namespace_locks() {
-    remove_stale_in(Path::new(FOLDER));
+    remove_stale_in(Path::new(DIRECTORY));
 }
 
-fn remove_stale_in(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+fn remove_stale_in(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if let Ok(Some(_lock)) = Lock::existing(&path) {
             // Remove it while holding the lock, as above.
             let _ = fs::remove_file(&path);
         }
     }
-    remove_empty(folder);
+    remove_empty(directory);
 }
 
-/// Removes the folder and its parent if they are empty.
-fn remove_empty(folder: &Path) {
-    let _ = fs::remove_dir(folder);
-    if let Some(above) = folder.parent() {
+/// Removes the directory and its parent if they are empty.
+fn remove_empty(directory: &Path) {
+    let _ = fs::remove_dir(directory);
+    if let Some(above) = directory.parent() {
         let _ = fs::remove_dir(above);
     }
 }
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn a_namespace_has_one_holder_for_each_purpose() {
         let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("kaido/namespaces");
-        let take = |inode, purpose| NamespaceLock::take_in(&folder, inode, purpose);
+        let directory = root.path().join("kaido/namespaces");
+        let take = |inode, purpose| NamespaceLock::take_in(&directory, inode, purpose);
         let first = take(7, "dataplane").unwrap();
         let other = [take(7, "node").unwrap(), take(8, "dataplane").unwrap()];
         let refused = take(7, "dataplane");
@@ -156,7 +156,7 @@ mod tests {
         drop(first);
         drop(take(7, "dataplane").unwrap());
         // A dead process's file, locked by the one that removes it.
-        let cleaned = folder.join("6-node");
+        let cleaned = directory.join("6-node");
         drop(take(6, "node"));
         fs::write(&cleaned, u32::MAX.to_string()).unwrap();
         let cleaning = Lock::existing(&cleaned).unwrap().unwrap();
@@ -166,21 +166,21 @@ mod tests {
         });
         take(6, "node").unwrap();
         cleaner.join().unwrap();
-        let left = folder.join("9-node");
+        let left = directory.join("9-node");
         fs::write(&left, "1").unwrap();
-        remove_stale_in(&folder);
+        remove_stale_in(&directory);
         assert!(!left.exists() && take(8, "dataplane").is_err(), "held ones stay");
         drop(other);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn a_folder_that_others_remove_is_created_again() {
+    fn a_directory_that_others_remove_is_created_again() {
         let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("kaido/namespaces");
+        let directory = root.path().join("kaido/namespaces");
         let take = |inode| {
             for _ in 0..2000 {
-                drop(NamespaceLock::take_in(&folder, inode, "node").unwrap());
+                drop(NamespaceLock::take_in(&directory, inode, "node").unwrap());
             }
         };
         std::thread::scope(|scope| [1, 2].map(|inode| scope.spawn(move || take(inode))).len());

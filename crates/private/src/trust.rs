@@ -1,4 +1,4 @@
-//! Users who can change files and folders.
+//! Users who can change files and directories.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -13,10 +13,10 @@ const WORLD_WRITES: u32 = 0o002;
 /// Mode bit that permits writing to the group.
 const GROUP_WRITES: u32 = 0o020;
 
-/// Sticky bit: in such a folder (/tmp), only its owner can rename or remove a file.
+/// Sticky bit: in such a directory (/tmp), only its owner can rename or remove a file.
 const STICKY: u32 = 0o1000;
 
-/// Users who may replace a file, or the entries of a folder.
+/// Users who may replace a file, or the entries of a directory.
 #[derive(Debug, Clone, Copy)]
 pub struct Writers {
     /// Trusted user, in addition to root.
@@ -31,7 +31,7 @@ impl Writers {
         Self { owner: geteuid().as_raw(), group: false }
     }
 
-    /// Checks that no other user owns the file or folder.
+    /// Checks that no other user owns the file or directory.
     fn own(self, found: &Metadata) -> Result<(), String> {
         let user = found.uid();
         match user == 0 || user == self.owner {
@@ -40,7 +40,7 @@ impl Writers {
         }
     }
 
-    /// Checks that no other user can replace the file, or an entry of the folder.
+    /// Checks that no other user can replace the file, or an entry of the directory.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Writers {
     pub fn check(self, found: &Metadata) -> Result<(), String> {
         self.own(found)?;
         let others = if self.group { WORLD_WRITES } else { GROUP_WRITES | WORLD_WRITES };
-        // In a sticky folder other users create entries, but do not replace those of this user.
+        // In a sticky directory other users create entries, but do not replace those of this user.
         let is_sticky = found.is_dir() && found.mode() & STICKY != 0;
         if found.mode() & others != 0 && !is_sticky {
             return Err(writable(found));
@@ -67,7 +67,7 @@ pub(crate) fn is_ancestor(found: &Metadata) -> Result<(), String> {
     if found.is_dir() { Writers::of_process().check(found) } else { is_owned(found) }
 }
 
-/// Checks a folder for files of this user only, so that a sticky one is refused too.
+/// Checks a directory for files of this user only, so that a sticky one is refused too.
 pub(crate) fn is_private(found: &Metadata) -> Result<(), String> {
     is_owned(found)?;
     if found.is_dir() && found.mode() & (GROUP_WRITES | WORLD_WRITES) != 0 {

@@ -18,36 +18,36 @@ const LINKS: usize = 40;
 pub(crate) struct Walk {
     /// The existing part of the path, without symbolic links.
     pub(crate) at: PathBuf,
-    /// Descriptors of the existing folders, from the root folder on (O_PATH).
-    pub(crate) folders: Vec<File>,
+    /// Descriptors of the existing directories, from the root directory on (O_PATH).
+    pub(crate) directories: Vec<File>,
     /// Names that are missing below.
     pub(crate) missing: Vec<OsString>,
 }
 
 impl Walk {
-    /// Resolves an absolute path. Each folder and each symbolic link on the way is opened first, and
-    /// checked by its descriptor: only root and this user may be able to change it.
+    /// Resolves an absolute path. Each directory and each symbolic link on the way is opened first,
+    /// and checked by its descriptor: only root and this user may be able to change it.
     pub(crate) fn to(path: &Path) -> io::Result<Self> {
         let mut walk =
-            Self { at: "/".into(), folders: vec![File::open("/")?], missing: Vec::new() };
+            Self { at: "/".into(), directories: vec![File::open("/")?], missing: Vec::new() };
         // The next name is last.
         let (mut names, mut links) = (reversed(path), 0);
         while let Some(name) = names.pop() {
             if name == "/" {
                 walk.at = "/".into();
-                walk.folders.truncate(1);
+                walk.directories.truncate(1);
                 continue;
             }
             if name == ".." {
-                if walk.folders.len() > 1 {
+                if walk.directories.len() > 1 {
                     walk.at.pop();
-                    walk.folders.pop();
+                    walk.directories.pop();
                 }
                 continue;
             }
-            let folder = walk.folders.last().expect("the root folder is never removed");
+            let directory = walk.directories.last().expect("the root directory is never removed");
             let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            let found = match openat(folder, name.as_os_str(), flags, Mode::empty()) {
+            let found = match openat(directory, name.as_os_str(), flags, Mode::empty()) {
                 Ok(found) => File::from(found),
                 Err(Errno::ENOENT) => {
                     names.push(name);
@@ -70,7 +70,7 @@ impl Walk {
             }
             is_ancestor(&metadata).map_err(|why| refused(&next, why))?;
             walk.at = next;
-            walk.folders.push(found);
+            walk.directories.push(found);
         }
         Ok(walk)
     }

@@ -27,11 +27,11 @@ pub(crate) fn find(devices: &Path) -> Result<PathBuf, Error> {
 }
 
 fn all(devices: &Path) -> Vec<PathBuf> {
-    let Ok(folder) = fs::read_dir(devices) else { return Vec::new() };
+    let Ok(directory) = fs::read_dir(devices) else { return Vec::new() };
     let is = |device: &Path, file: &str, wanted: &str| {
         fs::read_to_string(device.join(file)).is_ok_and(|text| text.trim() == wanted)
     };
-    let paths = folder.filter_map(|entry| Some(entry.ok()?.path()));
+    let paths = directory.filter_map(|entry| Some(entry.ok()?.path()));
     let mut found: Vec<_> = paths
         .filter(|device| is(device, "vendor", VENDOR) && is(device, "device", DEVICE))
         .map(|device| device.join(MEMORY))
@@ -57,8 +57,8 @@ pub(crate) fn switch_on(memory: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn device(folder: &Path, name: &str, ids: [&str; 2]) {
-        let device = folder.join(name);
+    fn device(directory: &Path, name: &str, ids: [&str; 2]) {
+        let device = directory.join(name);
         fs::create_dir(&device).unwrap();
         for (file, text) in ["vendor", "device"].into_iter().zip(ids) {
             fs::write(device.join(file), format!("{text}\n")).unwrap();
@@ -68,8 +68,8 @@ mod tests {
 
     #[test]
     fn the_device_is_found_and_switched_on() {
-        let folder = tempfile::tempdir().unwrap();
-        let here = folder.path();
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
         device(here, "0000:00:02.0", ["0x1af4", "0x1000"]);
         assert!(matches!(find(here), Err(Error::NoDevice)));
         assert!(matches!(find(&here.join("none")), Err(Error::NoDevice)));

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use testkit::until;
 use vminfo::{Ages, Publication, Reader, now_ns};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_kaido-publish"))
@@ -20,18 +20,18 @@ fn command() -> Command {
 struct Vm {
     child: Child,
     reader: Reader,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Vm {
     fn start(arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("vm");
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("vm");
         let mut child = command()
             .args(["--every", "5", "--to"])
             .arg(&file)
             .args(arguments)
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -40,7 +40,7 @@ impl Vm {
         let output = child.stdout.take().expect("it is a pipe");
         BufReader::new(output).read_line(&mut line).expect("text");
         assert!(line.contains("every 5 ms; Ctrl-C ends it"), "{line}");
-        Self { child, reader: Reader::new(&file), folder }
+        Self { child, reader: Reader::new(&file), directory }
     }
 
     fn say(&mut self, lines: &str) {
@@ -49,13 +49,13 @@ impl Vm {
     }
 
     fn read(&mut self) -> Publication {
-        until(LIMIT, || self.reader.read().ok(), || "nothing is published".into())
+        until(TIMEOUT, || self.reader.read().ok(), || "nothing is published".into())
     }
 
     /// Waits until a key has a value.
     fn has(&mut self, key: &str, wanted: u64) {
         let is = || (value(&self.reader.read().ok()?, key) == Some(wanted)).then_some(());
-        until(LIMIT, is, || format!("`{key}` is not {wanted}"));
+        until(TIMEOUT, is, || format!("`{key}` is not {wanted}"));
     }
 
     fn signal(&mut self, signal: Signal) -> ExitStatus {
@@ -103,7 +103,7 @@ fn the_tenants_own_keys_come_from_files_and_commands() {
     ]);
     vm.has("filter.on", 300);
     assert_eq!(value(&vm.read(), "memory.total"), None);
-    std::fs::write(vm.folder.path().join("depth"), "12 packets\nmore\n").expect("a file");
+    std::fs::write(vm.directory.path().join("depth"), "12 packets\nmore\n").expect("a file");
     vm.has("app.depth", 12);
     vm.has("app.lines", 2);
     vm.say("app.queue 5\nnonsense\napp.queue=6\n");
@@ -115,11 +115,11 @@ fn the_tenants_own_keys_come_from_files_and_commands() {
         u128::from(said.now_ns - one.at_ns) <= one.valid.as_nanos()
     };
     let is_old = |vm: &mut Vm| (!is_fresh(&vm.read(), "app.queue")).then_some(());
-    until(LIMIT, || is_old(&mut vm), || "it is fresh".into());
+    until(TIMEOUT, || is_old(&mut vm), || "it is fresh".into());
     let beats = |vm: &mut Vm| (vm.read().beat > before.beat).then_some(());
-    until(LIMIT, || beats(&mut vm), || "no sign of life".into());
+    until(TIMEOUT, || beats(&mut vm), || "no sign of life".into());
     let stays = |vm: &mut Vm| is_fresh(&vm.read(), "filter.on").then_some(());
-    until(LIMIT, || stays(&mut vm), || "it grew old".into());
+    until(TIMEOUT, || stays(&mut vm), || "it grew old".into());
 }
 
 #[test]
@@ -143,10 +143,10 @@ fn one_that_is_killed_gives_no_sign_of_life() {
         ages.of(&said, "a").is_some_and(|one| one.is_fresh(now_ns()))
     };
     let lives = || is_alive(&mut vm, &mut ages).then_some(());
-    until(LIMIT, lives, || "it says nothing".into());
+    until(TIMEOUT, lives, || "it says nothing".into());
     assert!(!vm.signal(Signal::SIGKILL).success());
     let is_silent = || (!is_alive(&mut vm, &mut ages)).then_some(());
-    until(LIMIT, is_silent, || "it lives on".into());
+    until(TIMEOUT, is_silent, || "it lives on".into());
 }
 
 fn said(output: &Output) -> String {
@@ -156,7 +156,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn a_failure_to_publish_is_reported() {
     let vm = Vm::start(&[]);
-    let file = vm.folder.path().join("vm").display().to_string();
+    let file = vm.directory.path().join("vm").display().to_string();
     let run = |arguments: &[&str]| command().args(arguments).output().expect("it runs");
     let twice = run(&["--to", &file]);
     assert_eq!(twice.status.code(), Some(1));

@@ -34,7 +34,7 @@ impl Arena {
     /// frame size is zero or exceeds 16 MiB.
     pub fn new(frames: u32, frame_size: u32) -> Result<Self, Errno> {
         let size = Self::bytes(frames, frame_size)?;
-        Self::of(sealed("kaido-packets", size)?, frames, frame_size)
+        Self::from_file(sealed("kaido-packets", size)?, frames, frame_size)
     }
 
     /// Creates an arena in an existing memfd that is sealed against shrinking.
@@ -42,7 +42,7 @@ impl Arena {
     /// # Errors
     ///
     /// As [`Arena::new`]; also returns `EINVAL` if the memfd is too small or not sealed.
-    pub fn of(file: OwnedFd, frames: u32, frame_size: u32) -> Result<Self, Errno> {
+    pub fn from_file(file: OwnedFd, frames: u32, frame_size: u32) -> Result<Self, Errno> {
         let mapping = Mapping::new(&file, Self::bytes(frames, frame_size)?)?;
         Ok(Self { file, mapping, frames, frame_size, has_owner: AtomicBool::new(false) })
     }

@@ -5,7 +5,7 @@ use p4_object::MAX_DIGEST;
 /// Maximum number of digests pending in an instance: those of one batch of packets.
 const WAITING: usize = 256;
 /// Maximum size of a digest in bytes.
-const MOST: usize = MAX_DIGEST as usize;
+const MAX_LEN: usize = MAX_DIGEST as usize;
 
 /// A digest for the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Digest {
 pub(crate) struct Waiting {
     /// Size of each digest in bytes, by id.
     sizes: Box<[u32]>,
-    all: Vec<(u32, [u8; MOST])>,
+    all: Vec<(u32, [u8; MAX_LEN])>,
     /// Number of digests dropped because the queue was full.
     pub(crate) lost: u64,
 }
@@ -44,7 +44,7 @@ impl Waiting {
             self.lost += 1;
             return;
         }
-        let mut bytes = [0; MOST];
+        let mut bytes = [0; MAX_LEN];
         bytes[..value.len()].copy_from_slice(value);
         self.all.push((id, bytes));
     }

@@ -45,7 +45,7 @@ const LOAD: u8 = class::LDX | MEMORY | size::DOUBLE;
 const STORE: u8 = class::STX | MEMORY | size::DOUBLE;
 
 /// Maximum number of block visits. Beyond it, the kinds found so far are used.
-const MOST: usize = 1 << 18;
+const MAX_VISITS: usize = 1 << 18;
 
 impl Kinds {
     pub(crate) fn new(flow: &Flow) -> Self {
@@ -59,7 +59,7 @@ impl Kinds {
             let mut looked = 0;
             while let Some((function, block)) = open.pop() {
                 looked += 1;
-                if looked > MOST {
+                if looked > MAX_VISITS {
                     break;
                 }
                 let mut registers = kinds.start(function, block);

@@ -14,7 +14,7 @@ use crate::control::{Maps, Operation};
 use crate::{Instance, LoadError, PacketBuffer, Program, Verdict};
 
 /// Headroom and tailroom of a packet in bytes.
-const ROOM: usize = 1024;
+const CAPACITY: usize = 1024;
 
 /// A compiled program with its maps and their table layout.
 #[derive(Debug)]
@@ -64,10 +64,10 @@ impl p4::stf::Runs for Tested<'_> {
 
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
         self.memory.clear();
-        self.memory.resize(ROOM, 0);
+        self.memory.resize(CAPACITY, 0);
         self.memory.extend(packet);
-        self.memory.resize(2 * ROOM + packet.len(), 0);
-        let buffer = PacketBuffer::new(&mut self.memory, ROOM, packet.len());
+        self.memory.resize(2 * CAPACITY + packet.len(), 0);
+        let buffer = PacketBuffer::new(&mut self.memory, CAPACITY, packet.len());
         let Some(mut buffer) = buffer else { return Err("the packet is too large".to_owned()) };
         let outcome = self.instance.run(&mut buffer, port);
         let came = |verdict| Outcome { verdict, clone: None, packet: packet.to_vec() };

@@ -146,21 +146,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_connection_fails() {
-        let limits = Limits { silence: Duration::from_secs(20), ..Limits::of(1) };
+        let limits = Limits { silence: Duration::from_secs(20), ..Limits::new(1) };
         assert_eq!(read_slowly(limits, 3).await, (3, 65));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_sends_a_byte_now_and_then_has_an_end() {
         let silence = Duration::from_secs(20);
-        let limits = Limits { silence, lifetime: Duration::from_secs(50), ..Limits::of(1) };
+        let limits = Limits { silence, lifetime: Duration::from_secs(50), ..Limits::new(1) };
         assert_eq!(read_slowly(limits, 10).await, (3, 50));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_reads_nothing_has_an_end() {
         let (_client, server) = tokio::io::duplex(1);
-        let limits = Limits { lifetime: Duration::from_secs(50), ..Limits::of(1) };
+        let limits = Limits { lifetime: Duration::from_secs(50), ..Limits::new(1) };
         let error = connection(server, &limits).write_all(b"two").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -15,7 +15,7 @@ use tokio_stream::Stream;
 use crate::{Connection, socket};
 
 /// Retry interval after a failed accept, for example without free descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An unlimited time, compared to a process's lifetime.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -33,7 +33,7 @@ pub struct Limits {
 
 impl Limits {
     /// Limits the number of connections, without timeouts.
-    pub const fn of(connections: usize) -> Self {
+    pub const fn new(connections: usize) -> Self {
         Self { connections, silence: FOR_EVER, lifetime: FOR_EVER }
     }
 }
@@ -146,7 +146,7 @@ async fn retried<T, F: Future<Output = io::Result<T>>>(accept: impl Fn() -> F) -
             Err(_) => {}
         }
         is_logged = true;
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
@@ -168,14 +168,14 @@ mod tests {
             std::future::ready(if failed { Err(io::ErrorKind::Other.into()) } else { Ok(()) })
         })
         .await;
-        assert_eq!((tried.get(), begun.elapsed()), (6, 5 * PAUSE));
+        assert_eq!((tried.get(), begun.elapsed()), (6, 5 * RETRY_INTERVAL));
     }
 
     #[tokio::test]
     async fn connections_beyond_the_limit_wait() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut incoming = Incoming::tcp(listener, Limits::of(2));
+        let mut incoming = Incoming::tcp(listener, Limits::new(2));
         let mut clients = Vec::new();
         for _ in 0..3 {
             clients.push(TcpStream::connect(address).await.unwrap());
@@ -209,7 +209,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         open(root.path(), 0o755);
         let path = root.path().join("a.sock");
-        let mut incoming = Incoming::unix(&path, Limits::of(2)).unwrap();
+        let mut incoming = Incoming::unix(&path, Limits::new(2)).unwrap();
         let refused = stranger(&path).await;
         assert!(String::from_utf8_lossy(&refused.stderr).contains("PermissionError"));
         // The peer's user is checked even if the mode permits the connection.

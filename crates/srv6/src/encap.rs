@@ -24,7 +24,7 @@ pub enum EncapMode {
 
 impl EncapMode {
     /// Returns the mode of a form for a type of payload.
-    pub fn of(form: Form, payload: Payload) -> Self {
+    pub fn new(form: Form, payload: Payload) -> Self {
         match (form, payload) {
             (Form::Encaps, Payload::Packet) => Self::Encaps,
             (Form::EncapsRed, Payload::Packet) => Self::EncapsRed,
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_mode_is_a_form_and_a_payload() {
-        let name = |form, payload| EncapMode::of(form, payload).name();
+        let name = |form, payload| EncapMode::new(form, payload).name();
         assert_eq!(name(Form::Encaps, Payload::Packet), "H.Encaps");
         assert_eq!(name(Form::EncapsRed, Payload::Packet), "H.Encaps.Red");
         assert_eq!(name(Form::Encaps, Payload::Frame), "H.Encaps.L2");

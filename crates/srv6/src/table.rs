@@ -15,9 +15,9 @@ use crate::flavor::Flavor;
 pub struct Info {
     /// The behavior.
     pub kind: Kind,
-    /// Its name, in files and in text.
+    /// Name, in files and in text.
     pub name: &'static str,
-    /// Its definition: an RFC and section, or a draft.
+    /// Definition: an RFC and section, or a draft.
     pub reference: &'static str,
     /// Description in one sentence.
     pub summary: &'static str,

@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn records_survive_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
         let mut opened = Embedded::open(&path).unwrap();
         opened.store.put(&record("a")).unwrap();
         opened.store.put(&record("b")).unwrap();
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn a_damaged_file_is_set_aside_and_kept() {
         let whole = {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("store");
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("store");
             Embedded::open(&path).unwrap().store.put(&record("a")).unwrap();
             std::fs::read(path).unwrap()
         };
@@ -208,8 +208,8 @@ mod tests {
         }
         let cut = whole[..whole.len() / 2].to_vec();
         for bytes in [b"no database at all".to_vec(), scribbled, cut] {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("store");
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("store");
             std::fs::write(&path, &bytes).unwrap();
             let mut opened = Embedded::open(&path).unwrap();
             let aside = opened.set_aside.expect("the damage was noticed");
@@ -223,15 +223,15 @@ mod tests {
     fn on_a_small_disk(test: impl FnOnce(&Path) + Send) {
         use nix::mount::{MsFlags, mount};
         use nix::sched::{CloneFlags, unshare};
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let none: Option<&str> = None;
         std::thread::scope(|scope| {
             let work = || {
                 unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_FS).expect("the test is root");
                 mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
                 let (kind, size) = (Some("tmpfs"), Some("size=8m"));
-                mount(kind, folder.path(), kind, MsFlags::empty(), size).unwrap();
-                test(folder.path());
+                mount(kind, directory.path(), kind, MsFlags::empty(), size).unwrap();
+                test(directory.path());
             };
             scope.spawn(work).join().unwrap();
         });
@@ -239,11 +239,11 @@ mod tests {
 
     #[test]
     fn root_a_disk_that_was_full_for_a_while_is_used_again() {
-        on_a_small_disk(|folder| {
-            let path = folder.join("store");
+        on_a_small_disk(|directory| {
+            let path = directory.join("store");
             let mut store = Embedded::open(&path).unwrap().store;
             store.put(&record("a")).unwrap();
-            let filler = folder.join("filler");
+            let filler = directory.join("filler");
             // Fails when the disk is full, as intended.
             let _ = std::fs::write(&filler, vec![1; 16 << 20]);
             let long = model::Application { from: "x".repeat(1 << 20), ..record("b").application };
@@ -263,8 +263,8 @@ mod tests {
 
     #[test]
     fn no_damage_is_taken_for_records() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
         let mut store = Embedded::open(&path).unwrap().store;
         store.put(&record("a")).unwrap();
         store.put(&record("b")).unwrap();
@@ -278,7 +278,7 @@ mod tests {
             std::fs::write(&path, &bytes).unwrap();
             let records = Embedded::open(&path).unwrap().store.records().unwrap();
             assert!(records.iter().all(|found| *found == record(&found.application.name)));
-            for file in std::fs::read_dir(folder.path()).unwrap() {
+            for file in std::fs::read_dir(directory.path()).unwrap() {
                 std::fs::remove_file(file.unwrap().path()).unwrap();
             }
         }

@@ -38,7 +38,7 @@ pub(crate) struct Devices {
 impl Devices {
     /// Returns the interfaces of a lab, or `None` without emulated links. Between virtual nodes
     /// only, the list is empty, but there is still an emulator.
-    pub(crate) fn of(lab: &Lab) -> Result<Option<Self>, Error> {
+    pub(crate) fn open(lab: &Lab) -> Result<Option<Self>, Error> {
         if !lab.topology().has_emulated() {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use lab::{Happening, Lab, Occurrence, Step, StepOutcome};
 use crate::Error;
 use crate::deeds::Deeds;
 use crate::devices::Devices;
-use crate::watch::{Emulator, Folder, sleep};
+use crate::watch::{Directory, Emulator, sleep};
 
 /// Retry interval while another command holds the lab.
 const BUSY: Duration = Duration::from_millis(10);
@@ -20,7 +20,7 @@ pub(crate) struct Supervisor {
     lab: Lab,
     /// A connection shows that the supervisor is alive; no data is exchanged.
     callers: UnixListener,
-    folder: Folder,
+    directory: Directory,
     emulator: Emulator,
     /// `None` in a lab without emulated links, which has no emulator.
     devices: Option<Devices>,
@@ -35,8 +35,8 @@ pub(crate) struct Supervisor {
 
 impl Supervisor {
     pub(crate) fn new(lab: Lab) -> Result<Self, Error> {
-        let folder = Folder::watch(lab.folder())?;
-        let devices = Devices::of(&lab)?;
+        let directory = Directory::watch(lab.directory())?;
+        let devices = Devices::open(&lab)?;
         let socket = lab.supervisor_socket();
         let stale = |error| Error::refused("remove the old socket")(std::io::Error::other(error));
         serve::remove_stale(&socket).map_err(stale)?;
@@ -45,9 +45,9 @@ impl Supervisor {
         let next = history.steps.iter().rposition(is_done).map_or(0, |last| last + 1);
         let steps: Vec<Step> = history.steps.into_iter().map(|(step, _)| step).collect();
         let mut supervisor = Self {
-            emulator: Emulator::new(lab.folder().join(lab::EMULATOR_SOCKET)),
+            emulator: Emulator::new(lab.directory().join(lab::EMULATOR_SOCKET)),
             ready: lab.ready_since(),
-            folder,
+            directory,
             devices,
             steps,
             next,
@@ -75,15 +75,15 @@ impl Supervisor {
         loop {
             let due = self.do_what_is_due()?;
             let time = [due, self.emulator.again()].into_iter().flatten().min();
-            sleep(&self.folder, &self.emulator, &self.callers, self.devices.as_ref(), time)?;
+            sleep(&self.directory, &self.emulator, &self.callers, self.devices.as_ref(), time)?;
             while self.callers.accept().is_ok() {}
             if self.emulator.has_ended() {
                 self.emulator_ended()?;
             }
-            if self.folder.has_come(lab::EMULATOR_SOCKET) {
+            if self.directory.has_come(lab::EMULATOR_SOCKET) {
                 self.emulator.expect();
             }
-            if !self.lab.folder().exists() {
+            if !self.lab.directory().exists() {
                 return Ok(());
             }
             if self.ready.is_none() {
@@ -100,7 +100,7 @@ impl Supervisor {
         }
     }
 
-    /// Sets the emulator's links down at once: a link without an emulator must not look
+    /// Sets the emulator's links down immediately: a link without an emulator must not look
     /// operational.
     fn emulator_ended(&mut self) -> Result<(), Error> {
         if let Some(devices) = &self.devices {

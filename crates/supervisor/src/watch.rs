@@ -15,16 +15,16 @@ use crate::Error;
 use crate::devices::Devices;
 
 /// Notifies of new files in a directory.
-pub(crate) struct Folder(Inotify);
+pub(crate) struct Directory(Inotify);
 
-impl Folder {
-    pub(crate) fn watch(folder: &Path) -> Result<Self, Error> {
-        let doing = "watch the lab's folder";
+impl Directory {
+    pub(crate) fn watch(directory: &Path) -> Result<Self, Error> {
+        let doing = "watch the lab's directory";
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)
             .map_err(Error::refused(doing))?;
         let what =
             AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_DELETE_SELF;
-        inotify.add_watch(folder, what).map_err(Error::refused(doing))?;
+        inotify.add_watch(directory, what).map_err(Error::refused(doing))?;
         Ok(Self(inotify))
     }
 
@@ -107,13 +107,13 @@ impl Emulator {
 
 /// Sleeps until a descriptor is ready or the time has elapsed.
 pub(crate) fn sleep(
-    folder: &Folder,
+    directory: &Directory,
     emulator: &Emulator,
     callers: &UnixListener,
     devices: Option<&Devices>,
     time: Option<Duration>,
 ) -> Result<(), Error> {
-    let fds = [Some(folder.0.as_fd()), Some(callers.as_fd()), emulator.fd()];
+    let fds = [Some(directory.0.as_fd()), Some(callers.as_fd()), emulator.fd()];
     let links = devices.into_iter().flat_map(Devices::descriptors);
     let fds = fds.into_iter().flatten().chain(links);
     let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();

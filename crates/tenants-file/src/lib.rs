@@ -1,7 +1,7 @@
 //! The tenants file of `kaido xsk`: text -> tenants with their programs and ports, or all errors in
 //! the text.
 //!
-//! A lab's file has tenants, too, in the same serde types ([`TenantText`], [`tenants`]).
+//! A topology file has tenants, too, in the same serde types ([`TenantText`], [`tenants`]).
 //!
 //! `document` deserializes the file into the grammar's serde types (`file`); `resolve` then checks
 //! names, numbers and references between tenants. Properties of the machine, such as the existence

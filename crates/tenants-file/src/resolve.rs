@@ -17,7 +17,7 @@ const DEFAULT_QUEUES: u32 = 16;
 const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
 const DEFAULT_HOLD: Duration = Duration::from_secs(1);
 /// Longer times would outlast the packets' connections.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Returns a tenant with a program on one interface, its port 1. Everything else is as in a file that
 /// does not mention it; the number of queues is the largest.
@@ -126,7 +126,7 @@ fn tenant(
     let at = |key: &'static str| [tenant_at, steps![key]].concat();
     let mut time = |key: &'static str, given: Option<document::Time>, default: Duration| {
         let time = given.map_or(default, |time| time.0);
-        if time > LONGEST || (time.is_zero() && key == "deadline") {
+        if time > MAX_INTERVAL || (time.is_zero() && key == "deadline") {
             let help = "write a time of at most a minute, such as 100ms";
             place.value(&at(key), format!("this cannot be a tenant's {key}"), help);
         }

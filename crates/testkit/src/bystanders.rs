@@ -10,7 +10,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Bystanders {
     process: Child,
-    folder: TempDir,
+    directory: TempDir,
     identity: String,
 }
 
@@ -28,10 +28,10 @@ const SCRIPT: &str = "\
 impl Bystanders {
     /// Creates all objects. Dropping the value removes them.
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().expect("the temporary folder takes a folder");
+        let directory = tempfile::tempdir().expect("the temporary directory takes a directory");
         let mut process = Command::new("unshare")
             .args(["--net", "bash", "-ec", SCRIPT, "bystander"])
-            .arg(folder.path())
+            .arg(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -40,7 +40,7 @@ impl Bystanders {
         let output = process.stdout.as_mut().expect("it is a pipe");
         BufReader::new(output).read_line(&mut ready).expect("the bystander says that it is ready");
         assert_eq!(ready, "ready\n");
-        let mut bystanders = Self { process, folder, identity: String::new() };
+        let mut bystanders = Self { process, directory, identity: String::new() };
         bystanders.identity = bystanders.look();
         bystanders
     }
@@ -55,7 +55,7 @@ impl Bystanders {
 
     /// Returns the state of the objects that could change.
     fn look(&self) -> String {
-        let namespace = self.folder.path().join("netns");
+        let namespace = self.directory.path().join("netns");
         let output = Command::new("nsenter")
             .arg(format!("--net={}", namespace.display()))
             .args(["sh", "-ec", "ip address; ip route; readlink /proc/self/ns/net"])
@@ -78,7 +78,7 @@ impl Drop for Bystanders {
         let _ = self.process.wait();
         // A mount would prevent the removal of the directory.
         let _ = nix::mount::umount2(
-            &self.folder.path().join("netns"),
+            &self.directory.path().join("netns"),
             nix::mount::MntFlags::MNT_DETACH,
         );
     }

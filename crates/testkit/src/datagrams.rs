@@ -15,7 +15,7 @@ use crate::wait::pause;
 const SILENCE: Duration = Duration::from_millis(500);
 
 /// Receive buffer in bytes. Only root may exceed the system's limit.
-const ROOM: usize = 8 << 20;
+const BUFFER: usize = 8 << 20;
 
 /// Maximum number of datagrams in a burst.
 const BURST: f64 = 32.0;
@@ -61,7 +61,7 @@ impl Datagrams {
         let gap = Duration::from_secs_f64((bytes + headers) as f64 * 8.0 / (mbit * 1e6));
         receiving.set_read_timeout(Some(SILENCE)).expect("a time-out that is not zero");
         // The buffer keeps datagrams while the receiver is not scheduled.
-        let _ = setsockopt(&receiving, sockopt::RcvBufForce, &ROOM);
+        let _ = setsockopt(&receiving, sockopt::RcvBufForce, &BUFFER);
         let (until, counter, done) = (Arc::clone(&stop), Arc::clone(&sent), Arc::clone(&stop));
         Self {
             stop,

@@ -45,6 +45,8 @@ pub struct RoundTrips {
     pub least: Duration,
     /// The mean of all.
     pub mean: Duration,
+    /// The slowest round trip.
+    pub most: Duration,
 }
 
 impl Hosts {
@@ -126,7 +128,7 @@ impl Said {
         let mut words = line.split_whitespace();
         let mut command = Command::new(words.next().expect("there is a command"));
         command.args(words);
-        namespace.run(|| Self::of(&mut command)).expect("root enters a namespace")
+        namespace.run(|| Self::run(&mut command)).expect("root enters a namespace")
     }
 
     /// Returns the round trips that ping prints at its end:
@@ -137,7 +139,12 @@ impl Said {
         let (_, rest) = rest.split_once("rtt min/avg/max/mdev = ")?;
         let mut times = rest.split('/').map(|ms| ms.parse().map(|ms: f64| ms / 1e3));
         let mut time = || Some(Duration::from_secs_f64(times.next()?.ok()?));
-        Some(RoundTrips { answers: answers.parse().ok()?, least: time()?, mean: time()? })
+        Some(RoundTrips {
+            answers: answers.parse().ok()?,
+            least: time()?,
+            mean: time()?,
+            most: time()?,
+        })
     }
 }
 
@@ -230,7 +237,8 @@ mod tests {
             stderr: "".into(),
         };
         let micros = Duration::from_micros;
-        let wanted = RoundTrips { answers: 4, least: micros(109), mean: micros(1681) };
+        let wanted =
+            RoundTrips { answers: 4, least: micros(109), mean: micros(1681), most: micros(0) };
         assert_eq!(said.round_trips(), Some(wanted));
     }
 }

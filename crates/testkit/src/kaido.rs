@@ -16,7 +16,7 @@ pub struct Kaido {
     program: PathBuf,
     /// Search path of the command, if it is not this process's.
     path: Option<OsString>,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 /// Exit status and output of a command.
@@ -37,10 +37,10 @@ impl Kaido {
     /// `CARGO_BIN_EXE_kaido`.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         // A Unix socket's path is limited to 108 bytes, so keep the directory's path short.
-        let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
-        let folder = folder.expect("/tmp takes a folder");
-        let kaido = Self { program: program.into(), path: None, folder };
-        std::fs::create_dir(kaido.run_folder()).expect("a new folder takes another");
+        let directory = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
+        let directory = directory.expect("/tmp takes a directory");
+        let kaido = Self { program: program.into(), path: None, directory };
+        std::fs::create_dir(kaido.run_directory()).expect("a new directory takes another");
         kaido
     }
 
@@ -53,24 +53,24 @@ impl Kaido {
         let others = std::env::var_os("PATH").unwrap_or_default();
         let packages = [Packages::open("openvswitch").path("usr/bin")];
         let all = packages.into_iter().chain(std::env::split_paths(&others));
-        self.path = Some(std::env::join_paths(all).expect("the folders have no colon"));
+        self.path = Some(std::env::join_paths(all).expect("the directories have no colon"));
         self
     }
 
     /// Returns the directory in place of `/run/kaido`. It is not removed when empty, because the
     /// user chose it.
-    pub fn run_folder(&self) -> PathBuf {
-        self.folder.path().join("run")
+    pub fn run_directory(&self) -> PathBuf {
+        self.directory.path().join("run")
     }
 
     /// Returns a directory for the test's files.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Writes a file for the test and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
-        let path = self.folder.path().join(name);
+        let path = self.directory.path().join(name);
         std::fs::write(&path, text).expect("/tmp takes a file");
         path.to_str().expect("the test's names are ASCII").into()
     }
@@ -78,14 +78,14 @@ impl Kaido {
     /// Returns the command without running it. It has no terminal.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(arguments).env("KAIDO_RUN", self.run_folder()).stdin(Stdio::null());
+        command.args(arguments).env("KAIDO_RUN", self.run_directory()).stdin(Stdio::null());
         command.envs(self.path.as_ref().map(|path| ("PATH", path)));
         command
     }
 
     /// Runs the command to completion.
     pub fn run(&self, arguments: &[&str]) -> Said {
-        Said::of(&mut self.command(arguments))
+        Said::run(&mut self.command(arguments))
     }
 
     /// Runs the command, which must succeed, and returns its standard output.
@@ -93,8 +93,8 @@ impl Kaido {
         self.run(arguments).ok()
     }
 
-    /// Runs the command with `--json`, which must succeed, and returns its output as JSON. The output
-    /// must fit the schema of the command.
+    /// Runs the command with `--json`, which must succeed, and returns its output as JSON. The
+    /// output must fit the schema of the command.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let text = self.ok(&[&["--json"], arguments].concat());
         value_of(arguments, text.as_bytes())
@@ -112,8 +112,8 @@ impl Kaido {
     pub fn script(&self, script: &str) -> Said {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-euc", script]);
-        command.env("KAIDO_RUN", self.run_folder()).env("K", &self.program).stdin(Stdio::null());
-        Said::of(&mut command)
+        command.env("KAIDO_RUN", self.run_directory()).env("K", &self.program).stdin(Stdio::null());
+        Said::run(&mut command)
     }
 
     /// Returns the names of all labs.
@@ -128,9 +128,9 @@ impl Drop for Kaido {
     /// A failed test must not leave labs behind either. Never panics, because the thread may be
     /// unwinding.
     fn drop(&mut self) {
-        let folders = std::fs::read_dir(self.run_folder().join("labs"));
-        for folder in folders.into_iter().flatten().flatten() {
-            if let Some(name) = folder.file_name().to_str() {
+        let directories = std::fs::read_dir(self.run_directory().join("labs"));
+        for directory in directories.into_iter().flatten().flatten() {
+            if let Some(name) = directory.file_name().to_str() {
                 let _ = self.command(&["lab", "down", name]).output();
             }
         }
@@ -140,7 +140,7 @@ impl Drop for Kaido {
 
 impl Said {
     /// Runs a command to completion.
-    pub fn of(command: &mut Command) -> Self {
+    pub fn run(command: &mut Command) -> Self {
         let output = command.output();
         let line = format!("{command:?}");
         Self::from_output(line, output.unwrap_or_else(|e| panic!("{command:?}: {e}")))

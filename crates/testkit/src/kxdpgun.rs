@@ -17,7 +17,7 @@ use crate::service::Service;
 use crate::wait::until;
 
 /// Timeout of everything but the load itself.
-const LIMIT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Queries that the program sends at once.
 const BATCH: &str = "10";
@@ -54,18 +54,18 @@ impl Load {
     #[track_caller]
     pub fn run(&self, namespace: &Namespace, launch: &Launch) -> Queries {
         let packages = Packages::open("knot");
-        let folder = TempDir::new().expect("/tmp takes a folder");
-        let queries = folder.path().join("queries");
+        let directory = TempDir::new().expect("/tmp takes a directory");
+        let queries = directory.path().join("queries");
         std::fs::write(&queries, "example.com. A\n").expect("/tmp takes a file");
         let mut command = packages.command("usr/sbin/kxdpgun", launch);
         command.args(["-I", &self.interface, "-b", BATCH, "-i"]).arg(&queries);
         command.args(["-t", &self.seconds.to_string(), "-Q", &self.rate.to_string()]);
         command.arg(self.server.to_string()).stdin(Stdio::null());
-        let limit = LIMIT + Duration::from_secs(self.seconds.into());
+        let limit = TIMEOUT + Duration::from_secs(self.seconds.into());
         until(
             limit,
             || {
-                let log = folder.path().join("log");
+                let log = directory.path().join("log");
                 let _ = std::fs::remove_file(&log);
                 let mut service = Service::start("kxdpgun", namespace, &mut command, log);
                 service.await_end(limit);

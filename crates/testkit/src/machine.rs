@@ -10,12 +10,12 @@ use crate::kaido::Kaido;
 use crate::wait::{pause, until};
 
 /// Timeout of the kernel's cleanup: namespaces are destroyed in the background.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// State of the machine at one time, as far as a lab of this test could affect it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Machine {
-    run_folder: PathBuf,
+    run_directory: PathBuf,
     named_namespaces: BTreeSet<String>,
     mounts: Vec<String>,
     links: BTreeSet<String>,
@@ -26,8 +26,8 @@ pub struct Machine {
 impl Machine {
     /// Reads the present state.
     pub fn now(kaido: &Kaido) -> Self {
-        let run_folder = kaido.run_folder();
-        let below = |path: &Path| path.starts_with(&run_folder);
+        let run_directory = kaido.run_directory();
+        let below = |path: &Path| path.starts_with(&run_directory);
         let mounts = fs::read_to_string("/proc/self/mountinfo").expect("/proc is there");
         let mounts = mounts
             .lines()
@@ -38,9 +38,9 @@ impl Machine {
             named_namespaces: named_namespaces(),
             mounts,
             links: names("/sys/class/net"),
-            processes: processes(&run_folder),
-            files: files(&run_folder),
-            run_folder,
+            processes: processes(&run_directory),
+            files: files(&run_directory),
+            run_directory,
         }
     }
 
@@ -49,7 +49,7 @@ impl Machine {
     pub fn assert_restored(&self, kaido: &Kaido) {
         let restored = || (*self == Self::now(kaido)).then_some(());
         let difference = || format!("was {self:#?}\nis {:#?}", Self::now(kaido));
-        until(PATIENCE, restored, difference);
+        until(TIMEOUT, restored, difference);
         // A process that is still running could create objects again.
         pause(Duration::from_millis(10));
         assert_eq!(*self, Self::now(kaido));
@@ -64,15 +64,15 @@ fn named_namespaces() -> BTreeSet<String> {
     names
 }
 
-fn names(folder: &str) -> BTreeSet<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+fn names(directory: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Returns all processes started by the test's command, directly or indirectly. They inherit the
 /// directory's name in their environment.
-fn processes(run_folder: &Path) -> BTreeSet<i32> {
-    let wanted = run_folder.as_os_str().as_bytes();
+fn processes(run_directory: &Path) -> BTreeSet<i32> {
+    let wanted = run_directory.as_os_str().as_bytes();
     let contains = |bytes: &[u8]| bytes.windows(wanted.len()).any(|window| window == wanted);
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
@@ -84,16 +84,16 @@ fn processes(run_folder: &Path) -> BTreeSet<i32> {
         .collect()
 }
 
-fn files(folder: &Path) -> BTreeSet<PathBuf> {
+fn files(directory: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        if folder.exists() {
-            found.insert(folder.clone());
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        if directory.exists() {
+            found.insert(directory.clone());
         }
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push(entry.path());
+                directories.push(entry.path());
             } else {
                 found.insert(entry.path());
             }

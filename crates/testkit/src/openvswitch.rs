@@ -13,7 +13,7 @@ use crate::packages::{Launch, Packages};
 use crate::service::Service;
 
 /// Timeout of a start, and of a port until it is up.
-const LIMIT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Open vSwitch: the daemons of the switch and of its database, with a private directory. Both end
 /// on drop.
@@ -24,7 +24,7 @@ pub struct Switch {
     // Ends before the database, from which it disconnects.
     switch: Service,
     _database: Service,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Switch {
@@ -37,14 +37,14 @@ impl Switch {
     pub fn start(namespace: &Namespace, launch: &Launch) -> Self {
         let installation = Installation::at(Packages::open("openvswitch").path(""));
         // A Unix socket's path is limited to 108 bytes, so keep the directory's path short.
-        let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
-        let folder = folder.expect("/tmp takes a folder");
+        let directory = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
+        let directory = directory.expect("/tmp takes a directory");
         let installation = installation.expect("the packages have the daemon");
-        let instance = Instance::new(installation, folder.path());
-        let database = start_database(&instance, namespace, folder.path());
-        let switch = start_switch(&instance, namespace, folder.path(), launch);
+        let instance = Instance::new(installation, directory.path());
+        let database = start_database(&instance, namespace, directory.path());
+        let switch = start_switch(&instance, namespace, directory.path(), launch);
         let namespace = namespace.clone();
-        let mut switch = Self { instance, namespace, switch, _database: database, folder };
+        let mut switch = Self { instance, namespace, switch, _database: database, directory };
         switch.await_start();
         switch.vsctl(&["set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x1"]).ok();
         switch
@@ -69,25 +69,25 @@ impl Switch {
     #[track_caller]
     pub fn await_port(&mut self, interface: &str) {
         let Self { instance, switch, .. } = self;
-        let show = || Said::of(&mut instance.show_port(interface));
+        let show = || Said::run(&mut instance.show_port(interface));
         let state = || is_up(&show().stdout).then_some(());
         let missing = || format!("the port {interface} is not up:\n{}", show().output());
-        switch.await_that(LIMIT, |_| state(), missing);
+        switch.await_that(TIMEOUT, |_| state(), missing);
     }
 
     /// Runs `ovs-vsctl`, which changes the configuration and waits until the switch has applied it.
     pub fn vsctl(&self, arguments: &[&str]) -> Said {
-        Said::of(self.instance.vsctl().args(arguments))
+        Said::run(self.instance.vsctl().args(arguments))
     }
 
     /// Runs `ovs-ofctl`, which reads and changes the flows of a bridge.
     pub fn ofctl(&self, arguments: &[&str]) -> Said {
-        Said::of(self.instance.ofctl().args(arguments))
+        Said::run(self.instance.ofctl().args(arguments))
     }
 
     /// Runs `ovs-appctl`, which asks the running switch.
     pub fn appctl(&self, arguments: &[&str]) -> Said {
-        Said::of(self.instance.appctl().args(arguments))
+        Said::run(self.instance.appctl().args(arguments))
     }
 
     /// Returns the log of the switch and its wrapper.
@@ -121,18 +121,18 @@ impl Switch {
         for file in [self.instance.pid_file(), self.instance.control()] {
             let _ = std::fs::remove_file(file);
         }
-        let folder = self.folder.path();
-        self.switch = start_switch(&self.instance, &self.namespace, folder, launch);
+        let directory = self.directory.path();
+        self.switch = start_switch(&self.instance, &self.namespace, directory, launch);
         self.await_start();
     }
 
     /// Waits until the switch answers.
     fn await_start(&mut self) {
         let Self { instance, switch, .. } = self;
-        let ask = || Said::of(instance.appctl().arg("version"));
+        let ask = || Said::run(instance.appctl().arg("version"));
         let answers = || (ask().code == Some(0)).then_some(());
         switch.await_that(
-            LIMIT,
+            TIMEOUT,
             |_| answers(),
             || format!("the switch does not respond:\n{}", ask().output()),
         );
@@ -140,7 +140,7 @@ impl Switch {
 
     #[track_caller]
     fn change(&self, arguments: &[String]) {
-        let said = Said::of(self.instance.vsctl().args(arguments));
+        let said = Said::run(self.instance.vsctl().args(arguments));
         // A port that cannot be is only a warning.
         let is_applied = said.code == Some(0) && said.stderr.is_empty();
         let words = arguments.join(" ");
@@ -150,13 +150,13 @@ impl Switch {
 }
 
 /// Creates a database and starts its daemon.
-fn start_database(instance: &Instance, namespace: &Namespace, folder: &Path) -> Service {
-    Said::of(&mut instance.create_database()).ok();
-    let log = folder.join("database.log");
+fn start_database(instance: &Instance, namespace: &Namespace, directory: &Path) -> Service {
+    Said::run(&mut instance.create_database()).ok();
+    let log = directory.join("database.log");
     let mut service = Service::start("ovsdb-server", namespace, &mut instance.database(), log);
-    let init = || Said::of(&mut instance.init());
+    let init = || Said::run(&mut instance.init());
     let ready = || (init().code == Some(0)).then_some(());
-    service.await_that(LIMIT, |_| ready(), || format!("no database:\n{}", init().output()));
+    service.await_that(TIMEOUT, |_| ready(), || format!("no database:\n{}", init().output()));
     service
 }
 
@@ -164,10 +164,10 @@ fn start_database(instance: &Instance, namespace: &Namespace, folder: &Path) -> 
 fn start_switch(
     instance: &Instance,
     namespace: &Namespace,
-    folder: &Path,
+    directory: &Path,
     launch: &Launch,
 ) -> Service {
     let mut command = instance.switch(&launch.wrapper);
     command.envs(launch.environment.iter().cloned());
-    Service::start("ovs-vswitchd", namespace, &mut command, folder.join("switch.log"))
+    Service::start("ovs-vswitchd", namespace, &mut command, directory.join("switch.log"))
 }

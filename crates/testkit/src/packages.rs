@@ -8,7 +8,7 @@ use std::process::Command;
 /// A set of unpacked packages.
 #[derive(Debug, Clone)]
 pub struct Packages {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 /// The way in which a test starts a program: a wrapper, and additional environment variables. The
@@ -30,15 +30,15 @@ impl Packages {
     /// If the set is not there.
     #[track_caller]
     pub fn open(set: &str) -> Self {
-        let folder = target().join("packages").join(set);
+        let directory = target().join("packages").join(set);
         let missing = "is not there: `scripts/packages.sh` fetches it";
-        assert!(folder.is_dir(), "{} {missing}", folder.display());
-        Self { folder }
+        assert!(directory.is_dir(), "{} {missing}", directory.display());
+        Self { directory }
     }
 
     /// Returns the path of a file from its path in a package, relative to `/`.
     pub fn path(&self, file: &str) -> PathBuf {
-        self.folder.join(file)
+        self.directory.join(file)
     }
 
     /// Returns the directory of the libraries.
@@ -73,7 +73,7 @@ impl Launch {
     }
 }
 
-/// Cargo's output folder, as `scripts/env.sh` finds it.
+/// Cargo's output directory, as `scripts/env.sh` finds it.
 fn target() -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     sources.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_wrapper_comes_before_the_program() {
-        let packages = Packages { folder: "/packages".into() };
+        let packages = Packages { directory: "/packages".into() };
         let words = |launch: &Launch| {
             let command = packages.command("usr/bin/tool", launch);
             let words = [command.get_program()].into_iter().chain(command.get_args());

@@ -8,7 +8,8 @@ use std::path::Path;
 const NAME: &str = "libkaido_xsk.so";
 
 /// Puts the library next to a program (`CARGO_BIN_EXE_kaido`). Cargo leaves libraries of
-/// dependencies in a folder of their own. The caller's crate has a dev-dependency on `interposer`.
+/// dependencies in a directory of their own. The caller's crate has a dev-dependency on
+/// `interposer`.
 ///
 /// # Panics
 ///
@@ -22,7 +23,8 @@ pub fn preloads(program: &Path) {
         return;
     }
     // Other tests may do the same at this time.
-    let new = tempfile::tempdir_in(program.parent().expect("it is in a folder")).expect("a folder");
+    let new =
+        tempfile::tempdir_in(program.parent().expect("it is in a directory")).expect("a directory");
     let new = new.path().join(NAME);
     fs::hard_link(&built, &new).expect("a link");
     fs::rename(&new, &place).expect("it is replaced");

@@ -11,9 +11,9 @@ const PROGRAMS: usize = 117;
 ///
 /// If a file cannot be read, or programs are missing.
 pub fn programs() -> Vec<(String, String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/tests/programs");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/tests/programs");
     let mut all = Vec::new();
-    for file in std::fs::read_dir(&folder).expect("there are programs") {
+    for file in std::fs::read_dir(&directory).expect("there are programs") {
         let path = file.expect("a file").path();
         if path.extension().is_none_or(|extension| extension != "stf") {
             continue;

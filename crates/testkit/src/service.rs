@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use crate::wait::pause;
 
 /// Timeout of an orderly end. The processes that are left are killed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Number of lines of the log in a failed test's message.
 const LINES: usize = 40;
@@ -145,7 +145,7 @@ impl Service {
                 send(&all, last);
             }
             let started = Instant::now();
-            while !all.is_empty() && started.elapsed() < PATIENCE {
+            while !all.is_empty() && started.elapsed() < TIMEOUT {
                 pause(Duration::from_millis(10));
                 // A process that has ended is listed until its status is read.
                 let _ = self.child.try_wait();
@@ -252,23 +252,23 @@ mod tests {
     use super::*;
     use crate::until;
 
-    fn start(script: &str, folder: &Path) -> Service {
+    fn start(script: &str, directory: &Path) -> Service {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::piped());
         let namespace = Namespace::unnamed().unwrap();
-        Service::start("sh", &namespace, &mut command, folder.join("log"))
+        Service::start("sh", &namespace, &mut command, directory.join("log"))
     }
 
     #[test]
     fn root_a_service_ends_with_its_descendants() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         // One child has a session of its own, the other ignores signals.
         let script = "setsid sleep 61 & sh -c 'trap \"\" TERM; sleep 62' & echo ready; wait";
-        let mut service = start(script, folder.path());
+        let mut service = start(script, directory.path());
         let ready = |log: &str| log.contains("ready").then_some(());
-        service.await_that(PATIENCE, ready, || "ready".into());
+        service.await_that(TIMEOUT, ready, || "ready".into());
         let family = || service.process.family();
-        until(PATIENCE, || (family().len() >= 4).then_some(()), || "no children".into());
+        until(TIMEOUT, || (family().len() >= 4).then_some(()), || "no children".into());
         let all = family();
         assert!(all.contains(&service.process), "{all:?}");
         drop(service);
@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn root_a_later_process_of_the_same_number_is_a_stranger() {
-        let folder = tempfile::tempdir().unwrap();
-        let service = start("sleep 64", folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let service = start("sleep 64", directory.path());
         let Process { pid, started } = service.process;
         assert!(service.process.is_alive());
         let before = Process { pid, started: started - 1 };
@@ -287,12 +287,12 @@ mod tests {
 
     #[test]
     fn root_a_service_ends_with_its_test() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut service = start("sleep 63", folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let mut service = start("sleep 63", directory.path());
         assert!(service.is_running());
         // The end of this process would close the pipe.
         drop(service.guard.stdin.take());
-        let ended = until(PATIENCE, || service.child.try_wait().unwrap(), || "it runs".into());
+        let ended = until(TIMEOUT, || service.child.try_wait().unwrap(), || "it runs".into());
         assert!(!ended.success());
     }
 
@@ -301,8 +301,8 @@ mod tests {
         expected = "ended with exit status: 3: no answer\n--- the end of the log of sh\nwhy"
     )]
     fn root_an_early_end_is_reported_with_the_log() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut service = start("echo why; exit 3", folder.path());
-        service.await_that(PATIENCE, |_| None::<()>, || "no answer".into());
+        let directory = tempfile::tempdir().unwrap();
+        let mut service = start("echo why; exit 3", directory.path());
+        service.await_that(TIMEOUT, |_| None::<()>, || "no answer".into());
     }
 }

@@ -10,7 +10,7 @@ use crate::packages::{Launch, Packages};
 use crate::service::Service;
 
 /// Timeout of a start and of an answer.
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Memory in MiB, without huge pages.
 const MEMORY: &str = "256";
@@ -29,7 +29,7 @@ const PLUGINS: [&str; 2] = ["librte_net_af_xdp.so.23", "librte_mempool_ring.so.2
 #[derive(Debug)]
 pub struct Testpmd {
     service: Service,
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 /// Counters of a port of [`Testpmd`] since its start.
@@ -55,8 +55,8 @@ impl Testpmd {
         launch: &Launch,
     ) -> Self {
         let packages = Packages::open("dpdk");
-        let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
-        let folder = folder.expect("/tmp takes a folder");
+        let directory = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
+        let directory = directory.expect("/tmp takes a directory");
         let mut command = packages.command("usr/bin/dpdk-testpmd", launch);
         command.args(["-l", "0,1", "-m", MEMORY, "--no-huge", "--no-pci"]);
         command.args(["--no-telemetry", "--no-shconf"]);
@@ -73,15 +73,15 @@ impl Testpmd {
         command.arg(format!("--total-num-mbufs={BUFFERS}"));
         command.arg(format!("--mbuf-size={BUFFER_SIZE}"));
         // In place of /var/run.
-        command.env("RUNTIME_DIRECTORY", folder.path()).stdin(Stdio::piped());
-        let log = folder.path().join("log");
+        command.env("RUNTIME_DIRECTORY", directory.path()).stdin(Stdio::piped());
+        let log = directory.path().join("log");
         let mut service = Service::start("dpdk-testpmd", namespace, &mut command, log);
         // The program prompts after a failure, too.
         let prompts = |log: &str| log.contains("testpmd> ").then_some(());
-        service.await_that(LIMIT, prompts, || "no forwarding".into());
+        service.await_that(TIMEOUT, prompts, || "no forwarding".into());
         let failed = service.log().lines().any(|line| line.starts_with("Fail"));
         assert!(!failed, "no forwarding\n{}", service.end_of_log());
-        Self { service, _folder: folder }
+        Self { service, _directory: directory }
     }
 
     /// Returns the process ID of the program, or of its wrapper.
@@ -109,7 +109,7 @@ impl Testpmd {
     #[track_caller]
     pub fn finish(mut self) -> [PortCounters; 2] {
         self.service.say("quit");
-        let status = self.service.await_end(LIMIT);
+        let status = self.service.await_end(TIMEOUT);
         let (log, end) = (self.service.log(), self.service.end_of_log());
         assert!(status.success(), "dpdk-testpmd ended with {status}\n{end}");
         [0, 1].map(|port| {

@@ -9,7 +9,7 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, poll};
 
 /// Time to wait for a frame, in milliseconds.
-const PATIENCE: u16 = 5000;
+const TIMEOUT_MS: u16 = 5000;
 
 /// A tap device, which exists as long as this value.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl TapDevice {
         let mut bytes = vec![0; 10_000];
         loop {
             let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-            if poll(&mut fds, PATIENCE) != Ok(1) {
+            if poll(&mut fds, TIMEOUT_MS) != Ok(1) {
                 return false;
             }
             let length = (&self.0).read(&mut bytes).expect("there is a frame");

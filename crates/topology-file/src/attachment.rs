@@ -7,7 +7,7 @@ use model::topology::{Attachment, Means, Node, Topology};
 use super::file::{File, Node as NodeText, Via};
 
 /// Maximum length of an interface name (IFNAMSIZ without the NUL).
-const LONGEST: usize = 15;
+const MAX_LEN: usize = 15;
 
 /// Resolves the attachment of a node.
 pub(crate) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> Option<Attachment> {
@@ -24,7 +24,7 @@ pub(crate) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> 
         }
         return None;
     };
-    let is_possible = (1..=LONGEST).contains(&interface.len())
+    let is_possible = (1..=MAX_LEN).contains(&interface.len())
         && !matches!(interface.as_str(), "." | ".." | "lo")
         && interface.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b':' | b'%'));
     if !is_possible {

@@ -74,7 +74,7 @@ struct Column<'t> {
 
 /// Shortest time between changes: shorter intervals than those between packets would only keep the
 /// emulator busy.
-const SHORTEST: Duration = Duration::from_millis(1);
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Course {
     /// Parses CSV: a header that names columns, `time (s),delay (ms),loss (%),rate (mbit)`, then a
@@ -128,7 +128,7 @@ impl Course {
                 false => format!("{at:?} is earlier than the line before it, {:?}", before.at),
             });
         }
-        if let Some(before) = before.filter(|before| at - before.at < SHORTEST) {
+        if let Some(before) = before.filter(|before| at - before.at < MIN_INTERVAL) {
             let step = at - before.at;
             return Err(format!(
                 "{at:?} is {step:?} after the line before it: a link changes once a millisecond at most"

@@ -12,9 +12,9 @@ use super::function_text::Mark;
 /// Default length of the argument in bits.
 const BITS: u8 = 16;
 /// Length of a mark in bits.
-const MOST_BITS: u8 = 32;
+const MAX_BITS: u8 = 32;
 /// Maximum number of functions with a SID on one node.
-const MOST: usize = 0x1_0000 - function::END_AN_NF_FIRST as usize;
+const MAX_FUNCTIONS: usize = 0x1_0000 - function::END_AN_NF_FIRST as usize;
 
 /// Resolves the nodes' functions. The nodes must have their locators.
 pub(crate) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) {
@@ -24,8 +24,8 @@ pub(crate) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) 
         }
         node.dataplane = Dataplane::Xdp;
         let Some(locator) = node.locator else { continue };
-        if text.functions.0.len() > MOST {
-            let message = format!("`{}` has more than {MOST} functions", node.name);
+        if text.functions.0.len() > MAX_FUNCTIONS {
+            let message = format!("`{}` has more than {MAX_FUNCTIONS} functions", node.name);
             place.key(steps!["nodes", &node.name, "functions"], message, "remove some of them");
             continue;
         }
@@ -39,7 +39,7 @@ pub(crate) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) 
                 let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
                 place.key(&at(""), message, help);
             }
-            let room = (128 - 16 - locator.prefix().prefix_len()).min(MOST_BITS);
+            let room = (128 - 16 - locator.prefix().prefix_len()).min(MAX_BITS);
             let bits = text.bits.unwrap_or(BITS.min(room));
             if bits > room {
                 let message = format!("an argument of {bits} bits does not fit after {locator}");
@@ -51,7 +51,7 @@ pub(crate) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) 
                 let message = format!("the mark {mark:#x} has more than {bits} bits");
                 place.value(&at("mark"), message, "write a smaller one, or `bits:` with more");
             }
-            // The cast is safe: the index is below MOST.
+            // The cast is safe: the index is below MAX_FUNCTIONS.
             let first = locator.sid(function::END_AN_NF_FIRST + index as u16);
             let prefix = Ipv6Net::new(first.0, 128 - bits).expect("32 bits at most").trunc();
             let sid = Sid((u128::from(prefix.network()) | u128::from(mark)).into());

@@ -7,7 +7,7 @@ use model::topology::{Routing, Topology};
 
 /// Maximum number of hops between two routers: a metric of 16 is infinity (RFC 2453 section 3.6), a
 /// router's own prefix has metric 1, and every hop adds 1.
-const MOST: usize = 14;
+const MAX_HOPS: usize = 14;
 
 /// Reports the first two routers that are too far apart for RIP.
 pub(crate) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
@@ -24,13 +24,13 @@ pub(crate) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
         let routers = (0..topology.nodes.len()).filter(|&node| rip(node));
         let mut far = routers.filter_map(|from| {
             let (to, hops) = farthest(topology, from, &rip);
-            (hops > MOST).then_some((from, to, hops))
+            (hops > MAX_HOPS).then_some((from, to, hops))
         });
         let Some((from, to, hops)) = far.next() else { continue };
         let name = if ipv6 { "RIPng" } else { "RIP" };
         let [one, other] = [from, to].map(|node| &topology.nodes[node]);
         let message = format!(
-            "`{}` and `{}` are {hops} hops apart, and {name} reaches no farther than {MOST}",
+            "`{}` and `{}` are {hops} hops apart, and {name} reaches no farther than {MAX_HOPS}",
             one.name, other.name
         );
         let own = [Step::from("nodes"), Step::from(one.name.as_str()), Step::from("routing")];

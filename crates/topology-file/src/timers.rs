@@ -8,7 +8,7 @@ use model::topology::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};
 use super::file::{Bgp, File, Isis, Ospf, Rip};
 
 /// Maximum of a 16-bit field in seconds.
-const LONGEST: Duration = Duration::from_secs(65_535);
+const MAX_TIMER: Duration = Duration::from_secs(65_535);
 /// Minimum that FRR accepts for both families.
 const RIP_LEAST: Duration = Duration::from_secs(5);
 
@@ -47,7 +47,7 @@ fn longer(place: &mut Place<'_>, [protocol, key]: [&str; 2], than: &str, help: &
 
 fn ospf(place: &mut Place<'_>, text: Option<&Ospf>) -> OspfTimers {
     let hello = given(text.and_then(|text| text.hello), Duration::from_secs(1));
-    let dead = given(text.and_then(|text| text.dead), (hello * 4).min(LONGEST));
+    let dead = given(text.and_then(|text| text.dead), (hello * 4).min(MAX_TIMER));
     for (key, timer) in [("hello", hello), ("dead", dead)] {
         // The fields have 16 bits in OSPFv3's Hello packet (RFC 5340 appendix A.3.2).
         whole_seconds(place, ["ospf", key], "OSPF", timer, [1, 65_535]);
@@ -75,11 +75,17 @@ fn isis(place: &mut Place<'_>, text: Option<&Isis>) -> IsisTimers {
 fn rip(place: &mut Place<'_>, text: Option<&Rip>) -> RipTimers {
     let update = given(text.and_then(|text| text.update), Duration::from_secs(5));
     // Same proportions as in RFC 2453 section 3.8: 30 s, 180 s, 120 s.
-    let within = |timer: Duration| timer.clamp(RIP_LEAST, LONGEST);
+    let within = |timer: Duration| timer.clamp(RIP_LEAST, MAX_TIMER);
     let timeout = given(text.and_then(|text| text.timeout), within(update * 6));
     let garbage = given(text.and_then(|text| text.garbage), within(update * 4));
     for (key, timer) in [("update", update), ("timeout", timeout), ("garbage", garbage)] {
-        whole_seconds(place, ["rip", key], "RIP", timer, [RIP_LEAST.as_secs(), LONGEST.as_secs()]);
+        whole_seconds(
+            place,
+            ["rip", key],
+            "RIP",
+            timer,
+            [RIP_LEAST.as_secs(), MAX_TIMER.as_secs()],
+        );
     }
     if timeout <= update {
         longer(

@@ -14,7 +14,7 @@ use crate::{Error, Observation, Running, start};
 /// Interval between pings, which is also the resolution of the time at which a test starts to hold.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Minimum timeout for a reply.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn description(test: &Ping) -> String {
     let family = match test.family {
@@ -91,7 +91,7 @@ struct Process {
 
 impl<'l> Row<'l> {
     fn new(lab: &'l Lab, test: &'l Ping, family: Family) -> Result<Self, Error> {
-        let longest = test.rtt.map_or(PATIENCE, |rtt| PATIENCE.max(rtt.to.0 * 2));
+        let longest = test.rtt.map_or(TIMEOUT, |rtt| TIMEOUT.max(rtt.to.0 * 2));
         let process = Process::start(lab, test, family)?;
         Ok(Self { lab, test, family, window: Window::new(longest), before: 0, process })
     }
@@ -104,7 +104,7 @@ impl<'l> Row<'l> {
                 Ok((at, line)) => self.line(at, &line),
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Err(RecvTimeoutError::Disconnected) => {
-                    // ping exits at once if there is no route. Count its pings as lost.
+                    // ping exits immediately if there is no route. Count its pings as lost.
                     self.window.sent(self.window.last() + 1, Instant::now());
                     self.before = self.window.last();
                     cancel.wait(INTERVAL)?;

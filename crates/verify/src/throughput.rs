@@ -14,7 +14,7 @@ use crate::{Error, Observation, start};
 /// Duration of a measurement in seconds. One more second is omitted, because of TCP's slow start.
 const SECONDS: u64 = 3;
 /// Timeout for a client: it hangs forever if a link goes down.
-const LIMIT: Duration = Duration::from_secs(SECONDS + 10);
+const TIMEOUT: Duration = Duration::from_secs(SECONDS + 10);
 
 /// Measures repeatedly until the throughput is in the range.
 pub(crate) fn run(
@@ -63,7 +63,7 @@ fn measure(
     });
     let started = Instant::now();
     while running.0.try_wait().map_err(failed)?.is_none() {
-        if started.elapsed() > LIMIT {
+        if started.elapsed() > TIMEOUT {
             return Ok(Err("iperf3 did not end".into()));
         }
         cancel.wait(Duration::from_millis(20))?;

@@ -25,7 +25,7 @@ pub(crate) struct Window {
 }
 
 /// Capacity: more than any test needs, and more than the number of pings in flight.
-const MOST: usize = 20_000;
+const MAX_SAMPLES: usize = 20_000;
 
 impl Window {
     pub(crate) fn new(patience: Duration) -> Self {
@@ -38,7 +38,7 @@ impl Window {
             self.last += 1;
             self.echoes.push_back(Echo { sent: now, answer: None });
         }
-        while self.echoes.len() > MOST {
+        while self.echoes.len() > MAX_SAMPLES {
             self.echoes.pop_front();
         }
     }
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const TIMEOUT: Duration = Duration::from_secs(1);
 
     fn test(count: u32) -> Ping {
         Ping {
@@ -116,7 +116,7 @@ mod tests {
             rtt: None,
             loss: None,
             count,
-            within: TestDuration(PATIENCE),
+            within: TestDuration(TIMEOUT),
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
     /// start and end times.
     fn row(answers: &[Option<u64>]) -> (Window, Instant, Instant) {
         let started = Instant::now();
-        let mut window = Window::new(PATIENCE);
+        let mut window = Window::new(TIMEOUT);
         let mut now = started;
         for (number, answer) in (1..).zip(answers) {
             window.sent(number, now);
@@ -171,11 +171,11 @@ mod tests {
         let loss = Ping { loss: Some(Range { from: share(40.0), to: share(60.0) }), ..test(4) };
         let (window, started, now) = row(&[Some(1), None, None, Some(1)]);
         assert_eq!(window.judge(&loss, now).holds_since, None);
-        let seen = window.judge(&loss, now + PATIENCE);
+        let seen = window.judge(&loss, now + TIMEOUT);
         assert_eq!(seen.holds_since, Some(started));
         assert_eq!(seen.measured, "50.0% of 4 lost, 1.00ms");
         let (window, _, now) = row(&[Some(1), None, None, None]);
-        assert_eq!(window.judge(&loss, now + PATIENCE).holds_since, None);
+        assert_eq!(window.judge(&loss, now + TIMEOUT).holds_since, None);
     }
 
     #[test]
@@ -183,9 +183,9 @@ mod tests {
         let unreachable = Ping { unreachable: true, ..test(2) };
         let (window, started, now) = row(&[Some(1), None, None]);
         assert_eq!(window.judge(&unreachable, now).holds_since, None);
-        let seen = window.judge(&unreachable, now + PATIENCE);
+        let seen = window.judge(&unreachable, now + TIMEOUT);
         assert_eq!((seen.holds_since, &*seen.measured), (Some(started + ms(100)), "no answer"));
         let (window, _, now) = row(&[None, None, Some(1)]);
-        assert_eq!(window.judge(&unreachable, now + PATIENCE).holds_since, None);
+        assert_eq!(window.judge(&unreachable, now + TIMEOUT).holds_since, None);
     }
 }

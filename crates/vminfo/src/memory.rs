@@ -21,7 +21,7 @@ pub(crate) enum Memory {
 
 impl Memory {
     /// Returns the memory of an open file. The memory of a PCI device is a file in sysfs.
-    pub(crate) fn of(file: &File) -> io::Result<Self> {
+    pub(crate) fn map(file: &File) -> io::Result<Self> {
         Ok(match fstatfs(file)?.filesystem_type() {
             SYSFS_MAGIC => Self::Device(Mapping::new(file)?),
             _ => Self::File(file.try_clone()?),

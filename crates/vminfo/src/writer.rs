@@ -83,8 +83,8 @@ impl Writer {
     pub fn create(path: &Path) -> Result<Self, WriteError> {
         let failed = |source| WriteError::File { path: path.to_owned(), source };
         let mut how = OpenOptions::new();
-        // In a folder that others write to, a symbolic link could lead to any file. Opening a FIFO would
-        // block.
+        // In a directory that others write to, a symbolic link could lead to any file. Opening a
+        // FIFO would block.
         how.read(true).write(true).create(true).truncate(false);
         how.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
         let file = how.open(path).map_err(|source| match source.raw_os_error() {
@@ -110,7 +110,7 @@ impl Writer {
             file.set_len(SIZE as u64)
                 .map_err(|_| WriteError::Small { path: path.to_owned(), found: found.len() })?;
         }
-        let memory = Memory::of(&file).map_err(failed)?;
+        let memory = Memory::map(&file).map_err(failed)?;
         let mut writer = Self {
             memory,
             words: vec![0; HEADER / 8],

@@ -12,14 +12,14 @@ use vminfo::layout::{ENTRY, HEADER, MAX_KEYS, SIZE, header};
 use vminfo::{Bad, Key, ReadError, Reader, Unit, WriteError, Writer};
 
 struct Bed {
-    _folder: TempDir,
+    _directory: TempDir,
     path: PathBuf,
 }
 
 fn bed() -> Bed {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("vm");
-    Bed { _folder: folder, path }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("vm");
+    Bed { _directory: directory, path }
 }
 
 fn key(name: &str) -> Key {
@@ -279,8 +279,8 @@ fn a_special_file_does_not_block_the_reader() {
     nix::unistd::mkfifo(&bed.path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     assert!(matches!(bed.reader().read(), Err(ReadError::File(_))));
     assert!(matches!(Writer::create(&bed.path), Err(WriteError::File { .. })));
-    let folder = bed.path.parent().unwrap();
-    assert!(matches!(Reader::new(folder).read(), Err(ReadError::File(_))));
+    let directory = bed.path.parent().unwrap();
+    assert!(matches!(Reader::new(directory).read(), Err(ReadError::File(_))));
     assert!(matches!(Reader::new("/dev/zero".as_ref()).read(), Err(ReadError::File(_))));
 }
 

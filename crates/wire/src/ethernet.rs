@@ -205,7 +205,7 @@ impl Vlan {
 }
 
 /// Limit on stacked tags.
-const MOST_TAGS: usize = 16;
+const MAX_TAGS: usize = 16;
 
 /// Skips the VLAN tags of `frame`, which starts with an Ethernet header. Returns the EtherType of
 /// the payload and its offset. `tag` is called for each tag, outermost first.
@@ -216,7 +216,7 @@ pub fn behind_tags(
 ) -> Result<(u16, usize), WireError> {
     let mut next = EthernetPacket::new_checked(frame)?.ethertype();
     let mut at = ETHERNET;
-    let mut left = MOST_TAGS;
+    let mut left = MAX_TAGS;
     while matches!(next, ethertype::VLAN | ethertype::SERVICE_VLAN) {
         let vlan = VlanPacket::new_checked(&frame[at..])?;
         left = left.checked_sub(1).ok_or(WireError::TooDeep)?;

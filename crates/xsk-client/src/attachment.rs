@@ -61,7 +61,7 @@ impl Attachment {
         frames: OwnedFd,
         host: Option<Arc<Hosted>>,
     ) -> Result<Self, Errno> {
-        let arena = Arena::of(frames, order.frames, order.frame_size)?;
+        let arena = Arena::from_file(frames, order.frames, order.frame_size)?;
         let rings = Rings::new(rings, order.places, order.queues)?;
         if order.number >= order.queues {
             return Err(Errno::EINVAL);
@@ -104,8 +104,8 @@ impl Attachment {
         self.queue.since().is_some_and(|since| since.elapsed() > POLLS)
     }
 
-    /// Submits a packet. Returns false if it does not fit into a frame, or lies outside of the UMEM.
-    /// There must be [room](Attachment::room).
+    /// Submits a packet. Returns false if it does not fit into a frame, or lies outside of the
+    /// UMEM. There must be [room](Attachment::room).
     pub(crate) fn submit(&mut self, area: &Area, descriptor: Descriptor) -> bool {
         let Descriptor { address, length, options } = descriptor;
         let fits = length <= self.arena.frame_size().saturating_sub(HEADROOM);
@@ -130,7 +130,7 @@ impl Attachment {
         self.serve();
     }
 
-    /// Returns true if verdicts follow at once: this process hosts the program.
+    /// Returns true if verdicts follow immediately: this process hosts the program.
     pub(crate) fn is_hosted(&self) -> bool {
         self.host.is_some()
     }

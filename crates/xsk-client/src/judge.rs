@@ -60,7 +60,7 @@ impl Judge {
         self.current.as_ref().filter(|_| is_free).map_or(0, Attachment::room)
     }
 
-    /// Returns true if the verdicts of submitted packets can be collected at once.
+    /// Returns true if the verdicts of submitted packets can be collected immediately.
     pub(crate) fn is_hosted(&self) -> bool {
         self.current.as_ref().is_some_and(Attachment::is_hosted)
     }

@@ -29,4 +29,4 @@ pub use area::Area;
 pub use kick::kick;
 pub use path::Path;
 pub use session::{Refused, close, complain, delete, open};
-pub use sockets::{ClientRings, KernelRings, Memory, Name, Socket, find, remove};
+pub use sockets::{ClientRings, KernelRings, Memory, QueueName, Socket, find, remove};

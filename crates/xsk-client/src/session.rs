@@ -14,12 +14,12 @@ use xsk_link::{Attach, Direction, Link, Order, Report, SocketCounters, VARIABLE,
 
 use crate::attachment::Attachment;
 use crate::judge::Judge;
-use crate::sockets::{self, Name, Socket};
+use crate::sockets::{self, QueueName, Socket};
 
 /// Interval at which paths are moved whose client makes no system calls, and reports are sent.
 const LOOK: Duration = Duration::from_millis(10);
 /// Timeout of the attachments of a new socket.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// State of the link.
 enum State {
@@ -60,7 +60,7 @@ pub struct Refused {
 ///
 /// Fails if the link fails, or if the daemon refuses the socket. It is not registered then: its
 /// packets would pass without the program.
-pub fn open(socket: Socket, name: Name) -> Result<Arc<Socket>, Refused> {
+pub fn open(socket: Socket, name: QueueName) -> Result<Arc<Socket>, Refused> {
     let socket = sockets::add(socket);
     match report(&socket, name) {
         Ok(()) => {
@@ -74,9 +74,9 @@ pub fn open(socket: Socket, name: Name) -> Result<Arc<Socket>, Refused> {
     }
 }
 
-fn report(opened: &Socket, name: Name) -> Result<(), String> {
+fn report(opened: &Socket, name: QueueName) -> Result<(), String> {
     let Some(link) = link()? else { return Ok(()) };
-    let Name { interface, queue } = name;
+    let QueueName { interface, queue } = name;
     let number = opened.number;
     let failed =
         |why: &dyn std::fmt::Display| format!("{interface}: no program is attached: {why}");
@@ -94,7 +94,7 @@ fn report(opened: &Socket, name: Name) -> Result<(), String> {
         if matches!(*lock(), State::Ended) {
             return Err(failed(&"`kaido xsk` has ended"));
         }
-        let Some(left) = PATIENCE.checked_sub(begin.elapsed()) else {
+        let Some(left) = TIMEOUT.checked_sub(begin.elapsed()) else {
             return Err(failed(&"`kaido xsk` does not respond"));
         };
         let waited = CHANGED.wait_timeout(answers, left.min(LOOK));

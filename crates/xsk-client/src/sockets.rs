@@ -32,7 +32,7 @@ pub struct Socket {
 }
 
 /// The interface and the queue of a socket.
-pub struct Name {
+pub struct QueueName {
     /// Name of the interface.
     pub interface: String,
     /// Number of the queue.

@@ -9,7 +9,7 @@ use crate::status::Status;
 use crate::tenant::TRANSMITTED;
 
 /// Timeout of a request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends requests to a running daemon. Clones are of the same daemon.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ impl Control {
     fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, Error> {
         let (done, answer) = channel();
         self.0.send(Event::Request(request(done))).map_err(|_| Error::Away)?;
-        answer.recv_timeout(PATIENCE).map_err(|_| Error::Away)
+        answer.recv_timeout(TIMEOUT).map_err(|_| Error::Away)
     }
 
     /// State of all programs and clients. Counters are up to a second old.

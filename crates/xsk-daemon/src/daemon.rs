@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Interval at which counters are read.
 const COUNT: Duration = Duration::from_millis(500);
 /// Maximum length of an executable's name in bytes (NAME_MAX).
-const LONGEST_PROGRAM: usize = 255;
+const MAX_PROGRAM_NAME: usize = 255;
 /// Number of events that may wait.
 const EVENTS: usize = 1024;
 
@@ -179,7 +179,7 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         match report {
             Report::Hello { version, process, program } => {
-                if program.len() > LONGEST_PROGRAM {
+                if program.len() > MAX_PROGRAM_NAME {
                     return Err(LinkError::Invalid);
                 }
                 if version != VERSION {

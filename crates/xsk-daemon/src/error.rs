@@ -24,7 +24,7 @@ pub enum Error {
     Taken {
         /// Interface.
         interface: String,
-        /// Its tenant.
+        /// Tenant.
         tenant: String,
     },
     /// Another interface of the tenant has the number.

@@ -18,7 +18,7 @@ use crate::metrics;
 use crate::status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
 
 /// Maximum number of connections: single commands and watchers.
-const CONNECTIONS: Limits = Limits::of(64);
+const CONNECTIONS: Limits = Limits::new(64);
 
 /// The client, as `kaido xsk run` has started it.
 #[derive(Debug, Clone)]

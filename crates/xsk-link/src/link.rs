@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 /// Environment variable with the descriptor over which clients create links.
 pub const VARIABLE: &str = "KAIDO_XSK";
 /// Maximum message size in bytes.
-const MOST: usize = 192 << 10;
+const MAX_MESSAGE: usize = 192 << 10;
 /// Maximum number of descriptors of a message.
 const DESCRIPTORS: usize = 2;
 
@@ -61,7 +61,7 @@ impl Link {
     /// large.
     pub fn send(&self, message: &impl Serialize, files: &[RawFd]) -> Result<(), Error> {
         let bytes = postcard::to_stdvec(message).map_err(|_| Error::Invalid)?;
-        if bytes.len() > MOST {
+        if bytes.len() > MAX_MESSAGE {
             return Err(Error::Invalid);
         }
         send(self.socket.as_fd(), &bytes, files, self.flags)
@@ -82,7 +82,7 @@ impl Link {
         &self,
         wait: bool,
     ) -> Result<Option<(T, Vec<OwnedFd>)>, Error> {
-        let mut bytes = vec![0; MOST];
+        let mut bytes = vec![0; MAX_MESSAGE];
         let Some((length, files)) = receive(self.socket.as_fd(), &mut bytes, wait)? else {
             return Ok(None);
         };

@@ -42,7 +42,7 @@ pub enum Error {
     Mtu {
         /// Interface.
         interface: String,
-        /// Its MTU.
+        /// MTU.
         mtu: u32,
     },
     /// The interface has too many queues.
@@ -70,8 +70,29 @@ pub enum Error {
         /// Name of the peer.
         peer: String,
     },
-    /// The interface or its peer was deleted or renamed.
-    #[error("the interface `{0}` has been deleted or renamed")]
+    /// The two interfaces of a port have different numbers of queues.
+    #[error(
+        "`{interface}` and `{other}` have different numbers of queues: `ethtool -L {other} combined \
+         {count}`"
+    )]
+    OtherQueues {
+        /// Interface.
+        interface: String,
+        /// Interface of its users.
+        other: String,
+        /// Number of queues of the interface.
+        count: u32,
+    },
+    /// An interface that is to be connected with another one belongs to a bridge.
+    #[error("`{interface}` is a port of {bridge}: `ip link set dev {interface} nomaster`")]
+    InBridge {
+        /// Interface.
+        interface: String,
+        /// Its bridge.
+        bridge: String,
+    },
+    /// An interface was deleted, or moved to another network namespace.
+    #[error("the interface `{0}` has been deleted")]
     Deleted(String),
     /// The daemon attaches no program to a socket.
     #[error("{0}")]
@@ -106,6 +127,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns a function that makes an error of a failure with the programs of an interface.
+    pub(crate) fn program(interface: &str) -> impl Fn(bpf::Error) -> Self + use<> {
+        let interface = interface.to_owned();
+        move |source| Self::Program { interface: interface.clone(), source }
+    }
+
     /// Returns true if the operator's input or machine is the cause, not the kernel.
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -118,6 +145,8 @@ impl Error {
                 | Self::Queues { .. }
                 | Self::Generic { .. }
                 | Self::PeerExists { .. }
+                | Self::OtherQueues { .. }
+                | Self::InBridge { .. }
         )
     }
 }

@@ -6,6 +6,8 @@
 //!             (visible)          (in a namespace of this process)
 //! ```
 //!
+//! Users can also have an interface that exists, which then has the plain socket.
+//!
 //! Each queue of the interface has a thread, which moves packets in both directions (`queue`). The
 //! judged socket is one of `xsk_client`, which reports it to the daemon and lets the tenant's program
 //! judge its packets. The sockets of a queue share their memory, so that a packet is not copied
@@ -16,8 +18,10 @@
 //! to. `settings` restores offloads, which do not.
 
 mod error;
+mod interface;
 mod limits;
 mod other_end;
+mod peer;
 mod port;
 mod promiscuous;
 mod queue;
@@ -30,13 +34,22 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 pub use error::Error;
 
-/// An interface, and the name of the interface that its users use from now on.
+/// An interface, and the one that its users use from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     /// Name of the interface.
     pub interface: String,
-    /// Name of the new interface.
-    pub peer: String,
+    /// The interface of its users.
+    pub users: Users,
+}
+
+/// The interface of a port's users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Users {
+    /// A new one with this name, the peer of the port's.
+    New(String),
+    /// One that exists, in the same network namespace: packets are moved between the two.
+    Existing(String),
 }
 
 /// Stands between interfaces and their users until this process gets SIGTERM, its parent ends, or one
@@ -58,5 +71,5 @@ pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     for one in ports {
         open.push(port::Open::new(one, tell)?);
     }
-    watch::until_end(&open, &signals)
+    watch::until_end(&mut open, &signals)
 }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use netlink::{Handle, Link, Namespace};
 
-/// Folder of the namespaces of ip-netns(8).
+/// Directory of the namespaces of ip-netns(8).
 const NAMED: &str = "/run/netns";
 
 /// The other end of a pair.
 pub(crate) struct OtherEnd {
-    /// Its namespace; the calling thread's own if absent.
+    /// Namespace; the calling thread's own if absent.
     pub(crate) namespace: Option<Namespace>,
-    /// Its name.
+    /// Name.
     pub(crate) name: String,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn find(handle: &mut Handle, link: &Link) -> Option<OtherEnd> {
 
 /// Paths of all namespaces that can be found, with repetitions.
 fn namespaces() -> Vec<PathBuf> {
-    let entries = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = |directory: &str| std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut all: Vec<PathBuf> = entries(NAMED).map(|entry| entry.path()).collect();
     let is_process =
         |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);

@@ -1,274 +1,151 @@
-//! An interface with its peer: makes what is between them, and takes it down.
+//! A port: its interface and that of its users, with the queues that move packets between them.
 
+use std::os::fd::AsFd as _;
+
+use bpf::ToSockets;
 use bpf::attach::{Attached, Mode};
-use bpf::{OnlySockets, ToSockets, program_name};
-use netlink::{
-    Handle, Link, Namespace, Offload, VethEnd, XdpMode, add_veth_with_queues, delete_link,
-    set_down, set_offload, set_up, sysctl,
-};
-use xsk_client::Name;
+use netlink::{Handle, Link, Namespace, set_up};
+use xsk_client::QueueName;
 
 use crate::error::Error;
-use crate::limits::{MAX_MTU, MAX_QUEUES};
-use crate::promiscuous::Promiscuous;
+use crate::interface::{self, Interface};
+use crate::peer::Peer;
 use crate::queue::{Queue, Sockets};
-use crate::settings::Off;
-use crate::{Port, other_end};
+use crate::{Port, Users};
 
-/// Kinds of interfaces whose senders are on this machine and choose how the kernel delivers their
-/// packets: generic XDP does not see those that tc or nftables have redirected.
-const OF_SENDERS_HERE: [&str; 5] = ["netkit", "macvlan", "macvtap", "ipvlan", "ipvtap"];
-
-/// Name of the peer's inner end, in a namespace of its own.
-const INNER: &str = "inner";
-const LOOPBACK: u32 = 1;
-
-/// An interface between which and its users this process stands. On drop, the interface is as it was
-/// before, and the peer is deleted.
+/// A port whose packets are moved. On drop, its interfaces are as they were before, and a peer is
+/// deleted.
 pub(crate) struct Open {
-    pub(crate) port: Port,
-    /// The interface.
-    pub(crate) index: u32,
-    /// The peer.
-    pub(crate) outer: u32,
-    /// The peer's inner end, and its namespace.
-    pub(crate) inner: u32,
-    pub(crate) namespace: Namespace,
-    /// True if this process has set the interface up.
-    was_down: bool,
-    _attached: [Attached; 2],
-    _only: OnlySockets,
-    _promiscuous: Promiscuous,
-    /// Restored after the programs are detached: drivers refuse LRO while one is attached.
-    _offloads: Vec<Off>,
-    _peer: Peer,
+    /// The interface whose packets programs judge.
+    pub(crate) interface: Interface,
+    /// The interface of its users.
+    pub(crate) users: UserSide,
 }
 
-/// The peer, deleted on drop.
-struct Peer(String);
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // The namespace of its inner end would take it with it, but later.
-        let _ = Handle::new().and_then(|mut handle| {
-            handle.request(format!("delete {}", self.0), delete_link(&self.0))
-        });
-    }
+/// The interface of a port's users.
+pub(crate) enum UserSide {
+    /// A new one.
+    New {
+        /// The program of the peer's inner end.
+        _attached: Attached,
+        peer: Peer,
+    },
+    /// One that existed before.
+    Existing(Interface),
 }
 
 impl Open {
-    /// Makes the peer of an interface, and starts to move packets.
+    /// Prepares the interfaces of a port, and starts to move packets.
     pub(crate) fn new(port: &Port, tell: &dyn Fn(&str)) -> Result<Self, Error> {
         let mut handle = Handle::new()?;
-        let link = usable(&mut handle, port)?;
-        let name = port.interface.clone();
-        let sockets = sockets(&link)?;
-        let queues = sockets.len() as u32;
-        let namespace = Namespace::unnamed()?;
-        let (inner, peer) = make_peer(&mut handle, port, &link, &namespace, queues)?;
-        let mut offloads = offloads(&mut handle, &link, tell)?;
-        let program = |source| Error::Program { interface: name.clone(), source };
-        let [to_interface, to_inner] = [(); 2].map(|()| ToSockets::load());
-        let (to_interface, to_inner) = (to_interface.map_err(program)?, to_inner.map_err(program)?);
-        let mut all = Vec::new();
-        for (queue, its) in (0..).zip(sockets) {
-            let socket = |source| Error::Socket { interface: name.clone(), source };
-            let plain = namespace.run(|| its.open_peer(inner, queue))?.map_err(socket)?;
-            to_interface.set(queue, fd(its.interface())).map_err(program)?;
-            to_inner.set(queue, fd(&plain)).map_err(program)?;
-            let judged = Name { interface: name.clone(), queue };
-            all.push(Queue::open(its, plain, judged)?);
+        let link = interface::usable(&mut handle, &port.interface)?;
+        let sockets = interface::sockets(&link)?;
+        match &port.users {
+            Users::New(name) => Self::with_peer(&mut handle, &link, name, sockets, tell),
+            Users::Existing(name) => Self::between(&mut handle, &link, name, sockets, tell),
         }
-        let promiscuous = Promiscuous::on(link.index).map_err(Error::System)?;
-        let only = to_interface.close(link.index).map_err(program)?;
-        for queue in all {
-            let run = std::thread::Builder::new().name("kaido-wire".to_owned());
-            run.spawn(move || queue.run()).map_err(Error::Thread)?;
-        }
-        let inward = namespace.run(|| to_inner.receive(inner, Mode::Native))?.map_err(program)?;
-        // A veth has native XDP, unless the user at its other end prevents that.
-        let mode = if link.kind == "veth" { Mode::Native } else { Mode::Auto };
-        let outward = to_interface.receive(link.index, mode).map_err(program)?;
-        offloads.extend(without_native_xdp(&mut handle, &name, tell)?);
-        if !link.up {
-            handle.request(format!("set {name} up"), set_up(link.index))?;
-        }
-        let outer = handle.link(&port.peer)?.index;
-        handle.request(format!("set {} up", port.peer), set_up(outer))?;
+    }
+
+    /// Makes a peer for the users of an interface.
+    fn with_peer(
+        handle: &mut Handle,
+        link: &Link,
+        peer: &str,
+        sockets: Vec<Sockets>,
+        tell: &dyn Fn(&str),
+    ) -> Result<Self, Error> {
+        let name = &link.name;
+        let peer = Peer::new(handle, peer, link, sockets.len() as u32)?;
+        let [to_interface, to_inner] = connect(link, &peer.namespace, peer.inner, sockets)?;
+        let mut interface = Interface::take(handle, link, &to_interface, tell)?;
+        let receive = || to_inner.receive(peer.inner, Mode::Native);
+        let attached = peer.namespace.run(receive)?.map_err(Error::program(name))?;
+        interface.receive(handle, &to_interface, tell)?;
+        handle.request(format!("set {} up", peer.name), set_up(peer.outer))?;
         tell(&format!(
-            "{peer} takes the place of {name}: addresses and a bridge of {name} have to move there",
-            peer = port.peer
+            "{} takes the place of {name}: addresses and a bridge of {name} have to move there",
+            peer.name
         ));
-        if let Some(bridge) = link.master {
-            let bridge = handle.links()?.into_iter().find(|one| one.index == bridge);
-            let bridge = bridge.map_or_else(|| "BRIDGE".to_owned(), |bridge| bridge.name);
+        if let Some(bridge) = bridge(handle, link)? {
             tell(&format!(
                 "{name} is a port of {bridge}: `ip link set dev {name} nomaster; ip link set dev {} \
                  master {bridge}`",
-                port.peer
+                peer.name
             ));
         }
-        Ok(Self {
-            port: port.clone(),
-            index: link.index,
-            outer,
-            inner,
-            namespace,
-            was_down: !link.up,
-            _attached: [inward, outward],
-            _only: only,
-            _promiscuous: promiscuous,
-            _offloads: offloads,
-            _peer: peer,
-        })
+        Ok(Self { interface, users: UserSide::New { _attached: attached, peer } })
     }
 
-    /// Gives the peer a carrier, or takes it away.
-    pub(crate) fn set_carrier(&self, has: bool) -> Result<(), Error> {
-        let mut handle = Handle::within(&self.namespace)?;
-        let request = if has { set_up(self.inner) } else { set_down(self.inner) };
-        Ok(handle.request(format!("set the carrier of {}", self.port.peer), request)?)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        if self.was_down {
-            let label = format!("set {} down", self.port.interface);
-            // It may have been deleted.
-            let _ = Handle::new().and_then(|mut one| one.request(label, set_down(self.index)));
-        }
-    }
-}
-
-fn fd(socket: &xsk::Socket) -> std::os::fd::BorrowedFd<'_> {
-    use std::os::fd::AsFd as _;
-    socket.as_fd()
-}
-
-/// Returns the interface of a port, if it can be used.
-fn usable(handle: &mut Handle, port: &Port) -> Result<Link, Error> {
-    let name = &port.interface;
-    let link = match handle.link(name) {
-        Err(why) if why.is_not_found() => return Err(Error::NoInterface(name.clone())),
-        link => link?,
-    };
-    if link.index == LOOPBACK || link.mac.is_none() {
-        return Err(Error::NotEthernet(name.clone()));
-    }
-    if let Some(xdp) = link.xdp.first() {
-        let id = xdp.program;
-        let program = match program_name(id) {
-            Some(name) => format!("`{name}` (id {id})"),
-            None => format!("id {id}"),
-        };
-        return Err(Error::Occupied { interface: name.clone(), program });
-    }
-    if link.mtu > MAX_MTU {
-        return Err(Error::Mtu { interface: name.clone(), mtu: link.mtu });
-    }
-    match handle.link(&port.peer) {
-        Ok(_) => Err(Error::PeerExists { peer: port.peer.clone() }),
-        Err(why) if why.is_not_found() => Ok(link),
-        Err(why) => Err(why.into()),
-    }
-}
-
-/// Opens a socket on each queue of an interface. Drivers differ in how they count their queues, so
-/// that the first one that does not exist ends the list.
-fn sockets(link: &Link) -> Result<Vec<Sockets>, Error> {
-    let interface = || link.name.clone();
-    let mut all = Vec::new();
-    let most = link.rx_queues.max(link.tx_queues).max(1);
-    for queue in 0..most {
-        match Sockets::new(link.index, queue) {
-            Ok(_) if queue == MAX_QUEUES => return Err(Error::Queues { interface: interface() }),
-            Ok(opened) => all.push(opened),
-            Err(why) if why.is_no_queue() && queue > 0 => break,
-            Err(why) if why.is_taken() => {
-                return Err(Error::Taken { interface: interface(), queue });
+    /// Connects an interface with another one.
+    fn between(
+        handle: &mut Handle,
+        link: &Link,
+        other: &str,
+        sockets: Vec<Sockets>,
+        tell: &dyn Fn(&str),
+    ) -> Result<Self, Error> {
+        let other = interface::usable(handle, other)?;
+        for one in [link, &other] {
+            if let Some(bridge) = bridge(handle, one)? {
+                return Err(Error::InBridge { interface: one.name.clone(), bridge });
             }
-            Err(source) => return Err(Error::Socket { interface: interface(), source }),
         }
+        let count = sockets.len() as u32;
+        let unequal = || {
+            let [interface, other] = [link, &other].map(|one| one.name.clone());
+            Error::OtherQueues { interface, other, count }
+        };
+        if interface::has_queue(&other, count)? {
+            return Err(unequal());
+        }
+        let here = Namespace::current()?;
+        let connected = connect(link, &here, other.index, sockets);
+        let [to_interface, to_other] = connected.map_err(|why| match why {
+            Error::Socket { source, .. } if source.is_no_queue() => unequal(),
+            why => why,
+        })?;
+        let mut interface = Interface::take(handle, link, &to_interface, tell)?;
+        let mut users = Interface::take(handle, &other, &to_other, tell)?;
+        users.receive(handle, &to_other, tell)?;
+        interface.receive(handle, &to_interface, tell)?;
+        tell(&format!("{} and {} are connected through programs", link.name, other.name));
+        Ok(Self { interface, users: UserSide::Existing(users) })
     }
-    Ok(all)
 }
 
-/// Makes the veth pair. Returns the index of its inner end.
-fn make_peer(
-    handle: &mut Handle,
-    port: &Port,
+/// Opens the plain sockets of the users' interface, attaches the tenants' programs, and starts the
+/// threads of the queues. Returns the programs that lead packets of the two interfaces to them.
+fn connect(
     link: &Link,
     namespace: &Namespace,
-    queues: u32,
-) -> Result<(u32, Peer), Error> {
-    // The kernel would send packets of its own by the inner end.
-    namespace.run(|| sysctl::write("ipv6/conf/default/disable_ipv6", "1"))?.ok();
-    let here = Namespace::current()?;
-    let end = |name, namespace, mac| VethEnd { name, namespace, mtu: link.mtu, mac, index: None };
-    let outer = end(&port.peer, &here, link.mac);
-    let request = add_veth_with_queues(&outer, &end(INNER, namespace, None), queues);
-    match handle.request(format!("make {}", port.peer), request) {
-        Err(why) if why.is_exists() => {
-            return Err(Error::PeerExists { peer: port.peer.clone() });
-        }
-        made => made?,
-    }
-    let peer = Peer(port.peer.clone());
-    // XDP gets frames as they are, without the marks of work that is left to a device.
-    for offload in [Offload::TxChecksum, Offload::SentTags] {
-        set_offload(&port.peer, offload, false)?;
-    }
-    let mut inside = Handle::within(namespace)?;
-    let inner = inside.link(INNER)?.index;
-    inside.request("set the peer's inner end up", set_up(inner))?;
-    Ok((inner, peer))
-}
-
-/// Switches off the offloads of an interface that XDP cannot keep.
-fn offloads(handle: &mut Handle, link: &Link, tell: &dyn Fn(&str)) -> Result<Vec<Off>, Error> {
+    users: u32,
+    sockets: Vec<Sockets>,
+) -> Result<[ToSockets; 2], Error> {
     let name = &link.name;
-    let mut off = Vec::new();
-    for (offload, what) in [
-        (Offload::ReceivedTags, "VLAN tags of received frames are lost"),
-        (Offload::Lro, "joined packets that are too large are dropped"),
-    ] {
-        match Off::new(name, offload) {
-            Ok(done) => off.extend(done),
-            Err(why) => tell(&format!("{name}: {what}: {why}")),
-        }
+    let load = || ToSockets::load().map_err(Error::program(name));
+    let (to_interface, to_users) = (load()?, load()?);
+    let mut all = Vec::with_capacity(sockets.len());
+    for (queue, its) in (0..).zip(sockets) {
+        let plain = namespace.run(|| its.open_peer(users, queue))?;
+        let plain = plain.map_err(|source| Error::Socket { interface: name.clone(), source })?;
+        to_interface.set(queue, its.interface().as_fd()).map_err(Error::program(name))?;
+        to_users.set(queue, plain.as_fd()).map_err(Error::program(name))?;
+        let judged = QueueName { interface: name.clone(), queue };
+        all.push(Queue::open(its, plain, judged)?);
     }
-    if link.kind != "veth" {
-        return Ok(off);
+    for queue in all {
+        let run = std::thread::Builder::new().name("kaido-wire".to_owned());
+        run.spawn(move || queue.run()).map_err(Error::Thread)?;
     }
-    // Checksums between veths are computed by a device, if there is one at last.
-    match other_end::find(handle, link) {
-        Some(end) => {
-            for offload in [Offload::TxChecksum, Offload::SentTags] {
-                off.extend(Off::of_other_end(link, &end, offload)?);
-            }
-        }
-        None => tell(&format!(
-            "{name}: the namespace of its other end is not found: run `ethtool -K NAME tx off` \
-             there, since XDP does not compute checksums"
-        )),
-    }
-    Ok(off)
+    Ok([to_interface, to_users])
 }
 
-/// In generic mode, the kernel joins packets before XDP gets them.
-fn without_native_xdp(
-    handle: &mut Handle,
-    name: &str,
-    tell: &dyn Fn(&str),
-) -> Result<Option<Off>, Error> {
-    let link = handle.link(name)?;
-    if link.xdp.iter().any(|xdp| xdp.mode != XdpMode::Generic) {
-        return Ok(None);
+/// Returns the name of the bridge, or of another master, that an interface belongs to.
+fn bridge(handle: &mut Handle, link: &Link) -> Result<Option<String>, Error> {
+    let Some(index) = link.master else { return Ok(None) };
+    match handle.link_at(index) {
+        Ok(bridge) => Ok(Some(bridge.name)),
+        Err(why) if why.is_not_found() => Ok(None),
+        Err(why) => Err(why.into()),
     }
-    if OF_SENDERS_HERE.contains(&&*link.kind) {
-        return Err(Error::Generic { interface: name.to_owned(), kind: link.kind });
-    }
-    tell(&format!("{name}: its driver has no native XDP: the kernel's generic one is used"));
-    Ok(Off::new(name, Offload::Gro)?)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use xsk::{CHUNK, Consumer, Descriptor, Frames, Producer, Ring, RingMemory, Umem};
-use xsk_client::{Area, ClientRings, KernelRings, Memory, Name, kick};
+use xsk_client::{Area, ClientRings, KernelRings, Memory, QueueName, kick};
 
 use crate::error::Error;
 
@@ -128,7 +128,11 @@ impl Drop for Queue {
 
 impl Queue {
     /// Waits until the daemon has attached the program of the interface's tenant.
-    pub(crate) fn open(sockets: Sockets, peer: xsk::Socket, name: Name) -> Result<Self, Error> {
+    pub(crate) fn open(
+        sockets: Sockets,
+        peer: xsk::Socket,
+        name: QueueName,
+    ) -> Result<Self, Error> {
         let Sockets { umem, interface } = sockets;
         let ring = |words| Arc::new(RingMemory::new(ENTRIES, words));
         let client = ClientRings { fill: ring(1), completion: ring(1), rx: ring(2), tx: ring(2) };

@@ -7,9 +7,10 @@ use crate::other_end;
 /// An offload that was on, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Off {
-    interface: String,
+    /// Index of the interface, or of the veth whose other end it is. Names may change meanwhile.
+    index: u32,
     offload: Offload,
-    /// Its other end, if the interface is the one of this veth. It is found again at the end: a
+    /// The veth, if the interface is its other end. That is found again when this is dropped: a
     /// descriptor would keep its namespace.
     of: Option<Link>,
 }
@@ -20,8 +21,8 @@ impl Off {
     /// # Errors
     ///
     /// Fails if the driver cannot switch it.
-    pub(crate) fn new(interface: &str, offload: Offload) -> netlink::Result<Option<Self>> {
-        Self::within(None, interface, offload, None)
+    pub(crate) fn new(interface: &Link, offload: Offload) -> netlink::Result<Option<Self>> {
+        Self::within(None, &interface.name, offload, None, interface.index)
     }
 
     /// Does the same for the other end of a veth.
@@ -30,7 +31,7 @@ impl Off {
         end: &other_end::OtherEnd,
         offload: Offload,
     ) -> netlink::Result<Option<Self>> {
-        Self::within(end.namespace.as_ref(), &end.name, offload, Some(veth.clone()))
+        Self::within(end.namespace.as_ref(), &end.name, offload, Some(veth.clone()), veth.index)
     }
 
     fn within(
@@ -38,6 +39,7 @@ impl Off {
         interface: &str,
         offload: Offload,
         of: Option<Link>,
+        index: u32,
     ) -> netlink::Result<Option<Self>> {
         let switch = || -> netlink::Result<bool> {
             // A driver that does not know an offload has it off.
@@ -51,21 +53,21 @@ impl Off {
             Some(namespace) => namespace.run(switch)??,
             None => switch()?,
         };
-        let interface = interface.to_owned();
         // Not then_some(), which would make a value and drop it.
-        Ok(was_on.then(|| Self { interface, offload, of }))
+        Ok(was_on.then(|| Self { index, offload, of }))
     }
 }
 
 impl Drop for Off {
     fn drop(&mut self) {
         let restore = |interface: &str| set_offload(interface, self.offload, true);
+        let Ok(mut handle) = Handle::new() else { return };
         let Some(veth) = &self.of else {
             // The interface may have been deleted.
-            let _ = restore(&self.interface);
+            let _ = handle.link_at(self.index).and_then(|link| restore(&link.name));
             return;
         };
-        let end = Handle::new().ok().and_then(|mut handle| other_end::find(&mut handle, veth));
+        let end = other_end::find(&mut handle, veth);
         let Some(end) = end else { return };
         // It may be deleted meanwhile.
         let _ = match &end.namespace {

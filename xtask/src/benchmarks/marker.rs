@@ -9,7 +9,7 @@
 
 use anyhow::{Context, bail, ensure};
 
-use super::rows::{FOLDER, Pattern, Results, Row};
+use super::rows::{DIRECTORY, Pattern, Results, Row};
 
 const HIDDEN: &str = "not shown:";
 
@@ -36,8 +36,8 @@ impl Marker {
     pub(crate) fn parse(comment: &str) -> anyhow::Result<Option<Self>> {
         let comment = comment.split_whitespace().collect::<Vec<_>>().join(" ");
         let hidden = comment.strip_prefix(HIDDEN).map(str::trim);
-        let Some(rest) = hidden.unwrap_or(&comment).strip_prefix(FOLDER) else {
-            ensure!(hidden.is_none(), "`{HIDDEN}` precedes a file, `{FOLDER}….json: NAMES`");
+        let Some(rest) = hidden.unwrap_or(&comment).strip_prefix(DIRECTORY) else {
+            ensure!(hidden.is_none(), "`{HIDDEN}` precedes a file, `{DIRECTORY}….json: NAMES`");
             return Ok(None);
         };
         let (file, rest) = rest.split_once(": ").context("`: ` separates the file and the rows")?;
@@ -74,7 +74,7 @@ impl Marker {
 
     /// Returns the rows in the marker's order, then the file's. Each pattern must match a row.
     pub(crate) fn rows<'r>(&self, results: &'r Results) -> anyhow::Result<Vec<&'r Row>> {
-        let file = format!("{FOLDER}{}", self.file);
+        let file = format!("{DIRECTORY}{}", self.file);
         let all = results.get(&self.file).with_context(|| format!("{file} does not exist"))?;
         for pattern in self.patterns.iter().chain(&self.except) {
             let is_used = all.iter().any(|row| pattern.matches(&row.name));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, bail, ensure};
 
 use super::marker::Marker;
-use super::rows::{FOLDER, Results};
+use super::rows::{DIRECTORY, Results};
 use super::table::table;
 use super::targets::{self, Targets};
 
@@ -99,8 +99,8 @@ fn omitted(
         if !names.is_empty() {
             let names = names.join(", ");
             problems.push(format!(
-                "{FOLDER}{file}: no table shows these rows: add them to a marker, or \
-                 `<!-- not shown: {FOLDER}{file}: {names} -->`"
+                "{DIRECTORY}{file}: no table shows these rows: add them to a marker, or \
+                 `<!-- not shown: {DIRECTORY}{file}: {names} -->`"
             ));
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-pub(crate) const FOLDER: &str = "bench/results/";
+pub(crate) const DIRECTORY: &str = "bench/results/";
 
 /// Rows by file, in the order of each file.
 pub(crate) type Results = BTreeMap<String, Vec<Row>>;
@@ -26,19 +26,19 @@ pub(crate) struct Row {
     pub(crate) high: f64,
 }
 
-/// Reads all files. Keys are file names without the folder.
+/// Reads all files. Keys are file names without the directory.
 pub(crate) fn read(root: &Path) -> anyhow::Result<Results> {
     let mut results = Results::new();
-    for entry in std::fs::read_dir(root.join(FOLDER)).context(FOLDER)? {
+    for entry in std::fs::read_dir(root.join(DIRECTORY)).context(DIRECTORY)? {
         let path = entry?.path();
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
         }
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).with_context(|| format!("{FOLDER}{file}"))?;
-        results.insert(file.clone(), parse(&text).with_context(|| format!("{FOLDER}{file}"))?);
+        let text = std::fs::read_to_string(&path).with_context(|| format!("{DIRECTORY}{file}"))?;
+        results.insert(file.clone(), parse(&text).with_context(|| format!("{DIRECTORY}{file}"))?);
     }
-    ensure!(!results.is_empty(), "{FOLDER} has no JSON files");
+    ensure!(!results.is_empty(), "{DIRECTORY} has no JSON files");
     Ok(results)
 }
 
@@ -96,13 +96,13 @@ mod tests {
     #[test]
     fn files_without_rows_of_json_are_ignored() {
         let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join(FOLDER);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("README.md"), "text").unwrap();
+        let directory = root.path().join(DIRECTORY);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("README.md"), "text").unwrap();
         assert!(read(root.path()).is_err());
-        std::fs::write(folder.join("lab.json"), format!("[{ROW}]")).unwrap();
+        std::fs::write(directory.join("lab.json"), format!("[{ROW}]")).unwrap();
         assert_eq!(read(root.path()).unwrap()["lab.json"].len(), 1);
-        std::fs::write(folder.join("lab.json"), "[").unwrap();
+        std::fs::write(directory.join("lab.json"), "[").unwrap();
         assert_eq!(read(root.path()).unwrap_err().to_string(), "bench/results/lab.json");
     }
 

@@ -15,7 +15,7 @@ const COUNTS: [&str; 4] = ["hooks", "instructions", "moves", "packets"];
 
 /// Digits of a value, and most digits if its runs differ only in the last ones.
 const DIGITS: i32 = 3;
-const MOST_DIGITS: i32 = 5;
+const MAX_DIGITS: i32 = 5;
 
 /// A value that is a power of ten after this factor rounds up to it.
 const ROUNDS_UP: f64 = 1.0005;
@@ -93,7 +93,7 @@ fn decimals([value, low, high]: [f64; 3], unit: &str) -> i32 {
         return usual;
     }
     let visible = -((high - low).log10().floor() as i32);
-    usual.max(visible.min(MOST_DIGITS - 1 - magnitude))
+    usual.max(visible.min(MAX_DIGITS - 1 - magnitude))
 }
 
 /// Returns the power of ten of the first digit.

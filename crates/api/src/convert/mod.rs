@@ -22,7 +22,7 @@ pub enum ConvertError {
     Invalid {
         /// The field.
         field: &'static str,
-        /// Its value.
+        /// Value.
         value: String,
     },
 }

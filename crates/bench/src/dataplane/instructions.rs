@@ -131,7 +131,7 @@ fn make(bed: &Bed, lines: &[String]) -> anyhow::Result<()> {
 fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow::Result<[Row; 2]> {
     context.cancel.check()?;
     (context.say)(name);
-    let template = Template::of(frame, 0);
+    let template = Template::new(frame, 0);
     let mut runs: [Vec<f64>; 3] = Default::default();
     for _ in 0..ROUNDS {
         for (plane, runs) in [Plane::Drop, Plane::Kernel, Plane::Xdp].into_iter().zip(&mut runs) {

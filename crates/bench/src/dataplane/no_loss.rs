@@ -56,7 +56,7 @@ fn measured(
 /// Returns the highest rate without loss of a forwarding mode, in frames per second.
 fn rate(bed: &Bed, plane: Plane, frame: &[u8]) -> anyhow::Result<f64> {
     let _at_work = bed.engage(plane)?;
-    let template = Template::of(frame, 0);
+    let template = Template::new(frame, 0);
     let trial = |rate| bed.send_paced(&template, frame, FRAMES, rate);
     let mut delivered: f64 = 0.0;
     for _ in 0..3 {
@@ -80,7 +80,7 @@ mod tests {
         }
         bed.set(What::End).unwrap();
         let frame = What::End.frame(64);
-        let template = Template::of(&frame, 0);
+        let template = Template::new(&frame, 0);
         let _at_work = bed.engage(Plane::Xdp).unwrap();
         // A stalled machine slows a trial down but never speeds it up: one good trial is enough.
         let try_until = |asked: f64, is_right: &dyn Fn(&Trial) -> bool| {

@@ -39,7 +39,7 @@ enum Program {
 fn cost(bed: &Bed, what: What, program: Program, repeat: u32) -> anyhow::Result<f64> {
     let frame = what.frame(SIZE);
     let measure = &bed.measure;
-    measure.set_template(&Template::of(&frame, 0))?;
+    measure.set_template(&Template::new(&frame, 0))?;
     let program = match program {
         Program::Ours => bed.tables.program().program(),
         Program::PlainEnd => measure.plain_end(),

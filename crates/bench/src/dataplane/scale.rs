@@ -130,7 +130,7 @@ fn packets(case: What, entries: u32) -> (Template, Vec<u8>) {
         let tagged = [0x81, 0x00, (VLAN >> 8) as u8, VLAN as u8];
         frame.splice(12..12, tagged);
     }
-    let mut template = Template::of(&frame, 0);
+    let mut template = Template::new(&frame, 0);
     (template.flows, template.step) = (entries, STEP);
     template.flow_at = at + tag;
     template.checksum_at = if checksum_at > 0 { checksum_at + tag } else { 0 };

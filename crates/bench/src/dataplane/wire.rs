@@ -38,7 +38,7 @@ fn forwarding(context: &Context<'_>, bed: &Bed, size: usize, rounds: usize) -> a
     context.cancel.check()?;
     (context.say)(&format!("the kernel's plain forwarding, {size} bytes"));
     let frame = plain(size);
-    let template = Template::of(&frame, 0);
+    let template = Template::new(&frame, 0);
     let (mut drop, mut kernel) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         drop.push(bed.send(Plane::Drop, &template, &frame, 1_500_000)?.0);
@@ -57,7 +57,7 @@ fn measure(
     rounds: usize,
 ) -> anyhow::Result<[Row; 2]> {
     let frame = what.frame(size);
-    let mut template = Template::of(&frame, 0);
+    let mut template = Template::new(&frame, 0);
     template.flows = flows;
     (template.flow_at, template.checksum_at) = what.flow_at();
     let mut runs: [Vec<f64>; 3] = Default::default();

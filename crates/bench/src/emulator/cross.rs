@@ -39,7 +39,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
 /// Measures TCP's rate on the link alone and with each cross traffic, after the link.
 fn watch(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<[f64; 3]> {
     // Beyond the next node the kernel may have merged segments under one header.
-    let mut port = Port::of(&lab.at("n1")?, "n0")?;
+    let mut port = Port::open(&lab.at("n1")?, "n0")?;
     let (begun, part) = (Instant::now(), seconds / 100.0);
     let mut left = [0.0; 3];
     let alone = look_at(context, &mut port, begun, 15.0 * part)?;

@@ -133,7 +133,7 @@ fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
         count,
     };
     let sent = load.send(&from, &context.cancel)?;
-    settle(&mut Port::of(&to, "n8")?)?;
+    settle(&mut Port::open(&to, "n8")?)?;
     let lost = 100.0 * (1.0 - datagrams(&to)?.since(before).arrived as f64 / sent as f64);
     Ok(row("loss/3x10%", "%", &[lost], Better::Near(EXPECTED), Some(PAPER)))
 }
@@ -184,7 +184,7 @@ fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
                 rate: Some(rate),
                 count: (rate * (seconds + 0.6)) as u64,
             };
-            let mut port = Port::of(&to, "a")?;
+            let mut port = Port::open(&to, "a")?;
             let arrived = std::thread::scope(|scope| {
                 let sending = scope.spawn(|| load.send(&from, cancel));
                 crate::wait_for(Duration::from_millis(500));

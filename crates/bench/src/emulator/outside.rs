@@ -88,8 +88,8 @@ impl Outside {
 
 /// Sets the maximum number of segments per packet of a device.
 pub(super) fn set_segments(namespace: &Namespace, device: u32, many: bool) -> Result<()> {
-    const MOST: u32 = 65_535;
-    let most = if many { MOST } else { 1 };
+    const MAX_SEGMENTS: u32 = 65_535;
+    let most = if many { MAX_SEGMENTS } else { 1 };
     let request = netlink::set_largest_segments(device, most);
     Ok(Handle::within(namespace)?.request("segments", request)?)
 }

@@ -36,7 +36,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn of(namespace: &Namespace, name: &str) -> Result<Self> {
+    pub(super) fn open(namespace: &Namespace, name: &str) -> Result<Self> {
         Ok(Self { handle: Handle::within(namespace)?, name: name.into() })
     }
 

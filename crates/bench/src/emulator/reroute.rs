@@ -23,7 +23,7 @@ const GAP: Duration = Duration::from_millis(1);
 /// Traffic has returned when it has arrived for this long without a gap.
 const FLOWING: Duration = Duration::from_secs(1);
 /// Maximum wait: RFC 2453's timers take about 200 s.
-const LIMIT: Duration = Duration::from_secs(400);
+const TIMEOUT: Duration = Duration::from_secs(400);
 
 /// A routing protocol with its timers, and the kind of link failure.
 struct Case {
@@ -169,8 +169,8 @@ impl<'s> Arrivals<'s> {
         let begun = Instant::now();
         while !is_so(self) {
             context.cancel.check()?;
-            if begun.elapsed() > LIMIT {
-                bail!("no traffic within {LIMIT:?}");
+            if begun.elapsed() > TIMEOUT {
+                bail!("no traffic within {TIMEOUT:?}");
             }
             if self.socket.recv(&mut [0; 64]).is_err() {
                 continue;

@@ -66,7 +66,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     for program in &PROGRAMS {
         context.cancel.check()?;
         (context.say)(&format!("{}: compiled from P4, and in C", program.name));
-        let packets = Packets::of(program.test)?;
+        let packets = Packets::load(program.test)?;
         let mut ours = Side::compiled(program.name, program.p4, program.test)?;
         let mut theirs = Side::by_hand(program.name, program.c, &ours)?;
         program::agree(program.name, &packets, &mut ours, &mut theirs)?;
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn both_do_the_same() {
         for program in &PROGRAMS {
-            let packets = Packets::of(program.test).expect("a test");
+            let packets = Packets::load(program.test).expect("a test");
             let mut ours = Side::compiled(program.name, program.p4, program.test).expect("P4");
             let mut theirs = Side::by_hand(program.name, program.c, &ours).expect("C");
             program::agree(program.name, &packets, &mut ours, &mut theirs).expect("they agree");

@@ -20,7 +20,7 @@ pub(super) struct Packets(Vec<(u32, Vec<u8>)>);
 
 impl Packets {
     /// Returns the packets of a test.
-    pub(super) fn of(test: &str) -> Result<Self> {
+    pub(super) fn load(test: &str) -> Result<Self> {
         let lines = p4::stf::parse(test)?;
         let packet = |line: Line| match line.command {
             Command::Packet(port, bytes) => Some((port, bytes)),

@@ -32,7 +32,7 @@ const STAGES: [&str; 6] = ["#3b6ea8", "#7a5195", "#bc5090", "#ef5675", "#ff764a"
 pub(crate) struct Page {
     /// The complete page without external resources.
     pub(crate) html: String,
-    /// Its plots as separate SVG images, with names.
+    /// Plots as separate SVG images, with names.
     pub(crate) plots: Vec<(&'static str, String)>,
 }
 

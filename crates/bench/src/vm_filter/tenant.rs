@@ -15,22 +15,22 @@ use crate::Context;
 const PROGRAM: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
 const FRAMES: u32 = 256;
 const FRAME: u32 = 512;
-const ROOM: u32 = 128;
+const CAPACITY: u32 = 128;
 /// Timeout of every operation, for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The tenant's VM: `kaido p4 publish` in a separate process.
 struct Vm {
     publisher: Child,
     lines: ChildStdin,
     feed: VmFeed,
-    _folder: TempDir,
+    _directory: TempDir,
 }
 
 impl Vm {
     fn start(context: &Context<'_>) -> Result<Self> {
-        let folder = tempfile::tempdir().context("no folder for shared memory")?;
-        let file = folder.path().join("vm");
+        let directory = tempfile::tempdir().context("no directory for shared memory")?;
+        let file = directory.path().join("vm");
         let limits = [format!("filter.on={ON_ABOVE}"), format!("filter.off={OFF_BELOW}")];
         let mut publisher = Command::new(&context.program)
             .args([
@@ -45,7 +45,7 @@ impl Vm {
             .context("`kaido p4 publish` does not start")?;
         let lines = publisher.stdin.take().context("its input is a pipe")?;
         let feed = VmFeed::watch(&file, Duration::from_millis(1));
-        Ok(Self { publisher, lines, feed, _folder: folder })
+        Ok(Self { publisher, lines, feed, _directory: directory })
     }
 
     /// Publishes the network's utilization, and waits until programs can see it.
@@ -56,7 +56,7 @@ impl Vm {
             let seen = self.feed.readings(&key)[0];
             seen.is_some_and(|seen| seen.value == u64::from(step) && seen.is_fresh(0))
         };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !is_seen() {
             ensure!(
                 Instant::now() < until,
@@ -93,7 +93,7 @@ impl Tenant {
             .map_err(|why| anyhow!("{}", why.render(&checked.sources, false)))?;
         let object = p4_object::write(&compiled.object)?;
         let launcher = Launcher::installed().context("a sandbox cannot start")?;
-        let config = Config { deadline: PATIENCE, ..Config::default() };
+        let config = Config { deadline: TIMEOUT, ..Config::default() };
         let arena = Arc::new(Arena::new(FRAMES, FRAME).context("memory for packets")?);
         let feed = Some(vm.feed.clone());
         let sandbox = Sandbox::start_with(launcher, config, arena, &object, feed)?;
@@ -114,16 +114,16 @@ impl Tenant {
         for batch in ports.chunks(FRAMES as usize) {
             for (slot, port) in (0..).zip(batch) {
                 let bytes = udp(*port);
-                self.sandbox.arena().write(slot, ROOM, &bytes);
+                self.sandbox.arena().write(slot, CAPACITY, &bytes);
                 let length = bytes.len() as u32;
-                self.sandbox.submit(Packet { slot, start: ROOM, length, port: 1, at: None })?;
+                self.sandbox.submit(Packet { slot, start: CAPACITY, length, port: 1, at: None })?;
             }
             self.sandbox.flush();
-            let (mut answered, until) = (0, Instant::now() + PATIENCE);
+            let (mut answered, until) = (0, Instant::now() + TIMEOUT);
             while answered < batch.len() {
                 ensure!(Instant::now() < until, "packets without an answer");
                 let mut answers: Vec<Answer> = Vec::new();
-                self.sandbox.wait(&mut answers, PATIENCE);
+                self.sandbox.wait(&mut answers, TIMEOUT);
                 answered += answers.len();
                 for answer in answers {
                     if answer.decision == Decision::Pass {

@@ -19,11 +19,11 @@ use super::hosts::{Hosts, PORTS};
 use crate::Context;
 
 /// Timeout of each step of a start, and of an orderly end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Seconds after which a daemon is ended, even if this process is gone: the switch's thread polls
 /// without a pause.
-const LONGEST: &str = "900";
+const MAX_SECONDS: &str = "900";
 
 /// Environment of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) struct Switch<'c> {
     // Ends before the database, from which it disconnects.
     daemon: Daemon,
     _database: Daemon,
-    folder: TempDir,
+    directory: TempDir,
     instance: Instance,
 }
 
@@ -59,24 +59,25 @@ impl<'c> Switch<'c> {
         program: &super::Program,
     ) -> Result<Self> {
         // A Unix socket's path is limited to 107 bytes.
-        let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp")?;
-        let instance = Instance::new(installation.clone(), folder.path());
+        let directory = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp")?;
+        let instance = Instance::new(installation.clone(), directory.path());
         let created = instance.create_database().output()?;
         ensure!(created.status.success(), "ovsdb-tool: {}", text(&created.stderr));
-        let start = |command, log| Daemon::start(&hosts.switch, command, folder.path().join(log));
+        let start =
+            |command, log| Daemon::start(&hosts.switch, command, directory.path().join(log));
         let database = start(instance.database(), "database.log")?;
         let init = || succeeds(&mut instance.init());
         database.until(&context.cancel, "the database", init)?;
         let wrapper = match side {
             Side::Alone => Vec::new(),
-            side => wrapper(context, folder.path(), side, program)?,
+            side => wrapper(context, directory.path(), side, program)?,
         };
         let mut command = instance.switch(&wrapper);
-        command.env("KAIDO_RUN", folder.path().join("run"));
+        command.env("KAIDO_RUN", directory.path().join("run"));
         let daemon = start(command, "switch.log")?;
         let version = || succeeds(instance.appctl().arg("version"));
         daemon.until(&context.cancel, "the switch", version)?;
-        let switch = Self { context, daemon, _database: database, folder, instance };
+        let switch = Self { context, daemon, _database: database, directory, instance };
         switch.configure()?;
         if side == Side::Detached {
             for port in PORTS {
@@ -128,7 +129,7 @@ impl<'c> Switch<'c> {
 
     fn kaido(&self, words: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.context.program);
-        command.args(words).env("KAIDO_RUN", self.folder.path().join("run"));
+        command.args(words).env("KAIDO_RUN", self.directory.path().join("run"));
         let done = command.output()?;
         ensure!(done.status.success(), "kaido {}: {}", words.join(" "), text(&done.stderr));
         Ok(text(&done.stdout))
@@ -138,11 +139,11 @@ impl<'c> Switch<'c> {
 /// Writes the tenants file, and returns the words before the switch's own command line.
 fn wrapper(
     context: &Context<'_>,
-    folder: &Path,
+    directory: &Path,
     side: Side,
     program: &super::Program,
 ) -> Result<Vec<OsString>> {
-    std::fs::write(folder.join(program.file), &program.content)?;
+    std::fs::write(directory.join(program.file), &program.content)?;
     let ports = PORTS.iter().zip(1..).map(|(port, number)| format!("{port}: {number}"));
     let ports = ports.collect::<Vec<_>>().join(", ");
     let isolation = if side == Side::Inline { "inline" } else { "process" };
@@ -151,7 +152,7 @@ fn wrapper(
          isolation: {isolation}}}\n",
         program.file
     );
-    let config = folder.join("tenants.yaml");
+    let config = directory.join("tenants.yaml");
     std::fs::write(&config, tenants)?;
     let kaido = context.program.clone().into();
     let words: [OsString; 6] =
@@ -166,10 +167,13 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a program in a namespace. It runs for [`LONGEST`] at most.
+    /// Starts a program in a namespace. It runs for [`MAX_SECONDS`] at most.
     fn start(namespace: &Namespace, command: Command, log: PathBuf) -> Result<Self> {
         let mut timed = Command::new("timeout");
-        timed.args(["--kill-after=5", LONGEST]).arg(command.get_program()).args(command.get_args());
+        timed
+            .args(["--kill-after=5", MAX_SECONDS])
+            .arg(command.get_program())
+            .args(command.get_args());
         for (name, value) in command.get_envs() {
             timed.env(name, value.unwrap_or_default());
         }
@@ -192,9 +196,9 @@ impl Daemon {
         let started = Instant::now();
         while !ready() {
             cancel.check()?;
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-                bail!("{what} is not ready after {} s:\n{log}", PATIENCE.as_secs());
+                bail!("{what} is not ready after {} s:\n{log}", TIMEOUT.as_secs());
             }
             crate::wait_for(Duration::from_millis(20));
         }
@@ -208,7 +212,7 @@ impl Drop for Daemon {
         let _ = kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
         let started = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 if let Ok(pid) = self.wrapped() {
                     let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
                 }

@@ -170,7 +170,7 @@ impl Srv6 {
 
     /// Returns true if the kernel can look up in a routing table by number. Otherwise only the
     /// tables of VRF devices and the main table are available.
-    pub fn finds_tables(&self) -> bool {
+    pub fn has_table_lookup(&self) -> bool {
         self.finds_tables
     }
 

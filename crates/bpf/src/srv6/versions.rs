@@ -43,7 +43,7 @@ impl Srv6 {
 
     /// Signals that route changes are being watched, for LIMIT_TICK_NS plus the rest of the current
     /// tick.
-    pub fn beat(&self) {
+    pub fn heartbeat(&self) {
         // SAFETY: as in `begin_generation`; only this side writes it.
         let heartbeat = unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).heartbeat) };
         heartbeat.fetch_add(1, Ordering::SeqCst);

@@ -52,7 +52,7 @@ impl Core {
         }
     }
 
-    /// Adds an application and decides at once, so that the reply contains its path.
+    /// Adds an application and decides immediately, so that the reply contains its path.
     fn add(&mut self, application: Application, dry_run: bool) -> Result<AppView, Refusal> {
         application.validate().map_err(|error| Refusal::Invalid(in_one_line(&error)))?;
         let name = application.name.clone();

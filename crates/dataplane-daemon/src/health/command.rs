@@ -258,8 +258,8 @@ mod tests {
 
     #[test]
     fn a_late_command_goes_with_all_that_it_has_started() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pid");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pid");
         let script = format!("sleep 1000 & echo $! > {}; echo waiting; wait", file.display());
         let started = Instant::now();
         let outcome = run_for(&["sh", "-c", &script], Duration::from_millis(300));
@@ -271,8 +271,8 @@ mod tests {
 
     #[test]
     fn nothing_that_a_command_leaves_behind_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pid");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pid");
         // The background process also holds the write end of the output pipe.
         let script = format!("sleep 1000 & echo $! > {}", file.display());
         assert_eq!(run(&["sh", "-c", &script]), Outcome::Succeeded);

@@ -25,7 +25,7 @@ impl Reconciler {
     /// Waits one tick for events and handles them.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.continue_trace();
-        for (interface, address) in self.plane.beat() {
+        for (interface, address) in self.plane.heartbeat() {
             if let Err(error) = self.host.probe(interface, address) {
                 tracing::debug!("{}", api::in_one_line(&error));
             }
@@ -58,11 +58,11 @@ impl Reconciler {
             };
         }
         if generation {
-            self.plane.forget_routes();
+            self.plane.invalidate_routes();
         }
         if self.looked_for_silent.elapsed() >= SILENT_EVERY {
             self.looked_for_silent = Instant::now();
-            let ports: Vec<u32> = self.plane.now().ports.keys().copied().collect();
+            let ports: Vec<u32> = self.plane.current().ports.keys().copied().collect();
             if let Some(seen) = &self.seen
                 && self.host.has_changed_silently(seen, &ports)?
             {
@@ -107,8 +107,8 @@ impl Reconciler {
     fn follow_kernel(&mut self, file: &File) -> Result<(), Error> {
         let seen = self.look(None)?;
         let is_same = self.seen.as_ref() == Some(&seen.kernel);
-        let is_same = is_same && self.plane.now().passes_to_functions(&seen.passing);
-        if is_same && self.host.keeps(&seen) && self.plane.keeps() {
+        let is_same = is_same && self.plane.current().passes_to_functions(&seen.passing);
+        if is_same && self.host.is_intact(&seen) && self.plane.is_intact() {
             self.plane.set_exact(seen.exact);
             return Ok(());
         }
@@ -119,7 +119,7 @@ impl Reconciler {
     /// Closes interfaces that have appeared since the current state was installed.
     fn close(&mut self) -> Result<(), Error> {
         let seen = self.look(None)?;
-        let now = self.plane.now();
+        let now = self.plane.current();
         let rules = SlowPath::closing(now, &seen.kernel);
         self.host.extend(&rules, now.source, &seen).map(drop)
     }
@@ -160,7 +160,7 @@ impl Reconciler {
         // The kernel probes a stale neighbor only for packets that it sends itself.
         if self.which == Which::Xdp
             && neighbour.state == NeighbourState::Stale
-            && self.plane.now().has_interface(neighbour.interface)
+            && self.plane.current().has_interface(neighbour.interface)
             && let Err(error) = self.host.probe(key.0, key.1)
         {
             tracing::debug!("{}", api::in_one_line(&error));

@@ -1,4 +1,5 @@
-//! The reconciler's decisions, tested on a fake data plane and a fake kernel that only record calls.
+//! The reconciler's decisions, tested on a fake data plane and a fake kernel that only record
+//! calls.
 
 mod fake_host;
 
@@ -294,8 +295,8 @@ fn function(path: &std::path::Path) -> File {
 
 #[test]
 fn a_function_is_announced_while_its_check_succeeds() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("works");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("works");
     let sid: Ipv6Net = "fd00:1::f:0/112".parse().unwrap();
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();

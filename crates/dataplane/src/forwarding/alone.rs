@@ -16,7 +16,7 @@ use super::{
 use crate::Error;
 
 /// Maximum number of entries listed in a message.
-const MOST: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// An entry that only XDP supports, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub(in crate::forwarding) fn refuse(mut found: Vec<NotInKernel>) -> Result<(), E
         return Ok(());
     }
     found.sort_by(|a, b| a.entry.cmp(&b.entry));
-    let more = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
+    let more = found.len().saturating_sub(MAX_SHOWN);
+    found.truncate(MAX_SHOWN);
     Err(Error::NotInKernel { entries: found, more })
 }
 

@@ -149,6 +149,6 @@ fn entries_are_unlimited_and_a_message_is_limited() {
     let forwarding = resolve(&file, &links, &mut Tenants::default()).unwrap();
     let names = Names { of: &forwarding, tenant: &|_| String::new() };
     let error = check(&forwarding, &kernel(), names).unwrap_err().to_string();
-    assert_eq!(error.lines().count(), 1 + MOST + 1, "{error}");
+    assert_eq!(error.lines().count(), 1 + MAX_SHOWN + 1, "{error}");
     assert!(error.ends_with("… and 69979 more"), "{error}");
 }

@@ -37,7 +37,7 @@ const LOCAL_TABLE: u32 = 255;
 
 /// Maximum number of prefixes outside of the locators, each of which takes a rule on each closed
 /// interface. The kernel compares packets with one rule after the other.
-const MOST_OUTSIDE: usize = 1024;
+const MAX_OUTSIDE: usize = 1024;
 
 /// Returns the prefixes of this node's SIDs: its locators, and the kernel's SIDs outside of them,
 /// imported or not. The file's own SIDs are in its locators.
@@ -64,7 +64,7 @@ fn outside(
     let sids = kernel.sids.iter().filter(|(table, sid)| is_wanted(*table) && !within(sid));
     let mut found: BTreeSet<Ipv6Net> = sids.map(|(_, sid)| *sid).collect();
     let mut longest = 128;
-    while found.len() > MOST_OUTSIDE {
+    while found.len() > MAX_OUTSIDE {
         longest -= 16;
         let shorter = |net: Ipv6Net| {
             let length = net.prefix_len().min(longest);
@@ -77,7 +77,7 @@ fn outside(
 
 /// Returns a prefix that covers SIDs of the kernel, if there are too many.
 fn shortened(forwarding: &Forwarding, kernel: &Kernel) -> Option<Ipv6Net> {
-    if kernel.sids.len() <= MOST_OUTSIDE {
+    if kernel.sids.len() <= MAX_OUTSIDE {
         return None;
     }
     let known: BTreeSet<&Ipv6Net> = kernel.sids.iter().map(|(_, sid)| sid).collect();
@@ -317,7 +317,7 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
         !no_source || forwarding.ports.values().any(is_edge) || !tenants(forwarding).is_empty();
     if let Some(net) = shortened(forwarding, kernel).filter(|_| has_edge) {
         found.push(format!(
-            "more than {MOST_OUTSIDE} of the kernel's SIDs are outside of `locators:`, so that edges are closed \
+            "more than {MAX_OUTSIDE} of the kernel's SIDs are outside of `locators:`, so that edges are closed \
              to whole prefixes around them, such as {net}: list the prefixes of these SIDs under `locators:`"
         ));
     }

@@ -51,7 +51,7 @@ pub struct Imported {
 /// An SRv6 route that stays with the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
-    /// Its destination.
+    /// Destination.
     pub destination: IpNet,
     /// The reason.
     pub reason: &'static str,

@@ -130,7 +130,7 @@ pub enum Unresolved {
         line: u32,
         /// The port.
         port: Name,
-        /// Its VLAN tag.
+        /// VLAN tag.
         vlan: u16,
         /// The lower interface.
         parent: Option<String>,

@@ -1,4 +1,4 @@
-//! Resolves a data plane's file and the interfaces of this machine into a forwarding state.
+//! Resolves a data plane file and the interfaces of this machine into a forwarding state.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv6Addr;
@@ -154,8 +154,8 @@ impl Resolving<'_> {
             let in_vrf = masters.take(MASTERS).any(|master| master.vrf_table.is_some());
             let closed = in_vrf || owner != Owner::Nobody;
             let edge = port.edge;
-            // Its frames arrive on the master, which has other ports too. A master that took the port
-            // after `apply` is closed with all its ports.
+            // Its frames arrive on the master, which has other ports too. A master that took the
+            // port after `apply` is closed with all its ports.
             let refuses = edge && !self.links.may_lack;
             let master = above(link).filter(|master| refuses && master.vrf_table.is_none());
             if let Some(master) = master {

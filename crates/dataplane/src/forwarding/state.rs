@@ -155,7 +155,7 @@ pub type Proxy = srv6::Proxy<Arc<ProxyLink>>;
 pub struct Endpoint {
     /// The behavior and its arguments.
     pub behavior: Behavior,
-    /// Its flavors.
+    /// Flavors.
     pub flavors: Flavors,
     /// VLAN tags of decapsulated packets; if none, the route determines them.
     pub tags: Tags,
@@ -187,11 +187,11 @@ impl Endpoint {
 /// An interface that leads to a function, with its current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyLink {
-    /// Its name.
+    /// Name.
     pub name: Arc<str>,
-    /// Its index; none while it does not exist.
+    /// Index; none while it does not exist.
     pub index: Option<u32>,
-    /// Its MAC address.
+    /// MAC address.
     pub mac: Mac,
     /// True if it passes packets.
     pub up: bool,
@@ -222,6 +222,6 @@ pub struct Policy {
 pub struct Weighted {
     /// The segments.
     pub segments: SegmentList,
-    /// Its weight relative to the other lists; not 0.
+    /// Weight relative to the other lists; not 0.
     pub weight: u32,
 }

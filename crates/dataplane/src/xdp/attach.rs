@@ -14,7 +14,7 @@ use crate::forwarding::Port;
 /// The ports by interface index.
 type Ports = BTreeMap<u32, Port>;
 
-/// A program to attach, and the folder of the pins.
+/// A program to attach, and the directory of the pins.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) program: BorrowedFd<'a>,

@@ -7,8 +7,8 @@ use bpf::attach::{Attached, prepare_pins, unmount_pins};
 
 use crate::Error;
 
-/// Pin of the program's watchdog timer, in the same folder as those of ports. No interface can have
-/// this name.
+/// Pin of the program's watchdog timer, in the same directory as those of ports. No interface can
+/// have this name.
 const WATCH: &str = "watch:";
 /// Pin of the tail call map from a tracer to the program.
 const TRACE: &str = "watch:trace";
@@ -20,20 +20,20 @@ const BACK: &str = "watch:back:";
 /// Prefix of the pins of service functions' state.
 const HELD: &str = "watch:held:";
 
-/// The folder of a data plane's pins.
+/// The directory of a data plane's pins.
 #[derive(Debug)]
 pub(crate) struct Pins(PathBuf);
 
 impl Pins {
-    /// Uses the pins in `folder`, which need not exist.
-    pub(crate) fn at(folder: &Path) -> Self {
-        Self(folder.into())
+    /// Uses the pins in `directory`, which need not exist.
+    pub(crate) fn at(directory: &Path) -> Self {
+        Self(directory.into())
     }
 
-    /// Uses the pins in `folder`, and prepares it for pins.
-    pub(super) fn prepare(folder: &Path) -> Result<Self, Error> {
-        prepare_pins(folder)?;
-        Ok(Self(folder.into()))
+    /// Uses the pins in `directory`, and prepares it for pins.
+    pub(super) fn prepare(directory: &Path) -> Result<Self, Error> {
+        prepare_pins(directory)?;
+        Ok(Self(directory.into()))
     }
 
     /// Returns the pin of a port. A BPF file system does not allow dots in names, and interface
@@ -145,17 +145,17 @@ impl Pins {
         for pin in std::fs::read_dir(&self.0).map_err(failed)? {
             let pin = pin.map_err(failed)?;
             let name = pin.file_name();
-            // Names with a dot belong to the file system itself, and folders to other programs: `tc`
-            // uses any BPF file system that it finds.
-            let is_folder = pin.file_type().map_err(failed)?.is_dir();
-            if !is_folder && !name.to_string_lossy().contains('.') {
+            // Names with a dot belong to the file system itself, and directories to other programs:
+            // `tc` uses any BPF file system that it finds.
+            let is_directory = pin.file_type().map_err(failed)?.is_dir();
+            if !is_directory && !name.to_string_lossy().contains('.') {
                 pins.push(self.0.join(name));
             }
         }
         Ok(pins)
     }
 
-    /// Returns the error that the folder of pins cannot be used.
+    /// Returns the error that the directory of pins cannot be used.
     pub(super) fn failed(&self, source: std::io::Error) -> Error {
         Error::Pins { path: self.0.clone(), source }
     }

@@ -44,11 +44,11 @@ impl Dataplane for Xdp {
         Ok(())
     }
 
-    fn now(&self) -> &Forwarding {
+    fn current(&self) -> &Forwarding {
         self.tables.now()
     }
 
-    fn leave(&mut self) -> Result<(), Error> {
+    fn detach(&mut self) -> Result<(), Error> {
         // The tracer is removed with the ports.
         let _ = self.end_trace();
         // The program of a port is detached when its pin and this descriptor are gone.
@@ -59,7 +59,7 @@ impl Dataplane for Xdp {
         self.tidy_functions()
     }
 
-    fn end(&mut self) -> Result<(), Error> {
+    fn shut_down(&mut self) -> Result<(), Error> {
         let ended = self.end_trace();
         let mut functions = Ok(());
         if self.is_idle() {
@@ -89,21 +89,21 @@ impl Dataplane for Xdp {
         self.ports.mode(port)
     }
 
-    fn finds_tables(&self) -> bool {
-        self.tables.program().finds_tables()
+    fn has_table_lookup(&self) -> bool {
+        self.tables.program().has_table_lookup()
     }
 
-    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
-        self.tables.program().beat();
+    fn heartbeat(&mut self) -> Vec<(u32, IpAddr)> {
+        self.tables.program().heartbeat();
         self.backs.leave_old(&self.pins);
         self.tables.program().missing_neighbours()
     }
 
-    fn forget_routes(&mut self) {
+    fn invalidate_routes(&mut self) {
         self.tables.program().begin_generation();
     }
 
-    fn keeps(&mut self) -> bool {
+    fn is_intact(&mut self) -> bool {
         netfilter::are_led(self.tables.now(), &self.guards, &mut self.handle)
             && proxies::are_led(&self.tables, &mut self.handle)
     }

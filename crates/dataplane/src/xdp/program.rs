@@ -35,7 +35,7 @@ pub struct Xdp {
 
 impl Xdp {
     /// Loads the program. Active ports of an earlier daemon keep its program until the first change
-    /// replaces it. `pins` is the folder with their pins.
+    /// replaces it. `pins` is the directory with their pins.
     pub fn load(pins: &Path) -> Result<Self, Error> {
         let pins = Pins::prepare(pins)?;
         Ok(Self {

@@ -93,7 +93,7 @@ enum Who {
 pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
 
 /// Default limit of the memory for packets: one second of traffic at 8 Gbit/s.
-const ROOM: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// A network. It is deterministic: the same packets at the same times yield the same result.
 #[derive(Debug, Clone)]
@@ -126,7 +126,7 @@ impl Network {
             sources: Vec::new(),
             memory: 0,
             waiting: 0,
-            room: ROOM,
+            room: MAX_BYTES,
             agenda: BinaryHeap::new(),
             carried: VecDeque::new(),
             out: Vec::new(),

@@ -20,7 +20,7 @@ pub(crate) struct Buffer(Vec<u8>);
 
 impl Buffer {
     /// Creates a buffer that holds a copy of `bytes`.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn copy_from(bytes: &[u8]) -> Self {
         let mut buffer = Self::with_capacity(bytes.len());
         buffer.0.extend_from_slice(bytes);
         buffer
@@ -42,7 +42,7 @@ impl Buffer {
 
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        Self::of(&self.0)
+        Self::copy_from(&self.0)
     }
 }
 

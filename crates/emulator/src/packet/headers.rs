@@ -39,7 +39,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Returns the layout of a frame to be segmented, or `None` if it cannot be.
-    pub(super) fn of(bytes: &[u8], segments: Segments) -> Option<Self> {
+    pub(super) fn parse(bytes: &[u8], segments: Segments) -> Option<Self> {
         let (kind, network) = behind_tags(bytes, |_| ()).ok()?;
         let packet = &bytes[network..];
         let (is_ipv6, header, next) = match kind {

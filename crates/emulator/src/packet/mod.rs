@@ -63,7 +63,7 @@ pub struct Packet {
 
 /// Maximum number of segments of a frame. With the smallest MSS that Linux sends (48 bytes), 64 KiB
 /// have 1,366.
-const MOST_SEGMENTS: usize = 1500;
+const MAX_SEGMENTS: usize = 1500;
 
 /// Error in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub enum BadPacket {
     Short,
     /// The offload metadata does not match the headers.
     Contradiction,
-    /// The frame has more than [`MOST_SEGMENTS`] segments.
+    /// The frame has more than [`MAX_SEGMENTS`] segments.
     Segments,
 }
 
@@ -99,13 +99,13 @@ impl Packet {
         let mut length = bytes.len() as u32;
         let (mut largest, mut count) = (bytes.len() - ETHERNET, 1);
         if let Some(segments) = segments {
-            let layout = Layout::of(bytes, segments).ok_or(BadPacket::Contradiction)?;
+            let layout = Layout::parse(bytes, segments).ok_or(BadPacket::Contradiction)?;
             // Each segment has its checksum at this offset; another offset may lie beyond a
             // segment's end.
             let is_there = |sum: Unfinished| {
                 usize::from(sum.start) == layout.transport && sum.offset == layout.kind.checksum()
             };
-            if layout.count() > MOST_SEGMENTS {
+            if layout.count() > MAX_SEGMENTS {
                 return Err(BadPacket::Segments);
             }
             if !unfinished.is_some_and(is_there) {
@@ -118,7 +118,7 @@ impl Packet {
                 count = layout.count() as u32;
             }
         }
-        let (bytes, largest) = (Buffer::of(bytes), largest as u32);
+        let (bytes, largest) = (Buffer::copy_from(bytes), largest as u32);
         Ok(Self { bytes, unfinished, segments, length, largest, is_cross: false, count })
     }
 
@@ -139,7 +139,7 @@ impl Packet {
 
     /// Returns the length of the headers, or 0 for a packet without segmentation offload.
     pub fn header_length(&self) -> u16 {
-        let layout = self.segments.and_then(|segments| Layout::of(&self.bytes, segments));
+        let layout = self.segments.and_then(|segments| Layout::parse(&self.bytes, segments));
         layout.map_or(0, |layout| layout.headers() as u16)
     }
 

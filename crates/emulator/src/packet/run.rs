@@ -6,8 +6,8 @@ use super::buffer::Buffer;
 use super::{Cut, Packet, Segments, Unfinished};
 
 /// Maximum number of datagrams in a run, and of bytes in its IP packet.
-const MOST: usize = 64;
-const MOST_BYTES: usize = 65_535;
+const MAX_DATAGRAMS: usize = 64;
+const MAX_BYTES: usize = 65_535;
 
 /// Field offsets in a frame without VLAN tags and IP options.
 mod ipv4 {
@@ -53,7 +53,7 @@ impl Run {
         let (Some(headers), Some(last)) = (self.headers, self.packets.last()) else { return false };
         let payload = next.bytes.len().saturating_sub(headers);
         let bytes = headers - ETHERNET + payload * (self.packets.len() + 1);
-        self.packets.len() < MOST && bytes <= MOST_BYTES && follows(last, next, headers)
+        self.packets.len() < MAX_DATAGRAMS && bytes <= MAX_BYTES && follows(last, next, headers)
     }
 
     /// Appends a packet for which [`Run::goes_on_with`] has returned true.

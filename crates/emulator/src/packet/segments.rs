@@ -12,7 +12,7 @@ const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
 pub(super) fn split(packet: Packet, mut each: impl FnMut(Packet)) {
-    let layout = packet.segments.and_then(|segments| Layout::of(&packet.bytes, segments));
+    let layout = packet.segments.and_then(|segments| Layout::parse(&packet.bytes, segments));
     let (Some(layout), Some(segments)) = (layout, packet.segments) else { return each(packet) };
     let count = layout.count();
     let (headers, payload) = packet.bytes.split_at(layout.payload);

@@ -147,7 +147,7 @@ impl<P: Mark> Queue<P> {
             Limit::Packets(most) => self.waiting.len() >= most as usize,
             Limit::Bytes(most) => self.bytes + u64::from(bytes) > most,
         };
-        // A packet that is sent at once does not count towards the limit.
+        // A packet that is sent immediately does not count towards the limit.
         let is_full = is_above && !is_idle;
         let verdict = match &mut self.state {
             State::DropTail | State::CoDel(_) => Verdict::Pass,

@@ -26,7 +26,7 @@ const BETA: f64 = 1.25;
 /// Backlog in bytes below which no packet is dropped (two full-sized packets, section 4.1).
 const SMALL: u64 = 2 * 1514;
 /// Maximum number of missed updates to catch up: after that many the probability is zero.
-const MOST: Nanos = 1000;
+const MAX: Nanos = 1000;
 
 #[derive(Debug, Clone)]
 pub(super) struct State {
@@ -49,7 +49,7 @@ impl State {
         let every = self.settings.every.max(1);
         let updated = *self.updated.get_or_insert(now);
         let missed = now.saturating_sub(updated) / every;
-        for _ in 0..missed.min(MOST) {
+        for _ in 0..missed.min(MAX) {
             self.update(delay);
         }
         self.updated = Some(updated + missed * every);
@@ -60,7 +60,7 @@ impl State {
         if is_short || queued <= SMALL {
             return Verdict::Pass;
         }
-        match Chance::of(self.chance).happens(roll) {
+        match Chance::new(self.chance).happens(roll) {
             false => Verdict::Pass,
             // Marking suffices while the probability is low (section 5.1).
             true if self.chance < 0.1 => Verdict::Tell,

@@ -69,7 +69,7 @@ impl State {
         // Space drops evenly: the longer since the last drop, the likelier the next one.
         let since = self.since.map_or(0, |since| since.saturating_add(1));
         let left = 1.0 - f64::from(since) * chance;
-        let drops = left <= 0.0 || Chance::of(chance / left).happens(roll);
+        let drops = left <= 0.0 || Chance::new(chance / left).happens(roll);
         self.since = Some(if drops { 0 } else { since });
         match drops {
             false => Verdict::Pass,

@@ -10,15 +10,15 @@ use crate::{Nanos, Packet};
 
 /// Reachable time. After it the neighbor is probed, and still receives its packets meanwhile (RFC
 /// 4861 section 7.3). A router sees no upper-layer confirmation, so it skips the DELAY state.
-const FRESH: Nanos = 60_000_000_000;
+const REACHABLE_TIME: Nanos = 60_000_000_000;
 /// Maximum number of solicitations (`MAX_MULTICAST_SOLICIT`, RFC 4861 section 10) and the interval
 /// between them (`RETRANS_TIMER`).
-const TIMES: u32 = 3;
-pub(super) const PAUSE: Nanos = 1_000_000_000;
+const MAX_SOLICITATIONS: u32 = 3;
+pub(super) const RETRANS_TIMER: Nanos = 1_000_000_000;
 /// Maximum number of packets waiting for one neighbor.
-const WAITING: usize = 128;
+const MAX_QUEUED: usize = 128;
 /// Maximum number of entries. A scan of a /64 would otherwise create an entry for every address.
-const MOST: usize = 8192;
+const MAX_NEIGHBOURS: usize = 8192;
 
 /// An IP address on an interface.
 pub(super) type Key = (usize, IpAddr);
@@ -133,7 +133,7 @@ impl Neighbours {
         let bytes = memory_of(&packet);
         match self.all.get_mut(&key) {
             Some(Neighbour { state: State::Asked { waiting, .. }, .. }) => {
-                if waiting.len() >= WAITING {
+                if waiting.len() >= MAX_QUEUED {
                     return Next::Nobody;
                 }
                 waiting.push_back(packet);
@@ -147,19 +147,19 @@ impl Neighbours {
                 Next::To { mac, packet, asks: false }
             }
             Some(Neighbour { state: State::Known { mac }, at }) => {
-                let (mac, until) = (*mac, at.saturating_add(FRESH));
+                let (mac, until) = (*mac, at.saturating_add(REACHABLE_TIME));
                 if now < until {
                     self.remember(key, mac, until);
                     return Next::To { mac, packet, asks: false };
                 }
-                let again = now.saturating_add(PAUSE);
+                let again = now.saturating_add(RETRANS_TIMER);
                 self.put(key, Neighbour { state: State::Doubted { mac, times: 1 }, at: again });
                 self.remember(key, mac, again);
                 Next::To { mac, packet, asks: true }
             }
             None => {
                 let state = State::Asked { times: 1, waiting: VecDeque::from([packet]) };
-                self.put(key, Neighbour { state, at: now.saturating_add(PAUSE) });
+                self.put(key, Neighbour { state, at: now.saturating_add(RETRANS_TIMER) });
                 self.waiting += 1;
                 self.memory += bytes;
                 Next::Waits { asks: true }
@@ -167,7 +167,7 @@ impl Neighbours {
         }
     }
 
-    /// Returns true if a packet can be sent at once.
+    /// Returns true if a packet can be sent immediately.
     pub(super) fn is_known(&self, now: Nanos, key: Key) -> bool {
         let known = || self.all.get(&key);
         self.remembered(now, key).is_some()
@@ -187,7 +187,7 @@ impl Neighbours {
             return VecDeque::new();
         }
         let before = self.put(key, Neighbour { state: State::Known { mac }, at: now });
-        self.remember(key, mac, now.saturating_add(FRESH));
+        self.remember(key, mac, now.saturating_add(REACHABLE_TIME));
         self.release(before)
     }
 
@@ -206,9 +206,9 @@ impl Neighbours {
                 State::Doubted { mac, times } => (Some(*mac), times),
                 State::Known { .. } => break,
             };
-            if *times < TIMES {
+            if *times < MAX_SOLICITATIONS {
                 *times += 1;
-                neighbour.at = neighbour.at.saturating_add(PAUSE);
+                neighbour.at = neighbour.at.saturating_add(RETRANS_TIMER);
                 self.put(key, neighbour);
                 turns.push(Turn::Ask(key, mac));
             } else {
@@ -231,7 +231,7 @@ impl Neighbours {
     /// Inserts an entry and returns its predecessor. Evicts another entry if the cache is full.
     fn put(&mut self, key: Key, neighbour: Neighbour) -> Option<Neighbour> {
         let before = self.remove(key);
-        if self.all.len() >= MOST
+        if self.all.len() >= MAX_NEIGHBOURS
             && let Some((_, _, first)) = self.order.first().copied()
         {
             // Send no ICMP errors for evicted packets: an error may need address resolution, and so
@@ -310,25 +310,25 @@ mod tests {
         let mut neighbours = Neighbours::default();
         assert_eq!(goes(&mut neighbours, 0, 1), (false, true));
         assert_eq!(neighbours.learn(1, key(1), MAC, true).len(), 1);
-        assert_eq!(goes(&mut neighbours, FRESH, 1), (true, false));
+        assert_eq!(goes(&mut neighbours, REACHABLE_TIME, 1), (true, false));
         assert_eq!(neighbours.next(), None);
-        let begun = FRESH + 2;
+        let begun = REACHABLE_TIME + 2;
         assert_eq!(goes(&mut neighbours, begun, 1), (true, true));
         assert_eq!(goes(&mut neighbours, begun + 1, 1), (true, false));
-        assert_eq!(neighbours.learn(begun + PAUSE / 2, key(1), MAC, true).len(), 0);
+        assert_eq!(neighbours.learn(begun + RETRANS_TIMER / 2, key(1), MAC, true).len(), 0);
         assert_eq!(neighbours.next(), None);
         // The neighbor has disappeared: it is probed three times, by unicast.
-        let mut now = 10 * FRESH;
+        let mut now = 10 * REACHABLE_TIME;
         assert!(neighbours.is_known(now, key(1)));
         assert_eq!(goes(&mut neighbours, now, 1), (true, true));
-        for _ in 1..TIMES {
-            now += PAUSE;
+        for _ in 1..MAX_SOLICITATIONS {
+            now += RETRANS_TIMER;
             assert_eq!(neighbours.next(), Some(now));
             let turns = neighbours.turns(now);
             assert!(matches!(turns[..], [Turn::Ask(_, Some(MAC))]), "{turns:?}");
             assert_eq!(goes(&mut neighbours, now, 1), (true, false));
         }
-        now += PAUSE;
+        now += RETRANS_TIMER;
         let turns = neighbours.turns(now);
         assert!(matches!(&turns[..], [Turn::Lost(_, waited)] if waited.is_empty()), "{turns:?}");
         assert!(!neighbours.is_known(now, key(1)));
@@ -339,14 +339,14 @@ mod tests {
     fn a_scan_takes_bounded_memory_and_no_known_neighbour() {
         let mut neighbours = Neighbours::default();
         neighbours.learn(0, key(0), MAC, true);
-        let many = 10 * MOST as u32;
+        let many = 10 * MAX_NEIGHBOURS as u32;
         let mut evicted = 0;
         for n in 1..=many {
             assert_eq!(goes(&mut neighbours, Nanos::from(n), n), (false, true));
             evicted += neighbours.take_evicted();
         }
-        assert_eq!(neighbours.all.len(), MOST);
-        assert_eq!(neighbours.order.len(), MOST);
+        assert_eq!(neighbours.all.len(), MAX_NEIGHBOURS);
+        assert_eq!(neighbours.order.len(), MAX_NEIGHBOURS);
         assert_eq!(neighbours.waiting() + evicted, u64::from(many));
         assert_eq!(neighbours.memory(), neighbours.waiting() * 2048);
         assert_eq!(goes(&mut neighbours, SECOND, 0), (true, false));
@@ -359,19 +359,20 @@ mod tests {
                 lost += usize::from(matches!(turn, Turn::Lost(..)));
             }
         }
-        assert_eq!(lost, MOST - 2);
+        assert_eq!(lost, MAX_NEIGHBOURS - 2);
         assert_eq!((neighbours.waiting(), neighbours.memory(), neighbours.all.len()), (0, 0, 2));
     }
 
     #[test]
     fn a_full_table_evicts_the_oldest_neighbour() {
         let mut neighbours = Neighbours::default();
-        for n in 0..=MOST as u32 {
+        for n in 0..=MAX_NEIGHBOURS as u32 {
             neighbours.learn(Nanos::from(n), key(n), MAC, true);
         }
         assert!(!neighbours.is_known(SECOND, key(0)));
         assert!(
-            neighbours.is_known(SECOND, key(1)) && neighbours.is_known(SECOND, key(MOST as u32))
+            neighbours.is_known(SECOND, key(1))
+                && neighbours.is_known(SECOND, key(MAX_NEIGHBOURS as u32))
         );
     }
 }

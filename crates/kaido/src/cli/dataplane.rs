@@ -134,11 +134,11 @@ pub(crate) struct DataplaneFile {
     pub(crate) which: WhichDataplane,
 }
 
-/// The folder of a data plane's daemon.
+/// The directory of a data plane's daemon.
 #[derive(Debug, Args)]
 pub(crate) struct State {
-    /// Folder of the daemon's state; defaults to `dataplane` under $KAIDO_RUN or /run/kaido
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory of the daemon's state; defaults to `dataplane` under $KAIDO_RUN or /run/kaido
+    #[arg(long, value_name = "DIRECTORY")]
     pub(crate) state: Option<PathBuf>,
 }
 

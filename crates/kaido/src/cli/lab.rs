@@ -41,7 +41,7 @@ pub(crate) enum LabCommand {
     },
     /// List the labs
     Ls,
-    /// Run the tests of a lab's file; the exit code is 1 if one fails
+    /// Run the tests of a topology file; the exit code is 1 if one fails
     ///
     /// A test is repeated until it holds, for at most the time in its `within`. AFTER is the time
     /// from the start of the test until it began to hold.
@@ -79,7 +79,7 @@ pub(crate) enum LabCommand {
     /// Items that a topology file cannot express are listed on standard error and at the top of the
     /// file.
     Import {
-        /// A containerlab file, a Kathará folder or its lab.conf, or a MiniEdit file
+        /// A containerlab file, a Kathará directory or its lab.conf, or a MiniEdit file
         file: PathBuf,
         /// Output topology file; defaults to standard output
         #[arg(short, long = "out", value_name = "FILE")]

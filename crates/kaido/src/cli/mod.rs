@@ -102,8 +102,8 @@ pub(crate) enum Command {
     /// Move the packets between interfaces and their peers; `p4 attach` starts it
     #[command(hide = true)]
     XskWire {
-        /// Each interface, followed by the name of its peer
-        #[arg(required = true, value_name = "INTERFACE PEER")]
+        /// Each interface, followed by `new` or `existing` and the name of its users' interface
+        #[arg(required = true, value_name = "INTERFACE KIND NAME")]
         ports: Vec<String>,
     },
     /// Print the completions for a shell
@@ -111,10 +111,10 @@ pub(crate) enum Command {
         /// Shell
         shell: clap_complete::Shell,
     },
-    /// Write the man pages into a folder
+    /// Write the man pages into a directory
     Man {
-        /// Output folder
-        folder: PathBuf,
+        /// Output directory
+        directory: PathBuf,
     },
 }
 
@@ -226,8 +226,8 @@ pub(crate) struct DemoOptions {
     /// Use the published rates (5 and 1 Gbit/s) instead of a tenth of them
     #[arg(long)]
     pub(crate) full: bool,
-    /// Output folder for the report
-    #[arg(long, default_value = "out", value_name = "FOLDER")]
+    /// Output directory for the report
+    #[arg(long, default_value = "out", value_name = "DIRECTORY")]
     pub(crate) out: PathBuf,
     /// SRv6 data plane of the routers
     #[arg(long, value_enum, default_value = "kernel")]

@@ -50,14 +50,15 @@ pub(crate) enum P4Command {
     ///
     /// Accepts objects as well. Packets come from a capture (`--pcap`) and from the control plane:
     /// packet-outs have the ingress port `--cpu-port`, and packets sent to that port are
-    /// packet-ins. A packet that the program passes leaves through its ingress port. Ends with Ctrl-C.
+    /// packet-ins. A packet that the program passes leaves through its ingress port. Ends with
+    /// Ctrl-C.
     Run(P4Run),
     /// Run a program between an interface and its users: another interface takes its place
     ///
     /// The program judges each packet of the interface, in both directions. The users of the
-    /// interface, such as the kernel or a bridge, use a new interface from then on (`--peer`), which
-    /// needs the addresses or the bridge of the old one. `kaido xsk` shows and changes what runs.
-    /// Ends with Ctrl-C; the interface is then as it was before.
+    /// interface, such as the kernel or a bridge, use a new interface from then on (`--peer`),
+    /// which needs the addresses or the bridge of the old one. `kaido xsk` shows and changes what
+    /// runs. Ends with Ctrl-C; the interface is then as it was before.
     Attach(P4Attach),
     /// List and write the tables of a running program by P4Runtime
     #[command(subcommand)]
@@ -100,8 +101,8 @@ pub(crate) struct P4Run {
     pub(crate) p4info: Option<PathBuf>,
     /// Unix socket (`unix:PATH`) or TCP address to serve P4Runtime on, or `none`
     ///
-    /// The default is the device's own socket in the run folder, which accepts connections of this
-    /// user and root: `kaido p4 table` and the other commands find it there. An address
+    /// The default is the device's own socket in the run directory, which accepts connections of
+    /// this user and root: `kaido p4 table` and the other commands find it there. An address
     /// (127.0.0.1:9559) needs `--tls-cert`, `--tls-key` and `--tls-ca`, or `--insecure-tcp`. With
     /// `--pcap`, P4Runtime is served only if this option is given; otherwise the command ends with
     /// the capture.
@@ -390,8 +391,8 @@ pub(crate) struct P4Program {
     /// Program (P4_16)
     #[arg(value_name = "PROGRAM")]
     pub(crate) file: PathBuf,
-    /// Additional folder to search for included files
-    #[arg(short = 'I', long = "include", value_name = "FOLDER")]
+    /// Additional directory to search for included files
+    #[arg(short = 'I', long = "include", value_name = "DIRECTORY")]
     pub(crate) include: Vec<PathBuf>,
     /// Macro to define, as 1 if it has no value
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]", value_parser = define)]

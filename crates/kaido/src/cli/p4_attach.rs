@@ -19,6 +19,10 @@ pub(crate) struct P4Attach {
     /// INTERFACE=NAME for each interface with another name
     #[arg(long, value_name = "NAME")]
     pub(crate) peer: Vec<String>,
+    /// Interface that exists, in place of a new one: packets are moved between the two. With
+    /// `--config`, INTERFACE=NAME
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) to: Vec<String>,
     /// Name of the tenant
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) tenant: String,
@@ -34,8 +38,8 @@ pub(crate) struct P4Attach {
     /// Name for `kaido xsk`; defaults to the interface's name, with `--config` to `default`
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Additional folder to search for files that P4 programs include
-    #[arg(short = 'I', long = "include", value_name = "FOLDER")]
+    /// Additional directory to search for files that P4 programs include
+    #[arg(short = 'I', long = "include", value_name = "DIRECTORY")]
     pub(crate) include: Vec<PathBuf>,
     /// Address and port for Prometheus metrics over HTTP, such as 127.0.0.1:9465
     #[arg(long, value_name = "ADDRESS:PORT")]

@@ -17,8 +17,8 @@ pub(crate) enum XskCommand {
     Check {
         /// Tenants file (docs/xsk.md)
         file: PathBuf,
-        /// Additional folder to search for files that P4 programs include
-        #[arg(short = 'I', long = "include", value_name = "FOLDER")]
+        /// Additional directory to search for files that P4 programs include
+        #[arg(short = 'I', long = "include", value_name = "DIRECTORY")]
         include: Vec<PathBuf>,
     },
     /// List the running clients
@@ -89,8 +89,8 @@ pub(crate) struct XskRun {
     /// Name of this client, for the other commands
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) name: String,
-    /// Additional folder to search for files that P4 programs include
-    #[arg(short = 'I', long = "include", value_name = "FOLDER")]
+    /// Additional directory to search for files that P4 programs include
+    #[arg(short = 'I', long = "include", value_name = "DIRECTORY")]
     pub(crate) include: Vec<PathBuf>,
     /// Address and port for Prometheus metrics over HTTP, such as 127.0.0.1:9465
     #[arg(long, value_name = "ADDRESS:PORT")]

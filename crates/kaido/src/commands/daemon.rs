@@ -47,9 +47,9 @@ pub(crate) fn emulator(config: &Path) -> Done {
 
 pub(crate) fn supervisor(config: &Path) -> Done {
     start();
-    let SupervisorConfig { lab, folder } = read(config)?;
+    let SupervisorConfig { lab, directory } = read(config)?;
     let _lock = lock(config)?;
-    let lab = lab::Lab::of_folder(&lab, &folder)?;
+    let lab = lab::Lab::of_directory(&lab, &directory)?;
     supervisor::run(lab).map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }

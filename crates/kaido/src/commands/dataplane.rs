@@ -16,7 +16,7 @@ use output::dataplane::{
 
 use super::daemon;
 use super::function_text;
-use super::health_text::{MOST, health_output};
+use super::health_text::{MAX_SHOWN, health_output};
 use crate::cli::{DataplaneCommand, DataplaneFile, State, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{CLEAR, Output, table};
@@ -37,21 +37,21 @@ pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
     }
 }
 
-fn folder(state: &State) -> Result<PathBuf, Failure> {
+fn directory(state: &State) -> Result<PathBuf, Failure> {
     match &state.state {
-        Some(folder) => {
-            let elsewhere = "name a folder that no other user can write (--state)";
-            private::check(folder).context(elsewhere).map_err(Failure::usage)?;
-            Ok(folder.clone())
+        Some(directory) => {
+            let elsewhere = "name a directory that no other user can write (--state)";
+            private::check(directory).context(elsewhere).map_err(Failure::usage)?;
+            Ok(directory.clone())
         }
-        None => Ok(lab::run_folder("dataplane")?),
+        None => Ok(lab::run_directory("dataplane")?),
     }
 }
 
 pub(super) fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
     let state = match &which.node {
         Some(node) => Labs::of_environment()?.choose(which.lab.as_deref())?.dataplane(node)?,
-        None => folder(&which.state)?,
+        None => directory(&which.state)?,
     };
     Ok(dataplane_daemon::Config::socket(&state))
 }
@@ -59,7 +59,7 @@ pub(super) fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
 fn daemon(state: &State, file: Option<&Path>, metrics: Option<SocketAddr>) -> Done {
     daemon::start();
     let file = file.map(read).transpose()?;
-    let config = dataplane_daemon::Config { state: folder(state)?, file, metrics };
+    let config = dataplane_daemon::Config { state: directory(state)?, file, metrics };
     block_on(dataplane_daemon::run(config, asked_to_end()))?.map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })?;
@@ -67,7 +67,7 @@ fn daemon(state: &State, file: Option<&Path>, metrics: Option<SocketAddr>) -> Do
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    crate::input::read(path, "data plane's file", api::LARGEST_REQUEST as u64)
+    crate::input::read(path, "data plane file", api::LARGEST_REQUEST as u64)
 }
 
 fn check(path: &Path, output: &Output) -> Done {
@@ -215,7 +215,7 @@ pub(super) async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failu
 /// a data plane.
 pub(super) fn warnings() -> Vec<String> {
     let socket =
-        folder(&State { state: None }).map(|state| dataplane_daemon::Config::socket(&state));
+        directory(&State { state: None }).map(|state| dataplane_daemon::Config::socket(&state));
     let Some(socket) = socket.ok().filter(|socket| socket.exists()) else { return Vec::new() };
     let found = block_on(get(&socket)).ok().and_then(Result::ok);
     found.map(|found| found.warnings).unwrap_or_default()
@@ -333,17 +333,17 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
             continue;
         }
         let mut busiest: Vec<_> = entries.iter().collect();
-        if entries.len() > MOST {
+        if entries.len() > MAX_SHOWN {
             busiest.sort_by_key(|entry| std::cmp::Reverse(entry.packets));
-            busiest.truncate(MOST);
+            busiest.truncate(MAX_SHOWN);
         }
         let row = |e: &&v1::DataplaneEntry| {
             vec![e.name.clone(), e.action.clone(), count(e.packets), count(e.bytes)]
         };
         let rows = busiest.iter().map(row);
         parts.push(table(&[title, "ACTION", &packets, &bytes], rows));
-        if entries.len() > MOST {
-            parts.push(format!("and {} more: --json has them all", entries.len() - MOST));
+        if entries.len() > MAX_SHOWN {
+            parts.push(format!("and {} more: --json has them all", entries.len() - MAX_SHOWN));
         }
     }
     parts.extend(function_text::text(found, per));
@@ -357,7 +357,7 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
             tenant.decapsulated_bytes.to_string(),
         ]
     };
-    let rows: Vec<_> = found.tenants.iter().filter(seen).take(MOST).map(row).collect();
+    let rows: Vec<_> = found.tenants.iter().filter(seen).take(MAX_SHOWN).map(row).collect();
     if !rows.is_empty() {
         let (into, out_of) = (counter("ENCAPSULATED"), counter("DECAPSULATED"));
         parts.push(table(&["TENANT", &into, &bytes, &out_of, &bytes], rows));
@@ -377,8 +377,11 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
         parts.push(table(&["NOT FORWARDED", &passed, &dropped, "REASON"], rows));
     }
     if !found.left.is_empty() {
-        let rows =
-            found.left.iter().take(MOST).map(|l| vec![l.destination.clone(), l.reason.clone()]);
+        let rows = found
+            .left
+            .iter()
+            .take(MAX_SHOWN)
+            .map(|l| vec![l.destination.clone(), l.reason.clone()]);
         parts.push(table(&["LEFT TO THE KERNEL", "REASON"], rows));
     }
     parts.join("\n\n")

@@ -99,10 +99,9 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         let why = anyhow::anyhow!("`--figure` is for `kaido bench vm-filter`");
         return Err(Failure::usage(why));
     }
-    let figure = options
-        .figure
-        .as_deref()
-        .map(|file| Target::of(file).with_context(|| format!("cannot write {}", file.display())));
+    let figure = options.figure.as_deref().map(|file| {
+        Target::resolve(file).with_context(|| format!("cannot write {}", file.display()))
+    });
     let figure = figure.transpose().map_err(Failure::failed)?;
     let bar = bar(output);
     let rows = with_context(output, &bar, |context| {

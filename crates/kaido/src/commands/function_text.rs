@@ -3,7 +3,7 @@
 use api::v1;
 use output::dataplane::FunctionDrops;
 
-use super::health_text::{MOST, health};
+use super::health_text::{MAX_SHOWN, health};
 use crate::output::table;
 
 /// Returns the entries of service functions.
@@ -21,13 +21,13 @@ pub(super) const DROPPED: &str = "DROPPED AT";
 /// `per` is the suffix of the counter headings.
 pub(super) fn text(found: &v1::GetDataplaneResponse, per: &str) -> Option<String> {
     let row = |e: &v1::DataplaneEntry| [vec![e.name.clone()], counts(e)].concat();
-    let rows: Vec<_> = functions(found).take(MOST).map(row).collect();
+    let rows: Vec<_> = functions(found).take(MAX_SHOWN).map(row).collect();
     if rows.is_empty() {
         return None;
     }
     let [into, back, dropped] = [INTO, BACK, DROPPED].map(|heading| format!("{heading}{per}"));
     let shown = table(&["FUNCTION", &into, &back, &dropped, "HEALTH"], rows);
-    let more = functions(found).count().saturating_sub(MOST);
+    let more = functions(found).count().saturating_sub(MAX_SHOWN);
     let note = format!("\n\nand {more} more: `kaido function ls` has them all");
     Some(if more > 0 { shown + &note } else { shown })
 }

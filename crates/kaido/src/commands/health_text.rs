@@ -4,7 +4,7 @@ use api::v1;
 use output::dataplane::FunctionHealth;
 
 /// Maximum number of entries shown on a terminal: the busiest ones.
-pub(super) const MOST: usize = 40;
+pub(super) const MAX_SHOWN: usize = 40;
 
 /// Formats a health state: `up for 12 s`, `down for 3 s, 15 failures in a row: exit status 1: no
 /// table`.

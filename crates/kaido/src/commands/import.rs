@@ -21,7 +21,7 @@ use crate::output::{Output, plain};
 /// Maximum size of a startup file, in bytes; real ones have a few commands.
 const LARGEST_STARTUP: u64 = 1 << 20;
 /// Maximum number of startup files; a lab with more devices is too large anyway.
-const MOST_STARTUPS: usize = 2000;
+const MAX_STARTUPS: usize = 2000;
 
 pub(crate) fn run(
     path: &Path,
@@ -29,14 +29,15 @@ pub(crate) fn run(
     from: Option<ImportFormat>,
     output: &Output,
 ) -> Done {
-    // A file that the user names may be a link. The files of a folder are the choice of its owner.
+    // A file that the user names may be a link. The files of a directory are the choice of its
+    // owner.
     let (file, text) = if path.is_dir() {
         let name = "lab.conf";
         (path.join(name), input::read_in(path, name.as_ref(), "lab", LARGEST_FILE)?)
     } else {
         (path.to_owned(), input::read(path, "lab", LARGEST_FILE)?)
     };
-    // The lab is named after the folder, even if the given path is `.`.
+    // The lab is named after the directory, even if the given path is `.`.
     let full = std::fs::canonicalize(&file).unwrap_or_else(|_| file.clone());
     let full = full.display().to_string();
     let format = from.map(Format::from).or_else(|| Format::recognise(&full, &text));
@@ -87,22 +88,22 @@ pub(crate) fn run(
 
 /// Reads the startup files next to a lab.conf, sorted by name.
 fn startups(file: &Path) -> Result<Vec<Beside>, Failure> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let cannot = || format!("cannot read {}", folder.display());
-    let entries = std::fs::read_dir(folder).with_context(cannot).map_err(Failure::usage)?;
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    let cannot = || format!("cannot read {}", directory.display());
+    let entries = std::fs::read_dir(directory).with_context(cannot).map_err(Failure::usage)?;
     let mut names: Vec<OsString> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|end| end == "startup") && path.is_file())
         .filter_map(|path| Some(path.file_name()?.to_owned()))
         .collect();
     names.sort();
-    if names.len() > MOST_STARTUPS {
-        let text = format!("{} has more than {MOST_STARTUPS} startup files", folder.display());
+    if names.len() > MAX_STARTUPS {
+        let text = format!("{} has more than {MAX_STARTUPS} startup files", directory.display());
         return Err(Failure::usage(anyhow!(text)));
     }
     let read = |name: OsString| {
-        let text = input::read_in(folder, &name, "startup file", LARGEST_STARTUP)?;
+        let text = input::read_in(directory, &name, "startup file", LARGEST_STARTUP)?;
         Ok(Beside { name: name.to_string_lossy().into_owned(), text })
     };
     names.into_iter().map(read).collect()

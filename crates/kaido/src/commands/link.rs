@@ -139,7 +139,7 @@ fn rate(
         let link = &lab.segment(link)?.name;
         return Err(Failure::usage(anyhow!(
             "{link} is a kernel link, whose rate applies to both directions: omit --from, or \
-             add `engine: true` to the link in the lab's file"
+             add `engine: true` to the link in the topology file"
         )));
     }
     let rate = rate.ok_or_else(|| Failure::usage(anyhow!("there is nothing to change")))?;

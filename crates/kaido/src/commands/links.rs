@@ -107,7 +107,7 @@ fn by_cause(drops: &[v1::EmulatedDrops]) -> BTreeMap<String, u64> {
 }
 
 fn effects(one: &v1::EmulatedDirection) -> Effects {
-    Effects::of(|name| {
+    Effects::new(|name| {
         let found = one.effects.iter().find(|effect| effect.effect == name);
         found.map_or(0, |effect| effect.packets)
     })

@@ -16,10 +16,10 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn pages(folder: &Path) -> Done {
-    std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
-        .with_context(|| format!("cannot write man pages into {}", folder.display()))
+pub(crate) fn pages(directory: &Path) -> Done {
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
+        .with_context(|| format!("cannot write man pages into {}", directory.display()))
         .map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }

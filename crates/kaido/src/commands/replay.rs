@@ -28,7 +28,7 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
         wrong("it does not say where its link was: capture with `kaido lab capture --link`, and packets")
     })?;
     let (events, cut) = events(contents.packets, &origin).map_err(|why| wrong(&why))?;
-    let plan = emulator_daemon::Plan::of(&topology, &recordings);
+    let plan = emulator_daemon::Plan::new(&topology, &recordings);
     let is_meant =
         |one: &&emulator_daemon::Direction| one.link == origin.link && one.from == origin.from;
     let Some(direction) = plan.directions.iter().find(is_meant) else {
@@ -50,7 +50,7 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
         entered: report.came,
         left: report.left,
         dropped: report.counts.all_dropped(),
-        effects: Effects::of(effect),
+        effects: Effects::new(effect),
         inside: report.inside,
         identical: report.difference.is_none() && cut.is_none(),
         difference: report.difference.map(|one| difference_output(one, start)),

@@ -13,7 +13,7 @@ fn refused(bed: &Bed, arguments: &[&str], code: i32, words: &[&str]) {
     bed.run(arguments).failed(code, words);
     assert_eq!(bed.settings(), before);
     assert!(bed.link("p4-p1").is_none());
-    let left = std::fs::read_dir(bed.kaido.run_folder().join("xsk")).into_iter().flatten();
+    let left = std::fs::read_dir(bed.kaido.run_directory().join("xsk")).into_iter().flatten();
     assert_eq!(left.count(), 0);
 }
 
@@ -31,7 +31,11 @@ fn root_mistakes_of_the_command_line_are_reported() {
         (&[program, "p1", "--peer", "p1"], &["`p1` would be the name of two interfaces"]),
         (&[program, "p1", "--peer", "x=y"], &["`x` is not a port of a tenant"]),
         (&[program, "p1", "--peer", "a", "--peer", "b"], &["`p1` has two peers"]),
-        (&[program, "p1", "--peer", "a/b"], &["`a/b` cannot name the new interface"]),
+        (&[program, "p1", "--peer", "a", "--to", "p2"], &["`p1` has two peers"]),
+        (&[program, "p1", "--to", "p1"], &["`p1` would be the name of two interfaces"]),
+        (&[program, "p1", "--to", "none0"], &["no interface `none0`"]),
+        (&[program, "p1", "--to", "p2"], &["`p2` is a port of br0", "ip link set dev p2 nomaster"]),
+        (&[program, "p1", "--peer", "a/b"], &["`a/b` cannot name the peer of `p1`"]),
         (&[program, "p1", "--tenant", "Red"], &["`Red` cannot name a tenant"]),
         (&[program, "p1", "--name", "a/b"], &["`a/b` cannot name a client"]),
         (&[&broken, "p1"], &["broken.p4: 1 error"]),
@@ -83,8 +87,8 @@ fn root_too_little_locked_memory_is_reported() {
     let mut command = Command::new("prlimit");
     command.args(["--memlock=65536:65536", "setpriv", "--bounding-set=-ipc_lock"]);
     command.args([env!("CARGO_BIN_EXE_kaido"), "p4", "attach", &bed.program, "p1"]);
-    command.env("KAIDO_RUN", bed.kaido.run_folder());
-    let said = bed.hosts.switch.run(|| Said::of(&mut command)).expect("root enters a namespace");
+    command.env("KAIDO_RUN", bed.kaido.run_directory());
+    let said = bed.hosts.switch.run(|| Said::run(&mut command)).expect("root enters a namespace");
     said.failed(1, &["`p1`: the kernel locks no 16 MiB for packets: raise RLIMIT_MEMLOCK"]);
     assert_eq!(bed.settings(), before);
     assert!(bed.link("p4-p1").is_none());

@@ -16,10 +16,10 @@ use serde_json::Value;
 use testkit::{Hosts, Kaido, Said, until};
 
 /// Passes all packets; the table `filter` drops EtherTypes of a port.
-const FILTER: &str = include_str!("../clients/filter.p4");
+pub(crate) const FILTER: &str = include_str!("../clients/filter.p4");
 
-/// Timeout of events that normally occur at once.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+/// Timeout of events that normally occur immediately.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Threads poll for packets, so that the tests run one after the other.
 static PROCESSORS: Mutex<()> = Mutex::new(());
@@ -60,7 +60,7 @@ impl Bed {
     /// Runs the command to its end in the switch's namespace.
     pub(crate) fn run(&self, arguments: &[&str]) -> Said {
         let mut command = self.kaido.command(&[&["p4", "attach"], arguments].concat());
-        self.hosts.switch.run(|| Said::of(&mut command)).expect("root enters a namespace")
+        self.hosts.switch.run(|| Said::run(&mut command)).expect("root enters a namespace")
     }
 
     /// Starts the command, and puts the new interface of p1 into the bridge.
@@ -75,20 +75,25 @@ impl Bed {
     /// Starts the command, and waits until an interface is attached.
     #[track_caller]
     pub(crate) fn start(&self, arguments: &[&str], interface: &str) -> Running {
+        self.start_until(arguments, &format!("p4-{interface} takes the place of {interface}"))
+    }
+
+    /// Starts the command, and waits until it has printed a line.
+    #[track_caller]
+    pub(crate) fn start_until(&self, arguments: &[&str], line: &str) -> Running {
         let mut running = self.spawn(arguments);
-        let line = format!("p4-{interface} takes the place of {interface}");
         let is_ready = || {
             let ended = running.child.try_wait().expect("it is a child");
             assert!(ended.is_none(), "{ended:?}: {}", running.log());
-            running.log().contains(&line).then_some(())
+            running.log().contains(line).then_some(())
         };
-        until(LIMIT, is_ready, || "it is not ready".to_owned());
+        until(TIMEOUT, is_ready, || "it is not ready".to_owned());
         running
     }
 
     /// Starts the command.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
-        let log = self.kaido.folder().join("log");
+        let log = self.kaido.directory().join("log");
         let file = std::fs::File::create(&log).expect("/tmp takes a file");
         let mut command = self.kaido.command(&[&["p4", "attach"], arguments].concat());
         command.stderr(file).stdout(Stdio::null());
@@ -104,7 +109,7 @@ impl Bed {
     /// Runs `kaido p4 table` with the program of client `name`.
     #[track_caller]
     pub(crate) fn table(&self, name: &str, arguments: &[&str]) {
-        let socket = self.kaido.run_folder().join("xsk").join(name).join("p4runtime.sock");
+        let socket = self.kaido.run_directory().join("xsk").join(name).join("p4runtime.sock");
         let address = format!("unix:{}", socket.display());
         let (command, rest) = arguments.split_first().expect("a command");
         self.kaido.ok(&[&["p4", "table", command, "--address", &address], rest].concat());
@@ -122,8 +127,13 @@ impl Bed {
 
     /// Everything of p1 that is to be restored, without counters.
     pub(crate) fn settings(&self) -> String {
-        let shown = self.at_switch("ip -d link show dev p1");
-        let offloads = self.at_switch("ethtool -k p1");
+        self.settings_of("p1")
+    }
+
+    /// The same of another port.
+    pub(crate) fn settings_of(&self, port: &str) -> String {
+        let shown = self.at_switch(&format!("ip -d link show dev {port}"));
+        let offloads = self.at_switch(&format!("ethtool -k {port}"));
         format!("{shown}{offloads}")
     }
 }
@@ -158,7 +168,7 @@ impl Running {
     /// Waits for the end, and returns the exit code.
     pub(crate) fn code(&mut self) -> Option<i32> {
         let ended = || self.child.try_wait().expect("it is a child");
-        until(LIMIT, ended, || "it does not end".to_owned()).code()
+        until(TIMEOUT, ended, || "it does not end".to_owned()).code()
     }
 }
 

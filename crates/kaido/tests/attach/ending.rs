@@ -4,7 +4,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testkit::until;
 
-use crate::bed::{Bed, LIMIT, link};
+use crate::bed::{Bed, TIMEOUT, link};
 
 #[test]
 fn root_the_interface_is_restored() {
@@ -19,7 +19,7 @@ fn root_the_interface_is_restored() {
         assert_eq!(running.end(signal), code, "{}", running.log());
         // The other process notices by itself that its parent was killed.
         until(
-            LIMIT,
+            TIMEOUT,
             || (bed.link("p4-p1").is_none() && bed.settings() == before).then_some(()),
             || format!("{signal}: {}\n{before}", bed.settings()),
         );
@@ -27,12 +27,13 @@ fn root_the_interface_is_restored() {
         bed.hosts.await_path(|| signal.to_string());
         bed.at_switch("ip link set p1 nomaster");
     }
-    let left = std::fs::read_dir(bed.kaido.run_folder().join("xsk")).expect("there is the folder");
+    let left =
+        std::fs::read_dir(bed.kaido.run_directory().join("xsk")).expect("there is the directory");
     let left: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
-    assert_eq!(left, ["p1"], "the folder of a command that was killed");
+    assert_eq!(left, ["p1"], "the directory of a command that was killed");
     let mut running = bed.attach(&[&bed.program, "p1"]);
     assert_eq!(running.end(Signal::SIGTERM), Some(0));
-    assert!(!bed.kaido.run_folder().join("xsk/p1").exists());
+    assert!(!bed.kaido.run_directory().join("xsk/p1").exists());
 }
 
 /// The other process leaves nothing either, if it alone is killed.
@@ -48,7 +49,7 @@ fn root_the_command_ends_with_the_process_of_the_packets() {
         let is_so = bed.link("p4-p1").is_none() && shown.contains("promiscuity 0");
         (is_so && !shown.contains("xdp")).then_some(())
     };
-    until(LIMIT, is_restored, || bed.settings());
+    until(TIMEOUT, is_restored, || bed.settings());
     bed.at_switch("ip link set p1 master br0");
     bed.hosts.await_path(|| "nothing is closed".to_owned());
 }
@@ -66,7 +67,7 @@ fn root_a_deleted_interface_ends_the_command() {
     bed.at_switch("ip link del p1");
     assert_eq!(running.code(), Some(1), "{}", running.log());
     assert!(running.log().contains("the interface `p1` has been deleted"), "{}", running.log());
-    until(LIMIT, || bed.link("p4-p1").is_none().then_some(()), || "the peer is left".to_owned());
+    until(TIMEOUT, || bed.link("p4-p1").is_none().then_some(()), || "the peer is left".to_owned());
 }
 
 /// The peer looks like its interface.
@@ -79,7 +80,7 @@ fn root_the_peer_has_the_address_the_mtu_and_the_carrier_of_its_interface() {
     assert_eq!((interface.mac, interface.mtu), (peer.mac, peer.mtu));
     let carrier = |has: bool| {
         let is_so = || (bed.link("p4-p1").unwrap().carrier == has).then_some(());
-        until(LIMIT, is_so, || format!("the carrier: {}", !has));
+        until(TIMEOUT, is_so, || format!("the carrier: {}", !has));
     };
     carrier(true);
     let host = |line| testkit::Said::of_words(&bed.hosts.h1, line).ok();
@@ -100,4 +101,26 @@ fn root_an_interface_that_was_down_is_down_again() {
     assert!(bed.link("p1").unwrap().up);
     assert_eq!(running.end(Signal::SIGTERM), Some(0));
     assert!(!link(&bed.hosts.switch, "p1").unwrap().up);
+}
+
+/// The command goes on with renamed interfaces, and restores them.
+#[test]
+fn root_renamed_interfaces_are_restored() {
+    let bed = Bed::new();
+    let rename = |from: &str, to: &str| {
+        // Before Linux 6.2, only an interface that is down can be renamed.
+        for line in [format!("{from} down"), format!("{from} name {to}"), format!("{to} up")] {
+            bed.at_switch(&format!("ip link set {line}"));
+        }
+    };
+    let before = bed.settings();
+    let mut running = bed.attach(&[&bed.program, "p1"]);
+    rename("p4-p1", "outside");
+    rename("p1", "inside");
+    bed.hosts.await_path(|| running.log());
+    assert_eq!(running.end(Signal::SIGTERM), Some(0), "{}", running.log());
+    assert!(bed.link("outside").is_none(), "{}", running.log());
+    rename("inside", "p1");
+    let restored = || (bed.settings() == before).then_some(());
+    until(TIMEOUT, restored, || format!("{}\n{before}", bed.settings()));
 }

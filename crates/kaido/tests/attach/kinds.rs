@@ -7,7 +7,7 @@ use netlink::{Offload, has_offload, set_offload};
 use nix::sys::signal::Signal;
 use testkit::{Tap, TapDevice, until};
 
-use crate::bed::{Bed, LIMIT};
+use crate::bed::{Bed, TIMEOUT};
 
 /// An Ethernet frame of a type that the kernel does not respond.
 fn frame(destination: u8, kind: u16, mark: u8) -> Vec<u8> {
@@ -59,7 +59,7 @@ fn root_a_tap_device_is_judged() {
         let rows = bed.stats()["sockets"].as_array().cloned()?;
         rows.iter().all(|row| row["dropped"].as_u64() >= Some(1)).then_some(())
     };
-    until(LIMIT, dropped, || format!("{:#}", bed.stats()));
+    until(TIMEOUT, dropped, || format!("{:#}", bed.stats()));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn root_each_queue_is_judged() {
     bed.hosts.await_path(|| format!("{:#}", bed.stats()));
     let receiver = bed.hosts.h2.run(|| UdpSocket::bind("10.0.0.2:9000")).expect("a namespace");
     let receiver = receiver.expect("h2 has this address");
-    receiver.set_read_timeout(Some(LIMIT)).expect("it is not zero");
+    receiver.set_read_timeout(Some(TIMEOUT)).expect("it is not zero");
     let senders = h1.run(|| (0..64).map(|_| UdpSocket::bind("10.0.0.1:0")).collect::<Vec<_>>());
     for sender in senders.expect("a namespace") {
         let sender = sender.expect("h1 has this address");
@@ -110,7 +110,7 @@ fn root_each_queue_is_judged() {
         let is_all = sum("receive") >= 64 * 20 && sum("transmit") >= 64 * 20;
         (is_all && rows.len() == 8 && used >= 4).then_some(())
     };
-    until(LIMIT, counted, || format!("{:#}", bed.stats()));
+    until(TIMEOUT, counted, || format!("{:#}", bed.stats()));
     let _ = holder.kill();
     let _ = holder.wait();
 }

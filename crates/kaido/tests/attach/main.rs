@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod bed;
+mod beside;
+mod between;
 mod ending;
 mod judging;
 mod kinds;

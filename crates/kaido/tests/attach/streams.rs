@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use testkit::until;
 
-use crate::bed::{Bed, LIMIT};
+use crate::bed::{Bed, TIMEOUT};
 
 const BYTES: u64 = 50_000_000;
 /// Time between two kills. Eight failures in a minute evict a tenant.
@@ -19,7 +19,7 @@ const LEAST: Duration = Duration::from_secs(4);
 /// Number of programs that replace one another at least.
 const PROGRAMS: u64 = 3;
 /// Maximum number of kills.
-const MOST: u32 = 6;
+const MAX_ROUNDS: u32 = 6;
 
 /// Streams for a while and until there is enough, while a thread changes something. Returns the
 /// number of changes.
@@ -33,7 +33,7 @@ fn stream_while(
         let changer = scope.spawn(|| change(&is_over));
         let streamed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let begin = Instant::now();
-            while begin.elapsed() < LEAST || !is_enough() && begin.elapsed() < LIMIT {
+            while begin.elapsed() < LEAST || !is_enough() && begin.elapsed() < TIMEOUT {
                 println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
             }
         }));
@@ -44,13 +44,14 @@ fn stream_while(
     })
 }
 
-/// Asserts that the program has judged every packet, and that none is missing.
-fn assert_balanced(bed: &Bed) {
+/// Asserts that the program of a tenant has judged every packet, and that none is missing.
+pub(crate) fn assert_balanced(bed: &Bed, tenant: &str) {
     let quiet = || {
-        let all = bed.stats()["sockets"].as_array().cloned()?;
+        let mut all = bed.stats()["sockets"].as_array().cloned()?;
+        all.retain(|socket| socket["tenant"] == tenant);
         all.iter().all(|socket| socket["in_flight"] == 0).then_some(all)
     };
-    for socket in until(LIMIT, quiet, || format!("{:#}", bed.stats())) {
+    for socket in until(TIMEOUT, quiet, || format!("{:#}", bed.stats())) {
         assert!(socket["submitted"].as_u64() > Some(1000), "{socket:#}");
         for counter in ["by_policy", "unfit", "wrong_owner", "without_program"] {
             assert_eq!(socket[counter], 0, "{counter}: {socket:#}");
@@ -73,7 +74,7 @@ fn root_a_stream_survives_kills_of_its_process() {
         || true,
         |is_over| {
             let (mut kills, mut last) = (0, None);
-            while !is_over.load(Ordering::SeqCst) && kills < MOST {
+            while !is_over.load(Ordering::SeqCst) && kills < MAX_ROUNDS {
                 testkit::pause(KILLS);
                 let next = process(&bed.stats()).filter(|process| Some(*process) != last);
                 let Some(process) = next else { continue };
@@ -86,28 +87,21 @@ fn root_a_stream_survives_kills_of_its_process() {
     );
     println!("{kills} kills");
     assert!(kills > 0);
-    assert_balanced(&bed);
+    assert_balanced(&bed, "blue");
 }
 
 /// A process that waits for a CPU of a busy machine must not count as too slow.
-const PATIENT: &str = ", hold: 10s, deadline: 10s";
+pub(crate) const PATIENT: &str = ", hold: 10s, deadline: 10s";
 
 /// A control plane sets the program again and again.
 fn swaps(settings: &str) {
     let bed = Bed::new();
     let config = bed.tenants(&format!("{PATIENT}{settings}"));
     let _running = bed.attach(&["--config", &config]);
-    let python = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
-    let mut command = Command::new(python);
-    let script = include_str!("../clients/swaps.py");
-    command.args(["-c", script, "unix:p4runtime.sock", "1", "0.2"]);
-    command.current_dir(bed.kaido.run_folder().join("xsk/default")).env_remove("PYTHONPATH");
-    command.env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     // The first one is the file's.
     let is_enough = || bed.stats()["programs"][0]["version"].as_u64() > Some(PROGRAMS);
     let swaps = stream_while(&bed, is_enough, |is_over| {
-        let swapper = command_of(&command).spawn().expect("the shell is installed");
+        let swapper = swapper(&bed, 1, "0.2").spawn().expect("the shell is installed");
         while !is_over.load(Ordering::SeqCst) {
             testkit::pause(Duration::from_millis(20));
         }
@@ -117,21 +111,20 @@ fn swaps(settings: &str) {
     });
     println!("{swaps} programs");
     assert!(u64::from(swaps) >= PROGRAMS);
-    assert_balanced(&bed);
+    assert_balanced(&bed, "blue");
 }
 
-/// A copy of a command, with pipes.
-fn command_of(command: &Command) -> Command {
-    let mut copy = Command::new(command.get_program());
-    copy.args(command.get_args()).stdin(Stdio::piped()).stdout(Stdio::piped());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => copy.env(name, value),
-            None => copy.env_remove(name),
-        };
-    }
-    copy.current_dir(command.get_current_dir().expect("it was set"));
-    copy
+/// Command that sets the program of a device again every `pause` seconds, until its input ends, and
+/// prints their number.
+pub(crate) fn swapper(bed: &Bed, device: u64, pause: &str) -> Command {
+    let python = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
+    let mut command = Command::new(python);
+    command.args(["-c", include_str!("../clients/swaps.py"), "unix:p4runtime.sock"]);
+    command.args([&device.to_string(), pause]);
+    command.current_dir(bed.kaido.run_directory().join("xsk/default")).env_remove("PYTHONPATH");
+    command.env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
 }
 
 #[test]

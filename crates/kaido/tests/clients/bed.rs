@@ -37,14 +37,14 @@ impl Bed {
     /// The way to start a client under `kaido xsk run`.
     pub(crate) fn launch(&self) -> Launch {
         let kaido = env!("CARGO_BIN_EXE_kaido");
-        let run = self.kaido.run_folder();
+        let run = self.kaido.run_directory();
         let wrapper = [kaido, "xsk", "run", "--config", &self.config, "--"];
         Launch::through(wrapper).with("KAIDO_RUN", run.to_str().expect("the path is ASCII"))
     }
 
     /// Runs `kaido p4 table` with the tenant's program.
     pub(crate) fn table(&self, arguments: &[&str]) -> String {
-        let socket = self.kaido.run_folder().join("xsk/default/p4runtime.sock");
+        let socket = self.kaido.run_directory().join("xsk/default/p4runtime.sock");
         let address = format!("unix:{}", socket.display());
         let (command, rest) = arguments.split_first().expect("a command");
         self.kaido.ok(&[&["p4", "table", command, "--address", &address], rest].concat())

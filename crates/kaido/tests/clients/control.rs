@@ -9,7 +9,7 @@ use crate::bed::Bed;
 use crate::openvswitch::{answers, start};
 
 /// Timeout of counters, which are read twice a second.
-const LIMIT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the rows of an interface, received packets first.
 fn rows(bed: &Bed, interface: &str) -> [Value; 2] {
@@ -22,7 +22,7 @@ fn rows(bed: &Bed, interface: &str) -> [Value; 2] {
 /// Waits until a counter of an interface's received packets has at least this value.
 fn await_count(bed: &Bed, interface: &str, counter: &str, least: u64) {
     let count = || rows(bed, interface)[0][counter].as_u64().filter(|count| *count >= least);
-    until(LIMIT, count, || format!("{counter}: {:?}", rows(bed, interface)));
+    until(TIMEOUT, count, || format!("{counter}: {:?}", rows(bed, interface)));
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn session(tool: &str, script: &str) {
     let mut command = Command::new(&python);
     // gRPC's C library sends the path as the authority, and `/` is not valid there.
     command.args(["-c", script, "unix:p4runtime.sock", "1"]);
-    command.current_dir(bed.kaido.run_folder().join("xsk/default")).env_remove("PYTHONPATH");
+    command.current_dir(bed.kaido.run_directory().join("xsk/default")).env_remove("PYTHONPATH");
     // The generated code of p4runtime-shell is too old for protobuf's faster implementations.
     if tool == "p4runtime-shell" {
         command.env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python");

@@ -25,7 +25,7 @@ fn root_testpmd_forwards_under_programs() {
 }
 
 /// Timeout of a change of traffic.
-const LIMIT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// State of a host's interface.
 fn link(host: &Namespace) -> Link {
@@ -83,7 +83,7 @@ fn sends(mode: &str) {
     let host = &bed.hosts.h2;
     let until_rate = |is_so: fn(f64) -> bool| {
         let rate = || Some(rate(host)).filter(|rate| is_so(*rate));
-        until(LIMIT, rate, || format!("{:#}", bed.kaido.json(&["xsk", "stats"])["sockets"]))
+        until(TIMEOUT, rate, || format!("{:#}", bed.kaido.json(&["xsk", "stats"])["sockets"]))
     };
     println!("{mode}: {} packets/s", until_rate(|rate| rate > 1000.0));
     for (command, drops) in [("add", true), ("delete", false)] {

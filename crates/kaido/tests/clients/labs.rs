@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use testkit::{Kaido, Lab, Machine, Packages, Said, preloads, until};
 
 /// Timeout of events that are normally immediate.
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn kaido() -> Kaido {
     let program = Path::new(env!("CARGO_BIN_EXE_kaido"));
@@ -23,7 +23,7 @@ fn file() -> String {
 }
 
 fn files(kaido: &Kaido) -> PathBuf {
-    kaido.run_folder().join("labs/openvswitch/nodes/sw")
+    kaido.run_directory().join("labs/openvswitch/nodes/sw")
 }
 
 /// Processes with an argument that begins with a path, or is an option with such a value.
@@ -52,7 +52,7 @@ fn answers(lab: &Lab<'_>, from: &str, to: &str) -> bool {
 #[track_caller]
 fn await_answers(lab: &Lab<'_>, to: &str) {
     let answers = || answers(lab, "h1", to).then_some(());
-    until(LIMIT, answers, || format!("no answer of {to}"));
+    until(TIMEOUT, answers, || format!("no answer of {to}"));
 }
 
 /// Waits until the lab has this state and a trouble that contains `words`.
@@ -64,7 +64,7 @@ fn await_state(kaido: &Kaido, state: &str, words: &str) {
         let has = words.is_empty() || lab["troubles"].to_string().contains(words);
         (lab["phase"] == state && has).then_some(())
     };
-    until(LIMIT, is_so, || list().to_string());
+    until(TIMEOUT, is_so, || list().to_string());
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn root_a_switch_connects_its_hosts_until_a_table_refuses_one() {
         let is_counted = ["h1", "h2", "h3"].iter().all(|interface| passed(interface) > 0);
         is_counted.then_some(stats)
     };
-    let stats = until(LIMIT, counted, || stats().to_string());
+    let stats = until(TIMEOUT, counted, || stats().to_string());
     assert_eq!(stats["programs"][0]["is_inline"], true, "{stats}");
     assert_eq!(stats["programs"][1]["is_inline"], false, "{stats}");
 
@@ -128,10 +128,10 @@ fn root_a_switch_connects_its_hosts_until_a_table_refuses_one() {
 #[test]
 fn root_no_other_user_reaches_the_sockets_of_a_switch() {
     let kaido = kaido();
-    // The folder of the test is private as well.
+    // The directory of the test is private as well.
     let open = std::fs::Permissions::from_mode(0o755);
-    for folder in [kaido.folder().to_owned(), kaido.run_folder()] {
-        std::fs::set_permissions(folder, open.clone()).unwrap();
+    for directory in [kaido.directory().to_owned(), kaido.run_directory()] {
+        std::fs::set_permissions(directory, open.clone()).unwrap();
     }
     let lab = kaido.lab_up_file(&file(), &[]);
     let sockets = ["db.sock", "switch.ctl", "database.ctl", "xsk/default/p4runtime.sock"];
@@ -187,7 +187,7 @@ fn root_a_start_that_is_interrupted_leaves_nothing() {
         let before = Machine::now(&kaido);
         let mut up = kaido.start(&["lab", "up", &path]);
         let there = || files(&kaido).join("switch.log").exists().then_some(());
-        until(LIMIT, there, || "no switch is started".into());
+        until(TIMEOUT, there, || "no switch is started".into());
         kill(Pid::from_raw(up.id().cast_signed()), signal).unwrap();
         up.wait().unwrap();
         if signal == Signal::SIGKILL {
@@ -201,7 +201,7 @@ fn root_a_start_that_is_interrupted_leaves_nothing() {
 fn root_a_switch_that_ends_at_once_leaves_nothing() {
     let kaido = kaido();
     // Open vSwitch, apart from its daemon.
-    let usr = kaido.folder().join("broken/usr");
+    let usr = kaido.directory().join("broken/usr");
     std::fs::create_dir_all(usr.join("lib/openvswitch-switch")).unwrap();
     for part in ["bin", "sbin", "share", "lib/x86_64-linux-gnu"] {
         let real = Packages::open("openvswitch").path("usr").join(part);
@@ -212,7 +212,7 @@ fn root_a_switch_that_ends_at_once_leaves_nothing() {
     std::fs::set_permissions(daemon, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", usr.join("bin").display(), std::env::var("PATH").unwrap());
     let before = Machine::now(&kaido);
-    let said = Said::of(kaido.command(&["lab", "up", &file()]).env("PATH", path));
+    let said = Said::run(kaido.command(&["lab", "up", &file()]).env("PATH", path));
     assert_eq!(said.code, Some(1), "{said}");
     assert!(said.stderr.contains("the switch sw exited"), "{said}");
     assert!(said.stderr.contains("it is broken"), "{said}");
@@ -250,14 +250,14 @@ fn root_nothing_is_made_of_a_file_whose_programs_do_not_compile() {
     let check = kaido.ok(&["lab", "check", &path]);
     assert!(check.contains("runs as root on sw: ovs-vswitchd"), "{check}");
     assert!(check.contains("runs as a sandbox on sw: P4: good.p4 of tenant red"), "{check}");
-    assert_eq!(std::fs::read_dir(kaido.run_folder()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(kaido.run_directory()).unwrap().count(), 0);
 }
 
 #[test]
 fn root_a_machine_without_open_vswitch_makes_nothing() {
     let kaido = kaido();
     let mut command = kaido.command(&["lab", "up", &file()]);
-    let said = Said::of(command.env("PATH", "/nowhere"));
+    let said = Said::run(command.env("PATH", "/nowhere"));
     if !Path::new("/usr/bin/ovs-vsctl").exists() {
         assert_eq!(said.code, Some(1), "{said}");
         assert!(
@@ -265,7 +265,7 @@ fn root_a_machine_without_open_vswitch_makes_nothing() {
             "{said}"
         );
     }
-    assert_eq!(std::fs::read_dir(kaido.run_folder()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(kaido.run_directory()).unwrap().count(), 0);
 }
 
 #[test]

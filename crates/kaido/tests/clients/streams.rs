@@ -30,7 +30,7 @@ fn swapper(bed: &Bed, seconds: &str) -> Child {
     let python = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
     let mut command = Command::new(python);
     command.args(["-c", include_str!("swaps.py"), "unix:p4runtime.sock", "1", seconds]);
-    command.current_dir(bed.kaido.run_folder().join("xsk/default")).env_remove("PYTHONPATH");
+    command.current_dir(bed.kaido.run_directory().join("xsk/default")).env_remove("PYTHONPATH");
     command.env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the shell is installed")
 }

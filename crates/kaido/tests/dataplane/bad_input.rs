@@ -57,10 +57,10 @@ fn root_without_a_daemon_a_command_says_so() {
 }
 
 #[test]
-fn root_one_namespace_has_one_data_plane_and_one_folder_too() {
+fn root_one_namespace_has_one_data_plane_and_one_directory_too() {
     let mut net = Net::new();
     net.start(&[]);
-    let other = net.kaido.folder().join("other").to_str().unwrap().to_owned();
+    let other = net.kaido.directory().join("other").to_str().unwrap().to_owned();
     for (arguments, says) in [
         (&["dataplane", "run", "--state", &other][..], "runs in this network namespace"),
         (&["dataplane", "run"], "another data plane has"),

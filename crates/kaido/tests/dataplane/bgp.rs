@@ -15,31 +15,31 @@ use crate::net::{ip, show};
 
 /// zebra and bgpd of one namespace; both are killed on drop.
 struct Frr {
-    folder: TempDir,
+    directory: TempDir,
     daemons: Vec<Child>,
 }
 
 impl Frr {
     fn start(namespace: &Namespace, config: &str) -> Self {
         // The daemons run as root while they read their arguments.
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let user = User::from_name("frr").unwrap().unwrap();
-        std::fs::write(folder.path().join("frr.conf"), config).unwrap();
+        std::fs::write(directory.path().join("frr.conf"), config).unwrap();
         let owner = private::Owner { user: user.uid.as_raw(), group: user.gid.as_raw() };
-        owner.give_folder(folder.path()).unwrap();
-        let mut frr = Self { folder, daemons: Vec::new() };
+        owner.give_directory(directory.path()).unwrap();
+        let mut frr = Self { directory, daemons: Vec::new() };
         for daemon in ["zebra", "bgpd"] {
             let child = namespace.run(|| frr.command(daemon).spawn().unwrap()).unwrap();
             frr.daemons.push(child);
             // bgpd requests the redistributed routes from zebra, which must be running by then.
-            let socket = frr.folder.path().join(format!("{daemon}.vty"));
+            let socket = frr.directory.path().join(format!("{daemon}.vty"));
             until(Duration::from_secs(20), || socket.exists().then_some(()), || frr.log());
         }
         frr
     }
 
     fn command(&self, daemon: &str) -> Command {
-        let path = |name: &str| self.folder.path().join(name);
+        let path = |name: &str| self.directory.path().join(name);
         let mut command = Command::new(PathBuf::from("/usr/lib/frr").join(daemon));
         let log = std::fs::File::create(path(&format!("{daemon}.out"))).unwrap();
         // No port for telnet.
@@ -49,14 +49,14 @@ impl Frr {
             .arg("-i")
             .arg(path(&format!("{daemon}.pid")))
             .arg("--vty_socket")
-            .arg(self.folder.path());
+            .arg(self.directory.path());
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         command
     }
 
     fn log(&self) -> String {
         let text =
-            |daemon| std::fs::read_to_string(self.folder.path().join(format!("{daemon}.out")));
+            |daemon| std::fs::read_to_string(self.directory.path().join(format!("{daemon}.out")));
         ["zebra", "bgpd"].map(|daemon| text(daemon).unwrap_or_default()).join("\n")
     }
 }

@@ -20,9 +20,9 @@ impl Daemon {
         Self { kaido, node, child: None }
     }
 
-    /// Returns the state folder.
+    /// Returns the state directory.
     pub(crate) fn state(&self) -> String {
-        self.kaido.run_folder().join("dataplane").to_str().unwrap().into()
+        self.kaido.run_directory().join("dataplane").to_str().unwrap().into()
     }
 
     /// Starts the daemon in the node; returns when it answers.
@@ -33,7 +33,7 @@ impl Daemon {
 
     /// Starts the daemon with this command.
     pub(crate) fn start_as(&mut self, mut command: Command) {
-        let path = self.kaido.folder().join("log");
+        let path = self.kaido.directory().join("log");
         let log = std::fs::File::options().create(true).append(true).open(path).unwrap();
         command.stderr(log);
         let child = self.node.run(|| command.spawn().unwrap()).unwrap();
@@ -51,7 +51,7 @@ impl Daemon {
     }
 
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.kaido.folder().join("log")).unwrap_or_default()
+        std::fs::read_to_string(self.kaido.directory().join("log")).unwrap_or_default()
     }
 
     /// Kills the daemon with SIGKILL.

@@ -423,7 +423,7 @@ fn root_a_domain_without_an_edge_causes_a_warning_in_apply_plan_show_and_doctor(
     let open = "every port reaches every SID";
     let warned = bed.apply("{ l: {}, r: {} }", "");
     assert!(warned["warnings"][0].as_str().unwrap().contains(open), "{warned}");
-    let file = bed.net.kaido.folder().join("dataplane.yaml");
+    let file = bed.net.kaido.directory().join("dataplane.yaml");
     let plan = bed.net.kaido.ok(&["dataplane", "plan", file.to_str().unwrap()]);
     assert!(plan.contains(&format!("warning: {open}")), "{plan}");
     assert!(bed.net.show()["warnings"][0].as_str().unwrap().contains(open));

@@ -24,7 +24,7 @@ const AROUND: u32 = 40 + 8 + 4 * 16;
 /// Total size of all streams in bytes; KAIDO_BYTES overrides it.
 const ALL: f64 = 2e8;
 const CHUNK: usize = 1 << 16;
-const LIMIT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 const FILTER: &str = "table inet filter { chain f { type filter hook forward priority filter; \
      policy drop; meta mark 1 ct state established,related accept; \
@@ -113,7 +113,7 @@ impl Chain {
         }
         nft_in(&all[1], FILTER);
         nft_in(&all[2], NAT);
-        let queue = Consumer::start_in(&all[3], nodes[2].kaido.folder(), 0);
+        let queue = Consumer::start_in(&all[3], nodes[2].kaido.directory(), 0);
         Self { left, right, all, nodes, _queue: queue }
     }
 
@@ -232,7 +232,7 @@ impl Chain {
                 (number("in") == number("out") + dropped + refused).then_some(())
             };
             // The last acknowledgements may still be in the queue.
-            until(LIMIT, is_accounted, || {
+            until(TIMEOUT, is_accounted, || {
                 format!("{}\n{}", node.kaido.json(&["function", "ls"]), self.reasons())
             });
         }
@@ -318,12 +318,12 @@ fn root_streams_pass_a_filter_nat_and_a_queue_both_ways() {
 fn root_a_page_comes_by_http_as_it_is() {
     let chain = Chain::new();
     chain.set(1500, true);
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut random = Random::seeded();
     let page: Vec<u8> = (0..4 << 20).map(|_| random.bits() as u8).collect();
-    std::fs::write(folder.path().join("page"), &page).unwrap();
+    std::fs::write(directory.path().join("page"), &page).unwrap();
     let mut serve = Command::new("busybox");
-    serve.args(["httpd", "-f", "-p", "10.9.0.9:8080", "-h"]).arg(folder.path());
+    serve.args(["httpd", "-f", "-p", "10.9.0.9:8080", "-h"]).arg(directory.path());
     let _server = Server(chain.right.run(|| serve.spawn().unwrap()).unwrap());
     let fetch = || {
         let mut curl = Command::new("curl");

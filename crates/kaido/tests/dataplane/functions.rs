@@ -404,7 +404,7 @@ fn root_a_way_that_is_lost_is_closed_and_comes_back() {
         net.node.run(write).unwrap();
     };
     early_demux(&net, "1");
-    assert_ne!(crate::folder::run(&net, &net.node, &[]).code, Some(0));
+    assert_ne!(crate::directory::run(&net, &net.node, &[]).code, Some(0));
     assert!(show(&net.node, "link").contains("kaido-in"));
     early_demux(&net, "0");
     net.start(&[]);

@@ -11,7 +11,7 @@ use testkit::until;
 use crate::functions::{nft, ping};
 use crate::net::{Net, ip, show};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) const SID: &str = "fd00:1::f:0:0/112";
 
@@ -24,13 +24,13 @@ pub(crate) struct Function {
 impl Function {
     pub(crate) fn new() -> Self {
         let mut net = crate::functions::function_net();
-        let works = net.kaido.folder().join("works");
+        let works = net.kaido.directory().join("works");
         std::fs::write(&works, "").unwrap();
         net.start(&[]);
         Self { net, works }
     }
 
-    /// Returns the data plane's file with this check of the function.
+    /// Returns the data plane file with this check of the function.
     pub(crate) fn file(&self, check: &str) -> String {
         let health = format!("{{behavior: End.AN.NF, health: {check}}}");
         crate::functions::FILE.replace("End.AN.NF", &health)
@@ -86,8 +86,8 @@ impl Function {
 
 /// Returns true if a process runs a command with this argument.
 fn runs(word: &str) -> bool {
-    let runs = |folder: &Path| {
-        std::fs::read(folder.join("cmdline")).is_ok_and(|line| {
+    let runs = |directory: &Path| {
+        std::fs::read(directory.join("cmdline")).is_ok_and(|line| {
             line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
         })
     };
@@ -218,7 +218,7 @@ fn root_a_function_whose_check_cannot_start_keeps_its_state() {
     // Like after a flood of connections: no descriptor is left for the command's output.
     allow_descriptors(&function, "3");
     let told = || function.net.log().contains("cannot be started").then_some(());
-    until(PATIENCE, told, || function.net.log());
+    until(TIMEOUT, told, || function.net.log());
     assert!(function.is_announced(), "withdrawn: {}", function.net.log());
     allow_descriptors(&function, "1024");
     let again = || {
@@ -227,7 +227,7 @@ fn root_a_function_whose_check_cannot_start_keeps_its_state() {
             shown["not_started"].as_u64().unwrap() > 0 && shown["runs"].as_u64() > Some(1);
         started.then_some(shown)
     };
-    let shown = until(PATIENCE, again, || function.net.log());
+    let shown = until(TIMEOUT, again, || function.net.log());
     assert_eq!((&shown["up"], &shown["failures"]), (&true.into(), &0.into()), "{shown}");
     assert!(!function.net.log().contains("is down"), "{}", function.net.log());
     // A real failure still counts.

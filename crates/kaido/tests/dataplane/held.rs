@@ -21,13 +21,13 @@ impl Consumer {
     /// Starts a consumer that holds packets until there are `count`; with 0 it accepts each one at
     /// once.
     pub(crate) fn start(net: &Net, count: u32) -> Self {
-        Self::start_in(&net.node, net.kaido.folder(), count)
+        Self::start_in(&net.node, net.kaido.directory(), count)
     }
 
-    /// Does the same, and compiles into a folder.
-    pub(crate) fn start_in(node: &Namespace, folder: &Path, count: u32) -> Self {
+    /// Does the same, and compiles into a directory.
+    pub(crate) fn start_in(node: &Namespace, directory: &Path, count: u32) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dataplane/hold.c");
-        let program = folder.join("hold");
+        let program = directory.join("hold");
         let mut compiler = Command::new("gcc");
         compiler.arg("-o").arg(&program).arg(source).arg("-lnetfilter_queue");
         assert!(compiler.status().unwrap().success());

@@ -2,7 +2,7 @@
 /*
  * Consumes the netfilter queues 1 and 2 like a firewall (libnetfilter_queue): holds packets until
  * there are COUNT, then accepts them, the last first. Usage: hold COUNT. Prints "held" and waits
- * for a line before it accepts them. With a COUNT of 0 it accepts each packet at once.
+ * for a line before it accepts them. With a COUNT of 0 it accepts each packet immediately.
  */
 #include <arpa/inet.h>
 #include <linux/netfilter.h>

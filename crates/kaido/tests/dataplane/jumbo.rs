@@ -188,7 +188,7 @@ fn lines(namespace: &Namespace, lines: &[String]) {
 
 fn join(one: &Namespace, one_name: &str, other: &Namespace, other_name: &str, mtu: u32) {
     let queues = format!("mtu {mtu} numtxqueues {QUEUES} numrxqueues {QUEUES}");
-    let there = Resident::of(other);
+    let there = Resident::new(other);
     lines(
         one,
         &[format!(

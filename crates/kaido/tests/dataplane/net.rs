@@ -126,7 +126,7 @@ impl Net {
         line.split(':').nth(1).unwrap().trim().parse().unwrap()
     }
 
-    /// Returns true if the daemon's folder has this entry.
+    /// Returns true if the daemon's directory has this entry.
     pub(crate) fn state_has(&self, name: &str) -> bool {
         std::path::Path::new(&self.state()).join(name).exists()
     }
@@ -186,7 +186,7 @@ pub(crate) fn join(a: &Namespace, a_name: &str, b: &Namespace, b_name: &str) {
 pub(crate) struct Resident(Child);
 
 impl Resident {
-    pub(crate) fn of(namespace: &Namespace) -> Self {
+    pub(crate) fn new(namespace: &Namespace) -> Self {
         let mut sleep = Command::new("sleep");
         sleep.arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self(namespace.run(|| sleep.spawn().unwrap()).unwrap())

@@ -96,7 +96,7 @@ impl Machines {
     /// Runs a command on a machine, and asserts that it succeeds; returns its output.
     pub(crate) fn run(&mut self, machine: &str, command: &str) -> String {
         if let Some(host) = self.hosts.get(machine) {
-            let run = || Said::of(Command::new("sh").args(["-c", command])).ok();
+            let run = || Said::run(Command::new("sh").args(["-c", command])).ok();
             let said = host.run(run).unwrap();
             if command.starts_with("ip link set eth0 up") {
                 // The kernel applies this setting only once the interface is up.
@@ -105,10 +105,10 @@ impl Machines {
             return said;
         }
         let server = self.servers.get_mut(machine).unwrap();
-        let file = server.kaido.folder().join("dataplane.yaml").to_str().unwrap().to_owned();
+        let file = server.kaido.directory().join("dataplane.yaml").to_str().unwrap().to_owned();
         let ours = |word: &str| word.replace(FILE, &file);
         match command {
-            // The daemon's file is in the test's folder.
+            // The daemon's file is in the test's directory.
             "mkdir -p /etc/kaido" => String::new(),
             "systemctl enable --now kaido-dataplane" => {
                 let words: Vec<_> =
@@ -123,11 +123,11 @@ impl Machines {
             }
             _ => {
                 let mut shell = Command::new("sh");
-                let folder = std::path::Path::new(env!("CARGO_BIN_EXE_kaido")).parent().unwrap();
+                let directory = std::path::Path::new(env!("CARGO_BIN_EXE_kaido")).parent().unwrap();
                 let path = std::env::var("PATH").unwrap();
-                shell.env("PATH", format!("{}:{path}", folder.display()));
-                shell.env("KAIDO_RUN", server.kaido.run_folder()).args(["-c", &ours(command)]);
-                server.node.run(|| Said::of(&mut shell).ok()).unwrap()
+                shell.env("PATH", format!("{}:{path}", directory.display()));
+                shell.env("KAIDO_RUN", server.kaido.run_directory()).args(["-c", &ours(command)]);
+                server.node.run(|| Said::run(&mut shell).ok()).unwrap()
             }
         }
     }

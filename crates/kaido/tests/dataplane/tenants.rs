@@ -99,7 +99,7 @@ fn add_tenants(net: &Net) -> [Namespace; 2] {
         );
         let host = Namespace::unnamed().unwrap();
         lines(&net.right, &[format!("link add link port name port.{vlan} type vlan id {vlan}")]);
-        let there = Resident::of(&host);
+        let there = Resident::new(&host);
         lines(&net.right, &[format!("link set dev port.{vlan} netns {}", there.id())]);
         lines(
             &host,

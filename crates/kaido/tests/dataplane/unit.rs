@@ -1,9 +1,10 @@
 //! The unit for systemd: the rights that it removes from the daemon, and that the daemon works
 //! without them.
 //!
-//! systemd itself runs in a guest (scripts/guest/unit.sh), as it must be PID 1 of a machine. Here, other
-//! means apply the unit's settings to the daemon (capabilities, no new privileges, a private read-only view of the file
-//! systems), and the daemon's system calls are compared with the unit's filter.
+//! systemd itself runs in a guest (scripts/guest/unit.sh), as it must be PID 1 of a machine. Here,
+//! other means apply the unit's settings to the daemon (capabilities, no new privileges, a private
+//! read-only view of the file systems), and the daemon's system calls are compared with the unit's
+//! filter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -61,14 +62,14 @@ fn capabilities() -> String {
 /// Returns the daemon's command as the unit starts it, after its first command; system calls are
 /// logged in `calls`.
 fn confined(function: &Function, calls: &str) -> Command {
-    let run = function.net.kaido.run_folder();
+    let run = function.net.kaido.run_directory();
     let run = run.to_str().unwrap();
     let first =
         value("ExecStartPre").strip_prefix("+nsenter --target 1 --mount /bin/sh -c \'").unwrap();
     let first = first.strip_suffix('\'').unwrap().replace("$$", "$").replace("/run/kaido", run);
     assert!(Command::new("sh").args(["-c", &first]).status().unwrap().success());
-    // ProtectSystem=strict, ReadWritePaths=; /proc and /dev are other file systems. The locks of network
-    // namespaces are in /run/kaido, which other tests may remove: this daemon has its own.
+    // ProtectSystem=strict, ReadWritePaths=; /proc and /dev are other file systems. The locks of
+    // network namespaces are in /run/kaido, which other tests may remove: this daemon has its own.
     let script = format!(
         "mount --rbind {run} {run} && mount --rbind {calls} {calls} && mount -o remount,bind,ro / && \
          mount -t tmpfs -o mode=0755 none /run && exec \
@@ -126,7 +127,7 @@ fn root_the_daemon_works_within_the_limits_of_its_unit() {
     let mut function = Function::new();
     function.net.end();
     nft(&function.net, "table inet f { chain f { type filter hook forward priority filter; }; }");
-    let calls = function.net.kaido.folder().join("calls");
+    let calls = function.net.kaido.directory().join("calls");
     std::fs::create_dir(&calls).unwrap();
     let confine = |function: &Function| confined(function, calls.to_str().unwrap());
     let command = confine(&function);

@@ -93,7 +93,7 @@ fn root_a_mistake_is_shown_with_its_place_and_nothing_is_made() {
 fn root_bad_files_of_rules_are_reported_before_anything_is_created() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    let path = |name: &str| kaido.folder().join(name);
+    let path = |name: &str| kaido.directory().join(name);
     nix::unistd::mkfifo(&path("pipe.nft"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     std::fs::File::create(path("large.nft")).unwrap().set_len(20 << 30).unwrap();
     kaido.file("nul.nft", "table ip a {}\0");
@@ -155,9 +155,9 @@ fn root_a_file_that_is_not_a_topology_is_reported_as_such() {
     up("/tmp").failed(2, &["/tmp is not a topology file"]);
     up("/dev/zero").failed(2, &["/dev/zero is not a topology file"]);
     for (command, what) in [
-        (&["dataplane", "check", "/dev/zero"][..], "data plane's file"),
-        (&["dataplane", "apply", "/dev/zero"], "data plane's file"),
-        (&["dataplane", "run", "--file", "/dev/zero"], "data plane's file"),
+        (&["dataplane", "check", "/dev/zero"][..], "data plane file"),
+        (&["dataplane", "apply", "/dev/zero"], "data plane file"),
+        (&["dataplane", "run", "--file", "/dev/zero"], "data plane file"),
         (&["node", "--config", "/dev/zero"], "configuration"),
     ] {
         let says = format!("/dev/zero is not a {what}: neither a file nor a pipe");

@@ -20,7 +20,7 @@ links:
 fn root_a_capture_repeats_with_its_seed_and_differs_with_another() {
     let kaido = kaido();
     let lab = kaido.lab_up(MESSY);
-    let capture = kaido.folder().join("out.pcapng").display().to_string();
+    let capture = kaido.directory().join("out.pcapng").display().to_string();
     let ping = ["ping", "-q", "-i", "0.003", "-w", "120", "-s", "300", "10.0.1.2"];
     let mut pinging = lab.start("h1", &ping);
     let said = kaido.ok(&["lab", "capture", "--link", "h2-h1", "-w", &capture, "--count", "400"]);
@@ -53,7 +53,7 @@ fn root_a_capture_repeats_with_its_seed_and_differs_with_another() {
         kaido.start(&["lab", "capture", "--link", "h1-h2", "--from", "h1", "-w", &capture]);
     let size = || std::fs::metadata(&capture).map_or(0, |found| found.len());
     soon("packets", || size() > 40_000);
-    let second = kaido.folder().join("second.pcapng").display().to_string();
+    let second = kaido.directory().join("second.pcapng").display().to_string();
     // Also if it names the same file, which must not be truncated.
     kaido
         .run(&["lab", "capture", "--link", "h1-h2", "-w", &capture, "--seconds", "5"])

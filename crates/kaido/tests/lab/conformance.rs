@@ -67,7 +67,7 @@ fn conform(backends: &[&str], options: &str, sent: Sent, judge: impl Fn(&str, &[
 }
 
 fn namespace(kaido: &Kaido, node: &str) -> Namespace {
-    Namespace::open(kaido.run_folder().join("labs/two/netns").join(node)).unwrap()
+    Namespace::open(kaido.run_directory().join("labs/two/netns").join(node)).unwrap()
 }
 
 /// Sends a stream, and returns the datagrams received in order of arrival.
@@ -251,7 +251,7 @@ fn root_conformance_of_rates_and_queues() {
     let all = [KERNEL, EMULATOR, WITH_NETEM];
     conform(&all, "rate: 10mbit, queue: 400p", sent, |backend, arrived| {
         assert_eq!(arrived.len() as u64, sent.count, "{backend}");
-        // A token bucket passes the first twelve at once.
+        // A token bucket passes the first twelve immediately.
         let time = arrived[299].at.as_secs_f64();
         let rate = 300.0 * (sent.bytes + HEADERS) as f64 * 8.0 / time / 1e6;
         // A slow machine may not reach the rate.

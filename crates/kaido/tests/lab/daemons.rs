@@ -8,14 +8,14 @@ use testkit::Kaido;
 
 use crate::soon;
 
-/// PID of the daemon of this name that runs for a lab in this folder.
+/// PID of the daemon of this name that runs for a lab in this directory.
 pub(crate) fn daemon(kaido: &Kaido, name: &str) -> Option<Pid> {
-    let folder = kaido.run_folder().into_os_string().into_string().unwrap();
+    let directory = kaido.run_directory().into_os_string().into_string().unwrap();
     let is_it = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
         words.get(1).is_some_and(|word| word == name)
-            && words.iter().any(|word| word.starts_with(&folder))
+            && words.iter().any(|word| word.starts_with(&directory))
     };
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

@@ -167,7 +167,7 @@ fn root_traces_and_delay_distributions_are_read_from_files() {
     assert!(said.contains("trace hill.csv, jitter of far.txt"), "{said}");
     // Changes to the files affect neither the lab nor a restarted emulator.
     kaido.file("hill.csv", "time (s),delay (ms)\n1,10\n0,20\n");
-    std::fs::remove_file(kaido.folder().join("far.txt")).unwrap();
+    std::fs::remove_file(kaido.directory().join("far.txt")).unwrap();
     for link in ["r1-r2", "r2-h2"] {
         kaido.ok(&["lab", "link", link, "set", "duplicate=0%"]);
     }
@@ -186,13 +186,13 @@ fn root_a_web_servers_page_comes_whole_over_a_bad_network() {
         "name: web\nrouting: [static]\nnodes: {h1: {}, h2: {}, x: {router: virtual}}\n\
          links: [h1-x: {delay: 5ms, loss: 1%, rate: 100mbit}, x-h2: {duplicate: 1%, reorder: 1%, delay: 1ms}]\n",
     );
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut random = Random::seeded();
     let page: Vec<u8> = (0..1 << 20).map(|_| random.bits() as u8).collect();
-    std::fs::write(folder.path().join("page"), &page).unwrap();
-    let home = folder.path().to_str().unwrap();
+    std::fs::write(directory.path().join("page"), &page).unwrap();
+    let home = directory.path().to_str().unwrap();
     let mut server = lab.start("h2", &["busybox", "httpd", "-f", "-p", "80", "-h", home]);
-    let got = folder.path().join("got");
+    let got = directory.path().join("got");
     let fetch = ["curl", "-s", "--noproxy", "*", "-m", "60", "http://10.0.2.2/page", "-o"];
     let fetched = || {
         let fetch = [&fetch[..], &[got.to_str().unwrap()]].concat();

@@ -101,11 +101,11 @@ fn root_daemons_whose_sockets_are_gone_are_named_and_replaced() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let lab = kaido.lab_up(WAN);
-    let folder = kaido.run_folder().join("labs/wan");
+    let directory = kaido.run_directory().join("labs/wan");
     for gone in [&["emulator"][..], &["supervisor"], &["emulator", "supervisor"]] {
         let old: Vec<_> = gone.iter().map(|name| daemon(&kaido, name)).collect();
         for name in gone {
-            std::fs::remove_file(folder.join(format!("{name}.sock"))).unwrap();
+            std::fs::remove_file(directory.join(format!("{name}.sock"))).unwrap();
         }
         let said = kaido.ok(&["lab", "ls"]);
         for name in gone {

@@ -25,8 +25,8 @@ fn up_fails(kaido: &Kaido, topology: &str, script: &str, words: &[&str]) {
 #[test]
 fn root_without_frr_the_message_says_how_to_install_it() {
     let kaido = kaido();
-    let hide = "for folder in /usr/lib/frr /usr/libexec/frr; do
-        [ ! -d $folder ] || mount -t tmpfs none $folder; done";
+    let hide = "for directory in /usr/lib/frr /usr/libexec/frr; do
+        [ ! -d $directory ] || mount -t tmpfs none $directory; done";
     up_fails(&kaido, FRR, hide, &["FRR is not installed", "apt-get install frr"]);
     // A lab without FRR routers does not need FRR. It exists in the script's mount namespace.
     let file = kaido.file("chain.yaml", CHAIN);
@@ -63,10 +63,11 @@ fn root_a_lab_is_not_removed_from_one_of_its_nodes() {
 fn root_other_users_get_an_error_that_names_root() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    // An unprivileged user can read neither the binary in the target folder nor the test's folder.
-    let program = kaido.folder().join("kaido");
+    // An unprivileged user can read neither the binary in the target directory nor the test's
+    // directory.
+    let program = kaido.directory().join("kaido");
     std::fs::copy(env!("CARGO_BIN_EXE_kaido"), &program).unwrap();
-    std::fs::set_permissions(kaido.folder(), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(kaido.directory(), PermissionsExt::from_mode(0o755)).unwrap();
     let file = kaido.file("lab.yaml", CHAIN);
     let as_nobody = |arguments: &str| {
         let program = program.display();
@@ -92,7 +93,7 @@ fn root_a_full_disk_leaves_nothing() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let file = kaido.file("lab.yaml", CHAIN);
-    // After a failure the folder must be empty, and the error must be the lack of space.
+    // After a failure the directory must be empty, and the error must be the lack of space.
     let script = |limit: &str, file: &str| {
         format!(
             "mkdir -p $KAIDO_RUN
@@ -129,16 +130,16 @@ fn root_a_full_disk_leaves_nothing() {
     before.assert_restored(&kaido);
 }
 
-/// The folder of all state cannot be created.
+/// The directory of all state cannot be created.
 #[test]
-fn root_an_unusable_run_folder_is_named() {
+fn root_an_unusable_run_directory_is_named() {
     let kaido = kaido();
-    std::fs::remove_dir(kaido.run_folder()).unwrap();
-    std::fs::write(kaido.run_folder(), "").unwrap();
+    std::fs::remove_dir(kaido.run_directory()).unwrap();
+    std::fs::write(kaido.run_directory(), "").unwrap();
     let file = kaido.file("lab.yaml", CHAIN);
     let said = kaido.run(&["lab", "up", &file]);
     said.failed(2, &["for labs", "Not a directory", "set KAIDO_RUN"]);
-    std::fs::remove_file(kaido.run_folder()).unwrap();
+    std::fs::remove_file(kaido.run_directory()).unwrap();
 }
 
 /// A topology with a router that loads these rules.
@@ -153,7 +154,7 @@ fn with_rules(rules: &str) -> String {
 fn root_rules_that_include_an_endless_file_time_out() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    let pipe = kaido.folder().join("pipe");
+    let pipe = kaido.directory().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let include = format!(r#"rules: "include \"{}\"\n""#, pipe.display());
     let file = kaido.file("lab.yaml", &with_rules(&include));
@@ -173,7 +174,7 @@ fn root_rules_that_include_an_endless_file_time_out() {
         let name = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/comm"));
         let is_nft = |pid| name(pid).is_ok_and(|name| name.trim() == "nft");
         // The first nft process only prints its version.
-        let labs = kaido.run_folder().join("labs/fw/netns/r1");
+        let labs = kaido.run_directory().join("labs/fw/netns/r1");
         (labs.exists() && pids.split_whitespace().any(is_nft)).then_some(())
     };
     until(Duration::from_secs(20), runs_nft, || "no nft".into());
@@ -191,7 +192,7 @@ fn root_a_daemon_that_dies_during_up_is_named() {
     let file = kaido.file("lab.yaml", &frr_ring(4, "ospf: {hello: 10s, dead: 40s}"));
     for daemon in ["ospfd", "ospf6d", "zebra"] {
         let up = kaido.start(&["lab", "up", &file]);
-        let namespace = |node: &str| kaido.run_folder().join(format!("labs/many/netns/{node}"));
+        let namespace = |node: &str| kaido.run_directory().join(format!("labs/many/netns/{node}"));
         // The first routes take 10 s.
         let pid = || {
             process_in(&namespace("r4"), "ospf6d").and(process_in(&namespace("r3"), "ospf6d"))?;
@@ -224,7 +225,7 @@ fn root_a_node_that_ends_at_once_is_named_at_once() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let up = kaido.start(&["lab", "up", &file_in_labs("paper-path.yaml")]);
-    let namespace = kaido.run_folder().join("labs/paper-path/netns/r3");
+    let namespace = kaido.run_directory().join("labs/paper-path/netns/r3");
     // FRR is still starting, and its routes take at least a second.
     let taken = until(
         Duration::from_secs(20),
@@ -240,13 +241,13 @@ fn root_a_node_that_ends_at_once_is_named_at_once() {
 }
 
 #[test]
-fn root_a_folder_that_is_too_deep_for_sockets_is_refused() {
+fn root_a_directory_that_is_too_deep_for_sockets_is_refused() {
     let kaido = kaido();
-    let deep = kaido.folder().join("x".repeat(100));
+    let deep = kaido.directory().join("x".repeat(100));
     let file = kaido.file("lab.yaml", CHAIN);
     let up = ["lab", "up", file.as_str()];
     for command in [&up[..], &["bench", "path", "--quick"], &["bench", "lab"], &["demo"]] {
-        let said = Said::of(kaido.command(command).env("KAIDO_RUN", &deep));
+        let said = Said::run(kaido.command(command).env("KAIDO_RUN", &deep));
         said.failed(2, &["a Unix socket's path has at most 107", "KAIDO_RUN"]);
         assert!(!deep.exists(), "{command:?}");
     }
@@ -262,19 +263,20 @@ fn parts_of_a_benchmark_without_parts_are_refused() {
 }
 
 #[test]
-fn root_a_path_that_is_not_a_folder_is_refused() {
+fn root_a_path_that_is_not_a_directory_is_refused() {
     let kaido = kaido();
     let file = kaido.file("lab.yaml", CHAIN);
-    let run =
-        |folder: &str, command: &[&str]| Said::of(kaido.command(command).env("KAIDO_RUN", folder));
+    let run = |directory: &str, command: &[&str]| {
+        Said::run(kaido.command(command).env("KAIDO_RUN", directory))
+    };
     for command in
         [&["lab", "up", &file][..], &["lab", "ls"], &["dataplane", "show"], &["app", "ls"]]
     {
-        run("", command).failed(2, &["KAIDO_RUN is empty: set it to a folder, or unset it"]);
+        run("", command).failed(2, &["KAIDO_RUN is empty: set it to a directory, or unset it"]);
     }
-    for folder in ["/proc/kaido", "/dev/null"] {
-        let says = format!("cannot use {folder} for labs: set KAIDO_RUN to another folder");
-        run(folder, &["lab", "up", &file]).failed(2, &[&says]);
+    for directory in ["/proc/kaido", "/dev/null"] {
+        let says = format!("cannot use {directory} for labs: set KAIDO_RUN to another directory");
+        run(directory, &["lab", "up", &file]).failed(2, &[&says]);
     }
 }
 
@@ -301,33 +303,33 @@ fn root_a_lab_goes_down_by_its_file_too() {
 
 /// A data plane's socket has a longer path than the controller's.
 #[test]
-fn root_a_folder_that_is_too_deep_for_a_data_planes_socket_is_refused() {
+fn root_a_directory_that_is_too_deep_for_a_data_planes_socket_is_refused() {
     let kaido = kaido();
-    let begin = kaido.folder().as_os_str().len() + 1;
-    let deep = kaido.folder().join("x".repeat(70 - begin));
+    let begin = kaido.directory().as_os_str().len() + 1;
+    let deep = kaido.directory().join("x".repeat(70 - begin));
     let up = |text: &str| {
         let file = kaido.file("lab.yaml", text);
-        Said::of(kaido.command(&["lab", "up", &file]).env("KAIDO_RUN", &deep))
+        Said::run(kaido.command(&["lab", "up", &file]).env("KAIDO_RUN", &deep))
     };
     let said = up(&with_xdp(CHAIN));
     said.failed(2, &["dataplane.sock is 115 bytes long", "at most 107", "KAIDO_RUN"]);
     assert!(!deep.exists());
     up(CHAIN).ok();
-    Said::of(kaido.command(&["lab", "down", "chain"]).env("KAIDO_RUN", &deep)).ok();
+    Said::run(kaido.command(&["lab", "down", "chain"]).env("KAIDO_RUN", &deep)).ok();
 }
 
 /// Text that JSON cannot represent is replaced.
 #[test]
 fn root_a_file_with_an_odd_name_is_brought_up() {
     let kaido = kaido();
-    let file = kaido.folder().join(std::ffi::OsStr::from_bytes(b"odd-\xff.yaml"));
+    let file = kaido.directory().join(std::ffi::OsStr::from_bytes(b"odd-\xff.yaml"));
     std::fs::write(&file, CHAIN).unwrap();
-    Said::of(kaido.command(&["lab", "up"]).arg(&file)).ok();
+    Said::run(kaido.command(&["lab", "up"]).arg(&file)).ok();
     let labs = kaido.json(&["lab", "ls"]);
     assert!(labs[0]["file"].as_str().unwrap().ends_with("odd-\u{fffd}.yaml"), "{labs}");
     kaido.ok(&["lab", "down", "chain"]);
-    let odd = kaido.folder().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
-    let said = Said::of(kaido.command(&["lab", "up"]).arg(&file).env("KAIDO_RUN", &odd));
+    let odd = kaido.directory().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
+    let said = Said::run(kaido.command(&["lab", "up"]).arg(&file).env("KAIDO_RUN", &odd));
     said.failed(2, &["is not UTF-8", "KAIDO_RUN"]);
 }
 
@@ -344,9 +346,9 @@ fn root_routes_that_never_come_are_named() {
 #[test]
 fn root_a_socket_in_use_is_named() {
     let kaido = kaido();
-    let socket = kaido.folder().join("in-use.sock");
+    let socket = kaido.directory().join("in-use.sock");
     let _listener = serve::listen(&socket).unwrap();
-    let config = serde_json::json!({ "socket": socket, "store": kaido.folder().join("store") });
+    let config = serde_json::json!({ "socket": socket, "store": kaido.directory().join("store") });
     let config = kaido.file("controller.json", &config.to_string());
     let said = kaido.run(&["controller", "--config", &config]);
     said.failed(1, &["another process listens on", "in-use.sock"]);

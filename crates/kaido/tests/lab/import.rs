@@ -20,7 +20,7 @@ fn each_program_is_imported_and_checked() {
         ("campus/lab.conf", "campus"),
         ("office.mn", "office"),
     ] {
-        let out = kaido.folder().join(name.replace('/', "_")).with_extension("yaml");
+        let out = kaido.directory().join(name.replace('/', "_")).with_extension("yaml");
         let out = out.to_str().unwrap();
         let said = kaido.run(&["lab", "import", &foreign(name), "-o", out]);
         assert!(said.stderr.contains("not carried over"), "{}", said.stderr);
@@ -48,32 +48,32 @@ fn an_unknown_format_is_refused() {
 }
 
 #[test]
-fn a_folder_of_others_leads_to_no_other_file() {
+fn a_directory_of_others_leads_to_no_other_file() {
     let kaido = kaido();
-    let [secret, folder] = ["secret", "folder"].map(|name| kaido.folder().join(name));
+    let [secret, directory] = ["secret", "directory"].map(|name| kaido.directory().join(name));
     std::fs::write(&secret, "root:hash\n").unwrap();
-    std::fs::create_dir(&folder).unwrap();
+    std::fs::create_dir(&directory).unwrap();
     let import = |path: &std::path::Path| kaido.run(&["lab", "import", path.to_str().unwrap()]);
-    symlink(&secret, folder.join("lab.conf")).unwrap();
-    let said = import(&folder);
+    symlink(&secret, directory.join("lab.conf")).unwrap();
+    let said = import(&directory);
     assert!(!said.stderr.contains("hash"), "{}", said.stderr);
-    said.failed(2, &["lab.conf is absolute, or leads outside its folder", "copy the file"]);
-    std::fs::remove_file(folder.join("lab.conf")).unwrap();
+    said.failed(2, &["lab.conf is absolute, or leads outside its directory", "copy the file"]);
+    std::fs::remove_file(directory.join("lab.conf")).unwrap();
     // Notes quote names: they must not control the terminal.
-    std::fs::write(folder.join("lab.conf"), "pc1[0]=\"A\"\npc2[0]=\"A\"\n").unwrap();
-    std::fs::write(folder.join("pc1\u{1b}]0;evil.startup"), "x\n").unwrap();
-    let said = import(&folder);
+    std::fs::write(directory.join("lab.conf"), "pc1[0]=\"A\"\npc2[0]=\"A\"\n").unwrap();
+    std::fs::write(directory.join("pc1\u{1b}]0;evil.startup"), "x\n").unwrap();
+    let said = import(&directory);
     assert!(!said.stderr.contains('\u{1b}'), "{}", said.stderr);
-    symlink(&secret, folder.join("pc1.startup")).unwrap();
-    let said = import(&folder);
+    symlink(&secret, directory.join("pc1.startup")).unwrap();
+    let said = import(&directory);
     assert!(!said.stderr.contains("hash"), "{}", said.stderr);
-    said.failed(2, &["pc1.startup is absolute, or leads outside its folder"]);
+    said.failed(2, &["pc1.startup is absolute, or leads outside its directory"]);
 }
 
 #[test]
 fn no_other_user_can_write_an_imported_file() {
     let kaido = kaido();
-    let out = kaido.folder().join("out.yaml");
+    let out = kaido.directory().join("out.yaml");
     let run = "umask 0; exec \"$0\" lab import \"$1\" --out \"$2\"";
     let status = Command::new("sh")
         .args(["-c", run, env!("CARGO_BIN_EXE_kaido"), &foreign("office.mn")])

@@ -72,7 +72,7 @@ fn root_gc_cleans_up_after_killed_commands_of_an_frr_lab() {
     kill_rounds(&kaido, &file, rounds().div_ceil(4), &mut Random::seeded());
 }
 
-/// A data plane pins its state in a mount in the lab's folder.
+/// A data plane pins its state in a mount in the lab's directory.
 #[test]
 fn root_gc_cleans_up_after_killed_commands_of_a_lab_with_xdp() {
     let kaido = kaido();
@@ -88,7 +88,7 @@ fn root_gc_cleans_up_after_a_lab_with_applications_killed_with_its_daemons() {
     kill_rounds(&kaido, &file_in_labs("paper-path.yaml"), rounds, &mut Random::seeded());
 }
 
-/// Its first thread exits, after which the process has no namespaces of its own in /proc.
+/// First thread exits, after which the process has no namespaces of its own in /proc.
 const HEADLESS: &str = "import ctypes, os, platform, signal, sys, threading, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 threading.Thread(target=time.sleep, args=(600,)).start()
@@ -101,7 +101,7 @@ ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)
 fn root_a_process_without_its_first_thread_ends_with_its_lab() {
     let kaido = kaido();
     let lab = kaido.lab_up_file(&file_in_labs("ring.yaml"), &[]);
-    let file = kaido.folder().join("process");
+    let file = kaido.directory().join("process");
     let path = file.to_str().unwrap();
     let run = ["lab", "exec", "h1", "--", "/usr/bin/python3", "-c", HEADLESS, path];
     let mut command = kaido.start(&run);
@@ -137,20 +137,20 @@ fn root_gc_leaves_running_labs_alone() {
     ready.ping("h1", &["10.255.0.4"]);
 }
 
-/// Mounts, which cannot be removed with the folder, are still found.
+/// Mounts, which cannot be removed with the directory, are still found.
 #[test]
-fn root_gc_removes_the_remains_of_a_folder_that_was_deleted_by_hand() {
+fn root_gc_removes_the_remains_of_a_directory_that_was_deleted_by_hand() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    let mine = kaido.run_folder().join("labs/mine/netns");
+    let mine = kaido.run_directory().join("labs/mine/netns");
     private::make(&mine).unwrap();
     std::fs::write(mine.join("h1"), "").unwrap();
     let text = with_xdp(CHAIN).replace("r1-r2,", "r1-r2: {engine: true},");
     kaido.ok(&["lab", "up", &kaido.file("lab.yaml", &text), "--name", "victim"]);
-    let folder = kaido.run_folder().join("labs/victim");
-    let said = Said::of(std::process::Command::new("rm").arg("-rf").arg(&folder));
+    let directory = kaido.run_directory().join("labs/victim");
+    let said = Said::run(std::process::Command::new("rm").arg("-rf").arg(&directory));
     assert_eq!(said.code, Some(1), "mounts stay: {said}");
-    assert!(!folder.join("lab.yaml").exists());
+    assert!(!directory.join("lab.yaml").exists());
     let list = kaido.json(&["lab", "ls"]);
     assert_eq!((&list[0]["name"], &list[0]["phase"]), (&"victim".into(), &"broken".into()));
     let said = kaido.ok(&["lab", "ls"]);
@@ -161,7 +161,7 @@ fn root_gc_removes_the_remains_of_a_folder_that_was_deleted_by_hand() {
     let collected = kaido.json(&["lab", "gc"]);
     assert_eq!(collected, serde_json::json!([{ "name": "victim", "removed": true }]));
     assert!(mine.join("h1").exists(), "this is somebody else's");
-    std::fs::remove_dir_all(kaido.run_folder().join("labs")).unwrap();
+    std::fs::remove_dir_all(kaido.run_directory().join("labs")).unwrap();
     before.assert_restored(&kaido);
 }
 

@@ -30,7 +30,7 @@ use std::time::Duration;
 use serde_json::Value;
 use testkit::{Kaido, until};
 
-/// The binary under test, with its own folder.
+/// The binary under test, with its own directory.
 fn kaido() -> Kaido {
     Kaido::new(env!("CARGO_BIN_EXE_kaido"))
 }

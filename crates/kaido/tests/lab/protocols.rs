@@ -167,9 +167,9 @@ fn root_a_daemon_that_is_not_installed_is_named() {
     let kaido = kaido();
     let file = kaido.file("lab.yaml", &triangle("routing: [isis]", ""));
     // The rest of FRR is installed.
-    let hide = "folder=/usr/lib/frr; [ -d $folder ] || folder=/usr/libexec/frr
-        here=\"${KAIDO_RUN%/*}/frr\"; cp -r $folder \"$here\"; rm \"$here/isisd\"
-        mount --bind \"$here\" $folder";
+    let hide = "directory=/usr/lib/frr; [ -d $directory ] || directory=/usr/libexec/frr
+        here=\"${KAIDO_RUN%/*}/frr\"; cp -r $directory \"$here\"; rm \"$here/isisd\"
+        mount --bind \"$here\" $directory";
     let said = kaido.script(&format!("{hide}\nexec \"$K\" lab up {file}"));
     said.failed(1, &["isisd", "is missing", "apt-get install frr"]);
 }

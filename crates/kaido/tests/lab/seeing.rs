@@ -117,7 +117,7 @@ fn on_terminal(kaido: &Kaido, size: &str, words: &str, keys: &[u8]) -> (Option<i
     let program = env!("CARGO_BIN_EXE_kaido");
     let command = format!("stty {size}; exec {program} lab top --interval 0.2");
     let mut script = Command::new("script");
-    script.args(["-qec", &command, "/dev/null"]).env("KAIDO_RUN", kaido.run_folder());
+    script.args(["-qec", &command, "/dev/null"]).env("KAIDO_RUN", kaido.run_directory());
     let mut running = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut keyboard, mut screen) =
         (running.stdin.take().unwrap(), running.stdout.take().unwrap());

@@ -62,7 +62,7 @@ fn root_a_failed_test_shows_the_measured_value() {
         "{from: h1, ping: h2}",
     ];
     let file = kaido.file("lab.yaml", &text(&tests));
-    let report = format!("{}/report.xml", kaido.folder().display());
+    let report = format!("{}/report.xml", kaido.directory().display());
     let said = kaido.run(&["--json", "lab", "test", &file, "--junit", &report]);
     assert_eq!(said.code, Some(1), "{said}");
     let result = value_of(&["lab", "test"], said.stdout.as_bytes());
@@ -153,7 +153,7 @@ fn root_a_report_takes_the_place_of_the_last_one_when_it_is_whole() {
     full.failed(1, &["cannot write /dev/full: No space left on device"]);
     assert!(full.stdout.contains("3 passed, 0 failed"), "{full}");
 
-    let link = kaido.folder().join("link.xml");
+    let link = kaido.directory().join("link.xml");
     std::os::unix::fs::symlink(&old, &link).unwrap();
     kaido.ok(&["lab", "test", &file, "--junit", link.to_str().unwrap()]);
     assert!(link.is_symlink());
@@ -164,11 +164,11 @@ fn root_a_report_takes_the_place_of_the_last_one_when_it_is_whole() {
         .map(|line| line.split('"').nth(1).unwrap())
         .collect();
     assert_eq!(names.len(), 3, "{report}");
-    let beside = std::fs::read_dir(kaido.folder()).unwrap().flatten();
+    let beside = std::fs::read_dir(kaido.directory()).unwrap().flatten();
     let left: Vec<_> = beside.map(|entry| entry.file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
 
-    let said = kaido.run(&["lab", "test", &file, "--junit", kaido.folder().to_str().unwrap()]);
+    let said = kaido.run(&["lab", "test", &file, "--junit", kaido.directory().to_str().unwrap()]);
     said.failed(1, &["cannot write", "Is a directory"]);
     assert!(kaido.labs().is_empty());
 }

@@ -18,11 +18,11 @@ use crate::srv6::{paths, steer};
 use crate::topologies::{CHAIN, FRR, addresses, resolved, with_xdp};
 
 const ROUTERS: [&str; 3] = ["r1", "r2", "r3"];
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The lab, opened with the library.
 fn open(kaido: &Kaido, lab: &Lab<'_>) -> lab::Lab {
-    lab::Labs::at(kaido.run_folder()).open(lab.name()).unwrap()
+    lab::Labs::at(kaido.run_directory()).open(lab.name()).unwrap()
 }
 
 /// Output of `kaido dataplane show` for a node.
@@ -44,8 +44,8 @@ fn has_xdp(lab: &Lab<'_>, node: &str, interface: &str) -> bool {
 }
 
 /// PID of a node's data plane.
-fn daemon(folder: &Path, node: &str) -> Option<Pid> {
-    let state = folder.join("nodes").join(node).join("dataplane");
+fn daemon(directory: &Path, node: &str) -> Option<Pid> {
+    let state = directory.join("nodes").join(node).join("dataplane");
     let state = state.as_os_str().as_encoded_bytes().to_owned();
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut pids = processes.filter_map(|p| p.file_name().to_str()?.parse::<i32>().ok());
@@ -91,7 +91,7 @@ fn root_every_router_forwards_in_xdp_and_says_so() {
     show(&["--node", "r1", "--state", "/x"]).failed(2, &["--state"]);
     show(&["--lab", "chain"]).failed(2, &["--node"]);
     let faster = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit"]);
-    faster.failed(2, &["r1-r2 has no rate in the lab's file", "r1 sends with XDP"]);
+    faster.failed(2, &["r1-r2 has no rate in the topology file", "r1 sends with XDP"]);
     lab.down();
     before.assert_restored(&kaido);
 }
@@ -167,12 +167,12 @@ fn transfer(open: &lab::Lab, to: &str, bytes: usize) {
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(TIMEOUT)).unwrap();
             let mut received = Vec::new();
             stream.read_to_end(&mut received).unwrap();
             received
         });
-        sending.set_write_timeout(Some(PATIENCE)).unwrap();
+        sending.set_write_timeout(Some(TIMEOUT)).unwrap();
         sending.write_all(&sent).unwrap();
         sending.shutdown(std::net::Shutdown::Write).unwrap();
         assert!(receiver.join().unwrap() == sent, "{to}: other bytes than were sent");
@@ -246,7 +246,7 @@ fn root_kernel_and_xdp_routers_go_together() {
             let taken =
                 |shown: &serde_json::Value| shown["policies"].as_array().unwrap().len() == 2;
             let shown = || show(&kaido, "r3");
-            until(PATIENCE, || taken(&shown()).then_some(()), || shown().to_string());
+            until(TIMEOUT, || taken(&shown()).then_some(()), || shown().to_string());
         }
         for address in addresses(&topology, "h2") {
             lab.ping("h1", &[&address]);
@@ -272,7 +272,7 @@ fn root_a_data_plane_that_is_killed_keeps_forwarding_and_starts_again() {
     let topology = resolved(&text);
     let lab = kaido.lab_up(&text);
     let open = open(&kaido, &lab);
-    let folder: PathBuf = open.folder().into();
+    let directory: PathBuf = open.directory().into();
     steer(&lab, &topology, &paths(&topology)[1]);
     let [sink, _] = addresses(&topology, "h2");
     lab.ping("h1", &[&sink]);
@@ -280,10 +280,10 @@ fn root_a_data_plane_that_is_killed_keeps_forwarding_and_starts_again() {
     kaido.run(&start).failed(2, &["r2 is running already"]);
 
     let datagrams = datagrams(&open, &sink, 8.0);
-    let pid = daemon(&folder, "r2").expect("r2 has a data plane");
+    let pid = daemon(&directory, "r2").expect("r2 has a data plane");
     kill(pid, Signal::SIGKILL).unwrap();
-    let gone = || daemon(&folder, "r2").is_none().then_some(());
-    until(PATIENCE, gone, || "r2's data plane is still there".into());
+    let gone = || daemon(&directory, "r2").is_none().then_some(());
+    until(TIMEOUT, gone, || "r2's data plane is still there".into());
     assert!(has_xdp(&lab, "r2", "r1"), "its ports stay at work");
     lab.ping("h1", &[&sink]);
     kaido.run(&["dataplane", "show", "--node", "r2"]).failed(1, &["no data plane answers on"]);
@@ -307,11 +307,11 @@ fn root_a_data_plane_that_is_killed_keeps_forwarding_and_starts_again() {
     kaido.run(&["lab", "start", "h1"]).failed(2, &["no controller"]);
 
     // Without ports it leaves no state when it exits, and starts without any.
-    kill(daemon(&folder, "r2").unwrap(), Signal::SIGTERM).unwrap();
-    let state = folder.join("nodes/r2/dataplane");
+    kill(daemon(&directory, "r2").unwrap(), Signal::SIGTERM).unwrap();
+    let state = directory.join("nodes/r2/dataplane");
     let empty = || (fs::read_dir(&state).unwrap().count() == 0).then_some(());
-    until(PATIENCE, empty, || format!("{:?}", fs::read_dir(&state).unwrap().collect::<Vec<_>>()));
-    until(PATIENCE, gone, || "r2's data plane is still there".into());
+    until(TIMEOUT, empty, || format!("{:?}", fs::read_dir(&state).unwrap().collect::<Vec<_>>()));
+    until(TIMEOUT, gone, || "r2's data plane is still there".into());
     kaido.ok(&start);
     assert_eq!(show(&kaido, "r2")["ports"], serde_json::json!([]));
     kaido.ok(&["dataplane", "apply", "--node", "r2", &file]);
@@ -336,7 +336,7 @@ fn root_a_link_that_is_cut_and_mended_is_sent_over_again() {
         assert_ne!(lab.run("h1", &ping).code, Some(0), "{link} is cut");
         lab.link(link, &["up"]);
         let reaches = || lab.run("h1", &ping).code.filter(|code| *code == 0);
-        until(PATIENCE, reaches, || show(&kaido, "r1").to_string());
+        until(TIMEOUT, reaches, || show(&kaido, "r1").to_string());
     }
     let before = ["r1", "r2"].map(|router| packets(&kaido, router));
     lab.ping("h1", &far.each_ref().map(String::as_str));

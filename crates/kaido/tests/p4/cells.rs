@@ -13,7 +13,7 @@ use serde_json::json;
 use testkit::{value_of, values_of};
 
 use super::running::{CUSTOMERS, Running};
-use super::{folder, kaido, says};
+use super::{directory, kaido, says};
 
 /// Returns an IPv4 packet of 34 bytes without a payload.
 fn packet(source: [u8; 4]) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn capture() -> Vec<u8> {
 fn people_read_and_set_counters_and_meters() {
     let entries = "customers hdr.ipv4.src=10.0.0.0/8 customer(1)\n\
                    customers hdr.ipv4.src=20.0.0.0/8 customer(2)\n";
-    let here = folder(&[("customers.p4", CUSTOMERS), ("entries.txt", entries)]);
+    let here = directory(&[("customers.p4", CUSTOMERS), ("entries.txt", entries)]);
     std::fs::write(here.path().join("in.pcapng"), capture()).expect("a file");
     let running = Running::start(
         &["customers.p4", "--entries", "entries.txt", "--pcap", "in.pcapng"],
@@ -121,7 +121,7 @@ fn people_read_and_set_counters_and_meters() {
 
 #[test]
 fn digests_are_explained() {
-    let here = folder(&[("customers.p4", CUSTOMERS)]);
+    let here = directory(&[("customers.p4", CUSTOMERS)]);
     let explained = kaido(&["explain", "customers.p4"], here.path());
     says(&explained, 0, &["DIGEST       BYTES\nc_strangers  8\n", "; meter", "; digest"]);
 }

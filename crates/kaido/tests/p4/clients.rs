@@ -9,19 +9,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Deserializer, Value};
 
-use super::{PROGRAM, folder, says};
+use super::{PROGRAM, directory, says};
 
 /// The page with the commands that create certificates.
 const PAGE: &str = include_str!("../../../../docs/p4runtime.md");
 
-fn kaido(arguments: &[&str], folder: &Path) -> Command {
+fn kaido(arguments: &[&str], directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
-    command.arg("p4").args(arguments).current_dir(folder).env("KAIDO_RUN", folder.join("run"));
+    command
+        .arg("p4")
+        .args(arguments)
+        .current_dir(directory)
+        .env("KAIDO_RUN", directory.join("run"));
     command
 }
 
-fn done(arguments: &[&str], folder: &Path) -> Output {
-    kaido(arguments, folder).output().expect("it runs")
+fn done(arguments: &[&str], directory: &Path) -> Output {
+    kaido(arguments, directory).output().expect("it runs")
 }
 
 /// `kaido p4 run`, killed on drop.
@@ -31,8 +35,8 @@ struct Served {
 }
 
 impl Served {
-    fn start(arguments: &[&str], folder: &Path) -> Self {
-        let mut command = kaido(&[&["run", "p.p4", "--json"], arguments].concat(), folder);
+    fn start(arguments: &[&str], directory: &Path) -> Self {
+        let mut command = kaido(&[&["run", "p.p4", "--json"], arguments].concat(), directory);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut said = Deserializer::from_reader(child.stdout.take().expect("a pipe"));
         let first = serde::Deserialize::deserialize(&mut said);
@@ -51,12 +55,12 @@ impl Drop for Served {
 
 #[test]
 fn a_device_is_found_at_its_own_socket() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     let served = Served::start(&[], here.path());
     let socket = here.path().join("run/p4/device-1.sock");
     assert_eq!(served.address, format!("unix:{}", socket.display()));
     let mode = |path: &Path| std::fs::metadata(path).expect("it is there").mode() & 0o777;
-    assert_eq!((mode(&socket), mode(socket.parent().expect("a folder"))), (0o600, 0o700));
+    assert_eq!((mode(&socket), mode(socket.parent().expect("a directory"))), (0o600, 0o700));
     says(&done(&["table", "ls"], here.path()), 0, &["c.t"]);
     // Each device has its own socket.
     let again = done(&["run", "p.p4"], here.path());
@@ -82,7 +86,7 @@ const STRANGER: &str = "import socket, sys; s = socket.socket(socket.AF_UNIX); \
 #[test]
 fn root_other_users_do_not_reach_a_device() {
     use std::os::unix::process::CommandExt as _;
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     let _served = Served::start(&[], here.path());
     let socket = here.path().join("run/p4/device-1.sock");
     let stranger = || {
@@ -102,7 +106,7 @@ fn root_other_users_do_not_reach_a_device() {
 
 #[test]
 fn tcp_without_certificates_is_asked_for_and_local() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     let run = |more: &[&str]| done(&[&["run", "p.p4", "--p4runtime"], more].concat(), here.path());
     says(
         &run(&["127.0.0.1:0"]),
@@ -130,12 +134,12 @@ fn tcp_without_certificates_is_asked_for_and_local() {
 }
 
 /// Runs the page's block that creates an authority and certificates.
-fn certificates(folder: &Path) {
+fn certificates(directory: &Path) {
     let (_, rest) = PAGE.split_once("```console\n$ openssl req").expect("the page has it");
     let (block, _) = rest.split_once("```\n").expect("it ends");
     let script = format!("$ openssl req{block}").replace("\n$ ", "\n");
     let script = script.trim_start_matches("$ ").replace("$ umask", "umask");
-    let made = Command::new("sh").args(["-ec", &script]).current_dir(folder).output();
+    let made = Command::new("sh").args(["-ec", &script]).current_dir(directory).output();
     let made = made.expect("a shell runs");
     assert!(made.status.success(), "{script}\n{}", String::from_utf8_lossy(&made.stderr));
 }
@@ -155,7 +159,7 @@ print(stream.recv(1))
 
 #[test]
 fn tls_takes_holders_of_certificates_alone() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     certificates(here.path());
     let tls = ["--tls-cert", "switch.pem", "--tls-key", "switch.key", "--tls-ca", "ca.pem"];
     let served = Served::start(&[&["--p4runtime", "127.0.0.1:0"], &tls[..]].concat(), here.path());
@@ -170,7 +174,7 @@ fn tls_takes_holders_of_certificates_alone() {
     let plain = ["cannot connect to P4Runtime at", "a server with TLS needs `--tls-cert`"];
     says(&done(&ls, here.path()), 1, &plain);
     // A certificate of another authority, on either side.
-    let other = tempfile::tempdir().expect("a folder");
+    let other = tempfile::tempdir().expect("a directory");
     certificates(other.path());
     let of = |name: &str| other.path().join(name).display().to_string();
     let (certificate, key, authority) = (of("operator.pem"), of("operator.key"), of("ca.pem"));
@@ -203,7 +207,7 @@ const SILENT: usize = 700;
 
 #[test]
 fn silent_clients_keep_no_holder_of_a_certificate_out() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     certificates(here.path());
     let tls = ["--tls-cert", "switch.pem", "--tls-key", "switch.key", "--tls-ca", "ca.pem"];
     let served = Served::start(&[&["--p4runtime", "127.0.0.1:0"], &tls[..]].concat(), here.path());
@@ -214,7 +218,7 @@ fn silent_clients_keep_no_holder_of_a_certificate_out() {
     let own = ["--tls-cert", "operator.pem", "--tls-key", "operator.key", "--tls-ca", "ca.pem"];
     says(&done(&[&ls[..], &own].concat(), here.path()), 0, &["c.t"]);
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-    // All of them are disconnected, the oldest ones at once.
+    // All of them are disconnected, the oldest ones immediately.
     let limit = Some(Duration::from_secs(20));
     for mut stream in silent {
         stream.set_read_timeout(limit).expect("it is open");
@@ -228,7 +232,7 @@ fn silent_clients_keep_no_holder_of_a_certificate_out() {
 /// A third-party client, with the files of the page.
 #[test]
 fn p4runtime_shell_connects_by_tls() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     certificates(here.path());
     let tls = ["--tls-cert", "switch.pem", "--tls-key", "switch.key", "--tls-ca", "ca.pem"];
     let served = Served::start(&[&["--p4runtime", "127.0.0.1:0"], &tls[..]].concat(), here.path());

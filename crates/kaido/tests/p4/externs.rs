@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{folder, kaido, says};
+use super::{directory, kaido, says};
 
 /// Calls two functions of a library, with its own map and a function of its own.
 const PROGRAM: &str = "#include <ubpf_model.p4>
@@ -57,18 +57,18 @@ packet 1 00000000 0000 06
 expect 1 00000000 0000 01
 ";
 
-/// Compiles a C file of the folder to an object of the same name.
-fn clang(folder: &Path, name: &str) {
+/// Compiles a C file of the directory to an object of the same name.
+fn clang(directory: &Path, name: &str) {
     let (source, object) = (format!("{name}.c"), format!("{name}.o"));
     let arguments = ["-O2", "-g", "-target", "bpf", "-c", &source, "-o", &object];
-    let said = Command::new("clang").args(arguments).current_dir(folder).output();
+    let said = Command::new("clang").args(arguments).current_dir(directory).output();
     let said = said.expect("clang builds Kaido's own BPF programs");
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
 }
 
 #[test]
 fn functions_in_c_are_linked() {
-    let here = folder(&[("p.p4", PROGRAM), ("lib.c", LIBRARY), ("p.stf", TEST)]);
+    let here = directory(&[("p.p4", PROGRAM), ("lib.c", LIBRARY), ("p.stf", TEST)]);
     clang(here.path(), "lib");
     let here = here.path();
     says(&kaido(&["test", "p.p4", "p.stf", "--extern", "lib.o"], here), 0, &["6 lines passed"]);
@@ -87,7 +87,7 @@ fn functions_in_c_are_linked() {
 /// the program.
 #[test]
 fn a_library_is_checked_like_a_program() {
-    let here = folder(&[("p.p4", PROGRAM), ("p.stf", TEST), ("text.o", "no ELF")]);
+    let here = directory(&[("p.p4", PROGRAM), ("p.stf", TEST), ("text.o", "no ELF")]);
     let library = |name: &str, from: &str, to: &str| {
         assert!(LIBRARY.contains(from));
         let text = LIBRARY.replace(from, to);

@@ -8,18 +8,18 @@ use capture::{Interface, Writer};
 use testkit::{until, value_of};
 
 use super::running::{Running, children};
-use super::{PROGRAM, folder, says};
+use super::{PROGRAM, directory, says};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Writes a capture of this number of packets.
-fn capture(folder: &Path, packets: u64) {
+fn capture(directory: &Path, packets: u64) {
     let mut writer = Writer::begin(Vec::new(), &[Interface::default()], 0).expect("memory");
     for at in 0..packets {
         writer.packet(0, at * 1000, &[1, 7, 0], "").expect("memory");
     }
     let bytes = writer.finish().expect("memory");
-    std::fs::write(folder.join("in.pcapng"), bytes).expect("a file");
+    std::fs::write(directory.join("in.pcapng"), bytes).expect("a file");
 }
 
 fn status(process: u32, field: &str) -> Option<String> {
@@ -45,7 +45,7 @@ fn runs_apart(command: u32) -> u32 {
     let filtered = |process: &u32| status(*process, "Seccomp").as_deref() == Some("2");
     let ready =
         || children(command).into_iter().find(|child| filtered(child) && has_made_code(*child));
-    let child = until(LIMIT, ready, || format!("children: {:?}", children(command)));
+    let child = until(TIMEOUT, ready, || format!("children: {:?}", children(command)));
     assert!(!has_made_code(command), "a program's code in the command's own process");
     assert_eq!(status(child, "CapEff").as_deref(), Some("0000000000000000"));
     assert_eq!(status(child, "NoNewPrivs").as_deref(), Some("1"));
@@ -55,7 +55,7 @@ fn runs_apart(command: u32) -> u32 {
 /// With P4Runtime, clients may set their own programs.
 #[test]
 fn a_capture_beside_p4runtime_has_its_program_in_the_sandbox() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     capture(here.path(), 3);
     let running = Running::start(&["p.p4", "--pcap", "in.pcapng"], here.path());
     runs_apart(running.id());
@@ -64,7 +64,7 @@ fn a_capture_beside_p4runtime_has_its_program_in_the_sandbox() {
 
 #[test]
 fn a_capture_alone_has_its_program_in_the_sandbox() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     // Enough packets to take a while; the command is killed before they are processed.
     capture(here.path(), 2_000_000);
     let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
@@ -79,7 +79,7 @@ fn a_capture_alone_has_its_program_in_the_sandbox() {
 /// The user is neither root nor one of other services.
 #[test]
 fn root_each_program_has_a_user_of_its_own() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     let [one, other] = [0, 1].map(|_| Running::start(&["p.p4"], here.path()));
     let users = [&one, &other].map(|running| {
         let child = runs_apart(running.id());
@@ -93,15 +93,15 @@ fn root_each_program_has_a_user_of_its_own() {
 
 /// Runs the command as root without the rights to create namespaces and to change the user, like in
 /// many containers.
-fn without_rights(arguments: &[&str], folder: &Path) -> Output {
+fn without_rights(arguments: &[&str], directory: &Path) -> Output {
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-sys_admin,-setuid,-setgid", env!("CARGO_BIN_EXE_kaido")]);
-    command.args(arguments).current_dir(folder).output().expect("setpriv runs")
+    command.args(arguments).current_dir(directory).output().expect("setpriv runs")
 }
 
 #[test]
 fn root_a_program_that_cannot_be_isolated_does_not_run() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     capture(here.path(), 3);
     let run = ["p4", "run", "p.p4", "--pcap", "in.pcapng"];
     let refused = without_rights(&run, here.path());
@@ -128,7 +128,7 @@ fn root_a_program_that_cannot_be_isolated_does_not_run() {
 
 #[test]
 fn root_this_machine_isolates_programs() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     capture(here.path(), 3);
     let arguments = ["p4", "run", "p.p4", "--pcap", "in.pcapng", "--json"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));

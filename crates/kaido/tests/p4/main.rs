@@ -18,21 +18,22 @@ use testkit::{check_error, value_of};
 const PROGRAM: &str = include_str!("../../../p4/tests/programs/table_exact.p4");
 const TEST: &str = include_str!("../../../p4/tests/programs/table_exact.stf");
 
-fn kaido(arguments: &[&str], folder: &Path) -> Output {
+fn kaido(arguments: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
-    command.arg("p4").args(arguments).current_dir(folder);
+    command.arg("p4").args(arguments).current_dir(directory);
     command.output().expect("the command runs")
 }
 
-/// Creates a folder with these files.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
+/// Creates a directory with these files.
+fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
     for (name, text) in files {
-        let path: PathBuf = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder");
+        let path: PathBuf = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it is in the directory"))
+            .expect("a directory");
         std::fs::write(path, text).expect("a file");
     }
-    folder
+    directory
 }
 
 #[track_caller]
@@ -49,7 +50,7 @@ fn says(output: &Output, code: i32, parts: &[&str]) {
 #[test]
 fn programs_are_checked() {
     let misspelt = PROGRAM.replace("hdr.h.b = to", "hdr.h.bb = too");
-    let here = folder(&[("good.p4", PROGRAM), ("bad.p4", &misspelt)]);
+    let here = directory(&[("good.p4", PROGRAM), ("bad.p4", &misspelt)]);
     says(&kaido(&["check", "good.p4"], here.path()), 0, &["good.p4: no errors, 1 table"]);
     let both = ["bad.p4:13", "has no `bb`", "`too` is not declared", "help: `to` is"];
     says(&kaido(&["check", "bad.p4"], here.path()), 2, &both);
@@ -91,17 +92,17 @@ fn programs_are_checked() {
 fn included_files_are_found() {
     let (head, rest) = PROGRAM.split_once("struct headers").expect("it has headers");
     let main = format!("#include \"parts/headers.p4\"\n#include <more.p4>\nstruct headers{rest}");
-    let here = folder(&[("main.p4", &main), ("parts/headers.p4", head), ("inc/more.p4", "\n")]);
+    let here = directory(&[("main.p4", &main), ("parts/headers.p4", head), ("inc/more.p4", "\n")]);
     says(&kaido(&["check", "main.p4", "-I", "inc"], here.path()), 0, &["no errors"]);
     let alone = kaido(&["check", "main.p4"], here.path());
-    says(&alone, 2, &["main.p4:2", "more.p4", "in no folder of `--include`"]);
+    says(&alone, 2, &["main.p4:2", "more.p4", "in no directory of `--include`"]);
 }
 
 #[test]
 fn macros_are_defined_beside_the_program() {
     let program =
         PROGRAM.replace("bit<8> b;", "bit<WIDTH> b;").replace("bit<8> to", "bit<WIDTH> to");
-    let here = folder(&[("p.p4", &program)]);
+    let here = directory(&[("p.p4", &program)]);
     says(&kaido(&["check", "p.p4", "-D", "WIDTH=8"], here.path()), 0, &["no errors"]);
     says(&kaido(&["check", "p.p4"], here.path()), 2, &["`WIDTH` is not declared"]);
     // Without a value the macro is 1: 9 bits with the preceding expression.
@@ -121,7 +122,7 @@ fn macros_are_defined_beside_the_program() {
 #[test]
 fn tests_are_run() {
     let other = TEST.replace("0107ff$", "0108ff$");
-    let here = folder(&[("p.p4", PROGRAM), ("good.stf", TEST), ("bad.stf", &other)]);
+    let here = directory(&[("p.p4", PROGRAM), ("good.stf", TEST), ("bad.stf", &other)]);
     says(&kaido(&["test", "p.p4", "good.stf"], here.path()), 0, &["good.stf: 9 lines passed"]);
     let failing = kaido(&["test", "p.p4", "good.stf", "bad.stf"], here.path());
     says(&failing, 1, &["bad.stf:6: another packet", "found    0107ff", "bad.stf: 1 failure"]);
@@ -135,7 +136,7 @@ const VM: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
 
 #[test]
 fn a_test_that_cannot_hold_is_reported() {
-    let here = folder(&[
+    let here = directory(&[
         ("loop.p4", ENDLESS),
         ("loop.stf", "packet 0 00\nexpect 0 11\npacket 0 01\n"),
         ("vm.p4", VM),
@@ -163,11 +164,11 @@ fn the_documented_program_passes_its_test() {
     let program = block("```p4\n");
     let test = block("`filter.stf`:\n\n```\n");
     let wrong = program.replace("ipv4.source: lpm", "ipv4.sorce: lpm");
-    let here = folder(&[("filter.p4", &program), ("filter.stf", &test)]);
+    let here = directory(&[("filter.p4", &program), ("filter.stf", &test)]);
     says(&kaido(&["check", "filter.p4"], here.path()), 0, &["filter.p4: no errors, 1 table\n"]);
     let tested = kaido(&["test", "filter.p4", "filter.stf"], here.path());
     says(&tested, 0, &["filter.stf: 9 lines passed\n"]);
-    let here = folder(&[("filter.p4", &wrong)]);
+    let here = directory(&[("filter.p4", &wrong)]);
     let told = block("many in one run:\n\n```console\n$ kaido p4 check filter.p4\n");
     says(&kaido(&["check", "filter.p4"], here.path()), 2, &[&told]);
 }
@@ -179,7 +180,7 @@ fn p4info_is_written_or_refused_with_a_reason() {
         "@id(1) table u { actions = { drop; } default_action = drop(); } @id(1) table t {",
     );
     let one_name = PROGRAM.replace("action set", "@name(\"drop\") action set");
-    let here = folder(&[("p.p4", PROGRAM), ("twice.p4", &twice), ("one_name.p4", &one_name)]);
+    let here = directory(&[("p.p4", PROGRAM), ("twice.p4", &twice), ("one_name.p4", &one_name)]);
     let why = "one_name.p4: p4info: `c.t`: duplicate action";
     says(&kaido(&["check", "one_name.p4"], here.path()), 2, &[why]);
     let lines = ["name: \"c.t\"", "alias: \"t\"", "match_type: EXACT", "arch: \"ubpf\""];
@@ -195,7 +196,7 @@ fn p4info_is_written_or_refused_with_a_reason() {
 
 #[test]
 fn objects_are_explained() {
-    let here = folder(&[("text.o", "no ELF")]);
+    let here = directory(&[("text.o", "no ELF")]);
     let object = include_bytes!("../../../p4-object/tests/objects/by_clang.o");
     std::fs::write(here.path().join("object.o"), object).expect("a file");
     let lines =
@@ -219,7 +220,7 @@ fn objects_are_explained() {
 #[test]
 fn a_file_that_is_not_a_program_is_refused() {
     let large = format!("// {}\n{PROGRAM}", "x".repeat(10 << 20));
-    let here = folder(&[
+    let here = directory(&[
         ("large.p4", &large),
         ("empty.p4", ""),
         ("p.p4", PROGRAM),
@@ -245,7 +246,7 @@ fn a_file_that_is_not_a_program_is_refused() {
 
 #[test]
 fn programs_are_compiled() {
-    let here = folder(&[("p.p4", PROGRAM)]);
+    let here = directory(&[("p.p4", PROGRAM)]);
     says(&kaido(&["compile", "p.p4"], here.path()), 0, &["p.o: ", " instructions, 2 maps"]);
     // The object contains its source positions and its P4Info.
     let lines = ["c_t_defaultAction", "entry:\n", "; p.p4:", "p.extract(", "; map_lookup"];
@@ -263,7 +264,7 @@ fn programs_are_compiled() {
 fn a_program_without_an_object_is_reported_and_leaves_no_file() {
     let misspelt = PROGRAM.replace("hdr.h.b = to", "hdr.h.bb = to");
     let half = PROGRAM.replace("bit<8> b;", "bit<4> b;").replace("bit<8> to", "bit<4> to");
-    let here = folder(&[("bad.p4", &misspelt), ("half.p4", &half), ("p.p4", PROGRAM)]);
+    let here = directory(&[("bad.p4", &misspelt), ("half.p4", &half), ("p.p4", PROGRAM)]);
     says(&kaido(&["compile", "bad.p4"], here.path()), 2, &["bad.p4:13", "has no `bb`"]);
     let why = ["half.p4:", "not a whole number of bytes", "help: "];
     says(&kaido(&["compile", "half.p4"], here.path()), 2, &why);
@@ -272,7 +273,7 @@ fn a_program_without_an_object_is_reported_and_leaves_no_file() {
         says(&told, 2, &["p.p4, which is read here: write another file"]);
     }
     let nowhere = kaido(&["compile", "p.p4", "-o", "none/p.o"], here.path());
-    says(&nowhere, 1, &["cannot write none/p.o: no folder none"]);
-    let left = std::fs::read_dir(here.path()).expect("a folder").count();
+    says(&nowhere, 1, &["cannot write none/p.o: no directory none"]);
+    let left = std::fs::read_dir(here.path()).expect("a directory").count();
     assert_eq!(left, 3, "something was left behind");
 }

@@ -23,7 +23,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{folder, kaido, says};
+use super::{directory, kaido, says};
 
 const FIREWALL: &str = include_str!("../../../p4/tests/programs/firewall.p4");
 pub(super) const CUSTOMERS: &str = include_str!("../../../p4/tests/programs/police_customers.p4");
@@ -34,8 +34,8 @@ pub(super) const PYTHON: &str =
     concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/");
 
-/// Timeout for events that normally occur at once.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Timeout for events that normally occur immediately.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running program, killed on drop.
 pub(super) struct Running {
@@ -46,11 +46,11 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(arguments: &[&str], folder: &Path) -> Self {
+    pub(super) fn start(arguments: &[&str], directory: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_kaido"))
             .args(["p4", "run", "--p4runtime", "127.0.0.1:0", "--insecure-tcp", "--json"])
             .args(arguments)
-            .current_dir(folder)
+            .current_dir(directory)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -77,7 +77,7 @@ impl Running {
     /// Returns the next line on standard error that contains this text.
     pub(super) fn told(&self, part: &str) -> String {
         loop {
-            let line = self.errors.recv_timeout(LIMIT).expect(part);
+            let line = self.errors.recv_timeout(TIMEOUT).expect(part);
             if line.contains(part) {
                 return line;
             }
@@ -113,7 +113,7 @@ impl Drop for Running {
 }
 
 /// Runs a session of p4runtime-shell.
-fn session(name: &str, arguments: &[&str], folder: &Path) -> Output {
+fn session(name: &str, arguments: &[&str], directory: &Path) -> Output {
     assert!(
         Path::new(PYTHON).exists(),
         "{PYTHON} is not there: `scripts/deps.sh --lint` installs p4runtime-shell"
@@ -125,14 +125,14 @@ fn session(name: &str, arguments: &[&str], folder: &Path) -> Output {
         // Its generated code is too old for protobuf's faster implementations.
         .env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
         .env_remove("PYTHONPATH")
-        .current_dir(folder)
+        .current_dir(directory)
         .output()
         .expect("the shell runs")
 }
 
 #[test]
 fn p4runtime_shell_programs_a_running_firewall() {
-    let here = folder(&[("firewall.p4", FIREWALL), ("router.p4", ROUTER)]);
+    let here = directory(&[("firewall.p4", FIREWALL), ("router.p4", ROUTER)]);
     says(&kaido(&["compile", "router.p4"], here.path()), 0, &["router.o"]);
     let running = Running::start(&["firewall.p4"], here.path());
     let shell = session("firewall.py", &[&running.address, "router.o"], here.path());
@@ -145,7 +145,7 @@ fn p4runtime_shell_programs_a_running_firewall() {
 
 #[test]
 fn p4runtime_shell_polices_customers() {
-    let here = folder(&[("customers.p4", CUSTOMERS)]);
+    let here = directory(&[("customers.p4", CUSTOMERS)]);
     let running = Running::start(&["customers.p4"], here.path());
     let shell = session("customers.py", &[&running.address], here.path());
     says(&shell, 0, &["all well"]);
@@ -169,8 +169,8 @@ fn process_of(run: &Running) -> Pid {
 /// If the process is killed, another one replaces it, with the same tables.
 #[test]
 fn requests_are_answered_while_the_process_is_gone() {
-    let folder = folder(&[("customers.p4", CUSTOMERS)]);
-    let run = Running::start(&["customers.p4"], folder.path());
+    let directory = directory(&[("customers.p4", CUSTOMERS)]);
+    let run = Running::start(&["customers.p4"], directory.path());
     for _ in 0..2 {
         kill(process_of(&run), Signal::SIGKILL).expect("it runs");
         for what in ["counter", "table", "meter"] {
@@ -184,7 +184,7 @@ fn requests_are_answered_while_the_process_is_gone() {
 /// The command reports the end of the process unasked, until it has ended too often.
 #[tokio::test]
 async fn the_end_of_a_process_is_reported() {
-    let here = folder(&[("router.p4", ROUTER)]);
+    let here = directory(&[("router.p4", ROUTER)]);
     let run = Running::start(&["router.p4"], here.path());
     for _ in 1..BackOff::default().failures {
         kill(process_of(&run), Signal::SIGKILL).expect("it runs");
@@ -247,7 +247,7 @@ async fn reconcile(address: &str) {
 
 #[test]
 fn people_write_tables() {
-    let here = folder(&[("firewall.p4", FIREWALL)]);
+    let here = directory(&[("firewall.p4", FIREWALL)]);
     says(&kaido(&["compile", "firewall.p4"], here.path()), 0, &["firewall.o"]);
     // An object contains its P4Info.
     let running = Running::start(&["firewall.o", "--device-id", "3"], here.path());
@@ -320,7 +320,7 @@ fn people_write_tables() {
 
 #[tokio::test]
 async fn a_controller_stays_primary() {
-    let here = folder(&[("firewall.p4", FIREWALL)]);
+    let here = directory(&[("firewall.p4", FIREWALL)]);
     let running = Running::start(&["firewall.p4"], here.path());
     let add = ["add", "rules", "src=1.2.3.4", "allow", "--priority", "1"];
     // Without another controller the lowest id suffices; it is released when the command ends.
@@ -365,7 +365,7 @@ fn captures_go_through_programs() {
     let entries = "# who may\nc.rules src=10.0.0.0/8 dport=80..443 allow() priority=10\n\
                    rules src=10.6.6.0/24 deny --priority=20\n";
     let bad = entries.replace("80..443", "80..70000");
-    let here = folder(&[
+    let here = directory(&[
         ("firewall.p4", FIREWALL),
         ("rules.txt", entries),
         ("bad.txt", &bad),
@@ -412,7 +412,7 @@ fn captures_go_through_programs() {
 
 #[test]
 fn a_file_that_is_not_a_program_does_not_run() {
-    let here = folder(&[
+    let here = directory(&[
         ("firewall.p4", FIREWALL),
         ("other.p4", super::PROGRAM),
         ("empty.txt", ""),

@@ -11,21 +11,21 @@ use serde_json::Value;
 use testkit::{until, value_of};
 
 use super::running::Running;
-use super::{folder, kaido, says};
+use super::{directory, kaido, says};
 
 const FILTER: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
 const FIGURE: &str = include_str!("../../../../docs/images/vm-filter.svg");
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// `kaido p4 publish`, killed on drop.
 struct Vm(Child);
 
 impl Vm {
-    fn start(folder: &Path, keys: &[&str]) -> Self {
+    fn start(directory: &Path, keys: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
         command.args(["p4", "publish", "--to", "vm", "--every", "5", "--only", "memory"]);
         command.args(["--valid", "600000"]).args(keys.iter().flat_map(|key| ["--set", key]));
-        command.current_dir(folder).stdout(Stdio::null());
+        command.current_dir(directory).stdout(Stdio::null());
         Self(command.spawn().expect("it starts"))
     }
 
@@ -44,17 +44,17 @@ impl Drop for Vm {
 }
 
 /// Returns the output of `kaido p4 published`, once there is a publication.
-fn published(folder: &Path) -> Value {
+fn published(directory: &Path) -> Value {
     let said = || {
-        let output = kaido(&["published", "vm", "--json"], folder);
+        let output = kaido(&["published", "vm", "--json"], directory);
         output.status.success().then(|| value_of(&["p4", "published"], &output.stdout))
     };
-    until(LIMIT, said, || "nothing is published".into())
+    until(TIMEOUT, said, || "nothing is published".into())
 }
 
 #[test]
 fn published_values_of_a_vm_are_shown() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     says(&kaido(&["published", "vm"], here.path()), 2, &["vm: cannot read it: No such file"]);
     let vm = Vm::start(here.path(), &["app.queue=17"]);
     let said = published(here.path());
@@ -78,7 +78,7 @@ fn published_values_of_a_vm_are_shown() {
 }
 
 /// Writes a capture with a packet to each of both ports.
-fn capture(folder: &Path) {
+fn capture(directory: &Path) {
     let interface = Interface { name: "in".into(), comment: String::new() };
     let mut writer = Writer::begin(Vec::new(), &[interface], 0).expect("a capture");
     for port in [8000_u16, 9000] {
@@ -88,13 +88,13 @@ fn capture(folder: &Path) {
         packet.extend([0, 8, 0, 0]);
         writer.packet(0, 1_000_000, &packet, "").expect("a capture");
     }
-    std::fs::write(folder.join("in.pcapng"), writer.finish().expect("a capture"))
+    std::fs::write(directory.join("in.pcapng"), writer.finish().expect("a capture"))
         .expect("a capture");
 }
 
 #[test]
 fn a_program_runs_with_the_values_of_its_vm() {
-    let here = folder(&[("filter.p4", FILTER)]);
+    let here = directory(&[("filter.p4", FILTER)]);
     capture(here.path());
     let with = ["run", "filter.p4", "--pcap", "in.pcapng"];
     let run = |more: &[&str]| kaido(&[&with[..], more].concat(), here.path());
@@ -112,11 +112,11 @@ fn a_program_runs_with_the_values_of_its_vm() {
     says(&run(&["--vm-info", "vm"]), 0, &["1 passed, 0 redirected, 1 dropped"]);
     vm.end();
     let vm = Vm::start(here.path(), &[&limits[..], &["net.utilisation=250"]].concat());
-    until(LIMIT, || (published(here.path())["state"] == "publishes").then_some(()), String::new);
+    until(TIMEOUT, || (published(here.path())["state"] == "publishes").then_some(()), String::new);
     says(&run(&["--vm-info", "vm"]), 0, &["2 passed"]);
     drop(vm);
     let vm = Vm::start(here.path(), &["net.utilization=250"]);
-    until(LIMIT, || (published(here.path())["state"] == "publishes").then_some(()), String::new);
+    until(TIMEOUT, || (published(here.path())["state"] == "publishes").then_some(()), String::new);
     let why = "the program reads `net.utilisation`, which the VM does not publish in vm: it publishes \
                `net.utilization`";
     says(&run(&["--vm-info", "vm"]), 2, &[why]);
@@ -133,7 +133,7 @@ fn a_program_runs_with_the_values_of_its_vm() {
 /// The command reports the values that the VM does not publish, also if that changes later.
 #[test]
 fn values_that_a_vm_does_not_publish_are_reported() {
-    let here = folder(&[("filter.p4", FILTER)]);
+    let here = directory(&[("filter.p4", FILTER)]);
     let run = Running::start(&["filter.p4", "--vm-info", "vm"], here.path());
     run.told("vm: cannot read it: No such file");
     let other = Vm::start(here.path(), &["app.queue=17"]);
@@ -152,7 +152,7 @@ fn values_that_a_vm_does_not_publish_are_reported() {
 /// same.
 #[test]
 fn the_published_experiment_is_as_it_was_drawn() {
-    let here = folder(&[]);
+    let here = directory(&[]);
     let output = Command::new(env!("CARGO_BIN_EXE_kaido"))
         .args(["bench", "vm-filter", "--figure", "vm-filter.svg", "--json"])
         .current_dir(here.path())

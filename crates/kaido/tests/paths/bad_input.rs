@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use testkit::{Said, pause, until};
 
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, SHORT};
 
 /// All state that an addition could change.
@@ -41,14 +41,14 @@ fn root_applications_come_are_shown_and_go() {
         let mut targets = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
         targets.any(|target| target.to_string_lossy().starts_with("socket:")).then_some(())
     };
-    until(PATIENCE, connected, || "no connection".into());
+    until(TIMEOUT, connected, || "no connection".into());
     // There is no event for the controller's receipt of it.
     pause(Duration::from_millis(500));
     let added = kaido.json(&add);
     assert_eq!((&added["path"], &added["state"]), (&dry["path"], &json!("admitted")));
     let steered = || (network.steering("h3").len() >= 4).then_some(());
-    until(PATIENCE, steered, || format!("{:?}", network.steering("h3")));
-    network.until_app("big", PATIENCE, |_| {
+    until(TIMEOUT, steered, || format!("{:?}", network.steering("h3")));
+    network.until_app("big", TIMEOUT, |_| {
         network.why("big")["decision"]["installed_at_ns"].as_u64() != Some(0)
     });
 
@@ -74,7 +74,7 @@ fn root_applications_come_are_shown_and_go() {
     let removed = kaido.json(&["app", "rm", "big"]);
     assert_eq!(removed, json!({ "removed": "big" }));
     let as_before = || (look(&network) == before).then_some(());
-    until(PATIENCE, as_before, || format!("{before:?}\n{:?}", look(&network)));
+    until(TIMEOUT, as_before, || format!("{before:?}\n{:?}", look(&network)));
     kaido.run(&["app", "rm", "big"]).failed(2, &["no application `big`"]);
 
     let pid = nix::unistd::Pid::from_raw(watch.id() as i32);
@@ -129,7 +129,7 @@ fn root_an_invalid_application_is_refused_and_changes_nothing() {
 #[test]
 fn root_without_a_controller_commands_say_so() {
     let kaido = kaido();
-    let socket = kaido.folder().join("none.sock");
+    let socket = kaido.directory().join("none.sock");
     let socket = socket.to_str().unwrap();
     let add = ["app", "add", "x", "--from", "a", "--to", "b", "--demand", "1mbit"];
     for command in [
@@ -153,7 +153,7 @@ fn root_without_a_controller_commands_say_so() {
 fn root_daemons_refuse_bad_configurations() {
     let kaido = kaido();
     for daemon in ["controller", "node"] {
-        let missing = kaido.folder().join("missing.json");
+        let missing = kaido.directory().join("missing.json");
         let run = |config: &str| kaido.run(&[daemon, "--config", config]);
         run(missing.to_str().unwrap()).failed(2, &["cannot read", "missing.json"]);
         run(&kaido.file("garbage.json", "{\n  garbage"))

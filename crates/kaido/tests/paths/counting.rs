@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use testkit::pause;
 
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, with_xdp};
 
 #[test]
@@ -23,7 +23,7 @@ fn agree(text: &str, [router, next]: [&str; 2]) {
     let kaido = kaido();
     let network = Network::up(&kaido, text);
     kaido.ok(&["app", "add", "big", "--from", "h3", "--to", "h2", "--demand", "40mbit"]);
-    network.until_app("big", PATIENCE, |_| network.steering("h3").len() >= 4);
+    network.until_app("big", TIMEOUT, |_| network.steering("h3").len() >= 4);
     // The other application would match the packets first.
     kaido.ok(&["app", "rm", "bulk"]);
     let mut server = network.start("h2", &["iperf3", "-s", "-1", "--forceflush"]);
@@ -34,7 +34,7 @@ fn agree(text: &str, [router, next]: [&str; 2]) {
     let mut client =
         network.start("h3", &["iperf3", "-c", &sink, "-t", "8", "-b", "30M", "-l", "64K"]);
     let carried = || network.interface(router, next)["rate_bps"].as_u64().unwrap();
-    network.until_app("big", PATIENCE, |app| app["rate_bps"].as_u64() > Some(20_000_000));
+    network.until_app("big", TIMEOUT, |app| app["rate_bps"].as_u64() > Some(20_000_000));
     let (mut counted, mut seen) = (0, 0);
     for _ in 0..30 {
         counted += network.show("big")["rate_bps"].as_u64().unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 use testkit::{Said, pause, until};
 
 use crate::monitor::Monitor;
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, LONG, with_xdp};
 
 /// Factor by which a busy machine may exceed time limits.
@@ -17,9 +17,9 @@ const SLACK: u32 = 3;
 fn steered(network: &Network<'_>) -> testkit::Datagrams {
     network.find_neighbours();
     let load = network.send("h1", network.ipv4("h2").into(), 6000, 22.0);
-    network.until_path("bulk", PATIENCE, &LONG);
+    network.until_path("bulk", TIMEOUT, &LONG);
     let installed = || (network.steering("h3").len() >= 4).then_some(());
-    until(PATIENCE, installed, || format!("{:?}", network.steering("h3")));
+    until(TIMEOUT, installed, || format!("{:?}", network.steering("h3")));
     load
 }
 
@@ -77,12 +77,12 @@ fn root_a_controller_that_is_killed_keeps_an_application_on_the_igps_path() {
     let network = Network::up(&kaido, &BRANCHES.replace("demand: 10mbit", "demand: 15mbit"));
     let bulk = network.send("h3", network.ipv4("h2").into(), 5201, 14.0);
     let rate = |app: &serde_json::Value| app["rate_bps"].as_u64().unwrap();
-    network.until_app("bulk", PATIENCE, |app| rate(app) > 12_000_000);
+    network.until_app("bulk", TIMEOUT, |app| rate(app) > 12_000_000);
     let before = network.show("bulk");
     network.kill("controller");
     network.start_daemon("controller");
     network.wait_until_complete();
-    network.until_app("bulk", PATIENCE, |app| rate(app) > 12_000_000);
+    network.until_app("bulk", TIMEOUT, |app| rate(app) > 12_000_000);
     pause(Duration::from_secs(1));
     let now = network.show("bulk");
     assert_eq!((&now["path"], &now["moves"]), (&before["path"], &json!(0)));
@@ -104,21 +104,22 @@ fn root_a_dead_node_leaves_the_graph_and_comes_back() {
     assert!(marked < SLACK * Duration::from_secs(3));
     let said = kaido.ok(&["lab", "ls"]);
     assert!(said.contains("the agent of r4 exited"), "{said}");
-    // If the folder is accessed by another path, other agents are not reported.
-    let other = kaido.folder().join("other");
-    std::os::unix::fs::symlink(kaido.run_folder(), &other).unwrap();
-    let said = Said::of(kaido.command(&["lab", "ls"]).env("KAIDO_RUN", &other)).ok();
+    // If the directory is accessed by another path, other agents are not reported.
+    let other = kaido.directory().join("other");
+    std::os::unix::fs::symlink(kaido.run_directory(), &other).unwrap();
+    let said = Said::run(kaido.command(&["lab", "ls"]).env("KAIDO_RUN", &other)).ok();
     assert_eq!(said.matches("exited").count(), 1, "{said}");
     // The other path is too narrow, but exists.
-    let (_, app) = network.until_path("bulk", PATIENCE, &crate::topologies::SHORT);
+    let (_, app) = network.until_path("bulk", TIMEOUT, &crate::topologies::SHORT);
     assert_eq!(app["state"], "degraded");
     assert!(app["limit"]["interface"].as_str().unwrap().starts_with('r'), "{app}");
     let moves = app["moves"].as_u64().unwrap();
 
     network.start_daemon("r4");
     network.wait_until_complete();
-    // The demand is covered there again: this is a violation, so it moves back at once, and stays.
-    let (_, app) = network.until_path("bulk", PATIENCE, &LONG);
+    // The demand is covered there again: this is a violation, so it moves back immediately, and
+    // stays.
+    let (_, app) = network.until_path("bulk", TIMEOUT, &LONG);
     assert_eq!((&app["state"], app["moves"].as_u64()), (&json!("admitted"), Some(moves + 1)));
     pause(Duration::from_secs(3));
     assert_eq!(network.show("bulk")["moves"], moves + 1);
@@ -133,18 +134,18 @@ fn root_a_headend_that_starts_again_finds_its_own_routes() {
     let load = steered(&network);
     let bulk = network.send("h3", network.ipv4("h2").into(), 5201, 8.0);
     let rate = |app: &serde_json::Value| app["rate_bps"].as_u64().unwrap();
-    network.until_app("bulk", PATIENCE, |app| rate(app) > 6_000_000);
+    network.until_app("bulk", TIMEOUT, |app| rate(app) > 6_000_000);
     let steering = network.steering("h3");
     let before = network.show("bulk");
     let monitor = Monitor::start(&network, "h3");
 
     network.kill("h3");
     let dead = || (!network.alive().contains(&"h3".to_owned())).then_some(());
-    until(PATIENCE, dead, || "h3 is still alive".into());
+    until(TIMEOUT, dead, || "h3 is still alive".into());
     assert_eq!(network.steering("h3"), steering);
     network.start_daemon("h3");
     network.wait_until_complete();
-    network.until_app("bulk", PATIENCE, |app| app["state"] == "admitted" && rate(app) > 6_000_000);
+    network.until_app("bulk", TIMEOUT, |app| app["state"] == "admitted" && rate(app) > 6_000_000);
     pause(Duration::from_secs(1));
 
     let now = network.show("bulk");

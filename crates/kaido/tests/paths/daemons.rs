@@ -11,12 +11,12 @@ use testkit::{Kaido, Said, pause, until};
 
 use crate::fake_controller::FakeController;
 use crate::monitor::Monitor;
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, LONG};
 
 /// Writes a controller's configuration with its socket and its store.
 fn config(kaido: &Kaido, name: &str, socket: &str) -> String {
-    let store = kaido.folder().join(format!("{name}.store"));
+    let store = kaido.directory().join(format!("{name}.store"));
     let config = json!({ "socket": socket, "store": store });
     kaido.file(&format!("{name}.json"), &config.to_string())
 }
@@ -26,7 +26,7 @@ fn root_a_damaged_store_is_set_aside_and_rebuilt_from_the_nodes() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
     kaido.ok(&["app", "add", "big", "--from", "h3", "--to", "h2", "--demand", "30mbit"]);
-    network.until_app("big", PATIENCE, |_| network.steering("h3").len() >= 4);
+    network.until_app("big", TIMEOUT, |_| network.steering("h3").len() >= 4);
     let look = || {
         let apps = kaido.json(&["app", "ls"]);
         let keys = ["name", "color", "path", "state", "demand_bps", "ipv4_segments"];
@@ -45,7 +45,7 @@ fn root_a_damaged_store_is_set_aside_and_rebuilt_from_the_nodes() {
     network.start_daemon("controller");
     network.wait_until_complete();
     let both = || (look().0.len() == 2).then_some(());
-    until(PATIENCE, both, || format!("{:?}", look()));
+    until(TIMEOUT, both, || format!("{:?}", look()));
     network.wait_until_complete();
     pause(Duration::from_secs(1));
 
@@ -65,7 +65,7 @@ fn root_a_damaged_store_is_set_aside_and_rebuilt_from_the_nodes() {
     network.kill("controller");
     network.start_daemon("controller");
     network.wait_until_complete();
-    until(PATIENCE, || (look() == before).then_some(()), || format!("{:?}", look()));
+    until(TIMEOUT, || (look() == before).then_some(()), || format!("{:?}", look()));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn root_a_second_controller_is_refused_and_the_first_unharmed() {
     let second = config(&kaido, "second", socket.to_str().unwrap());
     let said = kaido.run(&["controller", "--config", &second]);
     said.failed(1, &["another process listens on", socket.to_str().unwrap()]);
-    assert!(!kaido.folder().join("second.store").exists(), "it leaves nothing behind");
+    assert!(!kaido.directory().join("second.store").exists(), "it leaves nothing behind");
     assert_eq!(network.daemon("controller"), first);
     assert_eq!(network.alive().len(), 8);
 }
@@ -91,13 +91,13 @@ fn root_a_second_controller_is_refused_and_the_first_unharmed() {
 #[test]
 fn root_a_dead_socket_is_replaced_and_any_other_file_is_not() {
     let kaido = kaido();
-    let socket = kaido.folder().join("c.sock");
+    let socket = kaido.directory().join("c.sock");
     drop(serve::listen(&socket).unwrap());
     let path = socket.to_str().unwrap();
     let file = config(&kaido, "one", path);
     let mut running = kaido.start(&["controller", "--config", &file]);
     let answers = || kaido.run(&["app", "ls", "--controller", path]).code.filter(|code| *code == 0);
-    until(PATIENCE, answers, || "the controller does not respond".into());
+    until(TIMEOUT, answers, || "the controller does not respond".into());
     let pid = nix::unistd::Pid::from_raw(running.id() as i32);
     nix::sys::signal::kill(pid, Signal::SIGTERM).unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(0));
@@ -125,7 +125,7 @@ fn root_a_controller_that_is_asked_to_end_does_so_at_once() {
     let started = Instant::now();
     network.signal("controller", Signal::SIGTERM);
     let gone = || network.daemon("controller").is_none().then_some(());
-    until(PATIENCE, gone, || "the controller still runs".into());
+    until(TIMEOUT, gone, || "the controller still runs".into());
     println!("the controller ended after {:?}", started.elapsed());
     watch.wait().unwrap();
     network.start_daemon("controller");
@@ -137,9 +137,9 @@ fn root_ready_means_that_the_controller_knows_its_nodes() {
     let kaido = kaido();
     let file = kaido.file("lab.yaml", BRANCHES);
     let up = kaido.start(&["lab", "up", &file]);
-    let state = kaido.run_folder().join("labs/branches/state.json");
+    let state = kaido.run_directory().join("labs/branches/state.json");
     let ready = || std::fs::read_to_string(&state).ok().filter(|text| text.contains("\"ready\""));
-    until(PATIENCE, ready, || "the lab is not ready".into());
+    until(TIMEOUT, ready, || "the lab is not ready".into());
     let nodes = kaido.json(&["network"]);
     let alive = nodes.as_array().unwrap().iter().filter(|node| node["alive"] == true).count();
     assert_eq!((alive, &kaido.json(&["app", "ls"])[0]["state"]), (8, &json!("admitted")));
@@ -180,7 +180,7 @@ fn root_a_watch_ends_with_its_reader() {
         assert!(watching.try_wait().unwrap().is_none());
         drop(output);
         let ended = || watching.try_wait().unwrap();
-        let status = until(PATIENCE, ended, || format!("{watch:?} goes on"));
+        let status = until(TIMEOUT, ended, || format!("{watch:?} goes on"));
         let said = Said::from_output("watch".into(), watching.wait_with_output().unwrap());
         assert_eq!((status.code(), said.stderr.as_str()), (Some(0), ""));
     }
@@ -211,7 +211,7 @@ fn root_a_node_that_is_refused_ends_and_says_why() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
     let refusal = "node r3 speaks version 1 of the interface, this controller 999";
-    let socket = kaido.folder().join("other.sock");
+    let socket = kaido.directory().join("other.sock");
     let _controller = FakeController::start(&socket, refusal);
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o700)).unwrap();
     let text = std::fs::read_to_string(network.path("nodes/r3/node.json")).unwrap();
@@ -270,12 +270,12 @@ fn root_hundreds_of_applications_at_one_host_are_steered_and_the_rest_says_why_n
         // A rule and a route each for IPv4 and IPv6.
         (rules == 4 * long && long >= 90).then_some(long)
     };
-    let long = until(PATIENCE, steered, || format!("{} rules", network.steering("h3").len()));
+    let long = until(TIMEOUT, steered, || format!("{} rules", network.steering("h3").len()));
     println!("{long} of 200 applications are steered");
     assert!(apps().iter().all(|app| app["error"].is_null() && app["state"] == "admitted"));
     // The last one is counted as well as steered.
     let last = network.send("h3", IpAddr::from(network.ipv4("h2")), 10_199, 2.0);
-    network.until_app("a199", PATIENCE, |app| app["rate_bps"].as_u64() > Some(1_000_000));
+    network.until_app("a199", TIMEOUT, |app| app["rate_bps"].as_u64() > Some(1_000_000));
     last.finish();
 
     // A router has many addresses, each of which is a flow: the node's limit is exceeded.
@@ -285,7 +285,7 @@ fn root_hundreds_of_applications_at_one_host_are_steered_and_the_rest_says_why_n
         let refused = apps.iter().find(|app| !app["error"].is_null())?;
         Some(refused["name"].as_str().unwrap().to_owned())
     };
-    let name = until(PATIENCE, refused, || "nothing was refused".into());
+    let name = until(TIMEOUT, refused, || "nothing was refused".into());
     let app = network.show(&name);
     assert!(app["error"].as_str().unwrap().contains("a node counts at most 1023 flows"), "{app}");
     let text = kaido.ok(&["app", "show", &name]);
@@ -297,5 +297,5 @@ fn root_hundreds_of_applications_at_one_host_are_steered_and_the_rest_says_why_n
             kaido.ok(&["app", "rm", &other]);
         }
     }
-    network.until_app(&name, PATIENCE, |app| app["error"].is_null());
+    network.until_app(&name, TIMEOUT, |app| app["error"].is_null());
 }

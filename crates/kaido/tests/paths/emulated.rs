@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, LONG, SHORT};
 
 /// The same network, with emulated links instead of those with a rate.
@@ -19,7 +19,7 @@ fn emulated() -> String {
 fn wait(network: &Network<'_>, is_so: impl Fn(&Value) -> bool) -> Value {
     let look = || network.interface("r1", "r3");
     let found = || Some(look()).filter(|found| is_so(found));
-    testkit::until(PATIENCE, found, || look().to_string())
+    testkit::until(TIMEOUT, found, || look().to_string())
 }
 
 #[test]
@@ -29,14 +29,14 @@ fn root_cross_traffic_drives_an_application_away() {
     assert_eq!(network.show("bulk")["path"], json!(SHORT));
     let sink = IpAddr::from(network.ipv4("h2"));
     let bulk = network.send("h3", sink, 5201, 8.0);
-    network.until_app("bulk", PATIENCE, |app| app["rate_bps"].as_u64().unwrap() > 6_000_000);
+    network.until_app("bulk", TIMEOUT, |app| app["rate_bps"].as_u64().unwrap() > 6_000_000);
     // 8 Mbit/s of 20; the kernel's counters and the emulator's agree.
     let load = wait(&network, |load| load["rate_bps"].as_u64().unwrap() > 6_000_000);
     assert_eq!((&load["capacity_bps"], &load["congested"]), (&json!(20_000_000), &json!(false)));
     // No interface counts these packets.
     let traffic = ["lab", "traffic", "r1-r3", "--from", "r1", "rate=22mbit", "for=60s"];
     kaido.ok(&traffic);
-    let (after, app) = network.until_path("bulk", PATIENCE, &LONG);
+    let (after, app) = network.until_path("bulk", TIMEOUT, &LONG);
     println!("moved {after:?} after the link began to fill");
     assert_eq!((&app["state"], &app["moves"]), (&json!("admitted"), &json!(1)));
     // The queue drops packets, and the throughput does not exceed the rate.
@@ -53,7 +53,7 @@ fn root_a_changed_rate_is_known_and_losses_on_the_path_are_not_congestion() {
     let network = Network::up(&kaido, &emulated());
     kaido.ok(&["lab", "link", "r1-r3", "set", "rate=5mbit", "--from", "r1"]);
     // 10 Mbit/s do not fit any more.
-    network.until_path("bulk", PATIENCE, &LONG);
+    network.until_path("bulk", TIMEOUT, &LONG);
     wait(&network, |load| load["capacity_bps"] == 5_000_000);
     kaido.ok(&["lab", "link", "r1-r3", "set", "rate=20mbit", "loss=50%", "--from", "r1"]);
     wait(&network, |load| load["capacity_bps"] == 20_000_000);

@@ -22,7 +22,7 @@ impl FakeController {
             .build()
             .unwrap();
         let _context = runtime.enter();
-        let incoming = Incoming::unix(socket, Limits::of(16)).unwrap();
+        let incoming = Incoming::unix(socket, Limits::new(16)).unwrap();
         let server = ControllerServer::new(Refusing(refusal));
         runtime.spawn(
             tonic::transport::Server::builder().add_service(server).serve_with_incoming(incoming),

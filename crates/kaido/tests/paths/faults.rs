@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 use testkit::{pause, until};
 
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, LONG, SHORT, SQUARE, with_xdp};
 
 #[test]
@@ -21,7 +21,7 @@ fn root_an_application_leaves_a_link_that_goes_down() {
     add("one");
     let before = add("two");
     assert_ne!(before["ipv4_segments"], json!([]));
-    network.until_app("two", PATIENCE, |_| network.steering("h1").len() >= 4);
+    network.until_app("two", TIMEOUT, |_| network.steering("h1").len() >= 4);
     kaido.ok(&["app", "rm", "one"]);
     let by = before["path"][2].as_str().unwrap();
     network.link(&format!("r1-{by}"), &["down"]);
@@ -31,9 +31,9 @@ fn root_an_application_leaves_a_link_that_goes_down() {
     assert_eq!((&app["state"], &app["moves"]), (&json!("admitted"), &json!(1)));
     // Either end may report it first.
     let down = || (network.interface("r1", by)["up"] == false).then_some(());
-    until(PATIENCE, down, || "the link is still up".into());
+    until(TIMEOUT, down, || "the link is still up".into());
     let left = || network.steering("h1").is_empty().then_some(());
-    until(PATIENCE, left, || format!("{:?}", network.steering("h1")));
+    until(TIMEOUT, left, || format!("{:?}", network.steering("h1")));
     let datagrams = network.send("h1", network.ipv4("h2").into(), 5201, 8.0);
     pause(Duration::from_millis(300));
     let count = datagrams.finish();
@@ -42,7 +42,7 @@ fn root_an_application_leaves_a_link_that_goes_down() {
 
     network.link(&format!("r1-{by}"), &["up"]);
     let up = || (network.interface("r1", by)["up"] == true).then_some(());
-    until(PATIENCE, up, || "the link is still down".into());
+    until(TIMEOUT, up, || "the link is still down".into());
     pause(Duration::from_secs(3));
     let now = network.show("two");
     assert_eq!((&now["path"], &now["moves"]), (&app["path"], &json!(1)), "nothing drives it back");
@@ -63,7 +63,7 @@ fn root_with_an_igp_an_application_without_a_list_follows_it_around_a_dead_link(
         let ping = ["ping", "-n", "-c", "1", "-W", "1", &sink.to_string()];
         network.run("h3", &ping).code.filter(|code| *code == 0)
     };
-    until(PATIENCE, reaches, || network.exec("r1", "ip route"));
+    until(TIMEOUT, reaches, || network.exec("r1", "ip route"));
     let before = network.sent("r4", "r5");
     let bulk = network.send("h3", sink.into(), 5201, 8.0);
     pause(Duration::from_millis(300));
@@ -89,14 +89,14 @@ fn narrowed_is_left(text: &str) {
     network.link("r1-r3", &["set", "rate=15mbit"]);
     let narrowed = |to: u64| {
         let seen = || (network.interface("r1", "r3")["capacity_bps"] == to).then_some(());
-        until(PATIENCE, seen, || network.interface("r1", "r3").to_string());
+        until(TIMEOUT, seen, || network.interface("r1", "r3").to_string());
     };
     narrowed(15_000_000);
     pause(Duration::from_millis(500));
     assert_eq!(network.show("bulk")["path"], json!(SHORT), "it still fits");
     network.link("r1-r3", &["set", "rate=5mbit"]);
     narrowed(5_000_000);
-    let (_, app) = network.until_path("bulk", PATIENCE, &LONG);
+    let (_, app) = network.until_path("bulk", TIMEOUT, &LONG);
     assert_eq!((&app["state"], &app["moves"]), (&json!("admitted"), &json!(1)));
 
     // A restarted controller receives the current rate, not the rate in the file.
@@ -114,14 +114,14 @@ fn root_a_node_that_was_stopped_for_a_while_comes_back() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
     kaido.ok(&["app", "add", "big", "--from", "h3", "--to", "h2", "--demand", "30mbit"]);
-    network.until_app("big", PATIENCE, |_| network.steering("h3").len() >= 4);
+    network.until_app("big", TIMEOUT, |_| network.steering("h3").len() >= 4);
     let steering = network.steering("h3");
     network.signal("h3", Signal::SIGSTOP);
     let dead = || (!network.alive().contains(&"h3".to_owned())).then_some(());
-    until(PATIENCE, dead, || "h3 is still alive".into());
+    until(TIMEOUT, dead, || "h3 is still alive".into());
     network.signal("h3", Signal::SIGCONT);
     network.wait_until_complete();
-    let (_, app) = network.until_path("big", PATIENCE, &LONG);
+    let (_, app) = network.until_path("big", TIMEOUT, &LONG);
     assert_eq!((&app["state"], &app["moves"]), (&json!("admitted"), &json!(0)));
     assert_eq!(network.steering("h3"), steering);
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use testkit::{Kaido, Machine, until};
 
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 
 /// The firewall sets a DSCP on packets that it passes, and the IDS drops packets without it.
 const FW: &str = "{mark: 0x11, rules: \"table inet fw { counter seen {};
@@ -65,7 +65,7 @@ struct Chains<'k> {
 
 impl<'k> Chains<'k> {
     fn up(kaido: &'k Kaido) -> Self {
-        let works = kaido.folder().join("works");
+        let works = kaido.directory().join("works");
         std::fs::write(&works, "").unwrap();
         let network = Network::up(kaido, &two_chains(works.to_str().unwrap()));
         Self { network, works }
@@ -99,7 +99,7 @@ impl<'k> Chains<'k> {
     /// it.
     #[track_caller]
     fn expect(&self, path: &[&str]) -> Value {
-        let (after, app) = self.network.until_path("web", PATIENCE, path);
+        let (after, app) = self.network.until_path("web", TIMEOUT, path);
         println!("{path:?} after {after:?}");
         assert_eq!((&app["state"], &app["functions_at"]), (&json!("admitted"), &json!([2, 3])));
         assert_eq!(app["ipv4_segments"].as_array().unwrap().len(), 3, "{app}");
@@ -114,7 +114,7 @@ impl<'k> Chains<'k> {
         };
         // The headend applies the path after the controller has admitted it.
         until(
-            PATIENCE,
+            TIMEOUT,
             || (pings() == (true, wanted)).then_some(()),
             || format!("{:?}", self.all_seen()),
         );
@@ -146,7 +146,7 @@ fn root_packets_pass_the_functions_in_order_and_find_others_when_one_goes() {
     assert_eq!(node["functions"][0]["up"], false, "{node}");
     std::fs::write(&chains.works, "").unwrap();
     let network = &chains.network;
-    network.until_app("web", PATIENCE, |_| {
+    network.until_app("web", TIMEOUT, |_| {
         let nodes = network.nodes();
         nodes.iter().any(|node| node["name"] == "r2" && node["functions"][0]["up"] == true)
     });
@@ -164,7 +164,7 @@ fn root_packets_go_by_their_functions_or_nowhere() {
     // This health check never succeeds; the other firewall does not exist.
     let text = two_chains("/nowhere").replace("functions: {fw: ", "functions: {other: ");
     let network = Network::up(&kaido, &text);
-    let (_, app) = network.until_app("web", PATIENCE, |app| app["state"] == "unreachable");
+    let (_, app) = network.until_app("web", TIMEOUT, |app| app["state"] == "unreachable");
     assert_eq!(app["functions"], json!(["fw", "ids"]));
     let shown = kaido.ok(&["app", "ls"]);
     assert!(shown.contains("unreachable: no path passes fw, ids; dropped"), "{shown}");
@@ -177,13 +177,13 @@ fn root_packets_go_by_their_functions_or_nowhere() {
         let route = network.run("h1", &["ip", "route", "get", &address]);
         (route.code != Some(0)).then_some(())
     };
-    until(PATIENCE, closed, || network.exec("h1", "ip rule"));
+    until(TIMEOUT, closed, || network.exec("h1", "ip rule"));
     assert_ne!(network.run("h1", &["ping", "-c", "1", "-W", "1", &address]).code, Some(0));
     // Without functions the application uses the IGP's own path.
     kaido.ok(&["app", "rm", "web"]);
     let open =
         || (network.run("h1", &["ip", "route", "get", &address]).code == Some(0)).then_some(());
-    until(PATIENCE, open, || network.exec("h1", "ip rule"));
+    until(TIMEOUT, open, || network.exec("h1", "ip rule"));
     network.ping("h1", &[&address]);
     let add = ["app", "add", "web", "--from", "h1", "--to", "h2", "--demand", "1mbit"];
     let said = kaido.run(&[&add[..], &["--functions", "ids,fww"]].concat());
@@ -215,7 +215,7 @@ fn root_rules_are_loaded_from_a_file_or_refused_and_nothing_is_left() {
     let lab = kaido.lab_up(&one_function("file: fw.nft"));
     assert!(lab.exec("r1", "nft list ruleset").contains("chain f"));
     let routed = || lab.exec("r1", "ip -6 route").contains("unreachable fd00:0:1:f000::/112");
-    until(PATIENCE, || routed().then_some(()), || lab.exec("r1", "ip -6 route"));
+    until(TIMEOUT, || routed().then_some(()), || lab.exec("r1", "ip -6 route"));
     lab.down();
     before.assert_restored(&kaido);
 }
@@ -226,7 +226,7 @@ fn root_the_published_listing_works() {
     let network = Network::up(&kaido, include_str!("../../../../labs/functions.yaml"));
     let path = ["h1", "r1", "fw01", "r2", "h2"];
     for app in ["login", "probe"] {
-        let (_, found) = network.until_path(app, PATIENCE, &path);
+        let (_, found) = network.until_path(app, TIMEOUT, &path);
         assert_eq!(found["functions_at"], json!([2]), "{found}");
     }
     let address = network.ipv4("h2").to_string();
@@ -234,7 +234,7 @@ fn root_the_published_listing_works() {
         let steered = network.steering("h1").iter().filter(|route| route.contains("encap")).count();
         (steered >= 2).then_some(())
     };
-    until(PATIENCE, installed, || format!("{:?}", network.steering("h1")));
+    until(TIMEOUT, installed, || format!("{:?}", network.steering("h1")));
     // There is no listener: h2 rejects connections that pass; dropped ones time out.
     let connect = |port: &str| {
         let script = format!("exec 3<>/dev/tcp/{address}/{port}");
@@ -265,13 +265,13 @@ fn root_the_published_listing_works() {
     assert!(counted("f000::/112") >= 6 && counted("f001::/112") >= 40);
     // Without its chain a function is withdrawn, and none of its packets bypass it.
     network.exec("fw01", "nft flush ruleset");
-    network.until_app("login", PATIENCE, |app| app["state"] == "unreachable");
+    network.until_app("login", TIMEOUT, |app| app["state"] == "unreachable");
     let closed = || {
         let steered = network.steering("h1");
         let to_login = steered.iter().any(|route| route.contains("f000::"));
         (!to_login).then_some(())
     };
-    until(PATIENCE, closed, || format!("{:?}", network.steering("h1")));
+    until(TIMEOUT, closed, || format!("{:?}", network.steering("h1")));
     let script = format!("exec 3<>/dev/tcp/{address}/22");
     let said = network.run("h1", &["timeout", "2", "bash", "-c", &script]);
     assert!(!said.stderr.contains("refused"), "an answer of h2: {said}");

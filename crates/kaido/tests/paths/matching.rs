@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::socket::{setsockopt, sockopt};
 use testkit::{pause, until};
 
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, LONG, with_xdp};
 
 /// A demand that only the long branch covers.
@@ -49,14 +49,14 @@ fn add(network: &Network<'_>, arguments: &[&str], flows: usize) {
     assert_eq!(added["path"], serde_json::json!(LONG));
     // A rule and a route each.
     let done = || (network.steering("h3").len() == 2 * flows).then_some(());
-    until(PATIENCE, done, || format!("{:#?}", network.steering("h3")));
+    until(TIMEOUT, done, || format!("{:#?}", network.steering("h3")));
 }
 
 #[track_caller]
 fn remove(network: &Network<'_>) {
     network.kaido.ok(&["app", "rm", "x"]);
     let done = || network.steering("h3").is_empty().then_some(());
-    until(PATIENCE, done, || format!("{:#?}", network.steering("h3")));
+    until(TIMEOUT, done, || format!("{:#?}", network.steering("h3")));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use testkit::{Lab, until};
 
-use crate::network::PATIENCE;
+use crate::network::TIMEOUT;
 
 /// Documentation addresses (RFC 5737) of routes that show that the monitor is listening.
 const MARKERS: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
@@ -43,7 +43,7 @@ impl<'l, 'k> Monitor<'l, 'k> {
             self.lab.run(&self.node, &["ip", "route", "del", "blackhole", marker, "table", "99"]);
             self.lines.lock().unwrap().iter().any(|line| line.contains(marker)).then_some(())
         };
-        until(PATIENCE, seen, || format!("the monitor on {} sees nothing", self.node));
+        until(TIMEOUT, seen, || format!("the monitor on {} sees nothing", self.node));
     }
 
     /// Stops the monitor, and returns all changes except those of marker routes.

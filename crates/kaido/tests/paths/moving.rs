@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use testkit::pause;
 
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, LONG, SHORT, with_xdp};
 
 #[test]
@@ -30,10 +30,10 @@ fn leaves_a_full_link(text: &str) {
         network.find_neighbours();
         let bulk = network.send("h3", sink, 5201, 8.0);
         let rate = |app: &serde_json::Value| app["rate_bps"].as_u64().unwrap();
-        network.until_app("bulk", PATIENCE, |app| rate(app) > 6_000_000);
+        network.until_app("bulk", TIMEOUT, |app| rate(app) > 6_000_000);
 
         let load = network.send("h1", sink, 6000, 22.0);
-        let (after, app) = network.until_path("bulk", PATIENCE, &LONG);
+        let (after, app) = network.until_path("bulk", TIMEOUT, &LONG);
         println!("moved {after:?} after the link began to fill");
         assert_eq!((&app["state"], &app["moves"]), (&json!("admitted"), &json!(1)));
         assert_eq!(app["error"], json!(null));
@@ -51,7 +51,7 @@ fn leaves_a_full_link(text: &str) {
         assert_eq!(rejected["limit"]["capacity_bps"], 20_000_000);
         let chosen = alternatives.iter().find(|one| one["chosen"] == true).unwrap();
         assert_eq!((&chosen["path"], &chosen["covers"]), (&json!(LONG), &json!(true)));
-        network.until_app("bulk", PATIENCE, |_| {
+        network.until_app("bulk", TIMEOUT, |_| {
             network.why("bulk")["decision"]["installed_at_ns"].as_u64() != Some(0)
         });
         let decision = network.why("bulk")["decision"].clone();

@@ -10,12 +10,12 @@ use serde_json::Value;
 use testkit::{Datagrams, Kaido, Lab, until};
 
 /// Timeout on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Payload size of these tests' datagrams.
 const BYTES: usize = 1000;
 
-/// The binary under test, with its own folder.
+/// The binary under test, with its own directory.
 pub(crate) fn kaido() -> Kaido {
     Kaido::new(env!("CARGO_BIN_EXE_kaido"))
 }
@@ -39,7 +39,7 @@ impl<'k> Network<'k> {
     /// Brings the network up and waits until every node is alive and every application placed.
     pub(crate) fn up(kaido: &'k Kaido, yaml: &str) -> Self {
         let lab = kaido.lab_up(yaml);
-        let open = lab::Labs::at(kaido.run_folder()).open(lab.name()).unwrap();
+        let open = lab::Labs::at(kaido.run_directory()).open(lab.name()).unwrap();
         let network = Self { kaido, lab, open };
         network.wait_until_complete();
         network
@@ -63,7 +63,7 @@ impl<'k> Network<'k> {
             }
             missing
         };
-        until(PATIENCE, || missing().is_empty().then_some(()), || format!("{:?}", missing()));
+        until(TIMEOUT, || missing().is_empty().then_some(()), || format!("{:?}", missing()));
     }
 
     /// Waits until the links carry no packets. A node that has just come up reports its multicast
@@ -83,7 +83,7 @@ impl<'k> Network<'k> {
             }
             (since.elapsed() > LONG_ENOUGH).then_some(())
         };
-        until(PATIENCE, idle, || format!("{:?}", busy()));
+        until(TIMEOUT, idle, || format!("{:?}", busy()));
     }
 
     /// Resolves the neighbors of every node: otherwise a lost solicitation can delay the first
@@ -273,11 +273,11 @@ impl<'k> Network<'k> {
 
     /// PID of `controller`, of `emulator`, or of a node's daemon.
     pub(crate) fn daemon(&self, daemon: &str) -> Option<Pid> {
-        let folder = self.open.folder().to_str().unwrap();
+        let directory = self.open.directory().to_str().unwrap();
         let config = match daemon {
-            "controller" => format!("{folder}/controller.json"),
-            "emulator" => format!("{folder}/emulator.json"),
-            node => format!("{folder}/nodes/{node}/node.json"),
+            "controller" => format!("{directory}/controller.json"),
+            "emulator" => format!("{directory}/emulator.json"),
+            node => format!("{directory}/nodes/{node}/node.json"),
         };
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let mut pids = processes.filter_map(|p| p.file_name().to_str()?.parse::<i32>().ok());
@@ -304,7 +304,7 @@ impl<'k> Network<'k> {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             (status.is_empty() || status.contains("State:\tZ")).then_some(())
         };
-        until(PATIENCE, gone, || format!("{daemon} is still there"));
+        until(TIMEOUT, gone, || format!("{daemon} is still there"));
     }
 
     /// Restarts a daemon.
@@ -313,9 +313,9 @@ impl<'k> Network<'k> {
         self.kaido.ok(&["lab", "start", "--lab", self.name(), daemon]);
     }
 
-    /// Path of a file in the lab's folder.
+    /// Path of a file in the lab's directory.
     pub(crate) fn path(&self, file: &str) -> std::path::PathBuf {
-        self.open.folder().join(file)
+        self.open.directory().join(file)
     }
 
     /// Log of a daemon.

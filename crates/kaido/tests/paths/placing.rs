@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::{pause, until};
 
-use crate::network::{Network, PATIENCE, kaido};
+use crate::network::{Network, TIMEOUT, kaido};
 use crate::topologies::{BRANCHES, SHORT, SQUARE};
 
 #[test]
@@ -18,7 +18,7 @@ fn root_a_low_latency_application_stays_with_the_igp() {
     let load = network.send("h1", network.ipv4("h2").into(), 6000, 25.0);
     let voice = network.send("h3", network.ipv4("h2").into(), 5201, 1.0);
     let full = || (network.interface("r1", "r3")["congested"] == true).then_some(());
-    until(PATIENCE, full, || network.interface("r1", "r3").to_string());
+    until(TIMEOUT, full, || network.interface("r1", "r3").to_string());
     pause(Duration::from_secs(1));
     let app = network.show("voice");
     assert_eq!((&app["path"], &app["moves"]), (&json!(SHORT), &json!(0)));

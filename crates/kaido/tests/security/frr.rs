@@ -28,19 +28,19 @@ while os.path.exists(going):
             except OSError: pass
 ";
 
-/// Does the same from inside a router, also in the folder of its daemons' sockets, and in a folder
-/// that it owns.
+/// Does the same from inside a router, also in the directory of its daemons' sockets, and in a
+/// directory that it owns.
 const PLANT_INSIDE: &str = "import os, sys
 victim = sys.argv[1]
-for folder in ['/etc/frr', '/run/frr', *sys.argv[2:]]:
+for directory in ['/etc/frr', '/run/frr', *sys.argv[2:]]:
     for name in ['zebra.vty', 'ospfd.vty', 'zebra.pid']:
-        try: os.rename(folder + '/' + name, folder + '/gone')
+        try: os.rename(directory + '/' + name, directory + '/gone')
         except OSError: continue
-        print(folder + '/' + name)
+        print(directory + '/' + name)
     for name in ['frr.conf', 'frr.conf.new', 'vtysh.conf', 'bfdd.log', 'zebra.log', 'x']:
         try:
-            os.symlink(victim, folder + '/' + name)
-            print(folder + '/' + name)
+            os.symlink(victim, directory + '/' + name)
+            print(directory + '/' + name)
         except OSError: pass
 ";
 
@@ -61,26 +61,26 @@ fn root_frrs_user_reaches_no_file_of_roots() {
     };
     let going = kaido.file("going", "");
     let mut planter = Command::new("/usr/bin/python3");
-    planter.args(["-c", PLANT, &victim]).arg(kaido.run_folder()).arg(&going);
+    planter.args(["-c", PLANT, &victim]).arg(kaido.run_directory()).arg(&going);
     let mut planter = planter.uid(user).gid(group).spawn().unwrap();
     let lab = kaido.lab_up(LAB);
     std::fs::remove_file(&going).unwrap();
     assert!(planter.wait().unwrap().success());
     untouched("while the lab came up");
 
-    // FRR's user owns its daemons' sockets, and no folder.
-    let folder = kaido.run_folder().join("labs/frr");
-    each(&folder, &mut |path, owner, mode| {
+    // FRR's user owns its daemons' sockets, and no directory.
+    let directory = kaido.run_directory().join("labs/frr");
+    each(&directory, &mut |path, owner, mode| {
         let is_in_run = path.parent().is_some_and(|parent| parent.ends_with("run"));
         let is_frrs = is_in_run && !path.is_dir();
         assert!(is_frrs || (owner == 0 && mode & 0o022 == 0), "{}", path.display());
     });
 
-    let own = kaido.folder().join("own");
+    let own = kaido.directory().join("own");
     std::fs::create_dir(&own).unwrap();
-    Owner { user, group }.give_folder(&own).unwrap();
+    Owner { user, group }.give_directory(&own).unwrap();
     let [user, group] = [user, group].map(|id| id.to_string());
-    let host = folder.join("nodes/r1/etc");
+    let host = directory.join("nodes/r1/etc");
     let as_frr = ["setpriv", "--reuid", &user, "--regid", &group, "--clear-groups"];
     let program = ["/usr/bin/python3", "-c", PLANT_INSIDE, &victim, host.to_str().unwrap()];
     let inside = ["lab", "exec", "r1", "--"];
@@ -88,15 +88,16 @@ fn root_frrs_user_reaches_no_file_of_roots() {
     for path in planted.lines() {
         assert!(path.starts_with(own.to_str().unwrap()), "{path}");
     }
-    assert!(planted.contains("own/x"), "the attack reaches its own folder: {planted}");
+    assert!(planted.contains("own/x"), "the attack reaches its own directory: {planted}");
     kaido.ok(&["lab", "exec", "r1", "--", "vtysh", "-c", "show version"]);
     lab.down();
     untouched("on the router");
 }
 
-/// Actions of a compromised daemon with its capabilities. Prints those that succeed. Arguments: PIDs
-/// of a process in another network namespace and of another router's daemon, and a folder that all
-/// users can reach. Descriptor 9 is another network namespace, which a local user has passed.
+/// Actions of a compromised daemon with its capabilities. Prints those that succeed. Arguments:
+/// PIDs of a process in another network namespace and of another router's daemon, and a directory
+/// that all users can reach. Descriptor 9 is another network namespace, which a local user has
+/// passed.
 const ESCAPE: &str = r"import ctypes, os, shutil, socket, struct, sys, tempfile
 libc = ctypes.CDLL(None, use_errno=True)
 other, daemon = map(int, sys.argv[1:3])
@@ -133,10 +134,10 @@ def fork():
 attempt('fork', fork)
 attempt('signal', lambda: os.kill(daemon, 0))
 def files():
-    folder = tempfile.mkdtemp(dir='/tmp')
+    directory = tempfile.mkdtemp(dir='/tmp')
     try:
-        for number in range(2000): os.mknod(folder + '/%d' % number)
-    finally: shutil.rmtree(folder)
+        for number in range(2000): os.mknod(directory + '/%d' % number)
+    finally: shutil.rmtree(directory)
 attempt('many files', files)
 attempt('namespaces by name', lambda: os.stat('/run/netns'))
 attempt('namespaces of labs', lambda: os.stat('/run/kaido'))
@@ -188,7 +189,7 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     open(&kaido);
     let lab = kaido.lab_up(LAB);
     let daemon = |node: &str| {
-        let namespace = kaido.run_folder().join("labs/frr/netns").join(node);
+        let namespace = kaido.run_directory().join("labs/frr/netns").join(node);
         testkit::process_in(&namespace, "zebra").unwrap()
     };
     let [zebra, other] = [daemon("r1"), daemon("r2")].map(|pid| pid.to_string());
@@ -203,12 +204,12 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     let attack = |from: &[&str], restricted: &[&str], user: &str| {
         let identity = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
         let rights = ["--inh-caps", capabilities, "--ambient-caps", capabilities];
-        let shared = kaido.folder().to_str().unwrap();
+        let shared = kaido.directory().to_str().unwrap();
         let python = ["/usr/bin/python3", "-c", ESCAPE, &target, &other, shared];
         let words = [from, restricted, &identity, &rights, &python].concat();
         let mut command = Command::new("sh");
         command.args(["-c", "exec 9<$0 \"$@\"", &passed]).args(words).current_dir("/");
-        Said::of(&mut command).ok()
+        Said::run(&mut command).ok()
     };
     // The unrestricted attack mounts: not on this machine.
     let network = ["nsenter", "--target", &zebra, "--net", "unshare", "--mount"];
@@ -237,7 +238,7 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     assert_eq!(stat.split(' ').nth(5), Some(&*zebra), "{stat}");
     assert!(user >= 1 << 31, "user {user} has files on the machine");
     // Its log does not fill the disk, and its threads and memory are limited.
-    let log = kaido.folder().join("log");
+    let log = kaido.directory().join("log");
     let mut daemon = Command::new(place[0]);
     daemon.args(&place[1..]).args([&program, "routing-daemon", "/usr/bin/head", "-c", "100M"]);
     let log_file = std::fs::File::create(&log).unwrap();
@@ -256,12 +257,12 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
                  print(int.from_bytes(owner, sys.byteorder))";
     let mut asked = Command::new("/usr/bin/python3");
     asked.args(["-c", owner, &format!("/proc/{zebra}/ns/user")]);
-    let owner = Said::of(&mut asked);
+    let owner = Said::run(&mut asked);
     assert!(owner.ok().trim().parse::<u32>().unwrap() >= 0xd000_0000);
     // They see no process but their own, by which /proc would show other networks.
     let mut seen = Command::new(place[0]);
     seen.args(&place[1..]).args(["sh", "-c", "cat /proc/1/comm; ls /proc"]);
-    let seen = Said::of(&mut seen).ok();
+    let seen = Said::run(&mut seen).ok();
     let processes = seen.lines().filter(|name| name.parse::<u32>().is_ok()).count();
     assert!(seen.starts_with("zebra\n") && processes <= 4, "{seen}");
     lab.down();
@@ -270,13 +271,13 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
 #[test]
 fn root_daemons_do_not_inherit_descriptors_of_the_command_that_starts_them() {
     let kaido = kaido();
-    let secret = kaido.folder().join("secret");
+    let secret = kaido.directory().join("secret");
     let file = kaido.file("lab.yaml", LAB);
     let up = kaido.command(&["lab", "up", &file]);
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec 9>>\"$0\"; exec \"$@\""]).arg(&secret).arg(up.get_program());
-    shell.args(up.get_args()).env("KAIDO_RUN", kaido.run_folder());
-    Said::of(&mut shell).ok();
+    shell.args(up.get_args()).env("KAIDO_RUN", kaido.run_directory());
+    Said::run(&mut shell).ok();
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let files = std::fs::read_dir(entry.ok()?.path().join("fd")).ok()?;
         Some(
@@ -287,30 +288,30 @@ fn root_daemons_do_not_inherit_descriptors_of_the_command_that_starts_them() {
     kaido.ok(&["lab", "down", "frr"]);
 }
 
-/// A daemon that is compromised while its router starts owns the folder of the sockets. root's vtysh
-/// would follow a link to the socket of another router.
+/// A daemon that is compromised while its router starts owns the directory of the sockets. root's
+/// vtysh would follow a link to the socket of another router.
 #[test]
 fn root_a_link_between_the_sockets_of_a_router_stops_it() {
     let kaido = kaido();
     let file = kaido.file("frr.yaml", LAB);
-    let folder = kaido.folder().to_str().unwrap();
+    let directory = kaido.directory().to_str().unwrap();
     let daemon = "import os, sys
 os.symlink('/run/frr/zebra.vty', '/run/frr/bgpd.vty')
 os.execv('/usr/lib/frr/real', ['staticd'] + sys.argv[1:])
 ";
     let daemon = kaido.file("staticd", &format!("#!/usr/bin/python3\n{daemon}"));
     let said = kaido.script(&format!(
-        "cp -r /usr/lib/frr {folder}/frr && mv {folder}/frr/staticd {folder}/frr/real
-         cp {daemon} {folder}/frr/staticd && chmod 755 {folder}/frr/staticd
-         mount --bind {folder}/frr /usr/lib/frr && exec $K lab up {file}"
+        "cp -r /usr/lib/frr {directory}/frr && mv {directory}/frr/staticd {directory}/frr/real
+         cp {daemon} {directory}/frr/staticd && chmod 755 {directory}/frr/staticd
+         mount --bind {directory}/frr /usr/lib/frr && exec $K lab up {file}"
     ));
     said.failed(1, &["cannot take back", "bgpd.vty is not safe"]);
-    assert!(!kaido.run_folder().join("labs/frr").exists());
+    assert!(!kaido.run_directory().join("labs/frr").exists());
 }
 
-/// Calls `see` with every path below a folder that is not a mount point, its owner and its mode.
-fn each(folder: &Path, see: &mut impl FnMut(&Path, u32, u32)) {
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+/// Calls `see` with every path below a directory that is not a mount point, its owner and its mode.
+fn each(directory: &Path, see: &mut impl FnMut(&Path, u32, u32)) {
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
         let found = entry.metadata().unwrap();
         if entry.path().parent().is_some_and(|parent| parent.ends_with("netns")) {
             continue;

@@ -9,8 +9,8 @@ use testkit::{Kaido, Said, until};
 
 use crate::{Ended, FILE, kaido, node, open, python};
 
-/// Binds abstract socket names, locks the given folders where possible, prints the number of each,
-/// and waits until it is killed.
+/// Binds abstract socket names, locks the given directories where possible, prints the number of
+/// each, and waits until it is killed.
 const SQUAT: &str = "import fcntl, os, socket, sys
 names, locks = [], []
 for name in ['kaido/dataplane', 'kaido-node', 'kaido-attaching'] + \
@@ -37,8 +37,8 @@ struct Squatter {
 }
 
 impl Squatter {
-    fn of(kaido: &Kaido, namespace: &Namespace) -> Self {
-        let run = kaido.run_folder();
+    fn start(kaido: &Kaido, namespace: &Namespace) -> Self {
+        let run = kaido.run_directory();
         let paths = ["", "labs", "labs/x", "labs/x/owner", "dataplane", "dataplane/applied.yaml"];
         let machine = ["/run/kaido", "/run/kaido/namespaces"].map(std::path::PathBuf::from);
         let paths: Vec<_> = paths.iter().map(|path| run.join(path)).chain(machine).collect();
@@ -58,26 +58,26 @@ fn root_a_squatter_keeps_no_data_plane_from_starting() {
     let kaido = kaido();
     open(&kaido);
     let node = node();
-    let _squatter = Squatter::of(&kaido, &node);
+    let _squatter = Squatter::start(&kaido, &node);
     let file = kaido.file("file.yaml", FILE);
     let mut command = kaido.command(&["dataplane", "run", "--file", &file]);
     let daemon = Ended(node.run(|| command.spawn().unwrap()).unwrap());
     let shown = || kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0);
     until(Duration::from_secs(20), shown, || "the data plane does not respond".into());
-    // Now its folder exists, and none of its locks can be taken.
+    // Now its directory exists, and none of its locks can be taken.
     assert_eq!(
-        Squatter::of(&kaido, &Namespace::unnamed().unwrap()).locks,
+        Squatter::start(&kaido, &Namespace::unnamed().unwrap()).locks,
         0,
-        "with the run folder open"
+        "with the run directory open"
     );
 
     // A second daemon names the process of the first.
-    let state = kaido.folder().join("second");
+    let state = kaido.directory().join("second");
     let mut second = kaido.command(&["dataplane", "run", "--state", state.to_str().unwrap()]);
-    let said = node.run(|| Said::of(&mut second)).unwrap();
+    let said = node.run(|| Said::run(&mut second)).unwrap();
     said.failed(1, &[&format!("another data plane (process {})", daemon.0.id())]);
     drop(daemon);
-    let _ = nix::mount::umount(&kaido.run_folder().join("dataplane/bpf"));
+    let _ = nix::mount::umount(&kaido.run_directory().join("dataplane/bpf"));
 }
 
 #[test]
@@ -85,15 +85,15 @@ fn root_a_squatter_keeps_no_lab_from_coming_up_or_going_down() {
     let kaido = kaido();
     open(&kaido);
     let machine = Namespace::unnamed().unwrap();
-    let before = Squatter::of(&kaido, &machine);
+    let before = Squatter::start(&kaido, &machine);
     let file = kaido.file("lab.yaml", "name: x\nnodes: {h1: {}, h2: {}}\nlinks: [h1-h2]\n");
     let within = |arguments: &[&str]| {
         let mut command = kaido.command(arguments);
-        machine.run(|| Said::of(&mut command)).unwrap().ok()
+        machine.run(|| Said::run(&mut command)).unwrap().ok()
     };
     within(&["lab", "up", &file]);
-    let after = Squatter::of(&kaido, &Namespace::unnamed().unwrap());
-    assert_eq!(after.locks, 0, "with the run folder open");
+    let after = Squatter::start(&kaido, &Namespace::unnamed().unwrap());
+    assert_eq!(after.locks, 0, "with the run directory open");
     within(&["lab", "down", "x"]);
     drop((before, after));
 }

@@ -22,7 +22,7 @@ use testkit::{Kaido, Said};
 /// The user without rights.
 const NOBODY: u32 = 65534;
 
-/// Returns the binary under test, with its own folder.
+/// Returns the binary under test, with its own directory.
 fn kaido() -> Kaido {
     Kaido::new(env!("CARGO_BIN_EXE_kaido"))
 }
@@ -34,11 +34,11 @@ fn python(program: &str, arguments: &[&Path]) -> Command {
     command
 }
 
-/// Lets every user reach the folder of the test, so that only Kaido's own modes keep them out.
+/// Lets every user reach the directory of the test, so that only Kaido's own modes keep them out.
 fn open(kaido: &Kaido) {
     use std::os::unix::fs::PermissionsExt;
     let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(kaido.folder(), open).unwrap();
+    std::fs::set_permissions(kaido.directory(), open).unwrap();
 }
 
 /// Creates a namespace with a veth pair, l and r, that are up.
@@ -53,12 +53,12 @@ fn node() -> Namespace {
     for line in lines {
         let mut ip = Command::new("ip");
         ip.args(line.split(' '));
-        node.run(|| Said::of(&mut ip)).unwrap().ok();
+        node.run(|| Said::run(&mut ip)).unwrap().ok();
     }
     node
 }
 
-/// The data plane's file for [`node`].
+/// The data plane file for [`node`].
 const FILE: &str = "ports: { l: {}, r: {} }\n";
 
 /// A process that is killed on drop.

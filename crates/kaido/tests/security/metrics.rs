@@ -30,7 +30,7 @@ fn root_silent_connections_use_up_no_descriptors() {
     let mut command = Command::new("sh");
     let run = "ulimit -n 400; exec \"$K\" dataplane run --file \"$0\" --metrics 127.0.0.1:9464";
     command.args(["-c", run, &file]).env("K", env!("CARGO_BIN_EXE_kaido"));
-    command.env("KAIDO_RUN", kaido.run_folder());
+    command.env("KAIDO_RUN", kaido.run_directory());
     let daemon = Ended(node.run(|| command.spawn().unwrap()).unwrap());
     let shown = || kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0);
     until(Duration::from_secs(20), shown, || "the data plane does not respond".into());
@@ -75,5 +75,5 @@ fn root_silent_connections_use_up_no_descriptors() {
     let answer = node.run(http2).unwrap();
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
     drop(daemon);
-    let _ = nix::mount::umount(&kaido.run_folder().join("dataplane/bpf"));
+    let _ = nix::mount::umount(&kaido.run_directory().join("dataplane/bpf"));
 }

@@ -14,14 +14,14 @@ use crate::{Ended, FILE, NOBODY, kaido, node, open};
 fn open_handed(kaido: &Kaido, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 000; exec \"$K\" \"$@\"", "sh"]).args(arguments);
-    command.env("K", env!("CARGO_BIN_EXE_kaido")).env("KAIDO_RUN", kaido.run_folder());
+    command.env("K", env!("CARGO_BIN_EXE_kaido")).env("KAIDO_RUN", kaido.run_directory());
     command
 }
 
-/// Asserts that no other user can read or write anything in a folder.
+/// Asserts that no other user can read or write anything in a directory.
 fn assert_private(path: &Path) {
     let found = std::fs::symlink_metadata(path).unwrap();
-    // A bound namespace has the kernel's own mode; the folder around it is closed.
+    // A bound namespace has the kernel's own mode; the directory around it is closed.
     if found.file_type().is_symlink() || path.parent().is_some_and(|above| above.ends_with("netns"))
     {
         return;
@@ -44,34 +44,34 @@ fn root_no_other_user_gives_orders_with_any_umask() {
     let daemon = Ended(node.run(|| command.spawn().unwrap()).unwrap());
     let shown = || kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0);
     until(Duration::from_secs(20), shown, || "the data plane does not respond".into());
-    assert_private(&kaido.run_folder().join("dataplane"));
-    let state = kaido.run_folder().join("dataplane");
+    assert_private(&kaido.run_directory().join("dataplane"));
+    let state = kaido.run_directory().join("dataplane");
     let mut apply = Command::new(env!("CARGO_BIN_EXE_kaido"));
     apply.args(["dataplane", "apply", &file, "--state"]).arg(&state).uid(NOBODY).gid(NOBODY);
-    Said::of(&mut apply).failed(1, &["ermission denied"]);
+    Said::run(&mut apply).failed(1, &["ermission denied"]);
 
     let yaml = kaido.file("lab.yaml", "name: x\ncontroller: true\nnodes: {h1: {}, r1: {router: linux}}\nlinks: [h1-r1: {engine: true}]\n");
-    Said::of(&mut open_handed(&kaido, &["lab", "up", &yaml])).ok();
-    assert_private(&kaido.run_folder().join("labs"));
+    Said::run(&mut open_handed(&kaido, &["lab", "up", &yaml])).ok();
+    assert_private(&kaido.run_directory().join("labs"));
     kaido.ok(&["lab", "down", "x"]);
     drop(daemon);
     let _ = nix::mount::umount(&state.join("bpf"));
 }
 
 #[test]
-fn root_a_run_folder_that_others_write_to_is_refused() {
+fn root_a_run_directory_that_others_write_to_is_refused() {
     let kaido = kaido();
     open(&kaido);
-    let theirs = kaido.folder().join("theirs");
+    let theirs = kaido.directory().join("theirs");
     std::fs::create_dir(&theirs).unwrap();
-    private::Owner { user: NOBODY, group: NOBODY }.give_folder(&theirs).unwrap();
+    private::Owner { user: NOBODY, group: NOBODY }.give_directory(&theirs).unwrap();
     let run = theirs.join("run");
     let file = kaido.file("lab.yaml", "name: x\nnodes: {h1: {}}\n");
     for arguments in [&["lab", "up", &file][..], &["lab", "down", "x"], &["lab", "gc"]] {
-        let said = Said::of(kaido.command(arguments).env("KAIDO_RUN", &run));
+        let said = Said::run(kaido.command(arguments).env("KAIDO_RUN", &run));
         said.failed(2, &["theirs is not safe: it is user 65534's", "set KAIDO_RUN"]);
     }
     let mut daemon = kaido.command(&["dataplane", "run", "--state", run.to_str().unwrap()]);
-    Said::of(&mut daemon).failed(2, &["is not safe", "--state"]);
+    Said::run(&mut daemon).failed(2, &["is not safe", "--state"]);
     assert!(!run.exists());
 }

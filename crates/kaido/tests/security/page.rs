@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The names of all tests below a folder: functions with the attribute `#[test]` or `#[tokio::test]`.
-fn tests(folder: &Path, found: &mut BTreeSet<String>) {
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+/// The names of all tests below a directory: functions with the attribute `#[test]` or
+/// `#[tokio::test]`.
+fn tests(directory: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
             tests(&path, found);
@@ -26,8 +27,8 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
 fn the_threat_model_names_tests_that_exist() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut known = BTreeSet::new();
-    for folder in ["crates", "xtask"] {
-        tests(&root.join(folder), &mut known);
+    for directory in ["crates", "xtask"] {
+        tests(&root.join(directory), &mut known);
     }
     let page = std::fs::read_to_string(root.join("docs/security.md")).unwrap();
     let paths = page.split('`').skip(1).step_by(2).filter(|code| code.contains("::"));

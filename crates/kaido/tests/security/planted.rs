@@ -1,4 +1,4 @@
-//! Files that another user has put where root will look, in folders that all users may write.
+//! Files that another user has put where root will look, in directories that all users may write.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -10,27 +10,27 @@ use testkit::{Said, until};
 
 use crate::{Ended, NOBODY, kaido, node, open, python};
 
-/// Creates a folder like /tmp.
+/// Creates a directory like /tmp.
 fn sticky(path: &Path) {
     std::fs::create_dir(path).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777)).unwrap();
 }
 
 /// Runs a shell script as an unprivileged user.
-fn plant(script: &str, folder: &Path) {
+fn plant(script: &str, directory: &Path) {
     let mut command = Command::new("sh");
-    command.args(["-euc", script]).current_dir(folder).uid(NOBODY).gid(NOBODY);
-    Said::of(&mut command).ok();
+    command.args(["-euc", script]).current_dir(directory).uid(NOBODY).gid(NOBODY);
+    Said::run(&mut command).ok();
 }
 
 #[test]
 fn root_a_file_that_another_user_planted_is_not_applied() {
     let kaido = kaido();
     open(&kaido);
-    let state = kaido.folder().join("state");
+    let state = kaido.directory().join("state");
     sticky(&state);
     let check = "health: {run: [sh, -c, \"id > PWNED\"]}";
-    let pwned = kaido.folder().join("pwned");
+    let pwned = kaido.directory().join("pwned");
     let check = check.replace("PWNED", pwned.to_str().unwrap());
     plant(
         &format!(
@@ -43,7 +43,7 @@ fn root_a_file_that_another_user_planted_is_not_applied() {
     for command in ["run", "show", "detach"] {
         let mut command =
             kaido.command(&["dataplane", command, "--state", state.to_str().unwrap()]);
-        let said = node.run(|| Said::of(&mut command)).unwrap();
+        let said = node.run(|| Said::run(&mut command)).unwrap();
         said.failed(2, &["state is not safe: its mode is 1777"]);
     }
     assert!(!pwned.exists());
@@ -54,7 +54,7 @@ fn root_a_file_that_another_user_planted_is_not_applied() {
 fn root_a_namespace_that_another_user_planted_keeps_its_processes() {
     let kaido = kaido();
     open(&kaido);
-    let run = kaido.folder().join("sticky");
+    let run = kaido.directory().join("sticky");
     sticky(&run);
     let node = node();
     let mut sleep = Command::new("sleep");
@@ -64,7 +64,7 @@ fn root_a_namespace_that_another_user_planted_keeps_its_processes() {
         sleep.0.id()
     );
     plant(&script, &run);
-    let with = |arguments: &[&str]| Said::of(kaido.command(arguments).env("KAIDO_RUN", &run));
+    let with = |arguments: &[&str]| Said::run(kaido.command(arguments).env("KAIDO_RUN", &run));
     for arguments in
         [&["lab", "gc"][..], &["lab", "down", "x"], &["lab", "ls"], &["p4", "table", "ls"]]
     {
@@ -73,8 +73,8 @@ fn root_a_namespace_that_another_user_planted_keeps_its_processes() {
         }
     }
     assert!(sleep.0.try_wait().unwrap().is_none(), "it was killed");
-    // In a folder of root's own a link is not a namespace either.
-    let own = kaido.run_folder().join("labs/x/netns");
+    // In a directory of root's own a link is not a namespace either.
+    let own = kaido.run_directory().join("labs/x/netns");
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.parent().unwrap().join(".kaido-lab"), "").unwrap();
     symlink(format!("/proc/{}/ns/net", sleep.0.id()), own.join("a")).unwrap();
@@ -83,17 +83,17 @@ fn root_a_namespace_that_another_user_planted_keeps_its_processes() {
 }
 
 #[test]
-fn root_a_folder_that_another_user_made_first_is_refused() {
+fn root_a_directory_that_another_user_made_first_is_refused() {
     let kaido = kaido();
     open(&kaido);
-    let shared = kaido.folder().join("shared");
+    let shared = kaido.directory().join("shared");
     sticky(&shared);
     plant("mkdir run", &shared);
     let run = shared.join("run");
     let file = kaido.file("lab.yaml", "name: x\nnodes: {h1: {}}\n");
     let program = kaido.file("p.p4", "");
     for arguments in [&["lab", "up", &file][..], &["p4", "run", &program]] {
-        let said = Said::of(kaido.command(arguments).env("KAIDO_RUN", &run));
+        let said = Said::run(kaido.command(arguments).env("KAIDO_RUN", &run));
         assert!(said.code.is_some_and(|code| code != 0), "{said}");
         assert_eq!(std::fs::read_dir(&run).unwrap().count(), 0, "nothing is created there");
     }
@@ -113,7 +113,7 @@ if c.recv(1 << 16): print('secret', flush=True)
 fn root_a_command_sends_nothing_to_the_socket_of_another_user() {
     let kaido = kaido();
     open(&kaido);
-    let shared = kaido.folder().join("shared");
+    let shared = kaido.directory().join("shared");
     sticky(&shared);
     let socket = shared.join("c.sock");
     let mut impostor = python(IMPOSTOR, &[&socket]);
@@ -131,10 +131,10 @@ fn root_a_command_sends_nothing_to_the_socket_of_another_user() {
 #[test]
 fn root_a_library_of_another_user_is_not_preloaded() {
     let kaido = kaido();
-    let folder = kaido.folder().join("bin");
-    std::fs::create_dir(&folder).unwrap();
+    let directory = kaido.directory().join("bin");
+    std::fs::create_dir(&directory).unwrap();
     let [own, sandbox, planted] =
-        ["kaido", "kaido-sandbox", "libkaido_xsk.so"].map(|name| folder.join(name));
+        ["kaido", "kaido-sandbox", "libkaido_xsk.so"].map(|name| directory.join(name));
     std::fs::copy(env!("CARGO_BIN_EXE_kaido"), &own).unwrap();
     // The client is started before a program's process.
     let built = Path::new(env!("CARGO_BIN_EXE_kaido")).with_file_name("kaido-sandbox");
@@ -145,11 +145,11 @@ fn root_a_library_of_another_user_is_not_preloaded() {
     let config = kaido.file("t.yaml", "tenants: {blue: {program: pass.p4, ports: {eth1: 1}}}\n");
     let mut command = Command::new(&own);
     command.args(["xsk", "run", "--config", &config, "--", "true"]);
-    let said = Said::of(command.env("KAIDO_RUN", kaido.run_folder()));
+    let said = Said::run(command.env("KAIDO_RUN", kaido.run_directory()));
     said.failed(1, &["libkaido_xsk.so is not used: its owner, user 65534, is neither root nor"]);
     assert!(Command::new("chown").arg("root:nogroup").arg(&planted).status().unwrap().success());
     std::fs::set_permissions(&planted, std::fs::Permissions::from_mode(0o664)).unwrap();
-    let said = Said::of(&mut command);
+    let said = Said::run(&mut command);
     said.failed(1, &["libkaido_xsk.so is not used: its mode is 0664, which others may write"]);
 }
 
@@ -172,21 +172,21 @@ ubpf(P(), I(), D()) main;
 fn root_a_link_beside_a_program_is_not_written_through() {
     let kaido = kaido();
     let victim = kaido.file("victim", "a file of root's");
-    let folder = kaido.folder().join("planted");
-    std::fs::create_dir(&folder).unwrap();
-    std::fs::write(folder.join("pass.p4"), PASS).unwrap();
-    symlink(&victim, folder.join("pass.o")).unwrap();
-    kaido.ok(&["p4", "compile", folder.join("pass.p4").to_str().unwrap()]);
+    let directory = kaido.directory().join("planted");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("pass.p4"), PASS).unwrap();
+    symlink(&victim, directory.join("pass.o")).unwrap();
+    kaido.ok(&["p4", "compile", directory.join("pass.p4").to_str().unwrap()]);
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a file of root's");
-    assert!(!std::fs::symlink_metadata(folder.join("pass.o")).unwrap().is_symlink());
+    assert!(!std::fs::symlink_metadata(directory.join("pass.o")).unwrap().is_symlink());
 }
 
 #[test]
 fn root_a_sandbox_of_another_user_is_not_run() {
     let kaido = kaido();
-    let folder = kaido.folder().join("bin");
-    std::fs::create_dir(&folder).unwrap();
-    let [own, planted] = ["kaido", "kaido-sandbox"].map(|name| folder.join(name));
+    let directory = kaido.directory().join("bin");
+    std::fs::create_dir(&directory).unwrap();
+    let [own, planted] = ["kaido", "kaido-sandbox"].map(|name| directory.join(name));
     std::fs::copy(env!("CARGO_BIN_EXE_kaido"), &own).unwrap();
     std::fs::copy("/bin/true", &planted).unwrap();
     let doctor = || {
@@ -204,9 +204,9 @@ fn root_a_sandbox_of_another_user_is_not_run() {
     refused("its owner, user 65534, is neither root nor the owner of `kaido`");
     chown("root");
     let open = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(&folder, open).unwrap();
+    std::fs::set_permissions(&directory, open).unwrap();
     refused("its mode is 0777, which others may write");
     let closed = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&folder, closed).unwrap();
+    std::fs::set_permissions(&directory, closed).unwrap();
     assert!(!doctor().contains("is not used"));
 }

@@ -43,14 +43,14 @@ fn sigterm_ends_the_client() {
     assert_empty(&kaido);
 }
 
-/// The next client replaces the folder of one that was killed.
+/// The next client replaces the directory of one that was killed.
 #[test]
-fn a_stale_folder_is_skipped_and_replaced() {
+fn a_stale_directory_is_skipped_and_replaced() {
     let kaido = kaido();
     let mut running = Running::start(&kaido, "a", &[]);
     running.signal(Signal::SIGKILL);
     assert_eq!(running.code(), None);
-    assert!(kaido.run_folder().join("xsk/a/control.sock").exists());
+    assert!(kaido.run_directory().join("xsk/a/control.sock").exists());
     assert_eq!(kaido.json(&["xsk", "ls"]), serde_json::json!([]));
     kaido.run(&["xsk", "stats"]).failed(2, &["no running client"]);
     let said = run(&kaido, &["--name", "a"], &["true"]);

@@ -10,7 +10,7 @@ fn refused(tenants: &str, files: &[(&str, &[u8])], words: &[&str]) -> Said {
     let kaido = kaido();
     let config = kaido.file("tenants.yaml", tenants);
     for (name, bytes) in files {
-        std::fs::write(kaido.folder().join(name), bytes).expect("a file");
+        std::fs::write(kaido.directory().join(name), bytes).expect("a file");
     }
     run(&kaido, &[], &["true"]).failed(2, words);
     assert_empty(&kaido);
@@ -53,7 +53,7 @@ fn mistakes_of_all_programs_are_reported() {
 #[test]
 fn a_program_that_does_not_load_is_refused() {
     let kaido = kaido();
-    let table = kaido.folder().join("table.p4");
+    let table = kaido.directory().join("table.p4");
     kaido.ok(&["p4", "compile", table.to_str().expect("it is ASCII")]);
     let object = std::fs::read(table.with_extension("o")).expect("it was written");
     // A helper that does not exist.
@@ -91,7 +91,7 @@ fn a_valid_file_is_checked() {
     assert_eq!((&red["entries"], &red["ports"][1]["number"]), (&1.into(), &5.into()), "{said}");
 }
 
-/// Runs in the folder of examples, which the documentation names.
+/// Runs in the directory of examples, which the documentation names.
 #[test]
 fn the_example_is_valid() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/xsk/tenants.yaml");

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use nix::sys::signal::Signal;
 use testkit::until;
 
-use super::{LIMIT, Running, kaido, stats};
+use super::{Running, TIMEOUT, kaido, stats};
 
 /// Opens 100 links, and writes the number of those that the other side has closed into a file.
 const LINKS: &str = "import os, select, socket, sys
@@ -32,7 +32,7 @@ fn links_of_a_client_are_limited() {
     let client = ["/usr/bin/python3", "-c", LINKS, &file];
     let mut running = Running::with_client(&kaido, "default", &[], &client);
     let closed = || std::fs::read_to_string(&file).expect("a file");
-    until(LIMIT, || (closed() == "36").then_some(()), closed);
+    until(TIMEOUT, || (closed() == "36").then_some(()), closed);
     running.signal(Signal::SIGTERM);
     assert_eq!(running.code(), Some(143));
     let mut text = String::new();
@@ -67,7 +67,7 @@ while True:
     os.rename(sys.argv[1] + '.new', sys.argv[1])
 ";
 
-/// Its program stays in a process of its own, which the packets of the client use.
+/// Program stays in a process of its own, which the packets of the client use.
 #[test]
 fn a_client_that_cannot_host_a_program_is_asked_once() {
     let kaido = kaido();
@@ -81,10 +81,10 @@ fn a_client_that_cannot_host_a_program_is_asked_once() {
         let (hosts, counts) = text.split_once(' ').expect("two numbers");
         (hosts.parse::<u32>().expect("a number"), counts.parse::<u32>().expect("a number"))
     };
-    until(LIMIT, || (orders().0 > 0).then_some(()), || "it is not asked".to_owned());
+    until(TIMEOUT, || (orders().0 > 0).then_some(()), || "it is not asked".to_owned());
     // The daemon looks after programs every 5 ms, and reads counters every 500 ms.
     let (_, before) = orders();
-    until(LIMIT, || (orders().1 > before + 3).then_some(()), || "it is not counted".to_owned());
+    until(TIMEOUT, || (orders().1 > before + 3).then_some(()), || "it is not counted".to_owned());
     assert_eq!(orders().0, 1);
     let program = &stats(&kaido, "default")["programs"][0];
     assert_eq!(

@@ -20,8 +20,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use testkit::{Kaido, Said, preloads, until};
 
-/// Timeout for events that normally occur at once.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Timeout for events that normally occur immediately.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const FIREWALL: &str = include_str!("../../../p4/tests/programs/firewall.p4");
 const TABLE: &str = include_str!("../../../p4/tests/programs/table_exact.p4");
@@ -31,7 +31,7 @@ const TENANTS: &str = "tenants:\n\
                        \x20 blue: {program: firewall.p4, ports: {eth1: 1}}\n\
                        \x20 red: {program: table.p4, ports: {eth2: 4, eth3: 5}, device: 7}\n";
 
-/// Returns the command, with programs and the tenants file `tenants.yaml` in its folder.
+/// Returns the command, with programs and the tenants file `tenants.yaml` in its directory.
 fn kaido() -> Kaido {
     let program = Path::new(env!("CARGO_BIN_EXE_kaido"));
     preloads(program);
@@ -44,7 +44,7 @@ fn kaido() -> Kaido {
 
 /// Runs a client to its end.
 fn run(kaido: &Kaido, arguments: &[&str], client: &[&str]) -> Said {
-    let config = kaido.folder().join("tenants.yaml");
+    let config = kaido.directory().join("tenants.yaml");
     let config = ["xsk", "run", "--config", config.to_str().expect("it is ASCII")];
     kaido.run(&[&config, arguments, &["--"], client].concat())
 }
@@ -52,8 +52,8 @@ fn run(kaido: &Kaido, arguments: &[&str], client: &[&str]) -> Said {
 /// Asserts that no client has left anything.
 #[track_caller]
 fn assert_empty(kaido: &Kaido) {
-    let Ok(folder) = std::fs::read_dir(kaido.run_folder().join("xsk")) else { return };
-    let left: Vec<_> = folder.map(|entry| entry.expect("an entry").file_name()).collect();
+    let Ok(directory) = std::fs::read_dir(kaido.run_directory().join("xsk")) else { return };
+    let left: Vec<_> = directory.map(|entry| entry.expect("an entry").file_name()).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -75,7 +75,7 @@ impl Running {
     }
 
     fn with_client(kaido: &Kaido, name: &str, arguments: &[&str], client: &[&str]) -> Self {
-        let config = kaido.folder().join("tenants.yaml");
+        let config = kaido.directory().join("tenants.yaml");
         let config = config.to_str().expect("it is ASCII");
         let mut command = kaido.command(&["xsk", "run", "--config", config, "--name", name]);
         command.args(arguments).arg("--").args(client).stderr(Stdio::piped());
@@ -90,7 +90,7 @@ impl Running {
             let said = kaido.run(&["xsk", "stats", name, "--json"]);
             (said.code == Some(0)).then_some(said.stdout)
         };
-        let said = until(LIMIT, ask, || "it does not respond".to_owned());
+        let said = until(TIMEOUT, ask, || "it does not respond".to_owned());
         let said: Value = serde_json::from_str(&said).expect("JSON");
         let client = said["process"].as_i64().expect("a process") as i32;
         Self { child, client: Pid::from_raw(client) }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use testkit::Said;
 
-use super::{LIMIT, kaido};
+use super::{TIMEOUT, kaido};
 
 /// User and group of no other program.
 const STRANGER: u32 = 65534;
@@ -15,21 +15,21 @@ const STRANGER: u32 = 65534;
 fn root_no_other_user_controls_a_client_with_any_umask() {
     let kaido = kaido();
     let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(kaido.folder(), open).expect("it is this user's");
+    std::fs::set_permissions(kaido.directory(), open).expect("it is this user's");
     let mut command = Command::new("sh");
     command.args(["-c", "umask 000; exec \"$K\" xsk run --config \"$C\" -- sleep 300"]);
-    command.env("K", env!("CARGO_BIN_EXE_kaido")).env("KAIDO_RUN", kaido.run_folder());
-    let mut child = command.env("C", kaido.folder().join("tenants.yaml")).spawn().expect("sh");
+    command.env("K", env!("CARGO_BIN_EXE_kaido")).env("KAIDO_RUN", kaido.run_directory());
+    let mut child = command.env("C", kaido.directory().join("tenants.yaml")).spawn().expect("sh");
     let served = || kaido.run(&["xsk", "stats"]).code.filter(|code| *code == 0);
-    testkit::until(LIMIT, served, || "it does not respond".to_owned());
-    let folder = kaido.run_folder().join("xsk/default");
+    testkit::until(TIMEOUT, served, || "it does not respond".to_owned());
+    let directory = kaido.run_directory().join("xsk/default");
     let mode =
-        |name: &str| std::fs::metadata(folder.join(name)).expect("it is there").mode() & 0o7777;
+        |name: &str| std::fs::metadata(directory.join(name)).expect("it is there").mode() & 0o7777;
     let modes = ["..", ".", "control.sock", "p4runtime.sock"].map(mode);
     let command = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
-        command.args(arguments).env("KAIDO_RUN", kaido.run_folder());
-        Said::of(command.uid(STRANGER).gid(STRANGER))
+        command.args(arguments).env("KAIDO_RUN", kaido.run_directory());
+        Said::run(command.uid(STRANGER).gid(STRANGER))
     };
     let listed = command(&["xsk", "ls"]);
     let detached = command(&["xsk", "detach", "eth1"]);

@@ -20,7 +20,7 @@ fn without_clients_there_is_nothing_to_show() {
         let missing = format!("no running client `{name}`; running are: none");
         kaido.run(&["xsk", "stats", name]).failed(2, &[&missing]);
     }
-    assert!(!kaido.run_folder().join("xsk").exists());
+    assert!(!kaido.run_directory().join("xsk").exists());
 }
 
 #[test]

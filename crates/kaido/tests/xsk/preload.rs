@@ -18,7 +18,7 @@ fn a_client_that_cannot_be_preloaded_is_refused() {
     let header = |at: usize| 64 + 56 * at;
     let at = (0..headers).map(header).find(|at| program[*at..at + 4] == [3, 0, 0, 0]);
     program[at.expect("it is dynamic")] = 0;
-    let path = kaido.folder().join("static");
+    let path = kaido.directory().join("static");
     std::fs::write(&path, &program).expect("a file");
     let mode = |mode| std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(&path, mode(0o755)).expect("it is this user's");
@@ -33,7 +33,7 @@ fn a_client_that_cannot_be_preloaded_is_refused() {
 #[test]
 fn root_a_client_that_runs_as_another_user_is_refused() {
     let kaido = kaido();
-    let path = kaido.folder().join("other");
+    let path = kaido.directory().join("other");
     std::fs::copy("/bin/true", &path).expect("a file");
     let owner = STRANGER.to_string();
     let changed = Command::new("chown").arg(owner).arg(&path).status();

@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use serde_json::{Deserializer, Value};
 use testkit::{check_output, until};
 
-use super::{LIMIT, Running, kaido, stats};
+use super::{Running, TIMEOUT, kaido, stats};
 
 #[test]
 fn programs_are_shown_with_their_devices() {
@@ -40,7 +40,7 @@ fn the_end_of_a_process_is_shown() {
     let before = blue()["process"].as_i64().expect("a process");
     kill(Pid::from_raw(before as i32), Signal::SIGKILL).expect("it runs");
     let replaced = || Some(blue()).filter(|now| now["process"].is_u64() && now["failures"] == 1);
-    let now = until(LIMIT, replaced, || blue().to_string());
+    let now = until(TIMEOUT, replaced, || blue().to_string());
     assert_ne!(now["process"], before);
     assert!(now["last_failure"].is_string() && now["evicted"] == false, "{now}");
 }
@@ -66,7 +66,7 @@ fn a_slow_process_of_one_tenant_delays_no_other_tenant() {
         let now = process(&stats(&kaido, "default"), 1)?;
         (now != i64::from(red.as_raw())).then_some(())
     };
-    until(LIMIT, replaced, || stats(&kaido, "default").to_string());
+    until(TIMEOUT, replaced, || stats(&kaido, "default").to_string());
     assert!(add.try_wait().expect("it is a child").is_none(), "the request is still waiting");
     kill(blue, Signal::SIGCONT).expect("it runs");
     add.wait().expect("it ends");

@@ -111,14 +111,14 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
 }
 
 /// The path at which a lab keeps the namespace of its attached interfaces.
-pub(crate) fn machine(folder: &Path) -> PathBuf {
-    folder.join("machine")
+pub(crate) fn machine(directory: &Path) -> PathBuf {
+    directory.join("machine")
 }
 
 /// Keeps the current namespace for [`release`] if any of its interfaces is attached.
-pub(crate) fn keep_machine(topology: &Topology, folder: &Path) -> Result<(), Error> {
+pub(crate) fn keep_machine(topology: &Topology, directory: &Path) -> Result<(), Error> {
     match attachments(topology).next() {
-        Some(_) => Ok(Namespace::keep_current(machine(folder))?),
+        Some(_) => Ok(Namespace::keep_current(machine(directory))?),
         None => Ok(()),
     }
 }
@@ -177,8 +177,8 @@ impl Labs {
         let inode = |namespace: Result<Namespace, netlink::Error>| namespace.ok()?.inode().ok();
         let here = inode(Namespace::current());
         let attaches = |name: &String| {
-            let text = files::read_text(&self.folder(name).join("lab.yaml")).unwrap_or_default();
-            let is_here = inode(Namespace::open(machine(&self.folder(name)))) == here;
+            let text = files::read_text(&self.directory(name).join("lab.yaml")).unwrap_or_default();
+            let is_here = inode(Namespace::open(machine(&self.directory(name)))) == here;
             is_here
                 && topology_file::parse(name, &text).is_ok_and(|topology| {
                     attachments(&topology).any(|(_, a)| a.interface == interface)
@@ -195,17 +195,17 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> 
 
 /// The queues that a lab has recorded. Without the record its rules cannot be distinguished from
 /// those of other labs: that is an error, unless there cannot be any rules.
-fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
-    let path = emulator_config(folder);
+fn known_queues(directory: &Path, machine: &Namespace) -> Result<Queues, Error> {
+    let path = emulator_config(directory);
     let read = files::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
     match read.map(|config: emulator_daemon::Config| config.queues) {
         Ok(queues) => Ok(queues),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // The record is written atomically before any rule is added; a folder with a marker
+            // The record is written atomically before any rule is added; a directory with a marker
             // never had one.
-            let root = folder.parent().and_then(Path::parent).unwrap_or(folder);
+            let root = directory.parent().and_then(Path::parent).unwrap_or(directory);
             let are_none = || machine.run(|| queues::unknown(root).is_empty());
-            if folder.join(MARKER).exists() || are_none()? {
+            if directory.join(MARKER).exists() || are_none()? {
                 return Ok(Queues::new());
             }
             Err(Error::Attach(AttachError::UnknownRules { path, source: error }))
@@ -215,14 +215,14 @@ fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
 }
 
 /// Reverts the changes that a lab has made to this machine.
-pub(crate) fn release(folder: &Path) -> Result<(), Error> {
-    let machine = machine(folder);
+pub(crate) fn release(directory: &Path) -> Result<(), Error> {
+    let machine = machine(directory);
     if !machine.exists() {
         return Ok(());
     }
     match Namespace::open(&machine) {
         Ok(namespace) => {
-            let queues = known_queues(folder, &namespace)?;
+            let queues = known_queues(directory, &namespace)?;
             namespace.run(|| close(&queues))??;
         }
         // The namespace was not kept yet, so nothing has been changed either.

@@ -39,7 +39,7 @@ pub(super) fn check(topology: &Topology) -> Result<(), Error> {
     Ok(())
 }
 
-/// Chooses unused queue numbers. `root`: the folder of all labs.
+/// Chooses unused queue numbers. `root`: the directory of all labs.
 pub(super) fn choose(topology: &Topology, root: &Path) -> Result<Queues, Error> {
     if !has_queues(topology) {
         return Ok(Queues::new());
@@ -70,7 +70,7 @@ fn free_numbers(topology: &Topology, taken: &BTreeSet<u16>) -> Result<Queues, Er
         .collect()
 }
 
-/// First queues of all labs in a folder.
+/// First queues of all labs in a directory.
 fn of_labs(root: &Path) -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
@@ -83,12 +83,12 @@ fn of_labs(root: &Path) -> BTreeSet<u16> {
     found
 }
 
-/// First queues of the chains that exist but that no lab in this folder has recorded.
+/// First queues of the chains that exist but that no lab in this directory has recorded.
 pub(super) fn unknown(root: &Path) -> BTreeSet<u16> {
     &with_chains() - &of_labs(root)
 }
 
-/// First queues of all chains that exist, including those of labs in other folders.
+/// First queues of all chains that exist, including those of labs in other directories.
 fn with_chains() -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
     for program in ["iptables", "ip6tables"] {

@@ -24,7 +24,7 @@ pub(crate) fn input(text: &str) -> io::Result<Stdio> {
 }
 
 /// Output after which a program is ended, in bytes: its peer may be compromised.
-const LONGEST: u64 = 16 << 20;
+const MAX_LEN: u64 = 16 << 20;
 
 /// Runs a program to completion, or kills it after `limit`. Returns its exit status, if it exited
 /// by itself, and its output.
@@ -46,7 +46,7 @@ pub(crate) fn run(
         if ended.is_some() {
             break ended;
         }
-        let is_long = || said.metadata().is_ok_and(|said| said.len() > LONGEST);
+        let is_long = || said.metadata().is_ok_and(|said| said.len() > MAX_LEN);
         if started.elapsed() > limit || cancel.check().is_err() || is_long() {
             // It may have exited by itself in the meantime.
             let _ = child.kill();
@@ -57,7 +57,7 @@ pub(crate) fn run(
     };
     cancel.check()?;
     let mut text = Vec::new();
-    said.rewind().and_then(|()| said.take(LONGEST).read_to_end(&mut text)).map_err(failed)?;
+    said.rewind().and_then(|()| said.take(MAX_LEN).read_to_end(&mut text)).map_err(failed)?;
     Ok((ended, String::from_utf8_lossy(&text).trim().to_owned()))
 }
 

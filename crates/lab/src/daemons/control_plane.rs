@@ -10,38 +10,38 @@ use model::topology::Topology;
 use crate::daemons::processes::pause;
 use crate::daemons::spawn::{CONFIG, Started, spawn, wait_for_socket, write};
 use crate::error::StartError;
-use crate::life::state::{self, INFRASTRUCTURE, SOCKET, node_folder};
+use crate::life::state::{self, INFRASTRUCTURE, SOCKET, node_directory};
 use crate::node::announce::announcement;
 use crate::{Cancel, Error};
 
 /// Starts the controller, and the agent of every node.
 pub(crate) fn start_all(
-    folder: &Path,
+    directory: &Path,
     topology: &Topology,
     program: &Path,
     cancel: &Cancel,
 ) -> Result<Vec<Started>, Error> {
     let config = controller::Config {
-        socket: folder.join(SOCKET),
-        store: folder.join("controller.store"),
+        socket: directory.join(SOCKET),
+        store: directory.join("controller.store"),
         applications: topology.applications.clone(),
     };
-    write(&controller_config(folder), &config)?;
-    let mut controller = start_controller(folder, program)?;
-    wait_for_socket(&folder.join(SOCKET), &mut controller, cancel)?;
+    write(&controller_config(directory), &config)?;
+    let mut controller = start_controller(directory, program)?;
+    wait_for_socket(&directory.join(SOCKET), &mut controller, cancel)?;
     let mut started = vec![controller];
     let nodes = topology.nodes.iter().enumerate().filter(|(_, node)| !node.is_switch());
     for (at, _) in nodes {
-        let files = node_folder(folder, &topology.nodes[at].name);
+        let files = node_directory(directory, &topology.nodes[at].name);
         private::make(&files).map_err(Error::file("create", &files))?;
         let config = node::Config {
-            controller: folder.join(SOCKET),
+            controller: directory.join(SOCKET),
             mtu: topology.mtu,
             announcement: announcement(topology, at),
-            emulator: has_emulated(topology, at).then(|| state::emulator_socket(folder)),
+            emulator: has_emulated(topology, at).then(|| state::emulator_socket(directory)),
         };
         write(&files.join("node.json"), &config)?;
-        started.push(start_node(folder, &topology.nodes[at].name, program)?);
+        started.push(start_node(directory, &topology.nodes[at].name, program)?);
     }
     Ok(started)
 }
@@ -54,15 +54,15 @@ fn has_emulated(topology: &Topology, node: usize) -> bool {
 
 /// Waits until the controller is complete. Fails as soon as a daemon exits.
 pub(crate) fn wait(
-    folder: &Path,
+    directory: &Path,
     topology: &Topology,
     mut started: Vec<Started>,
     cancel: &Cancel,
 ) -> Result<(), Error> {
-    const LIMIT: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
     let nodes = topology.nodes.iter().filter(|node| !node.is_switch());
     let nodes: Vec<String> = nodes.map(|node| node.name.clone()).collect();
-    let socket = folder.join(SOCKET);
+    let socket = directory.join(SOCKET);
     let since = Instant::now();
     loop {
         cancel.check()?;
@@ -71,28 +71,31 @@ pub(crate) fn wait(
         if missing.is_empty() {
             return Ok(());
         }
-        if since.elapsed() > LIMIT {
-            return Err(Error::Start(StartError::Incomplete { seconds: LIMIT.as_secs(), missing }));
+        if since.elapsed() > TIMEOUT {
+            return Err(Error::Start(StartError::Incomplete {
+                seconds: TIMEOUT.as_secs(),
+                missing,
+            }));
         }
         pause(Duration::from_millis(20));
     }
 }
 
-pub(crate) fn controller_config(folder: &Path) -> PathBuf {
-    folder.join("controller.json")
+pub(crate) fn controller_config(directory: &Path) -> PathBuf {
+    directory.join("controller.json")
 }
 
-pub(crate) fn start_controller(folder: &Path, program: &Path) -> Result<Started, Error> {
-    let (config, log) = (controller_config(folder), folder.join("controller.log"));
+pub(crate) fn start_controller(directory: &Path, program: &Path) -> Result<Started, Error> {
+    let (config, log) = (controller_config(directory), directory.join("controller.log"));
     let arguments = ["controller".as_ref(), CONFIG.as_ref(), config.as_os_str()];
-    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments, Stdio::null())?;
+    let process = spawn(directory, INFRASTRUCTURE, &log, program, &arguments, Stdio::null())?;
     Ok(Started { daemon: "the controller".into(), log, process })
 }
 
-pub(crate) fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Started, Error> {
-    let files = node_folder(folder, node);
+pub(crate) fn start_node(directory: &Path, node: &str, program: &Path) -> Result<Started, Error> {
+    let files = node_directory(directory, node);
     let (config, log) = (files.join("node.json"), files.join("node.log"));
     let arguments = ["node".as_ref(), CONFIG.as_ref(), config.as_os_str()];
-    let process = spawn(folder, node, &log, program, &arguments, Stdio::null())?;
+    let process = spawn(directory, node, &log, program, &arguments, Stdio::null())?;
     Ok(Started { daemon: format!("the daemon of node {node}"), log, process })
 }

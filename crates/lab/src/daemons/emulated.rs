@@ -65,16 +65,16 @@ pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<
     })?
 }
 
-/// Stores copies of the files read in the lab's folder. Each copy is named by a number, since the
-/// original names are paths to anywhere.
+/// Stores copies of the files read in the lab's directory. Each copy is named by a number, since
+/// the original names are paths to anywhere.
 fn keep(
-    folder: &Path,
+    directory: &Path,
     files: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, PathBuf>, Error> {
-    let folder = folder.join("files");
-    private::make(&folder).map_err(Error::file("create", &folder))?;
+    let directory = directory.join("files");
+    private::make(&directory).map_err(Error::file("create", &directory))?;
     let copy = |(number, (name, text)): (usize, (&String, &String))| {
-        let path = folder.join(number.to_string());
+        let path = directory.join(number.to_string());
         private::create(&path, text.as_bytes()).map_err(Error::file("write", &path))?;
         Ok((name.clone(), path))
     };
@@ -84,31 +84,31 @@ fn keep(
 /// Writes the configuration, starts the emulator and waits until it is running. `files`: contents
 /// of the files that links refer to.
 pub(crate) fn start(
-    folder: &Path,
+    directory: &Path,
     files: &BTreeMap<String, String>,
     (topology, queues): (&Topology, Queues),
     program: &Path,
     cancel: &Cancel,
 ) -> Result<(), Error> {
-    let (path, socket) = (state::emulator_config(folder), state::emulator_socket(folder));
-    let files = keep(folder, files)?;
+    let (path, socket) = (state::emulator_config(directory), state::emulator_socket(directory));
+    let files = keep(directory, files)?;
     let config =
-        emulator_daemon::Config { socket, topology: folder.join("lab.yaml"), files, queues };
+        emulator_daemon::Config { socket, topology: directory.join("lab.yaml"), files, queues };
     write(&path, &config)?;
     if !config.queues.is_empty() {
         attached::open(topology, &config.queues)?;
     }
-    run(folder, program, cancel)
+    run(directory, program, cancel)
 }
 
 /// Starts the emulator with the existing configuration.
-pub(crate) fn run(folder: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
+pub(crate) fn run(directory: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
     // The emulator enters the namespace of bridges; attached interfaces are in that of `up`.
-    let machine = attached::machine(folder);
+    let machine = attached::machine(directory);
     let machine =
         if machine.exists() { machine } else { PathBuf::from("/proc/thread-self/ns/net") };
     let machine = File::open(&machine).map_err(Error::file("open", &machine))?;
-    spawn::run(folder, "emulator", program, machine.into(), cancel)
+    spawn::run(directory, "emulator", program, machine.into(), cancel)
 }
 
 impl Lab {
@@ -117,7 +117,7 @@ impl Lab {
         if !self.topology.has_emulated() {
             return Err(Error::Lookup(LookupError::NoEmulator(self.name.clone())));
         }
-        Ok(state::emulator_socket(&self.folder))
+        Ok(state::emulator_socket(&self.directory))
     }
 
     /// Path of the emulator's socket, and the full name of a link, which must be emulated.
@@ -127,7 +127,7 @@ impl Lab {
         if !self.topology.is_emulated(segment) {
             return Err(Error::Lookup(LookupError::NotEmulated { link }));
         }
-        Ok((state::emulator_socket(&self.folder), link))
+        Ok((state::emulator_socket(&self.directory), link))
     }
 
     /// Checks that a node sends on a link. The error lists the nodes that do.

@@ -13,12 +13,12 @@ use crate::daemons::control_plane;
 use crate::daemons::processes::is_roots;
 use crate::daemons::switch;
 use crate::daemons::xdp;
-use crate::life::state::node_folder;
+use crate::life::state::node_directory;
 
-/// Describes each controller, agent, data plane and switch that has exited, with the consequences and the
-/// command that restarts it.
-pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
-    let expected = expected(folder, topology);
+/// Describes each controller, agent, data plane and switch that has exited, with the consequences
+/// and the command that restarts it.
+pub(crate) fn ended(directory: &Path, topology: &Topology) -> Vec<String> {
+    let expected = expected(directory, topology);
     // Only root sees all processes.
     if expected.is_empty() || !nix::unistd::geteuid().is_root() {
         return Vec::new();
@@ -29,12 +29,12 @@ pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
 }
 
 /// The path in each daemon's arguments that identifies it, and the message if it has exited.
-fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
+fn expected(directory: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
     let mut expected = Vec::new();
     if topology.controller {
         let words = "the controller exited; applications keep their paths: \
                      `kaido lab start controller`";
-        expected.push((control_plane::controller_config(folder), words.to_owned()));
+        expected.push((control_plane::controller_config(directory), words.to_owned()));
     }
     for node in &topology.nodes {
         let name = &node.name;
@@ -43,11 +43,11 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
                 "the data plane of {name} exited; its ports keep forwarding: \
                  `kaido lab start {name}`"
             );
-            expected.push((xdp::known_by(folder, name).1, words));
+            expected.push((xdp::known_by(directory, name).1, words));
         }
         if node.is_switch() {
             // Its wrapper, which has the programs, may have ended alone.
-            let ended = match Instance::is_running(&node_folder(folder, name)) {
+            let ended = match Instance::is_running(&node_directory(directory, name)) {
                 true => {
                     format!(
                         "the wrapper of the switch {name} exited; packets follow each tenant's `default`"
@@ -56,29 +56,29 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
                 false => format!("the switch {name} exited; it forwards nothing"),
             };
             let words = format!("{ended}: `kaido lab start {name}`");
-            expected.push((switch::config(folder, name), words));
+            expected.push((switch::config(directory, name), words));
             let words = format!(
                 "the database of the switch {name} exited; its ports keep forwarding: \
                  `kaido lab start {name}`"
             );
-            expected.push((switch::database(folder, name), words));
+            expected.push((switch::database(directory, name), words));
         } else if topology.controller {
             let words = format!("the agent of {name} exited: `kaido lab start {name}`");
-            expected.push((node_folder(folder, name).join("node.json"), words));
+            expected.push((node_directory(directory, name).join("node.json"), words));
         }
     }
     expected
 }
 
-/// Resolves symbolic links: a daemon may have been started by another name of the same folder, such
-/// as /var/run for /run.
+/// Resolves symbolic links: a daemon may have been started by another name of the same directory,
+/// such as /var/run for /run.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.into())
 }
 
 /// Arguments of root's processes that are paths to one of the expected files: a daemon's arguments
-/// include its configuration or its folder. Other users could name these files as well, and paths that
-/// take hours to resolve.
+/// include its configuration or its directory. Other users could name these files as well, and
+/// paths that take hours to resolve.
 fn paths_of_processes(expected: &[(PathBuf, String)]) -> HashSet<PathBuf> {
     let names: HashSet<&OsStr> = expected.iter().filter_map(|(path, _)| path.file_name()).collect();
     let Ok(entries) = fs::read_dir("/proc") else { return HashSet::new() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Timeout for a daemon that neither answers nor uses CPU time.
 const IDLE: Duration = Duration::from_secs(10);
 /// Overall timeout, for a daemon that uses CPU time forever without answering.
-const MOST: Duration = Duration::from_secs(600);
+const MAX_WAIT: Duration = Duration::from_secs(600);
 
 /// Timeout state for a daemon that was started. On a large network it takes long, on a busy machine
 /// longer.
@@ -23,7 +23,7 @@ impl Patience {
         if worked > self.worked.0 {
             self.worked = (worked, since);
         }
-        since > MOST || since.saturating_sub(self.worked.1) > IDLE
+        since > MAX_WAIT || since.saturating_sub(self.worked.1) > IDLE
     }
 }
 

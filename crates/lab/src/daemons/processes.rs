@@ -10,15 +10,15 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::Error;
-use crate::life::state::namespaces_folder;
+use crate::life::state::namespaces_directory;
 
-/// Device and inode numbers of the namespaces that are mounted in a lab's folder.
-fn namespaces(folder: &Path) -> BTreeSet<(u64, u64)> {
-    let Ok(entries) = fs::read_dir(namespaces_folder(folder)) else { return BTreeSet::new() };
+/// Device and inode numbers of the namespaces that are mounted in a lab's directory.
+fn namespaces(directory: &Path) -> BTreeSet<(u64, u64)> {
+    let Ok(entries) = fs::read_dir(namespaces_directory(directory)) else { return BTreeSet::new() };
     // A symbolic link could lead to the namespace of another lab, or to this machine's.
     let identity = |path: &Path| fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
-    // A file without a mount is on the folder's own device and cannot be a namespace.
-    let own = fs::metadata(folder).ok().map(|m| m.dev());
+    // A file without a mount is on the directory's own device and cannot be a namespace.
+    let own = fs::metadata(directory).ok().map(|m| m.dev());
     entries
         .filter_map(|entry| identity(&entry.ok()?.path()))
         .filter(|(device, _)| Some(*device) != own)
@@ -27,8 +27,8 @@ fn namespaces(folder: &Path) -> BTreeSet<(u64, u64)> {
 
 /// PIDs of the processes in a lab's namespaces. PIDs may be reused, so callers look the list up
 /// right before they send each signal: only the namespace identifies a lab's process.
-pub(crate) fn processes(folder: &Path) -> Vec<i32> {
-    let namespaces = namespaces(folder);
+pub(crate) fn processes(directory: &Path) -> Vec<i32> {
+    let namespaces = namespaces(directory);
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
@@ -49,8 +49,8 @@ fn runs_in(pid: i32, namespaces: &BTreeSet<(u64, u64)>) -> bool {
 }
 
 /// Terminates all processes of a lab.
-pub(crate) fn end_all(folder: &Path) -> Result<(), Error> {
-    end(|| processes(folder))
+pub(crate) fn end_all(directory: &Path) -> Result<(), Error> {
+    end(|| processes(directory))
 }
 
 /// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again before each

@@ -15,7 +15,7 @@ use crate::daemons::switch;
 use crate::daemons::xdp;
 use crate::error::LookupError;
 use crate::files::remove_whatever;
-use crate::life::state::{self, Lab, is_lab, lock, node_folder};
+use crate::life::state::{self, Lab, is_lab, lock, node_directory};
 use crate::{Cancel, Error};
 
 impl Lab {
@@ -26,10 +26,10 @@ impl Lab {
         }
         let _lock = self.lock_to_start()?;
         let socket = self.controller_socket();
-        if !self.makes_way(&controller_config(&self.folder), &socket)? {
+        if !self.makes_way(&controller_config(&self.directory), &socket)? {
             return Err(Error::Running("controller".into()));
         }
-        let mut controller = start_controller(&self.folder, program)?;
+        let mut controller = start_controller(&self.directory, program)?;
         wait_for_socket(&socket, &mut controller, &Cancel::default())
     }
 
@@ -40,15 +40,15 @@ impl Lab {
             return Err(Error::Lookup(LookupError::NoEmulator(self.name.clone())));
         }
         let lock = self.lock_to_start()?;
-        let config = state::emulator_config(&self.folder);
-        if !self.makes_way(&config, &state::emulator_socket(&self.folder))? {
+        let config = state::emulator_config(&self.directory);
+        if !self.makes_way(&config, &state::emulator_socket(&self.directory))? {
             return Err(Error::Running("emulator".into()));
         }
         self.supervise(program)?;
-        emulated::run(&self.folder, program, &Cancel::default())?;
+        emulated::run(&self.directory, program, &Cancel::default())?;
         // Steps of the timeline that are due in the meantime may need the lock.
         drop(lock);
-        supervised::wait_until_mended(&self.folder)
+        supervised::wait_until_mended(&self.directory)
     }
 
     /// Restarts the lab's supervisor after it has exited; it resumes the timeline.
@@ -65,10 +65,12 @@ impl Lab {
 
     /// Starts the supervisor unless it is running. Returns true if it was started.
     fn supervise(&self, program: &Path) -> Result<bool, Error> {
-        if !self.makes_way(&supervised::config(&self.folder), &supervised::socket(&self.folder))? {
+        if !self
+            .makes_way(&supervised::config(&self.directory), &supervised::socket(&self.directory))?
+        {
             return Ok(false);
         }
-        supervised::run(&self.folder, program, &Cancel::default())?;
+        supervised::run(&self.directory, program, &Cancel::default())?;
         Ok(true)
     }
 
@@ -83,18 +85,18 @@ impl Lab {
             return Err(Error::Lookup(LookupError::NoController(self.name.clone())));
         }
         let _lock = self.lock_to_start()?;
-        let (flag, state) = xdp::known_by(&self.folder, node);
+        let (flag, state) = xdp::known_by(&self.directory, node);
         let dataplane = runs_xdp && !self.runs(flag, &state);
-        let config = node_folder(&self.folder, node).join("node.json");
+        let config = node_directory(&self.directory, node).join("node.json");
         let agent = self.topology.controller && !self.runs(CONFIG, &config);
         if !dataplane && !agent {
             return Err(Error::Running(node.into()));
         }
         if dataplane {
-            xdp::start_again(&self.folder, node, program)?;
+            xdp::start_again(&self.directory, node, program)?;
         }
         if agent {
-            start_node(&self.folder, node, program)?;
+            start_node(&self.directory, node, program)?;
         }
         Ok(())
     }
@@ -102,27 +104,27 @@ impl Lab {
     /// Restarts those daemons of a switch that have exited.
     fn start_switch(&self, node: &str, program: &Path) -> Result<(), Error> {
         let _lock = self.lock_to_start()?;
-        let has = |path: &Path| !with_argument(&self.folder, path.as_os_str()).is_empty();
-        let config = switch::config(&self.folder, node);
-        if has(&config) && has(&switch::database(&self.folder, node)) {
+        let has = |path: &Path| !with_argument(&self.directory, path.as_os_str()).is_empty();
+        let config = switch::config(&self.directory, node);
+        if has(&config) && has(&switch::database(&self.directory, node)) {
             return Err(Error::Running(node.into()));
         }
         let Some(at) = self.topology.node_index(node) else { return Ok(()) };
-        switch::start_again(&self.folder, &self.topology, at, program)
+        switch::start_again(&self.directory, &self.topology, at, program)
     }
 
     /// Takes the lab's lock. Another command that is starting a daemon soon releases it.
     pub(crate) fn lock_to_start(&self) -> Result<Lock, Error> {
-        const LIMIT: Duration = Duration::from_secs(15);
+        const TIMEOUT: Duration = Duration::from_secs(15);
         let since = Instant::now();
         loop {
-            match lock(&self.folder) {
+            match lock(&self.directory) {
                 Some(lock) => return Ok(lock),
                 // The holder may have been `down`, which has removed the lab.
-                None if !is_lab(&self.folder) => {
+                None if !is_lab(&self.directory) => {
                     return Err(Error::NoLab { name: self.name.clone(), known: Vec::new() });
                 }
-                None if since.elapsed() > LIMIT => return Err(Error::Busy(self.name.clone())),
+                None if since.elapsed() > TIMEOUT => return Err(Error::Busy(self.name.clone())),
                 None => pause(Duration::from_millis(10)),
             }
         }
@@ -137,7 +139,7 @@ impl Lab {
         if !is_deaf(socket) {
             return Ok(false);
         }
-        end(|| running(&self.folder, CONFIG, config))?;
+        end(|| running(&self.directory, CONFIG, config))?;
         // The socket's path is unused now.
         match remove_whatever(socket) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -157,7 +159,7 @@ impl Lab {
         const DYING: Duration = Duration::from_millis(500);
         let since = Instant::now();
         loop {
-            if !running(&self.folder, flag, path).is_empty() {
+            if !running(&self.directory, flag, path).is_empty() {
                 return true;
             }
             if !path.is_file() || lock(path).is_some() {

@@ -44,22 +44,22 @@ impl Started {
 pub(crate) const CONFIG: &str = "--config";
 
 /// PIDs of the lab's processes that were started with this flag and path.
-pub(crate) fn running(folder: &Path, flag: &str, path: &Path) -> Vec<i32> {
-    processes(folder).into_iter().filter(|&pid| has_argument(pid, flag, path)).collect()
+pub(crate) fn running(directory: &Path, flag: &str, path: &Path) -> Vec<i32> {
+    processes(directory).into_iter().filter(|&pid| has_argument(pid, flag, path)).collect()
 }
 
 /// True if a daemon with this configuration is running, but does not listen on its socket.
-pub(crate) fn runs_deaf(folder: &Path, config: &Path, socket: &Path) -> bool {
-    is_deaf(socket) && !running(folder, CONFIG, config).is_empty()
+pub(crate) fn runs_deaf(directory: &Path, config: &Path, socket: &Path) -> bool {
+    is_deaf(socket) && !running(directory, CONFIG, config).is_empty()
 }
 
 /// PIDs of the lab's processes that were started with this argument.
-pub(crate) fn with_argument(folder: &Path, argument: &OsStr) -> Vec<i32> {
+pub(crate) fn with_argument(directory: &Path, argument: &OsStr) -> Vec<i32> {
     let has = |pid: &i32| {
         let arguments = arguments_of(*pid);
         arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes())
     };
-    processes(folder).into_iter().filter(has).collect()
+    processes(directory).into_iter().filter(has).collect()
 }
 
 /// True if no process listens on a socket, or it does not exist.
@@ -68,8 +68,8 @@ pub fn is_deaf(socket: &Path) -> bool {
     matches!(found, Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
-/// Arguments of a process, separated by zero bytes; none if it is not root's: a process can write what
-/// it likes there.
+/// Arguments of a process, separated by zero bytes; none if it is not root's: a process can write
+/// what it likes there.
 fn arguments_of(pid: i32) -> Vec<u8> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let arguments = is_roots(&status).then(|| fs::read(format!("/proc/{pid}/cmdline")).ok());
@@ -84,18 +84,18 @@ fn has_argument(pid: i32, flag: &str, path: &Path) -> bool {
 }
 
 /// Starts a daemon that serves the whole lab, and waits until it answers. Its configuration, log
-/// and socket are in the lab's folder and named after the daemon. `input`: its standard input.
+/// and socket are in the lab's directory and named after the daemon. `input`: its standard input.
 pub(crate) fn run(
-    folder: &Path,
+    directory: &Path,
     name: &str,
     program: &Path,
     input: Stdio,
     cancel: &Cancel,
 ) -> Result<(), Error> {
-    let file = |end: &str| folder.join(format!("{name}.{end}"));
+    let file = |end: &str| directory.join(format!("{name}.{end}"));
     let (config, log, socket) = (file("json"), file("log"), file("sock"));
     let arguments = [name.as_ref(), CONFIG.as_ref(), config.as_os_str()];
-    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments, input)?;
+    let process = spawn(directory, INFRASTRUCTURE, &log, program, &arguments, input)?;
     let mut started = Started { daemon: format!("the {name}"), log, process };
     wait_for_socket(&socket, &mut started, cancel)
 }
@@ -104,7 +104,7 @@ pub(crate) fn run(
 /// child is found there from its first moment on. The daemon ignores the terminal's signals.
 /// `input`: its standard input.
 pub(crate) fn spawn(
-    folder: &Path,
+    directory: &Path,
     node: &str,
     log: &Path,
     program: &Path,
@@ -113,12 +113,12 @@ pub(crate) fn spawn(
 ) -> Result<Child, Error> {
     let mut command = Command::new(program);
     command.args(arguments);
-    spawn_command(folder, node, log, command, input)
+    spawn_command(directory, node, log, command, input)
 }
 
 /// Starts a daemon like [`spawn`], with a command's environment.
 pub(crate) fn spawn_command(
-    folder: &Path,
+    directory: &Path,
     node: &str,
     log: &Path,
     mut command: Command,
@@ -129,7 +129,7 @@ pub(crate) fn spawn_command(
     let errors = output.try_clone().map_err(Error::file("open", log))?;
     command.stdin(input).stdout(output).stderr(errors).process_group(0).current_dir("/");
     on_thread(|| {
-        enter(folder, node, false)?;
+        enter(directory, node, false)?;
         let first = command.get_args().next().unwrap_or_default();
         let name = format!("{} {}", command.get_program().display(), first.display());
         command.spawn().map_err(|source| Error::Command { command: name, source })

@@ -27,47 +27,47 @@ use crate::{Cancel, Error, attached};
 pub struct SupervisorConfig {
     /// Lab name.
     pub lab: String,
-    /// Folder of the lab.
-    pub folder: PathBuf,
+    /// Directory of the lab.
+    pub directory: PathBuf,
 }
 
-pub(crate) fn socket(folder: &Path) -> PathBuf {
-    folder.join("supervisor.sock")
+pub(crate) fn socket(directory: &Path) -> PathBuf {
+    directory.join("supervisor.sock")
 }
 
-pub(crate) fn config(folder: &Path) -> PathBuf {
-    folder.join("supervisor.json")
+pub(crate) fn config(directory: &Path) -> PathBuf {
+    directory.join("supervisor.json")
 }
 
 /// Marker file: exists while the emulator's links are down because it has exited.
-pub(crate) fn ended(folder: &Path) -> PathBuf {
-    folder.join("emulator.ended")
+pub(crate) fn ended(directory: &Path) -> PathBuf {
+    directory.join("emulator.ended")
 }
 
 /// Writes the configuration, starts the supervisor and waits until it is running.
 pub(crate) fn start(
     lab: &str,
-    folder: &Path,
+    directory: &Path,
     program: &Path,
     cancel: &Cancel,
 ) -> Result<(), Error> {
-    let config = SupervisorConfig { lab: lab.into(), folder: folder.into() };
-    write(&self::config(folder), &config)?;
-    run(folder, program, cancel)
+    let config = SupervisorConfig { lab: lab.into(), directory: directory.into() };
+    write(&self::config(directory), &config)?;
+    run(directory, program, cancel)
 }
 
 /// Starts the supervisor with the existing configuration.
-pub(crate) fn run(folder: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
-    spawn::run(folder, "supervisor", program, Stdio::null(), cancel)
+pub(crate) fn run(directory: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
+    spawn::run(directory, "supervisor", program, Stdio::null(), cancel)
 }
 
 /// Waits until the supervisor has restored the links of an emulator that was restarted.
-pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
-    const LIMIT: Duration = Duration::from_secs(10);
+pub(crate) fn wait_until_mended(directory: &Path) -> Result<(), Error> {
+    const TIMEOUT: Duration = Duration::from_secs(10);
     let since = Instant::now();
-    while ended(folder).exists() {
-        if since.elapsed() > LIMIT {
-            let log = crate::files::tail(&folder.join("supervisor.log"), 5);
+    while ended(directory).exists() {
+        if since.elapsed() > TIMEOUT {
+            let log = crate::files::tail(&directory.join("supervisor.log"), 5);
             let (daemon, what) = ("the supervisor".into(), "does not mend the links".into());
             return Err(Error::Start(StartError::Daemon { daemon, what, log }));
         }
@@ -77,23 +77,23 @@ pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
 }
 
 /// Describes the problems of a lab that was ready; empty if all of it is running.
-pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
+pub(crate) fn troubles(directory: &Path, topology: &Topology) -> Vec<String> {
     // An unprivileged user cannot connect: assume that the daemon is running.
     let is_there = |socket: &Path| match std::os::unix::net::UnixStream::connect(socket) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
     };
     let mut troubles = Vec::new();
-    let emulator = emulator_socket(folder);
+    let emulator = emulator_socket(directory);
     let is_needed = is_needed(topology);
-    if topology.has_emulated() && runs_deaf(folder, &emulator_config(folder), &emulator) {
+    if topology.has_emulated() && runs_deaf(directory, &emulator_config(directory), &emulator) {
         troubles.push(
             "the emulator runs, and its socket is gone, so it cannot be reached: \
              `kaido lab start emulator` replaces it"
                 .into(),
         );
     } else if topology.has_emulated() && !is_there(&emulator) {
-        let links = if ended(folder).exists() { "down" } else { "dead" };
+        let links = if ended(directory).exists() { "down" } else { "dead" };
         troubles.push(format!(
             "the emulator exited and its links are {links}: `kaido lab start emulator`"
         ));
@@ -102,25 +102,25 @@ pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
         troubles
             .push(format!("the emulator does not respond: it is stopped or overloaded{events}"));
     }
-    if is_needed && runs_deaf(folder, &config(folder), &socket(folder)) {
+    if is_needed && runs_deaf(directory, &config(directory), &socket(directory)) {
         troubles.push(
             "the supervisor runs, and its socket is gone: `kaido lab start supervisor` replaces it"
                 .into(),
         );
-    } else if is_needed && !is_there(&socket(folder)) {
+    } else if is_needed && !is_there(&socket(directory)) {
         let events = if topology.events.is_empty() { "" } else { ", and events wait" };
         troubles.push(format!(
             "the supervisor exited, so an end of the emulator would go \
              unnoticed{events}: `kaido lab start supervisor`"
         ));
     }
-    if let Ok(gone) = gone(folder, topology) {
+    if let Ok(gone) = gone(directory, topology) {
         let word = |Gone { node, interface }: Gone| {
             format!("{node}:{interface} is gone, and its link is down")
         };
         troubles.extend(gone.into_iter().map(word));
     }
-    troubles.extend(ended_daemons(folder, topology));
+    troubles.extend(ended_daemons(directory, topology));
     troubles
 }
 
@@ -137,12 +137,12 @@ struct Gone {
 }
 
 /// The interfaces of emulated links that no longer exist, or that the emulator has lost.
-fn gone(folder: &Path, topology: &Topology) -> Result<Vec<Gone>, Error> {
+fn gone(directory: &Path, topology: &Topology) -> Result<Vec<Gone>, Error> {
     if !topology.has_emulated() {
         return Ok(Vec::new());
     }
     let mut gone = Vec::new();
-    for entry in journal::read(folder) {
+    for entry in journal::read(directory) {
         match entry.what {
             // Interfaces that are missing at its start are recorded after this entry.
             Happening::Other(Occurrence::EmulatorStarted) => gone.clear(),
@@ -153,25 +153,25 @@ fn gone(folder: &Path, topology: &Topology) -> Result<Vec<Gone>, Error> {
         }
     }
     // The supervisor, which writes the journal, may have exited.
-    gone.extend(missing(folder, topology)?);
+    gone.extend(missing(directory, topology)?);
     gone.sort();
     gone.dedup();
     Ok(gone)
 }
 
-fn missing(folder: &Path, topology: &Topology) -> Result<Vec<Gone>, Error> {
+fn missing(directory: &Path, topology: &Topology) -> Result<Vec<Gone>, Error> {
     let names = |namespace: Namespace| -> Result<HashSet<String>, Error> {
         let links = Handle::within(&namespace)?.links()?;
         Ok(links.into_iter().map(|link| link.name).collect())
     };
-    let there = names(Namespace::open(namespace_path(folder, INFRASTRUCTURE))?)?;
+    let there = names(Namespace::open(namespace_path(directory, INFRASTRUCTURE))?)?;
     let own = emulated::devices(topology).into_iter();
     let own = own.filter(|device| !there.contains(&device.name));
     let mut missing: Vec<_> =
         own.map(|device| Gone { node: device.node, interface: device.interface }).collect();
     let attached = attached::interfaces(topology);
     if !attached.is_empty() {
-        let there = names(Namespace::open(attached::machine(folder))?)?;
+        let there = names(Namespace::open(attached::machine(directory))?)?;
         let attached = attached.into_iter().filter(|one| !there.contains(&one.interface));
         missing.extend(attached.map(|one| Gone { node: one.node, interface: one.interface }));
     }
@@ -179,26 +179,26 @@ fn missing(folder: &Path, topology: &Topology) -> Result<Vec<Gone>, Error> {
 }
 
 impl Lab {
-    /// The lab in a folder, in any state: for the lab's own processes.
-    pub fn of_folder(name: &str, folder: &Path) -> Result<Self, Error> {
+    /// The lab in a directory, in any state: for the lab's own processes.
+    pub fn of_directory(name: &str, directory: &Path) -> Result<Self, Error> {
         let damaged = || Error::Damaged { name: name.into() };
-        let topology = read_topology(folder).ok_or_else(damaged)?;
-        Ok(Self { name: name.into(), folder: folder.into(), topology, owner: None })
+        let topology = read_topology(directory).ok_or_else(damaged)?;
+        Ok(Self { name: name.into(), directory: directory.into(), topology, owner: None })
     }
 
     /// Path of the socket on which the supervisor listens.
     pub fn supervisor_socket(&self) -> PathBuf {
-        socket(&self.folder)
+        socket(&self.directory)
     }
 
     /// The namespace that contains the emulator's devices.
     pub fn infrastructure(&self) -> Result<Namespace, Error> {
-        Ok(Namespace::open(namespace_path(&self.folder, INFRASTRUCTURE))?)
+        Ok(Namespace::open(namespace_path(&self.directory, INFRASTRUCTURE))?)
     }
 
     /// The namespace of this machine that contains the attached interfaces.
     pub fn machine(&self) -> Result<Namespace, Error> {
-        Ok(Namespace::open(attached::machine(&self.folder))?)
+        Ok(Namespace::open(attached::machine(&self.directory))?)
     }
 
     /// Sets devices of the emulator up or down, which sets the carriers of the nodes' ends.
@@ -214,7 +214,7 @@ impl Lab {
 
     /// Records, for other commands, whether the emulator's links are down because it has exited.
     pub fn mark_ended(&self, ended: bool) -> Result<(), Error> {
-        let path = self::ended(&self.folder);
+        let path = self::ended(&self.directory);
         let done = if ended { private::replace(&path, b"") } else { std::fs::remove_file(&path) };
         match done {
             Err(error) if !ended && error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -224,11 +224,11 @@ impl Lab {
 
     /// True if the emulator's links are down because it has exited.
     pub fn is_marked_ended(&self) -> bool {
-        ended(&self.folder).exists()
+        ended(&self.directory).exists()
     }
 
     /// Describes the lab's problems; empty if all of it is running.
     pub fn troubles(&self) -> Vec<String> {
-        troubles(&self.folder, &self.topology)
+        troubles(&self.directory, &self.topology)
     }
 }

@@ -13,35 +13,35 @@ use openvswitch::{Installation, Instance};
 use crate::daemons::processes::{end, end_within, pause};
 use crate::daemons::spawn::{CONFIG, Started, running, spawn_command, with_argument};
 use crate::error::{LookupError, MachineError, StartError};
-use crate::life::state::{Lab, node_folder, nodes_folder};
+use crate::life::state::{Lab, node_directory, nodes_directory};
 use crate::{Cancel, Error};
 
 /// Timeout of each step of a start.
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time in which a switch ends in order. Its wrapper kills it after 10 s, and then removes control
 /// groups and sockets.
-const PATIENCE: Duration = Duration::from_secs(12);
-/// Name of a switch in its folder of clients.
+const END_TIMEOUT: Duration = Duration::from_secs(12);
+/// Name of a switch in its directory of clients.
 const CLIENT: &str = "default";
 
 /// The tenants file of a switch. Its path is in the arguments of the switch's wrapper.
-pub(crate) fn config(folder: &Path, node: &str) -> PathBuf {
-    node_folder(folder, node).join("tenants.yaml")
+pub(crate) fn config(directory: &Path, node: &str) -> PathBuf {
+    node_directory(directory, node).join("tenants.yaml")
 }
 
 /// The database of a switch. Its path is in the arguments of the database's server.
-pub(crate) fn database(folder: &Path, node: &str) -> PathBuf {
-    Instance::database_file(&node_folder(folder, node))
+pub(crate) fn database(directory: &Path, node: &str) -> PathBuf {
+    Instance::database_file(&node_directory(directory, node))
 }
 
-/// The folder of a switch's client, with its sockets.
-fn client(folder: &Path, node: &str) -> PathBuf {
-    node_folder(folder, node).join("xsk").join(CLIENT)
+/// The directory of a switch's client, with its sockets.
+fn client(directory: &Path, node: &str) -> PathBuf {
+    node_directory(directory, node).join("xsk").join(CLIENT)
 }
 
 /// The longest path of a switch's sockets.
-pub(crate) fn socket(folder: &Path, node: &str) -> PathBuf {
-    client(folder, node).join("p4runtime.sock")
+pub(crate) fn socket(directory: &Path, node: &str) -> PathBuf {
+    client(directory, node).join("p4runtime.sock")
 }
 
 /// Returns Open vSwitch if a node of the topology is a switch.
@@ -51,10 +51,10 @@ pub(crate) fn find(topology: &Topology) -> Result<Option<Installation>, Error> {
     is_needed.then(find).transpose()
 }
 
-/// Starts the switches, and waits until their ports are up. `file`: path of the lab's file, which
-/// programs are relative to.
+/// Starts the switches, and waits until their ports are up. `file`: path of the topology file,
+/// which programs are relative to.
 pub(crate) fn start_all(
-    folder: &Path,
+    directory: &Path,
     topology: &Topology,
     file: &Path,
     (installation, program): (&Installation, &Path),
@@ -64,14 +64,14 @@ pub(crate) fn start_all(
     for (at, node) in topology.nodes.iter().enumerate() {
         let Some(switch) = &node.switch else { continue };
         cancel.check()?;
-        let files = node_folder(folder, &node.name);
+        let files = node_directory(directory, &node.name);
         private::make(&files).map_err(Error::file("create", &files))?;
-        let config = config(folder, &node.name);
+        let config = config(directory, &node.name);
         let text = tenants_file::text(&beside(file, &switch.tenants)?);
         private::create(&config, text.as_bytes()).map_err(Error::file("write", &config))?;
         let instance = Instance::new(installation.clone(), &files);
         succeed(&mut instance.create_database(), &node.name)?;
-        let running = Running::start(folder, &node.name, instance, program, cancel)?;
+        let running = Running::start(directory, &node.name, instance, program, cancel)?;
         running.add_ports(&topology.interface_names(at))?;
         all.push((running, topology.interface_names(at)));
     }
@@ -106,16 +106,16 @@ struct Running {
 impl Running {
     /// Starts the database and the switch, unless they run. Waits until both answer.
     fn start(
-        folder: &Path,
+        directory: &Path,
         node: &str,
         instance: Instance,
         program: &Path,
         cancel: &Cancel,
     ) -> Result<Self, Error> {
-        let files = node_folder(folder, node);
+        let files = node_directory(directory, node);
         let start = |daemon: String, log: &str, command: Command| {
             let log = files.join(log);
-            let process = spawn_command(folder, node, &log, command, Stdio::null())?;
+            let process = spawn_command(directory, node, &log, command, Stdio::null())?;
             Ok::<_, Error>(Started { daemon, log, process })
         };
         let mut daemons = Vec::new();
@@ -124,8 +124,8 @@ impl Running {
             daemons.push(start(daemon, "database.log", instance.database())?);
             until(&mut daemons, cancel, || done(&mut instance.init()))?;
         }
-        let config = config(folder, node);
-        if !running(folder, CONFIG, &config).is_empty() {
+        let config = config(directory, node);
+        if !running(directory, CONFIG, &config).is_empty() {
             return Ok(Self { instance, node: node.to_owned(), daemons });
         }
         let words = [program.as_os_str(), "xsk".as_ref(), "run".as_ref(), CONFIG.as_ref()];
@@ -173,7 +173,7 @@ fn until(
     while let Err(why) = ready() {
         cancel.check()?;
         daemons.iter_mut().try_for_each(Started::check)?;
-        if let Some(last) = daemons.last().filter(|_| since.elapsed() > LIMIT) {
+        if let Some(last) = daemons.last().filter(|_| since.elapsed() > TIMEOUT) {
             return Err(last.failed(&format!("is not ready: {why}")));
         }
         pause(Duration::from_millis(20));
@@ -199,26 +199,26 @@ fn succeed(command: &mut Command, node: &str) -> Result<(), Error> {
 
 /// Restarts the daemons of a switch that have exited, with its database.
 pub(crate) fn start_again(
-    folder: &Path,
+    directory: &Path,
     topology: &Topology,
     at: usize,
     program: &Path,
 ) -> Result<(), Error> {
     let Some(installation) = find(topology)? else { return Ok(()) };
     let (node, cancel) = (topology.nodes[at].name.as_str(), Cancel::default());
-    let instance = Instance::new(installation, node_folder(folder, node));
-    if running(folder, CONFIG, &config(folder, node)).is_empty() {
-        remove_remains(folder, &instance)?;
+    let instance = Instance::new(installation, node_directory(directory, node));
+    if running(directory, CONFIG, &config(directory, node)).is_empty() {
+        remove_remains(directory, &instance)?;
     }
-    let mut running = Running::start(folder, node, instance, program, &cancel)?;
+    let mut running = Running::start(directory, node, instance, program, &cancel)?;
     running.await_ports(&topology.interface_names(at), &cancel)
 }
 
 /// Ends a switch whose wrapper was killed, which continues without programs. Removes the files by
 /// which a new switch is recognized.
-fn remove_remains(folder: &Path, instance: &Instance) -> Result<(), Error> {
+fn remove_remains(directory: &Path, instance: &Instance) -> Result<(), Error> {
     let option = instance.pid_option();
-    end(|| with_argument(folder, &option))?;
+    end(|| with_argument(directory, &option))?;
     for file in [instance.pid_file(), instance.control()] {
         match fs::remove_file(&file) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -231,26 +231,26 @@ fn remove_remains(folder: &Path, instance: &Instance) -> Result<(), Error> {
 }
 
 /// Ends the switches of a lab in order. Those that do not end are left to the caller.
-pub(crate) fn end_all(folder: &Path) {
-    let Ok(nodes) = fs::read_dir(nodes_folder(folder)) else { return };
+pub(crate) fn end_all(directory: &Path) {
+    let Ok(nodes) = fs::read_dir(nodes_directory(directory)) else { return };
     let configs: Vec<PathBuf> = nodes
         .flatten()
-        .filter_map(|node| Some(config(folder, node.file_name().to_str()?)))
+        .filter_map(|node| Some(config(directory, node.file_name().to_str()?)))
         .filter(|config| config.exists())
         .collect();
     if configs.is_empty() {
         return;
     }
-    let find = || configs.iter().flat_map(|config| running(folder, CONFIG, config)).collect();
+    let find = || configs.iter().flat_map(|config| running(directory, CONFIG, config)).collect();
     // The caller ends all processes.
-    let _ = end_within(find, PATIENCE);
+    let _ = end_within(find, END_TIMEOUT);
 }
 
 impl Lab {
-    /// The folders of the lab's AF_XDP clients, with their switches' names.
+    /// The directories of the lab's AF_XDP clients, with their switches' names.
     pub fn clients(&self) -> Vec<(&str, PathBuf)> {
         let switches = self.topology.nodes.iter().filter(|node| node.is_switch());
-        switches.map(|node| (&*node.name, client(&self.folder, &node.name))).collect()
+        switches.map(|node| (&*node.name, client(&self.directory, &node.name))).collect()
     }
 
     /// The environment in which Open vSwitch's commands use the switch of a node; empty for other
@@ -259,16 +259,16 @@ impl Lab {
         if !self.node(node)?.is_switch() {
             return Ok(Vec::new());
         }
-        let instance = |found| Instance::new(found, node_folder(&self.folder, node));
+        let instance = |found| Instance::new(found, node_directory(&self.directory, node));
         Ok(find(&self.topology)?.map_or_else(Vec::new, |found| instance(found).environment()))
     }
 
-    /// The folder of the AF_XDP client of a switch. It is an error if the node is not a switch.
+    /// The directory of the AF_XDP client of a switch. It is an error if the node is not a switch.
     pub fn client(&self, node: &str) -> Result<PathBuf, Error> {
         if !self.node(node)?.is_switch() {
             let known = self.clients().into_iter().map(|(name, _)| name.to_owned()).collect();
             return Err(Error::Lookup(LookupError::NoSwitch { node: node.into(), known }));
         }
-        Ok(client(&self.folder, node))
+        Ok(client(&self.directory, node))
     }
 }

@@ -14,7 +14,7 @@ pub enum LookupError {
     /// The link is a kernel link, but only the emulator supports the change.
     #[error(
         "{link} is a kernel link, and only its rate can be set: add `engine: true` \
-         to the link in the lab's file"
+         to the link in the topology file"
     )]
     NotEmulated {
         /// Link name.
@@ -44,7 +44,7 @@ pub enum LookupError {
     },
     /// The node uses the kernel's SRv6.
     #[error(
-        "node {node} has no data plane of its own: write `dataplane: xdp` in the lab's file{}",
+        "node {node} has no data plane of its own: write `dataplane: xdp` in the topology file{}",
         known_names(.known)
     )]
     NoDataplane {
@@ -61,9 +61,10 @@ pub enum LookupError {
         /// Nodes that are switches.
         known: Vec<String>,
     },
-    /// A rate cannot be set on the link: a node at its end sends with XDP, which bypasses all queues.
+    /// A rate cannot be set on the link: a node at its end sends with XDP, which bypasses all
+    /// queues.
     #[error(
-        "{link} has no rate in the lab's file, so {node} sends with XDP, which bypasses every queue: give it \
+        "{link} has no rate in the topology file, so {node} sends with XDP, which bypasses every queue: give it \
          one there, such as `{{rate: 1gbit}}`, and it can be changed"
     )]
     NoQueue {

@@ -49,7 +49,7 @@ pub enum Error {
     /// The path of a daemon's socket would be too long.
     #[error(
         "{} is {} bytes long, and a Unix socket's path has at most {most}: set KAIDO_RUN to a \
-         shorter folder",
+         shorter directory",
         path.display(), path.as_os_str().len()
     )]
     PathTooLong {
@@ -59,19 +59,19 @@ pub enum Error {
         most: usize,
     },
     /// KAIDO_RUN is set but empty.
-    #[error("KAIDO_RUN is empty: set it to a folder, or unset it")]
-    EmptyRunFolder,
-    /// The labs' folder is not usable.
-    #[error("cannot use {} for labs: set KAIDO_RUN to another folder", .path.display())]
-    RunFolder {
-        /// Path of the folder.
+    #[error("KAIDO_RUN is empty: set it to a directory, or unset it")]
+    EmptyRunDirectory,
+    /// The labs' directory is not usable.
+    #[error("cannot use {} for labs: set KAIDO_RUN to another directory", .path.display())]
+    RunDirectory {
+        /// Path of the directory.
         path: PathBuf,
         /// Cause.
         #[source]
         source: std::io::Error,
     },
-    /// The path of the labs' folder is not UTF-8, so a configuration cannot contain it.
-    #[error("{} is not UTF-8: set KAIDO_RUN to another folder", .0.display())]
+    /// The path of the labs' directory is not UTF-8, so a configuration cannot contain it.
+    #[error("{} is not UTF-8: set KAIDO_RUN to another directory", .0.display())]
     NotUtf8(PathBuf),
     /// Another command holds the lab's lock.
     #[error("another command is working on the lab `{0}`: wait until it has finished")]
@@ -163,8 +163,8 @@ impl Error {
                     | Self::BadName(_)
                     | Self::PathTooLong { .. }
                     | Self::NotUtf8(_)
-                    | Self::EmptyRunFolder
-                    | Self::RunFolder { .. }
+                    | Self::EmptyRunDirectory
+                    | Self::RunDirectory { .. }
                     | Self::Running(_)
                     | Self::Inside(_)
             ),

@@ -50,14 +50,14 @@ pub fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
-fn path(folder: &Path) -> PathBuf {
-    folder.join("journal.jsonl")
+fn path(directory: &Path) -> PathBuf {
+    directory.join("journal.jsonl")
 }
 
 /// Appends an entry. If the last line was truncated, for example on a full disk, the entry starts
 /// on a new line, so that only the truncated entry is lost.
-pub(crate) fn append(folder: &Path, entry: &Entry) -> Result<(), Error> {
-    let path = path(folder);
+pub(crate) fn append(directory: &Path, entry: &Entry) -> Result<(), Error> {
+    let path = path(directory);
     let write = || {
         let mut file = private::append(&path)?;
         let mut line = if is_cut_off(&mut file)? { vec![b'\n'] } else { Vec::new() };
@@ -80,8 +80,8 @@ fn is_cut_off(file: &mut File) -> io::Result<bool> {
 }
 
 /// Reads all entries, in order. Truncated lines, left by a process that was killed, are skipped.
-pub(crate) fn read(folder: &Path) -> Vec<Entry> {
-    let text = files::read_text(&path(folder)).unwrap_or_default();
+pub(crate) fn read(directory: &Path) -> Vec<Entry> {
+    let text = files::read_text(&path(directory)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn entries_are_read_as_they_were_written_and_half_ones_are_not() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(read(folder.path()), []);
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(read(directory.path()), []);
         let (node, interface) = ("r1".to_owned(), "r2".to_owned());
         let all = [
             (None, Occurrence::Watching.into()),
@@ -102,12 +102,12 @@ mod tests {
         ]
         .map(|(at, what)| Entry { at, what });
         for entry in &all {
-            append(folder.path(), entry).unwrap();
+            append(directory.path(), entry).unwrap();
         }
-        let file = File::options().append(true).open(path(folder.path()));
+        let file = File::options().append(true).open(path(directory.path()));
         file.unwrap().write_all(b"{\"at\": 3.0, \"what\": \"st").unwrap();
-        assert_eq!(read(folder.path()), all);
-        append(folder.path(), &all[0]).unwrap();
-        assert_eq!(read(folder.path()), [&all[..], &all[..1]].concat());
+        assert_eq!(read(directory.path()), all);
+        append(directory.path(), &all[0]).unwrap();
+        assert_eq!(read(directory.path()), [&all[..], &all[..1]].concat());
     }
 }

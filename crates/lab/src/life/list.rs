@@ -31,15 +31,15 @@ impl Labs {
     /// Summaries for `kaido lab ls`.
     pub fn list(&self) -> Result<Vec<Summary>, Error> {
         let summary = |name: String| {
-            let folder = self.folder(&name);
-            let state = State::read(&folder);
-            let topology = read_topology(&folder);
+            let directory = self.directory(&name);
+            let state = State::read(&directory);
+            let topology = read_topology(&directory);
             let (nodes, xdp) = topology.as_ref().map_or((0, 0), |topology| {
                 let xdp = topology.nodes.iter().filter(|node| node.runs_xdp()).count();
                 (topology.nodes.len(), xdp)
             });
             let (phase, troubles) = match (self.phase(&name), &topology) {
-                (Phase::Ready, Some(topology)) => match troubles(&folder, topology) {
+                (Phase::Ready, Some(topology)) => match troubles(&directory, topology) {
                     none if none.is_empty() => (Phase::Ready, none),
                     troubles => (Phase::Degraded, troubles),
                 },

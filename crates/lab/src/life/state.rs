@@ -1,4 +1,4 @@
-//! The folders under `/run/kaido`: the existing labs, and their states.
+//! The directories under `/run/kaido`: the existing labs, and their states.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub(crate) struct State {
 #[derive(Debug, Clone)]
 pub struct Labs {
     root: PathBuf,
-    /// True if the folder is Kaido's own, which is removed when it is empty, and not the user's.
+    /// True if the directory is Kaido's own, which is removed when it is empty, and not the user's.
     owned: bool,
 }
 
@@ -63,31 +63,32 @@ pub struct Labs {
 #[derive(Debug)]
 pub struct Lab {
     pub(crate) name: String,
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     pub(crate) topology: Topology,
     /// Held by the process that owns the lab, if any.
     #[expect(dead_code, reason = "holding it is its use")]
     pub(crate) owner: Option<Lock>,
 }
 
-/// The folder for runtime state that the environment names, if any.
-fn named_folder() -> Result<Option<PathBuf>, Error> {
+/// The directory for runtime state that the environment names, if any.
+fn named_directory() -> Result<Option<PathBuf>, Error> {
     match std::env::var_os("KAIDO_RUN") {
-        Some(root) if root.is_empty() => Err(Error::EmptyRunFolder),
+        Some(root) if root.is_empty() => Err(Error::EmptyRunDirectory),
         root => Ok(root.map(PathBuf::from)),
     }
 }
 
-/// The folder `name` in that for runtime state: `$KAIDO_RUN`, or `/run/kaido`. Fails if another user could replace it.
-pub fn run_folder(name: &str) -> Result<PathBuf, Error> {
-    let root = named_folder()?.unwrap_or_else(|| DEFAULT.into());
-    check_folder(&root, name)?;
+/// The directory `name` in that for runtime state: `$KAIDO_RUN`, or `/run/kaido`. Fails if another
+/// user could replace it.
+pub fn run_directory(name: &str) -> Result<PathBuf, Error> {
+    let root = named_directory()?.unwrap_or_else(|| DEFAULT.into());
+    check_directory(&root, name)?;
     Ok(root.join(name))
 }
 
-fn check_folder(root: &Path, name: &str) -> Result<(), Error> {
-    let unsafe_folder = |source| Error::RunFolder { path: root.into(), source };
-    private::check(&root.join(name)).map_err(unsafe_folder)
+fn check_directory(root: &Path, name: &str) -> Result<(), Error> {
+    let unsafe_directory = |source| Error::RunDirectory { path: root.into(), source };
+    private::check(&root.join(name)).map_err(unsafe_directory)
 }
 
 const DEFAULT: &str = "/run/kaido";
@@ -95,11 +96,11 @@ const DEFAULT: &str = "/run/kaido";
 impl Labs {
     /// The labs under `/run/kaido`, or under `$KAIDO_RUN`.
     pub fn of_environment() -> Result<Self, Error> {
-        Ok(match named_folder()? {
+        Ok(match named_directory()? {
             // The daemons of a lab have a different working directory.
             Some(root) => {
                 let root = std::path::absolute(&root).unwrap_or(root);
-                check_folder(&root, "labs")?;
+                check_directory(&root, "labs")?;
                 Self::at(root)
             }
             None => Self { root: DEFAULT.into(), owned: true },
@@ -111,7 +112,7 @@ impl Labs {
         Self { root: root.into(), owned: false }
     }
 
-    /// The folder of all runtime state.
+    /// The directory of all runtime state.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -120,7 +121,7 @@ impl Labs {
         self.owned
     }
 
-    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+    pub(crate) fn directory(&self, name: &str) -> PathBuf {
         self.root.join("labs").join(name)
     }
 
@@ -131,13 +132,13 @@ impl Labs {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) if source.kind() == std::io::ErrorKind::NotADirectory => {
-                return Err(Error::RunFolder { path: self.root.clone(), source });
+                return Err(Error::RunDirectory { path: self.root.clone(), source });
             }
             Err(error) => return Err(Error::file("read", labs)(error)),
         };
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| model::is_lab_name(name) && is_lab(&self.folder(name)))
+            .filter(|name| model::is_lab_name(name) && is_lab(&self.directory(name)))
             .collect();
         names.sort();
         Ok(names)
@@ -145,10 +146,10 @@ impl Labs {
 
     /// State of a lab: `starting` and `stopping` only while a command holds its lock.
     pub fn phase(&self, name: &str) -> Phase {
-        let folder = self.folder(name);
-        let written = State::read(&folder).map_or(Phase::Starting, |state| state.phase);
+        let directory = self.directory(name);
+        let written = State::read(&directory).map_or(Phase::Starting, |state| state.phase);
         match written {
-            Phase::Ready if !has_lost_owner(&folder) => Phase::Ready,
+            Phase::Ready if !has_lost_owner(&directory) => Phase::Ready,
             phase if self.lock(name).is_err() => phase,
             _ => Phase::Broken,
         }
@@ -159,8 +160,8 @@ impl Labs {
         if !model::is_lab_name(name) {
             return Err(Error::BadName(name.into()));
         }
-        let folder = self.folder(name);
-        if !is_lab(&folder) {
+        let directory = self.directory(name);
+        if !is_lab(&directory) {
             return Err(Error::NoLab { name: name.into(), known: self.names()? });
         }
         match self.phase(name) {
@@ -168,8 +169,8 @@ impl Labs {
             phase => return Err(Error::NotReady { name: name.into(), phase: phase.word() }),
         }
         let topology =
-            read_topology(&folder).ok_or_else(|| Error::Damaged { name: name.into() })?;
-        Ok(Lab { name: name.into(), folder, topology, owner: None })
+            read_topology(&directory).ok_or_else(|| Error::Damaged { name: name.into() })?;
+        Ok(Lab { name: name.into(), directory, topology, owner: None })
     }
 
     /// Opens the lab called `name`; without a name, the only existing one.
@@ -182,31 +183,31 @@ impl Labs {
     }
 
     pub(crate) fn lock(&self, name: &str) -> Result<Lock, Error> {
-        lock(&self.folder(name)).ok_or_else(|| Error::Busy(name.into()))
+        lock(&self.directory(name)).ok_or_else(|| Error::Busy(name.into()))
     }
 }
 
-/// Locks a folder or a file, unless another process holds the lock.
+/// Locks a directory or a file, unless another process holds the lock.
 pub(crate) fn lock(path: &Path) -> Option<Lock> {
     Lock::existing(path).ok()?
 }
 
 /// The file that the owner of a lab keeps locked for its lifetime. Labs that outlive their commands
 /// have none.
-fn owner_file(folder: &Path) -> PathBuf {
-    folder.join("owner")
+fn owner_file(directory: &Path) -> PathBuf {
+    directory.join("owner")
 }
 
-/// Makes this process the owner of the lab in a new folder.
-pub(crate) fn own(folder: &Path) -> Result<Lock, Error> {
-    let path = owner_file(folder);
+/// Makes this process the owner of the lab in a new directory.
+pub(crate) fn own(directory: &Path) -> Result<Lock, Error> {
+    let path = owner_file(directory);
     let taken = || Error::file("lock", &path)(std::io::ErrorKind::WouldBlock.into());
     Lock::file(&path).map_err(Error::file("lock", &path))?.ok_or_else(taken)
 }
 
 /// True if the process that owned a lab has exited.
-fn has_lost_owner(folder: &Path) -> bool {
-    Lock::is_free(&owner_file(folder)).unwrap_or(false)
+fn has_lost_owner(directory: &Path) -> bool {
+    Lock::is_free(&owner_file(directory)).unwrap_or(false)
 }
 
 impl Lab {
@@ -220,20 +221,20 @@ impl Lab {
         &self.topology
     }
 
-    /// The lab's folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// The lab's directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Path of the controller's socket.
     pub fn controller_socket(&self) -> PathBuf {
-        self.folder.join(SOCKET)
+        self.directory.join(SOCKET)
     }
 
     /// The namespace of a node.
     pub fn namespace(&self, node: &str) -> Result<netlink::Namespace, Error> {
         self.placed(node)?;
-        Ok(netlink::Namespace::open(namespace_path(&self.folder, node))?)
+        Ok(netlink::Namespace::open(namespace_path(&self.directory, node))?)
     }
 
     /// A node that can run programs.
@@ -260,62 +261,62 @@ impl Lab {
     }
 }
 
-/// The file that marks a folder as a lab's. It is the first file in the folder, and the last to be
-/// removed.
+/// The file that marks a directory as a lab's. It is the first file in the directory, and the last
+/// to be removed.
 pub(crate) const MARKER: &str = ".kaido-lab";
 
-/// True if a folder is a lab's, or the remains of one without its marker: empty, or with
-/// namespaces, which stay mounted if a user removes the folder by hand.
-pub(crate) fn is_lab(folder: &Path) -> bool {
-    let entries = |folder: &Path| fs::read_dir(folder).ok();
+/// True if a directory is a lab's, or the remains of one without its marker: empty, or with
+/// namespaces, which stay mounted if a user removes the directory by hand.
+pub(crate) fn is_lab(directory: &Path) -> bool {
+    let entries = |directory: &Path| fs::read_dir(directory).ok();
     let is_namespace = |entry: fs::DirEntry| netlink::Namespace::open(entry.path()).is_ok();
-    folder.join(MARKER).exists()
-        || entries(folder).is_some_and(|mut entries| entries.next().is_none())
-        || entries(&namespaces_folder(folder))
+    directory.join(MARKER).exists()
+        || entries(directory).is_some_and(|mut entries| entries.next().is_none())
+        || entries(&namespaces_directory(directory))
             .is_some_and(|entries| entries.flatten().any(is_namespace))
 }
 
-/// Prefix of the folder's name before a lab has its final name; followed by the process's PID.
+/// Prefix of the directory's name before a lab has its final name; followed by the process's PID.
 pub(crate) const UNNAMED: &str = ".new-";
 
 /// The namespace of LANs' bridges and of the controller. It cannot collide with a node's: those
 /// have no dot.
 pub(crate) const INFRASTRUCTURE: &str = ".infrastructure";
 
-/// File name of the controller's socket in a lab's folder.
+/// File name of the controller's socket in a lab's directory.
 pub(crate) const SOCKET: &str = "controller.sock";
 
-/// File name of the emulator's socket in the lab's folder.
+/// File name of the emulator's socket in the lab's directory.
 pub const EMULATOR_SOCKET: &str = "emulator.sock";
 
 /// Path of the emulator's socket.
-pub(crate) fn emulator_socket(folder: &Path) -> PathBuf {
-    folder.join(EMULATOR_SOCKET)
+pub(crate) fn emulator_socket(directory: &Path) -> PathBuf {
+    directory.join(EMULATOR_SOCKET)
 }
 
 /// Path of the emulator's configuration.
-pub(crate) fn emulator_config(folder: &Path) -> PathBuf {
-    folder.join("emulator.json")
+pub(crate) fn emulator_config(directory: &Path) -> PathBuf {
+    directory.join("emulator.json")
 }
 
-pub(crate) fn namespaces_folder(folder: &Path) -> PathBuf {
-    folder.join("netns")
+pub(crate) fn namespaces_directory(directory: &Path) -> PathBuf {
+    directory.join("netns")
 }
 
-pub(crate) fn namespace_path(folder: &Path, node: &str) -> PathBuf {
-    namespaces_folder(folder).join(node)
+pub(crate) fn namespace_path(directory: &Path, node: &str) -> PathBuf {
+    namespaces_directory(directory).join(node)
 }
 
-pub(crate) fn nodes_folder(folder: &Path) -> PathBuf {
-    folder.join("nodes")
+pub(crate) fn nodes_directory(directory: &Path) -> PathBuf {
+    directory.join("nodes")
 }
 
-pub(crate) fn node_folder(folder: &Path, node: &str) -> PathBuf {
-    nodes_folder(folder).join(node)
+pub(crate) fn node_directory(directory: &Path, node: &str) -> PathBuf {
+    nodes_directory(directory).join(node)
 }
 
-pub(crate) fn read_topology(folder: &Path) -> Option<Topology> {
-    let text = files::read_text(&folder.join("lab.yaml")).ok()?;
+pub(crate) fn read_topology(directory: &Path) -> Option<Topology> {
+    let text = files::read_text(&directory.join("lab.yaml")).ok()?;
     topology_file::parse("lab.yaml", &text).ok()
 }
 
@@ -327,13 +328,13 @@ impl State {
         Self { phase: Phase::Starting, file, started: now.as_secs(), ready_ns: None }
     }
 
-    pub(crate) fn read(folder: &Path) -> Option<Self> {
-        serde_json::from_slice(&files::read(&folder.join("state.json")).ok()?).ok()
+    pub(crate) fn read(directory: &Path) -> Option<Self> {
+        serde_json::from_slice(&files::read(&directory.join("state.json")).ok()?).ok()
     }
 
-    pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let json = serde_json::to_vec(self).expect("a state has no map, and its path is UTF-8");
-        let path = folder.join("state.json");
+        let path = directory.join("state.json");
         private::replace(&path, &json).map_err(Error::file("write", path))
     }
 }
@@ -344,13 +345,13 @@ mod tests {
 
     /// A lab without namespaces, as stored on disk.
     fn written(labs: &Labs, name: &str) -> PathBuf {
-        let folder = labs.folder(name);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(MARKER), "").unwrap();
-        fs::write(folder.join("lab.yaml"), "name: a\nnodes: {h1: {}}\n").unwrap();
+        let directory = labs.directory(name);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(MARKER), "").unwrap();
+        fs::write(directory.join("lab.yaml"), "name: a\nnodes: {h1: {}}\n").unwrap();
         let state = State { phase: Phase::Ready, ..State::new(Path::new("/a.yaml")) };
-        state.write(&folder).unwrap();
-        folder
+        state.write(&directory).unwrap();
+        directory
     }
 
     #[test]
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_in_a_labs_folder_are_not_waited_for() {
+    fn pipes_in_a_labs_directory_are_not_waited_for() {
         let root = tempfile::tempdir().unwrap();
         let labs = Labs::at(root.path());
         for name in ["lab.yaml", "state.json", "state.json.new", "owner", "netns", MARKER] {
@@ -386,13 +387,13 @@ mod tests {
 
     #[test]
     fn a_reader_of_a_rewritten_file_keeps_the_whole_old_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let [path, old] = ["emulator.json", "old"].map(|name| folder.path().join(name));
+        let directory = tempfile::tempdir().unwrap();
+        let [path, old] = ["emulator.json", "old"].map(|name| directory.path().join(name));
         fs::write(&path, "all that was there").unwrap();
         fs::hard_link(&path, &old).unwrap();
         crate::daemons::spawn::write(&path, &7).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "7");
         assert_eq!(fs::read_to_string(&old).unwrap(), "all that was there");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing stays beside it");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "nothing stays beside it");
     }
 }

@@ -10,7 +10,7 @@ use crate::daemons::processes::{end_all, processes};
 use crate::daemons::switch;
 use crate::daemons::xdp;
 use crate::files::remove_whatever;
-use crate::life::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_folder};
+use crate::life::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_directory};
 use crate::{Error, attached};
 
 /// Result of `gc` for a lab.
@@ -31,13 +31,13 @@ impl Labs {
         if !model::is_lab_name(name) {
             return Err(Error::BadName(name.into()));
         }
-        let folder = self.folder(name);
-        if !is_lab(&folder) {
+        let directory = self.directory(name);
+        if !is_lab(&directory) {
             return Err(Error::NoLab { name: name.into(), known: self.names()? });
         }
         let _lock = self.lock(name)?;
-        refuse_inside(&folder, name)?;
-        self.remove(&folder)
+        refuse_inside(&directory, name)?;
+        self.remove(&directory)
     }
 
     /// Removes the remains of commands that were killed, and nothing else. A lab that cannot be
@@ -48,10 +48,10 @@ impl Labs {
             if self.phase(&name) != Phase::Broken {
                 continue;
             }
-            let folder = self.folder(&name);
+            let directory = self.directory(&name);
             let done = self.lock(&name).and_then(|_lock| {
-                refuse_inside(&folder, &name)?;
-                self.remove(&folder)
+                refuse_inside(&directory, &name)?;
+                self.remove(&directory)
             });
             let error = match &done {
                 Ok(()) | Err(Error::Busy(_)) => None,
@@ -61,24 +61,24 @@ impl Labs {
         }
         self.remove_unnamed();
         private::remove_stale_namespace_locks();
-        self.remove_empty_folders();
+        self.remove_empty_directories();
         Ok(collected)
     }
 
     /// Terminates the lab's processes, then removes the pinned state of its data planes, its
-    /// namespaces and its folder. The folder is last, since the other resources are found through
-    /// it. The caller holds the lock.
-    pub(crate) fn remove(&self, folder: &Path) -> Result<(), Error> {
-        if let Some(mut state) = State::read(folder) {
+    /// namespaces and its directory. The directory is last, since the other resources are found
+    /// through it. The caller holds the lock.
+    pub(crate) fn remove(&self, directory: &Path) -> Result<(), Error> {
+        if let Some(mut state) = State::read(directory) {
             state.phase = Phase::Stopping;
             // Writing fails on a full disk: removing the lab is all the more important then.
-            let _ = state.write(folder);
+            let _ = state.write(directory);
         }
-        switch::end_all(folder);
-        end_all(folder)?;
-        attached::release(folder)?;
-        xdp::unmount_all(folder)?;
-        let namespaces = namespaces_folder(folder);
+        switch::end_all(directory);
+        end_all(directory)?;
+        attached::release(directory)?;
+        xdp::unmount_all(directory)?;
+        let namespaces = namespaces_directory(directory);
         if let Ok(entries) = fs::read_dir(&namespaces) {
             for entry in entries.flatten() {
                 netlink::Namespace::remove_path(entry.path())?;
@@ -92,9 +92,9 @@ impl Labs {
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(Error::file("remove", namespaces)(error)),
         }
-        remove_files(folder).map_err(Error::file("remove", folder))?;
+        remove_files(directory).map_err(Error::file("remove", directory))?;
         private::remove_stale_namespace_locks();
-        self.remove_empty_folders();
+        self.remove_empty_directories();
         Ok(())
     }
 
@@ -103,17 +103,17 @@ impl Labs {
     fn remove_unnamed(&self) {
         let Ok(entries) = fs::read_dir(self.root().join("labs")) else { return };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        for name in names.filter(|name| is_unnamed(&self.folder(name), name)) {
+        for name in names.filter(|name| is_unnamed(&self.directory(name), name)) {
             if let Ok(_lock) = self.lock(&name) {
                 // The next `gc` retries on failure.
-                let _ = fs::remove_dir_all(self.folder(&name));
+                let _ = fs::remove_dir_all(self.directory(&name));
             }
         }
     }
 
-    /// Removes the empty folders as well, to restore the machine's original state.
-    pub(crate) fn remove_empty_folders(&self) {
-        // Fails if another lab uses the folder, as intended.
+    /// Removes the empty directories as well, to restore the machine's original state.
+    pub(crate) fn remove_empty_directories(&self) {
+        // Fails if another lab uses the directory, as intended.
         let _ = fs::remove_dir(self.root().join("labs"));
         if self.is_owned() {
             let _ = fs::remove_dir(self.root());
@@ -122,9 +122,9 @@ impl Labs {
 }
 
 /// Returns an error if this command runs in the lab: it would kill itself before it has finished.
-fn refuse_inside(folder: &Path, name: &str) -> Result<(), Error> {
+fn refuse_inside(directory: &Path, name: &str) -> Result<(), Error> {
     let own = std::process::id() as i32;
-    if processes(folder).contains(&own) { Err(Error::Inside(name.into())) } else { Ok(()) }
+    if processes(directory).contains(&own) { Err(Error::Inside(name.into())) } else { Ok(()) }
 }
 
 fn with_causes(error: &Error) -> String {
@@ -132,32 +132,33 @@ fn with_causes(error: &Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Removes a lab's folder. The marker is last: until then the folder is recognized as a lab's.
-fn remove_files(folder: &Path) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+/// Removes a lab's directory. The marker is last: until then the directory is recognized as a
+/// lab's.
+fn remove_files(directory: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_name() == MARKER {
             continue;
         }
         remove_whatever(&entry.path())?;
     }
-    match remove_whatever(&folder.join(MARKER)) {
+    match remove_whatever(&directory.join(MARKER)) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    fs::remove_dir(folder)
+    fs::remove_dir(directory)
 }
 
-/// True if a folder belongs to a lab that was killed before it had its final name: the name
-/// contains a PID, and the folder has a marker or only those entries that are created before the
+/// True if a directory belongs to a lab that was killed before it had its final name: the name
+/// contains a PID, and the directory has a marker or only those entries that are created before the
 /// marker.
-fn is_unnamed(folder: &Path, name: &str) -> bool {
+fn is_unnamed(directory: &Path, name: &str) -> bool {
     let process = name.strip_prefix(UNNAMED).is_some_and(|pid| pid.parse::<u32>().is_ok());
     let bare = || {
-        fs::read_dir(folder)
+        fs::read_dir(directory)
             .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == "netns"))
     };
-    process && (folder.join(MARKER).exists() || bare())
+    process && (directory.join(MARKER).exists() || bare())
 }
 
 #[cfg(test)]
@@ -165,19 +166,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marker_that_became_a_folder_is_removed_with_the_lab() {
+    fn a_marker_that_became_a_directory_is_removed_with_the_lab() {
         let root = tempfile::tempdir().unwrap();
         let labs = Labs::at(root.path());
         let make = || {
-            let marker = labs.folder("a").join(MARKER);
+            let marker = labs.directory("a").join(MARKER);
             fs::create_dir_all(&marker).unwrap();
             fs::write(marker.join("file"), "").unwrap();
         };
         make();
         labs.down("a").unwrap();
-        assert!(!labs.folder("a").exists());
+        assert!(!labs.directory("a").exists());
         make();
-        assert!(labs.gc().unwrap()[0].removed && !labs.folder("a").exists());
+        assert!(labs.gc().unwrap()[0].removed && !labs.directory("a").exists());
     }
 
     #[test]
@@ -185,15 +186,15 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let labs = Labs::at(root.path());
         for name in ["a", "b"] {
-            fs::create_dir_all(namespaces_folder(&labs.folder(name))).unwrap();
-            fs::write(labs.folder(name).join(MARKER), "").unwrap();
+            fs::create_dir_all(namespaces_directory(&labs.directory(name))).unwrap();
+            fs::write(labs.directory(name).join(MARKER), "").unwrap();
         }
         // In the place of a namespace.
-        let stubborn = namespaces_folder(&labs.folder("a")).join("h1/x");
+        let stubborn = namespaces_directory(&labs.directory("a")).join("h1/x");
         fs::create_dir_all(&stubborn).unwrap();
         let [a, b] = labs.gc().unwrap().try_into().unwrap();
         assert!(!a.removed && a.error.is_some_and(|error| error.contains("h1")));
         assert_eq!(b, Collected { name: "b".into(), removed: true, error: None });
-        assert!(stubborn.exists() && !labs.folder("b").exists());
+        assert!(stubborn.exists() && !labs.directory("b").exists());
     }
 }

@@ -158,7 +158,7 @@ impl Lab {
         let mut steps: Vec<(Step, Outcome)> =
             steps(&self.topology).into_iter().map(|step| (step, Outcome::ToCome)).collect();
         let mut others = Vec::new();
-        for entry in journal::read(&self.folder) {
+        for entry in journal::read(&self.directory) {
             let done_at = entry.at.unwrap_or(0.0);
             match entry.what {
                 Happening::Step { number, error } => {
@@ -180,14 +180,14 @@ impl Lab {
 
     /// Time at which the lab became ready, on the clock of [`journal::now`].
     pub fn ready_since(&self) -> Option<Duration> {
-        State::read(&self.folder)?.ready_ns.map(Duration::from_nanos)
+        State::read(&self.directory)?.ready_ns.map(Duration::from_nanos)
     }
 
     /// Records an event that has just happened.
     pub fn record(&self, what: impl Into<Happening>) -> Result<(), crate::Error> {
         let since = self.ready_since();
         let at = since.map(|since| journal::now().saturating_sub(since).as_secs_f64());
-        journal::append(&self.folder, &journal::Entry { at, what: what.into() })
+        journal::append(&self.directory, &journal::Entry { at, what: what.into() })
     }
 }
 

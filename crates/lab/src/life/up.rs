@@ -27,6 +27,7 @@ use crate::node::build;
 use crate::node::frr::{Frr, Router};
 use crate::node::functions;
 use crate::node::netem;
+use crate::node::xdp_links;
 use crate::parallel::in_parallel;
 use crate::ready;
 use crate::{Cancel, Error};
@@ -36,8 +37,8 @@ use crate::{Cancel, Error};
 pub struct Options {
     /// Lab name; the file's own if absent.
     pub name: Option<String>,
-    /// Program that runs as Kaido's own daemons, and restricts FRR's. Without it the lab has none, and
-    /// all its routers use the kernel's SRv6.
+    /// Program that runs as Kaido's own daemons, and restricts FRR's. Without it the lab has none,
+    /// and all its routers use the kernel's SRv6.
     pub program: Option<PathBuf>,
     /// Timeout for routing to converge.
     pub limit: Duration,
@@ -115,25 +116,25 @@ impl Labs {
         if !model::is_lab_name(&name) {
             return Err(Error::BadName(name));
         }
-        let folder = self.folder(&name);
-        check_path(&folder.join(SOCKET))?;
+        let directory = self.directory(&name);
+        check_path(&directory.join(SOCKET))?;
         if topology.has_emulated() {
-            check_path(&state::emulator_socket(&folder))?;
+            check_path(&state::emulator_socket(&directory))?;
         }
         let with_xdp = topology.nodes.iter().filter(|node| node.runs_xdp());
         for node in with_xdp {
-            check_path(&xdp::socket(&folder, &node.name))?;
+            check_path(&xdp::socket(&directory, &node.name))?;
         }
         for node in topology.nodes.iter().filter(|node| node.is_switch()) {
-            check_path(&switch::socket(&folder, &node.name))?;
+            check_path(&switch::socket(&directory, &node.name))?;
         }
         let frr = check_machine(&topology, options.program.as_deref())?;
         let openvswitch = switch::find(&topology)?;
         let _turn = attached::turn(&topology, cancel)?;
         attached::check(&topology, self, options.attach_only_way_out)?;
         let queues = attached::queues(&topology, self)?;
-        let (folder, lock, owner) = self.claim(&name, text, file, options.owned)?;
-        let lab = Lab { name, folder, topology, owner };
+        let (directory, lock, owner) = self.claim(&name, text, file, options.owned)?;
+        let lab = Lab { name, directory, topology, owner };
         match lab.build((frr, openvswitch), file, (options, queues), cancel, progress) {
             Ok(()) => {
                 drop(lock);
@@ -141,7 +142,7 @@ impl Labs {
             }
             Err(error) => {
                 // Report the first error; `gc` retries the removal if it fails.
-                let _ = self.remove(&lab.folder);
+                let _ = self.remove(&lab.directory);
                 // Ctrl-C also reaches daemons that are just starting: do not report that they did
                 // not start.
                 cancel.check()?;
@@ -150,7 +151,7 @@ impl Labs {
         }
     }
 
-    /// Creates the lab's folder. It is complete and locked from the moment at which it has its
+    /// Creates the lab's directory. It is complete and locked from the moment at which it has its
     /// final name. The second lock is the owner's.
     fn claim(
         &self,
@@ -159,25 +160,25 @@ impl Labs {
         file: &Path,
         owned: bool,
     ) -> Result<(PathBuf, Lock, Option<Lock>), Error> {
-        let folder = self.folder(name);
+        let directory = self.directory(name);
         self.refuse_inside()?;
         let new_name = format!("{UNNAMED}{}", std::process::id());
-        let new = self.folder(&new_name);
-        if folder.exists() {
+        let new = self.directory(&new_name);
+        if directory.exists() {
             return Err(self.exists(name));
         }
         let mut last = None;
-        // Another command may be removing the empty parent folders at this moment.
+        // Another command may be removing the empty parent directories at this moment.
         for _ in 0..10 {
-            let made = self.make_folders(&new);
+            let made = self.make_directories(&new);
             let named = made.and_then(|()| self.lock(&new_name)).and_then(|lock| {
                 let owner = if owned { Some(state::own(&new)?) } else { None };
-                self.name_folder(&new, &folder, name, text, file)?;
+                self.name_directory(&new, &directory, name, text, file)?;
                 Ok((lock, owner))
             });
             match named {
-                Ok((lock, owner)) => return Ok((folder, lock, owner)),
-                Err(Error::File { source, .. } | Error::RunFolder { source, .. })
+                Ok((lock, owner)) => return Ok((directory, lock, owner)),
+                Err(Error::File { source, .. } | Error::RunDirectory { source, .. })
                     if source.kind() == ErrorKind::NotFound =>
                 {
                     last = Some(source);
@@ -189,24 +190,24 @@ impl Labs {
             }
         }
         let source = last.unwrap_or_else(|| ErrorKind::NotFound.into());
-        Err(Error::RunFolder { path: self.root().into(), source })
+        Err(Error::RunDirectory { path: self.root().into(), source })
     }
 
-    /// Creates the folder of all labs, and a new folder in it. The former is private to root, so
-    /// that other users cannot replace, lock or read files of a lab.
-    fn make_folders(&self, new: &Path) -> Result<(), Error> {
+    /// Creates the directory of all labs, and a new directory in it. The former is private to root,
+    /// so that other users cannot replace, lock or read files of a lab.
+    fn make_directories(&self, new: &Path) -> Result<(), Error> {
         let labs = self.root().join("labs");
         private::check(&labs)
             .and_then(|()| private::make(&labs))
-            .map_err(|source| Error::RunFolder { path: self.root().into(), source })?;
+            .map_err(|source| Error::RunDirectory { path: self.root().into(), source })?;
         private::make(&new.join("netns")).map_err(Error::file("create", new))
     }
 
-    /// Fills the new folder and renames it to its final name atomically.
-    fn name_folder(
+    /// Fills the new directory and renames it to its final name atomically.
+    fn name_directory(
         &self,
         new: &Path,
-        folder: &Path,
+        directory: &Path,
         name: &str,
         text: &str,
         file: &Path,
@@ -215,24 +216,25 @@ impl Labs {
         private::create(&marker, b"").map_err(Error::file("write", marker))?;
         private::create(&yaml, text.as_bytes()).map_err(Error::file("write", yaml))?;
         State::new(file).write(new)?;
-        match renameat2(AT_FDCWD, new, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE) {
+        match renameat2(AT_FDCWD, new, AT_FDCWD, directory, RenameFlags::RENAME_NOREPLACE) {
             Err(nix::errno::Errno::EEXIST) => Err(self.exists(name)),
-            done => done.map_err(|errno| Error::file("create", folder)(errno.into())),
+            done => done.map_err(|errno| Error::file("create", directory)(errno.into())),
         }
     }
 
-    /// Removes the folder of a lab that never had its final name: it is this process's own.
+    /// Removes the directory of a lab that never had its final name: it is this process's own.
     fn remove_files(&self, new: &Path) {
         // Report the error that led here.
         let _ = fs::remove_dir_all(new);
-        self.remove_empty_folders();
+        self.remove_empty_directories();
     }
 
     /// Rejects bringing up a lab from a node of another one: its mounts would be invisible
     /// elsewhere.
     fn refuse_inside(&self) -> Result<(), Error> {
         let own = std::process::id() as i32;
-        match self.names()?.into_iter().find(|name| processes(&self.folder(name)).contains(&own)) {
+        match self.names()?.into_iter().find(|name| processes(&self.directory(name)).contains(&own))
+        {
             Some(name) => Err(Error::Inside(name)),
             None => Ok(()),
         }
@@ -254,13 +256,16 @@ impl Lab {
     ) -> Result<(), Error> {
         let topology = &self.topology;
         let total = topology.nodes.len();
-        attached::keep_machine(topology, &self.folder)?;
-        let infrastructure = build::infrastructure(&self.folder)?;
+        attached::keep_machine(topology, &self.directory)?;
+        let infrastructure = build::infrastructure(&self.directory)?;
         let nodes = topology.nodes.iter().enumerate();
         let with: Vec<usize> = nodes.filter(|(_, n)| n.has_namespace()).map(|(at, _)| at).collect();
         let make = |at: usize| {
             cancel.check()?;
-            Ok((with[at], build::namespace(&self.folder, &topology.nodes[with[at]], frr.as_ref())?))
+            Ok((
+                with[at],
+                build::namespace(&self.directory, &topology.nodes[with[at]], frr.as_ref())?,
+            ))
         };
         let made = in_parallel(with.len(), make, |at| progress(Stage::Namespaces, at, with.len()))?;
         let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();
@@ -271,11 +276,11 @@ impl Lab {
             let program = options.program.as_ref().ok_or(Error::NoProgram)?;
             // Emulated links do not forward packets before the emulator runs.
             let files = &options.files;
-            emulated::start(&self.folder, files, (topology, queues), program, cancel)?;
+            emulated::start(&self.directory, files, (topology, queues), program, cancel)?;
         }
         if supervised::is_needed(topology) {
             let program = options.program.as_ref().ok_or(Error::NoProgram)?;
-            supervised::start(&self.name, &self.folder, program, cancel)?;
+            supervised::start(&self.name, &self.directory, program, cancel)?;
         }
         for (&at, namespace) in &namespaces {
             functions::load_rules(&topology.nodes[at], namespace, file, cancel)?;
@@ -285,12 +290,12 @@ impl Lab {
         {
             progress(Stage::Dataplanes, 0, total);
             // Before there is traffic: attaching to a port may lose packets.
-            xdp::start_all(&self.folder, topology, program, cancel)?;
+            xdp::start_all(&self.directory, topology, program, cancel)?;
         }
         if let Some(installation) = &openvswitch {
             let program = options.program.as_ref().ok_or(Error::NoProgram)?;
             progress(Stage::Switches, 0, total);
-            switch::start_all(&self.folder, topology, file, (installation, program), cancel)?;
+            switch::start_all(&self.directory, topology, file, (installation, program), cancel)?;
         }
         if let Some(frr) = &frr {
             let mut routers = self.start_frr(frr, cancel, progress)?;
@@ -303,15 +308,15 @@ impl Lab {
             && topology.controller
         {
             progress(Stage::Daemons, 0, total);
-            let started = control_plane::start_all(&self.folder, topology, program, cancel)?;
-            control_plane::wait(&self.folder, topology, started, cancel)?;
+            let started = control_plane::start_all(&self.directory, topology, program, cancel)?;
+            control_plane::wait(&self.directory, topology, started, cancel)?;
         }
         cancel.check()?;
-        let mut state =
-            State::read(&self.folder).ok_or_else(|| Error::Damaged { name: self.name.clone() })?;
+        let mut state = State::read(&self.directory)
+            .ok_or_else(|| Error::Damaged { name: self.name.clone() })?;
         state.phase = Phase::Ready;
         state.ready_ns = u64::try_from(journal::now().as_nanos()).ok();
-        state.write(&self.folder)
+        state.write(&self.directory)
     }
 
     fn configure_all(
@@ -330,7 +335,7 @@ impl Lab {
                 build::tunnel_source(&topology.nodes[at], namespace)?;
             }
             if topology.nodes[at].runs_xdp() {
-                xdp::make_exits(&topology.nodes[at], namespace)?;
+                xdp_links::make_exits(&topology.nodes[at], namespace)?;
             }
             Ok(())
         };
@@ -362,7 +367,7 @@ impl Lab {
             nodes.filter(|(_, node)| node.runs_frr()).map(|(at, _)| at).collect();
         let start = |at: usize| {
             cancel.check()?;
-            frr.start(&self.folder, &self.topology, routers[at], cancel)
+            frr.start(&self.directory, &self.topology, routers[at], cancel)
         };
         let total = routers.len();
         in_parallel(total, start, |done| progress(Stage::Routers, done, total))
@@ -372,12 +377,12 @@ impl Lab {
 /// Checks that a socket can have this path, and that a configuration can contain it.
 fn check_path(socket: &Path) -> Result<(), Error> {
     // `sun_path` of `sockaddr_un` has 108 bytes, including the terminating NUL.
-    const MOST: usize = 107;
+    const MAX_PATH: usize = 107;
     if socket.to_str().is_none() {
         return Err(Error::NotUtf8(socket.into()));
     }
-    if socket.as_os_str().len() > MOST {
-        return Err(Error::PathTooLong { path: socket.into(), most: MOST });
+    if socket.as_os_str().len() > MAX_PATH {
+        return Err(Error::PathTooLong { path: socket.into(), most: MAX_PATH });
     }
     Ok(())
 }

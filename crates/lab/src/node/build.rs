@@ -15,11 +15,11 @@ use srv6::function;
 
 use crate::Error;
 use crate::daemons::emulated;
-use crate::daemons::xdp;
 use crate::life::state::{INFRASTRUCTURE, namespace_path};
 use crate::node::frr::Frr;
 use crate::node::index::interface_index;
 use crate::node::netem;
+use crate::node::xdp_links;
 
 /// The device of a router's SID routes: a bridge without ports. A SID on a link's device would be
 /// removed together with the link. The name cannot collide with a node's: those have no hyphen.
@@ -32,8 +32,12 @@ const FIRST_PORT: u32 = 1 << 20;
 
 /// Creates a node's namespace and sets the sysctls that must be set before its first interface
 /// exists.
-pub(crate) fn namespace(folder: &Path, node: &Node, frr: Option<&Frr>) -> Result<Namespace, Error> {
-    let path = namespace_path(folder, &node.name);
+pub(crate) fn namespace(
+    directory: &Path,
+    node: &Node,
+    frr: Option<&Frr>,
+) -> Result<Namespace, Error> {
+    let path = namespace_path(directory, &node.name);
     let namespace = match frr.filter(|_| node.runs_frr()) {
         Some(frr) => frr.create_namespace(&path)?,
         None => Namespace::create(&path)?,
@@ -70,8 +74,8 @@ pub(crate) fn namespace(folder: &Path, node: &Node, frr: Option<&Frr>) -> Result
 }
 
 /// Creates the namespace of the bridges and of the controller.
-pub(crate) fn infrastructure(folder: &Path) -> Result<Namespace, Error> {
-    Ok(Namespace::create(namespace_path(folder, INFRASTRUCTURE))?)
+pub(crate) fn infrastructure(directory: &Path) -> Result<Namespace, Error> {
+    Ok(Namespace::create(namespace_path(directory, INFRASTRUCTURE))?)
 }
 
 /// Creates all links, down.
@@ -174,9 +178,9 @@ pub(crate) fn links(
         Handle::within(namespace)?.request(format!("port {name}"), netlink::set_up(index))?;
     }
     for (namespace, name) in behind_switches {
-        xdp::complete_checksums(namespace, name)?;
+        xdp_links::complete_checksums(namespace, name)?;
     }
-    behind_xdp.iter().try_for_each(|(namespace, name)| xdp::prepare_far_end(namespace, name))
+    behind_xdp.iter().try_for_each(|(namespace, name)| xdp_links::prepare_far_end(namespace, name))
 }
 
 /// Sets a node's rates and addresses, and its links up. Existing settings are kept.

@@ -8,9 +8,9 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::Error;
 use crate::error::LookupError;
-use crate::life::state::{Lab, namespace_path, node_folder};
+use crate::life::state::{Lab, namespace_path, node_directory};
 
-/// The folder in which FRR's programs look for their sockets.
+/// The directory in which FRR's programs look for their sockets.
 pub(crate) const FRR_RUN: &str = "/run/frr";
 const FRR_ETC: &str = "/etc/frr";
 
@@ -19,7 +19,7 @@ impl Lab {
     /// command.
     pub fn enter(&self, node: &str) -> Result<(), Error> {
         let runs_frr = self.placed(node)?.runs_frr();
-        enter(&self.folder, node, runs_frr)
+        enter(&self.directory, node, runs_frr)
     }
 
     /// The command that captures packets on a node's interface.
@@ -47,24 +47,24 @@ pub(crate) fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Moves the calling thread into a node's network namespace and a new mount namespace, where FRR's
-/// folders and /sys are the node's. The process's other threads are unaffected.
-pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
-    netlink::Namespace::open(namespace_path(folder, node))?.enter()?;
+/// directories and /sys are the node's. The process's other threads are unaffected.
+pub(crate) fn enter(directory: &Path, node: &str, frr: bool) -> Result<(), Error> {
+    netlink::Namespace::open(namespace_path(directory, node))?.enter()?;
     unshare(CloneFlags::CLONE_NEWNS).map_err(mount_error("/"))?;
     // Mounts from here on do not propagate to the parent namespace.
     let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).map_err(mount_error("/"))?;
     if frr {
-        let files = node_folder(folder, node);
+        let files = node_directory(directory, node);
         bind(&files.join("run"), FRR_RUN)?;
         bind(&files.join("etc"), FRR_ETC)?;
     }
     fresh_sys()
 }
 
-/// Replaces /run by an empty folder with the node's FRR_RUN, and the folders that all users share by
-/// empty ones with few files, for daemons that may be compromised: they have sockets of the machine's daemons and
-/// of users, and network namespaces (/run/netns) that any user can open.
+/// Replaces /run by an empty directory with the node's FRR_RUN, and the directories that all users
+/// share by empty ones with few files, for daemons that may be compromised: they have sockets of
+/// the machine's daemons and of users, and network namespaces (/run/netns) that any user can open.
 pub(crate) fn hide_machine() -> Result<(), Error> {
     let sockets = std::fs::File::open(FRR_RUN).map_err(Error::file("open", FRR_RUN))?;
     empty("/run", "mode=0755,size=64k,nr_inodes=1k")?;
@@ -77,17 +77,18 @@ pub(crate) fn hide_machine() -> Result<(), Error> {
     bind(&descriptor(&sockets), FRR_RUN)
 }
 
-/// Mounts /proc again in a mount namespace of its own, for the first process of a PID namespace: that
-/// of the machine shows the network of each process (/proc/PID/net).
+/// Mounts /proc again in a mount namespace of its own, for the first process of a PID namespace:
+/// that of the machine shows the network of each process (/proc/PID/net).
 pub fn hide_processes() -> Result<(), Error> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(mount_error("/"))?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).map_err(mount_error("/proc"))
 }
 
-fn empty(folder: &str, options: &str) -> Result<(), Error> {
+fn empty(directory: &str, options: &str) -> Result<(), Error> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("tmpfs"), folder, Some("tmpfs"), flags, Some(options)).map_err(mount_error(folder))
+    mount(Some("tmpfs"), directory, Some("tmpfs"), flags, Some(options))
+        .map_err(mount_error(directory))
 }
 
 /// Path of an open file, also if a mount hides it.

@@ -13,7 +13,7 @@ use crate::error::{MachineError, StartError};
 use crate::{Cancel, Error, files};
 
 /// Timeout for nft. It may have many rules to load, and an included file may have no end.
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Rejects a topology with rules if nft is missing.
 pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {
@@ -25,7 +25,7 @@ pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {
     Ok(())
 }
 
-/// Loads the rules of a node's functions. `beside`: path of the lab's file, which rule files are
+/// Loads the rules of a node's functions. `beside`: path of the topology file, which rule files are
 /// relative to.
 pub(crate) fn load_rules(
     node: &Node,
@@ -43,7 +43,7 @@ pub(crate) fn load_rules(
         let failed = |source| Error::Command { command: "nft".into(), source };
         let mut nft = Command::new("nft");
         nft.args(["-f", "-"]).stdin(input(&text).map_err(failed)?);
-        let (ended, said) = namespace.run(|| run(&mut nft, LIMIT, cancel))??;
+        let (ended, said) = namespace.run(|| run(&mut nft, TIMEOUT, cancel))??;
         let (node, function) = (node.name.clone(), function.name.clone());
         match ended {
             Some(status) if status.success() => {}
@@ -52,7 +52,7 @@ pub(crate) fn load_rules(
                 return Err(Error::Start(StartError::EndlessRules {
                     node,
                     function,
-                    seconds: LIMIT.as_secs(),
+                    seconds: TIMEOUT.as_secs(),
                 }));
             }
         }
@@ -77,7 +77,7 @@ fn rules(function: &Function, beside: &Path) -> Result<Option<String>, Error> {
 }
 
 /// The first unreadable file of rules, by its name in the topology, with the error. `beside`: path
-/// of the lab's file.
+/// of the topology file.
 pub fn unreadable_rules<'t>(topology: &'t Topology, beside: &Path) -> Option<(&'t str, Error)> {
     let mut functions = topology.nodes.iter().flat_map(|node| &node.functions);
     functions.find_map(|function| {
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn rules_that_cannot_be_read_are_found_before_anything_is_made() {
-        let folder = tempfile::tempdir().unwrap();
-        let beside = folder.path().join("lab.yaml");
-        fs::write(folder.path().join("good.nft"), "").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let beside = directory.path().join("lab.yaml");
+        fs::write(directory.path().join("good.nft"), "").unwrap();
         let said = |function: &str| {
             let router = format!("{{router: linux, functions: {{fw: {{{function}}}}}}}");
             let text = format!("name: a\nnodes: {{h1: {{}}, r1: {router}}}\nlinks: [h1-r1]\n");
@@ -111,7 +111,7 @@ mod tests {
             assert_eq!(said(good), None, "{good}");
         }
         let [pipe, large, nul] =
-            ["pipe.nft", "large.nft", "nul.nft"].map(|name| folder.path().join(name));
+            ["pipe.nft", "large.nft", "nul.nft"].map(|name| directory.path().join(name));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         fs::File::create(large).unwrap().set_len(20 << 30).unwrap();
         fs::write(nul, "table ip a {}\0 table ip b {}").unwrap();

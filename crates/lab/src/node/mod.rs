@@ -8,3 +8,4 @@ pub(crate) mod frr_config;
 pub(crate) mod functions;
 pub(crate) mod index;
 pub(crate) mod netem;
+pub(crate) mod xdp_links;

@@ -1,4 +1,4 @@
-//! Contents of a data plane's file after validation. Interfaces and VRFs are still names.
+//! Contents of a data plane file after validation. Interfaces and VRFs are still names.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -139,7 +139,7 @@ pub struct Tenant {
     pub falls_through: bool,
     /// Permitted source prefixes of its packets; none if all sources are permitted.
     pub sources: Vec<IpNet>,
-    /// Its tagged frames. Untagged frames are assigned by the port.
+    /// Tagged frames. Untagged frames are assigned by the port.
     pub attachments: Vec<Attachment>,
     /// Policy for whole frames (H.Encaps.L2). A tenant with such a policy has no routes.
     pub frames: Option<Steer>,
@@ -187,7 +187,7 @@ pub type Proxy = srv6::Proxy<Name>;
 pub struct Endpoint {
     /// The behavior and its arguments.
     pub behavior: Behavior,
-    /// Its flavors.
+    /// Flavors.
     pub flavors: Flavors,
     /// VLAN tags of decapsulated packets; if none, the route determines them.
     pub tags: Tags,

@@ -311,8 +311,8 @@ impl Topology {
 
     /// The index of the link or LAN with this name; a link's ends may be named in either order.
     pub fn segment_index(&self, name: &str) -> Option<usize> {
-        let wanted = SegmentName::of(name);
-        self.segments.iter().position(|segment| SegmentName::of(&segment.name) == wanted)
+        let wanted = SegmentName::parse(name);
+        self.segments.iter().position(|segment| SegmentName::parse(&segment.name) == wanted)
     }
 
     /// True if any node uses SRv6.
@@ -366,7 +366,7 @@ enum SegmentName<'n> {
 }
 
 impl<'n> SegmentName<'n> {
-    fn of(name: &'n str) -> Self {
+    fn parse(name: &'n str) -> Self {
         let Some((one, other)) = name.split_once('-') else { return Self::Lan(name) };
         let (other, number) = split_parallel(other);
         Self::Link(one.min(other), one.max(other), number.unwrap_or(1))

@@ -69,7 +69,7 @@ pub struct Traffic {
 }
 
 /// Maximum number of packets per second, to limit the load on one thread.
-const MOST_PACKETS: u64 = 1_000_000;
+const MAX_PACKETS: u64 = 1_000_000;
 
 impl Traffic {
     /// Default packet size in layer-2 bytes.
@@ -84,9 +84,9 @@ impl Traffic {
             return Some(("size", message, format!("write a size from {least}b to {most}b")));
         }
         let bits = u64::from(self.size) * 8;
-        if self.rate.bps() == 0 || self.rate.bps() / bits > MOST_PACKETS {
+        if self.rate.bps() == 0 || self.rate.bps() / bits > MAX_PACKETS {
             let message = format!("{} in packets of {} bytes", self.rate, self.size);
-            let help = format!("write 1bit to {}mbit", bits * MOST_PACKETS / 1_000_000);
+            let help = format!("write 1bit to {}mbit", bits * MAX_PACKETS / 1_000_000);
             return Some(("rate", format!("cross traffic cannot have {message}"), help));
         }
         if self.duration.is_zero() {

@@ -32,7 +32,7 @@ pub(super) struct Outline {
 }
 
 impl Outline {
-    pub(super) fn of(body: &[u8]) -> Result<Self, DecodeError> {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, DecodeError> {
         let [family, length, source_length, tos, table, protocol] = array(body, 0)?;
         let (mut several, mut group, mut interface, mut is_sid) = (false, false, false, false);
         let (mut destination, mut table) = (Ipv6Addr::UNSPECIFIED, u32::from(table));

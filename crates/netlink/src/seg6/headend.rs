@@ -29,7 +29,7 @@ const SRH: usize = 8;
 const SEGMENT: usize = 16;
 const ROUTING_TYPE: u8 = 4;
 /// Limited by Hdr Ext Len, which counts units of 8 bytes without the first.
-const MOST_SEGMENTS: usize = 127;
+const MAX_SEGMENTS: usize = 127;
 
 /// Returns the kernel's number of a mode.
 fn number(mode: EncapMode) -> u32 {
@@ -88,10 +88,10 @@ pub(super) fn read(attributes: &[u8]) -> Option<(EncapMode, SegmentList)> {
 pub(super) fn srh(segments: &SegmentList, inline: bool) -> Option<Vec<u8>> {
     let room = inline.then_some(Ipv6Addr::UNSPECIFIED);
     let count = segments.0.len() + usize::from(inline);
-    if segments.0.is_empty() || count > MOST_SEGMENTS {
+    if segments.0.is_empty() || count > MAX_SEGMENTS {
         return None;
     }
-    // At most 127 (MOST_SEGMENTS), so all of them fit into a byte.
+    // At most 127 (MAX_SEGMENTS), so all of them fit into a byte.
     let count = count as u8;
     let mut out = vec![0, count * 2, ROUTING_TYPE, count - 1, count - 1, 0, 0, 0];
     for segment in room.into_iter().chain(segments.0.iter().rev().map(|sid| sid.0)) {

@@ -127,7 +127,7 @@ pub struct SetMeter {
 pub struct DigestValue {
     /// Digest name.
     pub digest: String,
-    /// Its data.
+    /// Data.
     pub data: DigestData,
 }
 

@@ -67,7 +67,7 @@ fn compiled(
 ) -> Result<Compiled, Diagnostic> {
     let whole = program.main.as_ref().map(|main| main.span).unwrap_or_default();
     let elaborated = interpret::elaborate(program).map_err(|why| not_elaborated(&why, whole))?;
-    let maps = Maps::of(program, &elaborated)?;
+    let maps = Maps::new(program, &elaborated)?;
     let written = |paths| written(program, &elaborated, maps.clone(), sources, libraries, paths);
     // With too many paths, joining them gives smaller but slower code.
     for paths in [Paths::Split, Paths::BySet] {

@@ -49,7 +49,7 @@ struct Uses {
 }
 
 impl Uses {
-    fn of(graph: &Graph, outside: &[Outside]) -> Self {
+    fn new(graph: &Graph, outside: &[Outside]) -> Self {
         let mut all: Vec<(ValueId, Use)> = Vec::with_capacity(graph.nodes.len());
         for at in graph.order() {
             let block = &graph.blocks[at.index()];
@@ -111,7 +111,7 @@ impl Graph {
             values_of(outside).for_each(|value| *value = replacements.of(*value));
             self.merge_successors(outside);
             let before = left;
-            let mut uses = Uses::of(self, outside);
+            let mut uses = Uses::new(self, outside);
             for block in self.order() {
                 let is_kept = is_last(outside, block) || self.barriers.contains(&block);
                 if left == 0 || is_kept {
@@ -123,7 +123,7 @@ impl Graph {
                     || is_candidate && self.thread_edges(block, &uses, outside)
                 {
                     left -= 1;
-                    uses = Uses::of(self, outside);
+                    uses = Uses::new(self, outside);
                 }
             }
             if left == before || left == 0 {

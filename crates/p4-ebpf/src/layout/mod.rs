@@ -200,7 +200,7 @@ impl Maps {
     /// # Errors
     ///
     /// The first construct that does not fit into a map.
-    pub fn of(program: &Program, elaborated: &Elaborated) -> Result<Self, NotCompiled> {
+    pub fn new(program: &Program, elaborated: &Elaborated) -> Result<Self, NotCompiled> {
         let mut all = Self::default();
         for (id, name) in &elaborated.tables {
             all.add_table(program, *id, name)?;

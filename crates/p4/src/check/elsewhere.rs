@@ -24,7 +24,7 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    pub(super) fn of(program: &Program) -> Self {
+    pub(super) fn new(program: &Program) -> Self {
         let mut all = Self::default();
         for declaration in &program.declarations {
             all.add(&declaration.name, None, false);

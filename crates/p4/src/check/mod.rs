@@ -59,7 +59,7 @@ type Checked<T> = Result<T, Reported>;
 /// Checks a syntax tree.
 pub(crate) fn check(syntax: &ast::Program, problems: &mut Diagnostics) -> Program {
     let mut checker = Checker::new(problems);
-    checker.elsewhere = Elsewhere::of(syntax);
+    checker.elsewhere = Elsewhere::new(syntax);
     for declaration in &syntax.declarations {
         checker.top_declaration(declaration);
     }

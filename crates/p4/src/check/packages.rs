@@ -26,7 +26,7 @@ pub(super) struct BlockType {
 pub(super) struct Package {
     declared: Declared,
     generic: usize,
-    /// Its parameters: name, parser or control type, and type arguments.
+    /// Parameters: name, parser or control type, and type arguments.
     parameters: Vec<(Parameter, usize, Vec<Type>)>,
 }
 

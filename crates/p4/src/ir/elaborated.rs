@@ -41,9 +41,9 @@ pub struct PlacedBlock {
     pub constructor: Vec<Expression>,
     /// Instances in the block: indices into `blocks` or `objects`.
     pub inside: HashMap<InstanceId, usize>,
-    /// Its tables: indices into `tables`.
+    /// Tables: indices into `tables`.
     pub tables: HashMap<TableId, usize>,
-    /// Its value sets: indices into `value_sets`.
+    /// Value sets: indices into `value_sets`.
     pub value_sets: HashMap<ValueSetId, usize>,
 }
 

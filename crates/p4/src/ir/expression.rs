@@ -9,9 +9,9 @@ use p4_syntax::source::Span;
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
-    /// Its source span.
+    /// Source span.
     pub span: Span,
-    /// Its type.
+    /// Type.
     pub of: Type,
     /// The kind of expression.
     pub kind: ExpressionKind,

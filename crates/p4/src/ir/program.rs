@@ -93,9 +93,9 @@ pub enum InstanceKind {
 /// A variable, or a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
-    /// Its type.
+    /// Type.
     pub of: Type,
     /// Direction, for a parameter.
     pub direction: Option<Direction>,
@@ -104,11 +104,11 @@ pub struct Variable {
 /// Signature of a function, an action or a method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prototype {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
     /// Names of its type parameters.
     pub generic: Vec<Arc<str>>,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: Vec<Parameter>,
     /// Return type.
     pub returns: Type,
@@ -117,11 +117,11 @@ pub struct Prototype {
 /// A parameter of a [`Prototype`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
-    /// Its type.
+    /// Type.
     pub of: Type,
-    /// Its direction.
+    /// Direction.
     pub direction: Direction,
     /// Default value, for calls without an argument.
     pub default: Option<Expression>,
@@ -130,13 +130,13 @@ pub struct Parameter {
 /// An extern object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extern {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
     /// Names of its type parameters.
     pub generic: Vec<Arc<str>>,
-    /// Its constructors.
+    /// Constructors.
     pub constructors: Vec<Prototype>,
-    /// Its methods.
+    /// Methods.
     pub methods: Vec<Prototype>,
     /// The model's object that it declares.
     pub object: Option<Object>,
@@ -145,31 +145,31 @@ pub struct Extern {
 /// A function of the program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: Vec<VariableId>,
     /// Return type.
     pub returns: Type,
-    /// Its statements.
+    /// Statements.
     pub body: Vec<Statement>,
 }
 
 /// An action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
-    /// Its parameters. In a table, an entry supplies the arguments for directionless parameters.
+    /// Parameters. In a table, an entry supplies the arguments for directionless parameters.
     pub parameters: Vec<VariableId>,
-    /// Its statements.
+    /// Statements.
     pub body: Vec<Statement>,
 }
 
 /// A parser or a control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
     /// Parameters of `apply`. A packet parameter holds no value.
     pub parameters: Vec<VariableId>,
@@ -190,14 +190,14 @@ pub enum BlockBody {
     Parser {
         /// Parser states.
         states: Vec<State>,
-        /// Its value sets.
+        /// Value sets.
         value_sets: Vec<ValueSetId>,
     },
     /// A control.
     Control {
-        /// Its tables.
+        /// Tables.
         tables: Vec<TableId>,
-        /// Its actions.
+        /// Actions.
         actions: Vec<ActionId>,
         /// `apply`.
         apply: Vec<Statement>,
@@ -207,9 +207,9 @@ pub enum BlockBody {
 /// A parser state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
-    /// Its statements.
+    /// Statements.
     pub body: Vec<Statement>,
     /// The transition out of the state.
     pub transition: Transition,
@@ -239,7 +239,7 @@ pub enum Target {
 /// `value_set<TYPE>(size) name;`
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueSet {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
     /// Type of the elements.
     pub of: Type,
@@ -250,7 +250,7 @@ pub struct ValueSet {
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
     /// Key fields.
     pub keys: Vec<Key>,

@@ -119,11 +119,11 @@ pub struct Declared {
 /// A header, a header union or a struct.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
     /// The kind of record.
     pub kind: RecordKind,
-    /// Its fields, in their order on the wire.
+    /// Fields, in their order on the wire.
     pub fields: Vec<Field>,
     /// For an instance of a generic type, the type arguments.
     pub arguments: Vec<Type>,
@@ -143,16 +143,16 @@ pub enum RecordKind {
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
-    /// Its type.
+    /// Type.
     pub of: Type,
 }
 
 /// An enumeration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Enum {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
     /// Underlying type of a serializable enumeration.
     pub representation: Option<Type>,
@@ -163,7 +163,7 @@ pub struct Enum {
 /// `type TYPE name`
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewType {
-    /// Its name.
+    /// Name.
     pub declared: Declared,
     /// The underlying type.
     pub of: Type,

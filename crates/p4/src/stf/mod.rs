@@ -186,9 +186,9 @@ impl Comparison {
 /// An action with its arguments, each by name or by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionText {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: Vec<(Option<String>, BigInt)>,
 }
 

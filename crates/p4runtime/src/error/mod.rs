@@ -50,12 +50,12 @@ pub enum Error {
 }
 
 /// Maximum length of a name in an error, in bytes.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME: usize = 128;
 
 /// A name for an error, truncated: names come from clients and programs and have any length, and a
 /// batch has an error for each update.
 pub(crate) fn named(name: &str) -> String {
-    truncated(name, LONGEST_NAME)
+    truncated(name, MAX_NAME)
 }
 
 /// The beginning of a text, with a mark if the rest is omitted.

@@ -41,7 +41,7 @@ pub enum RequestError {
     )]
     SlowClient {
         messages: usize,
-        /// Their memory in all.
+        /// Memory in all.
         bytes: usize,
     },
     #[error("{0} packets and digests were dropped: this stream is read or acknowledged too slowly")]

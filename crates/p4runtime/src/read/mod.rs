@@ -21,11 +21,11 @@ use crate::v1::{self, entity};
 use crate::write::unsupported;
 
 /// Maximum number of entities that a request may return.
-pub(crate) const MOST_FOUND: usize = 1 << 22;
+pub(crate) const MAX_FOUND: usize = 1 << 22;
 
 /// Maximum number of entries and other objects that a request may examine. A filter with few
 /// results examines as many as one with all results.
-pub(crate) const MOST_LOOKED: usize = 2 * MOST_FOUND;
+pub(crate) const MAX_EXAMINED: usize = 2 * MAX_FOUND;
 
 /// Memory of an entry of a table while it is looked up: it shares its key and its row.
 const ENTRY: u64 = 128;
@@ -168,8 +168,8 @@ impl<D: Device> Reader<'_, D> {
 
     fn look_at(&mut self, more: usize) -> Result<(), Error> {
         *self.looked += more;
-        match *self.looked > MOST_LOOKED {
-            true => Err(Error::Batch(BatchError::TooManyToScan(MOST_LOOKED))),
+        match *self.looked > MAX_EXAMINED {
+            true => Err(Error::Batch(BatchError::TooManyToScan(MAX_EXAMINED))),
             false => Ok(()),
         }
     }
@@ -228,8 +228,8 @@ impl<D: Device> Reader<'_, D> {
 
 /// Fails if this is more than the results of one request.
 fn check_count(total: usize) -> Result<(), Error> {
-    match total > MOST_FOUND {
-        true => Err(Error::Batch(BatchError::TooMany(MOST_FOUND))),
+    match total > MAX_FOUND {
+        true => Err(Error::Batch(BatchError::TooMany(MAX_FOUND))),
         false => Ok(()),
     }
 }

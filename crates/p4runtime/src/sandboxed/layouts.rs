@@ -81,7 +81,7 @@ fn invalid<T>(what: String) -> Result<T, Refused> {
 
 impl Layouts {
     /// Locates the objects of p4info in an object file.
-    pub(super) fn of(pipeline: &Pipeline, object: &Object) -> Result<Self, Refused> {
+    pub(super) fn new(pipeline: &Pipeline, object: &Object) -> Result<Self, Refused> {
         let arch = pipeline.arch.to_lowercase();
         if !ARCHITECTURES.contains(&&*arch) {
             let arch = &pipeline.arch;

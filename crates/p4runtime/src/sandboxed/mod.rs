@@ -95,7 +95,7 @@ impl<R: Runner> Device for Sandboxed<R> {
     ) -> Result<(Self::Prepared, Initial), Refused> {
         let object = read(program)?;
         completeness::check(pipeline, &object)?;
-        let layouts = Layouts::of(pipeline, &object)?;
+        let layouts = Layouts::new(pipeline, &object)?;
         let initial = initial(pipeline, &layouts, &object);
         let mut running = self.runner.load(&object)?;
         let mut defaults: BTreeMap<u32, Call> = initial.defaults.iter().cloned().collect();

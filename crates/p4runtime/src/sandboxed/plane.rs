@@ -21,7 +21,7 @@ pub const CPU_PORT: u32 = 255;
 const PORT: &str = "ingress_port";
 
 /// Headroom and tailroom of a packet in bytes.
-pub(super) const ROOM: usize = 1024;
+pub(super) const CAPACITY: usize = 1024;
 
 /// Capacity of the event queue.
 const WAITING: usize = 1024;

@@ -11,16 +11,16 @@ use sandbox::process::{
 };
 use sandbox::{ControlError, Digest, Maps, Operation, Piece};
 
-use super::plane::{Health, ROOM, Ran, Runner, Running, Verdict};
+use super::plane::{CAPACITY, Health, Ran, Runner, Running, Verdict};
 use crate::device::Refused;
 
 /// Maximum packet length, that of captures (`MAXIMUM_SNAPLEN` of libpcap).
-const LONGEST: u32 = 1 << 18;
+const MAX_FRAME: u32 = 1 << 18;
 /// Frame size: the longest packet with headroom and tailroom.
-const FRAME: u32 = LONGEST + 2 * ROOM as u32;
+const FRAME: u32 = MAX_FRAME + 2 * CAPACITY as u32;
 
 /// Timeout for a packet's answer. The sandbox's own deadline is shorter.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs each program in a sandbox process.
 #[derive(Debug, Clone)]
@@ -124,7 +124,7 @@ impl Alone {
 
     /// Waits for a replacement process. Drives the sandbox, because no packets do.
     fn comes_again(&mut self) -> bool {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let status = self.sandbox().status();
             if status.process.is_some() || status.is_evicted || Instant::now() > until {
@@ -140,21 +140,21 @@ impl Alone {
 impl Running for Alone {
     fn run(&mut self, port: u32, packet: &[u8], at: Option<Duration>) -> Result<Ran, Refused> {
         let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
-        if length > LONGEST.min(self.arena.frame_size().saturating_sub(2 * ROOM as u32)) {
+        if length > MAX_FRAME.min(self.arena.frame_size().saturating_sub(2 * CAPACITY as u32)) {
             return Err(Refused::Invalid(format!("a packet of {length} bytes")));
         }
         // Packets of a capture can wait, so that none is lost during a restart.
         if at.is_some() && self.sandbox().status().process.is_none() {
             self.comes_again();
         }
-        self.arena.write(0, ROOM as u32, packet);
-        let there = Packet { slot: 0, start: ROOM as u32, length, port, at };
+        self.arena.write(0, CAPACITY as u32, packet);
+        let there = Packet { slot: 0, start: CAPACITY as u32, length, port, at };
         self.sandbox().submit(there).map_err(|why| Refused::Away(why.to_string()))?;
         self.sandbox().flush();
         let mut answers = Vec::new();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while answers.is_empty() && Instant::now() < until {
-            self.sandbox().wait(&mut answers, PATIENCE);
+            self.sandbox().wait(&mut answers, TIMEOUT);
         }
         let silent = || Refused::Away("the program's process does not respond".to_owned());
         let Answer { start, length, decision, clone, reason, .. } =

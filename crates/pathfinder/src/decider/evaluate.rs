@@ -19,7 +19,7 @@ use crate::segments::Lists;
 struct Choice {
     path: Path,
     lists: Lists,
-    /// Its narrowest port and the free bandwidth there; None if it covers the demand.
+    /// Narrowest port and the free bandwidth there; None if it covers the demand.
     short: Option<(PortId, u64)>,
 }
 
@@ -309,7 +309,7 @@ impl Decider {
                 // Its load is no longer measured. Other applications see its traffic as background.
                 app.load = AppLoad::default();
                 if app.demand.functions.is_empty() || app.lists == Lists::default() {
-                    // Keep the installed lists: packets flow at once when the path comes back.
+                    // Keep the installed lists: packets flow immediately when the path comes back.
                     return None;
                 }
                 // The lists lead to withdrawn functions, whose rules may be gone, so remove them.

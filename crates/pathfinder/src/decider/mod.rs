@@ -95,7 +95,7 @@ pub struct Decision {
 pub struct Action {
     /// The application.
     pub color: Color,
-    /// Its segment lists.
+    /// Segment lists.
     pub lists: Lists,
     /// The decision that caused this action.
     pub decision: Decision,
@@ -104,15 +104,15 @@ pub struct Action {
 /// The status of an application.
 #[derive(Debug, Clone)]
 pub struct AppStatus {
-    /// Its demand.
+    /// Demand.
     pub demand: Demand,
-    /// Its state.
+    /// State.
     pub state: State,
-    /// Its path.
+    /// Path.
     pub path: Option<Path>,
-    /// Its segment lists.
+    /// Segment lists.
     pub lists: Lists,
-    /// Its last measured load.
+    /// Last measured load.
     pub load: AppLoad,
     /// The number of path changes, not counting the first assignment.
     pub moves: u32,

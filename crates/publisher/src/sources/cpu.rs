@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn utilisation_is_the_time_that_is_not_idle() {
         let mut bed = Bed::new();
-        let proc = bed.folder().to_owned();
+        let proc = bed.directory().to_owned();
         let mut cpu = Cpu::new(&proc);
         let names = ["cpu.utilisation", "cpu.count", "cpu.load"];
         let now = Instant::now();

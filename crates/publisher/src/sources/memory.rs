@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn utilisation_is_the_memory_that_is_not_available() {
         let mut bed = Bed::new();
-        let proc = bed.folder().to_owned();
+        let proc = bed.directory().to_owned();
         let text = "MemTotal:        1000 kB\nMemFree:          100 kB\nMemAvailable:     750 kB\n";
         fs::write(proc.join("meminfo"), text).unwrap();
         let names = ["memory.total", "memory.available", "memory.utilisation"];

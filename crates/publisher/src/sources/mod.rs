@@ -101,20 +101,20 @@ pub(crate) mod tests {
 
     /// A writer in a temporary directory, with access to its publication.
     pub(crate) struct Bed {
-        folder: tempfile::TempDir,
+        directory: tempfile::TempDir,
         writer: Writer,
         places: HashMap<String, Option<usize>>,
     }
 
     impl Bed {
         pub(crate) fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let writer = Writer::create(&folder.path().join("vm")).unwrap();
-            Self { folder, writer, places: HashMap::new() }
+            let directory = tempfile::tempdir().unwrap();
+            let writer = Writer::create(&directory.path().join("vm")).unwrap();
+            Self { directory, writer, places: HashMap::new() }
         }
 
-        pub(crate) fn folder(&self) -> &Path {
-            self.folder.path()
+        pub(crate) fn directory(&self) -> &Path {
+            self.directory.path()
         }
 
         pub(crate) fn count(&mut self, source: &mut dyn Source, now: Instant) -> Publication {
@@ -122,7 +122,7 @@ pub(crate) mod tests {
             let mut to = Board { writer: &mut self.writer, places: &mut self.places, valid };
             source.count(now, &mut to);
             self.writer.beat().unwrap();
-            Reader::new(&self.folder.path().join("vm")).read().unwrap()
+            Reader::new(&self.directory.path().join("vm")).read().unwrap()
         }
 
         /// Samples the source, and returns the published values of these names.

@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn rates_are_of_the_time_between() {
         let mut bed = Bed::new();
-        let (proc, sys) = (bed.folder().join("proc"), bed.folder().join("sys"));
+        let (proc, sys) = (bed.directory().join("proc"), bed.directory().join("sys"));
         fs::create_dir_all(proc.join("net")).unwrap();
         fs::create_dir_all(sys.join("eth0")).unwrap();
         fs::create_dir_all(sys.join("eth1")).unwrap();

@@ -11,7 +11,7 @@ use super::{Board, Source, first_number};
 use crate::options::{Named, Options};
 
 /// Maximum number of bytes read from a file, a line or the output of a command.
-const MOST: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 pub(super) fn all(options: &Options) -> Vec<Box<dyn Source>> {
     let mut all: Vec<Box<dyn Source>> = Vec::new();
@@ -46,7 +46,7 @@ impl Source for OfFile {
     fn count(&mut self, _: Instant, to: &mut Board<'_>) {
         let mut text = String::new();
         let read = std::fs::File::open(&self.0.from);
-        let read = read.and_then(|file| file.take(MOST).read_to_string(&mut text));
+        let read = read.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
         if let Some(value) = read.ok().and_then(|_| first_number(&text)) {
             to.set(&self.0.key, Unit::Number, value);
         }
@@ -99,7 +99,7 @@ impl Told {
             let mut line = Vec::new();
             loop {
                 line.clear();
-                match (&mut input).take(MOST).read_until(b'\n', &mut line) {
+                match (&mut input).take(MAX_BYTES).read_until(b'\n', &mut line) {
                     Ok(0) | Err(_) => return,
                     Ok(_) => {}
                 }
@@ -124,7 +124,7 @@ impl Source for Told {
     }
 }
 
-/// Returns the first number that a command prints; None if it fails or prints more than [`MOST`]
+/// Returns the first number that a command prints; None if it fails or prints more than [`MAX_BYTES`]
 /// bytes.
 fn printed(command: &str) -> std::io::Result<Option<u64>> {
     let mut command = {
@@ -135,9 +135,9 @@ fn printed(command: &str) -> std::io::Result<Option<u64>> {
     let mut text = Vec::new();
     let output = command.stdout.take();
     // A command that prints more receives SIGPIPE when the pipe is closed.
-    let read = output.map_or(Ok(0), |output| output.take(MOST + 1).read_to_end(&mut text));
+    let read = output.map_or(Ok(0), |output| output.take(MAX_BYTES + 1).read_to_end(&mut text));
     let status = command.wait()?;
-    let is_whole = status.success() && read? as u64 <= MOST;
+    let is_whole = status.success() && read? as u64 <= MAX_BYTES;
     Ok(first_number(&String::from_utf8_lossy(&text)).filter(|_| is_whole))
 }
 
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn files_are_read_again_and_missing_values_grow_old() {
         let mut bed = Bed::new();
-        let file = bed.folder().join("depth");
+        let file = bed.directory().join("depth");
         let from = file.display().to_string();
         let mut source = OfFile(Named { key: "depth".into(), from });
         let now = Instant::now();

@@ -49,9 +49,9 @@ impl Process {
 
 impl Source for Process {
     fn count(&mut self, now: Instant, to: &mut Board<'_>) {
-        let Ok(folder) = fs::read_dir(&self.proc) else { return };
+        let Ok(directory) = fs::read_dir(&self.proc) else { return };
         let (mut count, mut ticks, mut pages) = (0, 0, 0);
-        for entry in folder.flatten() {
+        for entry in directory.flatten() {
             if !entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit) {
                 continue;
             }
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn processes_of_a_name_are_counted_together() {
         let mut bed = Bed::new();
-        let proc = bed.folder().join("proc");
+        let proc = bed.directory().join("proc");
         let write = |pid: u32, name: &str, user: u64, pages: u64| {
-            let folder = proc.join(pid.to_string());
-            fs::create_dir_all(&folder).unwrap();
+            let directory = proc.join(pid.to_string());
+            fs::create_dir_all(&directory).unwrap();
             let zeros = |count: usize| "0 ".repeat(count);
             // state, ten more, utime, stime, seven more, vsize, rss, …
             let text = format!("{pid} ({name}) S {}{user} 5 {}99 {pages} 0\n", zeros(10), zeros(7));
-            fs::write(folder.join("stat"), text).unwrap();
+            fs::write(directory.join("stat"), text).unwrap();
         };
         write(10, "web", 100, 10);
         write(11, "web", 0, 5);

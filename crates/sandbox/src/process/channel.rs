@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recv, recvmsg, sendmsg};
 
 /// Maximum message size in bytes; limits the size of objects and batches.
-pub(super) const MOST: usize = 64 << 20;
+pub(super) const MAX_MESSAGE: usize = 64 << 20;
 
 /// One end of the control socket.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Channel {
 
     fn rest(&mut self, head: [u8; 4]) -> io::Result<Vec<u8>> {
         let length = u32::from_le_bytes(head) as usize;
-        if length > MOST {
+        if length > MAX_MESSAGE {
             return Err(ErrorKind::InvalidData.into());
         }
         // Grow the buffer as data arrives, so that a false length does not allocate memory.
@@ -144,7 +144,7 @@ impl Channel {
 }
 
 fn head(message: &[u8]) -> io::Result<[u8; 4]> {
-    if message.len() > MOST {
+    if message.len() > MAX_MESSAGE {
         return Err(ErrorKind::InvalidInput.into());
     }
     Ok((message.len() as u32).to_le_bytes())

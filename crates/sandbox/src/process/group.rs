@@ -28,7 +28,7 @@ pub(super) struct Share {
 /// the process has exited.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    folders: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
     pub(super) memory: bool,
     pub(super) cpu: bool,
 }
@@ -76,11 +76,11 @@ impl Group {
             // fails.
             let _ = fs::write(hierarchy.root.join("cgroup.subtree_control"), "+memory +cpu");
         }
-        let folder = hierarchy.root.join(format!("{PREFIX}{name}"));
-        if fs::create_dir(&folder).is_err() {
+        let directory = hierarchy.root.join(format!("{PREFIX}{name}"));
+        if fs::create_dir(&directory).is_err() {
             return;
         }
-        let set = |file: &str, value: String| fs::write(folder.join(file), value).is_ok();
+        let set = |file: &str, value: String| fs::write(directory.join(file), value).is_ok();
         let memory = share.memory.to_string();
         let quota = share.cpu.map_or(0, |cpu| (u64::from(cpu) * PERIOD / 100).max(1000));
         match hierarchy.kind {
@@ -98,7 +98,7 @@ impl Group {
                     && set("cpu.cfs_quota_us", quota.to_string());
             }
         }
-        self.folders.push(folder);
+        self.directories.push(directory);
     }
 
     /// Moves a process into the group.
@@ -107,18 +107,21 @@ impl Group {
     ///
     /// Fails if the kernel rejects the move.
     pub(super) fn take(&self, process: u32) -> io::Result<()> {
-        let mut each = self.folders.iter();
-        each.try_for_each(|folder| fs::write(folder.join("cgroup.procs"), process.to_string()))
+        let mut each = self.directories.iter();
+        each.try_for_each(|directory| {
+            fs::write(directory.join("cgroup.procs"), process.to_string())
+        })
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        for folder in &self.folders {
+        for directory in &self.directories {
             // An exited process stays in its group for a moment. If the removal times out, a later
             // `Group::new` removes the group.
             let begin = Instant::now();
-            while fs::remove_dir(folder).is_err_and(|why| why.kind() == io::ErrorKind::ResourceBusy)
+            while fs::remove_dir(directory)
+                .is_err_and(|why| why.kind() == io::ErrorKind::ResourceBusy)
                 && begin.elapsed() < LEAVING
             {
                 std::thread::yield_now();

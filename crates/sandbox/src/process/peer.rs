@@ -31,9 +31,9 @@ const ENDING: Duration = Duration::from_millis(100);
 /// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
 /// Maximum time for which a process may wait for a CPU while packets wait for it.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Number of packets that may exhaust the meter before the process loses its scheduling priority.
-const PATIENCE: u64 = 4;
+const MAX_EXHAUSTED: u64 = 4;
 
 /// A process that has loaded a program.
 #[derive(Debug)]
@@ -228,7 +228,7 @@ impl Peer {
     pub(super) fn were_endless(&mut self, new: u64) {
         let before = self.endless;
         self.endless = before.saturating_add(new);
-        if before < PATIENCE && self.endless >= PATIENCE {
+        if before < MAX_EXHAUSTED && self.endless >= MAX_EXHAUSTED {
             self.process.schedule(libc::SCHED_IDLE);
         }
     }
@@ -241,7 +241,7 @@ impl Peer {
         if self.process.is_host() {
             return false;
         }
-        if std::mem::take(&mut self.is_background) && self.endless < PATIENCE {
+        if std::mem::take(&mut self.is_background) && self.endless < MAX_EXHAUSTED {
             self.process.schedule(libc::SCHED_OTHER);
         }
         let now = Instant::now();
@@ -255,7 +255,7 @@ impl Peer {
         self.missed = Some(Missed { last: now, ..missed });
         let has_run = ran.saturating_sub(missed.ran) >= deadline;
         let is_stuck = verdicts == missed.verdicts && !self.process.is_runnable();
-        has_run || is_stuck || now - missed.first > LONGEST_WAIT
+        has_run || is_stuck || now - missed.first > MAX_WAIT
     }
 
     /// Sends a request and waits for the answer. The request is announced in the rings before it is
@@ -266,7 +266,7 @@ impl Peer {
         until: Instant,
     ) -> Result<Answer, ControlError> {
         let message = request.encode();
-        if message.len() > super::channel::MOST {
+        if message.len() > super::channel::MAX_MESSAGE {
             return Err(ControlError::TooLarge(message.len()));
         }
         self.notices.announce();

@@ -16,8 +16,8 @@ use super::hosted::Host;
 const PROGRAM: &str = "kaido-sandbox";
 
 /// Executable of sandbox processes, which has to call [`run_child`](super::run_child), or a process
-/// that hosts programs. An executable is kept open, so that every process runs the same file even if
-/// its path is replaced.
+/// that hosts programs. An executable is kept open, so that every process runs the same file even
+/// if its path is replaced.
 #[derive(Debug, Clone)]
 pub struct Launcher(Kind);
 
@@ -59,12 +59,12 @@ impl Launcher {
         Ok(Self(Kind::Executable(Executable { file, name: program.into(), arguments })))
     }
 
-    /// Uses `kaido-sandbox` of this process's installation: in the folder of its executable, or in
-    /// `../libexec/kaido` from there.
+    /// Uses `kaido-sandbox` of this process's installation: in the directory of its executable, or
+    /// in `../libexec/kaido` from there.
     ///
     /// # Errors
     ///
-    /// Fails if it is in neither folder.
+    /// Fails if it is in neither directory.
     pub fn installed() -> io::Result<Self> {
         let (program, file) = private::open_installed(PROGRAM, "../libexec/kaido")?;
         let (file, name) = (Arc::new(file), program.into());

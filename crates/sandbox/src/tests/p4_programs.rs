@@ -7,9 +7,9 @@ use crate::compile::calls::UNEXPECTED;
 
 #[test]
 fn no_access_is_looked_up_out_of_line() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/tests/programs");
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/tests/programs");
     let mut run = 0;
-    for file in std::fs::read_dir(folder).unwrap() {
+    for file in std::fs::read_dir(directory).unwrap() {
         let path = file.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "stf") {
             continue;

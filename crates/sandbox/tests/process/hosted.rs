@@ -123,7 +123,7 @@ fn a_program_moves_to_a_host_and_back_with_its_maps() {
     assert!(sandbox.is_hosted() && sandbox.status().is_hosted);
     assert_eq!((sandbox.status().process, sandbox.status().version), (Some(std::process::id()), 1));
     assert_eq!(count(&mut sandbox), counted);
-    // This thread judges its packets: their verdicts are there at once.
+    // This thread judges its packets: their verdicts are there immediately.
     let mut queue = sandbox.shared().unwrap().open(1).unwrap();
     submit(&mut queue, 32);
     host.hosted().serve();

@@ -114,8 +114,8 @@ fn packets_of_one_sandbox_are_not_shown_to_another() {
 /// A restart uses the original executable, not the one that now has its path.
 #[test]
 fn an_upgrade_in_place_changes_no_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("program");
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
     // Written by another process: a process that another test is starting would hold a copy of a
     // descriptor of this one, and a file that is open for writing cannot be executed.
     let mut copy = std::process::Command::new("cp");

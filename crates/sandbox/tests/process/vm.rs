@@ -10,21 +10,21 @@ use vminfo::{Key, Unit, Writer};
 
 use super::common::*;
 
-const EVERY: Duration = Duration::from_millis(1);
+const INTERVAL: Duration = Duration::from_millis(1);
 /// Freshness limit longer than any pause of a busy machine, for values that have to stay fresh.
 const LONG: Duration = Duration::from_secs(600);
 
 struct Bed {
-    _folder: TempDir,
+    _directory: TempDir,
     path: PathBuf,
     feed: VmFeed,
 }
 
 fn bed() -> Bed {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("vm");
-    let feed = VmFeed::watch(&path, EVERY);
-    Bed { _folder: folder, path, feed }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("vm");
+    let feed = VmFeed::watch(&path, INTERVAL);
+    Bed { _directory: directory, path, feed }
 }
 
 impl Bed {
@@ -36,7 +36,8 @@ impl Bed {
 
     fn start(&self, object: &[u8]) -> Result<Sandbox, StartError> {
         let arena = Arc::new(Arena::new(FRAMES, FRAME).expect("memory"));
-        let back_off = BackOff { first: EVERY, most: EVERY, failures: 99, ..BackOff::default() };
+        let back_off =
+            BackOff { first: INTERVAL, most: INTERVAL, failures: 99, ..BackOff::default() };
         let config = Config { back_off, ..patient() };
         Sandbox::start_with(launcher(), config, arena, object, Some(self.feed.clone()))
     }

@@ -49,7 +49,7 @@ fn count(
     context.cancel.check()?;
     (context.say)(&format!("{}, {size} bytes", way.name()));
     let (node, frame) = (nodes.of(way), way.frame(size));
-    let template = Template::of(&frame, 0);
+    let template = Template::new(&frame, 0);
     let of = |plane| -> anyhow::Result<f64> {
         let (short, long) = (COUNT / 4, COUNT);
         let spent = |count| span(node.bed(), plane, &template, &frame, count);

@@ -39,7 +39,7 @@ pub(super) fn bench(
 /// Returns the median latency of one round, in ns.
 fn latency(nodes: &Nodes, way: Way, samples: u32) -> anyhow::Result<f64> {
     let frame = way.frame(SIZE);
-    let template = Template { stamped: 1, ..Template::of(&frame, 0) };
+    let template = Template { stamped: 1, ..Template::new(&frame, 0) };
     let delays = nodes.of(way).bed().send_stamped(&template, &frame, samples, RATE)?;
     anyhow::ensure!(
         delays.len() as u32 >= samples - samples / 50,

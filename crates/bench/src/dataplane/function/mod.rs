@@ -115,7 +115,7 @@ impl Cost {
 
 fn cost(nodes: &Nodes, way: Way, size: usize, count: u32) -> anyhow::Result<Cost> {
     let (node, frame) = (nodes.of(way), way.frame(size));
-    let template = Template::of(&frame, 0);
+    let template = Template::new(&frame, 0);
     let generator = node.generator(&template, &frame, 2 * count)?;
     let whole = node.forward(&template, &frame, count)?;
     Ok(Cost { whole, generator })

@@ -140,7 +140,7 @@ impl Nodes {
     pub(super) fn hooks(&self, way: Way) -> anyhow::Result<Vec<Row>> {
         const COUNT: u32 = 1000;
         let (node, frame) = (self.of(way), way.frame(SIZES[0]));
-        let template = Template::of(&frame, 0);
+        let template = Template::new(&frame, 0);
         let send = || node.bed.send(Plane::Kernel, &template, &frame, COUNT).map(drop);
         let counts = node.bed.in_node(|| nft::count(send))??;
         let rows = ["", "-outer"].into_iter().zip(counts).map(|(what, counts)| {

@@ -127,7 +127,7 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    fn keeps(&self, _: &Seen) -> bool {
+    fn is_intact(&self, _: &Seen) -> bool {
         true
     }
 

@@ -23,7 +23,7 @@ use crate::forwarding::{Forwarding, Kernel, Map, Names, PolicyId, TenantId, alon
 const GUARD_PRIORITY: u32 = PRIORITY + 1;
 /// Maximum number of entries to install in the kernel in addition to XDP. With more, only the
 /// locators are installed: a million routes take seconds, and half a kilobyte each.
-const MOST: usize = 1 << 16;
+const MAX_ROUTES: usize = 1 << 16;
 
 /// Routes and rules to install in the kernel for a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,7 +36,7 @@ impl SlowPath {
     /// Returns the routes and rules to install in addition to XDP for `forwarding`, except for
     /// those that the kernel already has by itself. `interface` returns the egress interface of
     /// packets to a segment.
-    pub fn of(
+    pub fn new(
         forwarding: &Forwarding,
         kernel: &Kernel,
         interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
@@ -175,7 +175,7 @@ impl SlowPath {
             let Some(first) = list.segments.0.first() else { continue };
             let device =
                 *devices.entry(first.0).or_insert_with(|| interface(first.0).unwrap_or(device));
-            let mode = EncapMode::of(policy.form, Payload::Packet);
+            let mode = EncapMode::new(policy.form, Payload::Packet);
             let table = TABLES + tenant;
             let encap = Encap::Seg6 { mode, segments: list.segments.clone() };
             self.add(table, *prefix, device, encap);
@@ -275,5 +275,5 @@ impl SlowPath {
 
 /// Returns true if the entries are few enough to be installed in addition to XDP.
 fn are_few(forwarding: &Forwarding) -> bool {
-    forwarding.sids.len() + forwarding.prefixes.len() <= MOST
+    forwarding.sids.len() + forwarding.prefixes.len() <= MAX_ROUTES
 }

@@ -183,7 +183,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn of(node: &Node) -> Self {
+    pub(crate) fn new(node: &Node) -> Self {
         let mut account = Self::default();
         for (_, left, dropped) in node.reasons() {
             account.left += left;

@@ -53,7 +53,7 @@ fn root_oracle_random_packets() {
         eprintln!("{}% forwarded, {}% by the kernel alone", share(forwarded), share(left_though));
         eprintln!("{:?}", node.reasons());
         assert!(differences.is_empty(), "{}", differences.join("\n"));
-        let account = Account::of(node);
+        let account = Account::new(node);
         assert_eq!(account.forwarded + account.left + account.dropped, sent, "{account:?}");
         // A program that left everything to the kernel would pass too.
         assert!(sent < 1000 || share(forwarded) > 15, "{forwarded} of {sent}");

@@ -67,7 +67,7 @@ pub(super) fn in_both(test: fn(&mut Node, bool, &mut Account)) {
             node.configure_all(in_kernel);
             let mut account = Account::default();
             test(node, in_kernel, &mut account);
-            assert_eq!(Account::of(node), account, "{:?}", node.reasons());
+            assert_eq!(Account::new(node), account, "{:?}", node.reasons());
             let declined = if in_kernel { account.left } else { account.dropped };
             assert!(account.forwarded > 0 && declined > 0, "{account:?}");
         });

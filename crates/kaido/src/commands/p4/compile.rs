@@ -22,7 +22,7 @@ pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> 
     let bytes = p4_object::write(&compiled.object).map_err(Failure::failed)?;
     let cannot = || format!("cannot write {}", to.display());
     // Another user's link beside the program must not lead to a file of this user.
-    let target = if is_named { Target::of(&to) } else { Target::replacing(&to) };
+    let target = if is_named { Target::resolve(&to) } else { Target::replacing(&to) };
     let written = target.and_then(|target| target.write(&bytes));
     written.with_context(cannot).map_err(Failure::failed)?;
     let object = &compiled.object;

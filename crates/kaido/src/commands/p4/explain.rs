@@ -95,7 +95,7 @@ struct Source {
 }
 
 impl Source {
-    fn of(object: &Object) -> Self {
+    fn read(object: &Object) -> Self {
         // An object may name any path, even a pipe that would block, so read regular files only.
         let lines = |name: &String| {
             let path = Path::new(name);
@@ -122,7 +122,7 @@ impl Source {
 /// Formats the instructions with source lines, functions and jump targets.
 fn listing(object: &Object) -> String {
     let mut text = String::new();
-    let mut source = Source::of(object);
+    let mut source = Source::read(object);
     let mut is_second_half = false;
     for (at, instruction) in object.code.iter().enumerate() {
         if std::mem::take(&mut is_second_half) {

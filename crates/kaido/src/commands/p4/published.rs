@@ -13,16 +13,16 @@ use crate::output::{CLEAR, Output, table};
 use crate::runtime::{block_on, nobody_watches};
 
 /// Timeout for a heartbeat: without one, the age of the values is unknown.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval between two reads.
 const LOOK: Duration = Duration::from_millis(20);
 /// Interval between two tables of `--live`.
-const PAUSE: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn run(file: &Path, live: bool, output: &Output) -> Done {
     let mut watched = Watched { reader: Reader::new(file), ages: Ages::default(), said: None };
     block_on(async {
-        let until = tokio::time::Instant::now() + PATIENCE;
+        let until = tokio::time::Instant::now() + TIMEOUT;
         loop {
             watched.look().map_err(|why| told(file, &why))?;
             let is_known =
@@ -39,7 +39,7 @@ pub(super) fn run(file: &Path, live: bool, output: &Output) -> Done {
         let all = async {
             loop {
                 watched.print(file, output, clear)?;
-                let next = tokio::time::Instant::now() + PAUSE;
+                let next = tokio::time::Instant::now() + INTERVAL;
                 while tokio::time::Instant::now() < next {
                     tokio::time::sleep(LOOK).await;
                     watched.look().map_err(|why| told(file, &why))?;

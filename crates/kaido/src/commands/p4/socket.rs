@@ -30,15 +30,15 @@ impl Drop for Socket {
     }
 }
 
-/// Returns the default socket of a device: in the run folder, or in this user's own.
+/// Returns the default socket of a device: in the run directory, or in this user's own.
 fn of_device(device: u64) -> Result<PathBuf, Failure> {
-    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|directory| !directory.is_empty());
     let is_root = nix::unistd::geteuid().is_root();
-    let folder = match own.filter(|_| !is_root && std::env::var_os("KAIDO_RUN").is_none()) {
+    let directory = match own.filter(|_| !is_root && std::env::var_os("KAIDO_RUN").is_none()) {
         Some(own) => PathBuf::from(own).join("kaido/p4"),
-        None => lab::run_folder("p4").map_err(Failure::usage)?,
+        None => lab::run_directory("p4").map_err(Failure::usage)?,
     };
-    Ok(folder.join(format!("device-{device}.sock")))
+    Ok(directory.join(format!("device-{device}.sock")))
 }
 
 /// Returns the TLS files of this side, if TLS is requested.
@@ -109,9 +109,9 @@ pub(super) async fn listen(options: &P4Run) -> Result<Option<Serving>, Failure> 
 
 fn unix(path: &Path) -> Result<Serving, Failure> {
     let cannot = || format!("P4Runtime cannot be served at unix:{}", path.display());
-    // In a folder of another user the socket could be replaced before its mode is set.
-    let folder = path.parent().map_or(Ok(()), private::check);
-    folder.with_context(cannot).map_err(Failure::usage)?;
+    // In a directory of another user the socket could be replaced before its mode is set.
+    let directory = path.parent().map_or(Ok(()), private::check);
+    directory.with_context(cannot).map_err(Failure::usage)?;
     remove_stale(path)?;
     let listener = Listener::unix(path).with_context(cannot).map_err(Failure::failed)?;
     let address = format!("unix:{}", path.display());

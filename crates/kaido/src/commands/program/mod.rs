@@ -1,7 +1,7 @@
 //! Programs that commands read: P4 sources, which are checked and compiled, and objects.
 
 mod diagnostics;
-mod folders;
+mod directories;
 mod load;
 
 use std::path::{Path, PathBuf};
@@ -19,22 +19,22 @@ use crate::output::Output;
 
 pub(in crate::commands) use diagnostics::all_output;
 use diagnostics::tell;
-use folders::Folders;
+use directories::Directories;
 pub(in crate::commands) use load::{Loaded, load};
 
 /// Maximum size of an object, a P4Info and a file of entries, in bytes.
 pub(in crate::commands) const LARGEST: u64 = 64 << 20;
 
-/// Parses and checks a program. Prints warnings at once, unless the output is JSON.
+/// Parses and checks a program. Prints warnings immediately, unless the output is JSON.
 pub(in crate::commands) fn checked(
     program: &P4Program,
     output: &Output,
 ) -> Result<Checked, Failure> {
     let file = &program.file;
     let text = crate::input::read(file, "program", MAX_BYTES as u64)?;
-    let includes = Folders {
+    let includes = Directories {
         program: file.parent().unwrap_or(Path::new("")),
-        folders: &program.include,
+        directories: &program.include,
         defines: &program.defines,
     };
     let checked = p4::check(&file.display().to_string(), &text, &includes);
@@ -86,7 +86,7 @@ pub(in crate::commands) fn control_plane(
 ) -> Result<p4info::v1::P4Info, Failure> {
     let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", program.file.display()));
     let info = p4info::info(&checked.program).map_err(|why| wrong(why.to_string()))?;
-    // Report at once the errors for which P4Runtime would reject it later.
+    // Report immediately the errors for which P4Runtime would reject it later.
     p4runtime::Pipeline::new(&info).map_err(|why| wrong(why.to_string()))?;
     Ok(info)
 }

@@ -21,7 +21,8 @@ pub(super) struct Junit {
 impl Junit {
     /// Fails if the file cannot be written, without changing anything.
     pub(super) fn to(path: &Path) -> Result<Self, Failure> {
-        let target = Target::of(path).with_context(|| cannot(path)).map_err(Failure::failed)?;
+        let target =
+            Target::resolve(path).with_context(|| cannot(path)).map_err(Failure::failed)?;
         Ok(Self { path: path.into(), target })
     }
 

@@ -53,7 +53,7 @@ pub(super) struct Emulated {
 pub(super) struct Reading(pub(super) Vec<Count>);
 
 impl Reading {
-    pub(super) fn of(lab: &Lab) -> Result<Self, Failure> {
+    pub(super) fn take(lab: &Lab) -> Result<Self, Failure> {
         let mut counts = Vec::new();
         if lab.topology().has_emulated() {
             let socket = lab.emulator_socket()?;

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const SMALLEST: (u16, u16) = (60, 4);
 
 pub(super) fn run(lab: &Lab, interval: Duration, cancel: &Cancel) -> Result<(), Failure> {
-    let before = Reading::of(lab)?;
+    let before = Reading::take(lab)?;
     // From here on a panic also restores the terminal.
     let mut terminal = ratatui::try_init().map_err(Failure::failed)?;
     let done = watch(lab, before, interval, cancel, |view| {
@@ -51,7 +51,7 @@ fn watch(
     while cancel.check().is_ok() {
         let left = next.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            let now = Reading::of(lab)?;
+            let now = Reading::take(lab)?;
             view.rows = Row::between(&before, &now);
             (before, next) = (now, Instant::now() + interval);
         } else if !event::poll(left.min(LOOK)).map_err(Failure::failed)? {

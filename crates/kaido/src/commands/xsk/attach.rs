@@ -11,6 +11,7 @@ use tenants_file::is_interface_name;
 use super::client::Client;
 use super::served::Served;
 use super::tenants::{self, Loading};
+use super::wire;
 use crate::cli::{P4Attach, PacketFate, ProgramPlace};
 use crate::failure::{Done, Failure};
 use crate::output::Output;
@@ -82,43 +83,46 @@ fn one(
     Ok(Loading { tenant, loaded })
 }
 
-/// Returns the arguments of the process between the interfaces: each with the name of its peer.
+/// Returns the arguments of the process between the interfaces: each with that of its users.
 fn ports(options: &P4Attach, interfaces: &[&str]) -> Result<Vec<String>, Failure> {
     let mut named = BTreeMap::new();
-    for text in &options.peer {
-        let (interface, peer) = match (text.split_once('='), interfaces) {
+    let peers = options.peer.iter().map(|text| ("--peer", wire::NEW, text));
+    let others = options.to.iter().map(|text| ("--to", wire::EXISTING, text));
+    for (option, kind, text) in peers.chain(others) {
+        let (interface, name) = match (text.split_once('='), interfaces) {
             (Some(pair), _) => pair,
             (None, [only]) => (*only, text.as_str()),
             (None, _) => {
-                let why = anyhow!("`--peer {text}` names no interface: write INTERFACE={text}");
+                let why = anyhow!("`{option} {text}` names no interface: write INTERFACE={text}");
                 return Err(Failure::usage(why));
             }
         };
         if !interfaces.contains(&interface) {
-            let why = anyhow!("`--peer {text}`: `{interface}` is not a port of a tenant");
+            let why = anyhow!("`{option} {text}`: `{interface}` is not a port of a tenant");
             return Err(Failure::usage(why));
         }
-        if named.insert(interface, peer).is_some() {
-            return Err(Failure::usage(anyhow!("`{interface}` has two peers: write one `--peer`")));
+        if named.insert(interface, (kind, name.to_owned())).is_some() {
+            let why = anyhow!("`{interface}` has two peers: write one `--peer` or `--to`");
+            return Err(Failure::usage(why));
         }
     }
     let mut taken: HashSet<String> = interfaces.iter().map(|name| (*name).to_owned()).collect();
     let mut all = Vec::with_capacity(interfaces.len());
     for interface in interfaces {
-        let peer = named
-            .get(interface)
-            .map_or_else(|| format!("{PREFIX}{interface}"), |peer| (*peer).to_owned());
-        if !is_interface_name(&peer) {
+        let default = || (wire::NEW, format!("{PREFIX}{interface}"));
+        let (kind, name) = named.remove(interface).unwrap_or_else(default);
+        if !is_interface_name(&name) {
             let help = format!("`--peer {interface}=NAME` gives it one of up to 15 bytes");
-            let why = anyhow!("`{peer}` cannot name the new interface of `{interface}`: {help}");
+            let why = anyhow!("`{name}` cannot name the peer of `{interface}`: {help}");
             return Err(Failure::usage(why));
         }
-        if !taken.insert(peer.clone()) {
-            let why =
-                anyhow!("`{peer}` would be the name of two interfaces: write another `--peer`");
+        if !taken.insert(name.clone()) {
+            let why = anyhow!(
+                "`{name}` would be the name of two interfaces: write another `--peer` or `--to`"
+            );
             return Err(Failure::usage(why));
         }
-        all.extend([(*interface).to_owned(), peer]);
+        all.extend([(*interface).to_owned(), kind.to_owned(), name]);
     }
     Ok(all)
 }

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// Name of the library that clients preload.
 const LIBRARY: &str = "libkaido_xsk.so";
 /// Time in which a client has to end after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the library of this installation.
 fn library() -> Result<PathBuf, Failure> {
@@ -26,8 +26,9 @@ fn library() -> Result<PathBuf, Failure> {
     // ld.so(8) separates the libraries of LD_PRELOAD by spaces and colons.
     if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte)) {
         let shown = path.display();
-        let why =
-            anyhow!("{shown} cannot be preloaded: install `kaido` in a folder without ` ` and `:`");
+        let why = anyhow!(
+            "{shown} cannot be preloaded: install `kaido` in a directory without ` ` and `:`"
+        );
         return Err(Failure::failed(why));
     }
     Ok(path)
@@ -80,7 +81,7 @@ impl Client {
         let process = Pid::from_raw(self.child.id().cast_signed());
         // It may have ended.
         let _ = kill(process, Signal::SIGTERM);
-        let ended = tokio::time::timeout(PATIENCE, async {
+        let ended = tokio::time::timeout(TIMEOUT, async {
             loop {
                 if let Some(status) = self.child.try_wait().ok().flatten() {
                     return status;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::v1;
 use output::xsk::{XskAttached, XskClient, XskDetached};
 
-use super::folder::Running;
+use super::directory::Running;
 use super::state;
 use crate::cli::WhichXsk;
 use crate::failure::Failure;
@@ -13,14 +13,14 @@ use crate::output::{Output, counted, table, tell};
 use crate::runtime::block_on;
 
 /// Timeout of a client in a list.
-const LIMIT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) fn list(lab: Option<&str>, output: &Output) -> Result<(), Failure> {
     let all = Running::all(lab)?;
     let clients = block_on(async {
         let mut clients = Vec::new();
         for one in all {
-            match tokio::time::timeout(LIMIT, state::get(&one)).await {
+            match tokio::time::timeout(TIMEOUT, state::get(&one)).await {
                 Ok(Ok(state)) => clients.push(client(one, state)),
                 // It may have ended meanwhile.
                 Ok(Err(_)) => {}

@@ -4,7 +4,7 @@
 mod attach;
 mod client;
 mod control;
-mod folder;
+mod directory;
 mod preload;
 mod run;
 mod served;

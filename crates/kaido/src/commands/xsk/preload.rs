@@ -37,7 +37,7 @@ fn find(command: &OsStr) -> Option<PathBuf> {
         return Some(command.into());
     }
     let all = std::env::var_os("PATH")?;
-    let mut all = std::env::split_paths(&all).map(|folder| folder.join(command));
+    let mut all = std::env::split_paths(&all).map(|directory| directory.join(command));
     all.find(|path| path.is_file())
 }
 

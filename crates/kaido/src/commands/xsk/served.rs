@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use xsk_daemon::{Control, Daemon, Server};
 
 use super::client::Client;
-use super::folder::Folder;
+use super::directory::Directory;
 use super::tenants::{self, Loading};
 use crate::failure::{Done, Failure};
 use crate::output::tell;
@@ -40,7 +40,7 @@ impl Served<'_> {
     /// process is asked to end.
     pub(super) fn run(self, start: impl FnOnce(OwnedFd) -> Result<Client, Failure>) -> Done {
         let Self { name, tenants, config, metrics, executable } = self;
-        let folder = Folder::take(name)?;
+        let directory = Directory::take(name)?;
         let launcher = Launcher::installed().context("a sandbox cannot start");
         let launcher = launcher.map_err(Failure::failed)?;
         let configured =
@@ -53,8 +53,8 @@ impl Served<'_> {
             let asked_to_end = listen();
             let service = Service::new(devices).map_err(Failure::failed)?;
             begin(&service, tenants).await?;
-            let p4runtime = Listener::unix(&folder.p4runtime()).map_err(Failure::failed)?;
-            let server = Server::bind(&folder.control()).map_err(Failure::failed)?;
+            let p4runtime = Listener::unix(&directory.p4runtime()).map_err(Failure::failed)?;
+            let server = Server::bind(&directory.control()).map_err(Failure::failed)?;
             let metrics = match metrics {
                 Some(address) => Some(telemetry::prometheus::listen(address).await),
                 None => None,
@@ -67,7 +67,7 @@ impl Served<'_> {
             let about = xsk_daemon::Client {
                 process: client.process(),
                 executable,
-                p4runtime: folder.p4runtime(),
+                p4runtime: directory.p4runtime(),
             };
             let done = tokio::select! {
                 done = p4runtime::serve(service, p4runtime, std::future::pending()) => {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use api::v1;
 use output::xsk::{XskDirection, XskPort, XskProgram, XskState};
 
-use super::folder::Running;
+use super::directory::Running;
 use crate::cli::WhichXsk;
 use crate::failure::Failure;
 use crate::output::{CLEAR, Output, table};

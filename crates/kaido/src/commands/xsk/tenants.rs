@@ -76,8 +76,8 @@ pub(super) fn program(
     Ok(loaded)
 }
 
-/// Checks the programs of a lab's switches, relative to the lab's file. Returns the first file that
-/// cannot be read, by its name in the topology, with the reason.
+/// Checks the programs of a lab's switches, relative to the topology file. Returns the first file
+/// that cannot be read, by its name in the topology, with the reason.
 pub(crate) fn check_switches(
     topology: &Topology,
     lab: &Path,

@@ -66,7 +66,7 @@ impl Bed {
             }
         };
         function.run(configure).unwrap();
-        // Skip duplicate address detection, so that neighbors can be resolved at once.
+        // Skip duplicate address detection, so that neighbors can be resolved immediately.
         let at_once = || netlink::sysctl::write("ipv6/conf/default/accept_dad", "0").unwrap();
         function.run(at_once).unwrap();
         net.node.run(at_once).unwrap();

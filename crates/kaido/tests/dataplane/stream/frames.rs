@@ -47,7 +47,7 @@ impl Kind {
     ];
 
     /// Returns the kinds of a state. The slice must not change: its indexes are in the frames.
-    pub(crate) fn of(state: &State) -> &'static [Self] {
+    pub(crate) fn all(state: &State) -> &'static [Self] {
         // Skip the tenants' kinds.
         if state.plain { &Self::ALL[3..] } else { &Self::ALL }
     }
@@ -183,7 +183,7 @@ enum Flow {
 /// Returns all frames that are valid in a state.
 pub(crate) fn expected(state: &State) -> Vec<Expected> {
     let mut all = Vec::new();
-    for (kind, what) in Kind::of(state).iter().enumerate() {
+    for (kind, what) in Kind::all(state).iter().enumerate() {
         for way in what.ways(state) {
             let Some(next) = state.mac(way) else { continue };
             for (interface, kernel) in way.judges().into_iter().zip([false, true]) {

@@ -34,11 +34,11 @@ const FLOWS: u32 = 1000;
 /// no earlier frame is in flight.
 const IN_FLIGHT: u64 = 16_384;
 /// Maximum number of such rounds until frames of each kind must have arrived.
-const PATIENCE: usize = 50;
+const MAX_ROUNDS: usize = 50;
 /// Frames per call: starting and ending a call takes the kernel several milliseconds.
 const PORTION: f64 = 131_072.0;
 /// Timeout of every wait.
-const LIMIT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Stream {
     pub(crate) daemon: Daemon,
@@ -81,7 +81,7 @@ impl Stream {
         let (world, node) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
         connect(&world, &node);
         let mut proof = world.run(Proof::load).unwrap().unwrap();
-        let samples: Vec<_> = frames::Kind::of(&state).iter().map(|kind| kind.sample()).collect();
+        let samples: Vec<_> = frames::Kind::all(&state).iter().map(|kind| kind.sample()).collect();
         proof.send(&samples, FLOWS, WORLD_LEFT).unwrap();
         let judge = |interface| {
             let attach = || Attached::new(proof.judge(), interface, Mode::Native);
@@ -150,7 +150,7 @@ impl Stream {
         let mut before = self.account();
         self.wanted.store(before.tally.sent, Ordering::SeqCst);
         until(
-            LIMIT,
+            TIMEOUT,
             || {
                 let now = self.account();
                 let rests = now == before && now.missing() == 0;
@@ -198,7 +198,7 @@ impl Stream {
     pub(crate) fn assert_flowing(&self) {
         let before = self.arrived();
         let mut still = Vec::new();
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_ROUNDS {
             self.pass();
             still = self.stands_still(&before);
             if still.is_empty() {
@@ -214,7 +214,7 @@ impl Stream {
         let after = self.arrived();
         let judge = usize::from(self.state.alone);
         let mut still = Vec::new();
-        for (kind, what) in frames::Kind::of(&self.state).iter().enumerate() {
+        for (kind, what) in frames::Kind::all(&self.state).iter().enumerate() {
             let of_kind = |(expected, _): &&(Expected, u64)| {
                 // With XDP the kernel has nothing to send, or only a few packets.
                 let mut ways = state::Way::BOTH.iter();
@@ -249,7 +249,7 @@ impl Stream {
         // XDP imports it; without XDP it stays the kernel's own.
         let is_taken = self.state.kernel_sid && !self.state.alone;
         let is_followed = || (shown("fd00:1::f/128") == is_taken).then_some(());
-        until(LIMIT, is_followed, || self.daemon.show().to_string());
+        until(TIMEOUT, is_followed, || self.daemon.show().to_string());
     }
 
     /// Waits until enough frames have been sent that all earlier ones have arrived. Without a
@@ -260,7 +260,7 @@ impl Stream {
             let sent = self.proof.tally().unwrap().sent;
             (self.is_over() || sent >= from + IN_FLIGHT).then_some(())
         };
-        until(LIMIT, passed, || "the generator sends nothing".into());
+        until(TIMEOUT, passed, || "the generator sends nothing".into());
     }
 
     /// Asserts that no frame was wrong.

@@ -89,7 +89,7 @@ impl State {
         self.macs[way as usize].map(|last| Mac([2, 0, 0, 0, 0, last]))
     }
 
-    /// Returns the data plane's file. Tables have exactly the room that it needs, so that a leak
+    /// Returns the data plane file. Tables have exactly the room that it needs, so that a leak
     /// fills them.
     pub(crate) fn file(&self) -> String {
         let list = |list, n| segment(self.lists, list, n);

@@ -36,7 +36,7 @@ fn ip(namespace: &Namespace, lines: &[&str]) {
 
 fn run(namespace: &Namespace, line: &str) -> Said {
     let words: Vec<&str> = line.split_whitespace().collect();
-    namespace.run(|| Said::of(Command::new(words[0]).args(&words[1..]))).unwrap()
+    namespace.run(|| Said::run(Command::new(words[0]).args(&words[1..]))).unwrap()
 }
 
 impl Outside {

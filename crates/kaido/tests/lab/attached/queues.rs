@@ -113,8 +113,8 @@ fn root_rules_are_not_forgotten_with_the_file_that_names_them() {
     let file = kaido.file("wan.yaml", QUEUED);
     let up = || outside.kaido(&kaido, &["lab", "up", &file]).ok();
     up();
-    let folder = kaido.run_folder().join("labs/wan");
-    let config = folder.join("emulator.json");
+    let directory = kaido.run_directory().join("labs/wan");
+    let config = directory.join("emulator.json");
     let whole = std::fs::read(&config).unwrap();
     for damaged in [&whole[..whole.len() / 2], b""] {
         std::fs::write(&config, damaged).unwrap();
@@ -127,7 +127,7 @@ fn root_rules_are_not_forgotten_with_the_file_that_names_them() {
     assert_eq!(outside.look(), before);
 
     up();
-    let rm = Said::of(Command::new("rm").arg("-rf").arg(&folder));
+    let rm = Said::run(Command::new("rm").arg("-rf").arg(&directory));
     assert_eq!(rm.code, Some(1), "mounts stay: {rm}");
     kaido.run(&["lab", "gc"]).failed(1, &["cannot tell which"]);
     for program in ["iptables", "ip6tables"] {
@@ -167,7 +167,7 @@ fn root_labs_that_come_up_at_once_have_queues_of_their_own() {
         assert_eq!(chains(outside.look()).len(), 4, "{}", outside.look());
         // If the rules cannot be removed, the lab that records them is kept.
         let mut down = kaido.command(&["lab", "down", "two"]);
-        Said::of(down.env("PATH", "/nonexistent")).failed(1, &["iptables"]);
+        Said::run(down.env("PATH", "/nonexistent")).failed(1, &["iptables"]);
         kaido.ok(&["lab", "down", "two"]);
         assert_eq!(outside.look(), before);
     }

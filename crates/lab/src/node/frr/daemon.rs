@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use nix::sched::{CloneFlags, unshare};
 
-use super::{Frr, LIMIT, too_late};
+use super::{Frr, TIMEOUT, too_late};
 use crate::daemons::processes::pause;
 use crate::error::StartError;
 use crate::files::tail;
-use crate::life::state::node_folder;
+use crate::life::state::node_directory;
 use crate::node::enter::{FRR_RUN, on_thread};
 use crate::{Cancel, Error};
 
@@ -28,8 +28,8 @@ pub(super) struct Log {
 
 impl Log {
     /// Opens the log of a daemon on a node.
-    pub(super) fn open(folder: &Path, node: &str, daemon: &str) -> Result<Self, Error> {
-        let path = node_folder(folder, node).join("log").join(format!("{daemon}.log"));
+    pub(super) fn open(directory: &Path, node: &str, daemon: &str) -> Result<Self, Error> {
+        let path = node_directory(directory, node).join("log").join(format!("{daemon}.log"));
         let file = private::append(&path).map_err(Error::file("open", &path))?;
         Ok(Self { path, file })
     }
@@ -80,7 +80,7 @@ impl Daemon {
             if let Ok(Some(status)) = self.process.try_wait() {
                 return Err(self.failed(&format!("did not start ({status})")));
             }
-            if started.elapsed() > LIMIT {
+            if started.elapsed() > TIMEOUT {
                 return Err(self.failed(&format!("did not start ({})", too_late())));
             }
             pause(std::time::Duration::from_millis(2));

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use model::topology::Topology;
 
 use super::daemon::Daemon;
-use super::{LIMIT, Router, too_late};
+use super::{Router, TIMEOUT, too_late};
 use crate::daemons::bounded::run;
 use crate::error::StartError;
 use crate::node::frr_config::{OWN_LINES, config};
@@ -19,7 +19,7 @@ pub(super) fn load(
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let node = topology.nodes[at].name.clone();
-    let (ended, said) = run(Command::new("vtysh").arg("-b").stdin(Stdio::null()), LIMIT, cancel)?;
+    let (ended, said) = run(Command::new("vtysh").arg("-b").stdin(Stdio::null()), TIMEOUT, cancel)?;
     let Some(status) = ended else {
         // It waits for a daemon that has exited, or whose log may say why it does not respond.
         router.check()?;

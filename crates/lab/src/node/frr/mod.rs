@@ -17,7 +17,7 @@ use netlink::Ids;
 use private::Owner;
 
 use crate::error::MachineError;
-use crate::life::state::node_folder;
+use crate::life::state::node_directory;
 use crate::node::enter::{FRR_RUN, enter, hide_machine, on_thread};
 use crate::node::frr_config::config;
 use crate::{Cancel, Error};
@@ -25,10 +25,10 @@ use crate::{Cancel, Error};
 use daemon::{Daemon, Log};
 
 /// Directories searched for the FRR daemons, in order.
-const FOLDERS: [&str; 3] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/sbin"];
+const DIRECTORIES: [&str; 3] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/sbin"];
 
 /// Timeout for a daemon to start, and for vtysh to load a configuration.
-const LIMIT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The daemons of a router. zebra is first, since the others connect to it.
 fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
@@ -70,15 +70,15 @@ pub(crate) struct Frr {
 }
 
 impl Frr {
-    /// Finds FRR and the daemons that a topology needs. Creates the folder that the system creates
-    /// at boot, if it is missing.
+    /// Finds FRR and the daemons that a topology needs. Creates the directory that the system
+    /// creates at boot, if it is missing.
     pub(crate) fn find(topology: &Topology, kaido: &Path) -> Result<Self, Error> {
-        let programs = FOLDERS
+        let programs = DIRECTORIES
             .iter()
             .map(PathBuf::from)
-            .find(|folder| folder.join("zebra").exists())
+            .find(|directory| directory.join("zebra").exists())
             .ok_or_else(|| {
-                Error::Machine(MachineError::NoFrr(Path::new(FOLDERS[0]).join("zebra")))
+                Error::Machine(MachineError::NoFrr(Path::new(DIRECTORIES[0]).join("zebra")))
             })?;
         let routers = (0..topology.nodes.len()).filter(|&at| topology.nodes[at].runs_frr());
         for daemon in routers.flat_map(|at| daemons(topology, at)) {
@@ -91,7 +91,7 @@ impl Frr {
         user::check_namespaces(std::fs::read_to_string("/proc/sys/user/max_user_namespaces"))?;
         if !Path::new(FRR_RUN).is_dir() {
             private::make(Path::new(FRR_RUN)).map_err(Error::file("create", FRR_RUN))?;
-            owner.give_folder(Path::new(FRR_RUN)).map_err(Error::file("give away", FRR_RUN))?;
+            owner.give_directory(Path::new(FRR_RUN)).map_err(Error::file("give away", FRR_RUN))?;
         }
         let [user, group] = [owner.user, owner.group].map(Ids::outside);
         Ok(Self { programs, kaido, ids, user: Owner { user, group } })
@@ -107,19 +107,19 @@ impl Frr {
     /// Starts a router's daemons and loads its configuration.
     pub(crate) fn start(
         &self,
-        folder: &Path,
+        directory: &Path,
         topology: &Topology,
         at: usize,
         cancel: &Cancel,
     ) -> Result<Router, Error> {
         let node = &topology.nodes[at].name;
-        self.write_files(folder, topology, at)?;
+        self.write_files(directory, topology, at)?;
         let names = daemons(topology, at);
         let logs: Result<Vec<Log>, Error> =
-            names.iter().map(|daemon| Log::open(folder, node, daemon)).collect();
+            names.iter().map(|daemon| Log::open(directory, node, daemon)).collect();
         let logs = logs?;
         let start = || {
-            enter(folder, node, true)?;
+            enter(directory, node, true)?;
             hide_machine()?;
             let mut router = Router { daemons: Vec::new() };
             for (daemon, log) in names.into_iter().zip(logs) {
@@ -132,19 +132,19 @@ impl Frr {
         let mut router = on_thread(start)?;
         // vtysh and users run as root: FRR's user must not replace the sockets to which they
         // connect.
-        let run = node_folder(folder, node).join("run");
-        self.user.take_back_folder(&run).map_err(Error::file("take back", &run))?;
+        let run = node_directory(directory, node).join("run");
+        self.user.take_back_directory(&run).map_err(Error::file("take back", &run))?;
         on_thread(|| {
-            enter(folder, node, true)?;
+            enter(directory, node, true)?;
             load::load(&mut router, topology, at, cancel)
         })?;
         Ok(router)
     }
 
-    /// Creates a router's folders. FRR's user owns only the sockets' folder, until its daemons have
-    /// started: vtysh reads the configuration as root.
-    fn write_files(&self, folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
-        let files = node_folder(folder, &topology.nodes[at].name);
+    /// Creates a router's directories. FRR's user owns only the sockets' directory, until its
+    /// daemons have started: vtysh reads the configuration as root.
+    fn write_files(&self, directory: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
+        let files = node_directory(directory, &topology.nodes[at].name);
         for name in ["etc", "log", "run"] {
             let path = files.join(name);
             private::make(&path).map_err(Error::file("create", &path))?;
@@ -158,7 +158,7 @@ impl Frr {
             private::create(&path, text.as_bytes()).map_err(Error::file("write", &path))?;
         }
         let run = files.join("run");
-        self.user.give_folder(&run).map_err(Error::file("give away", &run))
+        self.user.give_directory(&run).map_err(Error::file("give away", &run))
     }
 }
 
@@ -176,5 +176,5 @@ impl Router {
 }
 
 fn too_late() -> String {
-    format!("not within {} s", LIMIT.as_secs())
+    format!("not within {} s", TIMEOUT.as_secs())
 }

@@ -51,7 +51,7 @@ pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
     writeln!(text, "router isis {PROCESS}\n net {}", entity(id))?;
     writeln!(text, " is-type level-2-only\n metric-style wide")?;
     writeln!(text, " lsp-mtu {}", lsp_mtu(router.topology))?;
-    // Compute paths at once, as for OSPF. The minimum interval for LSPs is one second.
+    // Compute paths immediately, as for OSPF. The minimum interval for LSPs is one second.
     writeln!(text, " lsp-gen-interval 1\n spf-interval 1")?;
     writeln!(
         text,

@@ -42,7 +42,7 @@ pub(super) fn interface(text: &mut String, router: &Router<'_>, interface: &Inte
 pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
     let [ipv4, ipv6] = router.families(Routing::Ospf);
     let Some(router_id) = router.node.loopback4 else { return Ok(()) };
-    // Compute paths at once: a lab's network is small, and its user is waiting.
+    // Compute paths immediately: a lab's network is small, and its user is waiting.
     if ipv4 {
         writeln!(text, "router ospf\n ospf router-id {router_id}")?;
         writeln!(text, " timers throttle spf 0 50 500\n timers throttle lsa all 0")?;

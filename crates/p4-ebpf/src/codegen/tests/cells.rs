@@ -35,7 +35,7 @@ pub(super) struct Cells {
 
 impl Cells {
     /// Cells of a program, and of the entries that `lines` add.
-    pub(super) fn of(program: &Program, lines: &[Line]) -> Self {
+    pub(super) fn new(program: &Program, lines: &[Line]) -> Self {
         let elaborated = interpret::elaborate(program).unwrap();
         let mut entries = Vec::new();
         for line in lines {

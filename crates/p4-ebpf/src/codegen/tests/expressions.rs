@@ -80,7 +80,7 @@ fn expression(random: &mut Random, width: u32, signed: bool, depth: u32) -> Stri
 fn program(random: &mut Random) -> String {
     let mut width = || 1 + random.below(140) as u32;
     let (a, b, result) = (width(), width(), width());
-    let mut random = Random::of(u64::from(a * 1000 + b));
+    let mut random = Random::new(u64::from(a * 1000 + b));
     let signed = random.below(2) == 0;
     // A cast must not change sign and width at once: all fields have the result's signedness.
     let of = |width: u32| format!("{}<{width}>", if signed { "int" } else { "bit" });
@@ -112,7 +112,7 @@ fn program(random: &mut Random) -> String {
 #[test]
 fn random_expressions_make_no_difference() {
     let count = std::env::var("KAIDO_EXPRESSIONS").map_or(PROGRAMS, |count| count.parse().unwrap());
-    let mut random = Random::of(1);
+    let mut random = Random::new(1);
     let mut compiled_ones = 0;
     for _ in 0..count {
         let text = program(&mut random);

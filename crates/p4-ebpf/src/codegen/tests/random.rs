@@ -13,7 +13,7 @@ const PACKETS: usize = 100_000;
 pub(super) struct Random(u64);
 
 impl Random {
-    pub(super) fn of(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -91,7 +91,7 @@ fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), St
     let (packets, lines) = stf::parts(stf::parse(test).unwrap());
     assert_eq!(stf::run(&checked.program, &mut plain, &lines), [], "{name}");
     assert_eq!(stf::run(&checked.program, &mut machine, &lines), [], "{name}");
-    let cells = Cells::of(&checked.program, &lines);
+    let cells = Cells::new(&checked.program, &lines);
     let mut random = Random(name.bytes().map(u64::from).sum());
     for at in 0..count {
         let packet = random.packet(&packets);

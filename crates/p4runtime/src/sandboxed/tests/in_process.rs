@@ -7,7 +7,7 @@ use sandbox::process::VmFeed;
 use sandbox::{Digest, Instance, Limits, PacketBuffer, Program};
 
 use crate::device::Refused;
-use crate::sandboxed::plane::ROOM;
+use crate::sandboxed::plane::CAPACITY;
 use crate::sandboxed::{Health, Ran, Runner, Running, Verdict};
 
 /// Runs programs in this process; only for tests, because it trusts the programs.
@@ -43,10 +43,10 @@ impl Runner for InProcess {
 
 impl Running for Instance {
     fn run(&mut self, port: u32, packet: &[u8], at: Option<Duration>) -> Result<Ran, Refused> {
-        let mut memory = vec![0; 2 * ROOM + packet.len()];
-        memory[ROOM..ROOM + packet.len()].copy_from_slice(packet);
+        let mut memory = vec![0; 2 * CAPACITY + packet.len()];
+        memory[CAPACITY..CAPACITY + packet.len()].copy_from_slice(packet);
         self.set_time(at.unwrap_or_default());
-        let buffer = PacketBuffer::new(&mut memory, ROOM, packet.len());
+        let buffer = PacketBuffer::new(&mut memory, CAPACITY, packet.len());
         let large = || Refused::Invalid(format!("a packet of {} bytes", packet.len()));
         let mut buffer = buffer.ok_or_else(large)?;
         let outcome = Instance::run(self, &mut buffer, port);

@@ -260,9 +260,9 @@ impl p4::stf::Runs for Driven {
 
 #[test]
 fn packets_get_the_same_outcome_as_in_the_interpreter() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/tests/programs");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/tests/programs");
     let (mut run, mut written) = (0, 0);
-    for file in std::fs::read_dir(folder).unwrap() {
+    for file in std::fs::read_dir(directory).unwrap() {
         let path = file.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "stf") {
             continue;

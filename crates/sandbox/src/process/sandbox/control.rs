@@ -13,7 +13,7 @@ use crate::control::{ControlError, MAX_PIECE, Maps, Operation, Piece};
 use crate::process::message::{Answer, Request};
 
 /// Maximum number of entries per read. Packets wait during a read.
-pub(in crate::process) const MOST: u32 = MAX_PIECE as u32;
+pub(in crate::process) const MAX_ENTRIES: u32 = MAX_PIECE as u32;
 
 impl Sandbox {
     /// Sends a request. A process that does not respond is killed.
@@ -80,7 +80,7 @@ impl Maps for Sandbox {
     }
 
     fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError> {
-        let most = most.clamp(1, MOST);
+        let most = most.clamp(1, MAX_ENTRIES);
         let answer = self.ask(&Request::Read { map, from, most })?;
         let Answer::Piece(piece) = answer else { return self.invalid_answer() };
         let of = self.maps.get(map as usize);

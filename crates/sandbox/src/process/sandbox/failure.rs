@@ -81,7 +81,7 @@ impl Sandbox {
     }
 
     /// Gives up a host that has ended. The program has not failed: a process of its own
-    /// starts at once, and judges the packets in flight.
+    /// starts immediately, and judges the packets in flight.
     pub(super) fn leave(&mut self) {
         self.epoch += 1;
         self.last_end = Reason::Crashed;

@@ -96,7 +96,7 @@ fn serve(
         let name = options.program.file.display().to_string();
         let begun = service.begin(options.device_id, config, updates).await;
         begun.map_err(|why| Failure::usage(anyhow!("{name}: {why}")))?;
-        // Before packets run, so that a port in use is reported at once.
+        // Before packets run, so that a port in use is reported immediately.
         let serving = super::socket::listen(options).await?;
         said::lacks(&plane, output);
         if options.pcap.is_some() {

@@ -35,7 +35,7 @@ pub(super) fn run(
             let given = given.into_iter().flatten().chain([&options.program.file]);
             target::is_none_of(file, given.map(PathBuf::as_path))?;
             let cannot = || format!("cannot write {}", file.display());
-            Some(Target::of(file).with_context(cannot).map_err(Failure::failed)?)
+            Some(Target::resolve(file).with_context(cannot).map_err(Failure::failed)?)
         }
     };
     let began = packets.iter().map(|packet| packet.at_ns).min().unwrap_or_default();

@@ -21,7 +21,7 @@ use crate::cli::{P4Device, P4Writer};
 use crate::failure::Failure;
 
 /// Timeout for an answer of the device.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A device, and the P4Info of its program.
 pub(super) struct Client {
@@ -79,7 +79,7 @@ impl Client {
             let why = why.context(format!("cannot connect to P4Runtime at {shown}"));
             Failure::failed(anyhow!("{}; {help}", Failure::failed(why).text()))
         };
-        let channel = p4runtime::connect(address, PATIENCE).await;
+        let channel = p4runtime::connect(address, TIMEOUT).await;
         let channel = channel.map_err(|why| unreachable(why.into()))?;
         let mut inner = P4RuntimeClient::new(channel)
             .max_decoding_message_size(LARGEST_MESSAGE)

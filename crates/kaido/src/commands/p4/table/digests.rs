@@ -21,7 +21,7 @@ use crate::runtime::{block_on, nobody_watches};
 /// Maximum delay of a value before it is sent, in nanoseconds.
 const TIMEOUT: i64 = 100_000_000;
 /// Maximum length of a digest list.
-const LONGEST: i32 = 256;
+const MAX_LIST: i32 = 256;
 /// Timeout for acknowledging a list, in nanoseconds; after it the device may send the list again.
 const ACK_TIMEOUT: i64 = 1_000_000_000;
 
@@ -68,7 +68,7 @@ fn wanted(digest_id: u32) -> Entity {
         digest_id,
         config: Some(v1::digest_entry::Config {
             max_timeout_ns: TIMEOUT,
-            max_list_size: LONGEST,
+            max_list_size: MAX_LIST,
             ack_timeout_ns: ACK_TIMEOUT,
         }),
     })

@@ -1,4 +1,4 @@
-//! Folders of mode 0700, and checks that other users cannot replace them.
+//! Directories of mode 0700, and checks that other users cannot replace them.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ use nix::unistd::geteuid;
 use crate::trust::{is_ancestor, is_private, refused};
 use crate::walk::Walk;
 
-/// The new owner of a folder.
+/// The new owner of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// User ID.
@@ -23,35 +23,35 @@ pub struct Owner {
     pub group: u32,
 }
 
-/// Creates a folder of mode 0700 and its missing parents. Each component is checked by its
-/// descriptor before anything is created in it, and links of other users are refused, so that no other
-/// user can move the folder while it is created. An existing folder has to be owned by this user, and
-/// its mode is only changed while it is empty.
+/// Creates a directory of mode 0700 and its missing parents. Each component is checked by its
+/// descriptor before anything is created in it, and links of other users are refused, so that no
+/// other user can move the directory while it is created. An existing directory has to be owned by
+/// this user, and its mode is only changed while it is empty.
 pub fn make(path: &Path) -> io::Result<()> {
     check(path)?;
     let path = std::path::absolute(path)?;
     if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
         return Err(refused(&path, "it is a symbolic link".into()));
     }
-    let Walk { mut at, mut folders, missing } = Walk::to(&path)?;
+    let Walk { mut at, mut directories, missing } = Walk::to(&path)?;
     for name in missing {
-        let folder = folders.last().expect("the root folder is never removed");
-        match mkdirat(folder, name.as_os_str(), Mode::S_IRWXU) {
+        let directory = directories.last().expect("the root directory is never removed");
+        match mkdirat(directory, name.as_os_str(), Mode::S_IRWXU) {
             Ok(()) | Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let made = File::from(openat(folder, name.as_os_str(), flags, Mode::empty())?);
+        let made = File::from(openat(directory, name.as_os_str(), flags, Mode::empty())?);
         at.push(&name);
         is_ancestor(&made.metadata()?).map_err(|why| refused(&at, why))?;
-        folders.push(made);
+        directories.push(made);
     }
     close(&path, &open(&at)?)
 }
 
-/// Restricts the folder to this user.
-fn close(path: &Path, folder: &File) -> io::Result<()> {
-    let found = folder.metadata()?;
+/// Restricts the directory to this user.
+fn close(path: &Path, directory: &File) -> io::Result<()> {
+    let found = directory.metadata()?;
     is_private(&found).map_err(|why| refused(path, why))?;
     if found.uid() != geteuid().as_raw() {
         return Err(refused(path, format!("it is user {}'s", found.uid())));
@@ -63,11 +63,12 @@ fn close(path: &Path, folder: &File) -> io::Result<()> {
         let mode = found.mode() & 0o7777;
         return Err(refused(path, format!("its mode is {mode:04o}, and must be 0700")));
     }
-    folder.set_permissions(fs::Permissions::from_mode(0o700))
+    directory.set_permissions(fs::Permissions::from_mode(0o700))
 }
 
-/// Checks that only root and this user can create or replace entries in a folder, which need not
-/// exist, and in the folders that lead to it. An ancestor may be writable by others if it is sticky.
+/// Checks that only root and this user can create or replace entries in a directory, which need not
+/// exist, and in the directories that lead to it. An ancestor may be writable by others if it is
+/// sticky.
 pub fn check(path: &Path) -> io::Result<()> {
     let path = &std::path::absolute(path)?;
     match Walk::to(path) {
@@ -79,31 +80,31 @@ pub fn check(path: &Path) -> io::Result<()> {
     is_private(&found).map_err(|why| refused(path, why))
 }
 
-/// Opens a folder, without following a symbolic link.
+/// Opens a directory, without following a symbolic link.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
     File::options().read(true).custom_flags(flags.bits()).open(path)
 }
 
 impl Owner {
-    /// Changes the owner of a folder through its descriptor. The new owner controls its content, so
-    /// root must not create files or follow links in it from then on.
-    pub fn give_folder(self, path: &Path) -> io::Result<()> {
-        let folder = open(path)?;
-        fchown(&folder, Some(self.user), Some(self.group))
+    /// Changes the owner of a directory through its descriptor. The new owner controls its content,
+    /// so root must not create files or follow links in it from then on.
+    pub fn give_directory(self, path: &Path) -> io::Result<()> {
+        let directory = open(path)?;
+        fchown(&directory, Some(self.user), Some(self.group))
     }
 
-    /// Makes root the owner of a folder again. The group can use its entries, but not create, replace
-    /// or remove any.
+    /// Makes root the owner of a directory again. The group can use its entries, but not create,
+    /// replace or remove any.
     ///
     /// # Errors
     ///
     /// Fails if an entry is not a socket or a regular file of this owner's: root's programs would
     /// follow a symbolic link to the sockets of others.
-    pub fn take_back_folder(self, path: &Path) -> io::Result<()> {
-        let folder = open(path)?;
-        fchown(&folder, Some(0), Some(self.group))?;
-        folder.set_permissions(fs::Permissions::from_mode(0o750))?;
+    pub fn take_back_directory(self, path: &Path) -> io::Result<()> {
+        let directory = open(path)?;
+        fchown(&directory, Some(0), Some(self.group))?;
+        directory.set_permissions(fs::Permissions::from_mode(0o750))?;
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             let found = entry.metadata()?;
@@ -130,26 +131,27 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_their_users_alone() {
+    fn directories_are_their_users_alone() {
         let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("a/b");
-        make(&folder).unwrap();
-        assert_eq!((mode(&root.path().join("a")), mode(&folder)), (0o700, 0o700));
-        let set = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        let directory = root.path().join("a/b");
+        make(&directory).unwrap();
+        assert_eq!((mode(&root.path().join("a")), mode(&directory)), (0o700, 0o700));
+        let set = |mode| fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
         set(0o755);
-        make(&folder).unwrap();
-        assert_eq!(mode(&folder), 0o700);
+        make(&directory).unwrap();
+        assert_eq!(mode(&directory), 0o700);
         for (is_empty, mode) in [(true, 0o777), (true, 0o1777), (false, 0o755), (false, 0o1777)] {
-            let entry = folder.join("entry");
+            let entry = directory.join("entry");
             let _ = if is_empty { Ok(()) } else { fs::write(&entry, "") };
             set(mode);
-            assert!(make(&folder).is_err(), "{mode:o}");
-            assert_eq!(self::mode(&folder), mode, "it is left alone");
+            assert!(make(&directory).is_err(), "{mode:o}");
+            assert_eq!(self::mode(&directory), mode, "it is left alone");
             let _ = fs::remove_file(&entry);
         }
     }
 
-    /// Another user plants a link while a folder is created: root creates nothing below its target.
+    /// Another user plants a link while a directory is created: root creates nothing below its
+    /// target.
     #[test]
     fn root_a_link_that_another_user_plants_meanwhile_leads_nowhere() {
         if !geteuid().is_root() {
@@ -192,7 +194,7 @@ while True:
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_folder_is_refused() {
+    fn a_link_in_the_place_of_a_directory_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let target = root.path().join("target");
         fs::create_dir(&target).unwrap();
@@ -203,8 +205,8 @@ while True:
         assert_eq!(mode(&target), 0o755);
     }
 
-    /// Returns a folder below `root` with this mode.
-    fn folder(root: &Path, name: &str, mode: u32) -> PathBuf {
+    /// Returns a directory below `root` with this mode.
+    fn directory(root: &Path, name: &str, mode: u32) -> PathBuf {
         let path = root.join(name);
         fs::create_dir(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -212,14 +214,14 @@ while True:
     }
 
     #[test]
-    fn a_link_through_a_folder_that_others_write_to_is_not_safe() {
+    fn a_link_through_a_directory_that_others_write_to_is_not_safe() {
         use std::os::unix::fs::symlink;
         let root = tempfile::tempdir().unwrap();
-        let safe = folder(root.path(), "safe", 0o755);
+        let safe = directory(root.path(), "safe", 0o755);
         for (mode, is_safe) in [(0o755, true), (0o777, false), (0o775, false), (0o1777, true)] {
-            let between = folder(root.path(), &format!("{mode:o}"), mode);
+            let between = directory(root.path(), &format!("{mode:o}"), mode);
             symlink(&safe, between.join("second")).unwrap();
-            // Both links lead to a safe folder. Others can replace the second one.
+            // Both links lead to a safe directory. Others can replace the second one.
             let first = root.path().join(format!("first-{mode:o}"));
             symlink(between.join("second"), &first).unwrap();
             let up = root.path().join(format!("up-{mode:o}"));
@@ -237,8 +239,8 @@ while True:
     #[test]
     fn root_a_link_of_another_user_on_the_way_is_not_safe() {
         let root = tempfile::tempdir().unwrap();
-        let safe = folder(root.path(), "safe", 0o755);
-        let sticky = folder(root.path(), "sticky", 0o1777);
+        let safe = directory(root.path(), "safe", 0o755);
+        let sticky = directory(root.path(), "sticky", 0o1777);
         let [theirs, first] = [sticky.join("theirs"), root.path().join("first")];
         std::os::unix::fs::symlink(&safe, &theirs).unwrap();
         std::os::unix::fs::symlink(&theirs, &first).unwrap();
@@ -259,39 +261,39 @@ while True:
     }
 
     #[test]
-    fn folders_that_others_write_to_are_not_safe_unless_sticky() {
+    fn directories_that_others_write_to_are_not_safe_unless_sticky() {
         let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("open");
-        fs::create_dir(&folder).unwrap();
+        let directory = root.path().join("open");
+        fs::create_dir(&directory).unwrap();
         for (mode, is_safe) in [(0o755, true), (0o775, false), (0o777, false), (0o1777, true)] {
-            fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(check(&folder.join("run/labs")).is_ok(), is_safe, "{mode:o}");
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(check(&directory.join("run/labs")).is_ok(), is_safe, "{mode:o}");
         }
     }
 
     #[test]
-    fn root_a_folder_with_a_link_is_not_taken_back() {
+    fn root_a_directory_with_a_link_is_not_taken_back() {
         if !geteuid().is_root() {
             return;
         }
         let root = tempfile::tempdir().unwrap();
-        let run = folder(root.path(), "run", 0o755);
+        let run = directory(root.path(), "run", 0o755);
         let owner = Owner { user: 65534, group: 65534 };
-        owner.give_folder(&run).unwrap();
+        owner.give_directory(&run).unwrap();
         let socket = run.join("zebra.vty");
         let bind = "import os, socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])
 os.chown(sys.argv[1], 65534, 65534)";
         let mut python = std::process::Command::new("/usr/bin/python3");
         assert!(python.args(["-c", bind]).arg(&socket).status().unwrap().success());
-        owner.take_back_folder(&run).unwrap();
+        owner.take_back_directory(&run).unwrap();
         let link = run.join("staticd.vty");
         std::os::unix::fs::symlink("/run/frr/zebra.vty", &link).unwrap();
         std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
-        let why = owner.take_back_folder(&run).unwrap_err().to_string();
+        let why = owner.take_back_directory(&run).unwrap_err().to_string();
         assert!(why.contains("staticd.vty is not safe"), "{why}");
         fs::remove_file(&link).unwrap();
         fs::write(run.join("planted"), "").unwrap();
-        assert!(owner.take_back_folder(&run).is_err(), "a file of another user");
+        assert!(owner.take_back_directory(&run).is_err(), "a file of another user");
     }
 }

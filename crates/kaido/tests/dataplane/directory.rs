@@ -1,4 +1,4 @@
-//! The folder of the daemon's state: its ownership and its cleanup.
+//! The directory of the daemon's state: its ownership and its cleanup.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::net::{FILE, Net, ip, show};
 /// Runs `kaido dataplane run` in a namespace until it ends.
 pub(crate) fn run(net: &Net, namespace: &Namespace, arguments: &[&str]) -> Said {
     let mut command = net.kaido.command(&[&["dataplane", "run"], arguments].concat());
-    namespace.run(|| Said::of(&mut command)).unwrap()
+    namespace.run(|| Said::run(&mut command)).unwrap()
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn root_a_port_whose_name_another_interface_took_keeps_working() {
 }
 
 #[test]
-fn root_a_folder_is_one_namespaces() {
+fn root_a_directory_is_one_namespaces() {
     let mut net = Net::new();
     net.start(&[]);
     net.apply(FILE);
@@ -99,7 +99,7 @@ fn root_a_folder_is_one_namespaces() {
     net.start(&[]);
     net.kaido.ok(&["dataplane", "detach"]);
     net.end();
-    // Without attached ports any daemon may use the folder.
+    // Without attached ports any daemon may use the directory.
     let file = net.kaido.file("missing.yaml", "ports: {nowhere: {}}\n");
     run(&net, &net.left, &["--file", &file]).failed(2, &["nowhere"]);
 }
@@ -125,17 +125,17 @@ fn root_unmounted_pins_are_reported() {
     net.end();
 }
 
-/// `tc` creates its folder in any BPF file system that it finds.
+/// `tc` creates its directory in any BPF file system that it finds.
 #[test]
-fn root_a_folder_of_another_program_between_the_pins_is_left_alone() {
+fn root_a_directory_of_another_program_between_the_pins_is_left_alone() {
     let mut net = Net::new();
     net.start(&[]);
     net.apply(FILE);
-    let folder = Path::new(&net.state()).join("bpf/tc");
-    std::fs::create_dir(&folder).unwrap();
+    let directory = Path::new(&net.state()).join("bpf/tc");
+    std::fs::create_dir(&directory).unwrap();
     net.apply("ports: { l: {} }\n");
     net.kaido.ok(&["dataplane", "detach"]);
     assert!(!show(&net.node, "link show dev l").contains("xdp"));
-    assert!(folder.exists());
+    assert!(directory.exists());
     net.end();
 }

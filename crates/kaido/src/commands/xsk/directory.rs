@@ -1,4 +1,4 @@
-//! The folders of clients: a folder for each name, with its sockets.
+//! The directories of clients: a directory for each name, with its sockets.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use crate::failure::Failure;
 const CONTROL: &str = "control.sock";
 /// Socket of P4Runtime.
 const P4RUNTIME: &str = "p4runtime.sock";
-/// Number of attempts to lock a folder that other clients remove.
+/// Number of attempts to lock a directory that other clients remove.
 const ATTEMPTS: usize = 100;
 
-/// The locked folder of a client, removed on drop.
-pub(super) struct Folder {
+/// The locked directory of a client, removed on drop.
+pub(super) struct Directory {
     path: PathBuf,
     _lock: Lock,
 }
 
-impl Folder {
+impl Directory {
     /// Takes a name for a new client.
     pub(super) fn take(name: &str) -> Result<Self, Failure> {
         let path = path(name)?;
@@ -44,11 +44,11 @@ impl Folder {
             if !path.exists() {
                 continue;
             }
-            let folder = Self { path, _lock: lock };
-            for socket in [folder.control(), folder.p4runtime()] {
+            let directory = Self { path, _lock: lock };
+            for socket in [directory.control(), directory.p4runtime()] {
                 serve::remove_stale(&socket).map_err(Failure::failed)?;
             }
-            return Ok(folder);
+            return Ok(directory);
         }
         Err(Failure::failed(anyhow!(
             "{} cannot be locked: another process keeps removing it",
@@ -67,9 +67,9 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
-        // A leftover folder is recognized as stale.
+        // A leftover directory is recognized as stale.
         let _ = std::fs::remove_file(self.control());
         let _ = std::fs::remove_file(self.p4runtime());
         let _ = std::fs::remove_dir(&self.path);
@@ -81,8 +81,8 @@ fn path(name: &str) -> Result<PathBuf, Failure> {
         let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
         return Err(Failure::usage(anyhow!("`{name}` cannot name a client: {help}")));
     }
-    let folder = lab::run_folder("xsk")?.join(name);
-    Ok(std::path::absolute(&folder).unwrap_or(folder))
+    let directory = lab::run_directory("xsk")?.join(name);
+    Ok(std::path::absolute(&directory).unwrap_or(directory))
 }
 
 /// The socket of a running client.
@@ -95,12 +95,12 @@ pub(super) struct Running {
 impl Running {
     /// Returns all running clients by name: those of `kaido xsk run`, and the switches of labs as
     /// LAB/SWITCH. With `lab`, returns the switches of this lab alone, by the names of their nodes.
-    /// Folders of clients that were killed are skipped.
+    /// Directories of clients that were killed are skipped.
     pub(super) fn all(lab: Option<&str>) -> Result<Vec<Self>, Failure> {
         let labs = Labs::of_environment()?;
         let mut all = match lab {
             Some(lab) => Self::of_lab(&labs.open(lab)?, ""),
-            None => Self::of_folder()?,
+            None => Self::of_directory()?,
         };
         if lab.is_none() {
             // A lab that is starting, or whose command was killed, has no clients to ask.
@@ -113,26 +113,26 @@ impl Running {
     }
 
     /// Returns the clients of `kaido xsk run`.
-    fn of_folder() -> Result<Vec<Self>, Failure> {
-        let folder = lab::run_folder("xsk")?;
-        let entries = match std::fs::read_dir(&folder) {
+    fn of_directory() -> Result<Vec<Self>, Failure> {
+        let directory = lab::run_directory("xsk")?;
+        let entries = match std::fs::read_dir(&directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries,
         };
-        let cannot = || format!("cannot read {}", folder.display());
+        let cannot = || format!("cannot read {}", directory.display());
         let entries = entries.with_context(cannot).map_err(Failure::of_private)?;
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let names = names.filter(|name| model::is_lab_name(name));
-        Ok(names.map(|name| Self::at(&folder.join(&name), name)).collect())
+        Ok(names.map(|name| Self::at(&directory.join(&name), name)).collect())
     }
 
     fn of_lab(lab: &lab::Lab, prefix: &str) -> Vec<Self> {
         let clients = lab.clients().into_iter();
-        clients.map(|(node, folder)| Self::at(&folder, format!("{prefix}{node}"))).collect()
+        clients.map(|(node, directory)| Self::at(&directory, format!("{prefix}{node}"))).collect()
     }
 
-    fn at(folder: &Path, name: String) -> Self {
-        Self { socket: folder.join(CONTROL), name }
+    fn at(directory: &Path, name: String) -> Self {
+        Self { socket: directory.join(CONTROL), name }
     }
 
     fn is_served(&self) -> bool {

@@ -1,0 +1,57 @@
+//! Files that a program includes.
+
+use std::path::{Path, PathBuf};
+
+use p4::Includes;
+use p4::source::MAX_BYTES;
+
+/// Included files: searched next to the including file, then in the directories of `--include`. No
+/// name and no link leads out of the directory of the program or of `--include`: root compiles
+/// programs of tenants.
+pub(super) struct Directories<'f> {
+    /// Directory of the program.
+    pub(super) program: &'f Path,
+    pub(super) directories: &'f [PathBuf],
+    pub(super) defines: &'f [(String, String)],
+}
+
+impl<'f> Directories<'f> {
+    /// The innermost of the directories that has the including file, with the name relative to it.
+    fn beside(
+        &self,
+        from: &Path,
+        directories: impl Iterator<Item = &'f Path>,
+        name: &str,
+    ) -> Option<(&'f Path, PathBuf)> {
+        let within = |directory: &'f Path| {
+            let rest = from.strip_prefix(directory).ok()?;
+            Some((directory, rest.parent().unwrap_or(Path::new("")).join(name)))
+        };
+        let all = directories.chain([self.program]).filter_map(within);
+        all.max_by_key(|(directory, _)| directory.components().count())
+    }
+}
+
+impl Includes for Directories<'_> {
+    fn read(&self, name: &str, from: &str, system: bool) -> Result<(String, String), String> {
+        let directories = self.directories.iter().map(PathBuf::as_path);
+        let all = directories.clone().map(|directory| (directory, PathBuf::from(name)));
+        let beside = self.beside(Path::new(from), directories, name).filter(|_| !system);
+        for (directory, name) in beside.into_iter().chain(all) {
+            let path = directory.join(&name);
+            // A link counts, wherever it leads.
+            if path.symlink_metadata().is_ok() {
+                let of = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+                let text = crate::input::read_in(of, name.as_ref(), "program", MAX_BYTES as u64);
+                return text
+                    .map(|text| (path.display().to_string(), text))
+                    .map_err(|why| why.text());
+            }
+        }
+        Err("no such file beside it, and in no directory of `--include`".to_owned())
+    }
+
+    fn defines(&self) -> &[(String, String)] {
+        self.defines
+    }
+}
