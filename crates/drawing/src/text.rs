@@ -70,7 +70,7 @@ fn what(node: &Node) -> String {
             format!("attached to {}, with {} behind", attachment.interface, behind.join(", "))
         }
     });
-    let tenants = node.switch.iter().flat_map(|switch| &switch.tenants).map(|tenant| {
+    let tenants = node.tenants.iter().map(|tenant| {
         let ports: Vec<&str> = tenant.ports.iter().map(|(port, _)| port.as_str()).collect();
         format!("{} judges {}", tenant.name, ports.join(", "))
     });

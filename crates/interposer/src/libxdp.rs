@@ -164,49 +164,17 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
     if result != 0 {
         return result;
     }
-    // SAFETY: the client gives a configuration or none.
-    let (rx_size, tx_size, flags) = unsafe { config.as_ref() }
-        .map_or((DEFAULT_SIZE, DEFAULT_SIZE, 0), |config| {
-            (config.rx_size, config.tx_size, config.bind_flags)
-        });
-    // SAFETY: libxdp has written the socket.
-    let handle = unsafe { *socket };
+    // SAFETY: libxdp has written the socket, and the client gives a configuration or none.
+    let (handle, config) = unsafe { (*socket, config.as_ref()) };
     // SAFETY: libxdp's socket.
     let descriptor = unsafe { fd(handle) };
-    let connected = with_umems(|umems| {
-        let Some(umem) = umems.get_mut(&(umem as usize)) else {
-            return Err([kernel_rx, kernel_tx]);
-        };
-        umem.socket = Some(handle as usize);
-        // A ring that the client does not want may have any size.
-        let size = |ring: *mut Ring, size: u32| if ring.is_null() { 1 } else { size };
-        let client = ClientRings {
-            fill: Arc::clone(&umem.client_fill),
-            completion: Arc::clone(&umem.client_completion),
-            rx: Arc::new(RingMemory::new(size(rx, rx_size), 2)),
-            tx: Arc::new(RingMemory::new(size(tx, tx_size), 2)),
-        };
-        if flags & USE_NEED_WAKEUP != 0 {
-            client.fill.ask_for_wakeups();
-            client.tx.ask_for_wakeups();
-        }
-        // SAFETY: the client's rings.
-        unsafe {
-            if let Some(rx) = rx.as_mut() {
-                *rx = client.rx.view(false);
-            }
-            if let Some(tx) = tx.as_mut() {
-                *tx = client.tx.view(true);
-            }
-        }
-        let kernel = KernelRings {
-            fill: &umem.fill,
-            completion: &umem.completion,
-            rx: kernel_rx,
-            tx: kernel_tx,
-        };
-        // SAFETY: libxdp's rings are mapped until it deletes the socket, which closes this one.
-        Ok(unsafe { Socket::new(descriptor, handle as usize, kernel, client, &umem.memory) })
+    let connected = with_umems(|umems| match umems.get_mut(&(umem as usize)) {
+        // SAFETY: the client's rings, and those that libxdp has filled in.
+        Some(umem) => Ok(unsafe {
+            let new = (handle as usize, descriptor, [kernel_rx, kernel_tx]);
+            connect(umem, new, [rx, tx], config)
+        }),
+        None => Err([kernel_rx, kernel_tx]),
     });
     let connected = match connected {
         Ok(connected) => connected,
@@ -226,6 +194,54 @@ pub(crate) unsafe extern "C" fn xsk_socket__create(
         return -libc::ECONNREFUSED;
     }
     0
+}
+
+/// Connects a new socket of a UMEM: its handle, its descriptor and its rings of the kernel, with the
+/// client's rings `rx` and `tx`, which may be null.
+///
+/// # Safety
+///
+/// The client's rings are valid or null. Those of the kernel are mapped until libxdp deletes the
+/// socket.
+unsafe fn connect(
+    umem: &mut Umem,
+    (handle, descriptor, [kernel_rx, kernel_tx]): (usize, c_int, [Box<Ring>; 2]),
+    [rx, tx]: [*mut Ring; 2],
+    config: Option<&SocketConfig>,
+) -> Socket {
+    let default = (DEFAULT_SIZE, DEFAULT_SIZE, 0);
+    let (rx_size, tx_size, flags) =
+        config.map_or(default, |config| (config.rx_size, config.tx_size, config.bind_flags));
+    umem.socket = Some(handle);
+    // A ring that the client does not want may have any size.
+    let size = |ring: *mut Ring, size: u32| if ring.is_null() { 1 } else { size };
+    let client = ClientRings {
+        fill: Arc::clone(&umem.client_fill),
+        completion: Arc::clone(&umem.client_completion),
+        rx: Arc::new(RingMemory::new(size(rx, rx_size), 2)),
+        tx: Arc::new(RingMemory::new(size(tx, tx_size), 2)),
+    };
+    if flags & USE_NEED_WAKEUP != 0 {
+        client.fill.ask_for_wakeups();
+        client.tx.ask_for_wakeups();
+    }
+    // SAFETY: the client's rings.
+    unsafe {
+        if let Some(rx) = rx.as_mut() {
+            *rx = client.rx.view(false);
+        }
+        if let Some(tx) = tx.as_mut() {
+            *tx = client.tx.view(true);
+        }
+    }
+    let kernel = KernelRings {
+        fill: &umem.fill,
+        completion: &umem.completion,
+        rx: kernel_rx,
+        tx: kernel_tx,
+    };
+    // SAFETY: libxdp's rings are mapped until it deletes the socket, which closes this one.
+    unsafe { Socket::new(descriptor, handle, kernel, client, &umem.memory) }
 }
 
 /// Lets the UMEM of a socket have another one.

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A running AF_XDP client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct XskClient {
-    /// Name; `LAB/NODE` for the switch of a lab, without `--lab`.
+    /// Name; `LAB/NODE` for the client of a lab, without `--lab`.
     pub name: String,
     /// Process that `kaido xsk run` has started.
     pub process: u32,
@@ -20,7 +20,7 @@ pub struct XskClient {
 /// totals, except for packets in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct XskState {
-    /// Name; `LAB/NODE` for the switch of a lab, without `--lab`.
+    /// Name; `LAB/NODE` for the client of a lab, without `--lab`.
     pub name: String,
     /// Process that `kaido xsk run` has started.
     pub process: u32,

@@ -63,6 +63,11 @@ impl Kaido {
         self.directory.path().join("run")
     }
 
+    /// Returns the path of the program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Returns a directory for the test's files.
     pub fn directory(&self) -> &Path {
         self.directory.path()

@@ -43,6 +43,17 @@ pub fn process_in(namespace: &Path, name: &str) -> Option<i32> {
     })
 }
 
+/// Returns the PIDs of processes with a path in one of their arguments.
+pub fn processes_with(path: &Path) -> Vec<i32> {
+    let path = path.to_str().expect("it is UTF-8");
+    let has = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| String::from_utf8_lossy(word).contains(path))
+    };
+    let all = fs::read_dir("/proc").expect("there are processes").flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has).collect()
+}
+
 impl<'k> Lab<'k> {
     pub(crate) fn new(kaido: &'k Kaido, name: &str) -> Self {
         Self { kaido, name: name.into() }

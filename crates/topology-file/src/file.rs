@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use srv6::Locator;
+use tenants_file::TenantText;
 
 use super::event_text::Event;
 use super::function_text::FunctionText;
@@ -206,6 +207,9 @@ pub(crate) struct Node {
     pub(crate) bypass: Option<bool>,
     /// Data plane for the node's SRv6.
     pub(crate) dataplane: Option<Dataplane>,
+    /// Tenants by name, whose P4 programs judge the packets of the node's interfaces.
+    #[serde(default)]
+    pub(crate) tenants: Entries<TenantText>,
     /// Service functions by name: SRv6 packets are sent through the node's netfilter.
     #[serde(default)]
     pub(crate) functions: Entries<FunctionText>,

@@ -429,7 +429,7 @@ fn links_of_a_switch_are_one_lan() {
     let sw = &topology.nodes[0];
     assert!(sw.is_switch() && !sw.is_router() && !sw.is_host() && sw.has_namespace());
     assert!(sw.interfaces.is_empty() && sw.locator.is_none() && sw.loopback4.is_none());
-    let red = &sw.switch.as_ref().unwrap().tenants[0];
+    let red = &sw.tenants[0];
     assert_eq!(red.ports, [("h2".to_owned(), 3), ("r1".to_owned(), 0)]);
     assert_eq!((red.device, red.cpu), (1, Some(50)));
     let cost = |node: &str| topology.node(node).unwrap().interface("sw").unwrap().cost;

@@ -24,6 +24,7 @@ mod links;
 mod nodes;
 mod option_text;
 mod options;
+mod programs;
 mod resolve;
 mod switch_text;
 mod switches;

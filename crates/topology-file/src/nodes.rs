@@ -8,6 +8,7 @@ use model::{is_daemon_name, is_node_name};
 
 use super::attachment::attachment;
 use super::file::{File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
+use super::programs;
 use super::switches;
 
 /// Help for an invalid name of a node or LAN.
@@ -176,7 +177,7 @@ fn node(
         },
         extra_config: text.config.clone(),
         functions: Vec::new(),
-        switch: text.switch.as_ref().map(|switch| switches::switch(place, name, switch)),
+        tenants: programs::tenants(place, name, text),
         interfaces: Vec::new(),
     }
 }

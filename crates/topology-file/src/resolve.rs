@@ -17,6 +17,7 @@ use super::functions::functions;
 use super::hops::check_hops;
 use super::links::{Plan, links};
 use super::nodes::nodes;
+use super::programs;
 use super::switches;
 use super::tests_section::tests;
 use super::timers::timers;
@@ -102,6 +103,7 @@ pub(crate) fn resolve<'a>(
     check_routing(&mut place, &plans, &topology);
     attachment::check(&mut place, file, &topology);
     switches::check(&mut place, &topology);
+    programs::check(&mut place, &topology);
     check_hops(&mut place, &topology);
     topology.applications = applications(&mut place, file, &topology);
     topology.events = events(&mut place, file, &topology);

@@ -23,9 +23,9 @@ pub(crate) enum XskCommand {
     },
     /// List the running clients
     ///
-    /// The switch SW of the lab LAB is the client LAB/SW.
+    /// A switch, or another node with tenants, of the lab LAB is the client LAB/NODE.
     Ls {
-        /// List only the switches of this lab
+        /// List only the clients of this lab
         #[arg(long, value_name = "LAB")]
         lab: Option<String>,
     },
@@ -34,7 +34,7 @@ pub(crate) enum XskCommand {
         /// Client; optional if there is only one
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// Lab of which NAME is a switch
+        /// Lab of which NAME is a node: a switch, or one with tenants
         #[arg(long, value_name = "LAB")]
         lab: Option<String>,
     },
@@ -43,7 +43,7 @@ pub(crate) enum XskCommand {
         /// Client; optional if there is only one
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// Lab of which NAME is a switch
+        /// Lab of which NAME is a node: a switch, or one with tenants
         #[arg(long, value_name = "LAB")]
         lab: Option<String>,
     },
@@ -76,7 +76,7 @@ pub(crate) struct WhichXsk {
     /// Client; optional if there is only one
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Lab of which NAME is a switch
+    /// Lab of which NAME is a node: a switch, or one with tenants
     #[arg(long, value_name = "LAB")]
     pub(crate) lab: Option<String>,
 }

@@ -7,7 +7,7 @@ use emulator_daemon::Recordings;
 use model::topology::Topology;
 
 use super::mistakes::mistakes;
-use super::xsk::tenants::check_switches;
+use super::xsk::tenants::check_programs;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -36,7 +36,7 @@ pub(super) fn read_all(
         let problems = Problems::unreadable(&name, &text, rules, &why);
         return Err(mistakes(&problems, output));
     }
-    if let Some((named, why)) = check_switches(&topology, &path, output)? {
+    if let Some((named, why)) = check_programs(&topology, &path, output)? {
         let name = file.display().to_string();
         let why = format!("cannot read {}: {why}", path.with_file_name(&named).display());
         return Err(mistakes(&Problems::unreadable(&name, &text, &named, &why), output));

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use testkit::{Kaido, Lab, Machine, Packages, Said, preloads, until};
+use testkit::{Kaido, Lab, Machine, Packages, Said, preloads, processes_with, until};
 
 /// Timeout of events that are normally immediate.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-fn kaido() -> Kaido {
+pub(crate) fn kaido() -> Kaido {
     let program = Path::new(env!("CARGO_BIN_EXE_kaido"));
     preloads(program);
     Kaido::new(program).with_openvswitch()
@@ -24,17 +24,6 @@ fn file() -> String {
 
 fn files(kaido: &Kaido) -> PathBuf {
     kaido.run_directory().join("labs/openvswitch/nodes/sw")
-}
-
-/// Processes with an argument that begins with a path, or is an option with such a value.
-fn processes(path: &Path) -> Vec<i32> {
-    let path = path.to_str().expect("it is ASCII");
-    let has = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| String::from_utf8_lossy(word).contains(path))
-    };
-    let all = std::fs::read_dir("/proc").expect("there are processes").flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has).collect()
 }
 
 /// The process that runs `ovs-vswitchd` itself.
@@ -103,7 +92,7 @@ fn root_a_switch_connects_its_hosts_until_a_table_refuses_one() {
     assert!(!answers(&lab, "h2", "10.0.1.1") && !answers(&lab, "h1", "10.0.1.2"));
     assert!(answers(&lab, "h3", "10.0.1.1") && answers(&lab, "h1", "10.0.1.3"));
     let unknown = kaido.run(&["xsk", "stats", "--lab", "openvswitch", "h1"]);
-    assert!(unknown.stderr.contains("node h1 is not a switch"), "{unknown}");
+    assert!(unknown.stderr.contains("node h1 has no tenants' programs"), "{unknown}");
     assert_eq!(unknown.code, Some(2), "{unknown}");
 
     // Open vSwitch's own commands use the lab's switch.
@@ -160,7 +149,7 @@ fn root_a_dead_switch_is_reported_and_started_again() {
     assert!(again.stderr.contains("sw is running already"), "{again}");
 
     // Its wrapper alone: the switch continues, and its programs are gone.
-    let wrapper = processes(&files(&kaido).join("tenants.yaml"));
+    let wrapper = processes_with(&files(&kaido).join("tenants.yaml"));
     kill(Pid::from_raw(wrapper[0]), Signal::SIGKILL).unwrap();
     await_state(&kaido, "degraded", "the wrapper of the switch sw exited");
     kaido.ok(&["lab", "start", "sw"]);
@@ -168,7 +157,8 @@ fn root_a_dead_switch_is_reported_and_started_again() {
     await_answers(&lab, "10.0.1.2");
 
     // The switch continues without its database.
-    let (before_kill, database) = (switch(&kaido), processes(&files(&kaido).join("database.ctl")));
+    let (before_kill, database) =
+        (switch(&kaido), processes_with(&files(&kaido).join("database.ctl")));
     kill(Pid::from_raw(database[0]), Signal::SIGKILL).unwrap();
     await_state(&kaido, "degraded", "the database of the switch sw exited");
     kaido.ok(&["lab", "start", "sw"]);

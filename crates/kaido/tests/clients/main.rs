@@ -7,4 +7,5 @@ mod dpdk;
 mod knot;
 mod labs;
 mod openvswitch;
+mod page;
 mod streams;

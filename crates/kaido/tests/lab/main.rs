@@ -14,6 +14,7 @@ mod frr;
 mod import;
 mod kill;
 mod packs;
+mod programs;
 mod protocols;
 mod rate;
 mod ring;

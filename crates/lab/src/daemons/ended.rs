@@ -12,8 +12,10 @@ use openvswitch::Instance;
 use crate::daemons::control_plane;
 use crate::daemons::processes::is_roots;
 use crate::daemons::switch;
+use crate::daemons::tenants;
 use crate::daemons::xdp;
 use crate::life::state::node_directory;
+use crate::node::ends::judged;
 
 /// Describes each controller, agent, data plane and switch that has exited, with the consequences
 /// and the command that restarts it.
@@ -45,6 +47,15 @@ fn expected(directory: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
             );
             expected.push((xdp::known_by(directory, name).1, words));
         }
+        let judged = judged(node);
+        if !judged.is_empty() {
+            let links = judged.iter().map(|(_, interface)| interface.name.as_str());
+            let links = links.collect::<Vec<_>>().join(", ");
+            let words = format!(
+                "the programs of {name} exited; no packets pass at {links}: `kaido lab start {name}`"
+            );
+            expected.push((tenants::config(directory, name), words));
+        }
         if node.is_switch() {
             // Its wrapper, which has the programs, may have ended alone.
             let ended = match Instance::is_running(&node_directory(directory, name)) {
@@ -56,7 +67,7 @@ fn expected(directory: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
                 false => format!("the switch {name} exited; it forwards nothing"),
             };
             let words = format!("{ended}: `kaido lab start {name}`");
-            expected.push((switch::config(directory, name), words));
+            expected.push((tenants::config(directory, name), words));
             let words = format!(
                 "the database of the switch {name} exited; its ports keep forwarding: \
                  `kaido lab start {name}`"

@@ -9,9 +9,11 @@ use private::Lock;
 use crate::daemons::control_plane::{controller_config, start_controller, start_node};
 use crate::daemons::emulated;
 use crate::daemons::processes::{end, pause};
+use crate::daemons::programs;
 use crate::daemons::spawn::{CONFIG, is_deaf, running, wait_for_socket, with_argument};
 use crate::daemons::supervised;
 use crate::daemons::switch;
+use crate::daemons::tenants;
 use crate::daemons::xdp;
 use crate::error::LookupError;
 use crate::files::remove_whatever;
@@ -80,8 +82,8 @@ impl Lab {
         if found.is_switch() {
             return self.start_switch(node, program);
         }
-        let runs_xdp = found.runs_xdp();
-        if !self.topology.controller && !runs_xdp {
+        let (runs_xdp, is_judged) = (found.runs_xdp(), !found.tenants.is_empty());
+        if !self.topology.controller && !runs_xdp && !is_judged {
             return Err(Error::Lookup(LookupError::NoController(self.name.clone())));
         }
         let _lock = self.lock_to_start()?;
@@ -89,11 +91,15 @@ impl Lab {
         let dataplane = runs_xdp && !self.runs(flag, &state);
         let config = node_directory(&self.directory, node).join("node.json");
         let agent = self.topology.controller && !self.runs(CONFIG, &config);
-        if !dataplane && !agent {
+        let programs = is_judged && !self.runs(CONFIG, &tenants::config(&self.directory, node));
+        if !dataplane && !agent && !programs {
             return Err(Error::Running(node.into()));
         }
         if dataplane {
             xdp::start_again(&self.directory, node, program)?;
+        }
+        if programs {
+            programs::start_again(&self.directory, found, program)?;
         }
         if agent {
             start_node(&self.directory, node, program)?;
@@ -105,7 +111,7 @@ impl Lab {
     fn start_switch(&self, node: &str, program: &Path) -> Result<(), Error> {
         let _lock = self.lock_to_start()?;
         let has = |path: &Path| !with_argument(&self.directory, path.as_os_str()).is_empty();
-        let config = switch::config(&self.directory, node);
+        let config = tenants::config(&self.directory, node);
         if has(&config) && has(&switch::database(&self.directory, node)) {
             return Err(Error::Running(node.into()));
         }

@@ -1,47 +1,26 @@
 //! Switches of a lab: Open vSwitch with a database of its own, under `kaido xsk run`.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use model::Tenant;
-use model::topology::{Node, Switch, Topology};
+use model::topology::{BRIDGE, Node, Topology};
 use openvswitch::{Installation, Instance};
 
-use crate::daemons::processes::{end, end_within, pause};
+use crate::daemons::processes::{end, pause};
 use crate::daemons::spawn::{CONFIG, Started, running, spawn_command, with_argument};
-use crate::error::{LookupError, MachineError, StartError};
-use crate::life::state::{Lab, node_directory, nodes_directory};
+use crate::daemons::tenants::{self, CLIENT};
+use crate::error::{MachineError, StartError};
+use crate::life::state::{Lab, node_directory};
 use crate::{Cancel, Error};
 
 /// Timeout of each step of a start.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Time in which a switch ends in order. Its wrapper kills it after 10 s, and then removes control
-/// groups and sockets.
-const END_TIMEOUT: Duration = Duration::from_secs(12);
-/// Name of a switch in its directory of clients.
-const CLIENT: &str = "default";
-
-/// The tenants file of a switch. Its path is in the arguments of the switch's wrapper.
-pub(crate) fn config(directory: &Path, node: &str) -> PathBuf {
-    node_directory(directory, node).join("tenants.yaml")
-}
-
 /// The database of a switch. Its path is in the arguments of the database's server.
 pub(crate) fn database(directory: &Path, node: &str) -> PathBuf {
     Instance::database_file(&node_directory(directory, node))
-}
-
-/// The directory of a switch's client, with its sockets.
-fn client(directory: &Path, node: &str) -> PathBuf {
-    node_directory(directory, node).join("xsk").join(CLIENT)
-}
-
-/// The longest path of a switch's sockets.
-pub(crate) fn socket(directory: &Path, node: &str) -> PathBuf {
-    client(directory, node).join("p4runtime.sock")
 }
 
 /// Returns Open vSwitch if a node of the topology is a switch.
@@ -62,38 +41,18 @@ pub(crate) fn start_all(
 ) -> Result<(), Error> {
     let mut all = Vec::new();
     for (at, node) in topology.nodes.iter().enumerate() {
-        let Some(switch) = &node.switch else { continue };
+        if !node.is_switch() {
+            continue;
+        }
         cancel.check()?;
-        let files = node_directory(directory, &node.name);
-        private::make(&files).map_err(Error::file("create", &files))?;
-        let config = config(directory, &node.name);
-        let text = tenants_file::text(&beside(file, &switch.tenants)?);
-        private::create(&config, text.as_bytes()).map_err(Error::file("write", &config))?;
-        let instance = Instance::new(installation.clone(), &files);
+        tenants::write(directory, file, node, &node.tenants)?;
+        let instance = Instance::new(installation.clone(), node_directory(directory, &node.name));
         succeed(&mut instance.create_database(), &node.name)?;
         let running = Running::start(directory, &node.name, instance, program, cancel)?;
         running.add_ports(&topology.interface_names(at))?;
         all.push((running, topology.interface_names(at)));
     }
     all.iter_mut().try_for_each(|(running, ports)| running.await_ports(ports, cancel))
-}
-
-/// Tenants with absolute paths of their files.
-fn beside(file: &Path, tenants: &[Tenant]) -> Result<Vec<Tenant>, Error> {
-    let absolute = |path: &PathBuf| {
-        let path = file.parent().unwrap_or(file).join(path);
-        let why = || io::Error::new(ErrorKind::InvalidInput, "its path is not UTF-8");
-        if path.to_str().is_some() { Ok(path) } else { Err(Error::file("use", &path)(why())) }
-    };
-    let tenant = |tenant: &Tenant| {
-        Ok(Tenant {
-            program: absolute(&tenant.program)?,
-            entries: tenant.entries.as_ref().map(absolute).transpose()?,
-            vm_info: tenant.vm_info.as_ref().map(absolute).transpose()?,
-            ..tenant.clone()
-        })
-    };
-    tenants.iter().map(tenant).collect()
 }
 
 /// The daemons of a switch that were started.
@@ -124,7 +83,7 @@ impl Running {
             daemons.push(start(daemon, "database.log", instance.database())?);
             until(&mut daemons, cancel, || done(&mut instance.init()))?;
         }
-        let config = config(directory, node);
+        let config = tenants::config(directory, node);
         if !running(directory, CONFIG, &config).is_empty() {
             return Ok(Self { instance, node: node.to_owned(), daemons });
         }
@@ -141,16 +100,16 @@ impl Running {
     /// Adds the bridge with its ports to the database, in one transaction.
     fn add_ports(&self, ports: &[&str]) -> Result<(), Error> {
         let mut command = self.instance.vsctl();
-        command.arg("--no-wait").args(Instance::add_bridge(Switch::BRIDGE));
+        command.arg("--no-wait").args(Instance::add_bridge(BRIDGE));
         for port in ports {
-            command.arg("--").args(Instance::add_port(Switch::BRIDGE, port, &[]));
+            command.arg("--").args(Instance::add_port(BRIDGE, port, &[]));
         }
         succeed(&mut command, &self.node)
     }
 
     fn await_ports(&mut self, ports: &[&str], cancel: &Cancel) -> Result<(), Error> {
         let Self { instance, daemons, .. } = self;
-        until(daemons, cancel, || done(&mut instance.applied(Switch::BRIDGE)))?;
+        until(daemons, cancel, || done(&mut instance.applied(BRIDGE)))?;
         for port in ports {
             let is_up = || {
                 let shown = done(&mut instance.show_port(port))?;
@@ -207,7 +166,7 @@ pub(crate) fn start_again(
     let Some(installation) = find(topology)? else { return Ok(()) };
     let (node, cancel) = (topology.nodes[at].name.as_str(), Cancel::default());
     let instance = Instance::new(installation, node_directory(directory, node));
-    if running(directory, CONFIG, &config(directory, node)).is_empty() {
+    if running(directory, CONFIG, &tenants::config(directory, node)).is_empty() {
         remove_remains(directory, &instance)?;
     }
     let mut running = Running::start(directory, node, instance, program, &cancel)?;
@@ -230,29 +189,7 @@ fn remove_remains(directory: &Path, instance: &Instance) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends the switches of a lab in order. Those that do not end are left to the caller.
-pub(crate) fn end_all(directory: &Path) {
-    let Ok(nodes) = fs::read_dir(nodes_directory(directory)) else { return };
-    let configs: Vec<PathBuf> = nodes
-        .flatten()
-        .filter_map(|node| Some(config(directory, node.file_name().to_str()?)))
-        .filter(|config| config.exists())
-        .collect();
-    if configs.is_empty() {
-        return;
-    }
-    let find = || configs.iter().flat_map(|config| running(directory, CONFIG, config)).collect();
-    // The caller ends all processes.
-    let _ = end_within(find, END_TIMEOUT);
-}
-
 impl Lab {
-    /// The directories of the lab's AF_XDP clients, with their switches' names.
-    pub fn clients(&self) -> Vec<(&str, PathBuf)> {
-        let switches = self.topology.nodes.iter().filter(|node| node.is_switch());
-        switches.map(|node| (&*node.name, client(&self.directory, &node.name))).collect()
-    }
-
     /// The environment in which Open vSwitch's commands use the switch of a node; empty for other
     /// nodes.
     pub fn environment(&self, node: &str) -> Result<Vec<(&'static str, PathBuf)>, Error> {
@@ -261,14 +198,5 @@ impl Lab {
         }
         let instance = |found| Instance::new(found, node_directory(&self.directory, node));
         Ok(find(&self.topology)?.map_or_else(Vec::new, |found| instance(found).environment()))
-    }
-
-    /// The directory of the AF_XDP client of a switch. It is an error if the node is not a switch.
-    pub fn client(&self, node: &str) -> Result<PathBuf, Error> {
-        if !self.node(node)?.is_switch() {
-            let known = self.clients().into_iter().map(|(name, _)| name.to_owned()).collect();
-            return Err(Error::Lookup(LookupError::NoSwitch { node: node.into(), known }));
-        }
-        Ok(client(&self.directory, node))
     }
 }

@@ -53,12 +53,12 @@ pub enum LookupError {
         /// Nodes that have their own data plane.
         known: Vec<String>,
     },
-    /// The node is not a switch.
-    #[error("node {node} is not a switch{}", known_names(.known))]
-    NoSwitch {
+    /// The node has no AF_XDP client.
+    #[error("node {node} has no tenants' programs{}", known_names(.known))]
+    NoTenants {
         /// Node name.
         node: String,
-        /// Nodes that are switches.
+        /// Nodes that have some.
         known: Vec<String>,
     },
     /// A rate cannot be set on the link: a node at its end sends with XDP, which bypasses all

@@ -80,7 +80,9 @@ pub enum Error {
     #[error("{0} is running already")]
     Running(String),
     /// The lab needs Kaido's daemons, but there is no program to run as these.
-    #[error("the lab has emulated links or switches, and is brought up without Kaido's daemons")]
+    #[error(
+        "the lab has emulated links, switches or tenants' programs, and is brought up without Kaido's daemons"
+    )]
     NoProgram,
     /// The command runs on a node of the lab that it would remove.
     #[error("this shell is on a node of the lab `{0}`: leave it first")]

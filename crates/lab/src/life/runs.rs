@@ -40,10 +40,11 @@ pub fn runs(topology: &Topology) -> Vec<Run> {
                 add(None, &health.run.join(" "));
             }
         }
-        for tenant in node.switch.iter().flat_map(|switch| &switch.tenants) {
+        for tenant in &node.tenants {
             let (program, name) = (tenant.program.display(), &tenant.name);
             let (user, place) = match tenant.is_inline {
-                true => ("root", "in the switch's process"),
+                true if node.is_switch() => ("root", "in the switch's process"),
+                true => ("root", "in the process that moves the packets"),
                 false => ("a sandbox", "in a process of its own"),
             };
             let text = format!("{program} of tenant {name}, {place}");

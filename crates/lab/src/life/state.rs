@@ -283,6 +283,11 @@ pub(crate) const UNNAMED: &str = ".new-";
 /// have no dot.
 pub(crate) const INFRASTRUCTURE: &str = ".infrastructure";
 
+/// Name of the namespace of a node's programs, which is no node's: those begin with a letter.
+pub(crate) fn programs_namespace(node: &str) -> String {
+    format!(".programs-{node}")
+}
+
 /// File name of the controller's socket in a lab's directory.
 pub(crate) const SOCKET: &str = "controller.sock";
 

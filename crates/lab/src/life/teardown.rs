@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::daemons::processes::{end_all, processes};
-use crate::daemons::switch;
+use crate::daemons::tenants;
 use crate::daemons::xdp;
 use crate::files::remove_whatever;
 use crate::life::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_directory};
@@ -74,7 +74,7 @@ impl Labs {
             // Writing fails on a full disk: removing the lab is all the more important then.
             let _ = state.write(directory);
         }
-        switch::end_all(directory);
+        tenants::end_all(directory);
         end_all(directory)?;
         attached::release(directory)?;
         xdp::unmount_all(directory)?;

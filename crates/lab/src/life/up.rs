@@ -17,15 +17,19 @@ use crate::attached;
 use crate::daemons::control_plane;
 use crate::daemons::emulated;
 use crate::daemons::processes::processes;
+use crate::daemons::programs;
 use crate::daemons::supervised;
 use crate::daemons::switch;
+use crate::daemons::tenants::{self, has_client};
 use crate::daemons::xdp;
 use crate::error::MachineError;
 use crate::life::journal;
 use crate::life::state::{self, Lab, Labs, MARKER, Phase, SOCKET, State, UNNAMED};
 use crate::node::build;
+use crate::node::ends;
 use crate::node::frr::{Frr, Router};
 use crate::node::functions;
+use crate::node::links::{self, Namespaces};
 use crate::node::netem;
 use crate::node::xdp_links;
 use crate::parallel::in_parallel;
@@ -125,8 +129,8 @@ impl Labs {
         for node in with_xdp {
             check_path(&xdp::socket(&directory, &node.name))?;
         }
-        for node in topology.nodes.iter().filter(|node| node.is_switch()) {
-            check_path(&switch::socket(&directory, &node.name))?;
+        for node in topology.nodes.iter().filter(|node| has_client(node)) {
+            check_path(&tenants::socket(&directory, &node.name))?;
         }
         let frr = check_machine(&topology, options.program.as_deref())?;
         let openvswitch = switch::find(&topology)?;
@@ -270,7 +274,11 @@ impl Lab {
         let made = in_parallel(with.len(), make, |at| progress(Stage::Namespaces, at, with.len()))?;
         let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();
         progress(Stage::Links, 0, topology.segments.len());
-        build::links(topology, &namespaces, &infrastructure)?;
+        let programs = ends::namespaces(&self.directory, topology)?;
+        links::links(
+            topology,
+            Namespaces { nodes: &namespaces, programs: &programs, infrastructure: &infrastructure },
+        )?;
         self.configure_all(&namespaces, cancel, progress)?;
         if topology.has_emulated() {
             let program = options.program.as_ref().ok_or(Error::NoProgram)?;
@@ -284,6 +292,10 @@ impl Lab {
         }
         for (&at, namespace) in &namespaces {
             functions::load_rules(&topology.nodes[at], namespace, file, cancel)?;
+        }
+        if !programs.is_empty() {
+            let program = options.program.as_ref().ok_or(Error::NoProgram)?;
+            programs::start_all(&self.directory, topology, file, program, cancel)?;
         }
         if let Some(program) = &options.program
             && topology.nodes.iter().any(Node::runs_xdp)

@@ -1,34 +1,28 @@
 //! Creates namespaces, links, addresses, routes and SIDs in the kernel.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use model::topology::{Backend, Interface, Node, Routing, SegmentKind, Topology};
+use model::topology::{Backend, Interface, Node, Routing, Topology};
 use netlink::{
     Address, Batch, Encap, GenericHandle, Handle, LocalAction, Namespace, NextHop, Request, Route,
-    RouteKind, Tbf, VethEnd,
+    RouteKind, Tbf,
 };
 use pathfinder::{Routes, StaticRoute, routing};
 use srv6::function;
 
 use crate::Error;
-use crate::daemons::emulated;
 use crate::life::state::{INFRASTRUCTURE, namespace_path};
 use crate::node::frr::Frr;
 use crate::node::index::interface_index;
 use crate::node::netem;
-use crate::node::xdp_links;
 
 /// The device of a router's SID routes: a bridge without ports. A SID on a link's device would be
 /// removed together with the link. The name cannot collide with a node's: those have no hyphen.
 pub(crate) const SID_DEVICE: &str = "sr-local";
 const SID_DEVICE_INDEX: u32 = 2;
 const LOOPBACK: u32 = 1;
-/// First interface index of the links' far ends. Linux before 6.13 checks a new device's index
-/// against those of the requester's namespace: start above every index that a node uses.
-const FIRST_PORT: u32 = 1 << 20;
 
 /// Creates a node's namespace and sets the sysctls that must be set before its first interface
 /// exists.
@@ -76,111 +70,6 @@ pub(crate) fn namespace(
 /// Creates the namespace of the bridges and of the controller.
 pub(crate) fn infrastructure(directory: &Path) -> Result<Namespace, Error> {
     Ok(Namespace::create(namespace_path(directory, INFRASTRUCTURE))?)
-}
-
-/// Creates all links, down.
-pub(crate) fn links(
-    topology: &Topology,
-    namespaces: &BTreeMap<usize, Namespace>,
-    infrastructure: &Namespace,
-) -> Result<(), Error> {
-    let mut batch = Batch::new();
-    let mut bridges = Handle::within(infrastructure)?;
-    // The bridges' ports are numbered consecutively: their indexes have to be known as well.
-    let mut port = FIRST_PORT;
-    let mut plugged = Batch::new();
-    let mut behind_xdp: Vec<(&Namespace, String)> = Vec::new();
-    let mut emulated = Vec::new();
-    let mut ports: Vec<(&Namespace, &str, u32)> = Vec::new();
-    let mut behind_switches: Vec<(&Namespace, &str)> = Vec::new();
-    for (number, segment) in topology.segments.iter().enumerate() {
-        let end = |at: usize| {
-            let end = segment.ends[at];
-            let interface = &topology.nodes[end.node].interfaces[end.interface];
-            VethEnd {
-                name: &interface.name,
-                namespace: &namespaces[&end.node],
-                mtu: u32::from(interface.mtu),
-                mac: None,
-                index: Some(interface_index(end.interface)),
-            }
-        };
-        let has_namespace = |at: usize| topology.nodes[segment.ends[at].node].has_namespace();
-        let runs_xdp = |at: usize| topology.nodes[segment.ends[at].node].runs_xdp();
-        let label = || format!("link {}", segment.name);
-        match segment.kind {
-            _ if topology.is_emulated(segment) => {
-                for at in (0..segment.ends.len()).filter(|at| has_namespace(*at)) {
-                    let name = emulator_daemon::device_name(number, at);
-                    let far = VethEnd {
-                        name: &name,
-                        namespace: infrastructure,
-                        index: Some(port),
-                        ..end(at)
-                    };
-                    batch.push(label(), netlink::add_veth(&end(at), &far));
-                    plugged.push(label(), netlink::set_up(port));
-                    if runs_xdp(at) {
-                        behind_xdp.push((infrastructure, name.clone()));
-                    }
-                    emulated.push(name);
-                    port += 1;
-                }
-            }
-            SegmentKind::PointToPoint => {
-                batch.push(label(), netlink::add_veth(&end(0), &end(1)));
-                for far in [0, 1].into_iter().filter(|far| runs_xdp(1 - far)) {
-                    behind_xdp.push((end(far).namespace, end(far).name.to_owned()));
-                }
-            }
-            SegmentKind::Lan if segment.switch.is_some() => {
-                let Some(switch) = segment.switch.map(|at| &namespaces[&at]) else { continue };
-                for at in 0..segment.ends.len() {
-                    let (name, index) =
-                        (&*topology.nodes[segment.ends[at].node].name, interface_index(at));
-                    let far = VethEnd { name, namespace: switch, index: Some(index), ..end(at) };
-                    batch.push(label(), netlink::add_veth(&end(at), &far));
-                    ports.push((switch, name, index));
-                    behind_switches.push((end(at).namespace, end(at).name));
-                    if runs_xdp(at) {
-                        behind_xdp.push((switch, name.to_owned()));
-                    }
-                }
-            }
-            SegmentKind::Lan => {
-                bridges.request(label(), netlink::add_bridge(&segment.name, None))?;
-                let bridge = bridges.link(&segment.name)?.index;
-                for at in 0..segment.ends.len() {
-                    // Two LANs may share a node, so the port is named after its number.
-                    let name = format!("port{port}");
-                    let far = VethEnd {
-                        name: &name,
-                        namespace: infrastructure,
-                        index: Some(port),
-                        ..end(at)
-                    };
-                    batch.push(label(), netlink::add_veth(&end(at), &far));
-                    plugged.push(label(), netlink::set_master(port, Some(bridge)));
-                    plugged.push(label(), netlink::set_up(port));
-                    if runs_xdp(at) {
-                        behind_xdp.push((infrastructure, name));
-                    }
-                    port += 1;
-                }
-                plugged.push(label(), netlink::set_up(bridge));
-            }
-        }
-    }
-    bridges.commit(batch)?;
-    emulated::prepare(infrastructure, &emulated)?;
-    bridges.commit(plugged)?;
-    for (namespace, name, index) in ports {
-        Handle::within(namespace)?.request(format!("port {name}"), netlink::set_up(index))?;
-    }
-    for (namespace, name) in behind_switches {
-        xdp_links::complete_checksums(namespace, name)?;
-    }
-    behind_xdp.iter().try_for_each(|(namespace, name)| xdp_links::prepare_far_end(namespace, name))
 }
 
 /// Sets a node's rates and addresses, and its links up. Existing settings are kept.

@@ -26,7 +26,7 @@ pub use network::{
 };
 pub(crate) use quantity::duration_text;
 pub use quantity::{Family, Queue, Range, TestDuration};
-pub use switch::Switch;
+pub use switch::{BRIDGE, MAX_AF_XDP_MTU};
 pub use test::{Ping, Test};
 pub use timers::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};
 pub use traffic::{Pattern, Traffic};

@@ -13,9 +13,9 @@ use super::event::Event;
 use super::function::Function;
 use super::impairments::Impairments;
 use super::quantity::Queue;
-use super::switch::Switch;
 use super::test::Test;
 use super::timers::Timers;
+use crate::Tenant;
 use crate::name::split_parallel;
 use crate::{Application, Bandwidth};
 
@@ -79,8 +79,9 @@ pub struct Node {
     pub extra_config: Option<String>,
     /// Service functions, in file order; only with the XDP data plane.
     pub functions: Vec<Function>,
-    /// Switch that runs on the node, if its kind is [`NodeKind::Switch`].
-    pub switch: Option<Switch>,
+    /// Tenants whose programs judge the packets of the node's interfaces, or of a switch's ports, in
+    /// file order. Their ports have the names of [`Topology::interface_names`].
+    pub tenants: Vec<Tenant>,
     /// Interfaces in the order of their segments, without `lo`. A switch has none: its links are
     /// one segment, and its ports are the far ends of the other nodes' interfaces.
     pub interfaces: Vec<Interface>,
@@ -236,6 +237,11 @@ impl Node {
     /// True if the node is a switch.
     pub fn is_switch(&self) -> bool {
         self.kind == NodeKind::Switch
+    }
+
+    /// True if a program judges the packets of this interface.
+    pub fn is_judged(&self, interface: &str) -> bool {
+        self.tenants.iter().flat_map(|tenant| &tenant.ports).any(|(name, _)| name == interface)
     }
 
     /// True if the node is a namespace of this machine, in which programs can run.

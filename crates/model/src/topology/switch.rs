@@ -1,20 +1,7 @@
-//! Switches with AF_XDP ports.
+//! Constants of switches and other nodes with AF_XDP sockets.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::Tenant;
-
-/// Open vSwitch with AF_XDP ports, which tenants' programs judge.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct Switch {
-    /// Tenants, in file order. Their ports are named after the nodes that they lead to.
-    pub tenants: Vec<Tenant>,
-}
-
-impl Switch {
-    /// Name of the switch's bridge, an interface in its namespace.
-    pub const BRIDGE: &'static str = "br0";
-    /// Largest MTU of its ports, in bytes: native XDP on veth needs a frame in one page.
-    pub const LARGEST_MTU: u16 = 3500;
-}
+/// Name of a switch's bridge, an interface in its namespace.
+pub const BRIDGE: &str = "br0";
+/// Largest MTU of an interface with an AF_XDP socket, in bytes, without the Ethernet header: native
+/// XDP on veth needs a frame in one page.
+pub const MAX_AF_XDP_MTU: u16 = 3498;

@@ -5,6 +5,7 @@ mod any_text;
 mod happenings;
 mod links;
 mod nodes;
+mod programs;
 mod switches;
 
 use super::parse;

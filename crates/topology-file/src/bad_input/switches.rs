@@ -71,7 +71,7 @@ fn links_of_a_switch() {
     );
     expect(&more("br0: {}", "br0-sw"), &[("8:16", "the switch's own bridge", "rename")]);
     let large = lab(SWITCH, "h1-sw").replace("name: a", "name: a\nmtu: 9000");
-    expect(&large, &[("2:6", "an MTU of 9", "at most 3500")]);
+    expect(&large, &[("2:6", "packets of `sw` are up to 9", "at most 3498")]);
 }
 
 #[test]

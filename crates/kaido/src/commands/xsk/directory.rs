@@ -93,8 +93,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Returns all running clients by name: those of `kaido xsk run`, and the switches of labs as
-    /// LAB/SWITCH. With `lab`, returns the switches of this lab alone, by the names of their nodes.
+    /// Returns all running clients by name: those of `kaido xsk run` and `kaido p4 attach`, and those
+    /// of labs as LAB/NODE. With `lab`, returns those of this lab alone, by the names of their nodes.
     /// Directories of clients that were killed are skipped.
     pub(super) fn all(lab: Option<&str>) -> Result<Vec<Self>, Failure> {
         let labs = Labs::of_environment()?;
@@ -153,9 +153,9 @@ impl Running {
                 (0, None) => {
                     Err(Failure::usage(anyhow!("no running client: `kaido xsk run` starts one")))
                 }
-                (0, Some(lab)) => {
-                    Err(Failure::usage(anyhow!("the lab `{lab}` has no running switch")))
-                }
+                (0, Some(lab)) => Err(Failure::usage(anyhow!(
+                    "the lab `{lab}` has no running client: a switch, or a node with tenants"
+                ))),
                 _ => Err(Failure::usage(anyhow!("several clients are running, name one: {names}"))),
             };
         };

@@ -76,16 +76,15 @@ pub(super) fn program(
     Ok(loaded)
 }
 
-/// Checks the programs of a lab's switches, relative to the topology file. Returns the first file
-/// that cannot be read, by its name in the topology, with the reason.
-pub(crate) fn check_switches(
+/// Checks the programs of a lab's nodes, relative to the topology file. Returns the first file that
+/// cannot be read, by its name in the topology, with the reason.
+pub(crate) fn check_programs(
     topology: &Topology,
     lab: &Path,
     output: &Output,
 ) -> Result<Option<(String, String)>, Failure> {
-    let switches = topology.nodes.iter().filter_map(|node| node.switch.as_ref());
     let mut failures = Vec::new();
-    for tenant in switches.flat_map(|switch| &switch.tenants) {
+    for tenant in topology.nodes.iter().flat_map(|node| &node.tenants) {
         for file in [Some(&tenant.program), tenant.entries.as_ref()].into_iter().flatten() {
             if let Err(why) = private::open_regular(&beside(lab, file)) {
                 return Ok(Some((file.display().to_string(), why.to_string())));
