@@ -99,9 +99,13 @@ impl Page {
             }
             text = text.replace("/run/kaido/", &format!("{}/", run_directory.display()));
             let quoted = text.replace('\'', "'\\''");
-            let wanted = if command.contains(FAILS) { "!=" } else { "=" };
-            script +=
-                &format!("printf '# %s\\n' '{quoted}'\n{text}\n[ $? {wanted} 0 ] || exit 1\n");
+            // A job that is killed has that as its status.
+            let is_so = match command {
+                _ if command.contains(FAILS) => "[ $? != 0 ]",
+                _ if command.contains("wait %") => "true",
+                _ => "[ $? = 0 ]",
+            };
+            script += &format!("printf '# %s\\n' '{quoted}'\n{text}\n{is_so} || exit 1\n");
             for (_, condition) in self.waits.iter().filter(|(part, _)| command.contains(part)) {
                 script += &format!(
                     "for i in $(seq 300); do {condition} && break; sleep 0.1; done\n{condition} || exit 1\n"
