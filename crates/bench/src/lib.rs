@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod daemon;
 pub mod dataplane;
 pub mod demo;
 pub mod emulator;
+mod hosts;
 mod iperf;
 pub mod lab_up;
 mod line;

@@ -83,8 +83,10 @@ impl Attached {
             libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut size)
         };
         check(result).map_err(failed)?;
-        // SAFETY: the kernel filled in the variant of an XDP link. For another type of link, the
-        // value would be a number that is not an interface of ours.
+        if info.type_ != libbpf_sys::BPF_LINK_TYPE_XDP {
+            return Err(failed(std::io::Error::other("it is not an attachment of XDP")));
+        }
+        // SAFETY: the kernel filled in the variant of an XDP link.
         let interface = unsafe { info.__bindgen_anon_1.xdp.ifindex };
         Ok(Self { link, interface, pin: Some(path.into()) })
     }

@@ -14,6 +14,7 @@ mod interface_rule;
 mod link;
 mod monitor;
 mod namespace;
+mod namespace_id;
 mod neighbour;
 mod netem;
 mod owned;

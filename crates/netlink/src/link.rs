@@ -228,6 +228,8 @@ pub struct Link {
     pub peer: Option<u32>,
     /// The index of the other end in another namespace.
     pub peer_elsewhere: Option<u32>,
+    /// The ID of that namespace ([`Handle::namespace_id`]).
+    pub peer_namespace: Option<u32>,
     /// The number of receive queues the device was created with.
     pub rx_queues: u32,
     /// The number of transmit queues the device was created with.
@@ -341,7 +343,7 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let flags = u32_at(body, 8)?;
     let mut link =
         Link { index: u32_at(body, 4)?, up: flags & libc::IFF_UP as u32 != 0, ..Link::default() };
-    let (mut parent, mut elsewhere) = (None, false);
+    let (mut parent, mut namespace) = (None, None);
     for attribute in each(after(body, HEADER)?) {
         let attribute = attribute?;
         let value = attribute.value();
@@ -350,7 +352,7 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
             IFLA_IFNAME => link.name = text(value),
             IFLA_MTU => link.mtu = u32_at(value, 0)?,
             IFLA_LINK => parent = Some(u32_at(value, 0)?),
-            IFLA_LINK_NETNSID => elsewhere = true,
+            IFLA_LINK_NETNSID => namespace = Some(u32_at(value, 0)?),
             IFLA_MASTER => link.master = Some(u32_at(value, 0)?),
             IFLA_OPERSTATE => link.operational = array::<1>(value, 0)? == [IF_OPER_UP],
             IFLA_CARRIER => link.carrier = array::<1>(value, 0)? == [1],
@@ -363,11 +365,13 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
             _ => {}
         }
     }
+    let elsewhere = namespace.is_some();
     let is_separate = link.is_open_tunnel() || NOT_STACKED.contains(&link.kind.as_str());
     let is_stacked = parent.is_some() && !is_separate;
     link.lower_is_elsewhere = is_stacked && elsewhere;
     let is_pair = matches!(link.kind.as_str(), "veth" | "netkit");
     link.peer_elsewhere = parent.filter(|_| is_pair && elsewhere);
+    link.peer_namespace = namespace.filter(|_| is_pair);
     let parent = parent.filter(|_| !elsewhere);
     if let Some(vlan) = &mut link.vlan {
         vlan.parent = parent;

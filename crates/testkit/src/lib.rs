@@ -42,4 +42,4 @@ pub use random::Random;
 pub use schemas::{check_error, check_output, value_of, values_of};
 pub use tap::Tap;
 pub use tun::TapDevice;
-pub use wait::{pause, until};
+pub use wait::{SetOnDrop, pause, until};

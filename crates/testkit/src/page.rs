@@ -28,10 +28,11 @@ impl Page {
     /// If there is no such line, or if the part has no commands.
     pub fn part(text: &str, from: &str) -> Self {
         let at = text.find(&format!("{from}\n")).unwrap_or_else(|| panic!("no line `{from}`"));
-        // A page's own heading looks like a command. Its part ends with the next heading.
-        let level = from.split_once(' ').map_or("", |(level, _)| level).max("##");
         let rest = &text[at + from.len()..];
-        let end = rest.find(&format!("\n{level} ")).unwrap_or(rest.len());
+        // A line `# …` is a command. The part of a page's heading ends with the next one.
+        let level = from.bytes().take_while(|byte| *byte == b'#').count().max(2);
+        let ends = (2..=level).filter_map(|level| rest.find(&format!("\n{} ", "#".repeat(level))));
+        let end = ends.min().unwrap_or(rest.len());
         let mut commands: Vec<String> = Vec::new();
         for block in rest[..end].split("```").skip(1).step_by(2) {
             let Some(lines) = block.strip_prefix("console\n") else { continue };
@@ -83,8 +84,10 @@ impl Page {
         let mut path = OsString::from(program);
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
-        let mut shell = Command::new("bash");
-        shell.args(["-c", &self.script(&kaido.run_directory())]).current_dir(CLONE);
+        let mut shell = Command::new("timeout");
+        shell
+            .args(["--kill-after=5", "120", "bash", "-c", &self.script(&kaido.run_directory())])
+            .current_dir(CLONE);
         shell.env("PATH", path).env("KAIDO_RUN", kaido.run_directory());
         Said::run(&mut shell).ok()
     }

@@ -23,3 +23,13 @@ pub fn until<T>(
 pub fn pause(time: Duration) {
     std::thread::sleep(time);
 }
+
+/// Sets a flag when it is dropped, also by a panic, so that threads which wait for it end.
+#[derive(Debug)]
+pub struct SetOnDrop<'f>(pub &'f std::sync::atomic::AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}

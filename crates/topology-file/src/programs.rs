@@ -2,7 +2,7 @@
 
 use document::{Place, Step, steps};
 use model::Tenant;
-use model::topology::{MAX_AF_XDP_MTU, Node, Topology};
+use model::topology::{MAX_AF_XDP_MTU, Node, Segment, Topology};
 
 use super::file::Node as NodeText;
 
@@ -93,8 +93,15 @@ fn check_mtu(place: &mut Place<'_>, topology: &Topology, index: usize) {
                 segment.name
             );
             let help = format!("write a smaller `mtu:`: programs get at most {MAX_AF_XDP_MTU}");
-            place.value(steps!["mtu"], message, &help);
+            place.value(&mtu_of(place, segment), message, &help);
             return;
         }
     }
+}
+
+/// Path of the MTU that a segment has: its own, or that of the file.
+fn mtu_of(place: &Place<'_>, segment: &Segment) -> Vec<Step> {
+    let items = (0..).take_while(|index: &usize| place.tree.has(&steps!["links", *index].to_vec()));
+    let mut own = items.map(|index| steps!["links", index, &*segment.name, "mtu"].to_vec());
+    own.find(|path| place.tree.has(path)).unwrap_or_else(|| steps!["mtu"].to_vec())
 }

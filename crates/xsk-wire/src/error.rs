@@ -91,8 +91,16 @@ pub enum Error {
         /// Its bridge.
         bridge: String,
     },
+    /// Two interfaces that are to be connected are the ends of one veth pair.
+    #[error("`{interface}` and `{other}` are the two ends of one veth pair")]
+    Loop {
+        /// Interface.
+        interface: String,
+        /// Interface of its users.
+        other: String,
+    },
     /// An interface was deleted, or moved to another network namespace.
-    #[error("the interface `{0}` has been deleted")]
+    #[error("the interface `{0}` has been deleted, or moved to another network namespace")]
     Deleted(String),
     /// The daemon attaches no program to a socket.
     #[error("{0}")]
@@ -127,6 +135,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error of a socket that cannot be opened on a queue of an interface.
+    pub(crate) fn socket(interface: &str, queue: u32, source: xsk::Error) -> Self {
+        let interface = interface.to_owned();
+        if source.is_taken() {
+            return Self::Taken { interface, queue };
+        }
+        Self::Socket { interface, source }
+    }
+
     /// Returns a function that makes an error of a failure with the programs of an interface.
     pub(crate) fn program(interface: &str) -> impl Fn(bpf::Error) -> Self + use<> {
         let interface = interface.to_owned();
@@ -147,6 +164,7 @@ impl Error {
                 | Self::PeerExists { .. }
                 | Self::OtherQueues { .. }
                 | Self::InBridge { .. }
+                | Self::Loop { .. }
         )
     }
 }

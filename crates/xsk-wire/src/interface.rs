@@ -128,10 +128,7 @@ pub(crate) fn sockets(link: &Link) -> Result<Vec<Sockets>, Error> {
             Ok(_) if queue == MAX_QUEUES => return Err(Error::Queues { interface: interface() }),
             Ok(opened) => all.push(opened),
             Err(why) if why.is_no_queue() && queue > 0 => break,
-            Err(why) if why.is_taken() => {
-                return Err(Error::Taken { interface: interface(), queue });
-            }
-            Err(source) => return Err(Error::Socket { interface: interface(), source }),
+            Err(why) => return Err(Error::socket(&link.name, queue, why)),
         }
     }
     Ok(all)
@@ -145,7 +142,7 @@ pub(crate) fn has_queue(link: &Link, queue: u32) -> Result<bool, Error> {
     match Sockets::new(link.index, queue) {
         Ok(_) => Ok(true),
         Err(why) if why.is_no_queue() => Ok(false),
-        Err(source) => Err(Error::Socket { interface: link.name.clone(), source }),
+        Err(why) => Err(Error::socket(&link.name, queue, why)),
     }
 }
 

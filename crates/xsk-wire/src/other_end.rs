@@ -23,24 +23,20 @@ pub(crate) fn find(handle: &mut Handle, link: &Link) -> Option<OtherEnd> {
         let other = handle.links().ok()?.into_iter().find(|one| one.index == index)?;
         return Some(OtherEnd { namespace: None, name: other.name });
     }
-    let index = link.peer_elsewhere?;
+    let (index, id) = (link.peer_elsewhere?, link.peer_namespace?);
     let mut seen = HashSet::from([Namespace::current().ok()?.inode().ok()?]);
-    let mut found = Vec::new();
     for path in namespaces() {
         // A process may have ended meanwhile.
         let Ok(namespace) = Namespace::open(path) else { continue };
-        if !namespace.inode().is_ok_and(|inode| seen.insert(inode)) {
+        if !namespace.inode().is_ok_and(|inode| seen.insert(inode))
+            || handle.namespace_id(&namespace).ok()? != Some(id)
+        {
             continue;
         }
-        let links = Handle::within(&namespace).and_then(|mut handle| handle.links());
-        let is_it = |one: &Link| {
-            one.index == index && one.kind == link.kind && one.peer_elsewhere == Some(link.index)
-        };
-        let its = links.unwrap_or_default().into_iter().find(is_it);
-        found.extend(its.map(|one| OtherEnd { namespace: Some(namespace), name: one.name }));
+        let other = Handle::within(&namespace).ok()?.link_at(index).ok()?;
+        return Some(OtherEnd { namespace: Some(namespace), name: other.name });
     }
-    // Two ends of the same indexes cannot be distinguished.
-    if found.len() == 1 { found.pop() } else { None }
+    None
 }
 
 /// Paths of all namespaces that can be found, with repetitions.

@@ -19,11 +19,11 @@ pub(crate) struct Open {
     /// The interface whose packets programs judge.
     pub(crate) interface: Interface,
     /// The interface of its users.
-    pub(crate) users: UserSide,
+    pub(crate) users: OpenUsers,
 }
 
 /// The interface of a port's users.
-pub(crate) enum UserSide {
+pub(crate) enum OpenUsers {
     /// A new one.
     New {
         /// The program of the peer's inner end.
@@ -56,7 +56,8 @@ impl Open {
     ) -> Result<Self, Error> {
         let name = &link.name;
         let peer = Peer::new(handle, peer, link, sockets.len() as u32)?;
-        let [to_interface, to_inner] = connect(link, &peer.namespace, peer.inner, sockets)?;
+        let users = SocketEnd { name: &peer.name, index: peer.inner, namespace: &peer.namespace };
+        let [to_interface, to_inner] = connect(link, users, sockets)?;
         let mut interface = Interface::take(handle, link, &to_interface, tell)?;
         let receive = || to_inner.receive(peer.inner, Mode::Native);
         let attached = peer.namespace.run(receive)?.map_err(Error::program(name))?;
@@ -73,7 +74,7 @@ impl Open {
                 peer.name
             ));
         }
-        Ok(Self { interface, users: UserSide::New { _attached: attached, peer } })
+        Ok(Self { interface, users: OpenUsers::New { _attached: attached, peer } })
     }
 
     /// Connects an interface with another one.
@@ -90,16 +91,28 @@ impl Open {
                 return Err(Error::InBridge { interface: one.name.clone(), bridge });
             }
         }
+        let names = || [link, &other].map(|one| one.name.clone());
+        if link.peer == Some(other.index) {
+            let [interface, other] = names();
+            return Err(Error::Loop { interface, other });
+        }
+        if link.mtu != other.mtu {
+            tell(&format!(
+                "{} has an MTU of {}, and {} one of {}: longer packets than the smaller one are lost",
+                link.name, link.mtu, other.name, other.mtu
+            ));
+        }
         let count = sockets.len() as u32;
         let unequal = || {
-            let [interface, other] = [link, &other].map(|one| one.name.clone());
+            let [interface, other] = names();
             Error::OtherQueues { interface, other, count }
         };
         if interface::has_queue(&other, count)? {
             return Err(unequal());
         }
         let here = Namespace::current()?;
-        let connected = connect(link, &here, other.index, sockets);
+        let users = SocketEnd { name: &other.name, index: other.index, namespace: &here };
+        let connected = connect(link, users, sockets);
         let [to_interface, to_other] = connected.map_err(|why| match why {
             Error::Socket { source, .. } if source.is_no_queue() => unequal(),
             why => why,
@@ -109,31 +122,40 @@ impl Open {
         users.receive(handle, &to_other, tell)?;
         interface.receive(handle, &to_interface, tell)?;
         tell(&format!("{} and {} are connected through programs", link.name, other.name));
-        Ok(Self { interface, users: UserSide::Existing(users) })
+        Ok(Self { interface, users: OpenUsers::Existing(users) })
     }
 }
 
-/// Opens the plain sockets of the users' interface, attaches the tenants' programs, and starts the
-/// threads of the queues. Returns the programs that lead packets of the two interfaces to them.
+/// The interface that has the plain sockets.
+#[derive(Clone, Copy)]
+struct SocketEnd<'a> {
+    name: &'a str,
+    index: u32,
+    namespace: &'a Namespace,
+}
+
+/// Opens the plain sockets, attaches the tenants' programs, and starts the threads of the queues.
+/// Returns the programs that lead packets of the two interfaces to their sockets.
 fn connect(
     link: &Link,
-    namespace: &Namespace,
-    users: u32,
+    users: SocketEnd<'_>,
     sockets: Vec<Sockets>,
 ) -> Result<[ToSockets; 2], Error> {
     let name = &link.name;
     let load = || ToSockets::load().map_err(Error::program(name));
     let (to_interface, to_users) = (load()?, load()?);
-    let mut all = Vec::with_capacity(sockets.len());
-    for (queue, its) in (0..).zip(sockets) {
-        let plain = namespace.run(|| its.open_peer(users, queue))?;
-        let plain = plain.map_err(|source| Error::Socket { interface: name.clone(), source })?;
+    let open = |(queue, its): (u32, Sockets)| {
+        let plain = users.namespace.run(|| its.open_peer(users.index, queue))?;
+        let plain = plain.map_err(|why| Error::socket(users.name, queue, why))?;
         to_interface.set(queue, its.interface().as_fd()).map_err(Error::program(name))?;
-        to_users.set(queue, plain.as_fd()).map_err(Error::program(name))?;
-        let judged = QueueName { interface: name.clone(), queue };
-        all.push(Queue::open(its, plain, judged)?);
-    }
-    for queue in all {
+        to_users.set(queue, plain.as_fd()).map_err(Error::program(users.name))?;
+        Ok::<_, Error>((queue, its, plain))
+    };
+    // All of them before the first program is attached.
+    let open = (0..).zip(sockets).map(open).collect::<Result<Vec<_>, _>>()?;
+    let judged = |queue| QueueName { interface: name.clone(), queue };
+    let queues = open.into_iter().map(|(queue, its, plain)| Queue::open(its, plain, judged(queue)));
+    for queue in queues.collect::<Result<Vec<_>, _>>()? {
         let run = std::thread::Builder::new().name("kaido-wire".to_owned());
         run.spawn(move || queue.run()).map_err(Error::Thread)?;
     }

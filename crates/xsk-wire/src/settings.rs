@@ -2,17 +2,22 @@
 
 use netlink::{Handle, Link, Namespace, Offload, has_offload, set_offload};
 
-use crate::other_end;
+use crate::other_end::{self, OtherEnd};
 
 /// An offload that was on, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Off {
-    /// Index of the interface, or of the veth whose other end it is. Names may change meanwhile.
-    index: u32,
+    target: Target,
     offload: Offload,
-    /// The veth, if the interface is its other end. That is found again when this is dropped: a
-    /// descriptor would keep its namespace.
-    of: Option<Link>,
+}
+
+/// The interface of an offload. It may have another name when it is restored.
+#[derive(Debug)]
+enum Target {
+    /// An interface with this index.
+    Own(u32),
+    /// The other end of a veth, which is found again: a descriptor would keep its namespace.
+    OtherEnd(Box<Link>),
 }
 
 impl Off {
@@ -22,39 +27,39 @@ impl Off {
     ///
     /// Fails if the driver cannot switch it.
     pub(crate) fn new(interface: &Link, offload: Offload) -> netlink::Result<Option<Self>> {
-        Self::within(None, &interface.name, offload, None, interface.index)
+        let was_on = switch_off(&interface.name, offload)?;
+        // Not then_some(), which would make a value and drop it.
+        Ok(was_on.then(|| Self { target: Target::Own(interface.index), offload }))
     }
 
     /// Does the same for the other end of a veth.
     pub(crate) fn of_other_end(
         veth: &Link,
-        end: &other_end::OtherEnd,
+        end: &OtherEnd,
         offload: Offload,
     ) -> netlink::Result<Option<Self>> {
-        Self::within(end.namespace.as_ref(), &end.name, offload, Some(veth.clone()), veth.index)
+        let was_on = within(end.namespace.as_ref(), || switch_off(&end.name, offload))?;
+        Ok(was_on.then(|| Self { target: Target::OtherEnd(Box::new(veth.clone())), offload }))
     }
+}
 
-    fn within(
-        namespace: Option<&Namespace>,
-        interface: &str,
-        offload: Offload,
-        of: Option<Link>,
-        index: u32,
-    ) -> netlink::Result<Option<Self>> {
-        let switch = || -> netlink::Result<bool> {
-            // A driver that does not know an offload has it off.
-            let is_on = has_offload(interface, offload).unwrap_or(false);
-            if is_on {
-                set_offload(interface, offload, false)?;
-            }
-            Ok(is_on)
-        };
-        let was_on = match namespace {
-            Some(namespace) => namespace.run(switch)??,
-            None => switch()?,
-        };
-        // Not then_some(), which would make a value and drop it.
-        Ok(was_on.then(|| Self { index, offload, of }))
+/// Returns true if the offload was on.
+fn switch_off(interface: &str, offload: Offload) -> netlink::Result<bool> {
+    // A driver that does not know an offload has it off.
+    let is_on = has_offload(interface, offload).unwrap_or(false);
+    if is_on {
+        set_offload(interface, offload, false)?;
+    }
+    Ok(is_on)
+}
+
+fn within<T: Send>(
+    namespace: Option<&Namespace>,
+    run: impl FnOnce() -> netlink::Result<T> + Send,
+) -> netlink::Result<T> {
+    match namespace {
+        Some(namespace) => namespace.run(run)?,
+        None => run(),
     }
 }
 
@@ -62,17 +67,13 @@ impl Drop for Off {
     fn drop(&mut self) {
         let restore = |interface: &str| set_offload(interface, self.offload, true);
         let Ok(mut handle) = Handle::new() else { return };
-        let Some(veth) = &self.of else {
-            // The interface may have been deleted.
-            let _ = handle.link_at(self.index).and_then(|link| restore(&link.name));
-            return;
-        };
-        let end = other_end::find(&mut handle, veth);
-        let Some(end) = end else { return };
-        // It may be deleted meanwhile.
-        let _ = match &end.namespace {
-            Some(namespace) => namespace.run(|| restore(&end.name)).and_then(|done| done),
-            None => restore(&end.name),
+        // The interface may have been deleted.
+        let _ = match &self.target {
+            Target::Own(index) => handle.link_at(*index).and_then(|link| restore(&link.name)),
+            Target::OtherEnd(veth) => {
+                let Some(end) = other_end::find(&mut handle, veth) else { return };
+                within(end.namespace.as_ref(), || restore(&end.name))
+            }
         };
     }
 }

@@ -8,7 +8,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 
 use crate::error::Error;
-use crate::port::{Open, UserSide};
+use crate::interface::Interface;
+use crate::port::{Open, OpenUsers};
 
 /// Interval at which the carriers are looked at.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -21,15 +22,16 @@ const NEGOTIATION: Duration = Duration::from_secs(10);
 struct Carrier {
     /// The carrier that the other interface has been given.
     passed_on: bool,
-    /// Until then, a missing carrier is not a loss: this process has set the interface up.
-    negotiates: Option<Instant>,
+    /// Time until which a missing carrier is not a loss, because this process has set the interface
+    /// up.
+    grace_until: Option<Instant>,
 }
 
 /// Passes the carrier of one interface on to the other, until a signal arrives or an interface is
 /// deleted.
 pub(crate) fn until_end(ports: &mut [Open], signals: &SignalFd) -> Result<(), Error> {
     let mut handle = Handle::new()?;
-    let mut carriers = vec![[Carrier { passed_on: true, negotiates: None }; 2]; ports.len()];
+    let mut carriers: Vec<[Carrier; 2]> = ports.iter().map(first).collect();
     loop {
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
         let timeout = PollTimeout::try_from(INTERVAL).unwrap_or(PollTimeout::ZERO);
@@ -42,31 +44,45 @@ pub(crate) fn until_end(ports: &mut [Open], signals: &SignalFd) -> Result<(), Er
     }
 }
 
-/// Passes the carriers of a port's two interfaces on: of its own and of its users'.
+/// The carriers of a port's two interfaces at the beginning.
+fn first(port: &Open) -> [Carrier; 2] {
+    let users_were_up = match &port.users {
+        OpenUsers::New { .. } => true,
+        OpenUsers::Existing(other) => other.link.up,
+    };
+    [port.interface.link.up, users_were_up].map(|was_up| {
+        let mut carrier = Carrier { passed_on: true, grace_until: None };
+        if !was_up {
+            carrier.grace();
+        }
+        carrier
+    })
+}
+
+/// Passes the carriers of a port's two interfaces on: of its own and of its users'. A change that
+/// the kernel refuses is tried again at the next call.
 fn pass_on(port: &mut Open, carriers: &mut [Carrier; 2], handle: &mut Handle) -> Result<(), Error> {
     let [own, users] = carriers;
     let link = look(handle, &port.interface.link.name, port.interface.link.index)?;
     match &mut port.users {
-        UserSide::New { peer, .. } => {
+        OpenUsers::New { peer, .. } => {
             look(handle, &peer.name, peer.outer)?;
-            if let Some(has) = own.changed(link) {
-                peer.set_carrier(has)?;
+            if let Some(has) = own.change(link) {
+                own.passed_on = if peer.set_carrier(has).is_ok() { has } else { !has };
             }
         }
-        UserSide::Existing(other) => {
+        OpenUsers::Existing(other) => {
             let other_link = look(handle, &other.link.name, other.link.index)?;
             // An interface that is set down here has no carrier: that is not its own.
             if users.passed_on
-                && let Some(has) = own.changed(link)
+                && let Some(has) = own.change(link)
             {
-                other.set_carrier(has)?;
-                users.negotiates = has.then(|| Instant::now() + NEGOTIATION);
+                own.pass(has, other, users);
             }
             if own.passed_on
-                && let Some(has) = users.changed(other_link)
+                && let Some(has) = users.change(other_link)
             {
-                port.interface.set_carrier(has)?;
-                own.negotiates = has.then(|| Instant::now() + NEGOTIATION);
+                users.pass(has, &mut port.interface, own);
             }
         }
     }
@@ -75,17 +91,29 @@ fn pass_on(port: &mut Open, carriers: &mut [Carrier; 2], handle: &mut Handle) ->
 
 impl Carrier {
     /// Returns the carrier of the interface `link` if it is to be passed on.
-    fn changed(&mut self, link: Option<Link>) -> Option<bool> {
+    fn change(&mut self, link: Option<Link>) -> Option<bool> {
         let link = link?;
         let has = link.up && link.carrier;
         if has {
-            self.negotiates = None;
+            self.grace_until = None;
         }
-        if has == self.passed_on || self.negotiates.is_some_and(|until| Instant::now() < until) {
-            return None;
+        let is_grace = self.grace_until.is_some_and(|until| Instant::now() < until);
+        (has != self.passed_on && !is_grace).then_some(has)
+    }
+
+    /// Gives the other interface this carrier.
+    fn pass(&mut self, has: bool, to: &mut Interface, carrier: &mut Self) {
+        if to.set_carrier(has).is_ok() {
+            self.passed_on = has;
+            if has {
+                carrier.grace();
+            }
         }
-        self.passed_on = has;
-        Some(has)
+    }
+
+    /// Lets the interface negotiate.
+    fn grace(&mut self) {
+        self.grace_until = Some(Instant::now() + NEGOTIATION);
     }
 }
 

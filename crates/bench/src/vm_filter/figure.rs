@@ -43,7 +43,7 @@ pub(super) fn draw(steps: &[Step]) -> Result<String> {
         let on = shaded(steps, &seconds);
         let network = Curve { name: "network of the VM", color: BLUE, points: used };
         let limits = [(ON_ABOVE, "on above 30 %"), (OFF_BELOW, "off below 10 %")];
-        panel(&above, ("% used", end, 50.0), &on, &[network], &limits)?;
+        panel(&above, ("% used", end, 70.0), &on, &[network], &limits)?;
         let load = Curve { name: "load (port 9000)", color: ORANGE, points: load };
         let protected = Curve { name: "protected (port 8000)", color: GREEN, points: protected };
         panel(&below, ("packets/s that pass", end, 4200.0), &on, &[load, protected], &[])?;

@@ -9,12 +9,14 @@
 //! step.
 
 mod figure;
+mod live;
 mod tenant;
 
 use anyhow::{Result, ensure};
 
 use crate::Context;
 use crate::row::{Better, Row, row};
+pub use live::live;
 use tenant::{Passed, Tenant};
 
 /// Milliseconds per step.

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::{OFF_BELOW, ON_ABOVE};
 use crate::Context;
 
-const PROGRAM: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
+pub(super) const PROGRAM: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
 const FRAMES: u32 = 256;
 const FRAME: u32 = 512;
 const CAPACITY: u32 = 128;

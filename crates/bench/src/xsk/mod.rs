@@ -6,7 +6,6 @@
 //! second one.
 
 mod delay;
-mod hosts;
 mod round_trips;
 mod switch;
 
@@ -18,9 +17,9 @@ use std::time::Duration;
 use anyhow::Result;
 use openvswitch::Installation;
 
+use crate::hosts::Hosts;
 use crate::iperf::{self, Load};
 use crate::{Better, Context, Row, median, row};
-use hosts::Hosts;
 use round_trips::{RoundTrips, Transport};
 use switch::{Side, Switch};
 

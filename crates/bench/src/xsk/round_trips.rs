@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::hosts::Hosts;
+use crate::hosts::Hosts;
 use crate::processor::keep_on;
 
 /// Transport protocol.

@@ -1,29 +1,17 @@
 //! Open vSwitch between two hosts, alone or under `kaido xsk run`.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use lab::Cancel;
-use netlink::Namespace;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use anyhow::{Context as _, Result, ensure};
 use openvswitch::{Installation, Instance};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::hosts::{Hosts, PORTS};
 use crate::Context;
-
-/// Timeout of each step of a start, and of an orderly end.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Seconds after which a daemon is ended, even if this process is gone: the switch's thread polls
-/// without a pause.
-const MAX_SECONDS: &str = "900";
+use crate::daemon::{Daemon, succeeds};
+use crate::hosts::{Hosts, PORTS};
 
 /// Environment of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,76 +146,6 @@ fn wrapper(
     let words: [OsString; 6] =
         [kaido, "xsk".into(), "run".into(), "--config".into(), config.into(), "--".into()];
     Ok(words.into())
-}
-
-/// A daemon with a log.
-struct Daemon {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Daemon {
-    /// Starts a program in a namespace. It runs for [`MAX_SECONDS`] at most.
-    fn start(namespace: &Namespace, command: Command, log: PathBuf) -> Result<Self> {
-        let mut timed = Command::new("timeout");
-        timed
-            .args(["--kill-after=5", MAX_SECONDS])
-            .arg(command.get_program())
-            .args(command.get_args());
-        for (name, value) in command.get_envs() {
-            timed.env(name, value.unwrap_or_default());
-        }
-        let file = File::create(&log)?;
-        timed.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        let child = namespace.run(|| timed.spawn())?.context("cannot run timeout(1)")?;
-        Ok(Self { child, log })
-    }
-
-    /// Process ID of the program.
-    fn wrapped(&self) -> Result<u32> {
-        let pid = self.child.id();
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-        let child = children.split_whitespace().next().context("the daemon has ended")?;
-        Ok(child.parse()?)
-    }
-
-    /// Waits until `ready` returns true.
-    fn until(&self, cancel: &Cancel, what: &str, ready: impl Fn() -> bool) -> Result<()> {
-        let started = Instant::now();
-        while !ready() {
-            cancel.check()?;
-            if started.elapsed() > TIMEOUT {
-                let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-                bail!("{what} is not ready after {} s:\n{log}", TIMEOUT.as_secs());
-            }
-            crate::wait_for(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // timeout(1) passes the signal on.
-        let _ = kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
-        let started = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if started.elapsed() > TIMEOUT {
-                if let Ok(pid) = self.wrapped() {
-                    let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
-                }
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            crate::wait_for(Duration::from_millis(10));
-        }
-    }
-}
-
-fn succeeds(command: &mut Command) -> bool {
-    let output = command.stdin(Stdio::null()).output();
-    output.is_ok_and(|output| output.status.success())
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -11,9 +11,8 @@ use crate::{Nanos, Packet};
 /// Reachable time. After it the neighbor is probed, and still receives its packets meanwhile (RFC
 /// 4861 section 7.3). A router sees no upper-layer confirmation, so it skips the DELAY state.
 const REACHABLE_TIME: Nanos = 60_000_000_000;
-/// Maximum number of solicitations (`MAX_MULTICAST_SOLICIT`, RFC 4861 section 10) and the interval
-/// between them (`RETRANS_TIMER`).
-const MAX_SOLICITATIONS: u32 = 3;
+/// Maximum number of solicitations, and the interval between them (RFC 4861 section 10).
+const MAX_MULTICAST_SOLICIT: u32 = 3;
 pub(super) const RETRANS_TIMER: Nanos = 1_000_000_000;
 /// Maximum number of packets waiting for one neighbor.
 const MAX_QUEUED: usize = 128;
@@ -206,7 +205,7 @@ impl Neighbours {
                 State::Doubted { mac, times } => (Some(*mac), times),
                 State::Known { .. } => break,
             };
-            if *times < MAX_SOLICITATIONS {
+            if *times < MAX_MULTICAST_SOLICIT {
                 *times += 1;
                 neighbour.at = neighbour.at.saturating_add(RETRANS_TIMER);
                 self.put(key, neighbour);
@@ -321,7 +320,7 @@ mod tests {
         let mut now = 10 * REACHABLE_TIME;
         assert!(neighbours.is_known(now, key(1)));
         assert_eq!(goes(&mut neighbours, now, 1), (true, true));
-        for _ in 1..MAX_SOLICITATIONS {
+        for _ in 1..MAX_MULTICAST_SOLICIT {
             now += RETRANS_TIMER;
             assert_eq!(neighbours.next(), Some(now));
             let turns = neighbours.turns(now);

@@ -259,6 +259,9 @@ pub(crate) struct BenchOptions {
     /// Directory below which Open vSwitch is installed, for `xsk`
     #[arg(long, value_name = "DIRECTORY", requires = "name", default_value = "/")]
     pub(crate) openvswitch: PathBuf,
+    /// Run `vm-filter` with real traffic through `kaido p4 attach`
+    #[arg(long, requires = "name")]
+    pub(crate) live: bool,
     /// File for the figure of `vm-filter` (SVG)
     #[arg(long, value_name = "FILE", requires = "name")]
     pub(crate) figure: Option<PathBuf>,

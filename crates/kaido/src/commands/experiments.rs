@@ -95,9 +95,12 @@ fn parts(options: &BenchOptions) -> Result<Vec<Part>, Failure> {
 
 pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
     let parts = parts(&options)?;
-    if options.figure.is_some() && options.name != Some(BenchName::VmFilter) {
-        let why = anyhow::anyhow!("`--figure` is for `kaido bench vm-filter`");
-        return Err(Failure::usage(why));
+    let only = [("--figure", options.figure.is_some()), ("--live", options.live)];
+    for (option, _) in only.into_iter().filter(|(_, given)| *given) {
+        if options.name != Some(BenchName::VmFilter) {
+            let why = anyhow::anyhow!("`{option}` is for `kaido bench vm-filter`");
+            return Err(Failure::usage(why));
+        }
     }
     let figure = options.figure.as_deref().map(|file| {
         Target::resolve(file).with_context(|| format!("cannot write {}", file.display()))
@@ -128,7 +131,8 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
             rows.extend(bench::programs::bench(context, options.quick)?);
         }
         if matches!(options.name, Some(BenchName::VmFilter)) {
-            let (found, svg) = bench::vm_filter::run(context)?;
+            let run = if options.live { bench::vm_filter::live } else { bench::vm_filter::run };
+            let (found, svg) = run(context)?;
             if let Some(target) = figure {
                 target.write(svg.as_bytes()).context("the figure cannot be written")?;
             }

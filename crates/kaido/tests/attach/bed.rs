@@ -5,7 +5,7 @@
 //! ```
 
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -91,14 +91,19 @@ impl Bed {
         running
     }
 
+    /// Starts another command in a namespace, with a log in the test's directory.
+    pub(crate) fn background(&self, host: &Namespace, mut command: Command, log: &str) -> Running {
+        let log = self.kaido.directory().join(log);
+        let file = std::fs::File::create(&log).expect("/tmp takes a file");
+        command.stderr(file).stdout(Stdio::null());
+        let child = host.run(|| command.spawn()).expect("root enters a namespace");
+        Running { child: child.expect("it starts"), log }
+    }
+
     /// Starts the command.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
-        let log = self.kaido.directory().join("log");
-        let file = std::fs::File::create(&log).expect("/tmp takes a file");
-        let mut command = self.kaido.command(&[&["p4", "attach"], arguments].concat());
-        command.stderr(file).stdout(Stdio::null());
-        let child = self.hosts.switch.run(|| command.spawn()).expect("root enters a namespace");
-        Running { child: child.expect("it starts"), log }
+        let command = self.kaido.command(&[&["p4", "attach"], arguments].concat());
+        self.background(&self.hosts.switch, command, "log")
     }
 
     /// State of the only client.

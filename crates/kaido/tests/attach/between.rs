@@ -70,16 +70,42 @@ fn root_two_interfaces_have_the_carrier_of_one_another() {
     assert!(link(&bed.hosts.switch, "p2").unwrap().up, "restored without the carrier");
 }
 
+/// A command that is killed leaves offloads alone, and nothing passes.
+#[test]
+fn root_two_interfaces_are_restored_after_sigkill() {
+    let bed = Bed::new();
+    bed.at_switch("ip link set p2 nomaster");
+    let before = ["p1", "p2"].map(|port| bed.settings_of(port));
+    let mut running = between(&bed);
+    assert_eq!(running.end(Signal::SIGKILL), None, "{}", running.log());
+    let is_restored = || {
+        let now = ["p1", "p2"].map(|port| bed.settings_of(port));
+        (now == before).then_some(())
+    };
+    until(TIMEOUT, is_restored, || format!("{}\n{before:?}", bed.settings()));
+    assert!(!bed.answers());
+    let mut running = between(&bed);
+    bed.at_switch("ip link del p2");
+    assert_eq!(running.code(), Some(1), "{}", running.log());
+    assert!(running.log().contains("the interface `p2` has been deleted"), "{}", running.log());
+}
+
+#[test]
+fn root_the_ends_of_one_pair_are_refused() {
+    let bed = Bed::new();
+    bed.at_switch("ip link add m1 type veth peer name m2");
+    let said = bed.run(&[&bed.program, "m1", "--to", "m2"]);
+    said.failed(2, &["`m1` and `m2` are the two ends of one veth pair"]);
+}
+
 #[test]
 fn root_two_interfaces_need_as_many_queues() {
     let bed = Bed::new();
     bed.at_switch("ip link add m1 numtxqueues 2 numrxqueues 2 type veth peer name m2");
-    let running = bed.run(&[&bed.program, "p1", "--to", "m1"]);
-    running
-        .failed(2, &["`p1` and `m1` have different numbers of queues", "ethtool -L m1 combined 1"]);
-    let running = bed.run(&[&bed.program, "m1", "--to", "p1"]);
-    running
-        .failed(2, &["`m1` and `p1` have different numbers of queues", "ethtool -L p1 combined 2"]);
+    let said = bed.run(&[&bed.program, "p1", "--to", "m1"]);
+    said.failed(2, &["`p1` and `m1` have different numbers of queues", "ethtool -L m1 combined 1"]);
+    let said = bed.run(&[&bed.program, "m1", "--to", "p1"]);
+    said.failed(2, &["`m1` and `p1` have different numbers of queues", "ethtool -L p1 combined 2"]);
     bed.at_switch("ip link set p2 master br0");
     bed.at_switch("ip link set p1 master br0");
     assert!(bed.answers(), "both are as before");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
-use testkit::{Random, Said, until};
+use testkit::{Random, Said, SetOnDrop, until};
 
 use crate::bed::{Bed, TIMEOUT};
 use crate::streams::{PATIENT, assert_balanced, swapper};
@@ -27,6 +27,9 @@ fn shared_memory(process: u64) -> Option<(File, Vec<Range<u64>>)> {
         (words.next()? == "rw-s").then_some(address(from)?..address(to)?)
     };
     let memory = File::options().write(true).open(format!("/proc/{process}/mem")).ok()?;
+    // The number may be another process's by now. The descriptor is that of one process.
+    let program = std::fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    program.ends_with("kaido-sandbox").then_some(())?;
     Some((memory, maps.lines().filter_map(range).collect()))
 }
 
@@ -59,7 +62,7 @@ fn overwrite(process: u64, random: &mut Random) -> u64 {
 }
 
 /// `red` is evicted for its violations, again and again, since its control plane sets the program
-/// anew. The client and `blue` go on.
+/// again. The client and `blue` go on.
 #[test]
 fn root_a_compromised_process_harms_no_other_tenant() {
     let bed = Bed::new();
@@ -83,6 +86,7 @@ fn root_a_compromised_process_harms_no_other_tenant() {
             }
         });
         let attacker = scope.spawn(|| {
+            let _end = SetOnDrop(&is_over);
             let (mut random, mut writes) = (Random::seeded(), 0);
             let mut evictions = BTreeMap::new();
             let limit = Instant::now() + TIMEOUT;
@@ -95,9 +99,9 @@ fn root_a_compromised_process_harms_no_other_tenant() {
                 let Some(process) = red["process"].as_u64() else { continue };
                 writes += overwrite(process, &mut random);
             }
-            is_over.store(true, Ordering::SeqCst);
             (writes, evictions)
         });
+        let _end = SetOnDrop(&is_over);
         while !is_over.load(Ordering::SeqCst) {
             println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
         }
@@ -107,6 +111,9 @@ fn root_a_compromised_process_harms_no_other_tenant() {
     drop(swapper.stdin.take());
     let _ = swapper.wait();
     println!("{writes} writes, {evictions:#?}");
+    assert!(writes > 0);
+    let is_violation = |why: &String| why.contains("violated the protocol");
+    assert!(evictions.values().any(is_violation), "{evictions:#?}");
     assert!(evictions.len() >= EVICTIONS, "{:#}\n{}", red(), running.log());
     assert_balanced(&bed, "blue");
     until(TIMEOUT, || bed.answers().then_some(()), || format!("{:#}", bed.stats()));

@@ -17,6 +17,11 @@ fn answers(lab: &Lab<'_>, to: &str) -> bool {
     lab.run("h1", &["ping", "-n", "-c", "1", "-W", "1", to]).code == Some(0)
 }
 
+fn has_carrier(lab: &Lab<'_>, node: &str, interface: &str) -> bool {
+    let shown = lab.exec(node, &format!("ip -o link show dev {interface}"));
+    !shown.contains("NO-CARRIER") && shown.contains("LOWER_UP")
+}
+
 #[test]
 fn root_programs_judge_packets_at_the_ends_of_links() {
     let kaido = kaido();
@@ -66,10 +71,7 @@ fn root_programs_judge_packets_at_the_ends_of_links() {
 fn root_a_link_with_programs_is_cut_and_restored() {
     let kaido = kaido();
     let lab = kaido.lab_up_file(&file_in_labs("programs.yaml"), &[]);
-    let has_carrier = |node: &str, interface: &str| {
-        let shown = lab.exec(node, &format!("ip -o link show dev {interface}"));
-        !shown.contains("NO-CARRIER") && shown.contains("LOWER_UP")
-    };
+    let has_carrier = |node, interface| has_carrier(&lab, node, interface);
     // h1 itself has no program.
     lab.exec("h1", "ip link set r1 down");
     soon("r1 has no carrier", || !has_carrier("r1", "h1"));
@@ -102,6 +104,9 @@ fn root_ended_programs_let_nothing_pass_and_are_started_again() {
             let _ = kill(Pid::from_raw(pid), signal);
         }
         soon("no packets pass", || !answers(&lab, H2[0]) && !answers(&lab, H2[1]));
+        for (node, interface) in [("h1", "r1"), ("r1", "h1"), ("r1", "r2")] {
+            assert!(has_carrier(&lab, node, interface), "{signal}: {node}, {interface}");
+        }
         let reported = || {
             let lab = state();
             let troubles = lab["troubles"].to_string();

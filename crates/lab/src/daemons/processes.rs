@@ -28,11 +28,21 @@ fn namespaces(directory: &Path) -> BTreeSet<(u64, u64)> {
 /// PIDs of the processes in a lab's namespaces. PIDs may be reused, so callers look the list up
 /// right before they send each signal: only the namespace identifies a lab's process.
 pub(crate) fn processes(directory: &Path) -> Vec<i32> {
-    let namespaces = namespaces(directory);
+    all_in(&namespaces(directory))
+}
+
+/// PIDs of the processes in the namespace that is mounted at a path.
+pub(crate) fn processes_in(namespace: &Path) -> Vec<i32> {
+    let identity = fs::symlink_metadata(namespace).ok().map(|m| (m.dev(), m.ino()));
+    all_in(&identity.into_iter().collect())
+}
+
+/// PIDs of the processes in any of the namespaces.
+fn all_in(namespaces: &BTreeSet<(u64, u64)>) -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| runs_in(*pid, &namespaces))
+        .filter(|pid| runs_in(*pid, namespaces))
         .collect()
 }
 

@@ -82,7 +82,7 @@ impl Lab {
         if found.is_switch() {
             return self.start_switch(node, program);
         }
-        let (runs_xdp, is_judged) = (found.runs_xdp(), !found.tenants.is_empty());
+        let (runs_xdp, is_judged) = (found.runs_xdp(), found.has_programs());
         if !self.topology.controller && !runs_xdp && !is_judged {
             return Err(Error::Lookup(LookupError::NoController(self.name.clone())));
         }

@@ -87,7 +87,7 @@ pub(crate) fn end_all(directory: &Path) {
 
 /// True if a node has a client: a switch, or interfaces whose packets are judged.
 pub(crate) fn has_client(node: &Node) -> bool {
-    node.is_switch() || !node.tenants.is_empty()
+    node.is_switch() || node.has_programs()
 }
 
 impl Lab {

@@ -283,7 +283,7 @@ pub(crate) const UNNAMED: &str = ".new-";
 /// have no dot.
 pub(crate) const INFRASTRUCTURE: &str = ".infrastructure";
 
-/// Name of the namespace of a node's programs, which is no node's: those begin with a letter.
+/// Name of the namespace of a node's programs. Names of nodes begin with a letter.
 pub(crate) fn programs_namespace(node: &str) -> String {
     format!(".programs-{node}")
 }

@@ -72,6 +72,8 @@ pub enum Stage {
     Links,
     /// Setting addresses, routes and SIDs.
     Nodes,
+    /// Starting programs at the ends of links.
+    Programs,
     /// Starting XDP data planes.
     Dataplanes,
     /// Starting switches.
@@ -91,6 +93,7 @@ impl Stage {
             Self::Namespaces => "namespaces",
             Self::Links => "links",
             Self::Nodes => "addresses, routes, SIDs",
+            Self::Programs => "P4 programs",
             Self::Dataplanes => "data planes",
             Self::Switches => "switches",
             Self::Routers => "routing daemons",
@@ -295,6 +298,7 @@ impl Lab {
         }
         if !programs.is_empty() {
             let program = options.program.as_ref().ok_or(Error::NoProgram)?;
+            progress(Stage::Programs, 0, total);
             programs::start_all(&self.directory, topology, file, program, cancel)?;
         }
         if let Some(program) = &options.program

@@ -33,14 +33,14 @@ pub(crate) fn namespaces(
     topology: &Topology,
 ) -> Result<BTreeMap<usize, Namespace>, Error> {
     let nodes = topology.nodes.iter().enumerate();
-    let nodes = nodes.filter(|(_, node)| !judged(node).is_empty());
+    let nodes = nodes.filter(|(_, node)| node.has_programs());
     let make = |(at, node): (usize, &Node)| {
         let path = namespace_path(directory, &programs_namespace(&node.name));
         let namespace = Namespace::create(path)?;
         // Packets of the kernel itself would not be judged.
         for which in ["all", "default"] {
             let path = format!("ipv6/conf/{which}/disable_ipv6");
-            namespace.run(|| sysctl::write(&path, "1"))?.ok();
+            namespace.run(|| sysctl::write(&path, "1"))??;
         }
         Ok((at, namespace))
     };

@@ -54,8 +54,8 @@ struct Links<'n> {
     behind_sockets: Vec<Interface<'n>>,
     /// Devices of emulated links.
     emulated: Vec<String>,
-    /// Ports of switches.
-    ports: Vec<(&'n Namespace, &'n str, u32)>,
+    /// Ports of switches and of programs, which are set up.
+    ports: Vec<(&'n Namespace, String, u32)>,
 }
 
 /// The ends of a segment.
@@ -148,16 +148,14 @@ impl<'n> Links<'n> {
                     self.prepare(ends, 1 - far, (end.namespace, end.name.to_owned()));
                 }
             }
-            SegmentKind::Lan if segment.switch.is_some() => {
-                let Some(switch) = segment.switch.map(|at| &self.namespaces.nodes[&at]) else {
-                    return Ok(());
-                };
+            SegmentKind::Lan if let Some(switch) = segment.switch => {
+                let switch = &self.namespaces.nodes[&switch];
                 for at in all {
                     let name = &*self.topology.nodes[segment.ends[at].node].name;
                     let (end, index) = (ends.end(at), interface_index(at));
                     let far = VethEnd { name, namespace: switch, index: Some(index), ..end };
                     self.batch.push(&label, netlink::add_veth(&end, &far));
-                    self.ports.push((switch, name, index));
+                    self.ports.push((switch, name.to_owned(), index));
                     self.behind_sockets.push((end.namespace, end.name.to_owned()));
                     self.prepare(ends, at, (switch, name.to_owned()));
                 }
@@ -193,8 +191,12 @@ impl<'n> Links<'n> {
         let own = ends.own(at);
         // Indexes of nodes and of ports are smaller.
         let index = own.index.map(|index| 2 * FIRST_PORT + index);
-        let users = VethEnd { name: &name, index, ..ends.end(at) };
+        let outward = ends.end(at);
+        let users = VethEnd { name: &name, index, ..outward };
         self.batch.push(label, netlink::add_veth(&own, &users));
+        for (name, index) in [(name.clone(), index), (outward.name.to_owned(), outward.index)] {
+            self.ports.extend(index.map(|index| (outward.namespace, name, index)));
+        }
         self.behind_sockets.push((own.namespace, own.name.to_owned()));
     }
 
@@ -216,7 +218,7 @@ impl<'n> Links<'n> {
             Handle::within(namespace)?.request(format!("port {name}"), netlink::set_up(index))?;
         }
         for (namespace, name) in &self.behind_sockets {
-            xdp_links::complete_checksums(namespace, name)?;
+            xdp_links::prepare_socket_peer(namespace, name)?;
         }
         let mut behind_xdp = self.behind_xdp.iter();
         behind_xdp.try_for_each(|(namespace, name)| xdp_links::prepare_far_end(namespace, name))

@@ -16,10 +16,13 @@ pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<
     })??)
 }
 
-/// Prepares an interface whose peer is an AF_XDP port: frames of AF_XDP sockets have no metadata
-/// that requests a checksum.
-pub(crate) fn complete_checksums(namespace: &Namespace, interface: &str) -> Result<(), Error> {
-    Ok(namespace.run(|| set_offload(interface, Offload::TxChecksum, false))??)
+/// Prepares an interface whose peer has an AF_XDP socket: frames have no metadata that requests a
+/// checksum, or that has a VLAN tag.
+pub(crate) fn prepare_socket_peer(namespace: &Namespace, interface: &str) -> Result<(), Error> {
+    Ok(namespace.run(|| {
+        set_offload(interface, Offload::TxChecksum, false)?;
+        set_offload(interface, Offload::SentTags, false)
+    })??)
 }
 
 /// Creates the exits for the interfaces of a node that runs XDP. XDP bypasses queueing disciplines,

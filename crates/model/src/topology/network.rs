@@ -239,6 +239,11 @@ impl Node {
         self.kind == NodeKind::Switch
     }
 
+    /// True if tenants' programs judge packets of a host or a router.
+    pub fn has_programs(&self) -> bool {
+        !self.is_switch() && !self.tenants.is_empty()
+    }
+
     /// True if a program judges the packets of this interface.
     pub fn is_judged(&self, interface: &str) -> bool {
         self.tenants.iter().flat_map(|tenant| &tenant.ports).any(|(name, _)| name == interface)

@@ -264,6 +264,11 @@ fn root_the_ends_of_a_veth_pair_have_as_many_queues_and_know_each_other() {
             assert_eq!((link.rx_queues, link.tx_queues, link.peer), (3, 3, None));
         }
         assert_eq!((a.peer_elsewhere, b.peer_elsewhere), (Some(9), Some(7)));
+        let id = |handle: &mut Handle, of| handle.namespace_id(of).unwrap();
+        assert!(a.peer_namespace.is_some());
+        assert_eq!(id(&mut handle, &other), a.peer_namespace);
+        assert_eq!(id(&mut Handle::within(&other).unwrap(), &here), b.peer_namespace);
+        assert_eq!(id(&mut handle, &Namespace::unnamed().unwrap()), None);
     });
 }
 

@@ -42,4 +42,6 @@ fn packets_fit_a_page() {
     let one = "t: {program: a.p4, ports: {h1: 1}}";
     let large = lab("linux", one).replace("name: a", "name: a\nmtu: 9000");
     expect(&large, &[("2:6", "packets of `h1-r1` are up to 9", "at most 3498")]);
+    let large = lab("linux", one).replace("[h1-r1,", "[{h1-r1: {mtu: 9000}},");
+    expect(&large, &[("7:22", "packets of `h1-r1` are up to 9", "at most 3498")]);
 }

@@ -112,7 +112,8 @@ fn ports(options: &P4Attach, interfaces: &[&str]) -> Result<Vec<String>, Failure
         let default = || (wire::NEW, format!("{PREFIX}{interface}"));
         let (kind, name) = named.remove(interface).unwrap_or_else(default);
         if !is_interface_name(&name) {
-            let help = format!("`--peer {interface}=NAME` gives it one of up to 15 bytes");
+            let option = if kind == wire::NEW { "--peer" } else { "--to" };
+            let help = format!("`{option} {interface}=NAME` takes one of up to 15 bytes");
             let why = anyhow!("`{name}` cannot name the peer of `{interface}`: {help}");
             return Err(Failure::usage(why));
         }

@@ -6,23 +6,23 @@ use anyhow::{Context as _, Result};
 use netlink::{Address, Batch, Handle, Namespace, Offload, VethEnd};
 
 /// Names of the switch's ports.
-pub(super) const PORTS: [&str; 2] = ["p1", "p2"];
+pub(crate) const PORTS: [&str; 2] = ["p1", "p2"];
 
 /// Name of a host's interface.
 const HOST: &str = "eth0";
 
 /// Hosts, each connected to a port of the switch's namespace.
-pub(super) struct Hosts {
-    pub(super) client: Namespace,
-    pub(super) server: Namespace,
-    pub(super) switch: Namespace,
+pub(crate) struct Hosts {
+    pub(crate) client: Namespace,
+    pub(crate) server: Namespace,
+    pub(crate) switch: Namespace,
 }
 
 impl Hosts {
     /// Address of the server.
-    pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let new = || Namespace::unnamed().context("namespaces need root");
         let hosts = Self { client: new()?, server: new()?, switch: new()? };
         let mut handle = Handle::new()?;
