@@ -11,6 +11,8 @@ use model::topology::{self, Topology};
 
 /// Maximum file size: one day of packets at 50 Mbit/s, one per line.
 const LARGEST: u64 = 64 << 20;
+/// Maximum size of all of them in bytes. One that has several names counts for each of them.
+const LARGEST_TOTAL: usize = if cfg!(test) { 1 << 20 } else { 128 << 20 };
 
 /// Parsed contents of all files that a network's links refer to.
 #[derive(Debug, Clone, Default)]
@@ -67,12 +69,24 @@ impl BadRecording {
 impl Recordings {
     /// Reads the files of a network. `path` maps a name to the file's path.
     pub fn read(topology: &Topology, path: impl Fn(&str) -> PathBuf) -> Result<Self, BadRecording> {
-        let mut all = Self::default();
+        let (mut all, mut total) = (Self::default(), 0);
         for interface in topology.nodes.iter().flat_map(|node| &node.interfaces) {
             let topology::Impairments { trace, samples, .. } = &interface.impairments;
             for name in trace.iter().chain(samples) {
                 if !all.texts.contains_key(name) {
-                    all.texts.insert(name.clone(), text(name, path(name))?);
+                    let text = text(name, path(name))?;
+                    total += text.len();
+                    if total > LARGEST_TOTAL {
+                        return Err(BadRecording::Unreadable {
+                            name: name.clone(),
+                            path: path(name),
+                            source: io::Error::new(
+                                io::ErrorKind::InvalidInput,
+                                format!("all files have more than {} MiB", LARGEST_TOTAL >> 20),
+                            ),
+                        });
+                    }
+                    all.texts.insert(name.clone(), text);
                 }
             }
             if let Some(name) = trace.as_ref().filter(|name| !all.traces.contains_key(*name)) {
@@ -201,6 +215,27 @@ mod tests {
                 assert!(problems.contains("lab.yaml:1:1"), "{problems}");
             }
         }
+    }
+
+    /// One file has many names: each of them is read, and kept.
+    #[test]
+    fn all_files_together_have_a_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = directory.path().join("trace").display().to_string();
+        fs::write(&name, "1\n".repeat(200 << 10)).unwrap();
+        let links = |count: usize| {
+            let slashes = (1..=count).map(|number| "/".repeat(number));
+            let link = |slash: String| {
+                format!("  - h1-h2: {{trace: {}}}\n", name.replacen('/', &slash, 1))
+            };
+            let text: String = slashes.map(link).collect();
+            let topology = format!("name: a\nnodes: {{h1: {{}}, h2: {{}}}}\nlinks:\n{text}");
+            let topology = topology_file::parse("a", &topology).unwrap();
+            Recordings::read(&topology, |name| name.into())
+        };
+        assert!(links(2).is_ok());
+        let why = links(3).unwrap_err().to_string();
+        assert!(why.contains("all files have more than 1 MiB"), "{why}");
     }
 
     #[test]

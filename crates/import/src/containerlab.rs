@@ -49,9 +49,9 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Draft, Problems> {
         let help = "write at least one node below `topology: nodes:`";
         return Err(source.wrong(topology.line, "the topology has no nodes", help));
     };
-    let mut places = HashMap::new();
+    let (mut places, sections) = (HashMap::new(), Sections::new(topology));
     for (name, node) in nodes.entries() {
-        places.insert(name.as_str(), add(&mut draft, topology, name, node));
+        places.insert(name.as_str(), add(&mut draft, &sections, name, node));
     }
     if let Some(links) = topology.get("links") {
         if !matches!(links.value, OutlineValue::List(_)) && !links.is_nothing() {
@@ -85,24 +85,46 @@ fn settings(draft: &mut Draft, whose: &str, value: &Outline) {
     }
 }
 
-/// A node's own value of a key, or the value that it inherits from its group, its kind or the
-/// defaults.
-fn inherited<'o>(topology: &'o Outline, node: &'o Outline, key: &str) -> Option<&'o str> {
-    let word = |from: Option<&'o Outline>| from.and_then(|of| of.get(key)).and_then(Outline::word);
-    let within = |section: &str, name: Option<&str>| {
-        name.and_then(|name| word(topology.get(section).and_then(|of| of.get(name))))
-    };
-    let group = || within("groups", node.get("group").and_then(Outline::word));
-    let kind = || match key {
-        "kind" => None,
-        _ => within("kinds", inherited(topology, node, "kind")),
-    };
-    word(Some(node)).or_else(group).or_else(kind).or_else(|| word(topology.get("defaults")))
+/// Sections from which nodes inherit values, by name.
+struct Sections<'o> {
+    groups: HashMap<&'o str, &'o Outline>,
+    kinds: HashMap<&'o str, &'o Outline>,
+    defaults: Option<&'o Outline>,
 }
 
-fn add(draft: &mut Draft, topology: &Outline, name: &str, node: &Outline) -> Place {
-    let kind = inherited(topology, node, "kind").unwrap_or("linux");
-    let image = inherited(topology, node, "image").unwrap_or_default();
+impl<'o> Sections<'o> {
+    fn new(topology: &'o Outline) -> Self {
+        let by_name = |section: &str| {
+            let entries = topology.get(section).into_iter().flat_map(Outline::entries);
+            // Of two with the same name, the first one counts.
+            entries.rev().map(|(name, value)| (name.as_str(), value)).collect()
+        };
+        Self {
+            groups: by_name("groups"),
+            kinds: by_name("kinds"),
+            defaults: topology.get("defaults"),
+        }
+    }
+
+    /// A node's own value of a key, or the value that it inherits from its group, its kind or the
+    /// defaults.
+    fn inherited(&self, node: &'o Outline, key: &str) -> Option<&'o str> {
+        let word = |from: Option<&'o Outline>| from.and_then(|of| of.get(key)?.word());
+        let group = || {
+            let name = node.get("group").and_then(Outline::word)?;
+            word(self.groups.get(name).copied())
+        };
+        let kind = || match key {
+            "kind" => None,
+            _ => word(self.kinds.get(self.inherited(node, "kind")?).copied()),
+        };
+        word(Some(node)).or_else(group).or_else(kind).or_else(|| word(self.defaults))
+    }
+}
+
+fn add<'o>(draft: &mut Draft, sections: &Sections<'o>, name: &str, node: &'o Outline) -> Place {
+    let kind = sections.inherited(node, "kind").unwrap_or("linux");
+    let image = sections.inherited(node, "image").unwrap_or_default();
     settings(draft, name, node);
     let line = node.line;
     if BRIDGES.contains(&kind) {

@@ -177,3 +177,13 @@ fn mistakes_have_a_line_and_a_fix() {
         assert!(said.contains("larger than 4 MiB"), "{format:?}");
     }
 }
+
+/// Each node was compared with all kinds.
+#[test]
+fn many_kinds_of_many_nodes() {
+    let kinds: String = (0..20_000).map(|n| format!("    k{n}: {{image: i{n}}}\n")).collect();
+    let nodes: String = (0..20_000).map(|n| format!("    n{n}: {{kind: k{n}}}\n")).collect();
+    let text = format!("name: a\ntopology:\n  kinds:\n{kinds}  nodes:\n{nodes}");
+    // What a kind or an image means is not the question.
+    let _ = import(Format::Containerlab, "some/file", "given", &text, &[]);
+}

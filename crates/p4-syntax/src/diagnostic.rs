@@ -112,6 +112,11 @@ impl Diagnostics {
         }
     }
 
+    /// Returns the number of errors, also of those that are not kept.
+    pub fn errors(&self) -> usize {
+        self.counted.errors
+    }
+
     /// Returns true if there are errors, so the program is rejected.
     pub fn has_errors(&self) -> bool {
         self.counted.errors > 0

@@ -16,6 +16,7 @@
 mod arena;
 mod counters;
 mod flights;
+mod foreign;
 mod memory;
 mod queue;
 mod rings;
@@ -24,6 +25,7 @@ mod verdicts;
 
 pub use arena::Arena;
 pub use counters::PacketCounters;
+pub use foreign::{ForeignSocket, close_later, receive_descriptors};
 pub use memory::{Mapping, sealed};
 pub use queue::PacketQueue;
 pub use rings::{Descriptor, HEADER, MAX_QUEUES, Notices, ProcessEnd, Reply, Rings, SwitchEnd};

@@ -11,6 +11,8 @@ use crate::file::{DefaultText, FileText, IsolationText, TenantText};
 
 /// Numbers of ports are below this: larger ones are of transmitted packets.
 const PORTS: u32 = 256;
+/// Maximum number of tenants of a client.
+const MAX_TENANTS: usize = 64;
 /// Maximum number of queues of a tenant.
 const MAX_QUEUES: u32 = 31;
 const DEFAULT_QUEUES: u32 = 16;
@@ -54,6 +56,11 @@ pub(crate) fn resolve<'a>(
 pub fn tenants(place: &mut Place<'_>, root: &[Step], tenants: &Entries<TenantText>) -> Vec<Tenant> {
     // Owners of interfaces, and of device ids.
     let (mut interfaces, mut devices) = (HashMap::new(), HashMap::new());
+    if tenants.0.len() > MAX_TENANTS {
+        let message = format!("there are {} tenants", tenants.0.len());
+        place.value(root, message, &format!("write at most {MAX_TENANTS}: each has a process"));
+        return Vec::new();
+    }
     let mut all = Vec::with_capacity(tenants.0.len());
     for (index, (name, text)) in tenants.0.iter().enumerate() {
         let at = [root, steps![index]].concat();

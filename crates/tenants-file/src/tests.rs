@@ -71,3 +71,14 @@ fn the_text_of_tenants_is_a_file_with_the_same_tenants() {
     sorted.iter_mut().for_each(|tenant| tenant.ports.sort());
     assert_eq!(again, sorted);
 }
+
+#[test]
+fn the_number_of_tenants_is_limited() {
+    let tenants = |count: usize| {
+        let tenant = |number| format!("  t{number}: {{program: a.p4, ports: {{e{number}: 1}}}}\n");
+        format!("tenants:\n{}", (0..count).map(tenant).collect::<String>())
+    };
+    assert_eq!(crate::parse("t.yaml", &tenants(64)).unwrap().len(), 64);
+    let problems = crate::parse("t.yaml", &tenants(65)).unwrap_err().to_string();
+    assert!(problems.contains("there are 65 tenants"), "{problems}");
+}

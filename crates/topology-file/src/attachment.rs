@@ -1,8 +1,10 @@
 //! Nodes that stand for an external network: hosts beyond an interface of this machine.
 
+use std::collections::HashMap;
+
 use document::{Place, Step, steps};
 use ipnet::IpNet;
-use model::topology::{Attachment, Means, Node, Topology};
+use model::topology::{Attachment, Means, Topology};
 
 use super::file::{File, Node as NodeText, Via};
 
@@ -60,14 +62,15 @@ pub(crate) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> 
 
 /// Checks of attached nodes that need their links.
 pub(crate) fn check(place: &mut Place<'_>, file: &File, topology: &Topology) {
-    let attached = |node: &Node| node.attachment.as_ref().map(|a| a.interface.clone());
-    for (index, node) in topology.nodes.iter().enumerate() {
-        let Some(interface) = attached(node) else { continue };
+    let mut attached = HashMap::new();
+    for node in &topology.nodes {
+        let Some(interface) = node.attachment.as_ref().map(|one| one.interface.as_str()) else {
+            continue;
+        };
         let at = steps!["nodes", &node.name, "attach"];
-        let earlier =
-            topology.nodes[..index].iter().find(|n| attached(n).as_ref() == Some(&interface));
-        if let Some(earlier) = earlier {
-            let message = format!("`{interface}` is attached as `{}` already", earlier.name);
+        let first = *attached.entry(interface).or_insert(&node.name);
+        if *first != node.name {
+            let message = format!("`{interface}` is attached as `{first}` already");
             place.value(at, message, "attach it once: several nodes can be on one LAN with it");
         }
         if node.interfaces.len() != 1 && node.takes_frames() {

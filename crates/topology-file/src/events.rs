@@ -1,8 +1,11 @@
 //! The file's `events:`: changes to links while the lab runs, timed from its readiness.
 
-use document::{Place, Step, steps};
+use std::collections::HashMap;
+
+use document::{Place, Step, listed, steps};
 use model::topology::{
-    Action, Event, Family, Impairments, Interface, LinkChange, Pattern, Segment, Topology, Traffic,
+    Action, Event, Family, Impairments, Interface, LinkChange, Pattern, Segment, SegmentsByName,
+    Topology, Traffic,
 };
 
 use super::event_text::{Event as EventText, PatternText, TrafficText};
@@ -12,9 +15,10 @@ use super::options::{FIXED, OF_LINK, Options};
 
 /// Resolves the events; invalid ones are reported.
 pub(crate) fn events(place: &mut Place<'_>, file: &File, topology: &Topology) -> Vec<Event> {
+    let segments = topology.segments_by_name();
     let texts = file.events.iter().enumerate();
     let found: Vec<(usize, Event)> = texts
-        .filter_map(|(index, text)| Some((index, event(place, index, text, topology)?)))
+        .filter_map(|(index, text)| Some((index, event(place, index, text, topology, &segments)?)))
         .collect();
     let mut in_order: Vec<&(usize, Event)> = found.iter().collect();
     in_order.sort_by_key(|(_, event)| event.at);
@@ -28,8 +32,9 @@ fn event(
     index: usize,
     text: &EventText,
     topology: &Topology,
+    segments: &SegmentsByName<'_>,
 ) -> Option<Event> {
-    let Some(segment) = topology.segment(&text.link) else {
+    let Some(segment) = segments.get(&text.link) else {
         let names = topology.segments.iter().map(|segment| segment.name.as_str());
         let near = place.near(&text.link, names);
         let help = near
@@ -86,7 +91,7 @@ fn from(
     let names = || segment.ends.iter().map(|end| topology.nodes[end.node].name.as_str());
     if !names().any(|name| name == from) {
         let message = format!("`{from}` is not on `{}`", segment.name);
-        let help = format!("name one of {}", names().collect::<Vec<_>>().join(", "));
+        let help = format!("name one of {}", listed(names()));
         place.value(at, message, &help);
         return None;
     }
@@ -206,37 +211,44 @@ fn traffic(
     Some(traffic)
 }
 
-/// Rejects events that set a link down which is down already.
+/// Rejects events that set a link down which is down already. `events`: in the order of time.
 fn refuse_overlaps(place: &mut Place<'_>, events: &[&(usize, Event)]) {
-    for (position, (_, first)) in events.iter().enumerate() {
-        let Action::Down { duration, .. } = first.action else { continue };
-        let end = first.at.saturating_add(duration);
-        let again = events[position + 1..].iter().find(|(_, other)| {
-            other.link == first.link
-                && other.at < end
-                && matches!(other.action, Action::Down { .. })
-        });
-        if let Some((index, other)) = again {
-            let message = format!(
-                "`{}` is down at {:?} already: from {:?} to {end:?}",
-                first.link, other.at, first.at
-            );
-            let help = "make one of them shorter, or begin it later";
-            place.value(steps!["events", *index, "at"], message, help);
+    // By link, the last time at which it was set down, and the end.
+    let mut down = HashMap::new();
+    for (index, event) in events {
+        let Action::Down { duration, .. } = event.action else { continue };
+        let (at, end) = (event.at, event.at.saturating_add(duration));
+        match down.get_mut(event.link.as_str()) {
+            Some((from, until)) if at < *until => {
+                let message = format!(
+                    "`{}` is down at {at:?} already: from {from:?} to {until:?}",
+                    event.link
+                );
+                let help = "make one of them shorter, or begin it later";
+                place.value(steps!["events", *index, "at"], message, help);
+                *until = end.max(*until);
+            }
+            _ => {
+                down.insert(event.link.as_str(), (at, end));
+            }
         }
     }
 }
 
 /// Checks that the options are consistent after each change, starting from those in the file.
 fn refuse_contradictions(place: &mut Place<'_>, events: &[&(usize, Event)], topology: &Topology) {
+    let mut by_link: HashMap<&str, Vec<&(usize, Event)>> = HashMap::new();
+    for event in events {
+        by_link.entry(event.1.link.as_str()).or_default().push(event);
+    }
     for segment in &topology.segments {
+        let Some(events) = by_link.get(segment.name.as_str()) else { continue };
         for (name, interface) in interfaces(segment, topology) {
             let mut now: Impairments = interface.impairments.clone();
             let mut was_wrong = false;
             let mut has_rate = interface.rate.is_some();
             for (index, event) in events {
-                let is_meant = event.link == segment.name
-                    && event.from.as_ref().is_none_or(|from| from == name);
+                let is_meant = event.from.as_ref().is_none_or(|from| from == name);
                 let (true, Action::Set(changes)) = (is_meant, &event.action) else { continue };
                 let mut gives_queue = false;
                 for change in changes {

@@ -8,6 +8,8 @@ use model::topology::{Routing, Topology};
 /// Maximum number of hops between two routers: a metric of 16 is infinity (RFC 2453 section 3.6), a
 /// router's own prefix has metric 1, and every hop adds 1.
 const MAX_HOPS: usize = 14;
+/// Maximum number of routers with RIP: a search begins at each of them.
+const MAX_ROUTERS: usize = 1000;
 
 /// Reports the first two routers that are too far apart for RIP.
 pub(crate) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
@@ -17,6 +19,11 @@ pub(crate) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
             let routing = if ipv6 { node.ipv6_routing } else { node.ipv4_routing };
             routing == Routing::Rip
         };
+        if (0..topology.nodes.len()).filter(|&node| rip(node)).count() > MAX_ROUTERS {
+            let message = format!("more than {MAX_ROUTERS} routers run RIP");
+            place.value(steps!["routing"], message, "use another protocol, or a smaller network");
+            return;
+        }
         // A router's own lines may configure other metrics.
         if topology.nodes.iter().any(|node| node.extra_config.is_some()) {
             continue;

@@ -323,8 +323,17 @@ fn direction(
     side
 }
 
-/// Rejects filters that match no packet or every packet.
+/// Maximum number of filters of a link. Each member of a LAN has them.
+const MAX_FILTERS: usize = 64;
+
+/// Rejects filters that match no packet or every packet, and too many.
 fn check_filters(place: &mut Place<'_>, options: &Options, at: &dyn Fn(&str) -> Vec<Step>) {
+    let count = options.filter.iter().flatten().count();
+    if count > MAX_FILTERS {
+        let help = format!("write at most {MAX_FILTERS}");
+        place.value(&at("filter"), format!("a link has {count} filters"), &help);
+        return;
+    }
     for (index, filter) in options.filter.iter().flatten().enumerate() {
         let has_addresses = filter.from.is_some() || filter.to.is_some();
         if !has_addresses && filter.protocol.is_none() && filter.ports.is_none() {

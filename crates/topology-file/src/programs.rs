@@ -1,6 +1,6 @@
 //! Rules for the tenants of nodes, whose P4 programs judge packets.
 
-use document::{Place, Step, steps};
+use document::{Place, Step, listed, steps};
 use model::Tenant;
 use model::topology::{MAX_AF_XDP_MTU, Node, Segment, Topology};
 
@@ -49,7 +49,7 @@ pub(crate) fn check(place: &mut Place<'_>, topology: &Topology) {
                 let message = format!("no link of `{}` leads to `{name}`", node.name);
                 let help = match place.near(name, known.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("name one of {}", known.join(", ")),
+                    None => format!("name one of {}", listed(known.iter().copied())),
                 };
                 place.key(&[&at[..], &step].concat(), message, &help);
             }

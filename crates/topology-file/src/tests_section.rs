@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use document::{Place, Time, steps};
+use document::{Place, Time, listed, steps};
 use model::topology::{Family, Ping, Range, Test, TestDuration, Topology};
 
 use super::applications::node;
@@ -92,8 +92,8 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
         && !topology.neighbours(at).any(|node| node.name == *via)
     {
         let message = format!("`{via}` is not a neighbor of `{on}`");
-        let names: Vec<&str> = topology.neighbours(at).map(|node| node.name.as_str()).collect();
-        let help = format!("name one of {}", names.join(", "));
+        let names = topology.neighbours(at).map(|node| node.name.as_str());
+        let help = format!("name one of {}", listed(names));
         place.value(steps!["tests", index, "via"], message, &help);
     }
     let present = text.present.unwrap_or(true);

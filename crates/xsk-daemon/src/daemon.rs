@@ -179,7 +179,8 @@ impl Daemon {
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         match report {
             Report::Hello { version, process, program } => {
-                if program.len() > MAX_PROGRAM_NAME {
+                // It is printed, and a control character could forge a line.
+                if program.len() > MAX_PROGRAM_NAME || program.contains(char::is_control) {
                     return Err(LinkError::Invalid);
                 }
                 if version != VERSION {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use xsk_link::{Link, Report, SocketCounters};
+use xsk_link::{Link, Report, SocketCounters, close_later};
 
 use crate::event::Event;
 use crate::host::ClientHost;
@@ -47,7 +47,9 @@ impl Session {
         let link = Arc::new(link);
         let its = Arc::clone(&link);
         let read = move || {
-            while let Ok(Some((report, _))) = its.receive::<Report>(true) {
+            while let Ok(Some((report, files))) = its.receive::<Report>(true) {
+                // Reports have no descriptors.
+                close_later(files);
                 if events.send(Event::Report(number, report)).is_err() {
                     return;
                 }

@@ -13,3 +13,4 @@ mod message;
 
 pub use link::{Error, Link, VARIABLE, accept, connect, pair};
 pub use message::{Attach, Direction, MAX_SOCKETS, Order, Report, SocketCounters, Tally, VERSION};
+pub use sandbox_queue::close_later;

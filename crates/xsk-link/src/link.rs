@@ -1,16 +1,15 @@
 //! Sockets of a link.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType,
-    SockaddrLike as _, SockaddrStorage, getsockname, getsockopt, recvmsg, sendmsg, shutdown,
-    socketpair, sockopt::SockType as SockTypeOption,
+    AddressFamily, ControlMessage, MsgFlags, Shutdown, SockFlag, SockType, SockaddrLike as _,
+    SockaddrStorage, getsockname, getsockopt, sendmsg, shutdown, socketpair,
+    sockopt::SockType as SockTypeOption,
 };
+use sandbox_queue::{ForeignSocket, close_later, receive_descriptors};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -41,14 +40,26 @@ pub enum Error {
 /// One end of a link: messages with descriptors.
 #[derive(Debug)]
 pub struct Link {
-    socket: OwnedFd,
+    socket: Socket,
     /// Flags for sending: the end of `kaido xsk` does not wait for a client that does not read.
     flags: MsgFlags,
 }
 
+/// The socket of a link.
+#[derive(Debug)]
+enum Socket {
+    /// The client's, which trusts the other side.
+    Client(OwnedFd),
+    /// The one of `kaido xsk`.
+    Server(ForeignSocket<OwnedFd>),
+}
+
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        match &self.socket {
+            Socket::Client(socket) => socket.as_fd(),
+            Socket::Server(socket) => socket.as_fd(),
+        }
     }
 }
 
@@ -64,13 +75,13 @@ impl Link {
         if bytes.len() > MAX_MESSAGE {
             return Err(Error::Invalid);
         }
-        send(self.socket.as_fd(), &bytes, files, self.flags)
+        send(self.as_fd(), &bytes, files, self.flags)
     }
 
     /// Closes the link for both sides, also while another thread receives.
     pub fn close(&self) {
         // The other side may have closed it.
-        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+        let _ = shutdown(self.as_fd().as_raw_fd(), Shutdown::Both);
     }
 
     /// Receives a message. Waits for one, unless `wait` is false: then `None` if there is none.
@@ -83,7 +94,7 @@ impl Link {
         wait: bool,
     ) -> Result<Option<(T, Vec<OwnedFd>)>, Error> {
         let mut bytes = vec![0; MAX_MESSAGE];
-        let Some((length, files)) = receive(self.socket.as_fd(), &mut bytes, wait)? else {
+        let Some((length, files)) = receive(self.as_fd(), &mut bytes, wait)? else {
             return Ok(None);
         };
         if length == 0 {
@@ -92,7 +103,10 @@ impl Link {
         let taken = postcard::take_from_bytes(bytes.get(..length).ok_or(Error::Invalid)?);
         match taken {
             Ok((message, [])) => Ok(Some((message, files))),
-            _ => Err(Error::Invalid),
+            _ => {
+                close_later(files);
+                Err(Error::Invalid)
+            }
         }
     }
 }
@@ -125,30 +139,22 @@ fn receive(
     bytes: &mut [u8],
     wait: bool,
 ) -> Result<Option<(usize, Vec<OwnedFd>)>, Error> {
-    let mut room = nix::cmsg_space!([RawFd; DESCRIPTORS]);
     let mut flags = MsgFlags::MSG_CMSG_CLOEXEC;
     flags.set(MsgFlags::MSG_DONTWAIT, !wait);
     loop {
-        let mut bytes = [IoSliceMut::new(bytes)];
-        let got = match recvmsg::<()>(socket.as_raw_fd(), &mut bytes, Some(&mut room), flags) {
+        let (length, files, got) = match receive_descriptors(socket, bytes, flags) {
             Ok(got) => got,
             Err(Errno::EINTR) => continue,
             Err(Errno::EAGAIN) if !wait => return Ok(None),
             Err(Errno::ECONNRESET) => return Err(Error::Closed),
             Err(why) => return Err(why.into()),
         };
-        let mut files = Vec::new();
-        for message in got.cmsgs().map_err(|_| Error::Invalid)? {
-            if let ControlMessageOwned::ScmRights(all) = message {
-                // SAFETY: the descriptors have just been received and have no other owner.
-                files.extend(all.into_iter().map(|file| unsafe { OwnedFd::from_raw_fd(file) }));
-            }
-        }
-        if got.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC) {
-            discard(files);
+        let is_cut = got.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
+        if is_cut || files.len() > DESCRIPTORS {
+            close_later(files);
             return Err(Error::Invalid);
         }
-        return Ok(Some((got.bytes, files)));
+        return Ok(Some((length, files)));
     }
 }
 
@@ -174,7 +180,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 pub fn connect(inherited: BorrowedFd<'_>) -> Result<Link, Error> {
     let (mine, other) = new_pair(SockType::SeqPacket, SockFlag::SOCK_CLOEXEC)?;
     send(inherited, &[0], &[other.as_raw_fd()], MsgFlags::empty())?;
-    Ok(Link { socket: mine, flags: MsgFlags::empty() })
+    Ok(Link { socket: Socket::Client(mine), flags: MsgFlags::empty() })
 }
 
 /// Accepts a link of a client. Waits for one; `None` if the client and all its descendants have
@@ -191,10 +197,11 @@ pub fn accept(socket: BorrowedFd<'_>) -> Result<Option<Link>, Error> {
         return Ok(None);
     }
     if !matches!(&files[..], [one] if is_link(one)) {
-        discard(files);
+        close_later(files);
         return Err(Error::Invalid);
     }
     let socket = files.into_iter().next().ok_or(Error::Invalid)?;
+    let socket = Socket::Server(ForeignSocket::new(socket));
     Ok(Some(Link { socket, flags: MsgFlags::MSG_DONTWAIT }))
 }
 
@@ -203,20 +210,6 @@ fn is_link(file: &OwnedFd) -> bool {
     let address = getsockname::<SockaddrStorage>(file.as_raw_fd());
     let is_unix = address.is_ok_and(|one| one.family() == Some(AddressFamily::Unix));
     is_unix && getsockopt(file, SockTypeOption) == Ok(SockType::SeqPacket)
-}
-
-/// Closes descriptors of any kind on a thread of its own, because that may block: TCP with SO_LINGER
-/// waits for its peer.
-fn discard(files: Vec<OwnedFd>) {
-    static CLOSER: OnceLock<Sender<Vec<OwnedFd>>> = OnceLock::new();
-    let closer = CLOSER.get_or_init(|| {
-        let (closer, all) = channel::<Vec<OwnedFd>>();
-        let close = move || all.into_iter().for_each(drop);
-        // Without a thread, the caller closes them.
-        let _ = std::thread::Builder::new().name("xsk-close".to_owned()).spawn(close);
-        closer
-    });
-    let _ = closer.send(files);
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub use function::Function;
 pub use impairments::{Discipline, Filter, Impairments, Jitter, Loss, Shape, Share, is_course};
 pub use network::{
     Adjacency, Dataplane, End, Interface, Node, NodeKind, RouterKind, Routing, SRV6_HEADROOM,
-    Segment, SegmentKind, Topology,
+    Segment, SegmentKind, SegmentsByName, Topology,
 };
 pub(crate) use quantity::duration_text;
 pub use quantity::{Family, Queue, Range, TestDuration};

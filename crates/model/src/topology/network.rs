@@ -1,5 +1,6 @@
 //! A fully resolved network: all names, addresses, locators, costs and MTUs are known.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -326,6 +327,12 @@ impl Topology {
         self.segments.iter().position(|segment| SegmentName::parse(&segment.name) == wanted)
     }
 
+    /// All links and LANs by name, for many lookups like [`Topology::segment`].
+    pub fn segments_by_name(&self) -> SegmentsByName<'_> {
+        let all = self.segments.iter();
+        SegmentsByName(all.map(|one| (SegmentName::parse(&one.name), one)).collect())
+    }
+
     /// True if any node uses SRv6.
     pub fn has_srv6(&self) -> bool {
         self.nodes.iter().any(|node| node.locator.is_some())
@@ -366,6 +373,17 @@ impl Topology {
     pub fn peers(&self, interface: &Interface, node: usize) -> impl Iterator<Item = End> {
         let ends = self.segments[interface.segment].ends.iter();
         ends.copied().filter(move |end| end.node != node)
+    }
+}
+
+/// Links and LANs by name.
+#[derive(Debug)]
+pub struct SegmentsByName<'t>(HashMap<SegmentName<'t>, &'t Segment>);
+
+impl<'t> SegmentsByName<'t> {
+    /// The link or LAN with this name; a link's ends may be named in either order.
+    pub fn get(&self, name: &str) -> Option<&'t Segment> {
+        self.0.get(&SegmentName::parse(name)).copied()
     }
 }
 

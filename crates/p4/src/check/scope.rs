@@ -10,6 +10,9 @@ use crate::ir::{
     ValueSetId, VariableId,
 };
 
+/// Maximum number of names that are compared with an unknown one.
+const MAX_COMPARED: usize = 20_000;
+
 /// The meaning of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Symbol {
@@ -109,7 +112,7 @@ impl Scopes {
 
     /// Returns the most similar known name.
     pub(super) fn similar(&self, name: &str) -> Option<Arc<str>> {
-        let known = self.open.iter().rev().flat_map(HashMap::keys);
+        let known = self.open.iter().rev().flat_map(HashMap::keys).take(MAX_COMPARED);
         p4_syntax::words::closest(name, known.cloned())
     }
 }

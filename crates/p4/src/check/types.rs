@@ -11,6 +11,9 @@ use super::scope::Symbol;
 use super::{Checked, Checker, Reported};
 use crate::ir::{ExternId, RecordId, RecordKind, Type, Value};
 
+/// Maximum number of errors for which similar names are searched.
+const MAX_SEARCHES: usize = 100;
+
 /// Maximum width in bits of a run-time value.
 pub(super) const MAX_WIDTH: u32 = 2048;
 /// Maximum size of a header stack.
@@ -172,6 +175,10 @@ impl<'c> Checker<'c> {
     /// Returns the diagnostic for an undeclared name.
     fn unknown(&self, name: &str, span: Span) -> Diagnostic {
         let unknown = Diagnostic::error(span, format!("`{name}` is not declared"));
+        // A search takes time in proportion to the program.
+        if self.problems.errors() > MAX_SEARCHES {
+            return unknown;
+        }
         if let Some(diagnostic) = self.elsewhere.tell_below(&unknown, name, self.around) {
             return diagnostic;
         }

@@ -1,12 +1,14 @@
 //! Control socket: messages with a 32-bit length prefix.
 
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recv, recvmsg, sendmsg};
+use nix::sys::socket::{ControlMessage, MsgFlags, recv, sendmsg};
+use sandbox_queue::{ForeignSocket, close_later, receive_descriptors};
 
 /// Maximum message size in bytes; limits the size of objects and batches.
 pub(super) const MAX_MESSAGE: usize = 64 << 20;
@@ -14,9 +16,29 @@ pub(super) const MAX_MESSAGE: usize = 64 << 20;
 /// One end of the control socket.
 #[derive(Debug)]
 pub(super) struct Channel {
-    stream: UnixStream,
+    stream: Stream,
     /// Deadline of the current exchange, so that a peer that sends byte by byte cannot extend it.
     until: Option<Instant>,
+}
+
+/// The socket of a channel.
+#[derive(Debug)]
+enum Stream {
+    /// That of a tenant's process, which trusts the other side.
+    Own(UnixStream),
+    /// That of the other side.
+    Foreign(ForeignSocket<UnixStream>),
+}
+
+impl Deref for Stream {
+    type Target = UnixStream;
+
+    fn deref(&self) -> &UnixStream {
+        match self {
+            Self::Own(stream) => stream,
+            Self::Foreign(stream) => stream,
+        }
+    }
 }
 
 impl Read for Channel {
@@ -24,7 +46,17 @@ impl Read for Channel {
         if let Some(left) = self.left()? {
             self.stream.set_read_timeout(Some(left))?;
         }
-        self.stream.read(bytes)
+        if let Stream::Own(stream) = &self.stream {
+            return (&*stream).read(bytes);
+        }
+        // read(2) would close descriptors that come with the bytes, and may block.
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        let (length, files, _) = receive_descriptors(self.stream.as_fd(), bytes, flags)?;
+        if files.is_empty() {
+            return Ok(length);
+        }
+        close_later(files);
+        Err(ErrorKind::InvalidData.into())
     }
 }
 
@@ -33,11 +65,11 @@ impl Write for Channel {
         if let Some(left) = self.left()? {
             self.stream.set_write_timeout(Some(left))?;
         }
-        self.stream.write(bytes)
+        (&*self.stream).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        (&*self.stream).flush()
     }
 }
 
@@ -48,8 +80,14 @@ impl AsFd for Channel {
 }
 
 impl Channel {
+    /// The end of a tenant's process.
     pub(super) fn new(stream: UnixStream) -> Self {
-        Self { stream, until: None }
+        Self { stream: Stream::Own(stream), until: None }
+    }
+
+    /// The end of the process that controls a tenant's.
+    pub(super) fn to_tenant(stream: UnixStream) -> Self {
+        Self { stream: Stream::Foreign(ForeignSocket::new(stream)), until: None }
     }
 
     /// Returns true if a message begins to arrive.
@@ -109,18 +147,8 @@ impl Channel {
     /// Receives a message with two file descriptors.
     pub(super) fn receive_with(&mut self) -> io::Result<(Vec<u8>, [OwnedFd; 2])> {
         let mut head = [0; 4];
-        let mut room = nix::cmsg_space!([RawFd; 2]);
-        let mut bytes = [IoSliceMut::new(&mut head)];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_WAITALL;
-        let got = recvmsg::<()>(self.stream.as_raw_fd(), &mut bytes, Some(&mut room), flags)?;
-        let count = got.bytes;
-        let mut files = Vec::new();
-        for message in got.cmsgs()? {
-            if let ControlMessageOwned::ScmRights(all) = message {
-                // SAFETY: the descriptors have just been received and have no other owner.
-                files.extend(all.into_iter().map(|file| unsafe { OwnedFd::from_raw_fd(file) }));
-            }
-        }
+        let (count, files, _) = receive_descriptors(self.stream.as_fd(), &mut head, flags)?;
         let files = <[OwnedFd; 2]>::try_from(files).map_err(|_| ErrorKind::InvalidData)?;
         if count != head.len() {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -148,4 +176,22 @@ fn head(message: &[u8]) -> io::Result<[u8; 4]> {
         return Err(ErrorKind::InvalidInput.into());
     }
     Ok((message.len() as u32).to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenants_process_sends_no_descriptors() {
+        let (mine, other) = UnixStream::pair().unwrap();
+        let mut channel = Channel::to_tenant(mine);
+        channel.until(Instant::now() + Duration::from_secs(10));
+        let mut tenant = Channel::new(other);
+        tenant.send(b"answer").unwrap();
+        assert_eq!(channel.receive().unwrap(), b"answer");
+        let (one, _) = UnixStream::pair().unwrap();
+        tenant.send_with(b"answer", &[one.as_raw_fd()]).unwrap();
+        assert_eq!(channel.receive().unwrap_err().kind(), ErrorKind::InvalidData);
+    }
 }

@@ -366,7 +366,7 @@ impl Launched {
             group = Some(new);
         }
         let process = Process { started, _group: group };
-        let mut channel = Channel::new(mine);
+        let mut channel = Channel::to_tenant(mine);
         channel.until(Instant::now() + config.load_time);
         let hello = Hello {
             version: VERSION,

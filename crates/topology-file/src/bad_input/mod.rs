@@ -6,6 +6,7 @@ mod happenings;
 mod links;
 mod nodes;
 mod programs;
+mod sizes;
 mod switches;
 
 use super::parse;

@@ -43,5 +43,5 @@ fn packets_fit_a_page() {
     let large = lab("linux", one).replace("name: a", "name: a\nmtu: 9000");
     expect(&large, &[("2:6", "packets of `h1-r1` are up to 9", "at most 3498")]);
     let large = lab("linux", one).replace("[h1-r1,", "[{h1-r1: {mtu: 9000}},");
-    expect(&large, &[("7:22", "packets of `h1-r1` are up to 9", "at most 3498")]);
+    expect(&large, &[("7:23", "packets of `h1-r1` are up to 9", "at most 3498")]);
 }

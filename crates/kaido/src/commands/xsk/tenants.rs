@@ -1,5 +1,6 @@
 //! Tenants files, with the programs that they name.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -84,7 +85,12 @@ pub(crate) fn check_programs(
     output: &Output,
 ) -> Result<Option<(String, String)>, Failure> {
     let mut failures = Vec::new();
+    // A program is compiled once, also if many nodes have it.
+    let mut checked = HashSet::new();
     for tenant in topology.nodes.iter().flat_map(|node| &node.tenants) {
+        if !checked.insert((&tenant.program, &tenant.entries, tenant.vm_info.is_some())) {
+            continue;
+        }
         for file in [Some(&tenant.program), tenant.entries.as_ref()].into_iter().flatten() {
             if let Err(why) = private::open_regular(&beside(lab, file)) {
                 return Ok(Some((file.display().to_string(), why.to_string())));

@@ -164,3 +164,13 @@ fn parses(text: &str) {
     let parsed = p4_syntax::parse("test.p4", text, &NoIncludes);
     assert_eq!(parsed.diagnostics.render(&parsed.sources, false), "", "{text}");
 }
+
+/// A search for each of many errors takes time in proportion to the square of the program.
+#[test]
+fn similar_names_are_searched_for_the_first_errors() {
+    let known: String = (0..300).map(|n| format!("const bit<32> value{n} = 0;\n")).collect();
+    let wrong: String = (0..300).map(|n| format!("const bit<32> a{n} = valux{n};\n")).collect();
+    let checked = check(&format!("{PRELUDE}{known}{wrong}"));
+    let helps = checked.diagnostics.iter().filter(|one| one.help.is_some()).count();
+    assert!((100..=110).contains(&helps), "{helps}");
+}
