@@ -62,7 +62,7 @@ impl Problems {
             text,
             line,
             message,
-            "name a file by its way from this file's directory",
+            "name a file by its path, relative to this file's directory",
         )
     }
 

@@ -39,7 +39,7 @@ impl<T: Into<OwnedFd> + AsFd> Deref for ForeignSocket<T> {
 impl<T: Into<OwnedFd> + AsFd> Drop for ForeignSocket<T> {
     fn drop(&mut self) {
         if let Some(socket) = self.0.take() {
-            // From now on nobody adds to the queue.
+            // The other process adds nothing to the queue any more.
             let _ = shutdown(socket.as_fd().as_raw_fd(), Shutdown::Both);
             close_later(vec![socket.into()]);
         }

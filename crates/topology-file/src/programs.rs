@@ -101,7 +101,7 @@ fn check_mtu(place: &mut Place<'_>, topology: &Topology, index: usize) {
 
 /// Path of the MTU that a segment has: its own, or that of the file.
 fn mtu_of(place: &Place<'_>, segment: &Segment) -> Vec<Step> {
-    let items = (0..).take_while(|index: &usize| place.tree.has(&steps!["links", *index].to_vec()));
+    let items = (0..).take_while(|index: &usize| place.tree.has(steps!["links", *index]));
     let mut own = items.map(|index| steps!["links", index, &*segment.name, "mtu"].to_vec());
     own.find(|path| place.tree.has(path)).unwrap_or_else(|| steps!["mtu"].to_vec())
 }

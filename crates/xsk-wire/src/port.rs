@@ -31,7 +31,7 @@ pub(crate) enum OpenUsers {
         peer: Peer,
     },
     /// One that existed before.
-    Existing(Interface),
+    Existing(Box<Interface>),
 }
 
 impl Open {
@@ -122,7 +122,7 @@ impl Open {
         users.receive(handle, &to_other, tell)?;
         interface.receive(handle, &to_interface, tell)?;
         tell(&format!("{} and {} are connected through programs", link.name, other.name));
-        Ok(Self { interface, users: OpenUsers::Existing(users) })
+        Ok(Self { interface, users: OpenUsers::Existing(Box::new(users)) })
     }
 }
 

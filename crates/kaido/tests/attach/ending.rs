@@ -36,6 +36,18 @@ fn root_the_interface_is_restored() {
     assert!(!bed.kaido.run_directory().join("xsk/p1").exists());
 }
 
+/// A terminal's Ctrl-C is a signal to all processes of the command's group.
+#[test]
+fn root_the_programs_process_is_not_in_the_group_of_the_command() {
+    let bed = Bed::new();
+    let mut running = bed.attach(&[&bed.program, "p1"]);
+    let process = bed.stats()["programs"][0]["process"].as_i64().expect("a process");
+    let process = Pid::from_raw(process as i32);
+    assert_eq!(nix::unistd::getpgid(Some(process)), Ok(process));
+    assert_eq!(running.end(Signal::SIGINT), Some(0));
+    assert!(!running.log().contains("another process is being started"), "{}", running.log());
+}
+
 /// The other process leaves nothing either, if it alone is killed.
 #[test]
 fn root_the_command_ends_with_the_process_of_the_packets() {

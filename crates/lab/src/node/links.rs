@@ -18,11 +18,11 @@ const FIRST_PORT: u32 = 1 << 20;
 /// The namespaces of a lab.
 #[derive(Clone, Copy)]
 pub(crate) struct Namespaces<'n> {
-    /// Those of nodes, by index.
+    /// Namespaces of nodes, by index.
     pub(crate) nodes: &'n BTreeMap<usize, Namespace>,
-    /// Those of the programs of nodes.
+    /// Namespaces of the programs of nodes, by index.
     pub(crate) programs: &'n BTreeMap<usize, Namespace>,
-    /// That of bridges and of emulated links' devices.
+    /// Namespace of bridges and of emulated links' devices.
     pub(crate) infrastructure: &'n Namespace,
 }
 
@@ -129,7 +129,7 @@ impl<'n> Links<'n> {
         let label = format!("link {}", segment.name);
         let all = 0..segment.ends.len();
         for at in all.clone().filter(|at| ends.has_namespace(*at) && ends.is_judged(*at)) {
-            self.to_program(&label, ends, at);
+            self.add_program(&label, ends, at);
         }
         match segment.kind {
             _ if self.topology.is_emulated(segment) => {
@@ -186,7 +186,7 @@ impl<'n> Links<'n> {
     }
 
     /// Connects a node's own interface with the namespace of its programs.
-    fn to_program(&mut self, label: &str, ends: Ends<'n>, at: usize) {
+    fn add_program(&mut self, label: &str, ends: Ends<'n>, at: usize) {
         let name = ends::users_end(ends.segment.ends[at].interface);
         let own = ends.own(at);
         // Indexes of nodes and of ports are smaller.

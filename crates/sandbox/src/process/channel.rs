@@ -24,9 +24,9 @@ pub(super) struct Channel {
 /// The socket of a channel.
 #[derive(Debug)]
 enum Stream {
-    /// That of a tenant's process, which trusts the other side.
+    /// Socket of a tenant's process, which trusts the other side.
     Own(UnixStream),
-    /// That of the other side.
+    /// Socket of the other side.
     Foreign(ForeignSocket<UnixStream>),
 }
 

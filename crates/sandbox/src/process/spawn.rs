@@ -118,6 +118,8 @@ impl Executable {
             .arg0(&self.name)
             .args(&self.arguments)
             .env_clear()
+            // Ctrl-C is for the command, which ends the process after its packets.
+            .process_group(0)
             .stdin(Stdio::from(control))
             .stdout(Stdio::from(bell))
             .stderr(Stdio::null());
