@@ -190,7 +190,9 @@ impl Application {
         if self.class == Class::LowLatency && !functions.is_empty() {
             errors.push(ApplicationError::Functions);
         }
-        for (at, function) in functions.iter().enumerate() {
+        let most = SegmentList::MAX_SERVED - 1;
+        // A longer list is an error below.
+        for (at, function) in functions.iter().enumerate().take(most) {
             if !is_lab_name(function) {
                 errors.push(ApplicationError::Function(function.clone()));
             }
@@ -199,7 +201,6 @@ impl Application {
             }
         }
         // The last SID is needed for decapsulation.
-        let most = SegmentList::MAX_SERVED - 1;
         if functions.len() > most {
             errors.push(ApplicationError::TooManyFunctions(functions.len(), most));
         }

@@ -50,16 +50,22 @@ impl Installation {
         // A relative directory would be another one for a daemon.
         let tools = std::env::split_paths(path).filter(|directory| directory.is_absolute());
         let tools = tools.map(|directory| directory.join(TOOL)).filter(|tool| tool.is_file());
-        // /bin may be a link to /usr/bin.
-        let directories = tools.filter_map(|tool| tool.parent()?.canonicalize().ok());
-        let prefixes = directories.filter_map(|directory| Some(directory.parent()?.to_owned()));
+        let prefixes = tools.flat_map(|tool| {
+            let directory = tool.parent();
+            // /bin may be a link to /usr/bin.
+            let real = directory.and_then(|directory| directory.canonicalize().ok());
+            let prefix = |directory: &Path| directory.parent().map(Path::to_owned);
+            [directory.and_then(prefix), real.as_deref().and_then(prefix)].into_iter().flatten()
+        });
         let mut all = prefixes.chain(SYSTEM.map(PathBuf::from));
         all.find_map(Self::with_prefix).ok_or(NotInstalled)
     }
 
     fn with_prefix(prefix: PathBuf) -> Option<Self> {
         let daemon = DAEMONS.into_iter().find(|daemon| prefix.join(daemon).is_file())?;
-        Some(Self { prefix, daemon })
+        let found = Self { prefix, daemon };
+        // The root directory has a link to /usr/lib, but none to /usr/share.
+        found.data().is_dir().then_some(found)
     }
 
     #[cfg(test)]
@@ -132,6 +138,7 @@ mod tests {
         let path = OsString::from(format!("relative:/nowhere:{}/bin", root.path().display()));
         let found = || Installation::within(&path).ok().filter(|found| found.prefix == usr);
         assert_eq!(found(), None);
+        std::fs::create_dir_all(usr.join("share/openvswitch")).unwrap();
         for file in ["bin/ovs-vsctl", DAEMONS[0]] {
             std::fs::create_dir_all(usr.join(file).parent().unwrap()).unwrap();
             std::fs::write(usr.join(file), "").unwrap();

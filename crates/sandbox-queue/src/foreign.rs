@@ -5,13 +5,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 
-use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, Shutdown, recvmsg, setsockopt, shutdown, sockopt::Linger,
-};
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, Shutdown, setsockopt, shutdown, sockopt::Linger};
 
-/// Maximum number of descriptors in a message (SCM_MAX_FD). The kernel closes those for which the
-/// receiver has no room on its thread, which may block.
-const MAX_DESCRIPTORS: usize = 253;
+/// Control message with a descriptor of the sender (include/linux/socket.h).
+const SCM_PIDFD: libc::c_int = 4;
 /// Maximum number of messages that are taken out of a queue before its socket is closed.
 const MAX_QUEUED: usize = 4096;
 
@@ -89,7 +87,8 @@ fn do_not_linger(file: &OwnedFd) {
 }
 
 /// Receives a message with all of its descriptors: the number of bytes, the descriptors and the
-/// flags of the message.
+/// flags of the message. These are SCM_RIGHTS, and SCM_PIDFD if the socket has SO_PASSPIDFD, also of a
+/// message that is cut.
 ///
 /// # Errors
 ///
@@ -99,17 +98,46 @@ pub fn receive_descriptors(
     bytes: &mut [u8],
     flags: MsgFlags,
 ) -> nix::Result<(usize, Vec<OwnedFd>, MsgFlags)> {
-    let mut room = nix::cmsg_space!([RawFd; MAX_DESCRIPTORS]);
-    let mut bytes = [std::io::IoSliceMut::new(bytes)];
-    let got = recvmsg::<()>(socket.as_raw_fd(), &mut bytes, Some(&mut room), flags)?;
+    // Room for 253 descriptors (SCM_MAX_FD), credentials, a PID descriptor and a security label. The
+    // kernel closes descriptors without room on this thread, which may block.
+    let mut room = [0_u64; 1024];
+    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: msghdr is plain C data for which all zeros is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut vector;
+    message.msg_iovlen = 1;
+    message.msg_control = room.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&room);
+    // SAFETY: the message's pointers are to buffers that live until the call returns.
+    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags.bits()) };
+    let length = Errno::result(got)?.cast_unsigned();
     let mut files = Vec::new();
-    for message in got.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(all) = message {
-            // SAFETY: the descriptors have just been received and have no other owner.
-            files.extend(all.into_iter().map(|file| unsafe { OwnedFd::from_raw_fd(file) }));
+    // SAFETY: the kernel has written the control messages, and their length.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+    while !next.is_null() {
+        // SAFETY: it is a header in the room, which is aligned.
+        let header = unsafe { &*next };
+        if header.cmsg_level == libc::SOL_SOCKET
+            && matches!(header.cmsg_type, libc::SCM_RIGHTS | SCM_PIDFD)
+        {
+            // SAFETY: the data of a header follows it.
+            let data = unsafe { libc::CMSG_DATA(next) }.cast::<RawFd>();
+            // SAFETY: computes a length.
+            let head = unsafe { libc::CMSG_LEN(0) } as usize;
+            for index in 0..header.cmsg_len.saturating_sub(head) / size_of::<RawFd>() {
+                // SAFETY: the kernel has written so many descriptors.
+                let file = unsafe { data.add(index).read_unaligned() };
+                // A PID descriptor may be an error.
+                if file >= 0 {
+                    // SAFETY: it has just been received and has no other owner.
+                    files.push(unsafe { OwnedFd::from_raw_fd(file) });
+                }
+            }
         }
+        // SAFETY: as for the first one.
+        next = unsafe { libc::CMSG_NXTHDR(&raw const message, next) };
     }
-    Ok((got.bytes, files, got.flags))
+    Ok((length, files, MsgFlags::from_bits_truncate(message.msg_flags)))
 }
 
 #[cfg(test)]
@@ -139,6 +167,27 @@ mod tests {
         let rights = [ControlMessage::ScmRights(&files)];
         let bytes = [IoSlice::new(&[0])];
         sendmsg::<()>(to.as_raw_fd(), &bytes, &rights, MsgFlags::empty(), None).unwrap();
+    }
+
+    #[test]
+    fn no_descriptor_is_lost() {
+        let (mine, other) = UnixStream::pair().unwrap();
+        setsockopt(&mine, nix::sys::socket::sockopt::PassCred, &true).unwrap();
+        let one: libc::c_int = 1;
+        // SO_PASSPIDFD, since Linux 6.5.
+        // SAFETY: the option's value lives until the call returns.
+        let has_pidfd = unsafe {
+            libc::setsockopt(mine.as_raw_fd(), libc::SOL_SOCKET, 76, (&raw const one).cast(), 4)
+        } == 0;
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let files = vec![file.as_raw_fd(); 253];
+        let rights = [ControlMessage::ScmRights(&files)];
+        let bytes = [IoSlice::new(&[0])];
+        sendmsg::<()>(other.as_raw_fd(), &bytes, &rights, MsgFlags::empty(), None).unwrap();
+        let (length, files, flags) =
+            receive_descriptors(mine.as_fd(), &mut [0], MsgFlags::empty()).unwrap();
+        assert_eq!((length, files.len()), (1, 253 + usize::from(has_pidfd)));
+        assert!(!flags.contains(MsgFlags::MSG_CTRUNC));
     }
 
     #[test]

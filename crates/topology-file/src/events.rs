@@ -1,6 +1,6 @@
 //! The file's `events:`: changes to links while the lab runs, timed from its readiness.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use document::{Place, Step, listed, steps};
 use model::topology::{
@@ -241,6 +241,8 @@ fn refuse_contradictions(place: &mut Place<'_>, events: &[&(usize, Event)], topo
     for event in events {
         by_link.entry(event.1.link.as_str()).or_default().push(event);
     }
+    // A LAN has an error of the same event for each of its members.
+    let mut reported = HashSet::new();
     for segment in &topology.segments {
         let Some(events) = by_link.get(segment.name.as_str()) else { continue };
         for (name, interface) in interfaces(segment, topology) {
@@ -266,7 +268,9 @@ fn refuse_contradictions(place: &mut Place<'_>, events: &[&(usize, Event)], topo
                 } else {
                     now.contradiction().map(|contradiction| contradiction.to_string())
                 };
-                if let (Some(said), false) = (&said, was_wrong) {
+                if let (Some(said), false) = (&said, was_wrong)
+                    && reported.insert(*index)
+                {
                     let message = format!("from {name}, then: {said}");
                     let help = "change both, or look at the events before it";
                     place.value(steps!["events", *index, "set"], message, help);

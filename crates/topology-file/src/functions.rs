@@ -104,6 +104,13 @@ pub(crate) fn named(
     from: &str,
     topology: &Topology,
 ) {
+    // The last SID is needed for decapsulation. A longer list is not looked at: it may be endless.
+    if functions.len() >= SegmentList::MAX_SERVED {
+        let message = format!("{} functions are too many segments", functions.len());
+        let most = SegmentList::MAX_SERVED - 1;
+        place.value(at, message, &format!("write {most} at most"));
+        return;
+    }
     let known = || topology.nodes.iter().flat_map(|node| &node.functions);
     let item = |index: usize| [at, &[Step::Index(index)]].concat();
     for (index, name) in functions.iter().enumerate() {
@@ -129,11 +136,5 @@ pub(crate) fn named(
                 format!("`{name}` is at `{from}` alone, whose own packets do not pass it");
             place.value(&item(index), message, "add it to another router, or remove it here");
         }
-    }
-    // The last SID is needed for decapsulation.
-    if functions.len() >= SegmentList::MAX_SERVED {
-        let message = format!("{} functions are too many segments", functions.len());
-        let most = SegmentList::MAX_SERVED - 1;
-        place.value(at, message, &format!("write {most} at most"));
     }
 }

@@ -58,9 +58,16 @@ pub(crate) fn links<'f>(place: &mut Place<'_>, file: &'f File, nodes: &[Node]) -
     let names = file.nodes.0.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index));
     let mut links =
         Links { names: names.collect(), lans: HashSet::new(), parallel: HashMap::new() };
-    let mut plans: Vec<Plan<'f>> = Vec::with_capacity(file.links.len());
+    let (mut plans, mut filters) = (Vec::<Plan<'f>>::with_capacity(file.links.len()), 0);
     for (index, link) in file.links.iter().enumerate() {
         let Some(plan) = links.link(place, index, link, nodes) else { continue };
+        filters += link.body.filter.iter().flatten().count() * plan.members.len();
+        if filters > MAX_TOTAL_FILTERS {
+            let message =
+                format!("all members of links have more than {MAX_TOTAL_FILTERS} filters");
+            place.value(steps!["links", index], message, "write fewer filters, or smaller LANs");
+            break;
+        }
         let is_same = |other: &&mut Plan<'_>| plan.switch.is_some() && other.switch == plan.switch;
         match plans.iter_mut().find(is_same) {
             None => plans.push(plan),
@@ -325,6 +332,8 @@ fn direction(
 
 /// Maximum number of filters of a link. Each member of a LAN has them.
 const MAX_FILTERS: usize = 64;
+/// Maximum number of filters of all members of links.
+const MAX_TOTAL_FILTERS: usize = 1 << 18;
 
 /// Rejects filters that match no packet or every packet, and too many.
 fn check_filters(place: &mut Place<'_>, options: &Options, at: &dyn Fn(&str) -> Vec<Step>) {

@@ -24,6 +24,8 @@ use super::timers::timers;
 
 /// Default inner MTU of a lab.
 const DEFAULT_MTU: u16 = 1500;
+/// Maximum number of adjacencies of all nodes: those of a LAN are as many as the square of its members.
+const MAX_TOTAL_ADJACENCIES: usize = 1 << 22;
 /// Maximum number of adjacencies with a SID on one node.
 const MAX_ADJACENCIES: usize = (function::END_AN_NF_FIRST - function::END_X_FIRST) as usize;
 
@@ -171,12 +173,18 @@ fn check_mtu(place: &mut Place<'_>, at: &[Step], mtu: u16) {
 fn adjacencies(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &mut Topology) {
     let Topology { nodes, segments, .. } = topology;
     let is_router: Vec<bool> = nodes.iter().map(Node::is_router).collect();
-    let mut counts = vec![0_usize; nodes.len()];
+    let (mut counts, mut total) = (vec![0_usize; nodes.len()], 0);
     for (segment, plan) in segments.iter().zip(plans) {
         let routers = segment.ends.iter().filter(|end| is_router[end.node]).count();
         for end in segment.ends.iter().filter(|end| is_router[end.node]) {
             let number = counts[end.node];
             counts[end.node] += routers - 1;
+            total += routers - 1;
+            if total > MAX_TOTAL_ADJACENCIES {
+                let message = format!("routers have more than {MAX_TOTAL_ADJACENCIES} neighbors");
+                place.key(&plan.at, message, "use smaller LANs");
+                return;
+            }
             if counts[end.node] > MAX_ADJACENCIES {
                 let name = &nodes[end.node].name;
                 let message = format!("`{name}` has more than {MAX_ADJACENCIES} neighbors");

@@ -15,7 +15,7 @@ use crate::streams::{PATIENT, assert_balanced, swapper};
 
 const BYTES: u64 = 20_000_000;
 /// Number of programs that are evicted at least.
-const EVICTIONS: usize = 6;
+const EVICTIONS: usize = 4;
 
 /// The memory of a process, and the addresses of what it shares with others and can write.
 fn shared_memory(process: u64) -> Option<(File, Vec<Range<u64>>)> {

@@ -15,7 +15,7 @@ const SPEED: u32 = 100;
 /// Datagrams per millisecond of the load, of 1,000 bytes: half of the speed.
 const LOAD: u32 = 6;
 /// Duration of the traffic.
-const DURATION: Duration = Duration::from_secs(8);
+const DURATION: Duration = Duration::from_secs(5);
 /// Time in which a flow is counted.
 const WINDOW: Duration = Duration::from_millis(20);
 /// Least number of times that the load is cut and released.
