@@ -125,7 +125,7 @@ pub fn receive_descriptors(
             // SAFETY: computes a length.
             let head = unsafe { libc::CMSG_LEN(0) } as usize;
             for index in 0..header.cmsg_len.saturating_sub(head) / size_of::<RawFd>() {
-                // SAFETY: the kernel has written so many descriptors.
+                // SAFETY: the kernel has written as many descriptors.
                 let file = unsafe { data.add(index).read_unaligned() };
                 // A PID descriptor may be an error.
                 if file >= 0 {
