@@ -13,30 +13,43 @@ const SCM_PIDFD: libc::c_int = 4;
 /// Maximum number of messages that are taken out of a queue before its socket is closed.
 const MAX_QUEUED: usize = 4096;
 
-/// A socket whose queue another process fills, such as a tenant's. With it the kernel closes the
-/// descriptors that are still queued, and a TCP socket with SO_LINGER then blocks the thread. So it is
-/// closed by a thread of its own.
+/// A socket between processes. If the other one is not trusted, a thread of its own closes it: with a
+/// socket the kernel closes the descriptors that wait in its queue, and a TCP socket with SO_LINGER
+/// then blocks the thread.
 #[derive(Debug)]
-pub struct ForeignSocket<T: Into<OwnedFd> + AsFd>(Option<T>);
+pub struct PeerSocket<T: Into<OwnedFd> + AsFd> {
+    socket: Option<T>,
+    is_trusted: bool,
+}
 
-impl<T: Into<OwnedFd> + AsFd> ForeignSocket<T> {
-    /// Takes a socket.
-    pub fn new(socket: T) -> Self {
-        Self(Some(socket))
+impl<T: Into<OwnedFd> + AsFd> PeerSocket<T> {
+    /// Takes a socket whose other end a trusted process has.
+    pub fn trusted(socket: T) -> Self {
+        Self { socket: Some(socket), is_trusted: true }
+    }
+
+    /// Takes a socket whose other end has a client or the process of a tenant.
+    pub fn untrusted(socket: T) -> Self {
+        Self { socket: Some(socket), is_trusted: false }
+    }
+
+    /// Returns true if the process at the other end is trusted.
+    pub fn is_trusted(&self) -> bool {
+        self.is_trusted
     }
 }
 
-impl<T: Into<OwnedFd> + AsFd> Deref for ForeignSocket<T> {
+impl<T: Into<OwnedFd> + AsFd> Deref for PeerSocket<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("it is taken on drop alone")
+        self.socket.as_ref().expect("it is taken on drop alone")
     }
 }
 
-impl<T: Into<OwnedFd> + AsFd> Drop for ForeignSocket<T> {
+impl<T: Into<OwnedFd> + AsFd> Drop for PeerSocket<T> {
     fn drop(&mut self) {
-        if let Some(socket) = self.0.take() {
+        if let Some(socket) = self.socket.take().filter(|_| !self.is_trusted) {
             // The other process adds nothing to the queue any more.
             let _ = shutdown(socket.as_fd().as_raw_fd(), Shutdown::Both);
             close_later(vec![socket.into()]);
@@ -200,7 +213,7 @@ mod tests {
             send(&other, &socket);
             drop(socket);
             peers.push(peer);
-            drop(ForeignSocket::new(mine));
+            drop(PeerSocket::untrusted(mine));
         }
         assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
         // The thread that closes does not wait either: the peers see the end.

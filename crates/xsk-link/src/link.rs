@@ -9,7 +9,7 @@ use nix::sys::socket::{
     SockaddrStorage, getsockname, getsockopt, sendmsg, shutdown, socketpair,
     sockopt::SockType as SockTypeOption,
 };
-use sandbox_queue::{ForeignSocket, close_later, receive_descriptors};
+use sandbox_queue::{PeerSocket, close_later, receive_descriptors};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,26 +40,14 @@ pub enum Error {
 /// One end of a link: messages with descriptors.
 #[derive(Debug)]
 pub struct Link {
-    socket: Socket,
+    socket: PeerSocket<OwnedFd>,
     /// Flags for sending: the end of `kaido xsk` does not wait for a client that does not read.
     flags: MsgFlags,
 }
 
-/// The socket of a link.
-#[derive(Debug)]
-enum Socket {
-    /// The client's, which trusts the other side.
-    Client(OwnedFd),
-    /// The one of `kaido xsk`.
-    Server(ForeignSocket<OwnedFd>),
-}
-
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.socket {
-            Socket::Client(socket) => socket.as_fd(),
-            Socket::Server(socket) => socket.as_fd(),
-        }
+        self.socket.as_fd()
     }
 }
 
@@ -180,7 +168,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 pub fn connect(inherited: BorrowedFd<'_>) -> Result<Link, Error> {
     let (mine, other) = new_pair(SockType::SeqPacket, SockFlag::SOCK_CLOEXEC)?;
     send(inherited, &[0], &[other.as_raw_fd()], MsgFlags::empty())?;
-    Ok(Link { socket: Socket::Client(mine), flags: MsgFlags::empty() })
+    Ok(Link { socket: PeerSocket::trusted(mine), flags: MsgFlags::empty() })
 }
 
 /// Accepts a link of a client. Waits for one; `None` if the client and all its descendants have
@@ -201,7 +189,7 @@ pub fn accept(socket: BorrowedFd<'_>) -> Result<Option<Link>, Error> {
         return Err(Error::Invalid);
     }
     let socket = files.into_iter().next().ok_or(Error::Invalid)?;
-    let socket = Socket::Server(ForeignSocket::new(socket));
+    let socket = PeerSocket::untrusted(socket);
     Ok(Some(Link { socket, flags: MsgFlags::MSG_DONTWAIT }))
 }
 

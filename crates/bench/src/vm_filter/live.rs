@@ -37,10 +37,6 @@ fn offered(step: u32) -> u32 {
     SPEED * 1000 / 8 * STEP_MS / FRAME * percent / 100
 }
 
-/// Received datagrams of both flows.
-#[derive(Default)]
-struct Received([AtomicU64; 2]);
-
 /// Runs the experiment. Returns the figure as SVG, and these rows: the utilization in per mille at
 /// which the load was cut (`vm-filter-live/cut`), at which it was released (`…/released`), and the
 /// percentage of protected packets that were lost (`…/protected-loss`).
@@ -74,10 +70,12 @@ pub fn live(context: &Context<'_>) -> Result<(Vec<Row>, String)> {
     let attached = Daemon::start(&hosts.switch, attach, directory.path().join("attach.log"))?;
     let is_ready = || attached.log().contains("p4-p2 takes the place of p2");
     attached.until(&context.cancel, "the program", is_ready)?;
-    for line in ["link add br0 type bridge", "link set br0 up", "link set p1 master br0"]
-        .into_iter()
-        .chain(["link set p4-p2 master br0"])
-    {
+    for line in [
+        "link add br0 type bridge",
+        "link set br0 up",
+        "link set p1 master br0",
+        "link set p4-p2 master br0",
+    ] {
         let mut ip = Command::new("ip");
         ip.args(line.split(' '));
         ensure!(hosts.switch.run(|| succeeds(&mut ip))?, "`ip {line}` fails");
@@ -110,10 +108,11 @@ fn send(context: &Context<'_>, hosts: &Hosts, feed: &VmFeed) -> Result<Vec<Step>
     let bind = |port: u16| hosts.server.run(|| UdpSocket::bind((Hosts::SERVER, port)));
     let sockets = [bind(PORTS[0])??, bind(PORTS[1])??];
     let sender = hosts.client.run(|| UdpSocket::bind("0.0.0.0:0"))??;
-    let (received, is_over) = (Received::default(), AtomicBool::new(false));
+    // Datagrams of both flows.
+    let (received, is_over) = (<[AtomicU64; 2]>::default(), AtomicBool::new(false));
     let used = ["net.utilisation".to_owned()];
     std::thread::scope(|scope| {
-        for (socket, count) in sockets.iter().zip(&received.0) {
+        for (socket, count) in sockets.iter().zip(&received) {
             let is_over = &is_over;
             scope.spawn(move || {
                 let mut datagram = [0; FRAME as usize];
@@ -132,7 +131,7 @@ fn send(context: &Context<'_>, hosts: &Hosts, feed: &VmFeed) -> Result<Vec<Step>
             for step in 0..STEPS {
                 context.cancel.check()?;
                 send_step(&sender, step, begin)?;
-                let now = received.0.each_ref().map(|count| count.load(Ordering::SeqCst));
+                let now = received.each_ref().map(|count| count.load(Ordering::SeqCst));
                 let [protected, load] = [0, 1].map(|flow| (now[flow] - last[flow]) as u32);
                 last = now;
                 let used = feed.readings(&used)[0].map_or(0, |one| one.value as u32);
@@ -142,7 +141,7 @@ fn send(context: &Context<'_>, hosts: &Hosts, feed: &VmFeed) -> Result<Vec<Step>
             // Those in flight belong to the last step.
             wait_for(Duration::from_millis(200));
             if let Some(step) = steps.last_mut() {
-                step.protected += (received.0[0].load(Ordering::SeqCst) - last[0]) as u32;
+                step.protected += (received[0].load(Ordering::SeqCst) - last[0]) as u32;
             }
             anyhow::Ok(steps)
         };

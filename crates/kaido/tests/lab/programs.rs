@@ -122,3 +122,25 @@ fn root_ended_programs_let_nothing_pass_and_are_started_again() {
     lab.down();
     before.assert_restored(&kaido);
 }
+
+/// A program is compiled once, however many tenants have it, and each of their files is looked at.
+#[test]
+fn files_of_tenants_with_one_program_are_checked() {
+    let kaido = kaido();
+    kaido.file("filter.p4", include_str!("../../../../labs/xsk/filter.p4"));
+    kaido.file("bad.p4", "control c() { apply { } }\n");
+    let lab = |one: &str, other: &str| {
+        let text = format!(
+            "name: a\nnodes:\n  h1: {{tenants: {{blue: {{{one}, ports: {{h2: 1}}}}}}}}\n  \
+             h2: {{tenants: {{red: {{{other}, ports: {{h1: 1}}}}}}}}\nlinks: [h1-h2]\n"
+        );
+        kaido.file("lab.yaml", &text)
+    };
+    let good = "program: filter.p4";
+    kaido.ok(&["lab", "check", &lab(good, good)]);
+    let missing = lab(good, "program: filter.p4, entries: none.txt");
+    kaido.run(&["lab", "check", &missing]).failed(2, &["none.txt"]);
+    let said = kaido.run(&["lab", "check", &lab("program: bad.p4", "program: ./bad.p4")]);
+    said.failed(2, &["bad.p4"]);
+    assert_eq!(said.stderr.matches("bad.p4: 1 error").count(), 1, "{said}");
+}

@@ -1,12 +1,11 @@
 //! Programs on the links' ends of hosts and routers: `kaido p4 attach` between each end and its node.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::topology::{Node, Topology};
+use netlink::{Handle, Namespace};
 
 use crate::daemons::processes::{end, pause, processes_in};
 use crate::daemons::spawn::{CONFIG, Started, spawn_command};
@@ -33,7 +32,7 @@ pub(crate) fn start_all(
         tenants::write(directory, file, node, &node.tenants)?;
         all.push((node, start(directory, node, program)?));
     }
-    all.into_iter().try_for_each(|(node, mut started)| wait(node, &mut started, cancel))
+    all.into_iter().try_for_each(|(node, mut started)| wait(directory, node, &mut started, cancel))
 }
 
 /// Restarts the programs of a node, after the end of what a killed command has left.
@@ -41,10 +40,10 @@ pub(crate) fn start_again(directory: &Path, node: &Node, program: &Path) -> Resu
     let namespace = namespace_path(directory, &programs_namespace(&node.name));
     end(|| processes_in(&namespace))?;
     let mut started = start(directory, node, program)?;
-    wait(node, &mut started, &Cancel::default())
+    wait(directory, node, &mut started, &Cancel::default())
 }
 
-fn start(directory: &Path, node: &Node, program: &Path) -> Result<Attaching, Error> {
+fn start(directory: &Path, node: &Node, program: &Path) -> Result<Started, Error> {
     let files = node_directory(directory, &node.name);
     let mut command = Command::new(program);
     command.args(["p4", "attach", CONFIG]).arg(tenants::config(directory, &node.name));
@@ -53,45 +52,32 @@ fn start(directory: &Path, node: &Node, program: &Path) -> Result<Attaching, Err
         command.args(["--to", &format!("{}={}", interface.name, users_end(index))]);
     }
     let log = files.join("programs.log");
-    let before = fs::metadata(&log).map_or(0, |log| log.len());
     let namespace = programs_namespace(&node.name);
     let process = spawn_command(directory, &namespace, &log, command, Stdio::null())?;
-    let daemon = Started { daemon: format!("the programs of {}", node.name), log, process };
-    Ok(Attaching { daemon, before })
+    Ok(Started { daemon: format!("the programs of {}", node.name), log, process })
 }
 
-/// A command that attaches programs.
-struct Attaching {
-    daemon: Started,
-    /// Length of its log before it was started.
-    before: u64,
-}
-
-impl Attaching {
-    /// Returns the number of interfaces that it has connected through programs.
-    fn connected(&self) -> usize {
-        let read = |mut log: File| {
-            log.seek(SeekFrom::Start(self.before))?;
-            // Warnings are a few lines for each interface.
-            let mut text = Vec::new();
-            log.take(1 << 20).read_to_end(&mut text)?;
-            Ok::<_, io::Error>(text)
-        };
-        let text = File::open(&self.daemon.log).and_then(read).unwrap_or_default();
-        String::from_utf8_lossy(&text).matches(" are connected through programs\n").count()
-    }
-}
-
-/// Waits until programs judge the packets of all interfaces.
-fn wait(node: &Node, started: &mut Attaching, cancel: &Cancel) -> Result<(), Error> {
-    let (since, wanted) = (Instant::now(), judged(node).len());
-    while started.connected() < wanted {
-        cancel.check()?;
-        started.daemon.check()?;
-        if since.elapsed() > TIMEOUT {
-            return Err(started.daemon.failed("do not judge packets"));
+/// Waits until XDP leads the packets of all interfaces to programs.
+fn wait(
+    directory: &Path,
+    node: &Node,
+    started: &mut Started,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let path = namespace_path(directory, &programs_namespace(&node.name));
+    let mut handle = Handle::within(&Namespace::open(path)?)?;
+    let since = Instant::now();
+    for (index, interface) in judged(node) {
+        for name in [interface.name.clone(), users_end(index)] {
+            while handle.link(&name)?.xdp.is_empty() {
+                cancel.check()?;
+                started.check()?;
+                if since.elapsed() > TIMEOUT {
+                    return Err(started.failed("do not judge packets"));
+                }
+                pause(Duration::from_millis(10));
+            }
         }
-        pause(Duration::from_millis(10));
     }
     Ok(())
 }

@@ -1,14 +1,13 @@
 //! Control socket: messages with a 32-bit length prefix.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, recv, sendmsg};
-use sandbox_queue::{ForeignSocket, close_later, receive_descriptors};
+use sandbox_queue::{PeerSocket, close_later, receive_descriptors};
 
 /// Maximum message size in bytes; limits the size of objects and batches.
 pub(super) const MAX_MESSAGE: usize = 64 << 20;
@@ -16,29 +15,9 @@ pub(super) const MAX_MESSAGE: usize = 64 << 20;
 /// One end of the control socket.
 #[derive(Debug)]
 pub(super) struct Channel {
-    stream: Stream,
+    stream: PeerSocket<UnixStream>,
     /// Deadline of the current exchange, so that a peer that sends byte by byte cannot extend it.
     until: Option<Instant>,
-}
-
-/// The socket of a channel.
-#[derive(Debug)]
-enum Stream {
-    /// Socket of a tenant's process, which trusts the other side.
-    Own(UnixStream),
-    /// Socket of the other side.
-    Foreign(ForeignSocket<UnixStream>),
-}
-
-impl Deref for Stream {
-    type Target = UnixStream;
-
-    fn deref(&self) -> &UnixStream {
-        match self {
-            Self::Own(stream) => stream,
-            Self::Foreign(stream) => stream,
-        }
-    }
 }
 
 impl Read for Channel {
@@ -46,8 +25,8 @@ impl Read for Channel {
         if let Some(left) = self.left()? {
             self.stream.set_read_timeout(Some(left))?;
         }
-        if let Stream::Own(stream) = &self.stream {
-            return (&*stream).read(bytes);
+        if self.stream.is_trusted() {
+            return (&*self.stream).read(bytes);
         }
         // read(2) would close descriptors that come with the bytes, and may block.
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
@@ -82,12 +61,12 @@ impl AsFd for Channel {
 impl Channel {
     /// The end of a tenant's process.
     pub(super) fn new(stream: UnixStream) -> Self {
-        Self { stream: Stream::Own(stream), until: None }
+        Self { stream: PeerSocket::trusted(stream), until: None }
     }
 
     /// The end of the process that controls a tenant's.
     pub(super) fn to_tenant(stream: UnixStream) -> Self {
-        Self { stream: Stream::Foreign(ForeignSocket::new(stream)), until: None }
+        Self { stream: PeerSocket::untrusted(stream), until: None }
     }
 
     /// Returns true if a message begins to arrive.

@@ -88,9 +88,12 @@ pub(crate) fn check_programs(
     // A program is compiled once, also if many nodes have it.
     let mut checked = HashSet::new();
     for tenant in topology.nodes.iter().flat_map(|node| &node.tenants) {
-        let real = |file: &PathBuf| beside(lab, file).canonicalize().ok();
-        let files = (real(&tenant.program), tenant.entries.as_ref().and_then(real));
-        if files.0.is_some() && !checked.insert((files, tenant.vm_info.is_some())) {
+        let real = |file: &PathBuf| {
+            let path = beside(lab, file);
+            path.canonicalize().unwrap_or(path)
+        };
+        let files = (real(&tenant.program), tenant.entries.as_ref().map(real));
+        if !checked.insert((files, tenant.vm_info.is_some())) {
             continue;
         }
         for file in [Some(&tenant.program), tenant.entries.as_ref()].into_iter().flatten() {
