@@ -25,6 +25,8 @@ const FRAME: u32 = 1000;
 /// Bytes of the headers of a frame: Ethernet, IPv4, UDP.
 const HEADERS: u32 = 42;
 const PORTS: [u16; 2] = [8000, 9000];
+/// Key of the use of the network.
+const USED: &str = "net.utilisation";
 
 /// Returns the frames of the load in a step, by its share of the speed.
 fn offered(step: u32) -> u32 {
@@ -60,7 +62,10 @@ pub fn live(context: &Context<'_>) -> Result<(Vec<Row>, String)> {
     publish.args(["--speed", &SPEED.to_string(), "--to"]).arg(&info);
     publish.args([format!("--set=filter.on={ON_ABOVE}"), format!("--set=filter.off={OFF_BELOW}")]);
     let publisher = Daemon::start(&hosts.server, publish, directory.path().join("publish.log"))?;
-    publisher.until(&context.cancel, "the publisher", || info.exists())?;
+    let feed = VmFeed::watch(&info, Duration::from_millis(5));
+    // A rate is known after the first interval.
+    let is_published = || feed.readings(&[USED.to_owned()])[0].is_some();
+    publisher.until(&context.cancel, "the publisher", is_published)?;
     std::fs::write(directory.path().join("vm_filter.p4"), PROGRAM)?;
     let config = directory.path().join("tenants.yaml");
     let text = "tenants: {host: {program: vm_filter.p4, ports: {p2: 1}, vm_info: info}}\n";
@@ -87,7 +92,6 @@ pub fn live(context: &Context<'_>) -> Result<(Vec<Row>, String)> {
         hosts.client.run(|| succeeds(&mut ping)).unwrap_or(false)
     };
     attached.until(&context.cancel, "the path between the hosts", ping)?;
-    let feed = VmFeed::watch(&info, Duration::from_millis(5));
     let steps = send(context, &hosts, &feed)?;
     let cuts = changes(&steps, |before, after| !before && after);
     let releases = changes(&steps, |before, after| before && !after);
@@ -110,7 +114,7 @@ fn send(context: &Context<'_>, hosts: &Hosts, feed: &VmFeed) -> Result<Vec<Step>
     let sender = hosts.client.run(|| UdpSocket::bind("0.0.0.0:0"))??;
     // Datagrams of both flows.
     let (received, is_over) = (<[AtomicU64; 2]>::default(), AtomicBool::new(false));
-    let used = ["net.utilisation".to_owned()];
+    let used = [USED.to_owned()];
     std::thread::scope(|scope| {
         for (socket, count) in sockets.iter().zip(&received) {
             let is_over = &is_over;

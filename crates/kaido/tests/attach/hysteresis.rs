@@ -35,7 +35,10 @@ fn root_a_load_is_cut_and_released_by_the_measured_use_of_the_network() {
     publish.args(["--set", "filter.on=300", "--set", "filter.off=100"]);
     publish.args(["--speed", &SPEED.to_string(), "--to"]).arg(&info);
     let _publisher = bed.background(&bed.hosts.h2, publish, "publish.log");
-    until(TIMEOUT, || info.exists().then_some(()), || "nothing is published".to_owned());
+    // A rate is known after the first interval.
+    let published = || bed.kaido.run(&["p4", "published", info.to_str().expect("it is ASCII")]);
+    let is_there = || published().stdout.contains("net.utilisation").then_some(());
+    until(TIMEOUT, is_there, || published().to_string());
     let running = bed.start_until(&["--config", &config], "p4-p2 takes the place of p2");
     for line in ["p2 nomaster", "p4-p2 master br0", "p1 master br0"] {
         bed.at_switch(&format!("ip link set {line}"));
