@@ -12,6 +12,7 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -259,7 +260,8 @@ fn root_replacing_a_segment_list_loses_no_packet() {
         let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let sender = chain.left.run(|| UdpSocket::bind(any).unwrap()).unwrap();
         let mut handle = Handle::within(&chain.left).unwrap();
-        let (received, sent, replaced) = thread::scope(|scope| {
+        let replacements = AtomicUsize::new(0);
+        let (received, sent) = thread::scope(|scope| {
             let receiving = scope.spawn(|| {
                 let (mut numbers, mut buffer) = (Vec::new(), [0; 64]);
                 while let Ok(length) = receiver.recv(&mut buffer) {
@@ -270,28 +272,31 @@ fn root_replacing_a_segment_list_loses_no_packet() {
             let sending = scope.spawn(|| {
                 let end = Instant::now() + Duration::from_millis(800);
                 let mut number = 0u64;
-                // A slow machine sends the same number in a longer time.
-                while Instant::now() < end || number <= 1000 {
+                // A slow machine sends and replaces as often in a longer time.
+                while Instant::now() < end
+                    || number <= 1000
+                    || replacements.load(Ordering::Relaxed) <= 50
+                {
                     sender.send_to(&number.to_be_bytes(), to).unwrap();
                     number += 1;
                     thread::sleep(Duration::from_micros(50));
                 }
                 number
             });
-            let mut replaced = 0;
             while !sending.is_finished() {
-                let list: &[&str] = match replaced % 3 {
+                let list: &[&str] = match replacements.load(Ordering::Relaxed) % 3 {
                     0 => &["fd00:0:1:1::", "fd00:0:1:1::", last],
                     1 => &[last],
                     _ => &["fd00:0:1:1::", last],
                 };
                 let route = encap(destination, list);
                 handle.request("replace", replace_route(&route)).unwrap();
-                replaced += 1;
+                replacements.fetch_add(1, Ordering::Relaxed);
                 thread::sleep(Duration::from_millis(2));
             }
-            (receiving.join().unwrap(), sending.join().unwrap(), replaced)
+            (receiving.join().unwrap(), sending.join().unwrap())
         });
+        let replaced = replacements.into_inner();
         assert!(replaced > 50 && sent > 1000, "{replaced} {sent}");
         // Each once. The kernel keeps no order between CPUs, and the sender may change its own.
         let mut sorted = received.clone();
