@@ -83,7 +83,7 @@ fn report(opened: &Socket, name: QueueName) -> Result<(), String> {
     let [receives, transmits] = opened.directions();
     let report =
         Report::Opened { socket: number, interface: interface.clone(), queue, receives, transmits };
-    link.send(&report, &[]).map_err(|why| failed(&why))?;
+    link.send(&report).map_err(|why| failed(&why))?;
     let begin = Instant::now();
     let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
@@ -113,7 +113,7 @@ pub fn delete(socket: &Socket) {
 pub fn close(socket: u32) {
     if let State::Linked(link) = &*lock() {
         // `kaido xsk` may have ended.
-        let _ = link.send(&Report::Closed { socket }, &[]);
+        let _ = link.send(&Report::Closed { socket });
     }
 }
 
@@ -139,11 +139,11 @@ fn link() -> Result<Option<Arc<Link>>, String> {
     // SAFETY: a descriptor that is not open leads to an error; it is not closed.
     let inherited = unsafe { BorrowedFd::borrow_raw(inherited) };
     let failed = |why: xsk_link::Error| format!("`kaido xsk` cannot be reached: {why}");
-    let link = Arc::new(xsk_link::connect(inherited).map_err(failed)?);
+    let link = Arc::new(Link::request(inherited).map_err(failed)?);
     let program = std::env::current_exe().unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let hello = Report::Hello { version: VERSION, process: std::process::id(), program };
-    link.send(&hello, &[]).map_err(failed)?;
+    link.send(&hello).map_err(failed)?;
     let its = Arc::clone(&link);
     start(move || serve(&its)).map_err(|why| format!("no thread for the link: {why}"))?;
     *state = State::Linked(Arc::clone(&link));
@@ -193,14 +193,14 @@ fn wait(link: Option<&Link>) {
 
 fn step(link: &Link) -> Result<(), xsk_link::Error> {
     wait(Some(link));
-    while let Some((order, files)) = link.receive::<Order>(false)? {
+    while let Some((order, files)) = link.receive()? {
         execute(link, order, files)?;
     }
     for socket in sockets::all() {
         socket.advance();
         let mut reports = Vec::new();
         each_judge(&socket, |judge| reports.extend(judge.take_reports()));
-        reports.iter().try_for_each(|report| link.send(report, &[]))?;
+        reports.iter().try_for_each(|report| link.send(report))?;
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ fn execute(link: &Link, order: Order, files: Vec<OwnedFd>) -> Result<(), xsk_lin
         Order::Refused { socket, why } => answer(socket, Err(why)),
         Order::Count => {
             let counters = sockets::all().iter().map(|socket| counters(socket)).collect();
-            link.send(&Report::Counters(counters), &[])?;
+            link.send(&Report::Counters(counters))?;
         }
     }
     Ok(())

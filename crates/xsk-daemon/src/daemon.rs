@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Health, Processes, Sandboxed};
 use sandbox::process::{Launcher, Reason};
-use xsk_link::{Direction, Error as LinkError, Order, Report, VERSION};
+use xsk_link::{Direction, Error as LinkError, Listener, Order, Report, VERSION};
 
 use crate::control::Control;
 use crate::error::{AttachError, Error, Refusal};
 use crate::event::{AttachedPort, Event, Request};
+use crate::places::{MAX_SESSIONS, Places};
 use crate::program::{Attached, Program};
 use crate::session::{Session, Socket};
 use crate::status::Status;
@@ -26,9 +26,6 @@ const COUNT: Duration = Duration::from_millis(500);
 const MAX_PROGRAM_NAME: usize = 255;
 /// Number of events that may wait.
 const EVENTS: usize = 1024;
-
-/// Maximum number of processes of the client that use AF_XDP, each of which has a thread here.
-const SESSIONS: usize = 64;
 
 /// The P4Runtime device of a tenant, with its id.
 pub type Device = (u64, Sandboxed<Processes>);
@@ -70,27 +67,42 @@ impl Daemon {
         Control(self.sender.clone())
     }
 
-    /// Accepts links of the client on its socket, in the background.
+    /// Gives links to the processes of the client that request one, in the background.
     ///
     /// # Errors
     ///
     /// Fails if the thread cannot be started.
-    pub fn listen(&self, socket: OwnedFd) -> io::Result<()> {
+    pub fn listen(&self, listener: Listener) -> io::Result<()> {
         let events = self.sender.clone();
-        let accept = move || {
+        let listen = move || {
+            let (places, mut is_refusing) = (Places::default(), false);
             loop {
-                let link = match xsk_link::accept(socket.as_fd()) {
-                    Ok(Some(link)) => link,
-                    // Another message, or no descriptor left for this link.
+                match listener.wait() {
+                    Ok(true) => {}
                     Err(LinkError::Invalid) => continue,
-                    Ok(None) | Err(_) => return,
+                    Ok(false) | Err(_) => return,
+                }
+                // None also without descriptors for a link.
+                let linked = places.take().and_then(|place| Some((listener.give().ok()?, place)));
+                let was_refusing = std::mem::replace(&mut is_refusing, linked.is_none());
+                let event = match linked {
+                    Some((link, place)) => Event::Linked(link, place),
+                    None => {
+                        // It may not read its answers.
+                        let _ = listener.refuse();
+                        if was_refusing {
+                            // Further requests do not fill the log.
+                            continue;
+                        }
+                        Event::NoPlace
+                    }
                 };
-                if events.send(Event::Linked(link)).is_err() {
+                if events.send(event).is_err() {
                     return;
                 }
             }
         };
-        std::thread::Builder::new().name("xsk-accept".to_owned()).spawn(accept).map(drop)
+        std::thread::Builder::new().name("xsk-listen".to_owned()).spawn(listen).map(drop)
     }
 
     /// Runs until [`Control::end`] is called.
@@ -122,13 +134,9 @@ impl Daemon {
 
     fn handle(&mut self, event: Event) {
         match event {
-            // The link is closed, and the process gets no sockets.
-            Event::Linked(_) if self.sessions.len() >= SESSIONS => (self.tell)(&format!(
-                "a process of the client is refused: {SESSIONS} processes use AF_XDP already"
-            )),
-            Event::Linked(link) => {
+            Event::Linked(link, place) => {
                 let number = self.next_session;
-                match Session::new(number, link, self.sender.clone()) {
+                match Session::new(number, link, place, self.sender.clone()) {
                     Ok(session) => {
                         self.next_session += 1;
                         self.sessions.insert(number, session);
@@ -136,6 +144,10 @@ impl Daemon {
                     Err(why) => (self.tell)(&format!("a process of the client is refused: {why}")),
                 }
             }
+            // One message until another process gets a link.
+            Event::NoPlace => (self.tell)(&format!(
+                "a process of the client is refused: {MAX_SESSIONS} processes use AF_XDP already"
+            )),
             Event::Gone(number) => self.remove(number, &LinkError::Closed),
             Event::Report(number, report) => {
                 if let Err(why) = self.report(number, report) {

@@ -2,15 +2,18 @@
 
 use std::sync::mpsc::Sender;
 
-use xsk_link::{Link, Report};
+use xsk_link::{ClientLink, Report};
 
 use crate::error::Error;
+use crate::places::Place;
 use crate::status::Status;
 
 /// An event, with the number of its session.
 pub(crate) enum Event {
-    /// A process of the client has created a link.
-    Linked(Link),
+    /// A process of the client has got a link.
+    Linked(ClientLink, Place),
+    /// A process of the client is refused.
+    NoPlace,
     Report(u64, Report),
     /// A process of the client has ended.
     Gone(u64),

@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use p4runtime::{Alone, Plane};
 use sandbox::process::{Host, Launcher, StartError};
-use xsk_link::{Link, Order};
+use xsk_link::{ClientLink, Order};
 
 /// A process of the client, as the host of a program.
 #[derive(Debug)]
 pub(crate) struct ClientHost {
     pub(crate) session: u64,
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Arc<ClientLink>,
     pub(crate) process: u32,
     /// Number of the program on the link.
     pub(crate) program: u64,

@@ -24,6 +24,7 @@ mod event;
 mod host;
 mod metrics;
 mod numbers;
+mod places;
 mod program;
 mod server;
 mod session;

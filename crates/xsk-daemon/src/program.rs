@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use p4runtime::{Alone, Health, Plane, Processes, Queues, Running as _, Sandboxed};
 use sandbox::process::{Accusation, Launcher, Reason, Sandbox, Shared, StartError};
-use xsk_link::{Attach, Direction, Error, Link, Order};
+use xsk_link::{Attach, ClientLink, Direction, Error, Order};
 
 use crate::host::{ClientHost, Move, Place};
 use crate::tenant::Tenant;
@@ -154,7 +154,7 @@ impl Program {
     pub(crate) fn attach(
         &self,
         session: u64,
-        link: &Link,
+        link: &ClientLink,
         to: &Attached,
     ) -> Result<Option<Incarnation>, Error> {
         let Some(shared) = &self.shared else { return Ok(None) };

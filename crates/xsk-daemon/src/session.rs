@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use xsk_link::{Link, Report, SocketCounters, close_later};
+use xsk_link::{ClientLink, SocketCounters};
 
 use crate::event::Event;
 use crate::host::ClientHost;
+use crate::places::Place;
 use crate::program::Attached;
 
 /// A socket of the client.
@@ -21,7 +22,7 @@ pub(crate) struct Socket {
 
 /// A process of the client, with its sockets.
 pub(crate) struct Session {
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Arc<ClientLink>,
     /// Process id and name of the executable.
     pub(crate) process: u32,
     pub(crate) name: String,
@@ -38,24 +39,26 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts to read the reports of a link as events of session `number`.
+    /// Starts to read the reports of a link as events of session `number`. `place` is free again
+    /// when the link is closed.
     pub(crate) fn new(
         number: u64,
-        link: Link,
+        link: ClientLink,
+        place: Place,
         events: std::sync::mpsc::SyncSender<Event>,
     ) -> std::io::Result<Self> {
         let link = Arc::new(link);
         let its = Arc::clone(&link);
         let read = move || {
-            while let Ok(Some((report, files))) = its.receive::<Report>(true) {
-                // Reports have no descriptors.
-                close_later(files);
+            while let Ok(report) = its.receive() {
                 if events.send(Event::Report(number, report)).is_err() {
                     return;
                 }
             }
             // The daemon may have ended.
             let _ = events.send(Event::Gone(number));
+            ClientLink::close_last(its);
+            drop(place);
         };
         Ok(Self {
             link,

@@ -1,54 +1,108 @@
 //! A client that opens links without the library.
 
 use std::io::Read as _;
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use testkit::until;
 
 use super::{Running, TIMEOUT, kaido, stats};
 
-/// Opens 100 links, and writes the number of those that the other side has closed into a file.
-const LINKS: &str = "import os, select, socket, sys
+/// A client's request for a link.
+const REQUEST: &str = "import os, signal, socket, sys
 inherited = socket.socket(fileno=int(os.environ['KAIDO_XSK']))
-links = []
-for _ in range(100):
-    mine, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    socket.send_fds(inherited, [b'x'], [other.fileno()])
-    other.close()
-    links.append(mine)
-while True:
-    for link in select.select(links, [], [])[0]:
-        if not link.recv(1 << 18):
-            links.remove(link)
+def request():
+    inherited.send(b'x')
+    _, files, _, _ = socket.recv_fds(inherited, 1, 1)
+    return socket.socket(fileno=files[0]) if files else None
+def report(text):
     with open(sys.argv[1] + '.new', 'w') as file:
-        file.write(str(100 - len(links)))
+        file.write(text)
     os.rename(sys.argv[1] + '.new', sys.argv[1])
+";
+
+/// Requests 100 links, closes one and requests another, and reports the numbers of links.
+const LINKS: &str = "links = [link for link in (request() for _ in range(100)) if link]
+links.pop().close()
+before = len(links)
+while len(links) == before:
+    links += [link for link in [request()] if link]
+report(f'{before} {len(links)}')
+signal.pause()
 ";
 
 #[test]
 fn links_of_a_client_are_limited() {
     let kaido = kaido();
-    let file = kaido.file("closed", "");
-    let client = ["/usr/bin/python3", "-c", LINKS, &file];
+    let file = kaido.file("links", "");
+    let client = ["/usr/bin/python3", "-c", &format!("{REQUEST}{LINKS}"), &file];
     let mut running = Running::with_client(&kaido, "default", &[], &client);
-    let closed = || std::fs::read_to_string(&file).expect("a file");
-    until(TIMEOUT, || (closed() == "36").then_some(()), closed);
+    let links = || std::fs::read_to_string(&file).expect("a file");
+    until(TIMEOUT, || (links() == "63 64").then_some(()), links);
+    let text = end(&mut running);
+    let refused = text.lines().filter(|line| line.contains("64 processes use AF_XDP already"));
+    assert_eq!(refused.count(), 1, "{text}");
+}
+
+/// Sends a lingering TCP socket on each of its links, which it then closes. Reports before it keep
+/// `kaido` busy, so that most often it has the last descriptor. Reports the number of links once
+/// another one is refused.
+const LINGERING: &str = "import struct, threading
+peers, CLOSED = [], bytes([2, 7])
+def lingering():
+    listener = socket.create_server(('127.0.0.1', 0))
+    tcp = socket.create_connection(listener.getsockname())
+    peers.append(listener.accept()[0])
+    tcp.setblocking(False)
+    try:
+        while True:
+            tcp.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+    tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 3600))
+    return tcp
+count = 0
+while link := request():
+    tcp = lingering()
+    for _ in range(100):
+        link.send(CLOSED)
+    socket.send_fds(link, [CLOSED], [tcp.fileno()])
+    # It blocks if this was the last descriptor.
+    threading.Thread(target=tcp.close, daemon=True).start()
+    link.close()
+    count += 1
+report(str(count))
+signal.pause()
+";
+
+/// Each link blocks one thread, and no other one: requests and the end do not wait.
+#[test]
+fn links_whose_descriptors_linger_delay_no_one() {
+    let kaido = kaido();
+    let file = kaido.file("links", "");
+    let client = ["/usr/bin/python3", "-c", &format!("{REQUEST}{LINGERING}"), &file];
+    let mut running = Running::with_client(&kaido, "default", &[], &client);
+    let links = || std::fs::read_to_string(&file).expect("a file");
+    until(TIMEOUT, || links().parse().is_ok_and(|links: u32| links >= 64).then_some(()), links);
+    assert_eq!(stats(&kaido, "default")["sockets"].as_array().map(Vec::len), Some(0));
+    let begin = Instant::now();
+    end(&mut running);
+    assert!(begin.elapsed() < TIMEOUT, "{:?}", begin.elapsed());
+}
+
+/// Ends a client, and returns its messages.
+fn end(running: &mut Running) -> String {
     running.signal(Signal::SIGTERM);
     assert_eq!(running.code(), Some(143));
     let mut text = String::new();
     let errors = running.child.stderr.as_mut().expect("it is a pipe");
     errors.read_to_string(&mut text).expect("text");
-    let refused = text.lines().filter(|line| line.contains("64 processes use AF_XDP already"));
-    assert_eq!(refused.count(), 36, "{text}");
+    text
 }
 
 /// Opens a socket on `eth1`, and closes the control socket of each program that it is asked to
 /// host. Writes the number of requests, and that of responses to counter requests, into a file.
-const NO_HOST: &str = "import os, socket, sys
-inherited = socket.socket(fileno=int(os.environ['KAIDO_XSK']))
-link, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-socket.send_fds(inherited, [b'x'], [other.fileno()])
-other.close()
+const NO_HOST: &str = "link = request()
 HELLO, OPENED, COUNTERS, HOST, COUNT = 0, 1, 5, 0, 7
 text = lambda text: bytes([len(text)]) + text
 link.send(bytes([HELLO, 1, 1]) + text(b'client'))
@@ -62,9 +116,7 @@ while True:
     counts += order[0] == COUNT
     if order[0] == COUNT:
         link.send(bytes([COUNTERS, 0]))
-    with open(sys.argv[1] + '.new', 'w') as file:
-        file.write(f'{hosts} {counts}')
-    os.rename(sys.argv[1] + '.new', sys.argv[1])
+    report(f'{hosts} {counts}')
 ";
 
 /// Program stays in a process of its own, which the packets of the client use.
@@ -74,7 +126,7 @@ fn a_client_that_cannot_host_a_program_is_asked_once() {
     let tenant = "{program: firewall.p4, ports: {eth1: 1}, isolation: inline}";
     kaido.file("tenants.yaml", &format!("tenants:\n  blue: {tenant}\n"));
     let file = kaido.file("orders", "0 0");
-    let client = ["/usr/bin/python3", "-c", NO_HOST, &file];
+    let client = ["/usr/bin/python3", "-c", &format!("{REQUEST}{NO_HOST}"), &file];
     let mut running = Running::with_client(&kaido, "default", &[], &client);
     let orders = || {
         let text = std::fs::read_to_string(&file).expect("a file");
@@ -91,10 +143,6 @@ fn a_client_that_cannot_host_a_program_is_asked_once() {
         (program["is_inline"].as_bool(), program["failures"].as_u64()),
         (Some(false), Some(0))
     );
-    running.signal(Signal::SIGTERM);
-    assert_eq!(running.code(), Some(143));
-    let mut text = String::new();
-    let errors = running.child.stderr.as_mut().expect("it is a pipe");
-    errors.read_to_string(&mut text).expect("text");
+    let text = end(&mut running);
     assert!(text.contains("blue: the program stays in a process of its own"), "{text}");
 }

@@ -47,7 +47,7 @@ impl Served<'_> {
             tenants.iter().map(|one| tenants::configure(&one.tenant, config)).collect();
         let (daemon, devices) =
             Daemon::new(configured, &launcher, |line| tell(&format!("kaido: {line}")));
-        let (ours, inherited) = xsk_link::pair().map_err(Failure::failed)?;
+        let (listener, inherited) = xsk_link::Listener::new().map_err(Failure::failed)?;
         block_on(async {
             // From here on a signal leaves nothing behind.
             let asked_to_end = listen();
@@ -60,7 +60,7 @@ impl Served<'_> {
                 None => None,
             };
             let metrics = metrics.transpose().map_err(Failure::failed)?;
-            daemon.listen(ours).map_err(Failure::failed)?;
+            daemon.listen(listener).map_err(Failure::failed)?;
             let control = daemon.control();
             let mut client = start(inherited)?;
             let events = std::thread::spawn(move || daemon.run());
