@@ -20,6 +20,7 @@ impl Checked<'_> {
             let help = "write at least one, such as `eth0: {}`";
             self.place.key(steps!["ports"], "no ports", help);
         }
+        let names: HashSet<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         for (index, (name, text)) in texts.iter().enumerate() {
             const HELP: &str = "write a name as `ip link` shows it: up to 15 bytes";
             if !is_interface(name) {
@@ -32,7 +33,7 @@ impl Checked<'_> {
                     let message = format!("`{exit}` cannot name an interface");
                     self.place.value(at_exit, message, HELP);
                 }
-                Some(exit) if texts.iter().any(|(port, _)| port == exit) => {
+                Some(exit) if names.contains(exit.as_str()) => {
                     let message = format!("`{exit}` is a port, and an exit cannot be one");
                     let help = "name an interface that leads to the port's queue, or remove it";
                     self.place.value(at_exit, message, help);

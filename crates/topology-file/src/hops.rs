@@ -54,12 +54,18 @@ fn farthest(
     takes_part: &impl Fn(usize) -> bool,
 ) -> (usize, usize) {
     let mut hops = vec![None; topology.nodes.len()];
+    // The first router of a segment reaches all others.
+    let mut is_searched = vec![false; topology.segments.len()];
     hops[from] = Some(0);
     let (mut queue, mut last) = (VecDeque::from([from]), (from, 0));
     while let Some(node) = queue.pop_front() {
         let Some(so_far) = hops[node] else { continue };
         last = (node, so_far);
-        let adjacencies = topology.nodes[node].interfaces.iter().flat_map(|i| &i.adjacencies);
+        let new = topology.nodes[node]
+            .interfaces
+            .iter()
+            .filter(|interface| !std::mem::replace(&mut is_searched[interface.segment], true));
+        let adjacencies = new.flat_map(|interface| &interface.adjacencies);
         for peer in adjacencies.map(|adjacency| adjacency.node).filter(|&peer| takes_part(peer)) {
             if hops[peer].is_none() {
                 hops[peer] = Some(so_far + 1);
