@@ -1,7 +1,9 @@
 //! Life cycle of labs: bringing up, listing, taking down, and the record of each.
 
+pub(crate) mod build;
 pub(crate) mod journal;
 pub(crate) mod list;
+pub(crate) mod options;
 pub(crate) mod runs;
 pub(crate) mod state;
 pub(crate) mod teardown;

@@ -3,12 +3,15 @@
 use model::topology::Topology;
 use serde::Serialize;
 
+/// Stands for the user of a program in a sandbox.
+pub const SANDBOX: &str = "a sandbox";
+
 /// A command that a topology file runs on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Run {
     /// The node that provides the network namespace. The file system is the machine's.
     pub node: String,
-    /// The user that runs it, or `a sandbox`.
+    /// The user that runs it, or [`SANDBOX`].
     pub user: &'static str,
     /// The program that interprets `text`, unless `text` is a command itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +48,7 @@ pub fn runs(topology: &Topology) -> Vec<Run> {
             let (user, place) = match tenant.is_inline {
                 true if node.is_switch() => ("root", "in the switch's process"),
                 true => ("root", "in the process that moves the packets"),
-                false => ("a sandbox", "in a process of its own"),
+                false => (SANDBOX, "in a process of its own"),
             };
             let text = format!("{program} of tenant {name}, {place}");
             runs.push(Run { node: node.name.clone(), user, by: Some("P4"), text });

@@ -1,110 +1,26 @@
 //! Bringing a lab up.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use model::topology::{Node, NodeKind, RouterKind, Topology};
-use netlink::{Handle, Namespace};
+use model::topology::{NodeKind, RouterKind, Topology};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-use openvswitch::Installation;
-use pathfinder::Routes;
 use private::Lock;
 
 use crate::attached;
-use crate::daemons::control_plane;
-use crate::daemons::emulated;
 use crate::daemons::processes::processes;
-use crate::daemons::programs;
-use crate::daemons::supervised;
 use crate::daemons::switch;
 use crate::daemons::tenants::{self, has_client};
 use crate::daemons::xdp;
 use crate::error::MachineError;
-use crate::life::journal;
-use crate::life::state::{self, Lab, Labs, MARKER, Phase, SOCKET, State, UNNAMED};
-use crate::node::build;
-use crate::node::ends;
-use crate::node::frr::{Frr, Router};
+use crate::life::build::Build;
+use crate::life::options::{Options, Progress};
+use crate::life::state::{self, Lab, Labs, MARKER, SOCKET, State, UNNAMED};
+use crate::node::frr::Frr;
 use crate::node::functions;
-use crate::node::links::{self, Namespaces};
 use crate::node::netem;
-use crate::node::xdp_links;
-use crate::parallel::in_parallel;
-use crate::ready;
 use crate::{Cancel, Error};
-
-/// Options for bringing up a lab.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Lab name; the file's own if absent.
-    pub name: Option<String>,
-    /// Program that runs as Kaido's own daemons, and restricts FRR's. Without it the lab has none,
-    /// and all its routers use the kernel's SRv6.
-    pub program: Option<PathBuf>,
-    /// Timeout for routing to converge.
-    pub limit: Duration,
-    /// Allows attaching the interface of this machine's only default route.
-    pub attach_only_way_out: bool,
-    /// Contents of the files that links refer to, by their names.
-    pub files: BTreeMap<String, String>,
-    /// True if the lab belongs to this process: if the process exits without removing it, `gc`
-    /// does.
-    pub owned: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let limit = Duration::from_secs(120);
-        let files = BTreeMap::new();
-        Self { name: None, program: None, limit, attach_only_way_out: false, files, owned: false }
-    }
-}
-
-/// A stage of bringing up a lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Creating namespaces.
-    Namespaces,
-    /// Creating links.
-    Links,
-    /// Setting addresses, routes and SIDs.
-    Nodes,
-    /// Starting programs at the ends of links.
-    Programs,
-    /// Starting XDP data planes.
-    Dataplanes,
-    /// Starting switches.
-    Switches,
-    /// Starting FRR.
-    Routers,
-    /// Waiting for routes.
-    Convergence,
-    /// Starting Kaido's daemons.
-    Daemons,
-}
-
-impl Stage {
-    /// A description of the stage.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Namespaces => "namespaces",
-            Self::Links => "links",
-            Self::Nodes => "addresses, routes, SIDs",
-            Self::Programs => "P4 programs",
-            Self::Dataplanes => "data planes",
-            Self::Switches => "switches",
-            Self::Routers => "routing daemons",
-            Self::Convergence => "routes converging",
-            Self::Daemons => "nodes and controller",
-        }
-    }
-}
-
-/// Progress callback: the stage, the number of completed items and their total.
-pub type Progress<'p> = &'p mut dyn FnMut(Stage, usize, usize);
 
 impl Labs {
     /// Brings up the lab that `text`, the content of `file`, describes. Returns once routing has
@@ -142,7 +58,8 @@ impl Labs {
         let queues = attached::queues(&topology, self)?;
         let (directory, lock, owner) = self.claim(&name, text, file, options.owned)?;
         let lab = Lab { name, directory, topology, owner };
-        match lab.build((frr, openvswitch), file, (options, queues), cancel, progress) {
+        let build = Build { frr, openvswitch, queues, file, options, cancel };
+        match build.run(&lab, progress) {
             Ok(()) => {
                 drop(lock);
                 Ok(lab)
@@ -249,144 +166,6 @@ impl Labs {
 
     fn exists(&self, name: &str) -> Error {
         Error::Exists { name: name.into(), phase: self.phase(name).word() }
-    }
-}
-
-impl Lab {
-    fn build(
-        &self,
-        (frr, openvswitch): (Option<Frr>, Option<Installation>),
-        file: &Path,
-        (options, queues): (&Options, attached::Queues),
-        cancel: &Cancel,
-        progress: Progress<'_>,
-    ) -> Result<(), Error> {
-        let topology = &self.topology;
-        let total = topology.nodes.len();
-        attached::keep_machine(topology, &self.directory)?;
-        let infrastructure = build::infrastructure(&self.directory)?;
-        let nodes = topology.nodes.iter().enumerate();
-        let with: Vec<usize> = nodes.filter(|(_, n)| n.has_namespace()).map(|(at, _)| at).collect();
-        let make = |at: usize| {
-            cancel.check()?;
-            Ok((
-                with[at],
-                build::namespace(&self.directory, &topology.nodes[with[at]], frr.as_ref())?,
-            ))
-        };
-        let made = in_parallel(with.len(), make, |at| progress(Stage::Namespaces, at, with.len()))?;
-        let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();
-        progress(Stage::Links, 0, topology.segments.len());
-        let programs = ends::namespaces(&self.directory, topology)?;
-        links::links(
-            topology,
-            Namespaces { nodes: &namespaces, programs: &programs, infrastructure: &infrastructure },
-        )?;
-        self.configure_all(&namespaces, cancel, progress)?;
-        if topology.has_emulated() {
-            let program = options.program.as_ref().ok_or(Error::NoProgram)?;
-            // Emulated links do not forward packets before the emulator runs.
-            let files = &options.files;
-            emulated::start(&self.directory, files, (topology, queues), program, cancel)?;
-        }
-        if supervised::is_needed(topology) {
-            let program = options.program.as_ref().ok_or(Error::NoProgram)?;
-            supervised::start(&self.name, &self.directory, program, cancel)?;
-        }
-        for (&at, namespace) in &namespaces {
-            functions::load_rules(&topology.nodes[at], namespace, file, cancel)?;
-        }
-        if !programs.is_empty() {
-            let program = options.program.as_ref().ok_or(Error::NoProgram)?;
-            progress(Stage::Programs, 0, total);
-            programs::start_all(&self.directory, topology, file, program, cancel)?;
-        }
-        if let Some(program) = &options.program
-            && topology.nodes.iter().any(Node::runs_xdp)
-        {
-            progress(Stage::Dataplanes, 0, total);
-            // Before there is traffic: attaching to a port may lose packets.
-            xdp::start_all(&self.directory, topology, program, cancel)?;
-        }
-        if let Some(installation) = &openvswitch {
-            let program = options.program.as_ref().ok_or(Error::NoProgram)?;
-            progress(Stage::Switches, 0, total);
-            switch::start_all(&self.directory, topology, file, (installation, program), cancel)?;
-        }
-        if let Some(frr) = &frr {
-            let mut routers = self.start_frr(frr, cancel, progress)?;
-            let mut converging =
-                |done: usize, total: usize| progress(Stage::Convergence, done, total);
-            let limit = options.limit;
-            ready::wait(topology, &mut routers, &namespaces, limit, cancel, &mut converging)?;
-        }
-        if let Some(program) = &options.program
-            && topology.controller
-        {
-            progress(Stage::Daemons, 0, total);
-            let started = control_plane::start_all(&self.directory, topology, program, cancel)?;
-            control_plane::wait(&self.directory, topology, started, cancel)?;
-        }
-        cancel.check()?;
-        let mut state = State::read(&self.directory)
-            .ok_or_else(|| Error::Damaged { name: self.name.clone() })?;
-        state.phase = Phase::Ready;
-        state.ready_ns = u64::try_from(journal::now().as_nanos()).ok();
-        state.write(&self.directory)
-    }
-
-    fn configure_all(
-        &self,
-        namespaces: &BTreeMap<usize, Namespace>,
-        cancel: &Cancel,
-        progress: Progress<'_>,
-    ) -> Result<(), Error> {
-        let topology = &self.topology;
-        let routes = [Routes::of_all(topology, false), Routes::of_all(topology, true)];
-        let devices = |(at, namespace): (usize, &Namespace)| {
-            cancel.check()?;
-            let mut handle = Handle::within(namespace)?;
-            build::devices(topology, at, &mut handle)?;
-            if topology.has_srv6() {
-                build::tunnel_source(&topology.nodes[at], namespace)?;
-            }
-            if topology.nodes[at].runs_xdp() {
-                xdp_links::make_exits(&topology.nodes[at], namespace)?;
-            }
-            Ok(())
-        };
-        let all: Vec<(usize, &Namespace)> = namespaces.iter().map(|(&at, n)| (at, n)).collect();
-        let total = all.len();
-        in_parallel(total, |at| devices(all[at]), |at| progress(Stage::Nodes, at / 2, total))?;
-        // A route needs its neighbor's link to be up at both ends.
-        let install = |(at, namespace): (usize, &Namespace)| {
-            cancel.check()?;
-            let mut handle = Handle::within(namespace)?;
-            build::install_routes(topology, at, &mut handle, &routes, |_| true)
-        };
-        in_parallel(
-            total,
-            |at| install(all[at]),
-            |at| progress(Stage::Nodes, (total + at) / 2, total),
-        )?;
-        Ok(())
-    }
-
-    fn start_frr(
-        &self,
-        frr: &Frr,
-        cancel: &Cancel,
-        progress: Progress<'_>,
-    ) -> Result<Vec<Router>, Error> {
-        let nodes = self.topology.nodes.iter().enumerate();
-        let routers: Vec<usize> =
-            nodes.filter(|(_, node)| node.runs_frr()).map(|(at, _)| at).collect();
-        let start = |at: usize| {
-            cancel.check()?;
-            frr.start(&self.directory, &self.topology, routers[at], cancel)
-        };
-        let total = routers.len();
-        in_parallel(total, start, |done| progress(Stage::Routers, done, total))
     }
 }
 
