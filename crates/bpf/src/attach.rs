@@ -1,16 +1,13 @@
 //! XDP attachment to an interface, kept by a pin: it outlives the process, and the next process
 //! replaces the program in one step.
 
-use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
-
 use crate::Error;
+use crate::libbpf::{check, fd};
+use crate::pin::{pin, pinned};
 
 /// Location of the program in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -143,13 +140,6 @@ pub(crate) fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Resu
     check(unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) })
 }
 
-/// Opens the object pinned at `path`.
-pub(crate) fn pinned(path: &Path) -> io::Result<OwnedFd> {
-    let name = c_path(path)?;
-    // SAFETY: the path is a C string that lives until the call returns.
-    fd(unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) })
-}
-
 /// Attaches an XDP program to the driver of an interface that the data plane owns, replacing an
 /// attached one. It remains until the interface is deleted.
 pub(crate) fn put(program: BorrowedFd<'_>, interface: u32) -> Result<(), Error> {
@@ -165,57 +155,6 @@ pub(crate) fn put(program: BorrowedFd<'_>, interface: u32) -> Result<(), Error> 
     check(result).map_err(|source| Error::AttachXdp { interface, source })
 }
 
-/// Pins a map, program or link in a BPF file system.
-pub(crate) fn pin(object: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
-    let failed = |source| Error::Pin { path: path.into(), source };
-    let name = c_path(path).map_err(failed)?;
-    // SAFETY: the path is a C string that lives until the call returns.
-    check(unsafe { libbpf_sys::bpf_obj_pin(object.as_raw_fd(), name.as_ptr()) }).map_err(failed)
-}
-
-/// Prepares `directory` for pins: mounts a BPF file system there unless there is one already.
-pub fn prepare_pins(directory: &Path) -> Result<(), Error> {
-    let failed = |source: io::Error| Error::Pin { path: directory.into(), source };
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    let found = statfs(directory).map_err(|errno| failed(errno.into()))?;
-    if found.filesystem_type() == BPF_FS_MAGIC {
-        return Ok(());
-    }
-    mount(Some("bpf"), directory, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
-        .map_err(|errno| failed(errno.into()))
-}
-
-/// Unmounts the BPF file system at `directory`, if there is one, which removes all of its pins.
-pub fn unmount_pins(directory: &Path) -> Result<(), Error> {
-    let failed = |source: io::Error| Error::Pin { path: directory.into(), source };
-    // If two processes prepared the directory concurrently, it may be mounted twice.
-    loop {
-        match statfs(directory) {
-            Ok(found) if found.filesystem_type() == BPF_FS_MAGIC => {
-                umount2(directory, MntFlags::MNT_DETACH).map_err(|errno| failed(errno.into()))?;
-            }
-            Ok(_) | Err(nix::errno::Errno::ENOENT | nix::errno::Errno::ENOTDIR) => return Ok(()),
-            Err(errno) => return Err(failed(errno.into())),
-        }
-    }
-}
-
-fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(Into::into)
-}
-
 fn is_busy(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(nix::libc::EBUSY | nix::libc::EEXIST))
-}
-
-/// Converts a result of libbpf, which is negative for an error.
-pub(crate) fn check(result: i32) -> io::Result<()> {
-    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
-}
-
-pub(crate) fn fd(result: i32) -> io::Result<OwnedFd> {
-    check(result)?;
-    // SAFETY: the call that returned the descriptor created it for this process, which is its only
-    // owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(result) })
 }

@@ -10,7 +10,9 @@ use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint};
 use libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 use nix::libc::{EINVAL, ENOENT, ENOLINK};
 
-use crate::attach::{fd, pin, pinned, replace};
+use crate::attach::replace;
+use crate::libbpf::fd;
+use crate::pin::{pin, pinned};
 use crate::tc::{Point, filter, put_filter};
 
 /// Distinguishes the filter from those of other users.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{MapCore as _, MapHandle};
 
-use crate::attach::pin;
+use crate::pin::pin;
 use crate::skeleton::{OpenSrv6Maps, Srv6Maps, types};
 use crate::{Error, Mapped};
 

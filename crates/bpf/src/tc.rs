@@ -8,7 +8,7 @@ use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use libbpf_sys::{BPF_F_REPLACE, BPF_TCX_EGRESS, BPF_TCX_INGRESS, bpf_attach_type};
 
 use crate::Error;
-use crate::attach::check;
+use crate::libbpf::check;
 
 /// Attach point on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -142,7 +142,7 @@ impl Tracer {
     pub fn pin(&self, path: &Path) -> Result<(), Error> {
         // Left by a process that was killed.
         let _ = std::fs::remove_file(path);
-        crate::attach::pin(self.skel.maps.next.as_fd(), path)
+        crate::pin::pin(self.skel.maps.next.as_fd(), path)
     }
 
     /// Returns the program to attach in place of the data plane's.

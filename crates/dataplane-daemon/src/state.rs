@@ -54,7 +54,7 @@ impl State {
             return;
         }
         if !self.was_mounted {
-            let _ = bpf::attach::unmount_pins(&pins(&self.path));
+            let _ = bpf::pin::unmount_pins(&pins(&self.path));
         }
         // If it is still mounted, this has no effect.
         let _ = std::fs::remove_dir(pins(&self.path));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use bpf::attach::{Attached, prepare_pins, unmount_pins};
+use bpf::attach::Attached;
+use bpf::pin::{prepare_pins, unmount_pins};
 
 use crate::Error;
 

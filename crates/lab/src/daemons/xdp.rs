@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use bpf::attach::{prepare_pins, unmount_pins};
+use bpf::pin::{prepare_pins, unmount_pins};
 use model::dataplane::SOCKET;
 use model::topology::{Node, Topology};
 
