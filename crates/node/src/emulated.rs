@@ -11,7 +11,7 @@ use model::Bandwidth;
 use telemetry::Counters;
 
 /// The retry interval. Short, so that a restarted emulator is found immediately.
-const RETRY: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The emulator's view of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub(crate) struct Emulated {
 
 /// The emulator's last report on this node's interfaces, by name. Other interfaces have no entry.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Said(Arc<Mutex<HashMap<String, Emulated>>>);
+pub(crate) struct Reports(Arc<Mutex<HashMap<String, Emulated>>>);
 
-impl Said {
+impl Reports {
     pub(crate) fn of(&self, interface: &str) -> Option<Emulated> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(interface).copied()
     }
@@ -42,25 +42,25 @@ impl Said {
             };
             (found.name, Emulated { counters, rate: found.rate_bps.map(Bandwidth::from_bps) })
         };
-        let said = message.interfaces.into_iter().map(of).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        let latest = message.interfaces.into_iter().map(of).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = latest;
     }
 }
 
 /// Receives the emulator's reports forever, reconnecting as needed. The last report stays valid
 /// while the emulator is gone: its links are then dead, and their interfaces have no carrier.
-pub(crate) async fn listen(socket: PathBuf, node: String, said: Said) {
+pub(crate) async fn listen(socket: PathBuf, node: String, reports: Reports) {
     loop {
         if let Ok(mut client) = api::connect_emulator(&socket).await {
             let request = v1::WatchEmulatedInterfacesRequest { node: node.clone() };
             if let Ok(answer) = client.watch_emulated_interfaces(request).await {
                 let mut messages = answer.into_inner();
                 while let Ok(Some(message)) = messages.message().await {
-                    said.put(message);
+                    reports.put(message);
                 }
             }
         }
-        tokio::time::sleep(RETRY).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn a_later_message_replaces_an_earlier_one() {
-        let said = Said::default();
-        assert_eq!(said.of("r2"), None);
+        let reports = Reports::default();
+        assert_eq!(reports.of("r2"), None);
         let message = |at_ns, sent| v1::EmulatedInterfaces {
             at_ns,
             interfaces: vec![v1::EmulatedInterface {
@@ -82,11 +82,11 @@ mod tests {
                 ..Default::default()
             }],
         };
-        said.put(message(1, 5));
-        said.put(message(2, 6));
+        reports.put(message(1, 5));
+        reports.put(message(2, 6));
         let counters = Counters { at_ns: 2, packets: 6, lost: 2, ..Counters::default() };
         let rate = Some(Bandwidth::from_bps(1000));
-        assert_eq!(said.of("r2"), Some(Emulated { counters, rate }));
-        assert_eq!(said.of("r3"), None);
+        assert_eq!(reports.of("r2"), Some(Emulated { counters, rate }));
+        assert_eq!(reports.of("r3"), None);
     }
 }

@@ -15,14 +15,14 @@ use crate::Error;
 use crate::worker::{Order, Worker};
 
 /// The retry interval. Short, so that a restarted controller finds its nodes immediately.
-const RETRY: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The queue length towards a controller that does not read: some seconds of telemetry.
-const WAITING: usize = 64;
+const MAX_QUEUED: usize = 64;
 
 /// The interval without messages after which a keepalive is sent. A measurement can take longer
 /// than the controller's liveness timeout.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The reason that a session ended.
 enum Ended {
@@ -52,35 +52,35 @@ impl From<Status> for Ended {
 
 /// Runs sessions until one fails permanently.
 pub(crate) async fn run(controller: &Path, worker: &Worker) -> Result<(), Error> {
-    let mut said = false;
+    let mut is_reported = false;
     loop {
-        match session(controller, worker, &mut said).await {
+        match session(controller, worker, &mut is_reported).await {
             Err(Ended::Failed(error)) => return Err(error),
             Ok(()) | Err(Ended::Lost) => {
-                if !std::mem::replace(&mut said, true) {
+                if !std::mem::replace(&mut is_reported, true) {
                     let socket = controller.display();
                     tracing::warn!("no controller on {socket}: what is installed stays");
                 }
             }
         }
-        tokio::time::sleep(RETRY).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
-/// Runs one session, from hello to its end.
-async fn session(controller: &Path, worker: &Worker, said: &mut bool) -> Result<(), Ended> {
+/// Runs one session, from hello to its end. `is_reported`: the loss of the controller is logged.
+async fn session(controller: &Path, worker: &Worker, is_reported: &mut bool) -> Result<(), Ended> {
     let mut client = api::connect(controller).await.map_err(|_| Ended::Lost)?;
     let hello = worker.announce().await?.map_err(|error| {
         // The kernel's tables can change while they are read, and links can appear and disappear.
         tracing::warn!("nothing to announce yet: {}", in_one_line(&error));
         Ended::Lost
     })?;
-    let (to_controller, outbound) = mpsc::channel(WAITING);
+    let (to_controller, outbound) = mpsc::channel(MAX_QUEUED);
     let hello = from_node(from_node::Message::Hello(hello));
     to_controller.send(hello).await.map_err(|_| Ended::Lost)?;
     let inbound = client.session(ReceiverStream::new(outbound)).await?.into_inner();
     tracing::info!("the controller answers");
-    *said = false;
+    *is_reported = false;
     converse(inbound, &to_controller, worker).await
 }
 
@@ -97,7 +97,7 @@ async fn converse(
     // Capacity 1: messages to the controller queue in one place only.
     let (reports, mut reported) = mpsc::channel(1);
     worker.order(Order::Report(reports))?;
-    let mut silence = tokio::time::interval(SIGN_OF_LIFE);
+    let mut silence = tokio::time::interval(KEEPALIVE_INTERVAL);
     silence.set_missed_tick_behavior(MissedTickBehavior::Delay);
     silence.reset();
     loop {
@@ -133,15 +133,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_whose_worker_is_stuck_gives_signs_of_life() {
+    fn a_node_whose_worker_is_stuck_sends_keepalives() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (worker, orders) = Worker::new();
-        let (to_controller, mut said) = mpsc::channel(WAITING);
+        let (to_controller, mut received) = mpsc::channel(MAX_QUEUED);
         // No thread takes the orders, and the controller only listens.
         let talk = converse(tokio_stream::pending(), &to_controller, &worker);
         let listen = async {
             for _ in 0..2 {
-                let message = said.recv().await.unwrap().message.unwrap();
+                let message = received.recv().await.unwrap().message.unwrap();
                 let from_node::Message::Telemetry(telemetry) = message else {
                     panic!("{message:?}")
                 };
@@ -151,7 +151,7 @@ mod tests {
         runtime.block_on(async {
             tokio::select! {
                 _ = talk => panic!("the session ended"),
-                heard = tokio::time::timeout(3 * SIGN_OF_LIFE, listen) => heard.unwrap(),
+                heard = tokio::time::timeout(3 * KEEPALIVE_INTERVAL, listen) => heard.unwrap(),
             }
         });
         assert!(matches!(orders.try_recv(), Ok(Order::Report(_))));
@@ -161,7 +161,7 @@ mod tests {
     fn a_session_ends_with_its_worker() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (worker, orders) = Worker::new();
-        let (to_controller, _said) = mpsc::channel(WAITING);
+        let (to_controller, _receiver) = mpsc::channel(MAX_QUEUED);
         drop(orders);
         let ended = runtime.block_on(converse(tokio_stream::pending(), &to_controller, &worker));
         assert!(matches!(ended, Err(Ended::Failed(Error::Panicked))));

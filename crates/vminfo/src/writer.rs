@@ -40,7 +40,7 @@ pub enum WriteError {
     Foreign(PathBuf),
     /// The file was truncated by another process.
     #[error("another process has truncated {}", .0.display())]
-    Cut(PathBuf),
+    Truncated(PathBuf),
     /// Another writer uses the file.
     #[error("another process publishes in {}", .0.display())]
     Busy(PathBuf),
@@ -49,7 +49,7 @@ pub enum WriteError {
     Full(String),
     /// The name is already in use.
     #[error("`{0}` is published twice")]
-    Twice(String),
+    Duplicate(String),
 }
 
 /// Publishes values. Dropping it marks the publication as ended.
@@ -82,12 +82,12 @@ impl Writer {
     /// The file cannot be opened, contains something else, or is in use by another writer.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
         let failed = |source| WriteError::File { path: path.to_owned(), source };
-        let mut how = OpenOptions::new();
+        let mut options = OpenOptions::new();
         // In a directory that others write to, a symbolic link could lead to any file. Opening a
         // FIFO would block.
-        how.read(true).write(true).create(true).truncate(false);
-        how.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
-        let file = how.open(path).map_err(|source| match source.raw_os_error() {
+        options.read(true).write(true).create(true).truncate(false);
+        options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+        let file = options.open(path).map_err(|source| match source.raw_os_error() {
             Some(nix::libc::ELOOP) => WriteError::Link(path.to_owned()),
             _ => failed(source),
         })?;
@@ -130,6 +130,11 @@ impl Writer {
         self.words[at / 8] = value;
     }
 
+    /// Sets two fields of 32 bits: at `at`, and at `at + 4`.
+    fn set_pair(&mut self, at: usize, first: u32, second: u32) {
+        self.set(at, u64::from(first) | u64::from(second) << 32);
+    }
+
     /// Adds a key without a value, and returns its index. It becomes visible with the next
     /// heartbeat.
     ///
@@ -139,7 +144,7 @@ impl Writer {
     pub fn add(&mut self, key: Key) -> Result<usize, WriteError> {
         let place = self.keys.len();
         if self.keys.iter().any(|other| other.name() == key.name()) {
-            return Err(WriteError::Twice(key.name().to_owned()));
+            return Err(WriteError::Duplicate(key.name().to_owned()));
         }
         if place == MAX_KEYS {
             return Err(WriteError::Full(key.name().to_owned()));
@@ -155,8 +160,7 @@ impl Writer {
         let valid = u64::try_from(key.valid.as_nanos()).unwrap_or(u64::MAX);
         self.set(start + entry::VALID, valid);
         self.keys.push(key);
-        let count = self.keys.len() as u64;
-        self.set(header::VERSION, u64::from(VERSION) | count << 32);
+        self.set_pair(header::VERSION, VERSION, self.keys.len() as u32);
         self.words[header::GENERATION / 8] = self.words[header::GENERATION / 8].wrapping_add(1);
         Ok(place)
     }
@@ -174,8 +178,7 @@ impl Writer {
     pub fn set_value(&mut self, place: usize, value: u64) {
         assert!(place < self.keys.len(), "key {place} of {}", self.keys.len());
         let start = HEADER + place * ENTRY;
-        let unit = u64::from(self.keys[place].unit.number());
-        self.set(start + entry::UNIT, unit | 1 << 32);
+        self.set_pair(start + entry::UNIT, self.keys[place].unit.number(), 1);
         self.set(start + entry::VALUE, value);
         self.set(start + entry::AT, now_ns());
     }
@@ -189,7 +192,7 @@ impl Writer {
         // Readers would find it too short. A truncation after this check is detected by the next
         // heartbeat.
         if self.file.metadata().is_ok_and(|found| found.len() < SIZE as u64) {
-            return Err(WriteError::Cut(self.path.clone()));
+            return Err(WriteError::Truncated(self.path.clone()));
         }
         self.words[header::BEAT / 8] = self.words[header::BEAT / 8].wrapping_add(1);
         self.set(header::NOW, now_ns());

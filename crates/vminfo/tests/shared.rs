@@ -77,7 +77,7 @@ fn there_is_one_writer_and_each_key_once() {
     let bed = bed();
     let mut writer = bed.writer(&["a"]);
     assert!(matches!(Writer::create(&bed.path), Err(WriteError::Busy(_))));
-    assert!(matches!(writer.add(key("a")), Err(WriteError::Twice(_))));
+    assert!(matches!(writer.add(key("a")), Err(WriteError::Duplicate(_))));
     for at in 1..MAX_KEYS {
         writer.add(key(&format!("k{at}"))).unwrap();
     }
@@ -265,7 +265,7 @@ fn a_file_that_is_cut_while_it_is_written_kills_no_writer() {
         while written < 2000 || cut < 2000 {
             match writer.beat() {
                 Ok(()) => written += 1,
-                Err(WriteError::Cut(_)) => cut += 1,
+                Err(WriteError::Truncated(_)) => cut += 1,
                 Err(why) => panic!("{why}"),
             }
         }
@@ -301,7 +301,7 @@ fn a_writer_gets_an_error_if_the_file_is_truncated() {
     let bed = bed();
     let mut writer = bed.writer(&["a"]);
     bed.file().set_len(0).unwrap();
-    assert!(matches!(writer.beat(), Err(WriteError::Cut(_))));
+    assert!(matches!(writer.beat(), Err(WriteError::Truncated(_))));
     drop(writer);
     assert_eq!(bed.file().metadata().unwrap().len(), 0);
 }
