@@ -25,6 +25,15 @@ pub enum Occurrence {
         /// Interface name.
         interface: String,
     },
+    /// A user has added cross traffic to one direction of a link.
+    TrafficAdded {
+        /// Link name.
+        link: String,
+        /// Sending node.
+        from: String,
+        /// The traffic, as in a topology file.
+        traffic: String,
+    },
     /// A user has stopped the cross traffic of one direction.
     TrafficStopped {
         /// Link name.

@@ -50,6 +50,15 @@ pub(crate) fn run(output: &Output) -> Done {
     findings.push(Finding {
         required: false,
         ..finding(
+            "AF_XDP sockets",
+            has_af_xdp(),
+            "kaido xsk, kaido p4 attach",
+            "a kernel with XDP_SOCKETS",
+        )
+    });
+    findings.push(Finding {
+        required: false,
+        ..finding(
             "Open vSwitch",
             openvswitch::Installation::find().is_ok(),
             "switches of labs",
@@ -168,6 +177,12 @@ fn isolation() -> Finding {
     let ok = got.is_ok_and(|isolation| isolation.has(Isolation::REQUIRED));
     let required = false;
     Finding { required, ..finding("isolation", ok, "tenants' programs (kaido p4 run)", &fix) }
+}
+
+/// Returns true if the kernel has registered the protocol of AF_XDP.
+fn has_af_xdp() -> bool {
+    let protocols = std::fs::read_to_string("/proc/net/protocols").unwrap_or_default();
+    protocols.lines().any(|line| line.starts_with("XDP "))
 }
 
 fn has_netfilter() -> bool {

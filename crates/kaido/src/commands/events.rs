@@ -78,6 +78,10 @@ fn as_text(history: &History) -> String {
             Occurrence::InterfaceGone { node, interface } => {
                 format!("{node}:{interface} is gone: its link is down")
             }
+            Occurrence::TrafficAdded { link, from, traffic } => {
+                place = [link.clone(), from.clone()];
+                format!("cross traffic was added by a command: {traffic}")
+            }
             Occurrence::TrafficStopped { link, from } => {
                 place = [link.clone(), from.clone()];
                 "its cross traffic was ended by a command".into()

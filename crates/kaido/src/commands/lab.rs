@@ -193,7 +193,8 @@ fn check(file: &Path, output: &Output) -> Done {
 
 /// Formats a command that a lab runs. Each line is shown, since a harmless first line could hide others.
 fn run_in_words(run: &Run) -> String {
-    let head = format!("runs as {} on {}:", run.user, run.node);
+    let preposition = if run.user == lab::SANDBOX { "in" } else { "as" };
+    let head = format!("runs {preposition} {} on {}:", run.user, run.node);
     let by = run.by.map_or_else(String::new, |by| format!(" {by}:"));
     match run.text.trim().lines().map(visible).collect::<Vec<_>>()[..] {
         [ref one] => format!("{head}{by} {one}"),

@@ -74,7 +74,13 @@ pub(super) fn traffic(
         let mut client = api::connect_emulator(&socket).await?;
         client.add_cross_traffic(request).await.map_err(Failure::of_emulator)
     })??;
-    let added = AddedTraffic { link, from, traffic: traffic.to_string() };
+    let traffic = traffic.to_string();
+    lab.record(Occurrence::TrafficAdded {
+        link: link.clone(),
+        from: from.clone(),
+        traffic: traffic.clone(),
+    })?;
+    let added = AddedTraffic { link, from, traffic };
     output.print(&added, |AddedTraffic { link, from, traffic }| {
         format!("{link} from {from}: {traffic}")
     })?;

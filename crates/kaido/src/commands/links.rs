@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use api::v1;
-use lab::Lab;
+use lab::{Lab, LookupError};
 use output::links::{CrossTraffic, Effects, EmulatedDirection, EmulatedNode, Entry, Exit};
 
 use crate::failure::{Done, Failure};
@@ -25,8 +25,15 @@ pub(super) fn get(socket: &Path) -> Result<v1::GetEmulatedLinksResponse, Failure
 
 /// Prints the settings and counters of the emulated links.
 pub(super) fn list(lab: &Lab, output: &Output) -> Done {
-    let answer = get(&lab.emulator_socket()?)?;
-    output.print(&directions(&answer), |_| text(&answer))?;
+    let answer = match lab.emulator_socket() {
+        Ok(socket) => get(&socket)?,
+        Err(lab::Error::Lookup(LookupError::NoEmulator(_))) => Default::default(),
+        Err(why) => return Err(why.into()),
+    };
+    output.print(&directions(&answer), |_| match answer.directions.is_empty() {
+        true => "no emulated links: `kaido lab top` shows kernel links".to_owned(),
+        false => text(&answer),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -239,7 +239,7 @@ fn root_nothing_is_made_of_a_file_whose_programs_do_not_compile() {
     let path = lab("program: good.p4");
     let check = kaido.ok(&["lab", "check", &path]);
     assert!(check.contains("runs as root on sw: ovs-vswitchd"), "{check}");
-    assert!(check.contains("runs as a sandbox on sw: P4: good.p4 of tenant red"), "{check}");
+    assert!(check.contains("runs in a sandbox on sw: P4: good.p4 of tenant red"), "{check}");
     assert_eq!(std::fs::read_dir(kaido.run_directory()).unwrap().count(), 0);
 }
 

@@ -79,7 +79,7 @@ fn stream(a: &Namespace, b: &Namespace, sent: Sent) -> Vec<Arrived> {
     nix::sys::socket::setsockopt(&receiving, room, &(64 << 20)).unwrap();
     sending.connect("10.0.1.2:7000").unwrap();
     receiving.set_read_timeout(Some(SILENCE.mul_f64(slower()))).unwrap();
-    find_neighbours(&sending, &receiving);
+    find_neighbors(&sending, &receiving);
     let start = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -110,7 +110,7 @@ fn stream(a: &Namespace, b: &Namespace, sent: Sent) -> Vec<Arrived> {
 }
 
 /// Resolves the neighbors. The link may also lose solicitations and their answers.
-fn find_neighbours(sending: &UdpSocket, receiving: &UdpSocket) {
+fn find_neighbors(sending: &UdpSocket, receiving: &UdpSocket) {
     for _ in 0..100 {
         sending.send(b"hello").unwrap();
         if receiving.recv(&mut [0; 16]).is_ok() {
@@ -161,13 +161,13 @@ fn root_segmented_datagrams_do_not_end_the_emulator() {
     let receiving = b.run(|| UdpSocket::bind("10.0.1.2:7000").unwrap()).unwrap();
     sending.connect("10.0.1.2:7000").unwrap();
     receiving.set_read_timeout(Some(SILENCE.mul_f64(slower()))).unwrap();
-    find_neighbours(&sending, &receiving);
+    find_neighbors(&sending, &receiving);
     let segment = nix::sys::socket::sockopt::UdpGsoSegment;
     nix::sys::socket::setsockopt(&sending, segment, &500).unwrap();
     for _ in 0..3 {
         sending.send(&[0; 5000]).unwrap();
     }
-    find_neighbours(&sending, &receiving);
+    find_neighbors(&sending, &receiving);
     assert!(!kaido.ok(&["lab", "ls"]).contains("degraded"));
     lab.down();
 }

@@ -97,7 +97,7 @@ fn root_measured_values_of_links_are_next_to_configured_ones() {
     assert!(part(&own["packets_per_s"]) > 10.0, "{own}");
     assert_eq!(all.as_array().unwrap().len(), 7, "two links and a LAN of three: {all}");
     // Without a terminal it prints once.
-    assert!(said.starts_with("LINK   FROM  DELAY"), "{said}");
+    assert!(said.starts_with("LINK   FROM  SET-DELAY"), "{said}");
     assert_eq!(said.lines().count(), 8, "{said}");
 
     kaido.run(&["lab", "top", "--lab", "nowhere"]).failed(2, &["nowhere"]);

@@ -79,7 +79,7 @@ fn root_drops_of_virtual_routers_and_switches_are_counted() {
         ("hop-limit", "-t 1 10.0.2.2"),
         ("no-route", "192.0.2.9"),
         ("too-big", "-M do -s 1450 10.0.2.2"),
-        ("no-neighbour", "-W 5 10.0.2.99"),
+        ("no-neighbor", "-W 5 10.0.2.99"),
     ] {
         assert_eq!(stopped(cause), 0, "{cause}");
         ping(arguments);

@@ -84,7 +84,7 @@ impl Lab {
         }
         let (runs_xdp, is_judged) = (found.runs_xdp(), found.has_programs());
         if !self.topology.controller && !runs_xdp && !is_judged {
-            return Err(Error::Lookup(LookupError::NoController(self.name.clone())));
+            return Err(Error::Lookup(LookupError::NoDaemon(node.into())));
         }
         let _lock = self.lock_to_start()?;
         let (flag, state) = xdp::known_by(&self.directory, node);

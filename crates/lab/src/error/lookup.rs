@@ -20,6 +20,12 @@ pub enum LookupError {
         /// Link name.
         link: String,
     },
+    /// The node has no daemon.
+    #[error(
+        "{0} has no daemon: `controller: true`, `dataplane: xdp`, `switch` and `tenants` in the topology file \
+         give it one"
+    )]
+    NoDaemon(String),
     /// The lab runs without Kaido's daemons.
     #[error("the lab {0} has no controller: put `controller: true` into its file")]
     NoController(String),

@@ -6,10 +6,21 @@ use output::top::MeasuredDirection;
 
 use super::reading::{Count, Emulated, Name, Reading};
 
-/// Column names: each setting, followed by the measured value.
+/// Column names: `SET-` with a setting, followed by the measured value.
 pub(super) const HEADER: [&str; 13] = [
-    "LINK", "FROM", "DELAY", "MEASURED", "LATE", "WORST", "LOSS", "MEASURED", "RATE", "MEASURED",
-    "PKT/S", "QUEUE", "DROPPED",
+    "LINK",
+    "FROM",
+    "SET-DELAY",
+    "DELAY",
+    "LATE",
+    "WORST",
+    "SET-LOSS",
+    "LOSS",
+    "SET-RATE",
+    "RATE",
+    "PKT/S",
+    "QUEUE",
+    "DROPPED",
 ];
 /// Text columns; the others are numbers.
 pub(super) const TEXT: [usize; 3] = [0, 1, 12];
