@@ -29,7 +29,7 @@ enum reason {
 	/* No route, a local route, or a route that only the kernel can follow. */
 	REASON_NO_ROUTE,
 	/* The link-layer address of the next hop is not resolved yet. */
-	REASON_NO_NEIGHBOUR,
+	REASON_NO_NEIGHBOR,
 	/* The egress interface is not a port of the data plane, or no longer exists. */
 	REASON_OTHER_PORT,
 	/* The frame has no headroom for the outer header. */

@@ -98,7 +98,7 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 			}
 			waited->ifindex = fib.ifindex;
 		}
-		return REASON_NO_NEIGHBOUR;
+		return REASON_NO_NEIGHBOR;
 	}
 	if (answer != BPF_FIB_LKUP_RET_SUCCESS)
 		return REASON_NO_ROUTE;

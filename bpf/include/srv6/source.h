@@ -120,7 +120,7 @@ static __noinline int is_own(struct xdp_md *ctx, __u32 l3)
 }
 
 /* True for neighbor discovery (RFC 4861 section 4). Its receivers reject any other hop limit. */
-static __always_inline int is_neighbour_discovery(const struct ipv6hdr *ip, const void *end)
+static __always_inline int is_neighbor_discovery(const struct ipv6hdr *ip, const void *end)
 {
 	const __u8 *type = (const void *)(ip + 1);
 
@@ -151,7 +151,7 @@ static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, 
 		if (is_special6(high(&ip6->saddr))) {
 			if (is_special6(high(&ip6->daddr)))
 				return 0;
-			return !is_neighbour_discovery(ip6, end) || !is_own(ctx, l3);
+			return !is_neighbor_discovery(ip6, end) || !is_own(ctx, l3);
 		}
 		return !is_source(tenant | FOUND_IPV6, high(&ip6->saddr), low(&ip6->saddr));
 	}

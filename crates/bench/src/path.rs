@@ -108,10 +108,10 @@ fn wait_for_short_branch(bed: &Bed<'_>) -> Result<()> {
     wait_for_route(bed, "r3")
 }
 
-/// Waits until r1 routes packets for the sink to `neighbour`.
-fn wait_for_route(bed: &Bed<'_>, neighbour: &str) -> Result<()> {
+/// Waits until r1 routes packets for the sink to `neighbor`.
+fn wait_for_route(bed: &Bed<'_>, neighbor: &str) -> Result<()> {
     let mut handle = netlink::Handle::within(&bed.lab.namespace("r1")?)?;
-    let index = handle.link(neighbour)?.index;
+    let index = handle.link(neighbor)?.index;
     for _ in 0..600 {
         let hop = handle.next_hop(bed.sink.into())?;
         if hop.is_some_and(|hop| hop.interface == index) {
@@ -119,7 +119,7 @@ fn wait_for_route(bed: &Bed<'_>, neighbour: &str) -> Result<()> {
         }
         bed.context.cancel.wait(Duration::from_millis(50))?;
     }
-    bail!("r1 does not route over {neighbour}")
+    bail!("r1 does not route over {neighbor}")
 }
 
 /// Sends numbered datagrams from both hosts during a move. Datagrams neither received nor counted

@@ -153,7 +153,7 @@ impl Host for KernelSide {
     }
 
     fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), Error> {
-        Ok(self.handle.probe_neighbour(interface, address)?)
+        Ok(self.handle.probe_neighbor(interface, address)?)
     }
 
     fn is_intact(&self, seen: &Seen) -> bool {

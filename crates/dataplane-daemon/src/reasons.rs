@@ -21,7 +21,7 @@ pub(crate) const REASONS: [(reason, &str, &str); 25] = [
     (reason::REASON_HOP_LIMIT, "hop-limit", "hop limit exceeded"),
     (reason::REASON_TOO_BIG, "too-big", "larger than the route's MTU"),
     (reason::REASON_NO_ROUTE, "no-route", "no route, or a route that only the kernel can follow"),
-    (reason::REASON_NO_NEIGHBOUR, "no-neighbour", "the next hop's address is not known yet"),
+    (reason::REASON_NO_NEIGHBOR, "no-neighbor", "the next hop's address is not known yet"),
     (
         reason::REASON_OTHER_PORT,
         "other-port",

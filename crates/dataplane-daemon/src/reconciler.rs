@@ -52,7 +52,7 @@ pub(crate) struct Reconciler {
     changed_since: Option<Instant>,
     /// Earliest time of the next read of the kernel's tables.
     rested_at: Instant,
-    neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
+    neighbors: HashMap<(u32, IpAddr), Option<Mac>>,
     trace: Option<Trace>,
     checks: Checks,
     /// Warnings about the file that was planned or applied last.
@@ -113,7 +113,7 @@ impl Reconciler {
             imported: Imported::default(),
             changed_since: None,
             rested_at: Instant::now(),
-            neighbours: HashMap::new(),
+            neighbors: HashMap::new(),
             trace: None,
             checks: Checks::default(),
             warnings: Vec::new(),

@@ -354,7 +354,7 @@ fn an_unreachable_destination_is_reported() {
 }
 
 #[test]
-fn neighbours_that_are_asked_again_get_their_packets_meanwhile() {
+fn neighbors_that_are_asked_again_get_their_packets_meanwhile() {
     for ipv6 in [false, true] {
         let mut chain = Chain::new(2, MTU);
         chain.send(0, &datagram(ipv6, 64, 100, true));
@@ -380,7 +380,7 @@ fn neighbours_that_are_asked_again_get_their_packets_meanwhile() {
 }
 
 #[test]
-fn a_neighbour_that_has_gone_is_given_up_after_three_questions() {
+fn a_neighbor_that_has_gone_is_given_up_after_three_questions() {
     let mut chain = Chain::new(1, MTU);
     let packet = datagram(false, 64, 100, true);
     chain.send(0, &packet);
@@ -399,7 +399,7 @@ fn a_neighbour_that_has_gone_is_given_up_after_three_questions() {
 }
 
 #[test]
-fn packets_that_wait_for_neighbours_use_buffer_space() {
+fn packets_that_wait_for_neighbors_use_buffer_space() {
     let mut chain = Chain::new(1, MTU);
     chain.network.set_room(50 * 2048);
     for n in 1..200_u8 {

@@ -72,7 +72,7 @@ pub struct Interface {
 #[serde(deny_unknown_fields)]
 pub struct Adjacency {
     /// Name of the neighbor.
-    pub neighbour: String,
+    pub neighbor: String,
     /// IGP cost of the interface.
     pub cost: u32,
     /// End.X SID of this adjacency (RFC 8986 section 4.2); absent on a node without SRv6.

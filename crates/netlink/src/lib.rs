@@ -15,7 +15,7 @@ mod link;
 mod monitor;
 mod namespace;
 mod namespace_id;
-mod neighbour;
+mod neighbor;
 mod netem;
 mod owned;
 mod qdisc;
@@ -39,7 +39,7 @@ pub use link::{
 };
 pub use monitor::{Event, Monitor};
 pub use namespace::Namespace;
-pub use neighbour::{Neighbour, NeighbourState, add_neighbour};
+pub use neighbor::{Neighbor, NeighborState, add_neighbor};
 pub use netem::{NETEM_SPREAD, replace_netem, try_netem};
 pub use nix::errno::Errno;
 pub use owned::{Ids, hold_owned_namespace};

@@ -19,10 +19,10 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::attribute::{array, u32_at};
 use crate::link::link;
-use crate::neighbour::neighbour;
+use crate::neighbor::neighbor;
 use crate::route::route;
 use crate::socket::{Answer, EXCL, REPLACE, answers};
-use crate::{Error, Handle, Link, Namespace, Neighbour, Result, Route};
+use crate::{Error, Handle, Link, Namespace, Neighbor, Result, Route};
 
 /// Receive buffer size in bytes. The kernel accounts about 1 KiB per event, and allocates memory as
 /// the buffer fills. A route daemon that installs a million routes fills it in about a second.
@@ -60,9 +60,9 @@ pub enum Event {
     /// The interface with this index was removed, with all its neighbors and addresses.
     LinkGone(u32),
     /// The neighbor was added or changed.
-    Neighbour(Neighbour),
+    Neighbor(Neighbor),
     /// The neighbor was removed.
-    NeighbourGone {
+    NeighborGone {
         /// The interface's index.
         interface: u32,
         /// The neighbor's address.
@@ -272,9 +272,9 @@ fn translate(
                 push_once(events, Event::RoutesChanged);
             }
         }
-        libc::RTM_NEWNEIGH => events.extend(neighbour(body)?.map(Event::Neighbour)),
+        libc::RTM_NEWNEIGH => events.extend(neighbor(body)?.map(Event::Neighbor)),
         libc::RTM_DELNEIGH => {
-            events.extend(neighbour(body)?.map(|gone| Event::NeighbourGone {
+            events.extend(neighbor(body)?.map(|gone| Event::NeighborGone {
                 interface: gone.interface,
                 address: gone.address,
             }))

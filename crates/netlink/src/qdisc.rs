@@ -228,7 +228,7 @@ fn tbf_rate(body: &[u8]) -> Result<Option<Bandwidth>, DecodeError> {
 mod tests {
     use super::*;
     use crate::testing::{in_namespace, output, veth};
-    use crate::{Mac, add_neighbour};
+    use crate::{Mac, add_neighbor};
 
     #[test]
     fn a_bucket_holds_two_frames_and_a_millisecond() {
@@ -265,7 +265,7 @@ mod tests {
             let address = "10.0.0.2".parse().unwrap();
             output("ip", "addr add 10.0.0.1/24 dev a");
             let mac = Mac([2, 0, 0, 0, 0, 2]);
-            handle.request("neighbour", add_neighbour(interface, address, mac)).unwrap();
+            handle.request("neighbor", add_neighbor(interface, address, mac)).unwrap();
             let before = root(&mut handle, interface);
             let socket = std::net::UdpSocket::bind("10.0.0.1:0").unwrap();
             for _ in 0..30 {

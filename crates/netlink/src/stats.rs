@@ -65,7 +65,7 @@ impl Handle {
 mod tests {
     use super::*;
     use crate::testing::{in_namespace, output, veth};
-    use crate::{Mac, Tbf, add_neighbour, replace_tbf, set_down};
+    use crate::{Mac, Tbf, add_neighbor, replace_tbf, set_down};
 
     #[test]
     fn root_a_sample_counts_sent_packets_and_notices_a_removed_peer() {
@@ -77,7 +77,7 @@ mod tests {
             output("ip", "addr add 10.0.0.1/24 dev a");
             let mac = Mac([2, 0, 0, 0, 0, 2]);
             let peer = "10.0.0.2".parse().unwrap();
-            handle.request("neighbour", add_neighbour(a, peer, mac)).unwrap();
+            handle.request("neighbor", add_neighbor(a, peer, mac)).unwrap();
 
             let of = |handle: &mut Handle, name: &str| {
                 handle.samples().unwrap().into_iter().find(|s| s.name == name).unwrap()

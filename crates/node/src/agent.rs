@@ -8,7 +8,7 @@ use dataplane::{Headend, normalized};
 use model::{Announcement, Assignment, Color, Flow, Telemetry};
 
 use crate::Error;
-use crate::emulated::Said;
+use crate::emulated::Reports;
 use crate::functions::Functions;
 use crate::measure::Measure;
 
@@ -28,9 +28,9 @@ impl Agent {
         announcement: Announcement,
         headend: Box<dyn Headend>,
         meter: Meter,
-        said: Said,
+        reports: Reports,
     ) -> Result<Self, Error> {
-        let measure = Measure::new(&announcement, said)?;
+        let measure = Measure::new(&announcement, reports)?;
         let functions = Functions::new(announcement.functions.clone())?;
         let assignments = BTreeMap::new();
         Ok(Self { announcement, headend, meter, measure, functions, assignments })

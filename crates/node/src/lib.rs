@@ -21,7 +21,7 @@ use netlink::Handle;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
-use crate::emulated::Said;
+use crate::emulated::Reports;
 use crate::worker::Worker;
 
 /// The configuration of a node, as JSON.
@@ -72,12 +72,12 @@ pub enum Error {
 pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), Error> {
     let controller = config.controller.clone();
     let (worker, orders) = Worker::new();
-    let said = Said::default();
+    let reports = Reports::default();
     let listening = config.emulator.clone().map(|socket| {
         let node = config.announcement.node.clone();
-        tokio::spawn(emulated::listen(socket, node, said.clone()))
+        tokio::spawn(emulated::listen(socket, node, reports.clone()))
     });
-    let (thread, ready) = worker::start(orders, move || agent(config, said));
+    let (thread, ready) = worker::start(orders, move || agent(config, reports));
     let ended = tokio::select! {
         ended = async {
             ready.await.map_err(|_| Error::Panicked)??;
@@ -94,7 +94,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), E
     ended
 }
 
-fn agent(config: Config, said: Said) -> Result<Agent, Error> {
+fn agent(config: Config, reports: Reports) -> Result<Agent, Error> {
     let Config { mtu, announcement, .. } = config;
     let links = Handle::new()?.links()?;
     let mut uplinks = Vec::new();
@@ -106,5 +106,5 @@ fn agent(config: Config, said: Said) -> Result<Agent, Error> {
         })?);
     }
     let meter = Meter::attach(uplinks.iter().map(|link| link.index as i32))?;
-    Agent::new(announcement, Box::new(KernelSeg6::new(mtu)?), meter, said)
+    Agent::new(announcement, Box::new(KernelSeg6::new(mtu)?), meter, reports)
 }

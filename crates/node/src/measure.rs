@@ -8,7 +8,7 @@ use model::{Announcement, Bandwidth, Color, FunctionState, InterfaceLoad, Teleme
 use telemetry::{Counters, Sampler, Window};
 
 use crate::Error;
-use crate::emulated::{Emulated, Said};
+use crate::emulated::{Emulated, Reports};
 
 /// The sampling interval.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ struct Watched {
 pub(crate) struct Measure {
     sampler: Sampler,
     /// The emulator's reports on interfaces of emulated links.
-    said: Said,
+    reports: Reports,
     interfaces: Vec<Watched>,
     applications: BTreeMap<Color, Window>,
     pushed: BTreeMap<Color, u64>,
@@ -41,7 +41,7 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    pub(crate) fn new(announcement: &Announcement, said: Said) -> Result<Self, Error> {
+    pub(crate) fn new(announcement: &Announcement, reports: Reports) -> Result<Self, Error> {
         let watched = |interface: &model::AnnouncedInterface| Watched {
             name: interface.name.clone(),
             announced: interface.capacity,
@@ -51,7 +51,7 @@ impl Measure {
         };
         Ok(Self {
             sampler: Sampler::new()?,
-            said,
+            reports,
             interfaces: announcement.interfaces.iter().map(watched).collect(),
             applications: BTreeMap::new(),
             pushed: BTreeMap::new(),
@@ -86,7 +86,7 @@ impl Measure {
         for (interface, watched) in announcement.interfaces.iter_mut().zip(&mut self.interfaces) {
             let found = samples.iter().map(|s| &s.counters).find(|c| c.name == interface.name);
             interface.up = found.is_some_and(|found| found.carrier);
-            interface.capacity = match self.said.of(&interface.name) {
+            interface.capacity = match self.reports.of(&interface.name) {
                 Some(emulated) => emulated.rate,
                 None => watched.capacity(found),
             };
@@ -108,7 +108,7 @@ impl Measure {
         let mut interfaces = Vec::new();
         for watched in &mut self.interfaces {
             let counters = samples.iter().map(|s| &s.counters).find(|c| c.name == watched.name);
-            let emulated = self.said.of(&watched.name);
+            let emulated = self.reports.of(&watched.name);
             let load = watched.load(counters, sampled_at_ns, emulated);
             if load.up && !watched.window.has_rate() {
                 // A rate needs two samples, and zero would mean an idle link.

@@ -41,7 +41,7 @@ pub struct NetworkInterface {
     /// Rate limit in layer-2 bits per second; 0 if the rate is not limited.
     pub capacity_bps: u64,
     /// Neighbors on the link.
-    pub neighbours: Vec<Neighbour>,
+    pub neighbors: Vec<Neighbor>,
     /// Rate in layer-2 bits per second, averaged over the last three samples.
     pub rate_bps: u64,
     /// Fraction of packets that the queue dropped in that time, from 0 to 1.
@@ -57,7 +57,7 @@ pub struct NetworkInterface {
 
 /// A neighbor on a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Neighbour {
+pub struct Neighbor {
     /// Node name.
     pub node: String,
     /// IGP cost.

@@ -87,7 +87,7 @@ impl Ted {
         for interface in &announcement.interfaces {
             self.port_id(id, &interface.name);
             for adjacency in &interface.adjacencies {
-                self.node_id(&adjacency.neighbour);
+                self.node_id(&adjacency.neighbor);
             }
         }
         let node = &mut self.nodes[id.index()];
@@ -180,7 +180,7 @@ impl Ted {
             let from = NodeId(at as u32);
             for interface in up_interfaces(node) {
                 for adjacency in &interface.adjacencies {
-                    let to = self.node_ids[&adjacency.neighbour];
+                    let to = self.node_ids[&adjacency.neighbor];
                     if !self.sees(to, &node.name) {
                         continue;
                     }
@@ -200,9 +200,9 @@ impl Ted {
         Graph::new(nodes, arcs)
     }
 
-    fn sees(&self, node: NodeId, neighbour: &str) -> bool {
+    fn sees(&self, node: NodeId, neighbor: &str) -> bool {
         up_interfaces(&self.nodes[node.index()])
-            .any(|i| i.adjacencies.iter().any(|a| a.neighbour == neighbour))
+            .any(|i| i.adjacencies.iter().any(|a| a.neighbor == neighbor))
     }
 }
 
@@ -224,12 +224,12 @@ mod tests {
     use super::*;
 
     /// A router with one interface per neighbor, named after it.
-    fn router(name: &str, neighbours: &[&str]) -> Announcement {
-        let interface = |neighbour: &&str| AnnouncedInterface {
-            name: format!("to-{neighbour}"),
+    fn router(name: &str, neighbors: &[&str]) -> Announcement {
+        let interface = |neighbor: &&str| AnnouncedInterface {
+            name: format!("to-{neighbor}"),
             capacity: Some(Bandwidth::from_mbps(100)),
             up: true,
-            adjacencies: vec![Adjacency { neighbour: (*neighbour).into(), cost: 0, end_x: None }],
+            adjacencies: vec![Adjacency { neighbor: (*neighbor).into(), cost: 0, end_x: None }],
         };
         Announcement {
             node: name.into(),
@@ -237,7 +237,7 @@ mod tests {
             sids: None,
             addresses: Vec::new(),
             functions: Vec::new(),
-            interfaces: neighbours.iter().map(interface).collect(),
+            interfaces: neighbors.iter().map(interface).collect(),
         }
     }
 

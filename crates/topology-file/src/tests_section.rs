@@ -89,10 +89,10 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
     let via = text.via.as_ref().and_then(|_| named("via", &text.via));
     if let (Some(via), Some(at)) = (&via, topology.node_index(&on))
         && topology.node(via).is_some()
-        && !topology.neighbours(at).any(|node| node.name == *via)
+        && !topology.neighbors(at).any(|node| node.name == *via)
     {
         let message = format!("`{via}` is not a neighbor of `{on}`");
-        let names = topology.neighbours(at).map(|node| node.name.as_str());
+        let names = topology.neighbors(at).map(|node| node.name.as_str());
         let help = format!("name one of {}", listed(names));
         place.value(steps!["tests", index, "via"], message, &help);
     }

@@ -56,7 +56,7 @@ impl TryFrom<v1::Function> for AnnouncedFunction {
 impl From<&AnnouncedInterface> for v1::Interface {
     fn from(interface: &AnnouncedInterface) -> Self {
         let adjacencies = interface.adjacencies.iter().map(|adjacency| v1::Adjacency {
-            neighbour: adjacency.neighbour.clone(),
+            neighbor: adjacency.neighbor.clone(),
             cost: adjacency.cost,
             end_x: adjacency.end_x.map(|sid| sid.to_string()).unwrap_or_default(),
         });
@@ -78,8 +78,8 @@ impl TryFrom<v1::Interface> for AnnouncedInterface {
                 "" => None,
                 text => Some(sid("end_x", text)?),
             };
-            node_name("neighbour", &adjacency.neighbour)?;
-            Ok(Adjacency { neighbour: adjacency.neighbour, cost: adjacency.cost, end_x })
+            node_name("neighbor", &adjacency.neighbor)?;
+            Ok(Adjacency { neighbor: adjacency.neighbor, cost: adjacency.cost, end_x })
         };
         Ok(Self {
             name: interface.name,

@@ -100,12 +100,12 @@ mod tests {
 
     #[test]
     fn a_hello_names_nodes_as_the_topology_file_does() {
-        let adjacency = |neighbour: &str| v1::Interface {
-            adjacencies: vec![v1::Adjacency { neighbour: neighbour.into(), ..Default::default() }],
+        let adjacency = |neighbor: &str| v1::Interface {
+            adjacencies: vec![v1::Adjacency { neighbor: neighbor.into(), ..Default::default() }],
             ..Default::default()
         };
-        let hello = |node: &str, neighbour: &str| {
-            let interfaces = vec![adjacency(neighbour)];
+        let hello = |node: &str, neighbor: &str| {
+            let interfaces = vec![adjacency(neighbor)];
             let hello = v1::Hello { node: node.into(), interfaces, ..Default::default() };
             Announcement::try_from(&hello).map(drop).map_err(|error| error.to_string())
         };
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(hello(&"a".repeat(1 << 20), "r2"), said("node", "aaaaaaaaaaaa"));
         assert_eq!(hello("r 1", "r2"), said("node", "r 1"));
         assert_eq!(hello("r\n1", "r2"), said("node", "r\\n1"));
-        assert_eq!(hello("r1", "../r2"), said("neighbour", "../r2"));
+        assert_eq!(hello("r1", "../r2"), said("neighbor", "../r2"));
         assert_eq!(hello("", "r2"), Err("`node` is missing".into()));
     }
 

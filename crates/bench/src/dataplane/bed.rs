@@ -21,7 +21,7 @@ use dataplane::xdp::Tables;
 use ipnet::IpNet;
 use netlink::{
     Address, Batch, GenericHandle, Handle, Mac, Namespace, NextHop, Offload, Route, VethEnd,
-    add_address, add_neighbour, add_route, add_veth, delete_route, set_offload, set_up, sysctl,
+    add_address, add_neighbor, add_route, add_veth, delete_route, set_offload, set_up, sysctl,
 };
 
 use super::bisection::Trial;
@@ -260,7 +260,7 @@ fn connect_node() -> anyhow::Result<()> {
         batch.push("address", add_address(address));
     }
     for next in [IpAddr::V6(NEXT6), IpAddr::V4(NEXT4)] {
-        batch.push("neighbour", add_neighbour(OUT, next, WORLD_OUT_MAC));
+        batch.push("neighbor", add_neighbor(OUT, next, WORLD_OUT_MAC));
     }
     let via = |net: &str, via| -> anyhow::Result<Route> {
         let hop = NextHop { via: Some(via), interface: OUT };

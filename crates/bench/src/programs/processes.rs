@@ -29,7 +29,7 @@ const FULL: Effort = Effort { rounds: 21, singles: 20_000, time: Duration::from_
 const QUICK: Effort = Effort { rounds: 7, singles: 5_000, time: Duration::from_millis(200) };
 
 /// Measures processes: `sandbox/round-trip`, compared with the same program in this process;
-/// `sandbox/throughput`; and `sandbox/neighbour`, compared with a run without a hostile tenant.
+/// `sandbox/throughput`; and `sandbox/neighbor`, compared with a run without a hostile tenant.
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let effort = if quick { QUICK } else { FULL };
     let launcher = Launcher::installed().context("a sandbox cannot start")?;
@@ -42,7 +42,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     rows.push(bed.throughput(&effort)?);
     context.cancel.check()?;
     (context.say)("a program beside one without end");
-    rows.push(bed.neighbour(&effort)?);
+    rows.push(bed.neighbor(&effort)?);
     Ok(rows)
 }
 
@@ -117,7 +117,7 @@ impl Bed {
 
     /// Measures a tenant next to a hostile one on the same switch. The hostile one has a packet in
     /// every batch.
-    fn neighbour(&self, effort: &Effort) -> Result<Row> {
+    fn neighbor(&self, effort: &Effort) -> Result<Row> {
         let mut tenant = self.tenant(&pass_all())?;
         let (mut alone, mut beside) = (Vec::new(), Vec::new());
         for _ in 0..effort.rounds {
@@ -130,7 +130,7 @@ impl Bed {
             );
         }
         let baseline = Some(median(&alone));
-        Ok(row("sandbox/neighbour", "Mverdicts/s", &beside, Better::More, baseline))
+        Ok(row("sandbox/neighbor", "Mverdicts/s", &beside, Better::More, baseline))
     }
 }
 

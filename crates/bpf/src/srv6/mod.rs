@@ -3,7 +3,7 @@
 mod changes;
 mod counters;
 mod maps;
-mod neighbours;
+mod neighbors;
 mod program;
 mod replay;
 mod sizes;

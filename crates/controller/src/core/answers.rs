@@ -139,7 +139,7 @@ impl Core {
             .announcements()
             .filter(|(announcement, _)| announcement.transit)
             .flat_map(|(announcement, _)| &announcement.interfaces)
-            .filter(|i| i.adjacencies.iter().any(|a| is_router(&a.neighbour)))
+            .filter(|i| i.adjacencies.iter().any(|a| is_router(&a.neighbor)))
             .map(|i| i.capacity)
             .collect()
     }

@@ -101,12 +101,12 @@ fn announcement(node: &str) -> Announcement {
         _ if *b == node => Some((*a, *mbps)),
         _ => None,
     });
-    let interface = |(at, (neighbour, mbps)): (usize, (&str, u64))| AnnouncedInterface {
-        name: neighbour.into(),
+    let interface = |(at, (neighbor, mbps)): (usize, (&str, u64))| AnnouncedInterface {
+        name: neighbor.into(),
         capacity: (mbps > 0).then(|| Bandwidth::from_mbps(mbps)),
         up: true,
         adjacencies: vec![Adjacency {
-            neighbour: neighbour.into(),
+            neighbor: neighbor.into(),
             cost: 1,
             end_x: transit.then(|| sid(0xe000 + at)),
         }],

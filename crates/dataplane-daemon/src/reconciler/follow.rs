@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dataplane::forwarding::SlowPath;
 use model::dataplane::{Dataplane as Which, File};
-use netlink::{Encap, Event, Neighbour, NeighbourState};
+use netlink::{Encap, Event, Neighbor, NeighborState};
 
 use super::{Ports, Reconciler, TICK};
 use crate::Error;
@@ -128,11 +128,11 @@ impl Reconciler {
     fn handle(&mut self, event: &Event) -> Change {
         let routes = Change { routes: true, ..Change::default() };
         match event {
-            Event::Neighbour(neighbour) => {
-                Change { routes: self.record_neighbour(neighbour), ..Change::default() }
+            Event::Neighbor(neighbor) => {
+                Change { routes: self.record_neighbor(neighbor), ..Change::default() }
             }
-            Event::NeighbourGone { interface, address } => {
-                let known = self.neighbours.remove(&(*interface, *address)).is_some();
+            Event::NeighborGone { interface, address } => {
+                let known = self.neighbors.remove(&(*interface, *address)).is_some();
                 Change { routes: known, ..Change::default() }
             }
             Event::Route(route) | Event::RouteGone(route) => {
@@ -155,18 +155,18 @@ impl Reconciler {
     }
 
     /// Records a neighbor. Returns true if an adjacency with it may be wrong now.
-    fn record_neighbour(&mut self, neighbour: &Neighbour) -> bool {
-        let key = (neighbour.interface, neighbour.address);
+    fn record_neighbor(&mut self, neighbor: &Neighbor) -> bool {
+        let key = (neighbor.interface, neighbor.address);
         // The kernel probes a stale neighbor only for packets that it sends itself.
         if self.which == Which::Xdp
-            && neighbour.state == NeighbourState::Stale
-            && self.plane.current().has_interface(neighbour.interface)
+            && neighbor.state == NeighborState::Stale
+            && self.plane.current().has_interface(neighbor.interface)
             && let Err(error) = self.host.probe(key.0, key.1)
         {
             tracing::debug!("{}", api::in_one_line(&error));
         }
-        let mac = neighbour.mac.filter(|_| neighbour.state.is_valid());
-        let before = self.neighbours.insert(key, mac);
+        let mac = neighbor.mac.filter(|_| neighbor.state.is_valid());
+        let before = self.neighbors.insert(key, mac);
         // A neighbor without a record may have existed before this reconciler started.
         before.is_none_or(|before| before.is_some() && before != mac)
     }

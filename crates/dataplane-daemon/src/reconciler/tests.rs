@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use dataplane::forwarding::SlowPath;
 use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{Dataplane as Which, File};
-use netlink::{Event, Link, Mac, Neighbour, NeighbourState};
+use netlink::{Event, Link, Mac, Neighbor, NeighborState};
 
 use self::fake_host::{FakeHost, link};
 use super::{Ports, Reconciler};
@@ -177,23 +177,23 @@ fn a_port_that_is_gone_is_left_out_until_it_is_back() {
 }
 
 #[test]
-fn neighbours_make_routes_void_and_nothing_else() {
+fn neighbors_make_routes_void_and_nothing_else() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
     reconciler.apply(file(1), Ports::All, 0).unwrap();
     let looks = host.state.borrow().looks;
     let address: IpAddr = "fd00:b::2".parse().unwrap();
-    let neighbour = |last, state| {
+    let neighbor = |last, state| {
         let mac = Some(Mac([2, 0, 0, 0, 0, last]));
-        Event::Neighbour(Neighbour { interface: 2, address, mac, state })
+        Event::Neighbor(Neighbor { interface: 2, address, mac, state })
     };
     for (event, forgotten) in [
         // The previous entry of this neighbor is unknown.
-        (neighbour(0xb, NeighbourState::Reachable), 1),
-        (neighbour(0xb, NeighbourState::Stale), 1),
-        (neighbour(0xc, NeighbourState::Reachable), 2),
-        (Event::NeighbourGone { interface: 2, address }, 3),
-        (Event::NeighbourGone { interface: 2, address }, 3),
+        (neighbor(0xb, NeighborState::Reachable), 1),
+        (neighbor(0xb, NeighborState::Stale), 1),
+        (neighbor(0xc, NeighborState::Reachable), 2),
+        (Event::NeighborGone { interface: 2, address }, 3),
+        (Event::NeighborGone { interface: 2, address }, 3),
     ] {
         host.tell(event.clone());
         reconciler.follow().unwrap();

@@ -96,7 +96,7 @@ impl Dataplane for Xdp {
     fn heartbeat(&mut self) -> Vec<(u32, IpAddr)> {
         self.tables.program().heartbeat();
         self.backs.leave_old(&self.pins);
-        self.tables.program().missing_neighbours()
+        self.tables.program().missing_neighbors()
     }
 
     fn invalidate_routes(&mut self) {

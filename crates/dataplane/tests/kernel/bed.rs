@@ -32,8 +32,8 @@ pub(crate) fn net(text: &str) -> IpNet {
     text.parse().unwrap()
 }
 
-fn via(destination: &str, neighbour: &str, interface: u32) -> Route {
-    let hop = NextHop { via: Some(neighbour.parse().unwrap()), interface };
+fn via(destination: &str, neighbor: &str, interface: u32) -> Route {
+    let hop = NextHop { via: Some(neighbor.parse().unwrap()), interface };
     Route::new(net(destination), vec![hop])
 }
 

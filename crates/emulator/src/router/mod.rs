@@ -10,7 +10,7 @@ mod icmp;
 mod ipv4;
 mod ipv6;
 mod ndp;
-mod neighbours;
+mod neighbors;
 mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,7 +19,7 @@ use ipnet::IpNet;
 use wire::{ETHERNET, EthernetPacket, Ipv4Packet, Ipv6Packet, Mac, ethertype};
 
 use crate::{Account, Nanos, Packet};
-use neighbours::{Neighbours, Next, Turn};
+use neighbors::{Neighbors, Next, Turn};
 use routes::Prefixes;
 
 /// An interface of a router.
@@ -60,7 +60,7 @@ pub enum Stop {
     /// No route matches the destination.
     NoRoute,
     /// The next hop does not respond, or its packet queue is full.
-    NoNeighbour,
+    NoNeighbor,
     /// The packet exceeds the MTU of the outgoing link and must not be fragmented.
     TooBig,
 }
@@ -73,7 +73,7 @@ impl Stop {
         Self::Malformed,
         Self::HopLimit,
         Self::NoRoute,
-        Self::NoNeighbour,
+        Self::NoNeighbor,
         Self::TooBig,
     ];
 
@@ -85,7 +85,7 @@ impl Stop {
             Self::Malformed => "malformed",
             Self::HopLimit => "hop-limit",
             Self::NoRoute => "no-route",
-            Self::NoNeighbour => "no-neighbour",
+            Self::NoNeighbor => "no-neighbor",
             Self::TooBig => "too-big",
         }
     }
@@ -126,7 +126,7 @@ pub struct Router {
     prefixes: Prefixes,
     /// Route cache: an uncached longest-prefix match costs one lookup per prefix length.
     ways: [Option<(IpAddr, (usize, IpAddr))>; WAYS],
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     counts: RouterCounts,
 }
 
@@ -142,7 +142,7 @@ impl Router {
             routes: Vec::new(),
             prefixes: Prefixes::default(),
             ways: [None; WAYS],
-            neighbours: Neighbours::default(),
+            neighbors: Neighbors::default(),
             counts: RouterCounts::default(),
         };
         for interface in &mut router.interfaces {
@@ -164,12 +164,12 @@ impl Router {
 
     /// Returns the number of packets waiting for address resolution.
     pub fn waiting(&self) -> u64 {
-        self.neighbours.waiting()
+        self.neighbors.waiting()
     }
 
     /// Returns the approximate memory in bytes of the waiting packets.
     pub fn memory(&self) -> u64 {
-        self.neighbours.memory()
+        self.neighbors.memory()
     }
 
     /// Compares the packets received or originated with those accounted for.
@@ -212,17 +212,17 @@ impl Router {
 
     /// Returns the time at which [`Router::advance`] must be called next.
     pub(crate) fn next(&self) -> Option<Nanos> {
-        self.neighbours.next()
+        self.neighbors.next()
     }
 
     /// Retransmits due solicitations, and gives up on neighbors that have not answered.
     pub(crate) fn advance(&mut self, now: Nanos, out: &mut Outbox) {
-        for turn in self.neighbours.turns(now) {
+        for turn in self.neighbors.turns(now) {
             match turn {
                 Turn::Ask((interface, address), who) => self.ask(interface, address, who, out),
                 Turn::Lost((interface, _), packets) => {
                     for packet in packets {
-                        self.stop(Stop::NoNeighbour);
+                        self.stop(Stop::NoNeighbor);
                         let came = Came { now, interface, is_for_many: false };
                         self.say_unreachable(came, &packet, out);
                     }
@@ -283,7 +283,7 @@ impl Router {
         let Some((interface, hop)) = self.way(to) else { return false };
         let Interface { mtu, only_peer, .. } = &self.interfaces[interface];
         packet.network_length() <= usize::from(*mtu)
-            && (only_peer.is_some() || self.neighbours.is_known(now, (interface, hop)))
+            && (only_peer.is_some() || self.neighbors.is_known(now, (interface, hop)))
     }
 
     /// Returns the cached route to an address.
@@ -330,11 +330,11 @@ impl Router {
         out: &mut Outbox,
     ) {
         let only = self.interfaces[interface].only_peer;
-        let known = only.or_else(|| self.neighbours.remembered(now, (interface, hop)));
+        let known = only.or_else(|| self.neighbors.remembered(now, (interface, hop)));
         if let Some(mac) = known {
             return self.put(interface, mac, packet, out);
         }
-        match self.neighbours.send(now, (interface, hop), packet) {
+        match self.neighbors.send(now, (interface, hop), packet) {
             Next::To { mac, packet, asks } => {
                 self.put(interface, mac, packet, out);
                 if asks {
@@ -347,13 +347,13 @@ impl Router {
                     self.ask(interface, hop, None, out);
                 }
             }
-            Next::Nobody => self.stop(Stop::NoNeighbour),
+            Next::Nobody => self.stop(Stop::NoNeighbor),
         }
     }
 
     /// Counts packets that waited for evicted neighbors.
     fn count_evicted(&mut self) {
-        self.counts.stopped[Stop::NoNeighbour as usize] += self.neighbours.take_evicted();
+        self.counts.stopped[Stop::NoNeighbor as usize] += self.neighbors.take_evicted();
     }
 
     /// Sends a frame on an interface.
@@ -377,7 +377,7 @@ impl Router {
     /// Handles an advertisement of an IP address's MAC address.
     fn learn(&mut self, came: Came, address: IpAddr, mac: Mac, answers: bool, out: &mut Outbox) {
         let Came { now, interface, .. } = came;
-        for packet in self.neighbours.learn(now, (interface, address), mac, answers) {
+        for packet in self.neighbors.learn(now, (interface, address), mac, answers) {
             self.put(interface, mac, packet, out);
         }
         self.count_evicted();

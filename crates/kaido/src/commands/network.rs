@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api::v1;
-use output::network::{Neighbour, NetworkInterface, NetworkNode, NodeFunction};
+use output::network::{Neighbor, NetworkInterface, NetworkNode, NodeFunction};
 
 use super::app::{rate, socket};
 use crate::cli::NetworkCommand;
@@ -76,15 +76,15 @@ fn text(nodes: &[v1::NetworkNode]) -> String {
 fn row(node: &str, state: &str, found: &v1::NetworkInterface) -> Vec<String> {
     let interface = found.interface.clone().unwrap_or_default();
     let load = found.load.clone().unwrap_or_default();
-    let neighbours: Vec<String> =
-        interface.adjacencies.into_iter().map(|adjacency| adjacency.neighbour).collect();
+    let neighbors: Vec<String> =
+        interface.adjacencies.into_iter().map(|adjacency| adjacency.neighbor).collect();
     let link = if interface.up { "up" } else { "down" };
     let congested = if load.congested { " congested" } else { "" };
     vec![
         node.into(),
         state.into(),
         interface.name,
-        neighbours.join(", "),
+        neighbors.join(", "),
         link.into(),
         rate(load.rate_bps),
         rate(interface.capacity_bps),
@@ -124,8 +124,8 @@ fn node_output(node: &v1::NetworkNode) -> NetworkNode {
 fn interface_output(found: &v1::NetworkInterface) -> NetworkInterface {
     let interface = found.interface.clone().unwrap_or_default();
     let load = found.load.clone().unwrap_or_default();
-    let neighbour = |adjacency: v1::Adjacency| Neighbour {
-        node: adjacency.neighbour,
+    let neighbor = |adjacency: v1::Adjacency| Neighbor {
+        node: adjacency.neighbor,
         cost: adjacency.cost,
         end_x: adjacency.end_x,
     };
@@ -133,7 +133,7 @@ fn interface_output(found: &v1::NetworkInterface) -> NetworkInterface {
         name: interface.name,
         up: interface.up,
         capacity_bps: interface.capacity_bps,
-        neighbours: interface.adjacencies.into_iter().map(neighbour).collect(),
+        neighbors: interface.adjacencies.into_iter().map(neighbor).collect(),
         rate_bps: load.rate_bps,
         loss: load.loss,
         backlog_bytes: load.backlog_bytes,

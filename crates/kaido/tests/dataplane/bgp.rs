@@ -73,8 +73,8 @@ impl Drop for Frr {
 /// Disables nexthop objects: a seg6 route caches its output route, and Linux does not invalidate
 /// the cache when a route with such an object is removed.
 ///
-/// `neighbour` is in AS `other`; `more` has further lines of the IPv6 address family.
-fn config(own: u32, other: u32, neighbour: &str, more: &str) -> String {
+/// `neighbor` is in AS `other`; `more` has further lines of the IPv6 address family.
+fn config(own: u32, other: u32, neighbor: &str, more: &str) -> String {
     format!(
         "log stdout
 no zebra nexthop kernel enable
@@ -82,10 +82,10 @@ router bgp {own}
  bgp router-id 10.255.0.{}
  no bgp ebgp-requires-policy
  no bgp default ipv4-unicast
- neighbor {neighbour} remote-as {other}
- neighbor {neighbour} timers connect 1
+ neighbor {neighbor} remote-as {other}
+ neighbor {neighbor} timers connect 1
  address-family ipv6 unicast
-  neighbor {neighbour} activate
+  neighbor {neighbor} activate
 {more} exit-address-family
 ",
         own % 256

@@ -4,7 +4,7 @@
 //!  client eth0 --- eth0 | firewall | eth1 --- eth0 server
 //! ```
 
-use crate::page::{Machines, perform};
+use crate::machines::{Machines, perform};
 
 const PAGE: &str = include_str!("../../../../docs/firewall.md");
 

@@ -35,7 +35,7 @@ fn flap(changes: &[fn(&mut State)]) {
 }
 
 #[test]
-fn root_flapping_neighbours() {
+fn root_flapping_neighbors() {
     flap(&[
         // Another MAC address.
         |state| state.macs[0] = Some(0xe),

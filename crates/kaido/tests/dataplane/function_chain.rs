@@ -149,7 +149,7 @@ impl Chain {
                 ["10.9.0.9", "fd00:9::9"],
             ),
         ] {
-            let neighbour = if port == "b" { "fd00:f0::2" } else { "fd00:f3::1" };
+            let neighbor = if port == "b" { "fd00:f0::2" } else { "fd00:f3::1" };
             let [ipv4, ipv6] = [
                 segments(order, &format!("fd00:1{at}::d4")),
                 segments(order, &format!("fd00:1{at}::d6")),
@@ -158,11 +158,11 @@ impl Chain {
                 namespace,
                 &[
                     format!(
-                        "route replace {} {ipv4} via inet6 {neighbour} dev {port} src {} mtu {mtu}",
+                        "route replace {} {ipv4} via inet6 {neighbor} dev {port} src {} mtu {mtu}",
                         to[0], own[0]
                     ),
                     format!(
-                        "-6 route replace {} {ipv6} via {neighbour} dev {port} src {} mtu {mtu}",
+                        "-6 route replace {} {ipv6} via {neighbor} dev {port} src {} mtu {mtu}",
                         to[1], own[1]
                     ),
                 ],

@@ -34,7 +34,7 @@ fn root_the_kernels_sids_are_taken_over_and_given_back() {
 }
 
 #[test]
-fn root_adjacencies_follow_routes_and_neighbours() {
+fn root_adjacencies_follow_routes_and_neighbors() {
     let mut net = Net::new();
     net.start(&[]);
     net.apply(FILE);

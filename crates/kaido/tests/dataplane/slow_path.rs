@@ -157,7 +157,7 @@ fn root_a_tenants_policies_apply_to_its_packets_only() {
 /// For End.DT4 the kernel looks up a table only through its VRF: it has no such SID here, and does
 /// not resolve the neighbor.
 #[test]
-fn root_a_neighbour_that_only_xdp_needs_is_asked_for() {
+fn root_a_neighbor_that_only_xdp_needs_is_asked_for() {
     let mut net = net();
     ip(&net.node, &["addr add 10.7.0.1/24 dev r", "route add 10.7.0.0/24 dev r table 100"]);
     ip(&net.right, &["addr add 10.7.0.2/24 dev port"]);

@@ -4,7 +4,7 @@
 //!  host1 eth0 --- eth1 | server1 | eth0 --- eth0 | server2 | eth1 --- eth0 host2
 //! ```
 
-use crate::page::{Machines, perform};
+use crate::machines::{Machines, perform};
 
 const PAGE: &str = include_str!("../../../../docs/two-servers.md");
 

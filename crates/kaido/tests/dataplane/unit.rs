@@ -14,7 +14,7 @@ use testkit::{Kaido, until};
 
 use crate::functions::{expect, nft, ping};
 use crate::health::{Function, SID};
-use crate::page::{PROGRAM, UNIT};
+use crate::machines::{PROGRAM, UNIT};
 
 #[test]
 fn root_systemd_has_nothing_against_the_unit() {

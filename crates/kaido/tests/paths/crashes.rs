@@ -15,7 +15,7 @@ const SLACK: u32 = 3;
 /// Steers the network's application into the long branch. The load that caused the move continues:
 /// without it, moving back would eventually be right.
 fn steered(network: &Network<'_>) -> testkit::Datagrams {
-    network.find_neighbours();
+    network.find_neighbors();
     let load = network.send("h1", network.ipv4("h2").into(), 6000, 22.0);
     network.until_path("bulk", TIMEOUT, &LONG);
     let installed = || (network.steering("h3").len() >= 4).then_some(());

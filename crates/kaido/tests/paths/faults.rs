@@ -13,7 +13,7 @@ use crate::topologies::{BRANCHES, LONG, SHORT, SQUARE, with_xdp};
 fn root_an_application_leaves_a_link_that_goes_down() {
     let kaido = kaido();
     let network = Network::up(&kaido, SQUARE);
-    network.find_neighbours();
+    network.find_neighbors();
     let add = |name: &str| {
         kaido.json(&["app", "add", name, "--from", "h1", "--to", "h2", "--demand", "60mbit"])
     };

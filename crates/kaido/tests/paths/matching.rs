@@ -72,7 +72,7 @@ fn root_only_the_packets_that_match_are_steered_through_xdp() {
 fn only_what_matches(text: &str) {
     let kaido = kaido();
     let network = Network::up(&kaido, text);
-    network.find_neighbours();
+    network.find_neighbors();
     let (ipv4, ipv6) = (IpAddr::from(network.ipv4("h2")), IpAddr::from(network.ipv6("h2")));
     // It matches the same packets as the prefix below, and was added first.
     kaido.ok(&["app", "rm", "bulk"]);
@@ -109,7 +109,7 @@ fn only_what_matches(text: &str) {
 fn root_a_port_range_of_another_protocol_is_not_steered() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
-    network.find_neighbours();
+    network.find_neighbors();
     let ipv4 = IpAddr::from(network.ipv4("h2"));
     add(&network, &[&WIDE[..], &["--protocol", "tcp", "--ports", "5201"]].concat(), 2);
     assert_eq!(branch(&network, ipv4, 5201, 0), Branch::Short);

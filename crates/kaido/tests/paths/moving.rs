@@ -27,7 +27,7 @@ fn leaves_a_full_link(text: &str) {
             if ipv6 { IpAddr::from(network.ipv6("h2")) } else { IpAddr::from(network.ipv4("h2")) };
         assert_eq!(network.show("bulk")["path"], json!(SHORT));
         assert_eq!(network.steering("h3"), [""; 0]);
-        network.find_neighbours();
+        network.find_neighbors();
         let bulk = network.send("h3", sink, 5201, 8.0);
         let rate = |app: &serde_json::Value| app["rate_bps"].as_u64().unwrap();
         network.until_app("bulk", TIMEOUT, |app| rate(app) > 6_000_000);

@@ -88,7 +88,7 @@ impl<'k> Network<'k> {
 
     /// Resolves the neighbors of every node: otherwise a lost solicitation can delay the first
     /// datagram by up to a second, which would distort the tests' counts.
-    pub(crate) fn find_neighbours(&self) {
+    pub(crate) fn find_neighbors(&self) {
         let topology = self.open.topology();
         for (at, node) in topology.nodes.iter().enumerate() {
             for peer in node.interfaces.iter().flat_map(|found| topology.peers(found, at)) {

@@ -164,7 +164,7 @@ def by_new_id():
     number, descriptor = struct.pack('i', 77), struct.pack('I', 9)
     request(88, 5, bytes(4) + attribute(1, number) + attribute(3, descriptor))
     by_id(77)
-attempt('neighbour by ID', lambda: by_id(0))
+attempt('neighbor by ID', lambda: by_id(0))
 attempt('descriptor by ID', by_new_id)
 # IFLA_NET_NS_PID, IFLA_NET_NS_FD
 attempt('veth', lambda: veth(b'1\0', attribute(19, struct.pack('I', other))))
@@ -217,7 +217,7 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     let user = std::fs::metadata(format!("/proc/{zebra}")).unwrap().uid();
     let open = attack(&network, &[], &user.to_string());
     let works = ["bpf", "name_to_handle_at", "setns", "shmget", "files of all users", "fork"];
-    let by_netlink = ["veth", "veth by descriptor", "neighbour by ID", "descriptor by ID"];
+    let by_netlink = ["veth", "veth by descriptor", "neighbor by ID", "descriptor by ID"];
     for action in works.into_iter().chain(by_netlink).chain(["signal", "unshare"]) {
         assert!(open.lines().any(|line| line == action), "{action} works elsewhere: {open}");
     }

@@ -49,7 +49,7 @@ fn interface(topology: &Topology, at: usize, node: &Node, index: usize) -> Annou
         .map(|peer| {
             let adjacency = interface.adjacencies.iter().find(|a| a.node == peer.node);
             Adjacency {
-                neighbour: topology.nodes[peer.node].name.clone(),
+                neighbor: topology.nodes[peer.node].name.clone(),
                 cost,
                 end_x: adjacency.and_then(|adjacency| node.end_x(adjacency)),
             }

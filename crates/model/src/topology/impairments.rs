@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::quantity::{TestDuration, duration_text, parse_duration};
 use crate::{PortRange, Protocol};
 
 /// A fraction of packets, in billionths.
@@ -67,6 +68,8 @@ impl Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Jitter {
     /// Width of the distribution.
+    #[serde(serialize_with = "duration_text", deserialize_with = "parse_duration")]
+    #[schemars(with = "TestDuration")]
     pub spread: Duration,
     /// Shape of the distribution.
     pub shape: Shape,
@@ -156,6 +159,8 @@ pub struct Filter {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Impairments {
     /// Added delay.
+    #[serde(serialize_with = "duration_text", deserialize_with = "parse_duration")]
+    #[schemars(with = "TestDuration")]
     pub delay: Duration,
     /// Delay variation.
     pub jitter: Option<Jitter>,

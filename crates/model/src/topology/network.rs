@@ -362,7 +362,7 @@ impl Topology {
     }
 
     /// The nodes at the far ends of a node's links, one for each link.
-    pub fn neighbours(&self, node: usize) -> impl Iterator<Item = &Node> {
+    pub fn neighbors(&self, node: usize) -> impl Iterator<Item = &Node> {
         let interfaces = self.nodes[node].interfaces.iter();
         interfaces
             .flat_map(move |interface| self.peers(interface, node))

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Bandwidth;
 
+/// Units of durations, in nanoseconds.
+const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+
 /// A duration in a test, serialized with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(transparent)]
@@ -25,14 +28,26 @@ pub(crate) fn duration_text<S: serde::Serializer>(
     serializer.collect_str(&TestDuration(*duration))
 }
 
+/// Deserializes a duration that [`duration_text`] has serialized.
+pub(crate) fn parse_duration<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let parsed = UNITS.iter().find_map(|(unit, nanoseconds)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*nanoseconds).map(Duration::from_nanos)
+    });
+    parsed.ok_or_else(|| serde::de::Error::custom("a duration such as 20ms is expected"))
+}
+
 impl fmt::Display for TestDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanoseconds = self.0.as_nanos();
-        let (unit, factor) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
+        let (unit, factor) = UNITS
             .into_iter()
-            .find(|(_, factor)| nanoseconds.is_multiple_of(*factor))
+            .find(|(_, factor)| nanoseconds.is_multiple_of(u128::from(*factor)))
             .unwrap_or(("ns", 1));
-        write!(f, "{}{unit}", nanoseconds / factor)
+        write!(f, "{}{unit}", nanoseconds / u128::from(factor))
     }
 }
 
@@ -110,6 +125,18 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_read_as_it_was_written() {
+        for nanoseconds in [0, 1, 20_000_000, 1_500, 7_000_000_000, u64::MAX] {
+            let duration = Duration::from_nanos(nanoseconds);
+            let json = serde_json::to_value(TestDuration(duration)).unwrap();
+            assert_eq!(parse_duration(json).unwrap(), duration);
+        }
+        for text in ["", "20", "ms", "-1s", "20m", "18446744073709551616ns", "99999999999s"] {
+            assert!(parse_duration(serde_json::Value::from(text)).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_queue_without_a_limit_follows_the_rate() {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::testing::{in_namespace, output};
 use crate::{
-    Batch, Encap, LocalAction, NextHop, PROTOCOL, RouteKind, add_neighbour, add_route,
-    delete_route, sysctl,
+    Batch, Encap, LocalAction, NextHop, PROTOCOL, RouteKind, add_neighbor, add_route, delete_route,
+    sysctl,
 };
 
 /// Reads until no event has arrived for a while.
@@ -142,7 +142,7 @@ fn root_silently_removed_routes_are_found_by_a_new_listing() {
 }
 
 #[test]
-fn root_links_and_neighbours_come_and_go() {
+fn root_links_and_neighbors_come_and_go() {
     in_namespace(|| {
         sysctl::write("ipv6/conf/default/addr_gen_mode", "1").unwrap();
         let mut monitor = Monitor::new().unwrap();
@@ -178,12 +178,12 @@ fn root_links_and_neighbours_come_and_go() {
         for address in ["10.0.0.9", "fe80::9"] {
             let address = address.parse().unwrap();
             let mac = crate::Mac([2, 0, 0, 0, 0, 9]);
-            handle.request("neighbour", add_neighbour(7, address, mac)).unwrap();
-            let state = crate::NeighbourState::Permanent;
-            let wanted = Neighbour { interface: 7, address, mac: Some(mac), state };
-            assert_eq!(quiet(&mut monitor), [Event::Neighbour(wanted)]);
+            handle.request("neighbor", add_neighbor(7, address, mac)).unwrap();
+            let state = crate::NeighborState::Permanent;
+            let wanted = Neighbor { interface: 7, address, mac: Some(mac), state };
+            assert_eq!(quiet(&mut monitor), [Event::Neighbor(wanted)]);
             output("ip", &format!("neigh del {address} dev a"));
-            let gone = Event::NeighbourGone { interface: 7, address };
+            let gone = Event::NeighborGone { interface: 7, address };
             assert_eq!(quiet(&mut monitor).last(), Some(&gone));
         }
         output("ip", "link del dev a");

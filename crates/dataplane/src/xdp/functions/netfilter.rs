@@ -14,7 +14,7 @@ use bpf::{FunctionEnds, Held, Srv6};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink::{
     Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Mac, Namespace, NextHop, Offload, Route,
-    RouteKind, VethEnd, add_interface_rule, add_neighbour, add_veth, delete_interface_rule,
+    RouteKind, VethEnd, add_interface_rule, add_neighbor, add_veth, delete_interface_rule,
     delete_link, delete_route, replace_route, set_offload, set_up, sysctl,
 };
 
@@ -45,7 +45,7 @@ const LAST: u32 = 32768;
 /// Next hops of all packets, so that one neighbor suffices instead of one per destination. There
 /// is one per family: for a next hop of the other family, the kernel would rebuild the link-layer header
 /// for every packet.
-const NEIGHBOURS: [IpAddr; 2] = [
+const NEIGHBORS: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 0, 1)),
     IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)),
 ];
@@ -187,9 +187,9 @@ fn lead(ends: FunctionEnds, handle: &mut Handle) -> Result<(), Error> {
     }
     batch.push("set up", set_up(ends.inwards));
     batch.push("set up", set_up(ends.outwards));
-    for (all, neighbour) in ALL.into_iter().zip(NEIGHBOURS) {
-        batch.push("neighbour", add_neighbour(ends.outwards, neighbour, MAC));
-        let hop = NextHop { via: Some(neighbour), interface: ends.outwards };
+    for (all, neighbor) in ALL.into_iter().zip(NEIGHBORS) {
+        batch.push("neighbor", add_neighbor(ends.outwards, neighbor, MAC));
+        let hop = NextHop { via: Some(neighbor), interface: ends.outwards };
         let route = Route { table: TABLE, protocol: FUNCTIONS, ..Route::new(all, vec![hop]) };
         batch.push("route", replace_route(&route));
     }

@@ -152,12 +152,12 @@ impl Node {
 /// no setting disables.
 fn is_noise(frame: &[u8]) -> bool {
     let from_node = frame[6..12] == NODE_LEFT || frame[6..12] == NODE_RIGHT;
-    let of_neighbour =
+    let of_neighbor =
         is_error(frame) && frame[12..14] == [0x86, 0xdd] && frame.get(54..56) == Some(&[1, 3]);
     // Next header ICMPv6, hop limit 255, link-local source, type 137.
     let from_link = |at: &[u8]| at[..4] == [58, 255, 0xfe, 0x80] && at[34] == 137;
     let redirects = frame.windows(35).any(from_link);
-    from_node && (frame[0] & 1 == 1 || of_neighbour || redirects)
+    from_node && (frame[0] & 1 == 1 || of_neighbor || redirects)
 }
 
 /// Enters a new network namespace.

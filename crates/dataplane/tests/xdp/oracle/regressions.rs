@@ -136,14 +136,14 @@ fn root_regression_checksum_carries() {
 
 /// A packet to an unresolved neighbor is left to the kernel.
 #[test]
-fn root_regression_no_neighbour_yet() {
+fn root_regression_no_neighbor_yet() {
     with_node(|node| {
         node.configure_all(true);
         ip("-6 route add fd00:c::/64 dev r");
         let inner = V4::new("10.1.0.1", "10.2.0.1").with(&udp(9));
         let frame = on_path(&["fd00:1::e0", "fd00:c::7"], 1, IPV4, &inner);
         node.declines(&frame);
-        assert_eq!(node.reasons(), [(reason::REASON_NO_NEIGHBOUR.0, 1, 0)]);
+        assert_eq!(node.reasons(), [(reason::REASON_NO_NEIGHBOR.0, 1, 0)]);
         ip("neigh replace fd00:c::7 lladdr 02:00:00:00:00:0b dev r nud permanent");
         assert_eq!(node.settle().len(), 1);
         node.forwards(&frame);

@@ -17,13 +17,13 @@ pub(super) const RETRANS_TIMER: Nanos = 1_000_000_000;
 /// Maximum number of packets waiting for one neighbor.
 const MAX_QUEUED: usize = 128;
 /// Maximum number of entries. A scan of a /64 would otherwise create an entry for every address.
-const MAX_NEIGHBOURS: usize = 8192;
+const MAX_NEIGHBORS: usize = 8192;
 
 /// An IP address on an interface.
 pub(super) type Key = (usize, IpAddr);
 
 #[derive(Debug, Clone)]
-struct Neighbour {
+struct Neighbor {
     state: State,
     /// INCOMPLETE and PROBE: time of the next retransmission or of giving up. Otherwise: time of
     /// the last confirmation.
@@ -55,7 +55,7 @@ enum Rank {
     Known,
 }
 
-impl Neighbour {
+impl Neighbor {
     fn place(&self, key: Key) -> (Rank, Nanos, Key) {
         let rank = match self.state {
             State::Asked { .. } => Rank::Asked,
@@ -96,8 +96,8 @@ struct Last {
 
 /// The neighbor cache of a router.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Neighbours {
-    all: BTreeMap<Key, Neighbour>,
+pub(super) struct Neighbors {
+    all: BTreeMap<Key, Neighbor>,
     /// The keys in order of eviction, and within a state by time.
     order: BTreeSet<(Rank, Nanos, Key)>,
     /// Time of the next retransmission.
@@ -111,7 +111,7 @@ pub(super) struct Neighbours {
     evicted: u64,
 }
 
-impl Neighbours {
+impl Neighbors {
     /// Returns the number of packets waiting for resolution.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting
@@ -127,11 +127,11 @@ impl Neighbours {
         std::mem::take(&mut self.evicted)
     }
 
-    /// Looks up the neighbor for a packet that [`Neighbours::remembered`] does not cover.
+    /// Looks up the neighbor for a packet that [`Neighbors::remembered`] does not cover.
     pub(super) fn send(&mut self, now: Nanos, key: Key, packet: Packet) -> Next {
         let bytes = memory_of(&packet);
         match self.all.get_mut(&key) {
-            Some(Neighbour { state: State::Asked { waiting, .. }, .. }) => {
+            Some(Neighbor { state: State::Asked { waiting, .. }, .. }) => {
                 if waiting.len() >= MAX_QUEUED {
                     return Next::Nobody;
                 }
@@ -140,25 +140,25 @@ impl Neighbours {
                 self.memory += bytes;
                 Next::Waits { asks: false }
             }
-            Some(Neighbour { state: State::Doubted { mac, .. }, at }) => {
+            Some(Neighbor { state: State::Doubted { mac, .. }, at }) => {
                 let (mac, until) = (*mac, *at);
                 self.remember(key, mac, until);
                 Next::To { mac, packet, asks: false }
             }
-            Some(Neighbour { state: State::Known { mac }, at }) => {
+            Some(Neighbor { state: State::Known { mac }, at }) => {
                 let (mac, until) = (*mac, at.saturating_add(REACHABLE_TIME));
                 if now < until {
                     self.remember(key, mac, until);
                     return Next::To { mac, packet, asks: false };
                 }
                 let again = now.saturating_add(RETRANS_TIMER);
-                self.put(key, Neighbour { state: State::Doubted { mac, times: 1 }, at: again });
+                self.put(key, Neighbor { state: State::Doubted { mac, times: 1 }, at: again });
                 self.remember(key, mac, again);
                 Next::To { mac, packet, asks: true }
             }
             None => {
                 let state = State::Asked { times: 1, waiting: VecDeque::from([packet]) };
-                self.put(key, Neighbour { state, at: now.saturating_add(RETRANS_TIMER) });
+                self.put(key, Neighbor { state, at: now.saturating_add(RETRANS_TIMER) });
                 self.waiting += 1;
                 self.memory += bytes;
                 Next::Waits { asks: true }
@@ -185,7 +185,7 @@ impl Neighbours {
         if !answers && !self.all.contains_key(&key) {
             return VecDeque::new();
         }
-        let before = self.put(key, Neighbour { state: State::Known { mac }, at: now });
+        let before = self.put(key, Neighbor { state: State::Known { mac }, at: now });
         self.remember(key, mac, now.saturating_add(REACHABLE_TIME));
         self.release(before)
     }
@@ -199,19 +199,19 @@ impl Neighbours {
     pub(super) fn turns(&mut self, now: Nanos) -> Vec<Turn> {
         let mut turns = Vec::new();
         while let Some((_, key)) = self.first().filter(|(at, _)| *at <= now) {
-            let Some(mut neighbour) = self.remove(key) else { break };
-            let (mac, times) = match &mut neighbour.state {
+            let Some(mut neighbor) = self.remove(key) else { break };
+            let (mac, times) = match &mut neighbor.state {
                 State::Asked { times, .. } => (None, times),
                 State::Doubted { mac, times } => (Some(*mac), times),
                 State::Known { .. } => break,
             };
             if *times < MAX_MULTICAST_SOLICIT {
                 *times += 1;
-                neighbour.at = neighbour.at.saturating_add(RETRANS_TIMER);
-                self.put(key, neighbour);
+                neighbor.at = neighbor.at.saturating_add(RETRANS_TIMER);
+                self.put(key, neighbor);
                 turns.push(Turn::Ask(key, mac));
             } else {
-                turns.push(Turn::Lost(key, self.release(Some(neighbour))));
+                turns.push(Turn::Lost(key, self.release(Some(neighbor))));
             }
         }
         turns
@@ -228,9 +228,9 @@ impl Neighbours {
     }
 
     /// Inserts an entry and returns its predecessor. Evicts another entry if the cache is full.
-    fn put(&mut self, key: Key, neighbour: Neighbour) -> Option<Neighbour> {
+    fn put(&mut self, key: Key, neighbor: Neighbor) -> Option<Neighbor> {
         let before = self.remove(key);
-        if self.all.len() >= MAX_NEIGHBOURS
+        if self.all.len() >= MAX_NEIGHBORS
             && let Some((_, _, first)) = self.order.first().copied()
         {
             // Send no ICMP errors for evicted packets: an error may need address resolution, and so
@@ -238,25 +238,25 @@ impl Neighbours {
             let gone = self.remove(first);
             self.evicted += self.release(gone).len() as u64;
         }
-        self.order.insert(neighbour.place(key));
-        self.all.insert(key, neighbour);
+        self.order.insert(neighbor.place(key));
+        self.all.insert(key, neighbor);
         self.next = self.first().map(|(at, _)| at);
         before
     }
 
-    fn remove(&mut self, key: Key) -> Option<Neighbour> {
-        let neighbour = self.all.remove(&key)?;
-        self.order.remove(&neighbour.place(key));
+    fn remove(&mut self, key: Key) -> Option<Neighbor> {
+        let neighbor = self.all.remove(&key)?;
+        self.order.remove(&neighbor.place(key));
         self.next = self.first().map(|(at, _)| at);
         if let Some(last) = self.last.get_mut(key.0) {
             last.take_if(|last| last.address == key.1);
         }
-        Some(neighbour)
+        Some(neighbor)
     }
 
     /// Takes the waiting packets out of a removed entry.
-    fn release(&mut self, neighbour: Option<Neighbour>) -> VecDeque<Packet> {
-        let Some(Neighbour { state: State::Asked { waiting, .. }, .. }) = neighbour else {
+    fn release(&mut self, neighbor: Option<Neighbor>) -> VecDeque<Packet> {
+        let Some(Neighbor { state: State::Asked { waiting, .. }, .. }) = neighbor else {
             return VecDeque::new();
         };
         self.waiting -= waiting.len() as u64;
@@ -293,8 +293,8 @@ mod tests {
         (0, IpAddr::V4(n.into()))
     }
 
-    fn goes(neighbours: &mut Neighbours, now: Nanos, n: u32) -> (bool, bool) {
-        match neighbours.send(now, key(n), packet()) {
+    fn goes(neighbors: &mut Neighbors, now: Nanos, n: u32) -> (bool, bool) {
+        match neighbors.send(now, key(n), packet()) {
             Next::To { mac, asks, .. } => {
                 assert_eq!(mac, MAC);
                 (true, asks)
@@ -305,73 +305,73 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_neighbour_is_probed_and_still_gets_packets() {
-        let mut neighbours = Neighbours::default();
-        assert_eq!(goes(&mut neighbours, 0, 1), (false, true));
-        assert_eq!(neighbours.learn(1, key(1), MAC, true).len(), 1);
-        assert_eq!(goes(&mut neighbours, REACHABLE_TIME, 1), (true, false));
-        assert_eq!(neighbours.next(), None);
+    fn a_stale_neighbor_is_probed_and_still_gets_packets() {
+        let mut neighbors = Neighbors::default();
+        assert_eq!(goes(&mut neighbors, 0, 1), (false, true));
+        assert_eq!(neighbors.learn(1, key(1), MAC, true).len(), 1);
+        assert_eq!(goes(&mut neighbors, REACHABLE_TIME, 1), (true, false));
+        assert_eq!(neighbors.next(), None);
         let begun = REACHABLE_TIME + 2;
-        assert_eq!(goes(&mut neighbours, begun, 1), (true, true));
-        assert_eq!(goes(&mut neighbours, begun + 1, 1), (true, false));
-        assert_eq!(neighbours.learn(begun + RETRANS_TIMER / 2, key(1), MAC, true).len(), 0);
-        assert_eq!(neighbours.next(), None);
+        assert_eq!(goes(&mut neighbors, begun, 1), (true, true));
+        assert_eq!(goes(&mut neighbors, begun + 1, 1), (true, false));
+        assert_eq!(neighbors.learn(begun + RETRANS_TIMER / 2, key(1), MAC, true).len(), 0);
+        assert_eq!(neighbors.next(), None);
         // The neighbor has disappeared: it is probed three times, by unicast.
         let mut now = 10 * REACHABLE_TIME;
-        assert!(neighbours.is_known(now, key(1)));
-        assert_eq!(goes(&mut neighbours, now, 1), (true, true));
+        assert!(neighbors.is_known(now, key(1)));
+        assert_eq!(goes(&mut neighbors, now, 1), (true, true));
         for _ in 1..MAX_MULTICAST_SOLICIT {
             now += RETRANS_TIMER;
-            assert_eq!(neighbours.next(), Some(now));
-            let turns = neighbours.turns(now);
+            assert_eq!(neighbors.next(), Some(now));
+            let turns = neighbors.turns(now);
             assert!(matches!(turns[..], [Turn::Ask(_, Some(MAC))]), "{turns:?}");
-            assert_eq!(goes(&mut neighbours, now, 1), (true, false));
+            assert_eq!(goes(&mut neighbors, now, 1), (true, false));
         }
         now += RETRANS_TIMER;
-        let turns = neighbours.turns(now);
+        let turns = neighbors.turns(now);
         assert!(matches!(&turns[..], [Turn::Lost(_, waited)] if waited.is_empty()), "{turns:?}");
-        assert!(!neighbours.is_known(now, key(1)));
-        assert_eq!(goes(&mut neighbours, now, 1), (false, true), "everybody is asked");
+        assert!(!neighbors.is_known(now, key(1)));
+        assert_eq!(goes(&mut neighbors, now, 1), (false, true), "everybody is asked");
     }
 
     #[test]
-    fn a_scan_takes_bounded_memory_and_no_known_neighbour() {
-        let mut neighbours = Neighbours::default();
-        neighbours.learn(0, key(0), MAC, true);
-        let many = 10 * MAX_NEIGHBOURS as u32;
+    fn a_scan_takes_bounded_memory_and_no_known_neighbor() {
+        let mut neighbors = Neighbors::default();
+        neighbors.learn(0, key(0), MAC, true);
+        let many = 10 * MAX_NEIGHBORS as u32;
         let mut evicted = 0;
         for n in 1..=many {
-            assert_eq!(goes(&mut neighbours, Nanos::from(n), n), (false, true));
-            evicted += neighbours.take_evicted();
+            assert_eq!(goes(&mut neighbors, Nanos::from(n), n), (false, true));
+            evicted += neighbors.take_evicted();
         }
-        assert_eq!(neighbours.all.len(), MAX_NEIGHBOURS);
-        assert_eq!(neighbours.order.len(), MAX_NEIGHBOURS);
-        assert_eq!(neighbours.waiting() + evicted, u64::from(many));
-        assert_eq!(neighbours.memory(), neighbours.waiting() * 2048);
-        assert_eq!(goes(&mut neighbours, SECOND, 0), (true, false));
+        assert_eq!(neighbors.all.len(), MAX_NEIGHBORS);
+        assert_eq!(neighbors.order.len(), MAX_NEIGHBORS);
+        assert_eq!(neighbors.waiting() + evicted, u64::from(many));
+        assert_eq!(neighbors.memory(), neighbors.waiting() * 2048);
+        assert_eq!(goes(&mut neighbors, SECOND, 0), (true, false));
         // The last entry is still being resolved, and the first has been evicted.
-        assert_eq!(neighbours.learn(SECOND, key(many), MAC, false).len(), 1);
-        assert_eq!(neighbours.learn(SECOND, key(1), MAC, false).len(), 0);
+        assert_eq!(neighbors.learn(SECOND, key(many), MAC, false).len(), 1);
+        assert_eq!(neighbors.learn(SECOND, key(1), MAC, false).len(), 0);
         let mut lost = 0;
-        while let Some(next) = neighbours.next() {
-            for turn in neighbours.turns(next) {
+        while let Some(next) = neighbors.next() {
+            for turn in neighbors.turns(next) {
                 lost += usize::from(matches!(turn, Turn::Lost(..)));
             }
         }
-        assert_eq!(lost, MAX_NEIGHBOURS - 2);
-        assert_eq!((neighbours.waiting(), neighbours.memory(), neighbours.all.len()), (0, 0, 2));
+        assert_eq!(lost, MAX_NEIGHBORS - 2);
+        assert_eq!((neighbors.waiting(), neighbors.memory(), neighbors.all.len()), (0, 0, 2));
     }
 
     #[test]
-    fn a_full_table_evicts_the_oldest_neighbour() {
-        let mut neighbours = Neighbours::default();
-        for n in 0..=MAX_NEIGHBOURS as u32 {
-            neighbours.learn(Nanos::from(n), key(n), MAC, true);
+    fn a_full_table_evicts_the_oldest_neighbor() {
+        let mut neighbors = Neighbors::default();
+        for n in 0..=MAX_NEIGHBORS as u32 {
+            neighbors.learn(Nanos::from(n), key(n), MAC, true);
         }
-        assert!(!neighbours.is_known(SECOND, key(0)));
+        assert!(!neighbors.is_known(SECOND, key(0)));
         assert!(
-            neighbours.is_known(SECOND, key(1))
-                && neighbours.is_known(SECOND, key(MAX_NEIGHBOURS as u32))
+            neighbors.is_known(SECOND, key(1))
+                && neighbors.is_known(SECOND, key(MAX_NEIGHBORS as u32))
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Executes the commands of a page of the manual literally.
+//! Machines on which the commands of a page of the manual are run as written.
 
 use std::collections::BTreeMap;
 use std::process::Command;

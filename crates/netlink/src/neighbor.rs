@@ -28,7 +28,7 @@ const HEADER: usize = 12;
 
 /// The state of a neighbor entry (RFC 4861 section 7.3.2; the same for ARP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NeighbourState {
+pub enum NeighborState {
     /// No resolution has started yet.
     None,
     /// Resolution is in progress: solicited, no reply yet.
@@ -49,7 +49,7 @@ pub enum NeighbourState {
     Permanent,
 }
 
-impl NeighbourState {
+impl NeighborState {
     /// Returns true if packets are sent to the known MAC address in this state (the kernel's
     /// NUD_VALID).
     pub fn is_valid(self) -> bool {
@@ -74,7 +74,7 @@ impl NeighbourState {
 
 /// A neighbor entry, identified by interface and address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Neighbour {
+pub struct Neighbor {
     /// The interface's index.
     pub interface: u32,
     /// The IPv4 or IPv6 address.
@@ -83,11 +83,11 @@ pub struct Neighbour {
     /// too.
     pub mac: Option<Mac>,
     /// The state of the entry.
-    pub state: NeighbourState,
+    pub state: NeighborState,
 }
 
 /// Adds a permanent entry that maps `address` on `interface` to `mac`.
-pub fn add_neighbour(interface: u32, address: IpAddr, mac: Mac) -> Request {
+pub fn add_neighbor(interface: u32, address: IpAddr, mac: Mac) -> Request {
     let mut body = body(interface, address, NUD_PERMANENT, 0);
     body.put(NDA_LLADDR, &mac.0);
     Request::new(libc::RTM_NEWNEIGH, CREATE | REPLACE, body.0)
@@ -109,24 +109,24 @@ fn body(interface: u32, address: IpAddr, state: u16, flags: u8) -> Writer {
 
 impl Handle {
     /// The IPv4 and IPv6 neighbors of one interface, or of all.
-    pub fn neighbours(&mut self, interface: Option<u32>) -> Result<Vec<Neighbour>> {
+    pub fn neighbors(&mut self, interface: Option<u32>) -> Result<Vec<Neighbor>> {
         let mut body = Writer(vec![0; HEADER]);
         if let Some(interface) = interface {
             body.put(NDA_IFINDEX, &interface.to_ne_bytes());
         }
         self.socket.dump("list the neighbors", libc::RTM_GETNEIGH, &body.0, |body| {
-            Ok(neighbour(body)?.filter(|n| interface.is_none_or(|index| index == n.interface)))
+            Ok(neighbor(body)?.filter(|n| interface.is_none_or(|index| index == n.interface)))
         })
     }
 
     /// Makes the kernel behave as if a packet for `address` had just left through `interface`. An
     /// unknown neighbor is solicited immediately. A stale one is probed unless its reachability is
     /// confirmed within `delay_first_probe_time` (5 s). Reachable and permanent entries are
-    /// unaffected. The result appears in [`Handle::neighbours`] and as an event.
-    pub fn probe_neighbour(&mut self, interface: u32, address: IpAddr) -> Result<()> {
+    /// unaffected. The result appears in [`Handle::neighbors`] and as an event.
+    pub fn probe_neighbor(&mut self, interface: u32, address: IpAddr) -> Result<()> {
         let operation = format!("probe the neighbor {address}");
         let question = body(interface, address, 0, 0).0;
-        let known = self.socket.get(&operation, libc::RTM_GETNEIGH, &question, neighbour);
+        let known = self.socket.get(&operation, libc::RTM_GETNEIGH, &question, neighbor);
         let known = match known {
             Ok(known) => known,
             Err(error) if error.is_not_found() => None,
@@ -142,15 +142,13 @@ impl Handle {
         };
         let request = match known {
             None => of_use(CREATE | EXCL),
-            Some(Neighbour { state: NeighbourState::Stale, mac: Some(mac), .. }) => {
+            Some(Neighbor { state: NeighborState::Stale, mac: Some(mac), .. }) => {
                 let mut body = body(interface, address, NUD_DELAY, 0);
                 // Without NLM_F_REPLACE the kernel ignores the request if the MAC address differs.
                 body.put(NDA_LLADDR, &mac.0);
                 Request::new(libc::RTM_NEWNEIGH, 0, body.0)
             }
-            Some(Neighbour { state: NeighbourState::None | NeighbourState::Failed, .. }) => {
-                of_use(0)
-            }
+            Some(Neighbor { state: NeighborState::None | NeighborState::Failed, .. }) => of_use(0),
             // Confirmed, configured, or being resolved.
             Some(_) => return Ok(()),
         };
@@ -163,13 +161,13 @@ impl Handle {
 }
 
 /// Parses a neighbor; None for a bridge FDB entry or a proxy entry.
-pub(crate) fn neighbour(body: &[u8]) -> Result<Option<Neighbour>, DecodeError> {
+pub(crate) fn neighbor(body: &[u8]) -> Result<Option<Neighbor>, DecodeError> {
     let [family, ..] = array::<HEADER>(body, 0)?;
     let known = matches!(i32::from(family), libc::AF_INET | libc::AF_INET6);
     if !known || body[10] & NTF_PROXY != 0 {
         return Ok(None);
     }
-    let state = NeighbourState::from_bits(u16::from_ne_bytes(array(body, 8)?));
+    let state = NeighborState::from_bits(u16::from_ne_bytes(array(body, 8)?));
     let (mut address, mut mac) = (None, None);
     for attribute in each(after(body, HEADER)?) {
         let attribute = attribute?;
@@ -180,7 +178,7 @@ pub(crate) fn neighbour(body: &[u8]) -> Result<Option<Neighbour>, DecodeError> {
         }
     }
     let interface = u32_at(body, 4)?;
-    Ok(address.map(|address| Neighbour { interface, address, mac, state }))
+    Ok(address.map(|address| Neighbor { interface, address, mac, state }))
 }
 
 #[cfg(test)]
@@ -194,24 +192,24 @@ mod tests {
     use crate::{Address, Namespace, VethEnd, add_address, add_veth, set_up};
 
     #[test]
-    fn root_neighbours_stay() {
+    fn root_neighbors_stay() {
         in_namespace(|| {
             let mut handle = Handle::new().unwrap();
             let [interface, other] = veth(&mut handle);
             for address in ["10.0.0.9", "fe80::9"] {
                 let mac = Mac([2, 0, 0, 0, 0, 9]);
                 let address = address.parse().unwrap();
-                handle.request("neighbour", add_neighbour(interface, address, mac)).unwrap();
+                handle.request("neighbor", add_neighbor(interface, address, mac)).unwrap();
                 let shown = output("ip", &format!("neigh show {address} dev a"));
                 assert!(shown.contains("lladdr 02:00:00:00:00:09 PERMANENT"), "{shown}");
-                let state = NeighbourState::Permanent;
-                let wanted = Neighbour { interface, address, mac: Some(mac), state };
-                assert!(handle.neighbours(None).unwrap().contains(&wanted));
-                assert!(handle.neighbours(Some(interface)).unwrap().contains(&wanted));
-                assert!(!handle.neighbours(Some(other)).unwrap().contains(&wanted));
+                let state = NeighborState::Permanent;
+                let wanted = Neighbor { interface, address, mac: Some(mac), state };
+                assert!(handle.neighbors(None).unwrap().contains(&wanted));
+                assert!(handle.neighbors(Some(interface)).unwrap().contains(&wanted));
+                assert!(!handle.neighbors(Some(other)).unwrap().contains(&wanted));
                 // Probing changes nothing.
-                handle.probe_neighbour(interface, address).unwrap();
-                assert!(handle.neighbours(Some(interface)).unwrap().contains(&wanted));
+                handle.probe_neighbor(interface, address).unwrap();
+                assert!(handle.neighbors(Some(interface)).unwrap().contains(&wanted));
             }
         });
     }
@@ -233,7 +231,7 @@ mod tests {
                     if round == ROUNDS {
                         break;
                     }
-                    handle.probe_neighbour(interface, address(round)).unwrap();
+                    handle.probe_neighbor(interface, address(round)).unwrap();
                     probes.fetch_add(1, Ordering::SeqCst);
                 }
             };
@@ -245,7 +243,7 @@ mod tests {
                     // The addition falls into all phases of a probe.
                     let start = Instant::now();
                     while start.elapsed() < Duration::from_nanos(u64::from(now) * 10) {}
-                    handle.request("add", add_neighbour(interface, address(now), mac)).unwrap();
+                    handle.request("add", add_neighbor(interface, address(now), mac)).unwrap();
                     let before = probes.load(Ordering::SeqCst);
                     // The second probe has begun after the entry was added.
                     while probes.load(Ordering::SeqCst) < before + 2 {
@@ -254,17 +252,17 @@ mod tests {
                 }
                 round.store(ROUNDS, Ordering::SeqCst);
             });
-            let found = HashSet::<_>::from_iter(handle.neighbours(Some(interface)).unwrap());
+            let found = HashSet::<_>::from_iter(handle.neighbors(Some(interface)).unwrap());
             for now in 0..ROUNDS {
-                let (address, state) = (address(now), NeighbourState::Permanent);
-                let wanted = Neighbour { interface, address, mac: Some(mac), state };
+                let (address, state) = (address(now), NeighborState::Permanent);
+                let wanted = Neighbor { interface, address, mac: Some(mac), state };
                 assert!(found.contains(&wanted), "{wanted:?}");
             }
         });
     }
 
     #[test]
-    fn root_a_probe_finds_present_and_absent_neighbours() {
+    fn root_a_probe_finds_present_and_absent_neighbors() {
         in_namespace(|| {
             let (left, right) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
             let mac = Mac([2, 0, 0, 0, 0, 2]);
@@ -283,26 +281,26 @@ mod tests {
                     handle.request(net, add_address(address)).unwrap();
                 }
             }
-            let mut until = |address: &str, state: fn(&Neighbour) -> bool| {
+            let mut until = |address: &str, state: fn(&Neighbor) -> bool| {
                 let address: IpAddr = address.parse().unwrap();
                 let end = Instant::now() + Duration::from_secs(10);
                 loop {
-                    let found = left.neighbours(Some(7)).unwrap();
+                    let found = left.neighbors(Some(7)).unwrap();
                     if let Some(one) = found.iter().find(|n| n.address == address && state(n)) {
                         return *one;
                     }
                     assert!(Instant::now() < end, "{address}: {found:?}");
-                    left.probe_neighbour(7, address).unwrap();
+                    left.probe_neighbor(7, address).unwrap();
                     std::thread::yield_now();
                 }
             };
             for there in ["10.0.0.2", "fd00:a::2"] {
-                let found = until(there, |n| n.state == NeighbourState::Reachable);
+                let found = until(there, |n| n.state == NeighborState::Reachable);
                 assert_eq!(found.mac, Some(mac));
                 assert!(found.state.is_valid());
             }
             for nobody in ["10.0.0.9", "fd00:a::9"] {
-                let found = until(nobody, |n| n.state == NeighbourState::Incomplete);
+                let found = until(nobody, |n| n.state == NeighborState::Incomplete);
                 assert_eq!(found.mac, None);
                 assert!(!found.state.is_valid());
             }
