@@ -8,14 +8,14 @@ set -euo pipefail
 declare -A PACKAGES=(
     [openvswitch]="openvswitch-switch openvswitch-common"
     [dpdk]="dpdk-dev librte-net-af-xdp23 ibverbs-providers"
-    [knot]="knot-dnsutils"
+    [knot]="knot-dnsutils knot"
 )
 # Programs and plugins whose libraries must be there.
 declare -A PROGRAMS=(
     [openvswitch]="usr/lib/openvswitch-switch/ovs-vswitchd usr/sbin/ovsdb-server usr/bin/ovsdb-tool
         usr/bin/ovs-vsctl usr/bin/ovs-ofctl usr/bin/ovs-appctl"
     [dpdk]="usr/bin/dpdk-testpmd usr/lib/x86_64-linux-gnu/librte_net_af_xdp.so.23"
-    [knot]="usr/sbin/kxdpgun"
+    [knot]="usr/sbin/kxdpgun usr/sbin/knotd"
 )
 # apt drops root's rights for downloads, but its user cannot write to the build output.
 AS_ROOT=(-o APT::Sandbox::User=root)

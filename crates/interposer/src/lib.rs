@@ -1,14 +1,27 @@
-//! Preload library that puts itself between an AF_XDP client and its sockets (ld.so(8), LD_PRELOAD).
+//! Preload library that interposes between an AF_XDP client and its sockets (ld.so(8), LD_PRELOAD).
 //!
 //! The client keeps its real sockets, but its rings are in memory of this library, which moves the
 //! descriptors between them and the kernel's rings. It does so on the client's own threads, in the
-//! system calls with which a client tells the kernel to look at a ring: the fill and TX rings of a
-//! client that knows the flag always ask for them (XDP_RING_NEED_WAKEUP). No other thread has to be
+//! system calls with which a client wakes the kernel: XDP_RING_NEED_WAKEUP is always set in the fill
+//! and TX rings of a client that supports it. No other thread has to be
 //! woken for a packet.
 //!
-//! The sockets are those of `xsk_client`. `libxdp.rs` and `calls.rs` export the wrapped functions, `real.rs` finds the originals.
+//! It replaces the C library's functions for system calls, so that a client may use libxdp, be linked
+//! with it statically, or have its own code for sockets:
+//!
+//! | module | calls |
+//! |---|---|
+//! | `setup` | socket, setsockopt, mmap, bind, close |
+//! | `traffic` | send, recv and their variants |
+//! | `polling`, `epoll` | poll, ppoll, epoll_ctl, epoll_wait and their variants |
+//!
+//! Not replaced are select, pselect, dup, dup2 and close_range.
+//!
+//! `created` has the sockets until they are bound; then they are those of `xsk_client`.
 
-mod calls;
-mod libxdp;
+mod created;
+mod epoll;
+mod polling;
 mod real;
-mod umem;
+mod setup;
+mod traffic;

@@ -4,9 +4,6 @@ use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The library of the wrapped functions, if it is not linked with the client.
-const LIBXDP: &CStr = c"libxdp.so.1";
-
 /// A function of a library that is loaded after this one.
 pub(crate) struct Real {
     name: &'static CStr,
@@ -26,18 +23,7 @@ impl Real {
 
     fn find(&self) -> Option<NonNull<libc::c_void>> {
         // SAFETY: the name is a C string.
-        let mut found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        if found.is_null() {
-            // The client has loaded the library by dlopen(3), as DPDK its drivers.
-            // SAFETY: both names are C strings; RTLD_NOLOAD runs no code of a new library.
-            found = unsafe {
-                let library = libc::dlopen(LIBXDP.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
-                match library.is_null() {
-                    true => found,
-                    false => libc::dlsym(library, self.name.as_ptr()),
-                }
-            };
-        }
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         if found.is_null() {
             eprintln!("kaido xsk: no library has {}", self.name.to_string_lossy());
         }

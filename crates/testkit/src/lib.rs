@@ -10,6 +10,7 @@ mod datagrams;
 pub mod feature;
 mod hosts;
 mod kaido;
+pub mod knotd;
 pub mod kxdpgun;
 mod lab;
 mod machine;

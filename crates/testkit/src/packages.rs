@@ -49,13 +49,10 @@ impl Packages {
     /// Returns a command that starts a program, given by its path in a package. It finds the
     /// libraries and libxdp's BPF programs in the packages.
     pub fn command(&self, program: &str, launch: &Launch) -> Command {
-        let mut words = launch.wrapper.iter().cloned().chain([self.path(program).into()]);
-        let mut command = Command::new(words.next().expect("there is the program"));
+        let mut command = launch.command(&self.path(program));
         command
-            .args(words)
             .env("LD_LIBRARY_PATH", self.libraries())
-            .env("LIBXDP_OBJECT_PATH", self.libraries().join("bpf"))
-            .envs(launch.environment.iter().cloned());
+            .env("LIBXDP_OBJECT_PATH", self.libraries().join("bpf"));
         command
     }
 }
@@ -64,6 +61,14 @@ impl Launch {
     /// Starts programs through a wrapper.
     pub fn through(wrapper: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self { wrapper: wrapper.into_iter().map(Into::into).collect(), environment: Vec::new() }
+    }
+
+    /// Returns a command that starts a program of this machine.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut words = self.wrapper.iter().cloned().chain([program.into()]);
+        let mut command = Command::new(words.next().expect("there is the program"));
+        command.args(words).envs(self.environment.iter().cloned());
+        command
     }
 
     /// Adds an environment variable.

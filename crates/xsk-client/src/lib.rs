@@ -28,5 +28,5 @@ mod sockets;
 pub use area::Area;
 pub use kick::kick;
 pub use path::Path;
-pub use session::{Refused, close, complain, delete, open};
-pub use sockets::{ClientRings, KernelRings, Memory, QueueName, Socket, find, remove};
+pub use session::{Refused, close, complain, delete, open, start};
+pub use sockets::{ClientRings, Memory, QueueName, Socket, detect_forks, find, is_child, remove};

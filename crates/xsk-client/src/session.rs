@@ -104,7 +104,7 @@ fn report(opened: &Socket, name: QueueName) -> Result<(), String> {
 
 /// Deletes a socket. Afterwards no thread uses its rings.
 pub fn delete(socket: &Socket) {
-    sockets::remove(socket.handle);
+    sockets::remove(socket.descriptor);
     socket.close();
     close(socket.number);
 }
@@ -151,7 +151,11 @@ fn link() -> Result<Option<Arc<Link>>, String> {
 }
 
 /// Starts a thread that gets none of the client's signals.
-fn start(function: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+///
+/// # Errors
+///
+/// Fails if there are too many threads.
+pub fn start(function: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
     let mut before = SigSet::empty();
     pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;

@@ -1,10 +1,10 @@
 //! Sockets of the client, by descriptor.
 
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
 
-use xsk::{Consumer, Frames, Producer, Ring, RingMemory, State};
+use xsk::{Consumer, Frames, KernelRings, Kind, Producer, RingMemory, State};
 use xsk_link::Direction;
 
 use crate::area::Area;
@@ -18,8 +18,6 @@ pub struct Socket {
     pub number: u32,
     /// The socket's descriptor, which its owner closes.
     pub descriptor: RawFd,
-    /// Number by which the owner finds the socket.
-    pub handle: usize,
     /// Each path is moved by one thread at a time; others skip it. `None` if the socket does not
     /// have it, or is being deleted.
     pub receive: Mutex<Option<Path>>,
@@ -27,8 +25,6 @@ pub struct Socket {
     pub transmit: Mutex<Option<Path>>,
     /// Rings of the client, which the paths refer to.
     _client: ClientRings,
-    /// Rings of the kernel whose addresses the owner has given away.
-    _rings: [Box<Ring>; 2],
 }
 
 /// The interface and the queue of a socket.
@@ -37,18 +33,6 @@ pub struct QueueName {
     pub interface: String,
     /// Number of the queue.
     pub queue: u32,
-}
-
-/// Rings that the kernel shares with a socket's owner.
-pub struct KernelRings<'r> {
-    /// Fill ring.
-    pub fill: &'r Ring,
-    /// Completion ring.
-    pub completion: &'r Ring,
-    /// RX ring; of no size if the socket does not receive.
-    pub rx: Box<Ring>,
-    /// TX ring; of no size if the socket does not transmit.
-    pub tx: Box<Ring>,
 }
 
 /// Rings that a client uses instead of the kernel's.
@@ -94,18 +78,17 @@ impl Socket {
     /// of them are used. The client uses the other end of its own rings, from one thread at a time.
     pub unsafe fn new(
         descriptor: RawFd,
-        handle: usize,
-        kernel: KernelRings<'_>,
+        kernel: &KernelRings,
         client: ClientRings,
         memory: &Memory,
     ) -> Self {
-        let KernelRings { fill, completion, rx, tx } = kernel;
+        let [fill, completion, rx, tx] = Kind::ALL.map(|kind| kernel.ring(kind));
         // SAFETY: required by this function as well; the client's rings are kept with the paths.
         let receive = (rx.size > 0).then(|| unsafe {
             Path {
-                packets_in: Consumer::new(&rx),
-                packets_out: Producer::new(&client.rx.view(true)),
-                chunks_in: Consumer::new(&client.fill.view(false)),
+                packets_in: Consumer::new(rx),
+                packets_out: Producer::new(&client.rx.view()),
+                chunks_in: Consumer::new(&client.fill.view()),
                 chunks_out: Producer::new(fill),
                 source: State::Receiving,
                 sink: State::Client,
@@ -117,10 +100,10 @@ impl Socket {
         // SAFETY: as above.
         let transmit = (tx.size > 0).then(|| unsafe {
             Path {
-                packets_in: Consumer::new(&client.tx.view(false)),
-                packets_out: Producer::new(&tx),
+                packets_in: Consumer::new(&client.tx.view()),
+                packets_out: Producer::new(tx),
                 chunks_in: Consumer::new(completion),
-                chunks_out: Producer::new(&client.completion.view(true)),
+                chunks_out: Producer::new(&client.completion.view()),
                 source: State::Client,
                 sink: State::Transmitting,
                 frames: Arc::clone(&memory.frames),
@@ -131,11 +114,9 @@ impl Socket {
         Self {
             number: number(),
             descriptor,
-            handle,
             receive: Mutex::new(receive),
             transmit: Mutex::new(transmit),
             _client: client,
-            _rings: [rx, tx],
         }
     }
 
@@ -223,8 +204,33 @@ fn locked<T>(path: &Mutex<T>) -> MutexGuard<'_, T> {
 
 static SOCKETS: RwLock<Vec<Option<Arc<Socket>>>> = RwLock::new(Vec::new());
 
+/// True in a child of fork(2). It shares the rings with its parent, and only the parent moves their
+/// entries.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Registers a handler that sets [`is_child`] in forked children.
+pub fn detect_forks() {
+    static ONCE: Once = Once::new();
+    extern "C" fn in_child() {
+        IS_CHILD.store(true, Ordering::Relaxed);
+    }
+    // Without memory for the handler, a child moves its parent's rings as well.
+    ONCE.call_once(|| {
+        // SAFETY: the handler stores one word.
+        let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+/// Returns true in a child that was forked after [`detect_forks`].
+pub fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Relaxed)
+}
+
 /// The socket of a descriptor, if it is one.
 pub fn find(descriptor: RawFd) -> Option<Arc<Socket>> {
+    if is_child() {
+        return None;
+    }
     let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
     sockets.get(usize::try_from(descriptor).ok()?)?.clone()
 }
@@ -247,11 +253,8 @@ pub(crate) fn add(socket: Socket) -> Arc<Socket> {
     socket
 }
 
-/// Removes the socket of a handle from those that [`find`] returns.
-pub fn remove(handle: usize) -> Option<Arc<Socket>> {
+/// Removes the socket of a descriptor from those that [`find`] returns.
+pub fn remove(descriptor: RawFd) -> Option<Arc<Socket>> {
     let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
-    let is_it = |socket: &&mut Option<Arc<Socket>>| {
-        socket.as_ref().is_some_and(|socket| socket.handle == handle)
-    };
-    sockets.iter_mut().find(is_it)?.take()
+    sockets.get_mut(usize::try_from(descriptor).ok()?)?.take()
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use xsk::{CHUNK, Consumer, Descriptor, Frames, Producer, Ring, RingMemory, Umem};
-use xsk_client::{Area, ClientRings, KernelRings, Memory, QueueName, kick};
+use xsk::{CHUNK, Consumer, Descriptor, Frames, Kind, Offsets, Producer, Ring, RingMemory, Umem};
+use xsk_client::{Area, ClientRings, Memory, QueueName, kick};
 
 use crate::error::Error;
 
@@ -84,6 +84,7 @@ fn forward(from: &mut Ends, to: &mut Ends) -> u32 {
 /// The sockets of a queue before they are connected with the programs.
 pub(crate) struct Sockets {
     umem: Arc<Umem>,
+    client: ClientRings,
     interface: xsk::Socket,
 }
 
@@ -92,7 +93,17 @@ impl Sockets {
     pub(crate) fn new(interface: u32, queue: u32) -> Result<Self, xsk::Error> {
         let umem = Arc::new(Umem::new(2 * CHUNKS)?);
         let interface = xsk::Socket::open(&umem, ENTRIES, None, interface, queue)?;
-        Ok(Self { umem, interface })
+        let ring = |kind: Kind| {
+            let made = RingMemory::new(Offsets::OWN, ENTRIES, kind.words());
+            made.map(Arc::new).map_err(xsk::Error::Rings)
+        };
+        let client = ClientRings {
+            fill: ring(Kind::Fill)?,
+            completion: ring(Kind::Completion)?,
+            rx: ring(Kind::Rx)?,
+            tx: ring(Kind::Tx)?,
+        };
+        Ok(Self { umem, client, interface })
     }
 
     /// Opens the socket of the peer's inner end, in the calling thread's namespace.
@@ -133,32 +144,26 @@ impl Queue {
         peer: xsk::Socket,
         name: QueueName,
     ) -> Result<Self, Error> {
-        let Sockets { umem, interface } = sockets;
-        let ring = |words| Arc::new(RingMemory::new(ENTRIES, words));
-        let client = ClientRings { fill: ring(1), completion: ring(1), rx: ring(2), tx: ring(2) };
+        let Sockets { umem, client, interface } = sockets;
         // SAFETY: the client's rings are kept by the socket, whose ends these are.
         let judged = unsafe {
-            let views = [client.rx.view(false), client.tx.view(true)];
-            Ends::new(&views[0], &views[1], &client.fill.view(true), &client.completion.view(false))
+            let views = [client.rx.view(), client.tx.view()];
+            Ends::new(&views[0], &views[1], &client.fill.view(), &client.completion.view())
         };
         // SAFETY: the socket is kept with its ends, and has no others.
-        let plain = unsafe { Ends::new(&peer.rx, &peer.tx, &peer.fill, &peer.completion) };
+        let plain = unsafe {
+            let [fill, completion, rx, tx] = Kind::ALL.map(|kind| peer.rings.ring(kind));
+            Ends::new(rx, tx, fill, completion)
+        };
         let memory = Memory {
             frames: Arc::new(Frames::new(umem.bytes(), CHUNK, false)),
             area: Area::new(umem.base(), umem.bytes(), CHUNK, false),
         };
-        let kernel = KernelRings {
-            fill: &interface.fill,
-            completion: &interface.completion,
-            rx: Box::new(interface.rx),
-            tx: Box::new(interface.tx),
-        };
         let descriptor = interface.as_fd().as_raw_fd();
-        let handle = descriptor as usize;
         // SAFETY: the kernel's rings have no other ends. They are mapped as long as `interface`, which
         // is dropped after the socket has been deleted (`Drop`, and `open` if it fails).
         let socket =
-            unsafe { xsk_client::Socket::new(descriptor, handle, kernel, client, &memory) };
+            unsafe { xsk_client::Socket::new(descriptor, &interface.rings, client, &memory) };
         let socket =
             xsk_client::open(socket, name).map_err(|refused| Error::Refused(refused.why))?;
         let chunks = |from: u32| (from..from + CHUNKS).map(|chunk| u64::from(chunk * CHUNK));

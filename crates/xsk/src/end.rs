@@ -21,7 +21,7 @@ impl<T: Copy> Shared<T> {
     ///
     /// The ring's pointers are valid, and remain so while an end exists; entries are of type `T`.
     unsafe fn new(ring: &Ring) -> Self {
-        assert!(ring.size.is_power_of_two() && ring.mask == ring.size - 1, "a ring of libxdp");
+        assert!(ring.size.is_power_of_two() && ring.mask == ring.size - 1, "a power of two");
         Self {
             producer: ring.producer.cast(),
             consumer: ring.consumer.cast(),

@@ -23,20 +23,24 @@ impl Mapping {
         Self::new(bytes, flags, -1, 0)
     }
 
-    /// Maps a ring of an AF_XDP socket. `offset` selects the ring.
-    pub(crate) fn ring(
+    /// Maps memory that a file shares. `offset` selects the ring of an AF_XDP socket.
+    pub(crate) fn shared(
         bytes: usize,
-        socket: BorrowedFd<'_>,
+        file: BorrowedFd<'_>,
         offset: libc::off_t,
     ) -> io::Result<Self> {
-        Self::new(bytes, libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset)
+        Self::new(bytes, libc::MAP_SHARED | libc::MAP_POPULATE, file.as_raw_fd(), offset)
     }
 
     fn new(bytes: usize, flags: i32, file: i32, offset: libc::off_t) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
+        let none = std::ptr::null_mut::<libc::c_void>();
+        // mmap(2) of the C library may be the preload library's, which maps its own rings in place of
+        // the kernel's.
         // SAFETY: the kernel chooses the place, so that no other memory is replaced.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, file, offset) };
-        let base = if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) };
+        let base =
+            unsafe { libc::syscall(libc::SYS_mmap, none, bytes, access, flags, file, offset) };
+        let base = if base == -1 { None } else { NonNull::new(base as *mut u8) };
         Ok(Self { base: base.ok_or_else(io::Error::last_os_error)?, bytes })
     }
 

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::KernelRings;
 use crate::mapping::Mapping;
-use crate::{Descriptor, Ring};
 
 /// Size of a chunk in bytes: the largest that the kernel takes without huge pages.
 pub const CHUNK: u32 = 4096;
@@ -86,23 +86,11 @@ impl Umem {
 /// An AF_XDP socket in copy mode, which receives and transmits on one queue of an interface.
 #[derive(Debug)]
 pub struct Socket {
-    /// Fill ring, of chunks for received packets.
-    pub fill: Ring,
-    /// Completion ring, of transmitted chunks.
-    pub completion: Ring,
-    /// Ring of received packets.
-    pub rx: Ring,
-    /// Ring of packets to transmit.
-    pub tx: Ring,
+    /// Rings of the kernel.
+    pub rings: KernelRings,
     descriptor: OwnedFd,
-    _maps: [Mapping; 4],
     _umem: Arc<Umem>,
 }
-
-// SAFETY: the rings' pointers are only used by their ends.
-unsafe impl Send for Socket {}
-// SAFETY: as above.
-unsafe impl Sync for Socket {}
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -144,8 +132,7 @@ impl Socket {
         ] {
             set(descriptor.as_fd(), ring, &entries).map_err(Error::Rings)?;
         }
-        let mapped = map(descriptor.as_fd(), entries).map_err(Error::Rings)?;
-        let ([fill, completion, rx, tx], maps) = mapped;
+        let rings = KernelRings::map(descriptor.as_fd(), [entries; 4]).map_err(Error::Rings)?;
         let (flags, shared) = match shares {
             Some(other) => (libc::XDP_SHARED_UMEM, other.descriptor.as_raw_fd()),
             None => (libc::XDP_COPY | libc::XDP_USE_NEED_WAKEUP, 0),
@@ -164,7 +151,7 @@ impl Socket {
         if bound < 0 {
             return Err(Error::Bind { queue, source: io::Error::last_os_error() });
         }
-        Ok(Self { fill, completion, rx, tx, descriptor, _maps: maps, _umem: Arc::clone(umem) })
+        Ok(Self { rings, descriptor, _umem: Arc::clone(umem) })
     }
 }
 
@@ -192,43 +179,4 @@ fn set<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<
         libc::setsockopt(file, libc::SOL_XDP, option, (&raw const *value).cast(), length)
     };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Maps the four rings: fill, completion, RX, TX.
-fn map(socket: BorrowedFd<'_>, entries: u32) -> io::Result<([Ring; 4], [Mapping; 4])> {
-    // SAFETY: xdp_mmap_offsets is plain C data, for which all zeros is a value.
-    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
-    let mut length = size_of_val(&offsets) as libc::socklen_t;
-    let (file, option) = (socket.as_raw_fd(), libc::XDP_MMAP_OFFSETS);
-    // SAFETY: both pointers are to values that live until the call returns.
-    let got = unsafe {
-        let offsets = (&raw mut offsets).cast();
-        libc::getsockopt(file, libc::SOL_XDP, option, offsets, &raw mut length)
-    };
-    if got < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let (address, packet) = (size_of::<u64>(), size_of::<Descriptor>());
-    let one = |at: libc::xdp_ring_offset, place: u64, size: usize| -> io::Result<_> {
-        let bytes = at.desc as usize + entries as usize * size;
-        let place = libc::off_t::try_from(place).map_err(io::Error::other)?;
-        let mapping = Mapping::ring(bytes, socket, place)?;
-        let ring = Ring {
-            cached_producer: 0,
-            cached_consumer: 0,
-            mask: entries - 1,
-            size: entries,
-            producer: mapping.at(at.producer)?,
-            consumer: mapping.at(at.consumer)?,
-            entries: mapping.at(at.desc)?,
-            flags: mapping.at(at.flags)?,
-        };
-        Ok((ring, mapping))
-    };
-    let fill = one(offsets.fr, libc::XDP_UMEM_PGOFF_FILL_RING, address)?;
-    let completion = one(offsets.cr, libc::XDP_UMEM_PGOFF_COMPLETION_RING, address)?;
-    let rx = one(offsets.rx, libc::XDP_PGOFF_RX_RING.cast_unsigned(), packet)?;
-    let tx = one(offsets.tx, libc::XDP_PGOFF_TX_RING.cast_unsigned(), packet)?;
-    let rings = [fill.0, completion.0, rx.0, tx.0];
-    Ok((rings, [fill.1, completion.1, rx.1, tx.1]))
 }

@@ -11,7 +11,7 @@ pub(crate) enum XskCommand {
     ///
     /// The client is not modified. Each packet that it receives from or transmits to a port of a
     /// tenant is judged by the tenant's program, in a process of its own. Needs a client that uses
-    /// libxdp as a shared library. Ends with the client, whose exit code it returns.
+    /// the C library as a shared library. Ends with the client, whose exit code it returns.
     Run(XskRun),
     /// Check a tenants file, and compile its programs
     Check {

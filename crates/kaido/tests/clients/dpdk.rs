@@ -28,7 +28,7 @@ fn root_testpmd_forwards_under_programs() {
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// State of a host's interface.
-fn link(host: &Namespace) -> Link {
+pub(crate) fn link(host: &Namespace) -> Link {
     let links =
         Handle::within(host).and_then(|mut handle| handle.links()).expect("root reads links");
     links.into_iter().find(|link| link.name == "eth0").expect("the host has it")

@@ -1,6 +1,7 @@
 //! `kaido xsk run` with AF_XDP clients of others, unmodified.
 
 mod bed;
+mod calls;
 mod control;
 mod control_planes;
 mod dpdk;

@@ -44,14 +44,3 @@ fn root_a_client_that_runs_as_another_user_is_refused() {
     run(&kaido, &[], &[client]).failed(2, &["other` runs as another user", "`kaido p4 attach`"]);
     assert_empty(&kaido);
 }
-
-/// A client may contain libxdp, or its own code for it.
-#[test]
-fn root_a_socket_that_is_not_libxdps_is_reported() {
-    let kaido = kaido();
-    let script = "import socket; [socket.socket(44, socket.SOCK_RAW, 0) for _ in range(2)]";
-    let said = run(&kaido, &[], &["python3", "-c", script]);
-    assert_eq!(said.code, Some(0), "{said}");
-    let reported = said.stderr.matches("the client makes an AF_XDP socket itself").count();
-    assert_eq!(reported, 1, "{said}");
-}

@@ -1,0 +1,194 @@
+//! System calls that wait for packets. A socket is readable if the client's RX ring has packets:
+//! packets in the kernel's ring have no verdict yet.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libc::{nfds_t, pollfd, sigset_t, size_t, timespec};
+use xsk_client::Socket;
+
+use crate::real::{real, required};
+
+/// Type of poll(2).
+type Poll = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
+/// Type of ppoll(2).
+type PPoll = unsafe extern "C" fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int;
+
+/// Replaces poll(2).
+///
+/// # Safety
+///
+/// As poll(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    let call = required(real!(c"poll", Poll));
+    let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
+    // SAFETY: the caller's arguments, or none.
+    wait(unsafe { slice(polled, count) }, timeout, |fds, timeout| unsafe {
+        call(fds.as_mut_ptr(), fds.len() as nfds_t, milliseconds(timeout))
+    })
+}
+
+/// Replaces ppoll(2).
+///
+/// # Safety
+///
+/// As ppoll(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ppoll(
+    polled: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    let call = required(real!(c"ppoll", PPoll));
+    // SAFETY: the caller's time, or none.
+    let time = unsafe { timeout.as_ref() };
+    let duration = time.map(|time| {
+        let [seconds, rest] = [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).ok());
+        let parts = seconds.zip(rest.and_then(|rest| u32::try_from(rest).ok()));
+        // An invalid time is reported by the kernel.
+        parts.filter(|(_, rest)| *rest < 1_000_000_000)
+    });
+    // SAFETY: as above.
+    let fds = unsafe { slice(polled, count) };
+    let Some(duration) = duration.map_or(Some(None), |parts| {
+        parts.map(|(seconds, rest)| Some(Duration::new(seconds, rest)))
+    }) else {
+        // SAFETY: the caller's arguments.
+        return unsafe { call(polled, count, timeout, mask) };
+    };
+    wait(fds, duration, |fds, timeout| {
+        let time = timeout.map(|time| timespec {
+            tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        let time = time.as_ref().map_or(std::ptr::null(), |time| &raw const *time);
+        // SAFETY: the caller's descriptors and mask, and a time that lives until the call returns.
+        unsafe { call(fds.as_mut_ptr(), fds.len() as nfds_t, time, mask) }
+    })
+}
+
+/// Replaces poll(2) of programs that are compiled with _FORTIFY_SOURCE.
+///
+/// # Safety
+///
+/// As poll(2), with the size of the array in bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __poll_chk(
+    polled: *mut pollfd,
+    count: nfds_t,
+    timeout: c_int,
+    bytes: size_t,
+) -> c_int {
+    check(count, bytes);
+    // SAFETY: the caller's arguments.
+    unsafe { poll(polled, count, timeout) }
+}
+
+/// Replaces ppoll(2) of programs that are compiled with _FORTIFY_SOURCE.
+///
+/// # Safety
+///
+/// As ppoll(2), with the size of the array in bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __ppoll_chk(
+    polled: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+    bytes: size_t,
+) -> c_int {
+    check(count, bytes);
+    // SAFETY: the caller's arguments.
+    unsafe { ppoll(polled, count, timeout, mask) }
+}
+
+/// Aborts if an array is too small, as the C library does.
+fn check(count: nfds_t, bytes: size_t) {
+    if (bytes / size_of::<pollfd>()) < count as usize {
+        std::process::abort();
+    }
+}
+
+/// Returns the caller's array.
+///
+/// # Safety
+///
+/// The pointer is null, or to `count` descriptors.
+unsafe fn slice<'a>(polled: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
+    match polled.is_null() {
+        true => &mut [],
+        // SAFETY: required by this function as well.
+        false => unsafe { std::slice::from_raw_parts_mut(polled, count as usize) },
+    }
+}
+
+/// Converts a timeout to milliseconds, rounded up; negative without one.
+fn milliseconds(timeout: Option<Duration>) -> c_int {
+    let Some(timeout) = timeout else { return -1 };
+    c_int::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX)
+}
+
+/// Waits for packets that the client can take, or for other descriptors. `call` waits for the
+/// kernel.
+fn wait(
+    fds: &mut [pollfd],
+    timeout: Option<Duration>,
+    call: impl Fn(&mut [pollfd], Option<Duration>) -> c_int,
+) -> c_int {
+    let sockets: Vec<Option<Arc<Socket>>> = fds.iter().map(|fd| xsk_client::find(fd.fd)).collect();
+    if sockets.iter().all(Option::is_none) {
+        return call(fds, timeout);
+    }
+    let waits = timeout != Some(Duration::ZERO);
+    let begin = Instant::now();
+    loop {
+        let all = || sockets.iter().flatten();
+        all().for_each(|socket| socket.advance());
+        if !waits && all().any(|socket| socket.is_waiting()) {
+            // A client that polls without a pause may keep the process from running: on one
+            // CPU a round trip took 27 ms without this.
+            thread::yield_now();
+            all().for_each(|socket| socket.advance());
+        }
+        let is_ready = all().any(|socket| socket.is_readable());
+        let is_judging = waits && !is_ready && all().any(|socket| socket.is_judging());
+        let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
+        let is_over = left == Some(Duration::ZERO);
+        let needs_call = !is_over || sockets.len() > 1 || all().any(|socket| socket.needs_wakeup());
+        if needs_call {
+            let time = if is_ready || is_judging { Some(Duration::ZERO) } else { left };
+            let result = call(fds, time);
+            if result < 0 {
+                return result;
+            }
+            all().for_each(|socket| socket.advance());
+        } else {
+            fds.iter_mut().for_each(|fd| fd.revents = 0);
+        }
+        let mut has_kernel_packets = false;
+        for (fd, socket) in fds.iter_mut().zip(&sockets) {
+            if let Some(socket) = socket {
+                has_kernel_packets |= fd.revents & libc::POLLIN != 0;
+                fd.revents &= !libc::POLLIN;
+                if socket.is_readable() {
+                    fd.revents |= libc::POLLIN & fd.events;
+                }
+            }
+        }
+        let ready = fds.iter().filter(|fd| fd.revents != 0).count();
+        if ready > 0 || is_over {
+            return ready as c_int;
+        }
+        if is_judging {
+            // Verdicts take microseconds, and the process may need this CPU.
+            thread::yield_now();
+        } else if has_kernel_packets {
+            // Packets wait for another process: the kernel's ring stays readable.
+            let _ = call(&mut [], Some(Duration::from_millis(1)));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! System calls that create and set up a socket.
+
+use std::ffi::{CStr, c_int, c_long, c_void};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::{Arc, Mutex};
+
+use libc::{off_t, size_t, sockaddr, sockaddr_xdp, socklen_t};
+use xsk::{Frames, KernelRings, Kind, Offsets, RingMemory};
+use xsk_client::{Area, ClientRings, Memory, QueueName, Socket, complain};
+
+use crate::created::{self, Created, lock};
+use crate::epoll;
+use crate::real::{real, required};
+
+/// Replaces socket(2).
+///
+/// # Safety
+///
+/// As socket(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    type Create = unsafe extern "C" fn(c_int, c_int, c_int) -> c_int;
+    let call = required(real!(c"socket", Create));
+    // SAFETY: the caller's arguments.
+    let created = unsafe { call(domain, kind, protocol) };
+    if domain == libc::AF_XDP && created >= 0 {
+        xsk_client::detect_forks();
+        created::add(created);
+    }
+    created
+}
+
+/// Replaces setsockopt(2), to learn the packet memory and the sizes of the rings.
+///
+/// # Safety
+///
+/// As setsockopt(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn setsockopt(
+    descriptor: c_int,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    length: socklen_t,
+) -> c_int {
+    type Set = unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, socklen_t) -> c_int;
+    let call = required(real!(c"setsockopt", Set));
+    // SAFETY: the caller's arguments.
+    let result = unsafe { call(descriptor, level, option, value, length) };
+    if level != libc::SOL_XDP || result != 0 {
+        return result;
+    }
+    let Some(created) = created::find(descriptor) else { return result };
+    let mut created = lock(&created);
+    if option == libc::XDP_UMEM_REG {
+        // SAFETY: the kernel has read a value of this length.
+        created.memory = Some(memory(&unsafe { read(value, length) }));
+    } else if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.option() == option) {
+        // SAFETY: as above.
+        created.sizes[kind as usize] = unsafe { read(value, length) };
+    }
+    result
+}
+
+/// Reads a value that may be shorter than the type, as of a client for an older kernel.
+///
+/// # Safety
+///
+/// The pointer is to `length` bytes, and `T` is plain C data.
+unsafe fn read<T>(value: *const c_void, length: socklen_t) -> T {
+    let length = size_of::<T>().min(length as usize);
+    // SAFETY: all zeros is a value of plain C data, and the bytes fit.
+    unsafe {
+        let mut read: T = std::mem::zeroed();
+        std::ptr::copy_nonoverlapping(value.cast::<u8>(), (&raw mut read).cast(), length);
+        read
+    }
+}
+
+/// Describes the packet memory that a client has registered.
+fn memory(registered: &libc::xdp_umem_reg) -> Memory {
+    let libc::xdp_umem_reg { addr, len, chunk_size, flags, .. } = *registered;
+    let is_unaligned = flags & libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG != 0;
+    Memory {
+        frames: Arc::new(Frames::new(len, chunk_size, is_unaligned)),
+        area: Area::new(addr as *mut u8, len, chunk_size, is_unaligned),
+    }
+}
+
+/// Replaces mmap(2): the client maps rings of this library in place of the kernel's.
+///
+/// # Safety
+///
+/// As mmap(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: size_t,
+    access: c_int,
+    flags: c_int,
+    descriptor: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    let (descriptor, offset, _ring) = match ring_of(descriptor, offset) {
+        Ok(Some(ring)) => (ring.file().as_raw_fd(), 0, Some(ring)),
+        Ok(None) => (descriptor, offset, None),
+        Err(why) => {
+            set_errno(why.raw_os_error().unwrap_or(libc::ENOMEM));
+            return libc::MAP_FAILED;
+        }
+    };
+    // Not the next library's function: an allocator may call this before any other one can be found.
+    // SAFETY: the caller's arguments, with the file of a ring in place of the socket.
+    let mapped = unsafe {
+        let [access, flags, descriptor] = [access, flags, descriptor].map(c_long::from);
+        libc::syscall(libc::SYS_mmap, address, length, access, flags, descriptor, offset)
+    };
+    mapped as *mut c_void
+}
+
+/// Replaces mmap64(2), which is the same with 64 bits.
+///
+/// # Safety
+///
+/// As mmap(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    length: size_t,
+    access: c_int,
+    flags: c_int,
+    descriptor: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's arguments.
+    unsafe { mmap(address, length, access, flags, descriptor, offset) }
+}
+
+/// Returns the client's ring that a mapping selects.
+fn ring_of(descriptor: c_int, offset: off_t) -> std::io::Result<Option<Arc<RingMemory>>> {
+    if descriptor < 0 {
+        return Ok(None);
+    }
+    let Some(created) = created::find(descriptor) else { return Ok(None) };
+    let selected = |kind: &Kind| u64::try_from(offset) == Ok(kind.page_offset());
+    let Some(kind) = Kind::ALL.into_iter().find(selected) else { return Ok(None) };
+    lock(&created).ring(borrow(descriptor), kind)
+}
+
+/// Borrows a descriptor of the client.
+fn borrow(descriptor: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: the client keeps the descriptor open during its call; a closed one leads to an error.
+    unsafe { BorrowedFd::borrow_raw(descriptor) }
+}
+
+/// Replaces bind(2), after which packets can pass: connects the client's rings with the kernel's,
+/// and waits for the programs.
+///
+/// # Safety
+///
+/// As bind(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn bind(
+    descriptor: c_int,
+    address: *const sockaddr,
+    length: socklen_t,
+) -> c_int {
+    type Bind = unsafe extern "C" fn(c_int, *const sockaddr, socklen_t) -> c_int;
+    let call = required(real!(c"bind", Bind));
+    let length_read = if address.is_null() { 0 } else { length };
+    // SAFETY: the caller's address has this length.
+    let place: sockaddr_xdp = unsafe { read(address.cast(), length_read) };
+    let created = match prepare(descriptor, &place) {
+        Ok(Some(created)) => created,
+        // SAFETY: the caller's arguments.
+        Ok(None) => return unsafe { call(descriptor, address, length) },
+        Err(why) => {
+            complain(&format!("{why}, which `kaido xsk` does not support"));
+            set_errno(libc::EOPNOTSUPP);
+            return -1;
+        }
+    };
+    // SAFETY: the caller's arguments.
+    let result = unsafe { call(descriptor, address, length) };
+    if result != 0 {
+        return result;
+    }
+    match connect(descriptor, &mut lock(&created), &place) {
+        Ok(()) => 0,
+        Err(why) => {
+            complain(&why);
+            set_errno(libc::ECONNREFUSED);
+            -1
+        }
+    }
+}
+
+/// Returns the socket that is to be bound, if it is one of AF_XDP. One that shares the packet memory
+/// of another (XDP_SHARED_UMEM) gets it.
+fn prepare(
+    descriptor: RawFd,
+    place: &sockaddr_xdp,
+) -> Result<Option<Arc<Mutex<Created>>>, &'static str> {
+    if c_int::from(place.sxdp_family) != libc::AF_XDP {
+        return Ok(None);
+    }
+    if xsk_client::is_child() {
+        return Err("a process opens an AF_XDP socket after its parent has opened others");
+    }
+    let Some(created) = created::find(descriptor) else {
+        return Err("a process binds an AF_XDP socket that it has not created");
+    };
+    if place.sxdp_flags & libc::XDP_SHARED_UMEM != 0 {
+        let shared = created::find(place.sxdp_shared_umem_fd.cast_signed());
+        let memory = shared.and_then(|other| lock(&other).memory.clone());
+        let mut created = lock(&created);
+        if created.sizes[Kind::Fill as usize] == 0 {
+            return Err("several sockets share the rings of one queue");
+        }
+        created.memory = memory;
+    }
+    Ok(Some(created))
+}
+
+/// Connects a bound socket, and waits until its programs are attached.
+fn connect(descriptor: RawFd, created: &mut Created, place: &sockaddr_xdp) -> Result<(), String> {
+    let socket = borrow(descriptor);
+    let failed = |why: std::io::Error| format!("an AF_XDP socket cannot be connected: {why}");
+    let memory = created.memory.clone().ok_or("an AF_XDP socket has no packet memory")?;
+    let mut ring = |kind| match created.ring(socket, kind).map_err(failed)? {
+        Some(ring) => Ok::<_, String>(ring),
+        // A ring that the client does not want.
+        None => RingMemory::new(Offsets::OWN, 1, 2).map(Arc::new).map_err(failed),
+    };
+    let client = ClientRings {
+        fill: ring(Kind::Fill)?,
+        completion: ring(Kind::Completion)?,
+        rx: ring(Kind::Rx)?,
+        tx: ring(Kind::Tx)?,
+    };
+    if place.sxdp_flags & libc::XDP_USE_NEED_WAKEUP != 0 {
+        client.fill.ask_for_wakeups();
+        client.tx.ask_for_wakeups();
+    }
+    let kernel = KernelRings::map(socket, created.sizes).map_err(failed)?;
+    let name = QueueName { interface: name(place.sxdp_ifindex)?, queue: place.sxdp_queue_id };
+    // SAFETY: the kernel's rings are kept until the socket is closed (`close`), and have no other
+    // ends: the client's are in its own rings.
+    let connected = unsafe { Socket::new(descriptor, &kernel, client, &memory) };
+    created.kernel = Some(kernel);
+    xsk_client::open(connected, name).map(drop).map_err(|refused| refused.why)
+}
+
+/// Returns the name of an interface.
+fn name(interface: u32) -> Result<String, String> {
+    let mut name = [0; libc::IF_NAMESIZE];
+    // SAFETY: the buffer has the size that the call needs.
+    if unsafe { libc::if_indextoname(interface, name.as_mut_ptr()) }.is_null() {
+        return Err(format!("interface {interface} is gone"));
+    }
+    // SAFETY: the call has written a C string.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    Ok(name.to_string_lossy().into_owned())
+}
+
+/// Replaces close(2), which deletes a socket.
+///
+/// # Safety
+///
+/// As close(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn close(descriptor: c_int) -> c_int {
+    let call = required(real!(c"close", unsafe extern "C" fn(c_int) -> c_int));
+    let removed = created::remove(descriptor);
+    if removed.is_some() {
+        epoll::forget(descriptor);
+        if let Some(socket) = xsk_client::remove(descriptor) {
+            socket.close();
+            xsk_client::close(socket.number);
+        }
+    }
+    // SAFETY: the caller's argument. No thread uses the rings of the kernel any more.
+    unsafe { call(descriptor) }
+}
+
+fn set_errno(error: c_int) {
+    // SAFETY: the address is valid in this thread.
+    unsafe { *libc::__errno_location() = error };
+}

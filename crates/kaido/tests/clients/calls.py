@@ -1,0 +1,101 @@
+"""Sends frames by AF_XDP sockets (linux/if_xdp.h), with system calls alone."""
+import ctypes, json, mmap, os, socket, struct, subprocess, sys, time
+
+SOL_XDP, SHARED_UMEM, COPY, USE_NEED_WAKEUP = 283, 1, 2, 8
+OFFSETS, TX_RING, UMEM_REG, FILL_RING, COMPLETION_RING = 1, 3, 4, 5, 6
+TX_PLACE, COMPLETION_PLACE = 0x80000000, 0x180000000
+SIZE, CHUNK = 128, 4096
+c = ctypes.CDLL(None, use_errno=True)
+
+
+def new():
+    return socket.socket(44, socket.SOCK_RAW, 0)
+
+
+def bind(xsk, interface, flags, shared=0):
+    name = struct.pack('=HHIII', 44, flags, socket.if_nametoindex(interface), 0, shared)
+    return 0 if c.bind(xsk.fileno(), name, len(name)) == 0 else ctypes.get_errno()
+
+
+memory = mmap.mmap(-1, 2 * SIZE * CHUNK)
+base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+class Port:
+    """A socket with rings of its own, and the chunks from `first` on."""
+
+    def __init__(self, interface, first, shared=None):
+        self.first, self.sent, self.xsk = first, 0, new()
+        if shared is None:
+            umem = struct.pack('=QQIIII', base, len(memory), CHUNK, 0, 0, 0)
+            self.xsk.setsockopt(SOL_XDP, UMEM_REG, umem)
+        for ring in (FILL_RING, COMPLETION_RING, TX_RING):
+            self.xsk.setsockopt(SOL_XDP, ring, SIZE)
+        offsets = struct.unpack('=16Q', self.xsk.getsockopt(SOL_XDP, OFFSETS, 128))
+        self.tx_at, self.completion_at = offsets[4:8], offsets[12:16]
+        if shared is None:
+            error = bind(self.xsk, interface, COPY | USE_NEED_WAKEUP)
+        else:
+            error = bind(self.xsk, interface, SHARED_UMEM, shared.xsk.fileno())
+        if error:
+            sys.exit(f'{interface}: {os.strerror(error)}')
+        # Rings may be mapped before or after the socket is bound.
+        fd = self.xsk.fileno()
+        self.tx = mmap.mmap(fd, self.tx_at[2] + SIZE * 16, offset=TX_PLACE)
+        self.completion = mmap.mmap(fd, self.completion_at[2] + SIZE * 8, offset=COMPLETION_PLACE)
+
+    def send(self, kind):
+        """Sends 100 frames of an EtherType; returns how many chunks have returned after that."""
+        frame = bytes.fromhex('ffffffffffff020000000009') + struct.pack('!H', kind) + bytes(50)
+        for number in range(self.sent, self.sent + 100):
+            at = (self.first + number % SIZE) * CHUNK
+            memory[at:at + len(frame)] = frame
+            struct.pack_into('=QII', self.tx, self.tx_at[2] + number % SIZE * 16, at, len(frame), 0)
+        before, end = self.completed(), time.monotonic() + 20
+        self.sent += 100
+        struct.pack_into('=I', self.tx, self.tx_at[0], self.sent)
+        while self.completed() < before + 100 and time.monotonic() < end:
+            c.sendto(self.xsk.fileno(), None, 0, socket.MSG_DONTWAIT, None, 0)
+        struct.pack_into('=I', self.completion, self.completion_at[1], self.completed())
+        return self.completed() - before
+
+    def completed(self):
+        return struct.unpack_from('=I', self.completion, self.completion_at[0])[0]
+
+
+one = Port('p1', 0)
+print('p1:', one.send(0x88b5), 'completed', flush=True)
+other = Port('p2', SIZE, one)
+print('p2:', other.send(0x88b5), 'completed', flush=True)
+
+
+def kaido(*words):
+    """Runs a command of `kaido`, which has started this program."""
+    environment = {name: value for name, value in os.environ.items() if name != 'LD_PRELOAD'}
+    words = [os.readlink(f'/proc/{os.getppid()}/exe'), *words]
+    return subprocess.run(words, env=environment, check=True, capture_output=True).stdout
+
+
+address = f'unix:{os.environ["KAIDO_RUN"]}/xsk/default/p4runtime.sock'
+# Transmitted packets have a port number of their own: 256 plus the port's.
+entry = ['input_port=257', 'type=0x88b6', 'drop()']
+kaido('p4', 'table', 'add', '--address', address, 'filter', *entry)
+print('drop:', one.send(0x88b6), 'completed', flush=True)
+end, dropped = time.monotonic() + 20, 0
+while dropped != 100 and time.monotonic() < end:
+    sockets = json.loads(kaido('--json', 'xsk', 'stats'))['sockets']
+    dropped = sum(socket['dropped'] for socket in sockets)
+unjudged = sum(socket['without_program'] for socket in sockets)
+print(f'dropped: {dropped}, without a program: {unjudged}', flush=True)
+
+# A socket that shares the rings of the first one's queue.
+third = new()
+third.setsockopt(SOL_XDP, TX_RING, SIZE)
+error = bind(third, 'p1', SHARED_UMEM, one.xsk.fileno())
+print('same queue:', os.strerror(error), flush=True)
+
+child = os.fork()
+if child == 0:
+    print('child:', os.strerror(bind(new(), 'p1', COPY)), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)

@@ -1,0 +1,36 @@
+//! A client with its own code for the system calls of AF_XDP, without libxdp.
+
+use std::path::Path;
+use std::time::Duration;
+
+use testkit::{Said, until};
+
+use crate::bed::Bed;
+use crate::dpdk::link;
+
+const CLIENT: &str = include_str!("calls.py");
+
+/// Its sockets on both ports share a UMEM.
+#[test]
+fn root_a_client_without_libxdp_is_judged() {
+    let bed = Bed::new("");
+    let received = || bed.hosts.both().map(|host| link(host).stats.rx_packets);
+    let mut client = bed.launch().command(Path::new("/usr/bin/python3"));
+    client.args(["-c", CLIENT]);
+    let [one, other] = received();
+    let said = bed.hosts.switch.run(|| Said::run(&mut client)).expect("root enters it");
+    assert_eq!(said.code, Some(0), "{said}");
+    assert!(said.stdout.contains("p1: 100 completed\np2: 100 completed\n"), "{said}");
+    let arrived = || {
+        let [one_now, other_now] = received();
+        (one_now >= one + 100 && other_now >= other + 100).then_some(())
+    };
+    until(Duration::from_secs(10), arrived, || format!("{:?} frames", received()));
+    // Nothing is sent that the program has not judged.
+    assert!(said.stdout.contains("drop: 100 completed\n"), "{said}");
+    assert!(said.stdout.contains("dropped: 100, without a program: 0\n"), "{said}");
+    // The library refuses what it cannot judge.
+    assert!(said.stdout.contains("same queue: Operation not supported\n"), "{said}");
+    assert!(said.stdout.contains("child: Operation not supported\n"), "{said}");
+    assert!(said.stderr.contains("after its parent has opened others"), "{said}");
+}
