@@ -12,6 +12,8 @@ scripts/lint.sh || lint_failed=$?
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# Most tests wait for a network: with one thread a processor, half of the time is idle.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 cargo_test_as_root --workspace --no-fail-fast 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
