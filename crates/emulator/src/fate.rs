@@ -149,13 +149,14 @@ impl Fates {
 
     /// Skips the next packets, on a link without impairments.
     pub(crate) fn skip(&mut self, count: u64) {
-        self.next += count;
+        self.next = self.next.wrapping_add(count);
     }
 
     /// Returns the outcome of the next packet under the link's present impairments.
     pub fn next(&mut self, link: &Impairments) -> Fate {
         let (dice, n) = (self.dice, self.next);
-        self.next += 1;
+        // A capture may begin at any number.
+        self.next = self.next.wrapping_add(1);
         // Skip the random draw for disabled impairments; this is the common case.
         let happens =
             |chance: Chance, of| chance != Chance::NEVER && chance.happens(dice.roll(of, n));

@@ -110,19 +110,21 @@ impl Opportunities {
         }
         let mut left = length;
         loop {
-            let part = left.min(self.bytes - place.used);
+            // A position from a capture may have any values.
+            let part = left.min(self.bytes.saturating_sub(place.used));
             left -= part;
             place.used += part;
             if left == 0 {
                 return self.time(place.number);
             }
-            *place = Place { number: place.number + 1, used: 0 };
+            *place = Place { number: place.number.saturating_add(1), used: 0 };
         }
     }
 
     fn time(&self, number: u64) -> Nanos {
         let count = self.times.len() as u64;
-        (number / count).saturating_mul(self.period()) + self.times[(number % count) as usize]
+        let round = (number / count).saturating_mul(self.period());
+        round.saturating_add(self.times[(number % count) as usize])
     }
 
     /// Returns the first opportunity that is not before `now`.

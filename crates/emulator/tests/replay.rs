@@ -94,6 +94,26 @@ fn the_same_link_does_the_same_again_and_another_seed_something_else() {
     assert!(line.replay(elsewhere, &events).difference.is_some());
 }
 
+/// A capture of others may say anything about its beginning.
+#[test]
+fn no_position_is_too_strange() {
+    let trace = Opportunities::parse("3\n4\n9\n", 1514).unwrap();
+    let traced = Settings { rate: Rate::Recorded(trace.into()), ..messy() };
+    let mut line = Line::new(7, traced);
+    assert!(line.network.get_mut(line.link).watch(1 << 30));
+    line.send(20, MILLISECOND);
+    let (position, events, _) = line.seen();
+    for strange in [
+        Position { number: u64::MAX, cross_number: u64::MAX, ..position },
+        Position { opportunity: u64::MAX, opportunity_used: u32::MAX, ..position },
+        Position { origin: Nanos::MAX, last: Nanos::MAX, ..position },
+        Position { opportunity_used: u32::MAX, ..position },
+    ] {
+        let report = line.replay(strange, &events);
+        assert!(report.came <= 20, "{report:?}");
+    }
+}
+
 #[test]
 fn queues_traces_and_cross_traffic_come_again() {
     let slow = Settings { rate: Rate::Constant(2_000_000), limit: Limit::Packets(10), ..messy() };

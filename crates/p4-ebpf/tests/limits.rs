@@ -62,6 +62,24 @@ fn types_without_fields_are_counted() {
     }
 }
 
+/// Products of constants are folded, and add no value.
+#[test]
+fn wide_products_are_counted() {
+    let lines = "r = r * 3; ".repeat(20);
+    let wide = format!("bit<2048> f0() {{ bit<2048> r = 7; {lines} return r; }}");
+    let calls = |at: u32| format!("bit<2048> f{at}() {{ return f{0}() + f{0}(); }}", at - 1);
+    let top = format!("meta.x = (bit<32>)f{LEVELS}();");
+    let text = program(&wide, calls, &top);
+    let checked = p4::check("wide", &text, &NoIncludes);
+    let said = checked.diagnostics.render(&checked.sources, false);
+    assert!(!checked.diagnostics.has_errors(), "{said}");
+    let Err(why) = p4_ebpf::compile(&checked.program, &checked.sources) else {
+        panic!("it has code")
+    };
+    let said = why.render(&checked.sources, false);
+    assert!(said.contains("too large when every call is written out"), "{said}");
+}
+
 #[test]
 fn calls_that_add_no_value_are_counted() {
     let action = |at: u32| format!("action a{at}() {{ a{0}(); a{0}(); }}", at - 1);

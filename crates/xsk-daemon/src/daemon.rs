@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Health, Processes, Sandboxed};
 use sandbox::process::{Launcher, Reason};
-use xsk_link::{Direction, Error as LinkError, Listener, Order, Report, VERSION};
+use xsk_link::{ClientLink, Direction, Error as LinkError, Listener, Order, Report, VERSION};
 
 use crate::control::Control;
 use crate::error::{AttachError, Error, Refusal};
 use crate::event::{AttachedPort, Event, Request};
 use crate::places::{MAX_SESSIONS, Places};
 use crate::program::{Attached, Program};
+use crate::reader;
 use crate::session::{Session, Socket};
 use crate::status::Status;
 use crate::tenant::{Port, TRANSMITTED, Tenant};
@@ -34,7 +36,6 @@ pub type Device = (u64, Sandboxed<Processes>);
 pub struct Daemon {
     programs: Vec<Program>,
     sessions: BTreeMap<u64, Session>,
-    next_session: u64,
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     /// Receives messages for the operator.
@@ -59,7 +60,7 @@ impl Daemon {
         let (sender, events) = sync_channel(EVENTS);
         let sessions = BTreeMap::new();
         let tell = Box::new(tell);
-        (Self { programs, sessions, next_session: 1, events, sender, tell }, devices)
+        (Self { programs, sessions, events, sender, tell }, devices)
     }
 
     /// Sends requests to this daemon.
@@ -76,28 +77,21 @@ impl Daemon {
         let events = self.sender.clone();
         let listen = move || {
             let (places, mut is_refusing) = (Places::default(), false);
-            loop {
+            for number in 0.. {
                 match listener.wait() {
                     Ok(true) => {}
                     Err(LinkError::Invalid) => continue,
                     Ok(false) | Err(_) => return,
                 }
-                // None also without descriptors for a link.
-                let linked = places.take().and_then(|place| Some((listener.give().ok()?, place)));
-                let was_refusing = std::mem::replace(&mut is_refusing, linked.is_none());
-                let event = match linked {
-                    Some((link, place)) => Event::Linked(link, place),
-                    None => {
-                        // It may not read its answers.
-                        let _ = listener.refuse();
-                        if was_refusing {
-                            // Further requests do not fill the log.
-                            continue;
-                        }
-                        Event::NoPlace
-                    }
+                let Err(why) = link(number, &listener, &places, &events) else {
+                    is_refusing = false;
+                    continue;
                 };
-                if events.send(event).is_err() {
+                // The client may not read its answers.
+                let _ = listener.refuse();
+                // Further requests do not fill the log.
+                let was_refusing = std::mem::replace(&mut is_refusing, true);
+                if !was_refusing && events.send(Event::Refused(why)).is_err() {
                     return;
                 }
             }
@@ -134,20 +128,12 @@ impl Daemon {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Linked(link, place) => {
-                let number = self.next_session;
-                match Session::new(number, link, place, self.sender.clone()) {
-                    Ok(session) => {
-                        self.next_session += 1;
-                        self.sessions.insert(number, session);
-                    }
-                    Err(why) => (self.tell)(&format!("a process of the client is refused: {why}")),
-                }
+            Event::Linked(number, session) => {
+                self.sessions.insert(number, *session);
             }
-            // One message until another process gets a link.
-            Event::NoPlace => (self.tell)(&format!(
-                "a process of the client is refused: {MAX_SESSIONS} processes use AF_XDP already"
-            )),
+            Event::Refused(why) => {
+                (self.tell)(&format!("a process of the client is refused: {why}"));
+            }
             Event::Gone(number) => self.remove(number, &LinkError::Closed),
             Event::Report(number, report) => {
                 if let Err(why) = self.report(number, report) {
@@ -448,6 +434,26 @@ impl Daemon {
         }
         found
     }
+}
+
+/// Links a process of the client as session `number`. Returns the reason if that fails.
+fn link(
+    number: u64,
+    listener: &Listener,
+    places: &Places,
+    events: &SyncSender<Event>,
+) -> Result<(), String> {
+    let full = || format!("{MAX_SESSIONS} processes use AF_XDP already");
+    let place = places.take().ok_or_else(full)?;
+    let (link, end) = ClientLink::new().map_err(|why| why.to_string())?;
+    let link = Arc::new(link);
+    reader::start(number, Arc::clone(&link), place, events.clone())
+        .map_err(|why| why.to_string())?;
+    let session = Box::new(Session::new(link));
+    // Before the client's first report.
+    events.send(Event::Linked(number, session)).map_err(|why| why.to_string())?;
+    // If it fails, the session ends with the client's end.
+    listener.give(&end).map_err(|why| why.to_string())
 }
 
 /// Moves the attachments of a program to its new process, or ends them if there is none.

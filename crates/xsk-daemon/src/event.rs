@@ -2,18 +2,18 @@
 
 use std::sync::mpsc::Sender;
 
-use xsk_link::{ClientLink, Report};
+use xsk_link::Report;
 
 use crate::error::Error;
-use crate::places::Place;
+use crate::session::Session;
 use crate::status::Status;
 
 /// An event, with the number of its session.
 pub(crate) enum Event {
     /// A process of the client has got a link.
-    Linked(ClientLink, Place),
-    /// A process of the client is refused.
-    NoPlace,
+    Linked(u64, Box<Session>),
+    /// Processes of the client are refused, until one gets a link. The reason of the first one.
+    Refused(String),
     Report(u64, Report),
     /// A process of the client has ended.
     Gone(u64),

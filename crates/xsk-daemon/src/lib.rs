@@ -8,6 +8,7 @@
 //! - `tenant`: configuration of tenants;
 //! - `program`: a tenant's program, its process, and its packet queues;
 //! - `host`: moves of programs to a process of the client;
+//! - `reader`: the thread that reads the reports of a client process;
 //! - `session`: a client process, its sockets, and their attachments;
 //! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its
 //!   answers, which `snapshot` makes;
@@ -26,6 +27,7 @@ mod metrics;
 mod numbers;
 mod places;
 mod program;
+mod reader;
 mod server;
 mod session;
 mod snapshot;

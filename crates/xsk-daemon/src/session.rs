@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use xsk_link::{ClientLink, SocketCounters};
 
-use crate::event::Event;
 use crate::host::ClientHost;
-use crate::places::Place;
 use crate::program::Attached;
 
 /// A socket of the client.
@@ -35,32 +32,11 @@ pub(crate) struct Session {
     pub(crate) counters: Vec<SocketCounters>,
     /// True if counters have been asked for and have not arrived.
     pub(crate) is_counting: bool,
-    _reader: JoinHandle<()>,
 }
 
 impl Session {
-    /// Starts to read the reports of a link as events of session `number`. `place` is free again
-    /// when the link is closed.
-    pub(crate) fn new(
-        number: u64,
-        link: ClientLink,
-        place: Place,
-        events: std::sync::mpsc::SyncSender<Event>,
-    ) -> std::io::Result<Self> {
-        let link = Arc::new(link);
-        let its = Arc::clone(&link);
-        let read = move || {
-            while let Ok(report) = its.receive() {
-                if events.send(Event::Report(number, report)).is_err() {
-                    return;
-                }
-            }
-            // The daemon may have ended.
-            let _ = events.send(Event::Gone(number));
-            ClientLink::close_last(its);
-            drop(place);
-        };
-        Ok(Self {
+    pub(crate) fn new(link: Arc<ClientLink>) -> Self {
+        Self {
             link,
             process: 0,
             name: String::new(),
@@ -70,8 +46,7 @@ impl Session {
             next_attachment: 1,
             counters: Vec::new(),
             is_counting: false,
-            _reader: std::thread::Builder::new().name("xsk-session".to_owned()).spawn(read)?,
-        })
+        }
     }
 
     /// Returns this process as a host of a program. `number` is that of the session.

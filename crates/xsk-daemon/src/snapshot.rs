@@ -1,6 +1,8 @@
 //! The daemon's state as a [`Status`].
 
-use xsk_link::Direction;
+use std::collections::HashMap;
+
+use xsk_link::{Direction, Tally};
 
 use crate::program::{Attached, Program};
 use crate::session::{Session, Socket};
@@ -30,33 +32,44 @@ impl ProgramStatus {
 
 impl ClientStatus {
     fn new(of: &Session, programs: &[Program]) -> Self {
-        let socket =
-            |(number, socket): (&u32, &Socket)| SocketStatus::new(of, *number, socket, programs);
+        let counters: HashMap<_, _> = of.counters.iter().map(|one| (one.socket, *one)).collect();
+        let of_socket = |one: &Attached| ((one.socket, one.direction), one.clone());
+        let attached: HashMap<_, _> = of.attached.iter().map(of_socket).collect();
+        let socket = |(number, socket): (&u32, &Socket)| {
+            let counters = counters.get(number).copied().unwrap_or_default();
+            let all = [
+                (Direction::Receive, socket.receives, counters.receive),
+                (Direction::Transmit, socket.transmits, counters.transmit),
+            ];
+            let directions = all.into_iter().filter(|(_, exists, _)| *exists);
+            let directions = directions.map(|(direction, _, tally)| {
+                AttachmentStatus::new(
+                    direction,
+                    attached.get(&(*number, direction)),
+                    tally,
+                    programs,
+                )
+            });
+            let (interface, queue) = (socket.interface.clone(), socket.queue);
+            SocketStatus { interface, queue, directions: directions.collect() }
+        };
         let sockets = of.sockets.iter().map(socket).collect();
         Self { process: of.process, name: of.name.clone(), sockets }
     }
 }
 
-impl SocketStatus {
-    fn new(session: &Session, number: u32, of: &Socket, programs: &[Program]) -> Self {
-        let counters = session.counters.iter().find(|one| one.socket == number);
-        let counters = counters.copied().unwrap_or_default();
-        let all = [
-            (Direction::Receive, of.receives, counters.receive),
-            (Direction::Transmit, of.transmits, counters.transmit),
-        ];
-        let directions = all.into_iter().filter(|(_, exists, _)| *exists);
-        let directions = directions.map(|(direction, _, tally)| {
-            let is_it = |one: &&Attached| one.socket == number && one.direction == direction;
-            let attached = session.attached.iter().find(is_it);
-            AttachmentStatus {
-                direction,
-                tenant: attached.map(|one| programs[one.program].tenant.name.clone()),
-                port: attached.map(|one| one.port),
-                tally,
-            }
-        });
-        let (interface, queue) = (of.interface.clone(), of.queue);
-        Self { interface, queue, directions: directions.collect() }
+impl AttachmentStatus {
+    fn new(
+        direction: Direction,
+        attached: Option<&Attached>,
+        tally: Tally,
+        programs: &[Program],
+    ) -> Self {
+        Self {
+            direction,
+            tenant: attached.map(|one| programs[one.program].tenant.name.clone()),
+            port: attached.map(|one| one.port),
+            tally,
+        }
     }
 }

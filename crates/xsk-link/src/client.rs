@@ -48,7 +48,8 @@ impl Link {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(why) => return Err(why.into()),
             }
-            // Another process of the client may take this answer, and leaves its own: all are alike.
+            // Another process of the client may have taken this answer. It leaves its own, which is
+            // equivalent.
             let mut answer = [0];
             let Some((length, files)) = receive(inherited, &mut answer)? else { continue };
             return match (length, <[OwnedFd; 1]>::try_from(files)) {

@@ -24,7 +24,7 @@ use crate::socket::{self, MAX_MESSAGE};
 pub(crate) const LINK: u8 = 1;
 /// Answer to a request that is refused.
 const REFUSED: u8 = 0;
-/// Interval at which [`ClientLink::close_last`] looks for other owners.
+/// Polling interval of [`ClientLink::close_last`].
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The socket over which the processes of a client request links.
@@ -52,16 +52,15 @@ impl Listener {
         Ok(receive(self.0.as_fd(), &mut [0])? > 0)
     }
 
-    /// Answers a request with a link.
+    /// Answers a request with the client's end of a link. Its reader has to run already, because the
+    /// client can fill its queue from now on.
     ///
     /// # Errors
     ///
-    /// Fails if there are too many descriptors, or if the client does not read its answers.
-    pub fn give(&self) -> Result<ClientLink, Error> {
-        let (ours, other) = pair()?;
-        let files = [other.as_raw_fd()];
-        socket::send(self.0.as_fd(), &[LINK], &files, MsgFlags::MSG_DONTWAIT)?;
-        Ok(ClientLink(ours))
+    /// Fails if the client does not read its answers.
+    pub fn give(&self, end: &ClientEnd) -> Result<(), Error> {
+        let files = [end.0.as_raw_fd()];
+        socket::send(self.0.as_fd(), &[LINK], &files, MsgFlags::MSG_DONTWAIT)
     }
 
     /// Refuses a request.
@@ -74,11 +73,25 @@ impl Listener {
     }
 }
 
+/// The client's end of a new link.
+#[derive(Debug)]
+pub struct ClientEnd(OwnedFd);
+
 /// A link to a process of the client.
 #[derive(Debug)]
 pub struct ClientLink(OwnedFd);
 
 impl ClientLink {
+    /// Creates a link.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are too many descriptors.
+    pub fn new() -> io::Result<(Self, ClientEnd)> {
+        let (ours, other) = pair()?;
+        Ok((Self(ours), ClientEnd(other)))
+    }
+
     /// Sends an order with descriptors. Does not block.
     ///
     /// # Errors
@@ -88,7 +101,7 @@ impl ClientLink {
         socket::send(self.0.as_fd(), &socket::encode(order)?, files, MsgFlags::MSG_DONTWAIT)
     }
 
-    /// Waits for a report. May block for as long as the client wants.
+    /// Waits for a report. May block indefinitely.
     ///
     /// # Errors
     ///
@@ -109,7 +122,7 @@ impl ClientLink {
     }
 
     /// Waits for all other owners of a closed link, and drops it. With the socket, the kernel closes
-    /// the descriptors in its queue on this thread, which may block for as long as the client wants.
+    /// the descriptors in its queue on this thread, which the client can delay indefinitely.
     #[allow(clippy::disallowed_methods)] // Nothing announces that the last other owner is gone.
     pub fn close_last(mut link: Arc<Self>) {
         link.close();
@@ -125,8 +138,8 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
 }
 
-/// Waits for a message and returns its length. Descriptors have no room, so that the kernel closes
-/// them on this thread.
+/// Waits for a message and returns its length. It passes no control buffer, so that the kernel
+/// closes descriptors on this thread.
 fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize, Error> {
     loop {
         let mut room = [IoSliceMut::new(bytes)];

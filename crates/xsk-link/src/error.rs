@@ -15,7 +15,7 @@ pub enum Error {
     #[error("the other side sent an invalid message")]
     Invalid,
     /// The daemon gives no link.
-    #[error("the maximum number of processes have a link already")]
+    #[error("`kaido xsk` refuses the link: too many processes, or no descriptor is free")]
     Refused,
     /// The daemon does not answer.
     #[error("the other side does not respond")]

@@ -17,6 +17,6 @@ mod socket;
 mod tests;
 
 pub use client::{Link, VARIABLE};
-pub use daemon::{ClientLink, Listener};
+pub use daemon::{ClientEnd, ClientLink, Listener};
 pub use error::Error;
 pub use message::{Attach, Direction, MAX_SOCKETS, Order, Report, SocketCounters, Tally, VERSION};

@@ -1,6 +1,6 @@
 //! Destinations of packets that already have an outer header, which no headend may steer again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::Ipv6Addr;
 
 use ipnet::{IpNet, Ipv6Net};
@@ -17,5 +17,8 @@ pub(in crate::forwarding) fn catches(prefix: &IpNet, outer: &BTreeSet<Ipv6Addr>)
 pub(in crate::forwarding) fn outer_destinations(forwarding: &Forwarding) -> BTreeSet<Ipv6Addr> {
     let lists = forwarding.policies.values().flat_map(|policy: &Policy| &policy.lists);
     let segments = lists.flat_map(|list| list.segments.0.iter().map(|sid| sid.0));
-    segments.chain(forwarding.sids.keys().map(Ipv6Net::network)).collect()
+    let all = segments.chain(forwarding.sids.keys().map(Ipv6Net::network));
+    // A BTreeSet first collects a list of all of them: instances of a policy have the same segments,
+    // together up to a gigabyte.
+    all.collect::<HashSet<_>>().into_iter().collect()
 }

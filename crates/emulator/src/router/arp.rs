@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use wire::{ETHERNET, Mac, ethertype};
 
-use super::{Came, Outbox, Router, Stop};
+use super::{Arrival, Outbox, Router, Stop};
 use crate::Packet;
 
 /// Hardware type, protocol type and address lengths of Ethernet and IPv4.
@@ -14,7 +14,7 @@ const REPLY: u16 = 2;
 const LENGTH: usize = 28;
 
 impl Router {
-    pub(super) fn arp(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
+    pub(super) fn arp(&mut self, arrival: Arrival, packet: &Packet, out: &mut Outbox) {
         let Some(arp) = packet.bytes()[ETHERNET..].first_chunk::<LENGTH>() else {
             return self.stop(Stop::Malformed);
         };
@@ -26,16 +26,16 @@ impl Router {
         let mac = |at: usize| Mac(arp[at..at + 6].try_into().expect("six bytes"));
         let address = |at: usize| Ipv4Addr::from(*arp[at..].first_chunk().expect("four bytes"));
         let (who, sender, wanted) = (mac(8), address(14), address(24));
-        let own = &self.interfaces[came.interface].addresses;
+        let own = &self.interfaces[arrival.interface].addresses;
         let is_asked = own.iter().any(|net| net.addr() == IpAddr::V4(wanted));
         // An ARP probe has no sender address (RFC 5227).
         if !sender.is_unspecified() {
-            self.learn(came, sender.into(), who, is_asked, out);
+            self.learn(arrival, sender.into(), who, is_asked, out);
         }
         if operation == REQUEST && is_asked {
-            let mac = self.interfaces[came.interface].mac;
+            let mac = self.interfaces[arrival.interface].mac;
             let reply = message(REPLY, (mac, wanted), (who, sender));
-            self.put_new(came.interface, who, ethertype::ARP, &reply, out);
+            self.put_new(arrival.interface, who, ethertype::ARP, &reply, out);
         }
     }
 

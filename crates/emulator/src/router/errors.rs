@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::{Checksum, ETHERNET, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, protocol, transport_checksum};
 
-use super::{Came, Outbox, Router, is_no_host};
+use super::{Arrival, Outbox, Router, is_not_unicast};
 use crate::Packet;
 
 /// Error condition of a packet.
@@ -66,7 +66,7 @@ impl Problem {
 
 impl Router {
     /// Sends a Host or Address Unreachable error because the next hop does not respond.
-    pub(super) fn say_unreachable(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
+    pub(super) fn send_unreachable(&mut self, arrival: Arrival, packet: &Packet, out: &mut Outbox) {
         // The router does not send errors to itself.
         let ip = &packet.bytes()[ETHERNET..];
         let from = match ip.first().map(|first| first >> 4) {
@@ -74,12 +74,18 @@ impl Router {
             _ => Ipv6Packet::new_checked(ip).map(|ip| IpAddr::V6(ip.src())).ok(),
         };
         if from.is_some_and(|from| !self.is_own(from)) {
-            self.say(came, packet, Problem::NoHost, out);
+            self.say(arrival, packet, Problem::NoHost, out);
         }
     }
 
     /// Sends an ICMP error to the packet's source.
-    pub(super) fn say(&mut self, came: Came, packet: &Packet, problem: Problem, out: &mut Outbox) {
+    pub(super) fn say(
+        &mut self,
+        arrival: Arrival,
+        packet: &Packet,
+        problem: Problem,
+        out: &mut Outbox,
+    ) {
         // Report the first segment on behalf of all.
         let mut first = None;
         packet.clone().split(|mut piece| {
@@ -91,33 +97,33 @@ impl Router {
         let Some(packet) = first else { return };
         let ip = &packet.bytes()[ETHERNET..];
         if ip.first().is_some_and(|first| first >> 4 == 4) {
-            self.say4(came, ip, problem, out);
+            self.say4(arrival, ip, problem, out);
         } else {
-            self.say6(came, ip, problem, out);
+            self.say6(arrival, ip, problem, out);
         }
     }
 
-    fn say4(&mut self, came: Came, packet: &[u8], problem: Problem, out: &mut Outbox) {
+    fn say4(&mut self, arrival: Arrival, packet: &[u8], problem: Problem, out: &mut Outbox) {
         let Ok(ip) = Ipv4Packet::new_checked(packet) else { return };
         let to = ip.src();
         // No errors about ICMP errors, about fragments other than the first, or about packets to a
         // broadcast or multicast address.
         let is_error = ip.protocol() == protocol::ICMP
             && !ip.payload().first().is_some_and(|kind| [0, 8].contains(kind));
-        let is_for_many = came.is_for_many || is_no_host(ip.dst().into());
-        if is_error || ip.fragment_offset() > 0 || is_for_many || is_no_host(to.into()) {
+        let is_for_many = arrival.is_for_many || is_not_unicast(ip.dst().into());
+        if is_error || ip.fragment_offset() > 0 || is_for_many || is_not_unicast(to.into()) {
             return;
         }
-        let Some(IpAddr::V4(from)) = self.source(came.interface, to.into()) else { return };
+        let Some(IpAddr::V4(from)) = self.source(arrival.interface, to.into()) else { return };
         let length = usize::from(ip.total_len()).min(LONGEST4 - 20 - 8);
         let Icmp { kind, code, rest } = problem.icmp4();
         let quoted = packet[..length.min(packet.len())].to_vec();
-        self.send_icmp4(came, (from, to), [kind, code], rest, &quoted, out);
+        self.send_icmp4(arrival, (from, to), [kind, code], rest, &quoted, out);
     }
 
     pub(super) fn send_icmp4(
         &mut self,
-        came: Came,
+        arrival: Arrival,
         (from, to): (Ipv4Addr, Ipv4Addr),
         kind_and_code: [u8; 2],
         rest: u32,
@@ -131,33 +137,33 @@ impl Router {
         let sum = Checksum::default().with(&icmp).finish();
         icmp[2..4].copy_from_slice(&sum.to_be_bytes());
         if let Ok(ip) = Ipv4::new(from, to, protocol::ICMP).around(&icmp) {
-            self.make(came.now, &ip, to.into(), None, out);
+            self.make(arrival.now, &ip, to.into(), None, out);
         }
     }
 
-    fn say6(&mut self, came: Came, packet: &[u8], problem: Problem, out: &mut Outbox) {
+    fn say6(&mut self, arrival: Arrival, packet: &[u8], problem: Problem, out: &mut Outbox) {
         let Ok(ip) = Ipv6Packet::new_checked(packet) else { return };
         let to = ip.src();
         let is_error = ip.next_header() == protocol::ICMPV6
             && ip.payload().first().is_some_and(|kind| *kind < 128);
         // Packet Too Big is also sent for multicast packets (RFC 4443 section 2.4).
-        let is_for_many = (came.is_for_many || ip.dst().is_multicast())
+        let is_for_many = (arrival.is_for_many || ip.dst().is_multicast())
             && !matches!(problem, Problem::TooBig { .. });
-        if is_error || is_for_many || is_no_host(to.into()) {
+        if is_error || is_for_many || is_not_unicast(to.into()) {
             return;
         }
-        let Some(IpAddr::V6(from)) = self.source(came.interface, to.into()) else { return };
+        let Some(IpAddr::V6(from)) = self.source(arrival.interface, to.into()) else { return };
         let Icmp { kind, code, rest } = problem.icmp6();
         let quoted = packet[..packet.len().min(LONGEST6 - 40 - 8)].to_vec();
         let mut body = rest.to_be_bytes().to_vec();
         body.extend(quoted);
-        self.send_icmp6(came, (from, to), [kind, code], &body, 64, out);
+        self.send_icmp6(arrival, (from, to), [kind, code], &body, 64, out);
     }
 
     /// Sends an ICMPv6 message. `body` follows the checksum.
     pub(super) fn send_icmp6(
         &mut self,
-        came: Came,
+        arrival: Arrival,
         (from, to): (Ipv6Addr, Ipv6Addr),
         kind_and_code: [u8; 2],
         body: &[u8],
@@ -165,8 +171,8 @@ impl Router {
         out: &mut Outbox,
     ) {
         let ip = icmp6(from, to, kind_and_code, body, hop_limit);
-        let by = to.is_unicast_link_local().then_some(came.interface);
-        self.make(came.now, &ip, to.into(), by, out);
+        let by = to.is_unicast_link_local().then_some(arrival.interface);
+        self.make(arrival.now, &ip, to.into(), by, out);
     }
 }
 

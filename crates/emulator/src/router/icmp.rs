@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use wire::{Checksum, ETHERNET, Ipv6Packet, protocol, transport_checksum};
 
-use super::{Came, Outbox, Router};
+use super::{Arrival, Outbox, Router};
 use crate::Packet;
 
 const ECHO: u8 = 8;
@@ -15,7 +15,7 @@ const ECHO_REPLY6: u8 = 129;
 impl Router {
     pub(super) fn icmp4(
         &mut self,
-        came: Came,
+        arrival: Arrival,
         from: Ipv4Addr,
         to: Ipv4Addr,
         icmp: &[u8],
@@ -26,11 +26,11 @@ impl Router {
         }
         if let [ECHO, 0, _, _, a, b, c, d, payload @ ..] = icmp {
             let (rest, payload) = (u32::from_be_bytes([*a, *b, *c, *d]), payload.to_vec());
-            self.send_icmp4(came, (to, from), [ECHO_REPLY, 0], rest, &payload, out);
+            self.send_icmp4(arrival, (to, from), [ECHO_REPLY, 0], rest, &payload, out);
         }
     }
 
-    pub(super) fn icmp6(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
+    pub(super) fn icmp6(&mut self, arrival: Arrival, packet: &Packet, out: &mut Outbox) {
         let Ok(ip) = Ipv6Packet::new_checked(&packet.bytes()[ETHERNET..]) else { return };
         let (from, to, icmp) = (ip.src(), ip.dst(), ip.payload());
         if transport_checksum(from.into(), to.into(), protocol::ICMPV6, icmp) != Some(0) {
@@ -38,11 +38,11 @@ impl Router {
         }
         match icmp {
             [ECHO6, 0, _, _, body @ ..] if !to.is_multicast() => {
-                self.send_icmp6(came, (to, from), [ECHO_REPLY6, 0], body, 64, out);
+                self.send_icmp6(arrival, (to, from), [ECHO_REPLY6, 0], body, 64, out);
             }
             // Accept neighbor discovery from on-link nodes only: a forwarded packet has a lower
             // hop limit (RFC 4861 section 7.1).
-            _ if ip.hop_limit() == 255 => self.ndp(came, from, icmp, out),
+            _ if ip.hop_limit() == 255 => self.ndp(arrival, from, icmp, out),
             _ => {}
         }
     }

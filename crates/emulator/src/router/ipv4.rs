@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use wire::{Checksum, ETHERNET, Ipv4Packet, protocol};
 
 use super::errors::Problem;
-use super::{Came, Outbox, Router, Stop, is_no_host};
+use super::{Arrival, Outbox, Router, Stop, is_not_unicast};
 use crate::Packet;
 
 /// Field offsets in the header.
@@ -17,7 +17,7 @@ const CHECKSUM: usize = 10;
 const MORE_FRAGMENTS: u16 = 0x2000;
 
 impl Router {
-    pub(super) fn ipv4(&mut self, came: Came, packet: Packet, out: &mut Outbox) {
+    pub(super) fn ipv4(&mut self, arrival: Arrival, packet: Packet, out: &mut Outbox) {
         let Ok(ip) = Ipv4Packet::new_checked(&packet.bytes()[ETHERNET..]) else {
             return self.stop(Stop::Malformed);
         };
@@ -27,31 +27,31 @@ impl Router {
         let (to, ttl, cuttable) = (IpAddr::V4(ip.dst()), ip.ttl(), !ip.dont_fragment());
         let known = self.known_way(to);
         if known.is_none() && self.is_own(to) {
-            return self.taken4(came, &packet, out);
+            return self.taken4(arrival, &packet, out);
         }
         // Broadcast and multicast packets are not forwarded.
-        let is_nobody = known.is_none() && is_no_host(to);
-        if came.is_for_many || is_nobody || is_no_host(ip.src().into()) {
+        let is_nobody = known.is_none() && is_not_unicast(to);
+        if arrival.is_for_many || is_nobody || is_not_unicast(ip.src().into()) {
             return self.stop(Stop::NotForIt);
         }
         if ttl <= 1 {
             self.stop(Stop::HopLimit);
-            return self.say(came, &packet, Problem::HopLimit, out);
+            return self.say(arrival, &packet, Problem::HopLimit, out);
         }
         let Some((interface, hop)) = known.or_else(|| self.way(to)) else {
             self.stop(Stop::NoRoute);
-            return self.say(came, &packet, Problem::NoRoute, out);
+            return self.say(arrival, &packet, Problem::NoRoute, out);
         };
         let mtu = self.interfaces[interface].mtu;
         let is_too_big = packet.network_length() > usize::from(mtu);
         if is_too_big && !cuttable {
             self.stop(Stop::TooBig);
-            return self.say(came, &packet, Problem::TooBig { mtu }, out);
+            return self.say(arrival, &packet, Problem::TooBig { mtu }, out);
         }
         let mut packet = packet;
         one_hop_less(&mut packet.bytes_mut()[ETHERNET..]);
         if !is_too_big {
-            return self.pass(came.now, interface, hop, packet, out);
+            return self.pass(arrival.now, interface, hop, packet, out);
         }
         let mut pieces = Vec::new();
         packet.split(|mut whole| {
@@ -60,18 +60,18 @@ impl Router {
         });
         self.counts.made += pieces.len().saturating_sub(1) as u64;
         for piece in pieces {
-            self.pass(came.now, interface, hop, piece, out);
+            self.pass(arrival.now, interface, hop, piece, out);
         }
     }
 
     /// Handles a packet addressed to the router.
-    fn taken4(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
+    fn taken4(&mut self, arrival: Arrival, packet: &Packet, out: &mut Outbox) {
         self.stop(Stop::Taken);
         let Ok(ip) = Ipv4Packet::new_checked(&packet.bytes()[ETHERNET..]) else { return };
         match ip.protocol() {
-            protocol::ICMP => self.icmp4(came, ip.src(), ip.dst(), ip.payload(), out),
-            protocol::UDP => self.say(came, packet, Problem::NoPort, out),
-            _ => self.say(came, packet, Problem::NoProtocol, out),
+            protocol::ICMP => self.icmp4(arrival, ip.src(), ip.dst(), ip.payload(), out),
+            protocol::UDP => self.say(arrival, packet, Problem::NoPort, out),
+            _ => self.say(arrival, packet, Problem::NoProtocol, out),
         }
     }
 }

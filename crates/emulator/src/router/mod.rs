@@ -19,7 +19,7 @@ use ipnet::IpNet;
 use wire::{ETHERNET, EthernetPacket, Ipv4Packet, Ipv6Packet, Mac, ethertype};
 
 use crate::{Account, Nanos, Packet};
-use neighbors::{Neighbors, Next, Turn};
+use neighbors::{Expired, Neighbors, Next};
 use routes::Prefixes;
 
 /// An interface of a router.
@@ -201,11 +201,11 @@ impl Router {
         if !is_for_many && to != self.interfaces[interface].mac {
             return self.stop(Stop::NotForIt);
         }
-        let came = Came { now, interface, is_for_many };
+        let arrival = Arrival { now, interface, is_for_many };
         match kind {
-            ethertype::ARP => self.arp(came, &packet, out),
-            ethertype::IPV4 => self.ipv4(came, packet, out),
-            ethertype::IPV6 => self.ipv6(came, packet, out),
+            ethertype::ARP => self.arp(arrival, &packet, out),
+            ethertype::IPV4 => self.ipv4(arrival, packet, out),
+            ethertype::IPV6 => self.ipv6(arrival, packet, out),
             _ => self.stop(Stop::NotForIt),
         }
     }
@@ -219,12 +219,14 @@ impl Router {
     pub(crate) fn advance(&mut self, now: Nanos, out: &mut Outbox) {
         for turn in self.neighbors.turns(now) {
             match turn {
-                Turn::Ask((interface, address), who) => self.ask(interface, address, who, out),
-                Turn::Lost((interface, _), packets) => {
+                Expired::Solicit((interface, address), who) => {
+                    self.ask(interface, address, who, out)
+                }
+                Expired::Failed((interface, _), packets) => {
                     for packet in packets {
                         self.stop(Stop::NoNeighbor);
-                        let came = Came { now, interface, is_for_many: false };
-                        self.say_unreachable(came, &packet, out);
+                        let arrival = Arrival { now, interface, is_for_many: false };
+                        self.send_unreachable(arrival, &packet, out);
                     }
                 }
             }
@@ -271,7 +273,7 @@ impl Router {
             _ => return false,
         };
         let is_of_link = |ip| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
-        let goes_no_further = |ip| is_no_host(ip) || is_of_link(ip);
+        let goes_no_further = |ip| is_not_unicast(ip) || is_of_link(ip);
         if hops <= 1
             || mac[..6] != self.interfaces[interface].mac.0
             || self.is_own(to)
@@ -299,7 +301,7 @@ impl Router {
         }
         let route = &self.routes[self.prefixes.find(to)?];
         let way = (route.interface, route.via.unwrap_or(to));
-        if !self.is_own(to) && !is_no_host(to) {
+        if !self.is_own(to) && !is_not_unicast(to) {
             self.ways[place_of(to)] = Some((to, way));
         }
         Some(way)
@@ -335,19 +337,19 @@ impl Router {
             return self.put(interface, mac, packet, out);
         }
         match self.neighbors.send(now, (interface, hop), packet) {
-            Next::To { mac, packet, asks } => {
+            Next::To { mac, packet, solicits } => {
                 self.put(interface, mac, packet, out);
-                if asks {
+                if solicits {
                     self.ask(interface, hop, Some(mac), out);
                 }
             }
-            Next::Waits { asks } => {
-                if asks {
+            Next::Waits { solicits } => {
+                if solicits {
                     self.count_evicted();
                     self.ask(interface, hop, None, out);
                 }
             }
-            Next::Nobody => self.stop(Stop::NoNeighbor),
+            Next::Drop => self.stop(Stop::NoNeighbor),
         }
     }
 
@@ -375,8 +377,15 @@ impl Router {
     }
 
     /// Handles an advertisement of an IP address's MAC address.
-    fn learn(&mut self, came: Came, address: IpAddr, mac: Mac, answers: bool, out: &mut Outbox) {
-        let Came { now, interface, .. } = came;
+    fn learn(
+        &mut self,
+        arrival: Arrival,
+        address: IpAddr,
+        mac: Mac,
+        answers: bool,
+        out: &mut Outbox,
+    ) {
+        let Arrival { now, interface, .. } = arrival;
         for packet in self.neighbors.learn(now, (interface, address), mac, answers) {
             self.put(interface, mac, packet, out);
         }
@@ -412,7 +421,7 @@ fn place_of(address: IpAddr) -> usize {
 
 /// Reception context of a packet.
 #[derive(Debug, Clone, Copy)]
-struct Came {
+struct Arrival {
     now: Nanos,
     interface: usize,
     /// True if the frame was sent to a broadcast or multicast MAC address.
@@ -428,7 +437,7 @@ fn link_local(mac: Mac) -> Ipv6Addr {
 }
 
 /// Returns true if the address is not a unicast host address, so that no reply can be sent to it.
-fn is_no_host(address: IpAddr) -> bool {
+fn is_not_unicast(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(a) => {
             a.is_unspecified() || a.is_multicast() || a.is_loopback() || a == Ipv4Addr::BROADCAST

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use wire::{Mac, ethertype};
 
 use super::errors::icmp6;
-use super::{Came, Outbox, Router};
+use super::{Arrival, Outbox, Router};
 
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
@@ -19,23 +19,23 @@ const OVERRIDE: u8 = 0x20;
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 impl Router {
-    pub(super) fn ndp(&mut self, came: Came, from: Ipv6Addr, icmp: &[u8], out: &mut Outbox) {
+    pub(super) fn ndp(&mut self, arrival: Arrival, from: Ipv6Addr, icmp: &[u8], out: &mut Outbox) {
         let Some((head, options)) = icmp.split_first_chunk::<24>() else { return };
         let target = Ipv6Addr::from(*head[8..].first_chunk().expect("sixteen bytes"));
         let is_own = |net: &ipnet::IpNet| net.addr() == IpAddr::V6(target);
-        let is_asked = self.interfaces[came.interface].addresses.iter().any(is_own);
+        let is_asked = self.interfaces[arrival.interface].addresses.iter().any(is_own);
         match head[0] {
             SOLICITATION if is_asked => {
                 if let Some(mac) = option(options, SOURCE)
                     && !from.is_unspecified()
                 {
-                    self.learn(came, from.into(), mac, true, out);
+                    self.learn(arrival, from.into(), mac, true, out);
                 }
-                self.advertise(came, target, from, out);
+                self.advertise(arrival, target, from, out);
             }
             ADVERTISEMENT => {
                 if let Some(mac) = option(options, TARGET) {
-                    self.learn(came, target.into(), mac, false, out);
+                    self.learn(arrival, target.into(), mac, false, out);
                 }
             }
             _ => {}
@@ -44,8 +44,8 @@ impl Router {
 
     /// Advertises an own address. A solicitation for duplicate address detection has no source
     /// address (RFC 4862 section 5.4.3), so its reply goes to all nodes.
-    fn advertise(&mut self, came: Came, own: Ipv6Addr, to: Ipv6Addr, out: &mut Outbox) {
-        let mac = self.interfaces[came.interface].mac;
+    fn advertise(&mut self, arrival: Arrival, own: Ipv6Addr, to: Ipv6Addr, out: &mut Outbox) {
+        let mac = self.interfaces[arrival.interface].mac;
         let (to, solicited) = if to.is_unspecified() { (ALL_NODES, 0) } else { (to, SOLICITED) };
         let mut body = vec![ROUTER | solicited | OVERRIDE, 0, 0, 0];
         body.extend(own.octets());
@@ -53,11 +53,11 @@ impl Router {
         body.extend(mac.0);
         if to == ALL_NODES {
             let ip = icmp6(own, to, [ADVERTISEMENT, 0], &body, 255);
-            self.put_new(came.interface, mac_of_group(to), ethertype::IPV6, &ip, out);
+            self.put_new(arrival.interface, mac_of_group(to), ethertype::IPV6, &ip, out);
         } else {
             // Reply on the receiving link, regardless of the routes.
             let ip = icmp6(own, to, [ADVERTISEMENT, 0], &body, 255);
-            self.make(came.now, &ip, to.into(), Some(came.interface), out);
+            self.make(arrival.now, &ip, to.into(), Some(arrival.interface), out);
         }
     }
 

@@ -69,21 +69,21 @@ impl Neighbor {
 /// Decision for a packet to a neighbor.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Send it to this MAC address. `asks`: send a unicast solicitation as well.
-    To { mac: Mac, packet: Packet, asks: bool },
-    /// The packet is queued. `asks`: send a solicitation.
-    Waits { asks: bool },
+    /// Send it to this MAC address. `solicits`: send a unicast solicitation as well.
+    To { mac: Mac, packet: Packet, solicits: bool },
+    /// The packet is queued. `solicits`: send a solicitation.
+    Waits { solicits: bool },
     /// Drop it: the neighbor does not respond, or its queue is full.
-    Nobody,
+    Drop,
 }
 
 /// Expired timer of an entry.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum Expired {
     /// Retransmit the solicitation: unicast if a MAC address is known.
-    Ask(Key, Option<Mac>),
+    Solicit(Key, Option<Mac>),
     /// Resolution failed; these packets were waiting.
-    Lost(Key, VecDeque<Packet>),
+    Failed(Key, VecDeque<Packet>),
 }
 
 /// Last used entry of an interface, valid until a time.
@@ -133,35 +133,35 @@ impl Neighbors {
         match self.all.get_mut(&key) {
             Some(Neighbor { state: State::Asked { waiting, .. }, .. }) => {
                 if waiting.len() >= MAX_QUEUED {
-                    return Next::Nobody;
+                    return Next::Drop;
                 }
                 waiting.push_back(packet);
                 self.waiting += 1;
                 self.memory += bytes;
-                Next::Waits { asks: false }
+                Next::Waits { solicits: false }
             }
             Some(Neighbor { state: State::Doubted { mac, .. }, at }) => {
                 let (mac, until) = (*mac, *at);
                 self.remember(key, mac, until);
-                Next::To { mac, packet, asks: false }
+                Next::To { mac, packet, solicits: false }
             }
             Some(Neighbor { state: State::Known { mac }, at }) => {
                 let (mac, until) = (*mac, at.saturating_add(REACHABLE_TIME));
                 if now < until {
                     self.remember(key, mac, until);
-                    return Next::To { mac, packet, asks: false };
+                    return Next::To { mac, packet, solicits: false };
                 }
                 let again = now.saturating_add(RETRANS_TIMER);
                 self.put(key, Neighbor { state: State::Doubted { mac, times: 1 }, at: again });
                 self.remember(key, mac, again);
-                Next::To { mac, packet, asks: true }
+                Next::To { mac, packet, solicits: true }
             }
             None => {
                 let state = State::Asked { times: 1, waiting: VecDeque::from([packet]) };
                 self.put(key, Neighbor { state, at: now.saturating_add(RETRANS_TIMER) });
                 self.waiting += 1;
                 self.memory += bytes;
-                Next::Waits { asks: true }
+                Next::Waits { solicits: true }
             }
         }
     }
@@ -196,7 +196,7 @@ impl Neighbors {
     }
 
     /// Returns the expired timers.
-    pub(super) fn turns(&mut self, now: Nanos) -> Vec<Turn> {
+    pub(super) fn turns(&mut self, now: Nanos) -> Vec<Expired> {
         let mut turns = Vec::new();
         while let Some((_, key)) = self.first().filter(|(at, _)| *at <= now) {
             let Some(mut neighbor) = self.remove(key) else { break };
@@ -209,9 +209,9 @@ impl Neighbors {
                 *times += 1;
                 neighbor.at = neighbor.at.saturating_add(RETRANS_TIMER);
                 self.put(key, neighbor);
-                turns.push(Turn::Ask(key, mac));
+                turns.push(Expired::Solicit(key, mac));
             } else {
-                turns.push(Turn::Lost(key, self.release(Some(neighbor))));
+                turns.push(Expired::Failed(key, self.release(Some(neighbor))));
             }
         }
         turns
@@ -295,12 +295,12 @@ mod tests {
 
     fn goes(neighbors: &mut Neighbors, now: Nanos, n: u32) -> (bool, bool) {
         match neighbors.send(now, key(n), packet()) {
-            Next::To { mac, asks, .. } => {
+            Next::To { mac, solicits, .. } => {
                 assert_eq!(mac, MAC);
-                (true, asks)
+                (true, solicits)
             }
-            Next::Waits { asks } => (false, asks),
-            Next::Nobody => (false, false),
+            Next::Waits { solicits } => (false, solicits),
+            Next::Drop => (false, false),
         }
     }
 
@@ -324,12 +324,15 @@ mod tests {
             now += RETRANS_TIMER;
             assert_eq!(neighbors.next(), Some(now));
             let turns = neighbors.turns(now);
-            assert!(matches!(turns[..], [Turn::Ask(_, Some(MAC))]), "{turns:?}");
+            assert!(matches!(turns[..], [Expired::Solicit(_, Some(MAC))]), "{turns:?}");
             assert_eq!(goes(&mut neighbors, now, 1), (true, false));
         }
         now += RETRANS_TIMER;
         let turns = neighbors.turns(now);
-        assert!(matches!(&turns[..], [Turn::Lost(_, waited)] if waited.is_empty()), "{turns:?}");
+        assert!(
+            matches!(&turns[..], [Expired::Failed(_, waited)] if waited.is_empty()),
+            "{turns:?}"
+        );
         assert!(!neighbors.is_known(now, key(1)));
         assert_eq!(goes(&mut neighbors, now, 1), (false, true), "everybody is asked");
     }
@@ -355,7 +358,7 @@ mod tests {
         let mut lost = 0;
         while let Some(next) = neighbors.next() {
             for turn in neighbors.turns(next) {
-                lost += usize::from(matches!(turn, Turn::Lost(..)));
+                lost += usize::from(matches!(turn, Expired::Failed(..)));
             }
         }
         assert_eq!(lost, MAX_NEIGHBORS - 2);

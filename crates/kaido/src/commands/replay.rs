@@ -16,6 +16,10 @@ use crate::output::Output;
 /// Maximum size of a capture, in bytes: it is held in memory together with its packets.
 const LARGEST_CAPTURE: u64 = 1 << 30;
 
+/// Maximum time between the first packet and the last one: a link with a schedule takes a step of
+/// the replay for each entry that has passed.
+const LONGEST: Nanos = 24 * 3600 * 1_000_000_000;
+
 pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
     let (_, topology, recordings) = super::topology_file::read_recorded(file, output)?;
     let name = capture.display().to_string();
@@ -83,6 +87,11 @@ fn events(
         }
         let at = Nanos::try_from(i128::from(packet.at_ns) - offset)
             .map_err(|_| format!("packet {number} is earlier than its clock"))?;
+        if events.first().is_some_and(|first: &Event| at.saturating_sub(first.at) > LONGEST) {
+            return Err(format!(
+                "packet {number} is more than 24 hours after the first one: split the capture"
+            ));
+        }
         let deed = match packet.interface {
             number if number != IN as usize => Deed::Left,
             _ if is(REFUSED) => Deed::Refused,
@@ -181,5 +190,32 @@ fn difference_output(difference: Difference, start: Nanos) -> ReplayDifference {
         leaves_ns: replayed.map(|one| one.at),
         corrupted: replayed.map(|one| one.is_wrong),
         captured_leaves_ns: captured,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_between_packets_is_limited() {
+        let origin: Origin = serde_json::from_value(serde_json::json!({
+            "link": "a-b", "from": "a", "does": "", "clock_offset_s": 0, "number": 0,
+            "cross_number": 0, "is_bad": false, "cross_is_bad": false, "origin_ns": 0,
+            "last_ns": 0, "opportunity": 0, "opportunity_used": 0,
+        }))
+        .unwrap();
+        let packet = |at_ns| Captured {
+            interface: IN as usize,
+            at_ns,
+            bytes: vec![0; 60],
+            length: 60,
+            comment: String::new(),
+        };
+        let all =
+            |last| events(vec![packet(1000), packet(last)], &origin).map(|(all, _)| all.len());
+        assert_eq!(all(1000 + LONGEST), Ok(2));
+        let why = all(1001 + LONGEST).unwrap_err();
+        assert!(why.contains("packet 2 is more than 24 hours after"), "{why}");
     }
 }

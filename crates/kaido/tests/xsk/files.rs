@@ -73,8 +73,17 @@ fn a_program_that_does_not_load_is_refused() {
 fn a_program_without_its_vm_is_refused() {
     let vm = include_bytes!("../../../p4/tests/programs/vm_filter.p4");
     let tenants = TENANTS.replace("table.p4", "vm.p4");
-    let words = ["vm.p4: the program reads ", "net.utilisation", "`vm_info` says where"];
+    let words = ["vm.p4: the program reads ", "net.utilisation", "add `vm_info`"];
     refused(&tenants, &[("vm.p4", vm)], &words);
+}
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let kaido = kaido();
+    let path = kaido.directory().join("pipe.p4");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a directory takes it");
+    let config = kaido.file("tenants.yaml", &TENANTS.replace("table.p4", "pipe.p4"));
+    kaido.run(&["xsk", "check", &config]).failed(2, &["pipe.p4"]);
 }
 
 #[test]

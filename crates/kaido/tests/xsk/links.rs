@@ -90,6 +90,37 @@ fn links_whose_descriptors_linger_delay_no_one() {
     assert!(begin.elapsed() < TIMEOUT, "{:?}", begin.elapsed());
 }
 
+/// Fills the pipe that is the standard error of `kaido` and of this client, and closes a link, which
+/// `kaido` reports there.
+const FULL: &str = "import threading
+def fill():
+    while True:
+        os.write(2, bytes(4096))
+threading.Thread(target=fill, daemon=True).start()
+for _ in range(3):
+    link = request()
+    link.send(bytes([0, 1, 1, 6]) + b'client')
+    link.close()
+report('closed')
+signal.pause()
+";
+
+/// Nothing waits for the messages but their own thread.
+#[test]
+fn a_client_that_blocks_messages_delays_no_one() {
+    let kaido = kaido();
+    let file = kaido.file("links", "");
+    let client = ["/usr/bin/python3", "-c", &format!("{REQUEST}{FULL}"), &file];
+    let mut running = Running::with_client(&kaido, "default", &[], &client);
+    let said = || std::fs::read_to_string(&file).expect("a file");
+    until(TIMEOUT, || (said() == "closed").then_some(()), said);
+    for _ in 0..3 {
+        assert_eq!(stats(&kaido, "default")["sockets"].as_array().map(Vec::len), Some(0));
+    }
+    running.signal(Signal::SIGTERM);
+    assert_eq!(running.code(), Some(143));
+}
+
 /// Ends a client, and returns its messages.
 fn end(running: &mut Running) -> String {
     running.signal(Signal::SIGTERM);

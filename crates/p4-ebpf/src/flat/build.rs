@@ -34,6 +34,8 @@ pub(super) struct Builder {
     waiting: HashMap<BlockId, Vec<(Slot, ValueId)>>,
     /// Replacements of values that were removed.
     replacements: Replacements,
+    /// Number of calls of [`Builder::op`], also of those that add no node.
+    operations: usize,
     /// Number of phi operands.
     phi_operands: usize,
     /// Set once [`MAX_PHI_OPERANDS`] has been exceeded.
@@ -55,6 +57,7 @@ impl Builder {
             sealed: Vec::new(),
             waiting: HashMap::new(),
             replacements: Replacements::default(),
+            operations: 0,
             phi_operands: 0,
             is_too_wide: false,
             known: HashMap::new(),
@@ -69,6 +72,11 @@ impl Builder {
     pub(super) fn size(&self) -> usize {
         let slots = self.written.len() / SLOTS_PER_NODE;
         self.graph.nodes.len().max(self.graph.blocks.len()).max(slots)
+    }
+
+    /// Number of operations that were added or folded.
+    pub(super) fn operations(&self) -> usize {
+        self.operations
     }
 
     // ---- blocks ----
@@ -186,6 +194,7 @@ impl Builder {
 
     /// Appends an operation to the block, or returns an existing value that is equal to it.
     pub(super) fn op(&mut self, mut op: Op) -> ValueId {
+        self.operations += 1;
         op.visit_operands_mut(|one| *one = self.resolved(*one));
         if let Some(phi) = self.graph.fold_phis(&op) {
             return phi;

@@ -89,7 +89,12 @@ impl Client {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
-        ended.await.ok()
+        if let Ok(status) = ended.await {
+            return Some(status);
+        }
+        // It may have ended.
+        let _ = self.child.kill();
+        None
     }
 }
 

@@ -5,6 +5,7 @@ mod attach;
 mod client;
 mod control;
 mod directory;
+mod log;
 mod preload;
 mod run;
 mod served;

@@ -15,9 +15,9 @@ use xsk_daemon::{Control, Daemon, Server};
 
 use super::client::Client;
 use super::directory::Directory;
+use super::log::Log;
 use super::tenants::{self, Loading};
 use crate::failure::{Done, Failure};
-use crate::output::tell;
 use crate::runtime::{block_on, listen};
 
 /// Interval at which the client's exit is checked.
@@ -45,10 +45,10 @@ impl Served<'_> {
         let launcher = launcher.map_err(Failure::failed)?;
         let configured =
             tenants.iter().map(|one| tenants::configure(&one.tenant, config)).collect();
-        let (daemon, devices) =
-            Daemon::new(configured, &launcher, |line| tell(&format!("kaido: {line}")));
+        let log = Log::start().map_err(Failure::failed)?;
+        let (daemon, devices) = Daemon::new(configured, &launcher, log.printer());
         let (listener, inherited) = xsk_link::Listener::new().map_err(Failure::failed)?;
-        block_on(async {
+        let done = block_on(async {
             // From here on a signal leaves nothing behind.
             let asked_to_end = listen();
             let service = Service::new(devices).map_err(Failure::failed)?;
@@ -89,7 +89,9 @@ impl Served<'_> {
             // It has been asked to end.
             let _ = events.join();
             done.map(|_| status.map_or(ExitCode::FAILURE, code))
-        })?
+        });
+        log.end();
+        done?
     }
 }
 

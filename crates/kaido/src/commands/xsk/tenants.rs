@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use model::Tenant;
 use model::topology::Topology;
 use output::xsk::{CheckedTenant, CheckedTenants, XskPort};
@@ -63,6 +63,12 @@ pub(super) fn program(
     let program =
         P4Program { file, include: include.to_vec(), defines: Vec::new(), externs: Vec::new() };
     let entries = tenant.entries.as_deref().map(|file| beside(config, file));
+    for named in [Some(&program.file), entries.as_ref()].into_iter().flatten() {
+        // A pipe that a file names may never have a writer.
+        private::open_regular(named)
+            .with_context(|| format!("cannot read {}", named.display()))
+            .map_err(Failure::usage)?;
+    }
     let loaded = load(&program, None, entries.as_deref(), output)?;
     let name = program.file.display();
     let bad = |why: BadObject| Failure::usage(anyhow!("{name}: {why}"));
@@ -70,7 +76,7 @@ pub(super) fn program(
     p4_object::verify(&object).map_err(bad)?;
     if tenant.vm_info.is_none() && !object.keys.is_empty() {
         let keys = object.keys.join(", ");
-        let help = "`vm_info` says where that publishes (`kaido p4 publish`)";
+        let help = "add `vm_info`, to which the VM publishes (`kaido p4 publish`)";
         let why = anyhow!("{name}: the program reads {keys} of its tenant's VM: {help}");
         return Err(Failure::usage(why));
     }

@@ -59,6 +59,10 @@ const MAX_VALUES: usize = 400_000;
 /// The same limit if the code after the parser is duplicated.
 const MAX_VALUES_SPLIT: usize = 60_000;
 
+/// Upper limit on the operations of a graph, also of those that are folded: a product of 2048 bits
+/// has half a million.
+const MAX_OPERATIONS: usize = 20_000_000;
+
 /// Returns the slot of a field of the model's metadata. Each field occupies one slot.
 fn part(std: Slot, field: usize) -> Slot {
     std + field as Slot
@@ -294,7 +298,7 @@ impl Lower<'_> {
             Paths::Joined => MAX_VALUES,
             _ => MAX_VALUES_SPLIT,
         };
-        if self.build.size() > most {
+        if self.build.size() > most || self.build.operations() > MAX_OPERATIONS {
             return Err(NotCompiled {
                 span,
                 what: "the program is too large when every call is written out".to_owned(),

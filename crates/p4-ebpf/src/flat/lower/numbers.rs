@@ -198,10 +198,12 @@ impl Builder {
         }
         // Multiply half limbs: their products fit into one limb.
         let mut sum = self.zeros(width);
+        let zero = self.constant(0);
+        let rights = self.halves(right);
         for (at, left) in self.halves(left).into_iter().enumerate() {
-            for (behind, right) in self.halves(right).into_iter().enumerate() {
+            for (behind, right) in rights.iter().copied().enumerate() {
                 let low = (at + behind) as u32 * 32;
-                if low >= width {
+                if low >= width || left == zero || right == zero {
                     continue;
                 }
                 let product = self.binary(Binary::Multiply, left, right);
