@@ -41,7 +41,7 @@ pub use held::Held;
 pub use measure::{Measure, Template, words};
 pub use meter::{Count, Meter};
 pub use proof::Proof;
-pub use proxy::{ProxyEnds, leave_back};
+pub use proxy::{ProxyEnds, detach_return};
 pub use records::{Indexed, Numbered, wait_for_packets};
 pub use skb::{Skb, SkbRun};
 pub use sockets::{OnlySockets, ToSockets, program_name};

@@ -44,7 +44,7 @@ impl Srv6 {
     }
 }
 
-/// Returns packets received on an interface to the kernel's handling.
-pub fn leave_back(interface: u32, at: &Path) -> Result<(), Error> {
+/// Detaches the return program of an interface: the kernel processes its packets again.
+pub fn detach_return(interface: u32, at: &Path) -> Result<(), Error> {
     take_off(interface, Point::Ingress, at).map_err(|source| Error::Back { interface, source })
 }

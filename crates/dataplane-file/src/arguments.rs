@@ -54,7 +54,7 @@ impl Checked<'_> {
             });
         };
         if own.is_some() {
-            let message = "the tenant says in which table packets are looked up";
+            let message = "the tenant already selects the table";
             self.place.key(&key(at, "tenant"), message, "remove it, or the table");
         }
         match self.tenants.get(tenant.as_str()) {

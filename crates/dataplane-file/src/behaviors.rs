@@ -33,7 +33,7 @@ impl Checked<'_> {
                 Some(port) => {
                     let known = self.port(&|| key(at, "port"), port);
                     if let Some(known) = &known {
-                        self.no_trunk(at, known);
+                        self.reject_trunk(at, known);
                     }
                     Behavior::EndDx2 { port: known.unwrap_or_else(|| "".into()) }
                 }
@@ -101,7 +101,7 @@ impl Checked<'_> {
 
     /// Reports an End.DX2 to a port whose tagged frames belong to tenants: the sender of the inner
     /// frame chooses its tag, and so another tenant's VLAN.
-    fn no_trunk(&mut self, at: At<'_>, port: &Name) {
+    fn reject_trunk(&mut self, at: At<'_>, port: &Name) {
         let attachments = self.tenants.iter().flat_map(|(name, tenant)| {
             tenant.attachments.iter().map(move |attachment| (name, attachment))
         });
@@ -118,7 +118,7 @@ impl Checked<'_> {
     }
 
     /// Reports arguments that the behavior does not take.
-    pub(crate) fn strangers(&mut self, at: At<'_>, text: &SidMap) {
+    pub(crate) fn reject_other_arguments(&mut self, at: At<'_>, text: &SidMap) {
         let given = [
             ("next_hop", text.next_hop.is_some()),
             ("port", text.port.is_some()),

@@ -8,7 +8,7 @@ use srv6::{Form, Payload, SegmentList, Sid};
 use super::checked::{At, Checked};
 use super::names::NAME_HELP;
 use super::scalars::Ipv6;
-use super::steer_text::{ListText, PolicyText, SteerText};
+use super::steer_text::{ListText, PolicyText, SteerText, WeightedText};
 
 /// Maximum number of lists of a policy.
 const MAX_LISTS: usize = 64;
@@ -66,13 +66,10 @@ impl Checked<'_> {
             }
             (Some(segments), None) => {
                 // A list may be given without the key `segments`.
-                let at = || match below(at, &["segments"]) {
-                    path if self.place.tree.has(&path) => path,
-                    _ => at(),
-                };
-                let path = at();
-                lists.push(Weighted { segments: SegmentList::default(), weight: 1 });
-                lists[0].segments = self.segments(&|| path.clone(), segments, form, payload);
+                let below = below(at, &["segments"]);
+                let path = if self.place.tree.has(&below) { below } else { at() };
+                let segments = self.segments(&|| path.clone(), segments, form, payload);
+                lists.push(Weighted { segments, weight: 1 });
             }
             (None, Some(Items(texts))) => {
                 if texts.len() > MAX_LISTS {
@@ -81,18 +78,7 @@ impl Checked<'_> {
                     self.place.key(&below(at, &["lists"]), message, "merge or remove some");
                 }
                 for (index, text) in texts.into_iter().enumerate() {
-                    let at = |key: &'static str| {
-                        let mut path = below(at, &["lists"]);
-                        path.extend([Step::Index(index), key.into()]);
-                        path
-                    };
-                    let weight = text.weight.unwrap_or(1);
-                    if weight == 0 {
-                        let help = "write 1 or more, or remove the list";
-                        self.place.value(&at("weight"), "a list of weight 0 is never taken", help);
-                    }
-                    let segments = self.segments(&|| at("segments"), text.segments, form, payload);
-                    lists.push(Weighted { segments, weight });
+                    lists.push(self.weighted(at, index, text, (form, payload)));
                 }
             }
             (None, None) => {}
@@ -102,6 +88,28 @@ impl Checked<'_> {
             self.place.key(&at(), "a policy without segments", help);
         }
         Policy { lists, form }
+    }
+
+    /// Returns list `index` of a policy.
+    fn weighted(
+        &mut self,
+        at: At<'_>,
+        index: usize,
+        text: WeightedText,
+        (form, payload): (Form, Payload),
+    ) -> Weighted {
+        let at = |key: &'static str| {
+            let mut path = below(at, &["lists"]);
+            path.extend([Step::Index(index), key.into()]);
+            path
+        };
+        let weight = text.weight.unwrap_or(1);
+        if weight == 0 {
+            let help = "write 1 or more, or remove the list";
+            self.place.value(&at("weight"), "a list of weight 0 is never taken", help);
+        }
+        let segments = self.segments(&|| at("segments"), text.segments, form, payload);
+        Weighted { segments, weight }
     }
 
     fn segments(
@@ -128,9 +136,9 @@ impl Checked<'_> {
             self.place.value(&at(), message, help);
         }
         for (index, Ipv6(address)) in texts.iter().enumerate() {
-            let is_nobodys =
+            let is_not_a_host =
                 address.is_unspecified() || address.is_multicast() || address.is_loopback();
-            if is_nobodys || address.is_unicast_link_local() {
+            if is_not_a_host || address.is_unicast_link_local() {
                 let mut path = at();
                 path.push(Step::Index(index));
                 let message = format!("`{address}` is not a segment: it is not a node's address");

@@ -24,7 +24,7 @@ impl Checked<'_> {
         }
         let help = "add `policy:` with one of `policies:`, or with a list \
                     (`--segments` of `kaido function add`)";
-        self.missing(at, text.behavior.name(), "a policy for what comes back", help);
+        self.missing(at, text.behavior.name(), "a policy for returning packets", help);
         None
     }
 
@@ -32,7 +32,7 @@ impl Checked<'_> {
     pub(crate) fn proxy(&mut self, at: At<'_>, text: &SidMap) -> Option<Proxy> {
         let name = text.behavior.name();
         if text.to.is_none() {
-            let help = "add `to:` with the interface that the function is behind";
+            let help = "add `to:` with the interface towards the function";
             self.missing(at, name, "an interface", help);
         }
         let to = text.to.as_ref().map(|to| self.interface(&|| key(at, "to"), to));
@@ -48,11 +48,11 @@ impl Checked<'_> {
 
     /// Rejects invalid addresses of functions, and those that no packet can be sent to.
     fn function_address(&mut self, at: At<'_>, via: IpAddr, name: &str, masquerading: bool) {
-        let is_nobodys = via.is_unspecified()
+        let is_not_a_host = via.is_unspecified()
             || via.is_multicast()
             || via.is_loopback()
             || via == IpAddr::V4(Ipv4Addr::BROADCAST);
-        if is_nobodys {
+        if is_not_a_host {
             let help =
                 "write the function's address, or remove it where the function does not route";
             self.place.value(&key(at, "via"), format!("`{via}` is not a function's address"), help);

@@ -66,7 +66,7 @@ impl Checked<'_> {
 
     fn endpoint(&mut self, index: usize, sid: Ipv6Net, mut text: SidMap) -> Endpoint {
         let at = || vec!["sids".into(), Step::Index(index)];
-        self.strangers(&at, &text);
+        self.reject_other_arguments(&at, &text);
         let flavors = self.flavors(&at, sid, &text);
         let tags = self.tags(&at, text.vlan, text.inner);
         let behavior = self.behavior(&at, sid, &mut text);

@@ -147,8 +147,8 @@ impl Loader {
 
     fn alias(&mut self, id: usize, span: Span) -> Result<(), Fault> {
         let Some(tree) = self.anchors.get(&id).cloned() else {
-            let help = "use the alias behind the end of its anchor's value";
-            return Err(Fault::new(span, "this alias stands inside its own anchor", help));
+            let help = "use the alias after the end of its anchor's value";
+            return Err(Fault::new(span, "this alias is inside its own anchor", help));
         };
         self.count_copy(&tree)?;
         self.done(tree.span, 0, tree.value)

@@ -205,7 +205,7 @@ impl Pump {
             Err(source) => return Err(Error::Refused { doing: "wait for packets", source }),
         };
         if let (0, Some(left), Some(sleep)) = (count, left, sleep.filter(|sleep| *sleep > 0)) {
-            self.timers.learn(left, clock::now().saturating_sub(now + sleep));
+            self.timers.record(left, clock::now().saturating_sub(now + sleep));
         }
         Ok(count)
     }

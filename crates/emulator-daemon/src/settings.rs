@@ -59,7 +59,7 @@ impl Side {
     pub(crate) fn changed(&self, changes: &[LinkChange]) -> Result<Self, String> {
         let mut side = self.clone();
         for change in changes {
-            self.refuse_what_a_trace_says(*change)?;
+            self.reject_traced_option(*change)?;
             match *change {
                 LinkChange::Rate(rate) => side.rate = rate,
                 LinkChange::Queue(queue, ..) => side.queue = queue,
@@ -85,7 +85,7 @@ impl Side {
     }
 
     /// Rejects a change that the next line of a trace would silently undo.
-    fn refuse_what_a_trace_says(&self, change: LinkChange) -> Result<(), String> {
+    fn reject_traced_option(&self, change: LinkChange) -> Result<(), String> {
         let Some(course) = &self.recorded.course else { return Ok(()) };
         let option = match change {
             LinkChange::Rate(_) if course.most_bps().is_some() => "rate",
@@ -95,7 +95,7 @@ impl Side {
         };
         let trace = self.impairments.trace.as_deref().unwrap_or_default();
         let help = format!("change its column `{option}`, and bring the lab up again");
-        Err(format!("the trace {trace} says what the {option} is: {help}"))
+        Err(format!("the trace {trace} sets the {option}: {help}"))
     }
 
     /// Converts the settings to the emulator's type.
@@ -200,7 +200,7 @@ mod tests {
         side.recorded.course = Some(Course::new(vec![moment], None));
         for rate in ["rate=1mbit", "rate=none"] {
             let said = changed(&side, &[rate]).unwrap_err();
-            assert!(said.contains("a.csv says what the rate is: change its column"), "{said}");
+            assert!(said.contains("a.csv sets the rate: change its column"), "{said}");
         }
         assert!(changed(&side, &["delay=1ms", "loss=1%", "queue=9p"]).is_ok());
         let loss = Some(emulator::Loss::Independent(emulator::Chance::new(0.5)));

@@ -153,12 +153,12 @@ impl Socket {
             let length = message.msg_len as usize;
             let bytes = &mut self.buffers.frames[n * stride..(n + 1) * stride];
             let is_cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
-            let said = said(&message.msg_hdr);
-            let packet = if is_cut { None } else { packet_of(bytes, length, said.tag) };
+            let metadata = metadata(&message.msg_hdr);
+            let packet = if is_cut { None } else { packet_of(bytes, length, metadata.tag) };
             match packet {
                 Some(packet) => {
                     self.counts.received += u64::from(packet.count());
-                    let at = said.at.unwrap_or(Nanos::MAX);
+                    let at = metadata.at.unwrap_or(Nanos::MAX);
                     each(translation.of(at), packet);
                 }
                 None => self.counts.misunderstood += 1,
@@ -256,15 +256,15 @@ impl AsFd for Socket {
 
 /// Metadata that the kernel passes with a frame.
 #[derive(Debug, Default)]
-struct Said {
+struct Metadata {
     /// Wall-clock receive timestamp.
     at: Option<Nanos>,
     /// VLAN tag removed by the kernel, with its TPID.
     tag: Option<[u8; TAG]>,
 }
 
-fn said(message: &libc::msghdr) -> Said {
-    let mut said = Said::default();
+fn metadata(message: &libc::msghdr) -> Metadata {
+    let mut metadata = Metadata::default();
     // SAFETY: the kernel has filled the message's control buffer and set its length.
     let mut control = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() };
     while let Some(header) = control {
@@ -274,7 +274,7 @@ fn said(message: &libc::msghdr) -> Said {
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                 // SAFETY: a message of this type contains a timespec, which may be unaligned.
                 let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
-                said.at = Some(time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos);
+                metadata.at = Some(time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos);
             }
             (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
                 // SAFETY: a message of this type contains a tpacket_auxdata.
@@ -283,7 +283,7 @@ fn said(message: &libc::msghdr) -> Said {
                     let has_kind = aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
                     let kind = if has_kind { aux.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
                     let [[a, b], [c, d]] = [kind, aux.tp_vlan_tci].map(u16::to_be_bytes);
-                    said.tag = Some([a, b, c, d]);
+                    metadata.tag = Some([a, b, c, d]);
                 }
             }
             _ => {}
@@ -291,7 +291,7 @@ fn said(message: &libc::msghdr) -> Said {
         // SAFETY: as for the first one.
         control = unsafe { libc::CMSG_NXTHDR(message, header).as_ref() };
     }
-    said
+    metadata
 }
 
 /// Returns the packet in a buffer. A VLAN tag that the kernel removed is inserted again.

@@ -29,11 +29,11 @@ impl Timers {
         left.saturating_sub((late + MARGIN).min(self.most))
     }
 
-    /// Records that a sleep with the deadline `left` away was too long by `late`. The estimate is
-    /// the maximum latency, which decays over some tens of sleeps.
-    pub(crate) fn learn(&mut self, left: Nanos, late: Nanos) {
-        let known = &mut self.late[usize::from(left >= LONG)];
-        *known = late.min(self.most).max(*known - *known / 16);
+    /// Records that a sleep, begun `left` before its deadline, ended `late` after it. The estimate
+    /// is the maximum latency, which decays over some tens of sleeps.
+    pub(crate) fn record(&mut self, left: Nanos, late: Nanos) {
+        let estimate = &mut self.late[usize::from(left >= LONG)];
+        *estimate = late.min(self.most).max(*estimate - *estimate / 16);
     }
 }
 
@@ -47,17 +47,17 @@ mod tests {
         // The first sleep is as short as the limit permits.
         assert_eq!(timers.sleep(10_000_000), 9_700_000);
         for _ in 0..100 {
-            timers.learn(10_000_000, 100_000);
-            timers.learn(200_000, 15_000);
+            timers.record(10_000_000, 100_000);
+            timers.record(200_000, 15_000);
         }
         assert_eq!(timers.sleep(10_000_000), 9_880_000);
         assert_eq!(timers.sleep(200_000), 165_000);
         assert_eq!(timers.sleep(30_000), 0);
         // A single stall of the machine does not persist.
-        timers.learn(200_000, 5_000_000);
+        timers.record(200_000, 5_000_000);
         assert_eq!(timers.sleep(400_000), 100_000);
         for _ in 0..100 {
-            timers.learn(200_000, 15_000);
+            timers.record(200_000, 15_000);
         }
         assert_eq!(timers.sleep(200_000), 165_000);
     }

@@ -8,15 +8,15 @@ const DEPTH: usize = 100;
 /// An error in an encoded message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
-    #[error("a number has more than 64 bits")]
+    #[error("a varint exceeds 64 bits")]
     Varint,
-    #[error("a field of wire type {0}, which is not in use")]
+    #[error("unknown wire type {0}")]
     WireType(u8),
     #[error("a field is longer than its message")]
     Length,
     /// Decoders merge duplicates, which lets nested vectors grow further. Encoders never write
     /// them.
-    #[error("a field that has one message has two")]
+    #[error("a singular message field occurs twice")]
     Twice,
     #[error("messages are nested more than {DEPTH} deep")]
     Depth,

@@ -1,4 +1,5 @@
-//! Body of an answer that is dropped, with its reservation, if its client does not read it.
+//! Response body with a timeout: a body that its client does not read is dropped, with its
+//! reservation.
 //!
 //! The HTTP/2 library polls a body whose client has closed the flow-control window only once, so
 //! the timer is a task of its own. What the library has taken cannot be taken back, so it gets copies

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::topology::{TestDuration, duration_text};
+use crate::topology::{DurationText, duration_text};
 
 /// A tenant of an AF_XDP client. Its files are relative to the file that names them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -25,11 +25,11 @@ pub struct Tenant {
     pub passes_without_verdict: bool,
     /// Deadline of a verdict.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub deadline: Duration,
     /// Time for which packets wait for another process if theirs has ended.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub hold: Duration,
     /// Number of packet queues.
     pub queues: u32,

@@ -59,7 +59,7 @@ pub(crate) async fn run(controller: &Path, worker: &Worker) -> Result<(), Error>
             Ok(()) | Err(Ended::Lost) => {
                 if !std::mem::replace(&mut is_reported, true) {
                     let socket = controller.display();
-                    tracing::warn!("no controller on {socket}: what is installed stays");
+                    tracing::warn!("no controller on {socket}: installed routes and rules stay");
                 }
             }
         }

@@ -158,7 +158,7 @@ fn relocate<'f>(
         let symbol = file.symbol_by_index(index).map_err(|why| BadObject::Elf(why.to_string()))?;
         let name = symbol.name().unwrap_or("?");
         let Some(&Instruction { opcode: code_at, immediate, .. }) = code.get(at) else {
-            return Err(wrong(format!("`{name}` from behind the code")));
+            return Err(wrong(format!("`{name}` from beyond the end of the code")));
         };
         let to_text = symbol.section_index() == Some(text.index());
         match code_at {

@@ -124,7 +124,7 @@ fn check(
     }
     let goes_on = !matches!(opcode, opcode::EXIT | opcode::JUMP | opcode::JUMP_LONG);
     if goes_on && at + 1 + usize::from(instruction.is_wide()) >= starts.len() {
-        return Err("the code ends behind it, without `exit`".to_owned());
+        return Err("the code ends after it without `exit`".to_owned());
     }
     Ok(())
 }

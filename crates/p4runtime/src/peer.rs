@@ -33,8 +33,8 @@ const READS: usize = 8;
 /// A client's connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
-    /// Devices with their primary on this connection: one for each mark, of which a device has two
-    /// while another stream of the connection becomes its primary.
+    /// Devices whose primary is on this connection. A device is listed twice while the primary role
+    /// moves between two streams of the connection.
     primaries: Arc<Mutex<Vec<u64>>>,
     /// The connection's share of concurrent reads.
     readers: Arc<Semaphore>,

@@ -108,9 +108,7 @@ pub enum ControlError {
     #[error("the program's process does not respond")]
     Gone,
     /// The program's process failed too often and will not be restarted.
-    #[error(
-        "the program failed too often and was given up: give it to the device again, or another"
-    )]
+    #[error("the program failed too often and was evicted: install it again, or another one")]
     Evicted,
     /// The message exceeds the maximum size.
     #[error("a message of {0} bytes is too large for the program's process")]

@@ -25,7 +25,7 @@ pub enum LoadError {
     /// Too many instructions. Code shared by several functions is compiled, and counted, once for
     /// each.
     #[error(
-        "its functions have more than {most} instructions, those that they share counted for each"
+        "its functions have more than {most} instructions; code shared by several functions counts for each"
     )]
     TooLong {
         /// Maximum number of instructions that are compiled.

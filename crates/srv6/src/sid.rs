@@ -52,9 +52,7 @@ pub enum LocatorError {
     HostBits(String, Ipv6Net),
     /// The prefix leaves no room for a 16-bit function, or is so short that it would cover whole
     /// networks.
-    #[error(
-        "a locator is between /16 and /112 long, so that a 16-bit function fits behind it: `{0}`"
-    )]
+    #[error("the locator `{0}` must be /16 to /112: a 16-bit function follows it")]
     Length(String),
 }
 

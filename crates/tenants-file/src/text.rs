@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use model::Tenant;
-use model::topology::TestDuration;
+use model::topology::DurationText;
 use serde_json::{Map, Value, json};
 
 /// Returns a tenants file with these tenants. Paths must be UTF-8. It is JSON, a subset of YAML.
@@ -21,8 +21,8 @@ fn body(tenant: &Tenant) -> Value {
         "ports": ports,
         "device": tenant.device,
         "default": if tenant.passes_without_verdict { "pass" } else { "drop" },
-        "deadline": TestDuration(tenant.deadline),
-        "hold": TestDuration(tenant.hold),
+        "deadline": DurationText(tenant.deadline),
+        "hold": DurationText(tenant.hold),
         "queues": tenant.queues,
         "isolation": if tenant.is_inline { "inline" } else { "process" },
     });

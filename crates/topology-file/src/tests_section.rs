@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use document::{Place, Time, listed, steps};
-use model::topology::{Family, Ping, Range, Test, TestDuration, Topology};
+use model::topology::{DurationText, Family, Ping, Range, Test, Topology};
 
 use super::applications::node;
 use super::file::{File, TestText};
@@ -49,7 +49,7 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
         let help = format!("allowed here: {}, within", allowed.join(", "));
         place.key(steps!["tests", index, key], message, &help);
     }
-    let within = TestDuration(text.within.map_or(WITHIN, |within| within.0));
+    let within = DurationText(text.within.map_or(WITHIN, |within| within.0));
     let mut named = |key: &str, name: &Option<String>| match name {
         Some(name) => {
             node(place, steps!["tests", index, key], name, topology, key != "on" && key != "via");
@@ -109,7 +109,7 @@ fn ping(
     index: usize,
     text: &TestText,
     [from, to]: [String; 2],
-    within: TestDuration,
+    within: DurationText,
 ) -> Option<Test> {
     let unreachable = text.unreachable.unwrap_or(false);
     for (key, given) in [("rtt", text.rtt.is_some()), ("loss", text.loss.is_some())] {
@@ -128,7 +128,7 @@ fn ping(
         let message = format!("{count} pings are not possible");
         place.value(steps!["tests", index, "count"], message, "write 1 to 10000");
     }
-    let duration = |time: Time| TestDuration(time.0);
+    let duration = |time: Time| DurationText(time.0);
     Some(Test::Ping(Ping {
         from,
         to,

@@ -101,7 +101,7 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use model::topology::{Range, Share, TestDuration};
+    use model::topology::{DurationText, Range, Share};
 
     use super::*;
 
@@ -116,7 +116,7 @@ mod tests {
             rtt: None,
             loss: None,
             count,
-            within: TestDuration(TIMEOUT),
+            within: DurationText(TIMEOUT),
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_round_trip_is_the_median_of_the_last_answers() {
-        let range = Range { from: TestDuration(ms(40)), to: TestDuration(ms(48)) };
+        let range = Range { from: DurationText(ms(40)), to: DurationText(ms(48)) };
         let rtt = Ping { rtt: Some(range), ..test(3) };
         let (window, started, now) = row(&[Some(90), Some(41), None, Some(95), Some(48)]);
         let seen = window.judge(&rtt, now);

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The bytes end inside the header.
-    #[error("{header}: {have} bytes of at least {need}")]
+    #[error("{header}: truncated, {have} of at least {need} bytes")]
     Truncated {
         /// The header.
         header: &'static str,
@@ -22,7 +22,7 @@ pub enum WireError {
         version: u8,
     },
     /// A length that contradicts the header.
-    #[error("{header}: a length of {length} is not possible")]
+    #[error("{header}: invalid length {length}")]
     Length {
         /// The header.
         header: &'static str,
@@ -33,7 +33,7 @@ pub enum WireError {
     #[error("SRH: routing type {0}, not 4")]
     RoutingType(u8),
     /// Segments Left exceeds the length of the list.
-    #[error("SRH: {left} segments left of {segments}")]
+    #[error("SRH: Segments Left is {left}, and the list has {segments} segments")]
     SegmentsLeft {
         /// The Segments Left field.
         left: u8,

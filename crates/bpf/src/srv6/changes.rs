@@ -39,7 +39,7 @@ impl Srv6 {
     pub fn change_policy(&self, number: u32, value: types::policy) {
         let entry = self.policies.entries().at(number as usize);
         // SAFETY: the pointer is into the mapping and this is its only writer. Each field is one
-        // word; `spread` is written first if it is in effect afterwards, and last if it is not.
+        // word. A `spread` other than 0 is in effect before the list changes, and 0 only after it.
         unsafe {
             if value.spread != 0 {
                 (&raw mut (*entry).spread).write_volatile(value.spread);

@@ -43,7 +43,7 @@ fn arguments_that_proxies_need_or_do_not_take() {
     );
     expect(
         &sid("behavior: End.AS, to: v2"),
-        &[("6:3", "End.AS needs a policy for what comes back", "add `policy:`")],
+        &[("6:3", "End.AS needs a policy for returning packets", "add `policy:`")],
     );
     expect(
         &sid("behavior: End.AD, to: v2, policy: to-osaka"),

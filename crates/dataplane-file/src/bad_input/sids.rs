@@ -106,7 +106,7 @@ fn behaviors_and_arguments() {
         ),
         &[
             ("7:45", "the tenant `a` has no table", "add `table:` or `vrf:` to it"),
-            ("8:37", "the tenant says in which table", "remove it, or the table"),
+            ("8:37", "the tenant already selects the table", "remove it, or the table"),
         ],
     );
 }

@@ -379,8 +379,8 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
             && kernel.links.iter().filter(is_in).any(ours)
         {
             found.push(format!(
-                "what comes in by the VRF `{}` reaches the SIDs: its table has no default route, so that \
-                 the main table is next: `ip -6 route add unreachable default metric 4278198272 table \
+                "packets that arrive in the VRF `{}` reach the SIDs: its table has no default route, so the \
+                 lookup continues in the main table: `ip -6 route add unreachable default metric 4278198272 table \
                  {table}`",
                 link.name
             ));

@@ -396,12 +396,12 @@ fn a_domain_without_an_edge_is_warned_of() {
     let trunk = "ports: {core: {}, out: {}}\ntenants: {t: {table: 9, attachments: [{port: out, vlan: 10}]}}";
     assert!(warned(trunk).concat().contains("every port reaches every SID"), "untagged frames do");
     let vrf = warned("ports: {core: {}, inner: {}}");
-    assert!(vrf.len() == 1 && vrf[0].contains("by the VRF `red`"), "{vrf:?}");
+    assert!(vrf.len() == 1 && vrf[0].contains("in the VRF `red`"), "{vrf:?}");
     let mut links = stacked();
     links.iter_mut().filter(|link| link.name == "over").for_each(|link| link.master = Some(4));
     let kernel = Kernel { links, ..Kernel::default() };
     let stacked = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel, false);
-    assert!(stacked.len() == 1 && stacked[0].contains("by the VRF `red`"), "{stacked:?}");
+    assert!(stacked.len() == 1 && stacked[0].contains("in the VRF `red`"), "{stacked:?}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ impl Dataplane for Xdp {
 
     fn heartbeat(&mut self) -> Vec<(u32, IpAddr)> {
         self.tables.program().heartbeat();
-        self.backs.leave_old(&self.pins);
+        self.backs.detach_unused(&self.pins);
         self.tables.program().missing_neighbors()
     }
 

@@ -60,7 +60,7 @@ fn with_argument(sid: String, bits: Option<u8>) -> Result<String, Failure> {
         None => Ok(format!("{sid}/{}", 128 - bits)),
         Some((_, length)) if length == (128 - bits).to_string() => Ok(sid),
         Some((_, length)) => Err(Failure::usage(anyhow!(
-            "`{sid}` leaves {} bits, and --arg-bits says {bits}: write one of the two",
+            "`{sid}` leaves {} bits for the argument, but --arg-bits is {bits}: write only one of the two",
             128_u8.saturating_sub(length.parse().unwrap_or(128))
         ))),
     }

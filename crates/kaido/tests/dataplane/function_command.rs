@@ -37,7 +37,7 @@ fn root_a_function_is_added_listed_and_removed() {
         (&["add", "fd00:1::1/112"], &["bits set after its prefix"]),
         (&["add", "fd00:1::/64"], &["leaves 64 bits"]),
         (&["add", "ten"], &["`ten` is not a SID"]),
-        (&["add", SID, "--arg-bits", "8"], &["leaves 16 bits", "--arg-bits says 8"]),
+        (&["add", SID, "--arg-bits", "8"], &["leaves 16 bits", "--arg-bits is 8"]),
         (&["add", "fd00:1::2", "--behavior", "End.NF"], &["End.NF"]),
         (&["add", "fd00:1::7"], &["the SID `fd00:1::7/128` is there, and no function"]),
         (&["rm", "fd00:1::7"], &["no function `fd00:1::7/128`"]),

@@ -108,18 +108,14 @@ fn root_other_users_do_not_reach_a_device() {
 fn tcp_without_certificates_is_asked_for_and_local() {
     let here = directory(&[("p.p4", PROGRAM)]);
     let run = |more: &[&str]| done(&[&["run", "p.p4", "--p4runtime"], more].concat(), here.path());
-    says(
-        &run(&["127.0.0.1:0"]),
-        2,
-        &["TCP does not say who the other side is", "`--insecure-tcp`"],
-    );
+    says(&run(&["127.0.0.1:0"]), 2, &["TCP does not authenticate the peer", "`--insecure-tcp`"]);
     says(&run(&["0.0.0.0:0", "--insecure-tcp"]), 2, &["is for loopback addresses"]);
     says(&run(&["[::]:0", "--insecure-tcp"]), 2, &["is for loopback addresses"]);
     says(&run(&["somewhere"]), 2, &["not a socket (unix:PATH)"]);
     says(&run(&["127.0.0.1:0", "--tls-cert", "a"]), 2, &["--tls-key"]);
     says(&done(&["run", "p.p4", "--insecure-tcp"], here.path()), 2, &["without an address"]);
     let ls = |more: &[&str]| done(&[&["table", "ls", "--address"], more].concat(), here.path());
-    says(&ls(&["127.0.0.1:1"]), 2, &["TCP does not say who"]);
+    says(&ls(&["127.0.0.1:1"]), 2, &["TCP does not authenticate"]);
     says(&ls(&["192.0.2.1:1", "--insecure-tcp"]), 2, &["is for loopback addresses"]);
     // The command warns about it.
     let mut command =

@@ -169,7 +169,7 @@ fn the_documented_program_passes_its_test() {
     let tested = kaido(&["test", "filter.p4", "filter.stf"], here.path());
     says(&tested, 0, &["filter.stf: 9 lines passed\n"]);
     let here = directory(&[("filter.p4", &wrong)]);
-    let told = block("many in one run:\n\n```console\n$ kaido p4 check filter.p4\n");
+    let told = block("one run reports all of them:\n\n```console\n$ kaido p4 check filter.p4\n");
     says(&kaido(&["check", "filter.p4"], here.path()), 2, &[&told]);
 }
 

@@ -99,7 +99,7 @@ fn a_program_runs_with_the_values_of_its_vm() {
     let with = ["run", "filter.p4", "--pcap", "in.pcapng"];
     let run = |more: &[&str]| kaido(&[&with[..], more].concat(), here.path());
     let nothing = "filter.p4: the program reads net.utilisation, filter.on, filter.off of its";
-    says(&run(&[]), 2, &[nothing, "`--vm-info FILE` says where"]);
+    says(&run(&[]), 2, &[nothing, "add `--vm-info FILE`"]);
     let explained = kaido(&["explain", "filter.p4"], here.path());
     let reads = "reads of its tenant's VM: net.utilisation, filter.on, filter.off";
     says(&explained, 0, &[reads, "call helper 20  ; get_vm_info"]);

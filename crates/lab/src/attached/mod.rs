@@ -125,24 +125,24 @@ pub(crate) fn keep_machine(topology: &Topology, directory: &Path) -> Result<(), 
 
 /// Lock on attaching interfaces of this namespace. Only one command holds it at a time, so that two
 /// commands never choose the same queue or interface.
-pub(crate) struct Turn(#[expect(dead_code, reason = "it is held")] Option<NamespaceLock>);
+pub(crate) struct AttachLock(#[expect(dead_code, reason = "it is held")] Option<NamespaceLock>);
 
-/// Longest wait for the lock: a lab with attached interfaces comes up in less time.
-const TURN: Duration = Duration::from_secs(150);
+/// Timeout of the lock, longer than a lab with attached interfaces takes to come up.
+const ATTACH_LOCK_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Waits for the lock if any interface is to be attached.
-pub(crate) fn turn(topology: &Topology, cancel: &Cancel) -> Result<Turn, Error> {
+pub(crate) fn lock_attaching(topology: &Topology, cancel: &Cancel) -> Result<AttachLock, Error> {
     if attachments(topology).next().is_none() {
-        return Ok(Turn(None));
+        return Ok(AttachLock(None));
     }
     let since = Instant::now();
     loop {
         cancel.check()?;
         match NamespaceLock::take("attaching") {
-            Ok(lock) => return Ok(Turn(Some(lock))),
-            Err(TakeError::Taken(process)) if since.elapsed() > TURN => {
+            Ok(lock) => return Ok(AttachLock(Some(lock))),
+            Err(TakeError::Taken(process)) if since.elapsed() > ATTACH_LOCK_TIMEOUT => {
                 return Err(Error::Attach(AttachError::NoTurn {
-                    seconds: TURN.as_secs(),
+                    seconds: ATTACH_LOCK_TIMEOUT.as_secs(),
                     process,
                 }));
             }

@@ -22,8 +22,7 @@ pub enum LookupError {
     },
     /// The node has no daemon.
     #[error(
-        "{0} has no daemon: `controller: true`, `dataplane: xdp`, `switch` and `tenants` in the topology file \
-         give it one"
+        "{0} has no daemon: add `controller: true`, `dataplane: xdp`, `switch` or `tenants` to the topology file"
     )]
     NoDaemon(String),
     /// The lab runs without Kaido's daemons.

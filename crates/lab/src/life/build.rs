@@ -46,13 +46,16 @@ impl Build<'_> {
         attached::keep_machine(topology, &lab.directory)?;
         let infrastructure = build::infrastructure(&lab.directory)?;
         let nodes = topology.nodes.iter().enumerate();
-        let with: Vec<usize> = nodes.filter(|(_, n)| n.has_namespace()).map(|(at, _)| at).collect();
+        let with_namespace: Vec<usize> =
+            nodes.filter(|(_, n)| n.has_namespace()).map(|(at, _)| at).collect();
         let make = |at: usize| {
             self.cancel.check()?;
-            let node = &topology.nodes[with[at]];
-            Ok((with[at], build::namespace(&lab.directory, node, self.frr.as_ref())?))
+            let node = &topology.nodes[with_namespace[at]];
+            Ok((with_namespace[at], build::namespace(&lab.directory, node, self.frr.as_ref())?))
         };
-        let made = in_parallel(with.len(), make, |at| progress(Stage::Namespaces, at, with.len()))?;
+        let made = in_parallel(with_namespace.len(), make, |done| {
+            progress(Stage::Namespaces, done, with_namespace.len())
+        })?;
         let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();
         progress(Stage::Links, 0, topology.segments.len());
         let programs = ends::namespaces(&lab.directory, topology)?;
@@ -92,7 +95,7 @@ impl Build<'_> {
         };
         let all: Vec<(usize, &Namespace)> = namespaces.iter().map(|(&at, n)| (at, n)).collect();
         let total = all.len();
-        in_parallel(total, |at| devices(all[at]), |at| progress(Stage::Nodes, at / 2, total))?;
+        in_parallel(total, |at| devices(all[at]), |done| progress(Stage::Nodes, done / 2, total))?;
         // A route needs its neighbor's link to be up at both ends.
         let install = |(at, namespace): (usize, &Namespace)| {
             self.cancel.check()?;
@@ -102,7 +105,7 @@ impl Build<'_> {
         in_parallel(
             total,
             |at| install(all[at]),
-            |at| progress(Stage::Nodes, (total + at) / 2, total),
+            |done| progress(Stage::Nodes, (total + done) / 2, total),
         )?;
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Labs {
         }
         let frr = check_machine(&topology, options.program.as_deref())?;
         let openvswitch = switch::find(&topology)?;
-        let _turn = attached::turn(&topology, cancel)?;
+        let _lock = attached::lock_attaching(&topology, cancel)?;
         attached::check(&topology, self, options.attach_only_way_out)?;
         let queues = attached::queues(&topology, self)?;
         let (directory, lock, owner) = self.claim(&name, text, file, options.owned)?;

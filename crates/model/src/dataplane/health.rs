@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::topology::{TestDuration, duration_text};
+use crate::topology::{DurationText, duration_text};
 
 /// Health check of a service function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -15,11 +15,11 @@ pub struct Health {
     pub run: Vec<String>,
     /// Interval between the starts of two runs.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub every: Duration,
     /// Maximum duration of a run.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub timeout: Duration,
     /// Number of consecutive failures after which the function counts as down.
     pub fall: u32,

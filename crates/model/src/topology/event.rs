@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::change::LinkChange;
-use super::quantity::{TestDuration, duration_text};
+use super::quantity::{DurationText, duration_text};
 use super::traffic::Traffic;
 
 /// An event on a link.
@@ -14,7 +14,7 @@ use super::traffic::Traffic;
 pub struct Event {
     /// Time since the lab became ready.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub at: Duration,
     /// Name of the link or the LAN.
     pub link: String,
@@ -33,7 +33,7 @@ pub enum Action {
     Down {
         /// Duration.
         #[serde(rename = "for", serialize_with = "duration_text")]
-        #[schemars(with = "TestDuration")]
+        #[schemars(with = "DurationText")]
         duration: Duration,
         /// True if the ends do not see it.
         silent: bool,

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{TestDuration, duration_text, parse_duration};
+use super::quantity::{DurationText, duration_text, parse_duration};
 use crate::{PortRange, Protocol};
 
 /// A fraction of packets, in billionths.
@@ -69,7 +69,7 @@ impl Shape {
 pub struct Jitter {
     /// Width of the distribution.
     #[serde(serialize_with = "duration_text", deserialize_with = "parse_duration")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub spread: Duration,
     /// Shape of the distribution.
     pub shape: Shape,
@@ -160,7 +160,7 @@ pub struct Filter {
 pub struct Impairments {
     /// Added delay.
     #[serde(serialize_with = "duration_text", deserialize_with = "parse_duration")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub delay: Duration,
     /// Delay variation.
     pub jitter: Option<Jitter>,

@@ -25,7 +25,7 @@ pub use network::{
     Segment, SegmentKind, SegmentsByName, Topology,
 };
 pub(crate) use quantity::duration_text;
-pub use quantity::{Family, Queue, Range, TestDuration};
+pub use quantity::{DurationText, Family, Queue, Range};
 pub use switch::{BRIDGE, MAX_AF_XDP_MTU};
 pub use test::{Ping, Test};
 pub use timers::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};

@@ -11,10 +11,10 @@ use crate::Bandwidth;
 /// Units of durations, in nanoseconds.
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
-/// A duration in a test, serialized with its unit.
+/// A duration, serialized as text with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct TestDuration(
+pub struct DurationText(
     #[serde(serialize_with = "duration_text")]
     #[schemars(with = "String")]
     pub Duration,
@@ -25,7 +25,7 @@ pub(crate) fn duration_text<S: serde::Serializer>(
     duration: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&TestDuration(*duration))
+    serializer.collect_str(&DurationText(*duration))
 }
 
 /// Deserializes a duration that [`duration_text`] has serialized.
@@ -40,7 +40,7 @@ pub(crate) fn parse_duration<'de, D: serde::Deserializer<'de>>(
     parsed.ok_or_else(|| serde::de::Error::custom("a duration such as 20ms is expected"))
 }
 
-impl fmt::Display for TestDuration {
+impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanoseconds = self.0.as_nanos();
         let (unit, factor) = UNITS
@@ -130,7 +130,7 @@ mod tests {
     fn a_duration_is_read_as_it_was_written() {
         for nanoseconds in [0, 1, 20_000_000, 1_500, 7_000_000_000, u64::MAX] {
             let duration = Duration::from_nanos(nanoseconds);
-            let json = serde_json::to_value(TestDuration(duration)).unwrap();
+            let json = serde_json::to_value(DurationText(duration)).unwrap();
             assert_eq!(parse_duration(json).unwrap(), duration);
         }
         for text in ["", "20", "ms", "-1s", "20m", "18446744073709551616ns", "99999999999s"] {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::impairments::Share;
-use super::quantity::{Family, Range, TestDuration};
+use super::quantity::{DurationText, Family, Range};
 use crate::Bandwidth;
 
 /// A condition that must hold in the running lab.
@@ -25,7 +25,7 @@ pub enum Test {
         /// Range of the throughput.
         throughput: Range<Bandwidth>,
         /// Deadline, from the start of the test.
-        within: TestDuration,
+        within: DurationText,
     },
     /// A node has a route, or does not have it.
     Route {
@@ -38,7 +38,7 @@ pub enum Test {
         /// Neighbor that one of the next hops must lead to, if given.
         via: Option<String>,
         /// Deadline, from the start of the test.
-        within: TestDuration,
+        within: DurationText,
     },
 }
 
@@ -54,11 +54,11 @@ pub struct Ping {
     /// True if no ping may be answered.
     pub unreachable: bool,
     /// Range of the median round-trip time, if given.
-    pub rtt: Option<Range<TestDuration>>,
+    pub rtt: Option<Range<DurationText>>,
     /// Range of the fraction of pings lost, if given.
     pub loss: Option<Range<Share>>,
     /// Number of pings evaluated together.
     pub count: u32,
     /// Deadline, from the start of the test.
-    pub within: TestDuration,
+    pub within: DurationText,
 }

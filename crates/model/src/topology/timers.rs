@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::quantity::{TestDuration, duration_text};
+use super::quantity::{DurationText, duration_text};
 
 /// Timers of routing protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -25,11 +25,11 @@ pub struct Timers {
 pub struct IsisTimers {
     /// Hello interval, in whole seconds.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub hello: Duration,
     /// Holding time: timeout for a silent neighbor, 2 to 100 times `hello`.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub hold: Duration,
     /// True if BFD monitors neighbors.
     pub bfd: bool,
@@ -40,15 +40,15 @@ pub struct IsisTimers {
 pub struct RipTimers {
     /// Interval between periodic updates.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub update: Duration,
     /// Timeout for a route that is not refreshed.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub timeout: Duration,
     /// Garbage-collection time: time for which an expired route is still announced as unreachable.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub garbage: Duration,
 }
 
@@ -57,11 +57,11 @@ pub struct RipTimers {
 pub struct BgpTimers {
     /// Keepalive interval.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub keepalive: Duration,
     /// Hold time: timeout for a silent neighbor.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub hold: Duration,
     /// True if BFD monitors neighbors.
     pub bfd: bool,
@@ -72,11 +72,11 @@ pub struct BgpTimers {
 pub struct OspfTimers {
     /// Hello interval, in whole seconds.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub hello: Duration,
     /// Dead interval: timeout for a silent neighbor, in whole seconds; greater than `hello`.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub dead: Duration,
     /// True if BFD monitors neighbors.
     pub bfd: bool,

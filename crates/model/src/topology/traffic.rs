@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::quantity::{Family, TestDuration, duration_text};
+use super::quantity::{DurationText, Family, duration_text};
 use crate::Bandwidth;
 
 /// Name in files.
@@ -32,11 +32,11 @@ pub enum Pattern {
     OnOff {
         /// Mean duration of on periods.
         #[serde(serialize_with = "duration_text")]
-        #[schemars(with = "TestDuration")]
+        #[schemars(with = "DurationText")]
         on: Duration,
         /// Mean duration of off periods.
         #[serde(serialize_with = "duration_text")]
-        #[schemars(with = "TestDuration")]
+        #[schemars(with = "DurationText")]
         off: Duration,
     },
 }
@@ -58,7 +58,7 @@ pub struct Traffic {
     pub rate: Bandwidth,
     /// Duration.
     #[serde(serialize_with = "duration_text")]
-    #[schemars(with = "TestDuration")]
+    #[schemars(with = "DurationText")]
     pub duration: Duration,
     /// Distribution of packets over time.
     pub pattern: Pattern,

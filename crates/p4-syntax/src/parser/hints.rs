@@ -72,7 +72,7 @@ impl Parser<'_> {
             ("=", "<") => "`<=` is less or equal",
             (_, "=") if wanted == "`)`" => "`==` compares",
             ("<", ">") if wanted == "an expression" => "`!=` compares",
-            ("-", ">") => "a field stands behind a dot: `header.field`",
+            ("-", ">") => "a dot selects a field: `header.field`",
             ("++", ";" | ")") if self.stands_alone(self.at - 1) => "`x += 1` adds one",
             (_, "++") if self.stands_alone(self.at) => "`x += 1` adds one",
             ("-", ";" | ")") if back(2) == "-" => "`x -= 1` takes one away",

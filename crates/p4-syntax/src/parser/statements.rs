@@ -164,7 +164,7 @@ impl Parser<'_> {
 
     fn no_statement(&mut self, value: &Expression) -> Reported {
         if !self.at(";") {
-            return self.unexpected("`=`, or `;` behind a call");
+            return self.unexpected("`=`, or `;` after a call");
         }
         let diagnostic = Diagnostic::error(value.span, "this value is not used");
         let diagnostic = diagnostic.label("expected an assignment or a call");

@@ -208,7 +208,7 @@ impl Preprocessor<'_> {
             return self.error(span, format!("`#{word}` without `#if`"));
         };
         if let Some(other) = last.other {
-            let late = Diagnostic::error(span, format!("`#{word}` behind `#else`"));
+            let late = Diagnostic::error(span, format!("`#{word}` after `#else`"));
             return self.problems.add(late.related(other, "the `#else`"));
         }
         let may = last.around && !last.taken;

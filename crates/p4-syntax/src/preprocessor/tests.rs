@@ -107,7 +107,7 @@ fn files_are_included() {
 fn invalid_directives_are_reported_with_their_place() {
     says("\n#endif", "2: `#endif` without `#if`");
     says("#if 1\na", "1: this condition has no end");
-    says("#if 1\n#else\n#else\n#endif", "3: `#else` behind `#else`");
+    says("#if 1\n#else\n#else\n#endif", "3: `#else` after `#else`");
     says("#frob", "1: no directive `#frob`");
     says("#error stop  here", "1: #error: stop  here");
     says("#warning old", "1: #warning: old");

@@ -150,7 +150,7 @@ fn add(text: &str) -> Result<Command, String> {
             other => return Err(format!("`{other}` is not a name")),
         },
         None if behind.trim().is_empty() => None,
-        None => return Err(format!("`{}` is behind the action", behind.trim())),
+        None => return Err(format!("`{}` after the action is unexpected", behind.trim())),
     };
     let action = action_text(&format!("{name}({arguments})"))?;
     Ok(Command::Add { table, priority, keys, action, name: entry })

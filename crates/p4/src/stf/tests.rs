@@ -120,7 +120,7 @@ fn lines_are_read() {
         ("add t x=1 a()", "write `x:1`"),
         ("add t x:1 a(n=2)", "write `n:2`"),
         ("add t x:1 a(2) = one two", "`one two` is not a name"),
-        ("add t x:1 a(2) b", "`b` is behind the action"),
+        ("add t x:1 a(2) b", "`b` after the action is unexpected"),
         ("setdefault t", "expected a table and an action"),
         ("setdefault t a(1", "`)` is missing"),
         ("check_counter c", "expected a name and a cell"),

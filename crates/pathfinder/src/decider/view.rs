@@ -11,7 +11,7 @@ pub(crate) struct View<'a> {
     decider: &'a Decider,
     managed: &'a Managed,
     color: Color,
-    /// The most that a congested port of its own path gives the application.
+    /// Bandwidth that the application gets at a congested port of its own path.
     served: u64,
 }
 

@@ -20,10 +20,10 @@ pub(super) fn all(options: &Options) -> Vec<Box<dyn Source>> {
     }
     all.extend(options.file.iter().map(|one| Box::new(OfFile(one.clone())) as Box<dyn Source>));
     for one in &options.command {
-        all.push(Box::new(Told::by_command(one, options.period())));
+        all.push(Box::new(Latest::by_command(one, options.period())));
     }
     if options.stdin {
-        all.push(Box::new(Told::by_lines()));
+        all.push(Box::new(Latest::by_lines()));
     }
     all
 }
@@ -54,25 +54,25 @@ impl Source for OfFile {
 }
 
 /// Values from another thread; each is set once.
-struct Told(Arc<Mutex<Vec<(String, u64)>>>);
+struct Latest(Arc<Mutex<Vec<(String, u64)>>>);
 
-impl Told {
-    fn tell(to: &Mutex<Vec<(String, u64)>>, key: &str, value: u64) {
-        let mut told = to.lock().unwrap_or_else(PoisonError::into_inner);
-        told.retain(|(other, _)| other != key);
-        told.push((key.to_owned(), value));
+impl Latest {
+    fn put(to: &Mutex<Vec<(String, u64)>>, key: &str, value: u64) {
+        let mut latest = to.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.retain(|(other, _)| other != key);
+        latest.push((key.to_owned(), value));
     }
 
     /// Runs a command repeatedly, which may take any time. A run in progress continues when this
     /// process exits.
     fn by_command(of: &Named, every: Duration) -> Self {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let (to, Named { key, from }) = (Arc::clone(&told), of.clone());
+        let latest = Arc::new(Mutex::new(Vec::new()));
+        let (to, Named { key, from }) = (Arc::clone(&latest), of.clone());
         std::thread::spawn(move || {
             loop {
                 let begin = Instant::now();
                 match printed(&from) {
-                    Ok(Some(value)) => Self::tell(&to, &key, value),
+                    Ok(Some(value)) => Self::put(&to, &key, value),
                     // The value becomes stale.
                     Ok(None) => {}
                     Err(why) => {
@@ -87,13 +87,13 @@ impl Told {
                 }
             }
         });
-        Self(told)
+        Self(latest)
     }
 
     /// Reads lines from standard input.
     fn by_lines() -> Self {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let to = Arc::clone(&told);
+        let latest = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&latest);
         std::thread::spawn(move || {
             let mut input = BufReader::new(std::io::stdin());
             let mut line = Vec::new();
@@ -105,20 +105,20 @@ impl Told {
                 }
                 let text = String::from_utf8_lossy(&line);
                 match said(&text) {
-                    Some((key, value)) => Self::tell(&to, key, value),
+                    Some((key, value)) => Self::put(&to, key, value),
                     None if text.trim().is_empty() => {}
                     None => eprintln!("publish: `{}` is not `KEY NUMBER`", text.trim()),
                 }
             }
         });
-        Self(told)
+        Self(latest)
     }
 }
 
-impl Source for Told {
+impl Source for Latest {
     fn count(&mut self, _: Instant, to: &mut Board<'_>) {
-        let told = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for (key, value) in told {
+        let latest = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (key, value) in latest {
             to.set(&key, Unit::Number, value);
         }
     }

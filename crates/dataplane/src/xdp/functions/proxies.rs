@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bpf::srv6::types::limit;
-use bpf::{ProxyEnds, Srv6, leave_back};
+use bpf::{ProxyEnds, Srv6, detach_return};
 use netlink::{
     Batch, Errno, Handle, Link, Namespace, Offload, VethEnd, add_veth, delete_link, set_offload,
     set_up, sysctl,
@@ -73,7 +73,7 @@ impl Backs {
     }
 
     /// Detaches the program from interfaces on which no late packets are expected any more.
-    pub(in crate::xdp) fn leave_old(&mut self, pins: &Pins) {
+    pub(in crate::xdp) fn detach_unused(&mut self, pins: &Pins) {
         self.old.retain(|index, since| {
             let late = since.elapsed() >= LATE;
             if late {
@@ -94,7 +94,7 @@ impl Backs {
 }
 
 fn leave(index: u32, pins: &Pins) {
-    if let Err(error) = leave_back(index, &pins.back(index)) {
+    if let Err(error) = detach_return(index, &pins.back(index)) {
         tracing::warn!("a program is left over: {error}");
     }
 }

@@ -133,14 +133,18 @@ impl Common {
             packets: add(
                 registry,
                 "link_packets",
-                "Packets that arrived; of the kernel links, that were sent",
+                "Packets delivered; for kernel links, packets sent",
             ),
             bytes: add(registry, "link_bytes", "Layer-2 bytes of these packets"),
             dropped: add(registry, "link_dropped_packets", "Packets that did not arrive, by cause"),
             queued: add(registry, "link_queue_bytes", "Bytes that wait in the queue"),
             up: add(registry, "link_up", "1 unless the link is cut"),
-            rate: add(registry, "link_configured_rate_bits_per_second", "Its rate, if it has one"),
-            delay: add(registry, "link_configured_delay_seconds", "Its delay, without jitter"),
+            rate: add(registry, "link_configured_rate_bits_per_second", "Configured rate"),
+            delay: add(
+                registry,
+                "link_configured_delay_seconds",
+                "Configured delay, without jitter",
+            ),
             loss: add(registry, "link_configured_loss_ratio", "Configured loss ratio"),
         }
     }
@@ -156,9 +160,9 @@ impl Common {
         if let Some(rate) = one.sample.rate {
             self.rate.get_or_create(&of).set(rate.bps() as f64);
         }
-        if let Some(told) = one.netem {
-            self.delay.get_or_create(&of).set(told.delay.as_secs_f64());
-            self.loss.get_or_create(&of).set(told.loss);
+        if let Some(settings) = one.netem {
+            self.delay.get_or_create(&of).set(settings.delay.as_secs_f64());
+            self.loss.get_or_create(&of).set(settings.loss);
         }
     }
 
@@ -177,15 +181,18 @@ fn signed(count: u64) -> i64 {
 fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmulatedLinksResponse) {
     type Count = Family<Direction, Counter>;
     type Now = Family<Direction, Gauge>;
-    let received: Count = add(registry, "link_received_packets", "Packets that came to it");
+    let received: Count = add(registry, "link_received_packets", "Packets received by the link");
     let effects = Effect::ALL.map(|effect| {
         let (name, help) = effect.metric();
         let family: Count = add(registry, name, help);
         (effect.name(), family)
     });
     let marked: Count = add(registry, "link_marked_packets", "Packets marked by its queue (ECN)");
-    let cross: Count =
-        add(registry, "link_cross_packets", "Cross traffic that arrived, which is in all others");
+    let cross: Count = add(
+        registry,
+        "link_cross_packets",
+        "Cross-traffic packets delivered, also counted in the other metrics",
+    );
     let delays: Seconds =
         add(registry, "link_delay_seconds", "Total time that arrived packets spent in the link");
     let inside: Now = add(registry, "link_inside_packets", "Packets queued or in flight");
@@ -234,7 +241,7 @@ fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmul
 fn count_nodes(registry: &mut Registry, nodes: &[v1::EmulatedNode]) {
     type Count = Family<Node, Counter>;
     let received: Count =
-        add(registry, "node_received_packets", "Packets that came to a virtual router or switch");
+        add(registry, "node_received_packets", "Packets received by a virtual router or switch");
     let made: Count = add(registry, "node_made_packets", "Packets originated, including copies");
     let sent: Count = add(registry, "node_sent_packets", "Packets that it sent");
     let stopped: Family<Stopped, Counter> =

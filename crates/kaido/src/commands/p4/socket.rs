@@ -51,7 +51,7 @@ fn files(tls: &P4Tls) -> Option<Files> {
 fn insecure(address: SocketAddr, is_allowed: bool) -> Result<(), Failure> {
     if !is_allowed {
         return Err(Failure::usage(anyhow!(
-            "P4Runtime at {address}: TCP does not say who the other side is: use the Unix socket (the \
+            "P4Runtime at {address}: TCP does not authenticate the peer: use the Unix socket (the \
              default), TLS (`--tls-cert`, `--tls-key` and `--tls-ca`), or `--insecure-tcp` on a loopback \
              address, where every user of this machine may then program the device"
         )));
@@ -73,7 +73,7 @@ pub(super) async fn listen(options: &P4Run) -> Result<Option<Serving>, Failure> 
         Some(Served::Nowhere) => return Ok(None),
         None if options.pcap.is_some() => return Ok(None),
         None if tls.is_some() || options.insecure_tcp => {
-            let help = "`--p4runtime ADDRESS` says where TCP is served";
+            let help = "add `--p4runtime ADDRESS`";
             return Err(Failure::usage(anyhow!("TLS or TCP without an address: {help}")));
         }
         None => {

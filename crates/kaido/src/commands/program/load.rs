@@ -85,7 +85,7 @@ fn program(
     let info = match given {
         Some(info) => info,
         None if object.info.is_empty() => {
-            let help = "`--p4info` says what control planes know of it";
+            let help = "add `--p4info FILE`";
             return Err(wrong(format!("the object has no p4info: {help}")));
         }
         None => p4runtime::object_info(&object.info)

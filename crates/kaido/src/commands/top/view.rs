@@ -212,7 +212,7 @@ mod tests {
         let mut view = view(10);
         let before = screen(&mut view, 120, 6);
         assert_eq!(before[0], "wan, every 1 s");
-        assert!(before[1].starts_with("LINK  FROM  DELAY"), "{before:?}");
+        assert!(before[1].starts_with("LINK  FROM  SET-DELAY"), "{before:?}");
         assert!(before[3].starts_with("a1-b") && before[3].ends_with("queue 1000000000"));
         assert_eq!(before[5], "1 to 3 of 10; ↑ ↓ move, q ends it");
         assert!(!press(&mut view, KeyCode::Down, KeyModifiers::NONE));

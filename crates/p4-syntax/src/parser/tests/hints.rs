@@ -63,7 +63,7 @@ fn syntax_of_other_languages_gets_a_hint() {
         ("x = y => 1;", 7, "`>=` is greater or equal"),
         ("if (x =< 1) { }", 7, "`<=` is less or equal"),
         ("if (x <> 1) { }", 8, "`!=` compares"),
-        ("x->y = 1;", 3, "behind a dot"),
+        ("x->y = 1;", 3, "a dot selects a field"),
         ("x++;", 4, "`x += 1` adds one"),
         ("++x;", 1, "`x += 1` adds one"),
         ("x--;", 4, "`x -= 1` takes one away"),

@@ -42,8 +42,8 @@ fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<Vm
         }
         let (name, keys) = (options.program.file.display(), keys.join(", "));
         let why = anyhow!(
-            "{name}: the program reads {keys} of its tenant's VM: `--vm-info FILE` says where that \
-             publishes (`kaido p4 publish`)"
+            "{name}: the program reads {keys} of its tenant's VM: add `--vm-info FILE`, to which the \
+             VM publishes (`kaido p4 publish`)"
         );
         return Err(Failure::usage(why));
     };
