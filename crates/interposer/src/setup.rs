@@ -1,7 +1,8 @@
 //! System calls that create and set up a socket.
 
 use std::ffi::{CStr, c_int, c_long, c_void};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex};
 
 use libc::{off_t, size_t, sockaddr, sockaddr_xdp, socklen_t};
@@ -25,6 +26,8 @@ pub(crate) unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let created = unsafe { call(domain, kind, protocol) };
     if domain == libc::AF_XDP && created >= 0 {
         xsk_client::detect_forks();
+        // The number of a socket that was closed by other means.
+        forget(created);
         created::add(created);
     }
     created
@@ -45,6 +48,12 @@ pub(crate) unsafe extern "C" fn setsockopt(
 ) -> c_int {
     type Set = unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, socklen_t) -> c_int;
     let call = required(real!(c"setsockopt", Set));
+    let is_setup =
+        option == libc::XDP_UMEM_REG || Kind::ALL.iter().any(|one| one.option() == option);
+    if level == libc::SOL_XDP && is_setup && created::find(descriptor).is_none() {
+        refuse("a socket is set up by another descriptor or process than the one that created it");
+        return -1;
+    }
     // SAFETY: the caller's arguments.
     let result = unsafe { call(descriptor, level, option, value, length) };
     if level != libc::SOL_XDP || result != 0 {
@@ -136,15 +145,40 @@ pub(crate) unsafe extern "C" fn mmap64(
     unsafe { mmap(address, length, access, flags, descriptor, offset) }
 }
 
-/// Returns the client's ring that a mapping selects.
+/// Returns the client's ring that a mapping selects. A ring of the kernel's is never mapped: packets
+/// in it would pass without their program.
 fn ring_of(descriptor: c_int, offset: off_t) -> std::io::Result<Option<Arc<RingMemory>>> {
-    if descriptor < 0 {
-        return Ok(None);
-    }
-    let Some(created) = created::find(descriptor) else { return Ok(None) };
     let selected = |kind: &Kind| u64::try_from(offset) == Ok(kind.page_offset());
-    let Some(kind) = Kind::ALL.into_iter().find(selected) else { return Ok(None) };
-    lock(&created).ring(borrow(descriptor), kind)
+    let Some(kind) = Kind::ALL.into_iter().find(selected).filter(|_| descriptor >= 0) else {
+        return Ok(None);
+    };
+    let ring = match created::find(descriptor) {
+        Some(created) => lock(&created).ring(borrow(descriptor), kind)?,
+        None => None,
+    };
+    if ring.is_none() && is_af_xdp(descriptor) {
+        refuse("a ring is mapped by another descriptor or process than the one that created it");
+        return Err(std::io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    Ok(ring)
+}
+
+/// Returns true for an AF_XDP socket.
+fn is_af_xdp(descriptor: c_int) -> bool {
+    let mut domain: c_int = 0;
+    let mut length = size_of_val(&domain) as socklen_t;
+    // SAFETY: both pointers are to values that live until the call returns.
+    let got = unsafe {
+        let domain = (&raw mut domain).cast();
+        libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_DOMAIN, domain, &raw mut length)
+    };
+    got == 0 && domain == libc::AF_XDP
+}
+
+/// Refuses a call whose packets would pass without their program.
+fn refuse(why: &str) {
+    complain(&format!("{why}, which `kaido xsk` does not support"));
+    set_errno(libc::EOPNOTSUPP);
 }
 
 /// Borrows a descriptor of the client.
@@ -175,8 +209,7 @@ pub(crate) unsafe extern "C" fn bind(
         // SAFETY: the caller's arguments.
         Ok(None) => return unsafe { call(descriptor, address, length) },
         Err(why) => {
-            complain(&format!("{why}, which `kaido xsk` does not support"));
-            set_errno(libc::EOPNOTSUPP);
+            refuse(why);
             return -1;
         }
     };
@@ -210,6 +243,9 @@ fn prepare(
     let Some(created) = created::find(descriptor) else {
         return Err("a process binds an AF_XDP socket that it has not created");
     };
+    if is_elsewhere(descriptor) {
+        return Err("an AF_XDP socket is bound in another network namespace than its own");
+    }
     if place.sxdp_flags & libc::XDP_SHARED_UMEM != 0 {
         let shared = created::find(place.sxdp_shared_umem_fd.cast_signed());
         let memory = shared.and_then(|other| lock(&other).memory.clone());
@@ -220,6 +256,24 @@ fn prepare(
         created.memory = memory;
     }
     Ok(Some(created))
+}
+
+/// Returns true if the socket belongs to another network namespace than the calling thread, where its
+/// interface has another name.
+fn is_elsewhere(descriptor: RawFd) -> bool {
+    /// Returns a descriptor of a socket's network namespace (linux/sockios.h).
+    const SIOCGSKNS: libc::c_ulong = 0x894c;
+    // SAFETY: the call takes no argument.
+    let namespace = unsafe { libc::ioctl(descriptor, SIOCGSKNS as _) };
+    if namespace < 0 {
+        // Not permitted in another user namespace.
+        return false;
+    }
+    // SAFETY: the descriptor is new, and has no other owner.
+    let namespace = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(namespace) });
+    let number = |of: std::fs::Metadata| (of.dev(), of.ino());
+    let own = std::fs::metadata("/proc/thread-self/ns/net").ok().map(number);
+    own.is_some_and(|own| namespace.metadata().ok().map(number) != Some(own))
 }
 
 /// Connects a bound socket, and waits until its programs are attached.
@@ -271,16 +325,20 @@ fn name(interface: u32) -> Result<String, String> {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     let call = required(real!(c"close", unsafe extern "C" fn(c_int) -> c_int));
-    let removed = created::remove(descriptor);
-    if removed.is_some() {
-        epoll::forget(descriptor);
-        if let Some(socket) = xsk_client::remove(descriptor) {
-            socket.close();
-            xsk_client::close(socket.number);
-        }
-    }
+    forget(descriptor);
     // SAFETY: the caller's argument. No thread uses the rings of the kernel any more.
     unsafe { call(descriptor) }
+}
+
+/// Deletes the socket of a descriptor, if this process has created it.
+fn forget(descriptor: RawFd) {
+    let Some(removed) = created::remove(descriptor) else { return };
+    epoll::forget(descriptor);
+    if let Some(socket) = xsk_client::remove(descriptor) {
+        socket.close();
+        xsk_client::close(socket.number);
+    }
+    drop(removed);
 }
 
 fn set_errno(error: c_int) {

@@ -94,8 +94,35 @@ third.setsockopt(SOL_XDP, TX_RING, SIZE)
 error = bind(third, 'p1', SHARED_UMEM, one.xsk.fileno())
 print('same queue:', os.strerror(error), flush=True)
 
+
+def attempt(name, function):
+    try:
+        function()
+        print(name, 'done', flush=True)
+    except OSError as why:
+        print(name, os.strerror(why.errno), flush=True)
+
+
+# Rings of the kernel's by another descriptor, or in another process.
+def ring(fd):
+    return mmap.mmap(fd, one.tx_at[2] + SIZE * 16, offset=TX_PLACE)
+
+
+copy = os.dup(one.xsk.fileno())
+attempt('mapped by a copy:', lambda: ring(copy))
+fourth = new()
+by_copy = socket.socket(44, socket.SOCK_RAW, 0, os.dup(fourth.fileno()))
+attempt('sized by a copy:', lambda: by_copy.setsockopt(SOL_XDP, TX_RING, SIZE))
+
 child = os.fork()
 if child == 0:
     print('child:', os.strerror(bind(new(), 'p1', COPY)), flush=True)
+    attempt('mapped by a child:', lambda: ring(one.xsk.fileno()))
     os._exit(0)
 os.waitpid(child, 0)
+
+# The number of a socket that was closed by other means is used again.
+number = other.xsk.fileno()
+os.closerange(number, number + 1)
+again = new()
+print('used again:', again.fileno() == number, one.send(0x88b5), 'completed', flush=True)

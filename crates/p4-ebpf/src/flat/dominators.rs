@@ -5,10 +5,9 @@ use super::{BlockId, Graph};
 
 /// Dominator tree.
 pub(super) struct Dominators {
-    /// Immediate dominator of each block.
-    above: Vec<Option<BlockId>>,
-    /// Position of each block in reverse postorder.
-    place: Vec<usize>,
+    /// First and last number of each block's subtree, in a walk of the tree; empty for blocks that
+    /// are not reached.
+    subtree: Vec<(u32, u32)>,
 }
 
 impl Graph {
@@ -77,28 +76,68 @@ impl Graph {
             }
         }
         above[first.index()] = None;
-        Dominators { above, place }
+        Dominators { subtree: subtrees(order, &above) }
     }
 }
 
-impl Dominators {
-    /// Returns the immediate dominator of a block.
-    pub(super) fn above(&self, block: BlockId) -> Option<BlockId> {
-        self.above[block.index()]
+/// Numbers the blocks in a walk of the tree of immediate dominators, each before those that it dominates.
+fn subtrees(order: &[BlockId], above: &[Option<BlockId>]) -> Vec<(u32, u32)> {
+    let mut below = vec![Vec::new(); above.len()];
+    for block in order {
+        if let Some(above) = above[block.index()] {
+            below[above.index()].push(*block);
+        }
     }
+    let mut numbers = vec![(u32::MAX, 0); above.len()];
+    let (mut next, mut open) = (1, vec![(order[0], false)]);
+    while let Some((block, is_done)) = open.pop() {
+        let number = &mut numbers[block.index()];
+        if is_done {
+            number.1 = next - 1;
+            continue;
+        }
+        number.0 = next;
+        next += 1;
+        open.push((block, true));
+        open.extend(below[block.index()].iter().map(|block| (*block, false)));
+    }
+    numbers
+}
 
+impl Dominators {
     /// Returns true if `block` dominates `below`. Each block dominates itself.
     pub(super) fn dominates(&self, block: BlockId, below: BlockId) -> bool {
-        let mut at = Some(below);
-        while let Some(one) = at {
-            if one == block {
-                return true;
+        let (first, last) = self.subtree[block.index()];
+        block == below || (first..=last).contains(&self.subtree[below.index()].0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_dominates_those_below_it() {
+        // 0 is above 1 and 4, 1 above 2 and 3, 4 above 5; 6 is not reached.
+        let above =
+            [None, Some(0), Some(1), Some(1), Some(0), Some(4), None].map(|it| it.map(BlockId));
+        let order: Vec<_> = [0, 4, 5, 1, 3, 2].map(BlockId).into();
+        let tree = Dominators { subtree: subtrees(&order, &above) };
+        let walked = |block: u32, below: u32| {
+            let mut at = Some(BlockId(below));
+            while let Some(one) = at {
+                if one == BlockId(block) {
+                    return true;
+                }
+                at = above[one.index()];
             }
-            if self.place[one.index()] < self.place[block.index()] {
-                return false;
+            false
+        };
+        for block in 0..7 {
+            for below in 0..7 {
+                let dominates = tree.dominates(BlockId(block), BlockId(below));
+                assert_eq!(dominates, walked(block, below), "{block} {below}");
             }
-            at = self.above(one);
         }
-        false
     }
 }
