@@ -5,7 +5,6 @@
 //! tables before it replaces the old program. Kernel routes persist anyway.
 #![forbid(unsafe_code)]
 
-mod describe;
 mod firewall;
 mod functions;
 mod health;

@@ -10,10 +10,9 @@ use dataplane::Counted;
 use dataplane::forwarding::{Attachment, Forwarding, Names, Owner, Tags, TenantId};
 use ipnet::IpNet;
 use tokio::sync::mpsc;
-use wire::Headers;
+use wire::{Headers, describe};
 
 use crate::Error;
-use crate::describe::describe;
 use crate::reasons::REASONS;
 
 /// The channel to the client for traced packets.

@@ -24,7 +24,7 @@ use crate::p4;
 use crate::replay::ReplayedLink;
 use crate::test::TestReport;
 use crate::top::MeasuredDirection;
-use crate::xsk::{CheckedTenants, XskAttached, XskClient, XskDetached, XskState};
+use crate::xsk::{CheckedTenants, XskAttached, XskClient, XskDetached, XskState, XskTraced};
 
 /// Output of a command in [`TABLE`].
 pub trait Printed: Serialize + JsonSchema {}
@@ -156,6 +156,7 @@ table! {
 
     Vec<XskClient>: "xsk ls";
     XskState: "xsk stats", "xsk top" (stream);
+    XskTraced: "xsk trace" (stream);
     XskAttached: "xsk attach";
     XskDetached: "xsk detach";
     CheckedTenants: "xsk check";

@@ -107,6 +107,41 @@ pub struct XskDirection {
     pub wrong_owner: u64,
 }
 
+/// A packet with the verdict on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct XskTraced {
+    /// Process of the client.
+    pub process: u32,
+    /// Interface.
+    pub interface: String,
+    /// Queue of the interface.
+    pub queue: u32,
+    /// `receive` or `transmit`, as the client sees it.
+    pub direction: &'static str,
+    /// Tenant; null if its program was detached meanwhile.
+    pub tenant: Option<String>,
+    /// Port number that the program sees.
+    pub port: Option<u32>,
+    /// Length in bytes.
+    pub length: u32,
+    /// Headers, outermost first.
+    pub headers: String,
+    /// First bytes, in hexadecimal.
+    pub head: String,
+    /// `passed`, `dropped`, `redirected` or `unfit`. All but the first are dropped.
+    pub verdict: String,
+    /// Port to which the program sent the packet.
+    pub redirected_to: Option<u32>,
+    /// Reason that the tenant's `default` decided; empty if the program did.
+    pub reason: String,
+    /// Length after the program; 0 if it does not pass.
+    pub passed_length: u32,
+    /// Headers after the program; empty if it does not pass.
+    pub passed_headers: String,
+    /// First bytes after the program, in hexadecimal; empty if it does not pass.
+    pub passed_head: String,
+}
+
 /// A program that has been attached to an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct XskAttached {

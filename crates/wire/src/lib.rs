@@ -7,6 +7,7 @@
 
 mod bytes;
 mod checksum;
+mod describe;
 mod error;
 mod ethernet;
 mod headers;
@@ -17,6 +18,7 @@ mod tcp;
 mod udp;
 
 pub use checksum::{Checksum, transport_checksum};
+pub use describe::describe;
 pub use error::WireError;
 pub use ethernet::{
     ETHERNET, Ethernet, EthernetPacket, Mac, Vlan, VlanPacket, behind_tags, ethertype,

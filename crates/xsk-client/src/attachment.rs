@@ -10,9 +10,10 @@ use sandbox_queue::{
     Accusation, Answer, Arena, Decision, Packet, PacketQueue, Reason, Rings, SwitchEnd,
 };
 use xsk::Descriptor;
-use xsk_link::{Attach, Tally};
+use xsk_link::{Attach, Tally, Verdict};
 
 use crate::area::Area;
+use crate::trace::Trace;
 
 /// Space before each packet, for headers that the program adds.
 const HEADROOM: u32 = 256;
@@ -176,7 +177,12 @@ impl Attachment {
     }
 
     /// Takes the next packet, with its new length and bytes if it passes.
-    pub(crate) fn take(&mut self, area: &Area, tally: &mut Tally) -> Option<(Descriptor, Fate)> {
+    pub(crate) fn take(
+        &mut self,
+        area: &Area,
+        tally: &mut Tally,
+        trace: &mut Trace,
+    ) -> Option<(Descriptor, Fate)> {
         let answer = self.queue.take()?;
         let slot = answer.slot;
         let mut descriptor = self.held[(slot - self.queue.frames().start) as usize];
@@ -184,43 +190,47 @@ impl Attachment {
         if answer.reason == Reason::Crashed {
             return Some((descriptor, Fate::Again));
         }
-        let fate = self.fate(&answer, &mut descriptor, area, tally);
-        Some((descriptor, fate))
+        let (before, head) = (descriptor, trace.head(area, &descriptor));
+        let verdict = self.verdict(&answer, &mut descriptor, area, tally);
+        let passes = matches!(verdict, Verdict::Passed | Verdict::Policy { passes: true, .. });
+        if let Some(head) = head {
+            trace.add(area, (&before, head), verdict, passes.then_some(&descriptor));
+        }
+        Some((descriptor, if passes { Fate::Pass } else { Fate::Drop }))
     }
 
-    fn fate(
+    /// Executes and counts the verdict on a packet.
+    fn verdict(
         &self,
         answer: &Answer,
         descriptor: &mut Descriptor,
         area: &Area,
         tally: &mut Tally,
-    ) -> Fate {
+    ) -> Verdict {
         tally.submitted += 1;
         if answer.reason != Reason::Program {
             // The client's packet is unchanged.
+            let passes = answer.decision == Decision::Pass;
             tally.policy += 1;
-            if answer.decision == Decision::Pass {
-                return Fate::Pass;
-            }
-            tally.policy_dropped += 1;
-            return Fate::Drop;
+            tally.policy_dropped += u64::from(!passes);
+            return Verdict::Policy { passes, reason: answer.reason };
         }
         match answer.decision {
             Decision::Pass => {}
             Decision::Redirect(port) if port == self.port => {}
-            Decision::Redirect(_) => {
+            Decision::Redirect(port) => {
                 tally.redirected += 1;
-                return Fate::Drop;
+                return Verdict::Redirected(port);
             }
             Decision::Drop => {
                 tally.dropped += 1;
-                return Fate::Drop;
+                return Verdict::Dropped;
             }
         }
         let Descriptor { address, length: before, .. } = *descriptor;
         let Some(packet) = area.resized(address, before, answer.length) else {
             tally.unfit += 1;
-            return Fate::Drop;
+            return Verdict::Unfit;
         };
         // SAFETY: the chunk is this library's until the packet is handed over.
         let bytes =
@@ -228,6 +238,6 @@ impl Attachment {
         self.arena.read(answer.slot, answer.start, bytes);
         descriptor.length = answer.length;
         tally.passed += 1;
-        Fate::Pass
+        Verdict::Passed
     }
 }

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use sandbox_queue::Reason;
 use xsk::Descriptor;
-use xsk_link::{Report, Tally};
+use xsk_link::{Report, Tally, Traced};
 
 use crate::area::Area;
 use crate::attachment::{Attachment, Fate};
+use crate::trace::Trace;
 
 /// The packet continues in the next descriptor (XDP_PKT_CONTD).
 const CONTINUED: u32 = 1;
@@ -27,6 +28,7 @@ pub(crate) struct Judge {
     tally: Tally,
     /// Reports that have not been sent.
     reports: Vec<Report>,
+    trace: Trace,
 }
 
 impl Judge {
@@ -40,6 +42,7 @@ impl Judge {
             again: VecDeque::new(),
             tally: Tally::default(),
             reports: Vec::new(),
+            trace: Trace::default(),
         }
     }
 
@@ -111,7 +114,9 @@ impl Judge {
                 let attachment = attachment.number;
                 self.reports.push(Report::Accused { attachment, accusation });
             }
-            while let Some((descriptor, fate)) = attachment.take(area, &mut self.tally) {
+            while let Some((descriptor, fate)) =
+                attachment.take(area, &mut self.tally, &mut self.trace)
+            {
                 match fate {
                     Fate::Again => self.again.push_back(descriptor),
                     fate => done(descriptor, fate),
@@ -180,6 +185,16 @@ impl Judge {
     /// Current counters.
     pub(crate) fn tally(&self) -> Tally {
         Tally { flying: self.flying().into(), ..self.tally }
+    }
+
+    /// Begins to trace a number of packets, or ends with 0.
+    pub(crate) fn trace(&mut self, packets: u32) {
+        self.trace.begin(packets);
+    }
+
+    /// Takes the traced packets to report.
+    pub(crate) fn take_traced(&mut self) -> Vec<Traced> {
+        self.trace.take()
     }
 
     /// Takes the reports to send.

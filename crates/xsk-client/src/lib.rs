@@ -24,6 +24,7 @@ mod kick;
 mod path;
 mod session;
 mod sockets;
+mod trace;
 
 pub use area::Area;
 pub use kick::kick;

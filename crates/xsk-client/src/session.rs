@@ -202,9 +202,15 @@ fn step(link: &Link) -> Result<(), xsk_link::Error> {
     }
     for socket in sockets::all() {
         socket.advance();
-        let mut reports = Vec::new();
-        each_judge(&socket, |judge| reports.extend(judge.take_reports()));
-        reports.iter().try_for_each(|report| link.send(report))?;
+        for direction in Direction::BOTH {
+            let taken =
+                socket.with_judge(direction, |judge| (judge.take_reports(), judge.take_traced()));
+            let (mut reports, packets) = taken.unwrap_or_default();
+            if !packets.is_empty() {
+                reports.push(Report::Traced { socket: socket.number, direction, packets });
+            }
+            reports.iter().try_for_each(|report| link.send(report))?;
+        }
     }
     Ok(())
 }
@@ -231,6 +237,11 @@ fn execute(link: &Link, order: Order, files: Vec<OwnedFd>) -> Result<(), xsk_lin
             for socket in sockets::all() {
                 each_judge(&socket, |judge| judge.end(attachment, flying, later));
             }
+        }
+        Order::Trace { socket, packets } => {
+            let all = sockets::all().into_iter();
+            let traced = all.filter(|one| socket.is_none_or(|number| number == one.number));
+            traced.for_each(|socket| each_judge(&socket, |judge| judge.trace(packets)));
         }
         Order::Ready { socket } => answer(socket, Ok(())),
         Order::Refused { socket, why } => answer(socket, Err(why)),

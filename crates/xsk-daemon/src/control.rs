@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::event::{AttachedPort, Event, Request};
 use crate::status::Status;
 use crate::tenant::TRANSMITTED;
+use crate::trace::{Trace, TracedPacket};
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -62,6 +63,22 @@ impl Control {
     pub fn detach(&self, interface: &str) -> Result<String, Error> {
         let interface = interface.to_owned();
         self.ask(|done| Request::Detach { interface, done })?
+    }
+
+    /// Traces packets of an interface, or of all, into `sink`, until there were `most`, or until the
+    /// receiver is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the interface belongs to no tenant, or if another trace is running.
+    pub fn trace(
+        &self,
+        interface: Option<String>,
+        most: u32,
+        sink: tokio::sync::mpsc::Sender<TracedPacket>,
+    ) -> Result<(), Error> {
+        let trace = Trace { interface, left: most, sink };
+        self.ask(|done| Request::Trace { trace, done })?
     }
 
     /// Ends the daemon.

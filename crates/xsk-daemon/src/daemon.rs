@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Health, Processes, Sandboxed};
 use sandbox::process::{Launcher, Reason};
-use xsk_link::{ClientLink, Direction, Error as LinkError, Listener, Order, Report, VERSION};
+use xsk_link::{Direction, Error as LinkError, Listener, Order, Report, Traced, VERSION};
 
 use crate::control::Control;
 use crate::error::{AttachError, Error, Refusal};
 use crate::event::{AttachedPort, Event, Request};
-use crate::places::{MAX_SESSIONS, Places};
+use crate::listener;
 use crate::program::{Attached, Program};
-use crate::reader;
+use crate::reattach::reattach;
 use crate::session::{Session, Socket};
 use crate::status::Status;
 use crate::tenant::{Port, TRANSMITTED, Tenant};
+use crate::trace::{Trace, TracedPacket};
 
 /// Interval at which processes are looked after.
 const LOOK: Duration = Duration::from_millis(5);
@@ -36,6 +36,7 @@ pub type Device = (u64, Sandboxed<Processes>);
 pub struct Daemon {
     programs: Vec<Program>,
     sessions: BTreeMap<u64, Session>,
+    trace: Option<Trace>,
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     /// Receives messages for the operator.
@@ -60,7 +61,7 @@ impl Daemon {
         let (sender, events) = sync_channel(EVENTS);
         let sessions = BTreeMap::new();
         let tell = Box::new(tell);
-        (Self { programs, sessions, events, sender, tell }, devices)
+        (Self { programs, sessions, trace: None, events, sender, tell }, devices)
     }
 
     /// Sends requests to this daemon.
@@ -74,29 +75,7 @@ impl Daemon {
     ///
     /// Fails if the thread cannot be started.
     pub fn listen(&self, listener: Listener) -> io::Result<()> {
-        let events = self.sender.clone();
-        let listen = move || {
-            let (places, mut is_refusing) = (Places::default(), false);
-            for number in 0.. {
-                match listener.wait() {
-                    Ok(true) => {}
-                    Err(LinkError::Invalid) => continue,
-                    Ok(false) | Err(_) => return,
-                }
-                let Err(why) = link(number, &listener, &places, &events) else {
-                    is_refusing = false;
-                    continue;
-                };
-                // The client may not read its answers.
-                let _ = listener.refuse();
-                // Further requests do not fill the log.
-                let was_refusing = std::mem::replace(&mut is_refusing, true);
-                if !was_refusing && events.send(Event::Refused(why)).is_err() {
-                    return;
-                }
-            }
-        };
-        std::thread::Builder::new().name("xsk-listen".to_owned()).spawn(listen).map(drop)
+        listener::listen(listener, self.sender.clone())
     }
 
     /// Runs until [`Control::end`] is called.
@@ -115,6 +94,7 @@ impl Daemon {
             }
             if counted.elapsed() >= COUNT {
                 counted = Instant::now();
+                self.end_trace();
                 self.each_session(|session| {
                     // A client that is stopped does not collect requests.
                     match std::mem::replace(&mut session.is_counting, true) {
@@ -230,6 +210,9 @@ impl Daemon {
             }
             Report::Counters(counters) => {
                 (session.counters, session.is_counting) = (counters, false);
+            }
+            Report::Traced { socket, direction, packets } => {
+                self.traced(number, socket, direction, packets);
             }
         }
         Ok(())
@@ -370,8 +353,65 @@ impl Daemon {
                 drop(done.send(self.attach_port(&tenant, &interface, number)));
             }
             Request::Detach { interface, done } => drop(done.send(self.detach_port(&interface))),
+            Request::Trace { trace, done } => drop(done.send(self.trace(trace))),
             Request::End => {}
         }
+    }
+
+    fn trace(&mut self, trace: Trace) -> Result<(), Error> {
+        self.end_trace();
+        if self.trace.is_some() {
+            return Err(Error::Tracing);
+        }
+        if let Some(name) = &trace.interface
+            && !self.programs.iter().any(|one| one.port(name).is_some())
+        {
+            return Err(Error::NotAttached(name.clone()));
+        }
+        let packets = trace.left;
+        self.trace = Some(trace);
+        self.order_trace(packets);
+        Ok(())
+    }
+
+    /// Ends the trace if nothing is wanted any more.
+    fn end_trace(&mut self) {
+        if self.trace.as_ref().is_some_and(Trace::is_over) {
+            self.order_trace(0);
+            self.trace = None;
+        }
+    }
+
+    /// Asks all processes for a number of packets, or for no more.
+    fn order_trace(&mut self, packets: u32) {
+        let Some(trace) = self.trace.take() else { return };
+        self.each_session(|session| {
+            let orders = trace.orders(session, packets);
+            orders.iter().try_for_each(|order| session.link.send(order, &[]))
+        });
+        self.trace = Some(trace);
+    }
+
+    /// Passes traced packets of a process on.
+    fn traced(&mut self, number: u64, socket: u32, direction: Direction, packets: Vec<Traced>) {
+        let (Some(trace), Some(session)) = (&mut self.trace, self.sessions.get(&number)) else {
+            return;
+        };
+        let Some(of) = session.sockets.get(&socket) else { return };
+        let is_it = |one: &&Attached| one.socket == socket && one.direction == direction;
+        let attached = session.attached.iter().find(is_it);
+        for packet in packets {
+            trace.pass(TracedPacket {
+                process: session.process,
+                interface: of.interface.clone(),
+                queue: of.queue,
+                direction,
+                tenant: attached.map(|one| self.programs[one.program].tenant.name.clone()),
+                port: attached.map(|one| one.port),
+                packet,
+            });
+        }
+        self.end_trace();
     }
 
     fn attach_port(
@@ -434,57 +474,4 @@ impl Daemon {
         }
         found
     }
-}
-
-/// Links a process of the client as session `number`. Returns the reason if that fails.
-fn link(
-    number: u64,
-    listener: &Listener,
-    places: &Places,
-    events: &SyncSender<Event>,
-) -> Result<(), String> {
-    let full = || format!("{MAX_SESSIONS} processes use AF_XDP already");
-    let place = places.take().ok_or_else(full)?;
-    let (link, end) = ClientLink::new().map_err(|why| why.to_string())?;
-    let link = Arc::new(link);
-    reader::start(number, Arc::clone(&link), place, events.clone())
-        .map_err(|why| why.to_string())?;
-    let session = Box::new(Session::new(link));
-    // Before the client's first report.
-    events.send(Event::Linked(number, session)).map_err(|why| why.to_string())?;
-    // If it fails, the session ends with the client's end.
-    listener.give(&end).map_err(|why| why.to_string())
-}
-
-/// Moves the attachments of a program to its new process, or ends them if there is none.
-fn reattach(
-    number: u64,
-    session: &mut Session,
-    its: &Program,
-    program: usize,
-) -> Result<(), LinkError> {
-    for at in 0..session.attached.len() {
-        let attached = &session.attached[at];
-        // A socket that was opened after the process had started has it already.
-        if attached.program != program || attached.incarnation == Some(its.seen) {
-            continue;
-        }
-        let old = attached.clone();
-        // The process of another program goes on until it is drained.
-        let has_ended = old.incarnation.is_some_and(|old| old.0 == its.seen.0);
-        if has_ended {
-            let (flying, later) = its.without_verdict;
-            let order = Order::Ended { attachment: old.attachment, flying, later };
-            session.link.send(&order, &[])?;
-            session.attached[at].incarnation = None;
-        }
-        let to = Attached { attachment: session.number(), ..old.clone() };
-        if let Some(incarnation) = its.attach(number, &session.link, &to)? {
-            if old.incarnation.is_some() && !has_ended {
-                session.draining.push(old);
-            }
-            session.attached[at] = Attached { incarnation: Some(incarnation), ..to };
-        }
-    }
-    Ok(())
 }

@@ -43,6 +43,9 @@ pub enum Error {
     /// The interface belongs to no tenant.
     #[error("no program is attached to `{0}`")]
     NotAttached(String),
+    /// A trace is running.
+    #[error("another command traces packets of this client: end it first")]
+    Tracing,
     /// The program cannot be attached.
     #[error(transparent)]
     Refused(#[from] Refusal),

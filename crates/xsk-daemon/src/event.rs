@@ -7,6 +7,7 @@ use xsk_link::Report;
 use crate::error::Error;
 use crate::session::Session;
 use crate::status::Status;
+use crate::trace::Trace;
 
 /// An event, with the number of its session.
 pub(crate) enum Event {
@@ -32,6 +33,10 @@ pub(crate) enum Request {
     Detach {
         interface: String,
         done: Sender<Result<String, Error>>,
+    },
+    Trace {
+        trace: Trace,
+        done: Sender<Result<(), Error>>,
     },
     End,
 }

@@ -8,7 +8,7 @@
 //! - `tenant`: configuration of tenants;
 //! - `program`: a tenant's program, its process, and its packet queues;
 //! - `host`: moves of programs to a process of the client;
-//! - `reader`: the thread that reads the reports of a client process;
+//! - `listener`: links for the processes of the client; `reader`: the thread that reads the reports of a client process;
 //! - `session`: a client process, its sockets, and their attachments;
 //! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its
 //!   answers, which `snapshot` makes;
@@ -23,16 +23,19 @@ mod daemon;
 mod error;
 mod event;
 mod host;
+mod listener;
 mod metrics;
 mod numbers;
 mod places;
 mod program;
 mod reader;
+mod reattach;
 mod server;
 mod session;
 mod snapshot;
 mod status;
 mod tenant;
+mod trace;
 
 pub use control::Control;
 pub use daemon::{Daemon, Device};
@@ -41,3 +44,4 @@ pub use event::AttachedPort;
 pub use server::{Client, Server};
 pub use status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
 pub use tenant::{Port, Tenant};
+pub use trace::TracedPacket;

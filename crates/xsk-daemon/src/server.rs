@@ -6,17 +6,23 @@ use std::path::{Path, PathBuf};
 
 use api::v1;
 use api::v1::xsk_server::{Xsk, XskServer};
-use sandbox::process::Isolation;
+use sandbox::process::{Isolation, Reason};
 use serve::{Incoming, Limits};
 use tokio::net::{TcpListener, UnixStream};
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response};
-use xsk_link::{Direction, Tally};
+use wire::describe;
+use xsk_link::{Direction, Tally, Traced, Verdict};
 
 use crate::control::Control;
 use crate::error::Error;
 use crate::metrics;
 use crate::status::{AttachmentStatus, ClientStatus, ProgramStatus, SocketStatus, Status};
+use crate::trace::TracedPacket;
 
+/// Number of traced packets that wait for a command.
+const WAITING: usize = 256;
 /// Maximum number of connections: single commands and watchers.
 const CONNECTIONS: Limits = Limits::new(64);
 
@@ -96,14 +102,30 @@ impl From<Error> for tonic::Status {
             Error::BadInterface(_) | Error::BadNumber(_) => Self::invalid_argument(text),
             Error::NoTenant { .. } | Error::NotAttached(_) => Self::not_found(text),
             Error::Taken { .. } | Error::NumberTaken { .. } => Self::already_exists(text),
-            Error::Full(_) | Error::Refused(_) => Self::failed_precondition(text),
+            Error::Full(_) | Error::Refused(_) | Error::Tracing => Self::failed_precondition(text),
             Error::Away => Self::unavailable(text),
         }
     }
 }
 
+/// Converts a traced packet for a stream.
+type Sent = fn(TracedPacket) -> Result<v1::TracedXskPacket, tonic::Status>;
+
 #[tonic::async_trait]
 impl Xsk for Service {
+    type TraceXskStream = tokio_stream::adapters::Map<ReceiverStream<TracedPacket>, Sent>;
+
+    async fn trace_xsk(
+        &self,
+        request: Request<v1::TraceXskRequest>,
+    ) -> Result<Response<Self::TraceXskStream>, tonic::Status> {
+        let control = self.control.clone();
+        let v1::TraceXskRequest { interface, most } = request.into_inner();
+        let (sink, packets) = tokio::sync::mpsc::channel(WAITING);
+        wait(move || control.trace(interface, most, sink)).await?;
+        Ok(Response::new(ReceiverStream::new(packets).map((|packet| Ok(traced(packet))) as Sent)))
+    }
+
     async fn get_xsk(
         &self,
         _: Request<v1::GetXskRequest>,
@@ -181,6 +203,54 @@ fn direction(interface: &str, queue: u32, of: AttachmentStatus) -> v1::XskDirect
         tenant: of.tenant,
         port: of.port,
         packets: Some(counters(&of.tally)),
+    }
+}
+
+fn traced(of: TracedPacket) -> v1::TracedXskPacket {
+    let Traced { length, head, verdict, passed_length, passed_head } = of.packet;
+    let reason = match verdict {
+        Verdict::Policy { reason, .. } => words(reason),
+        _ => String::new(),
+    };
+    v1::TracedXskPacket {
+        process: of.process,
+        interface: of.interface,
+        queue: of.queue,
+        transmit: of.direction == Direction::Transmit,
+        tenant: of.tenant,
+        port: of.port,
+        length,
+        headers: describe(&head),
+        head,
+        verdict: match verdict {
+            Verdict::Passed | Verdict::Policy { passes: true, .. } => "passed",
+            Verdict::Dropped | Verdict::Policy { passes: false, .. } => "dropped",
+            Verdict::Redirected(_) => "redirected",
+            Verdict::Unfit => "unfit",
+        }
+        .to_owned(),
+        redirected_to: match verdict {
+            Verdict::Redirected(port) => Some(port),
+            _ => None,
+        },
+        reason,
+        passed_length,
+        passed_headers: if passed_head.is_empty() { String::new() } else { describe(&passed_head) },
+        passed_head,
+    }
+}
+
+/// Returns the reason that there is no verdict.
+fn words(reason: Reason) -> String {
+    match reason {
+        Reason::Program => String::new(),
+        Reason::Aborted => "the program aborted".to_owned(),
+        Reason::Fault(kind) => kind.to_string(),
+        Reason::Deadline => "no verdict within the deadline".to_owned(),
+        Reason::Crashed => "the process crashed".to_owned(),
+        Reason::ProtocolViolation => "the process violated the protocol".to_owned(),
+        Reason::Restarting => "the process is being restarted".to_owned(),
+        Reason::Evicted => "the tenant is evicted".to_owned(),
     }
 }
 

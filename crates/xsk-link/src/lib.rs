@@ -19,4 +19,7 @@ mod tests;
 pub use client::{Link, VARIABLE};
 pub use daemon::{ClientEnd, ClientLink, Listener};
 pub use error::Error;
-pub use message::{Attach, Direction, MAX_SOCKETS, Order, Report, SocketCounters, Tally, VERSION};
+pub use message::{
+    Attach, Direction, MAX_HEAD, MAX_SOCKETS, MAX_TRACED, Order, Report, SocketCounters, Tally,
+    Traced, VERSION, Verdict,
+};

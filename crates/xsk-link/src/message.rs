@@ -5,9 +5,14 @@ use sandbox_queue::{Accusation, Policy, Reason};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Maximum number of sockets of a client.
 pub const MAX_SOCKETS: usize = 1024;
+
+/// Maximum number of packets of a [`Report::Traced`].
+pub const MAX_TRACED: usize = 32;
+/// Maximum number of bytes of a traced packet.
+pub const MAX_HEAD: usize = 128;
 
 /// Direction of a packet, as the client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,6 +72,53 @@ pub enum Report {
     },
     /// Answer to [`Order::Count`].
     Counters(#[serde(deserialize_with = "bounded::<_, _, MAX_SOCKETS>")] Vec<SocketCounters>),
+    /// Packets with their verdicts, after [`Order::Trace`].
+    Traced {
+        /// Number of the socket.
+        socket: u32,
+        /// Direction.
+        direction: Direction,
+        /// The packets.
+        #[serde(deserialize_with = "bounded::<_, _, MAX_TRACED>")]
+        packets: Vec<Traced>,
+    },
+}
+
+/// A packet with its verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traced {
+    /// Length in bytes.
+    pub length: u32,
+    /// First bytes.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_HEAD>")]
+    pub head: Vec<u8>,
+    /// Verdict.
+    pub verdict: Verdict,
+    /// Length after the program, if the packet passes.
+    pub passed_length: u32,
+    /// First bytes after the program, if the packet passes.
+    #[serde(deserialize_with = "bounded::<_, _, MAX_HEAD>")]
+    pub passed_head: Vec<u8>,
+}
+
+/// Verdict on a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// The program passed it.
+    Passed,
+    /// The program dropped it.
+    Dropped,
+    /// The program sent it to another port, which drops it.
+    Redirected(u32),
+    /// The packet does not fit into its chunk after the program; dropped.
+    Unfit,
+    /// There is no verdict of the program: the policy decided.
+    Policy {
+        /// True if it passes.
+        passes: bool,
+        /// Reason that there is no verdict.
+        reason: Reason,
+    },
 }
 
 /// Counters of a socket.
@@ -153,6 +205,14 @@ pub enum Order {
     },
     /// Asks for [`Report::Counters`].
     Count,
+    /// Asks for the next packets of each direction of a socket, or of all sockets, as
+    /// [`Report::Traced`]. Replaces the last request.
+    Trace {
+        /// Number of the socket.
+        socket: Option<u32>,
+        /// Maximum number of packets of each direction.
+        packets: u32,
+    },
 }
 
 /// A program for one direction of a socket.

@@ -47,6 +47,19 @@ pub(crate) enum XskCommand {
         #[arg(long, value_name = "LAB")]
         lab: Option<String>,
     },
+    /// Show single packets with the verdicts on them, live
+    ///
+    /// Traces the next packets that get a verdict; packets that come faster than they are shown are
+    /// skipped. One trace at a time.
+    Trace {
+        /// Interface; all if omitted
+        interface: Option<String>,
+        /// Number of packets
+        #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        count: u32,
+        #[command(flatten)]
+        which: WhichXsk,
+    },
     /// Attach a tenant's program to an interface, in both directions
     ///
     /// It lasts until the client ends; the tenants file is not changed.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::until;
+use testkit::{Said, until};
 
 use crate::bed::Bed;
 use crate::openvswitch::{answers, start};
@@ -23,6 +23,45 @@ fn rows(bed: &Bed, interface: &str) -> [Value; 2] {
 fn await_count(bed: &Bed, interface: &str, counter: &str, least: u64) {
     let count = || rows(bed, interface)[0][counter].as_u64().filter(|count| *count >= least);
     until(TIMEOUT, count, || format!("{counter}: {:?}", rows(bed, interface)));
+}
+
+/// Traces packets of an interface while hosts ping one another, which need not succeed.
+fn trace(bed: &Bed, words: &[&str]) -> Vec<Value> {
+    let text = std::thread::scope(|scope| {
+        let words = [&["--json", "xsk", "trace"], words].concat();
+        let tracing = scope.spawn(move || bed.kaido.ok(&words));
+        while !tracing.is_finished() {
+            Said::of_words(&bed.hosts.h1, "ping -n -q -c 2 -i 0.05 -W 0.1 10.0.0.2");
+        }
+        tracing.join().expect("it is traced")
+    });
+    let packets = serde_json::Deserializer::from_str(&text).into_iter();
+    packets.map(|packet| packet.expect("JSON")).collect()
+}
+
+#[test]
+fn root_packets_are_traced_with_their_verdicts() {
+    let bed = Bed::new("");
+    let _switch = start(&bed);
+    let icmp = |packet: &Value| packet["headers"].as_str().is_some_and(|it| it.contains("ICMP"));
+    let passed = trace(&bed, &["p1", "--count", "8"]);
+    assert_eq!(passed.len(), 8, "{passed:?}");
+    for packet in &passed {
+        assert_eq!((&packet["interface"], &packet["verdict"]), (&"p1".into(), &"passed".into()));
+        assert_eq!((&packet["tenant"], &packet["head"]), (&"blue".into(), &packet["passed_head"]));
+    }
+    let echo = passed.iter().find(|packet| icmp(packet)).expect("an echo request");
+    let headers = echo["headers"].as_str().expect("a text");
+    assert!(headers.contains("IPv4 10.0.0."), "{echo}");
+    assert_eq!(echo["length"], 98, "{echo}");
+    bed.table(&["add", "filter", "input_port=1", "type=0x0800", "drop()"]);
+    let both = trace(&bed, &["--count", "20"]);
+    let dropped: Vec<_> = both.iter().filter(|packet| packet["verdict"] == "dropped").collect();
+    assert!(dropped.iter().any(|packet| icmp(packet) && packet["port"] == 1), "{both:?}");
+    assert!(dropped.iter().all(|packet| packet["passed_length"] == 0), "{both:?}");
+
+    bed.kaido.run(&["xsk", "trace", "eth9"]).failed(2, &["no program is attached to `eth9`"]);
+    bed.kaido.run(&["xsk", "trace", "--count", "0"]).failed(2, &["--count"]);
 }
 
 #[test]

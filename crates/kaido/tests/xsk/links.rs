@@ -99,7 +99,7 @@ def fill():
 threading.Thread(target=fill, daemon=True).start()
 for _ in range(3):
     link = request()
-    link.send(bytes([0, 1, 1, 6]) + b'client')
+    link.send(bytes([0, 2, 1, 6]) + b'client')
     link.close()
 report('closed')
 signal.pause()
@@ -136,7 +136,7 @@ fn end(running: &mut Running) -> String {
 const NO_HOST: &str = "link = request()
 HELLO, OPENED, COUNTERS, HOST, COUNT = 0, 1, 5, 0, 7
 text = lambda text: bytes([len(text)]) + text
-link.send(bytes([HELLO, 1, 1]) + text(b'client'))
+link.send(bytes([HELLO, 2, 1]) + text(b'client'))
 link.send(bytes([OPENED, 0]) + text(b'eth1') + bytes([0, 1, 1]))
 hosts = counts = 0
 while True:

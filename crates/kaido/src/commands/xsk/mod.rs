@@ -11,6 +11,7 @@ mod run;
 mod served;
 mod state;
 pub(super) mod tenants;
+mod trace;
 mod wire;
 
 use std::process::ExitCode;
@@ -31,6 +32,9 @@ pub(crate) fn run(command: XskCommand, output: &Output) -> Done {
             state::show(&WhichXsk { name, lab }, output)?;
         }
         XskCommand::Top { name, lab } => state::watch(&WhichXsk { name, lab }, output)?,
+        XskCommand::Trace { interface, count, which } => {
+            return trace::run(interface, count, &which, output);
+        }
         XskCommand::Attach { tenant, interface, port, which } => {
             control::attach(tenant, interface, port, &which, output)?;
         }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use wire::{Headers, IpLayer, WireError, protocol};
+use crate::{Headers, IpLayer, WireError, protocol};
 
 /// Formats the headers, outermost first: `02:00:00:00:00:0a > 02:00:00:00:00:01, IPv4 10.1.0.1 >
 /// 10.2.0.1 ttl 64, UDP 1111 > 2222`.
-pub(crate) fn describe(frame: &[u8]) -> String {
+pub fn describe(frame: &[u8]) -> String {
     let headers = match Headers::dissect(frame) {
         Ok(headers) => headers,
         Err(WireError::NotIp(kind)) => return format!("ethertype {kind:#06x}"),

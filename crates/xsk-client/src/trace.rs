@@ -1,0 +1,63 @@
+//! Packets of one direction of a socket that are reported with their verdicts.
+
+use xsk::Descriptor;
+use xsk_link::{MAX_HEAD, MAX_TRACED, Traced, Verdict};
+
+use crate::area::Area;
+
+/// A trace of a direction.
+#[derive(Default)]
+pub(crate) struct Trace {
+    /// Number of packets that are still wanted.
+    left: u32,
+    /// Packets that have not been reported.
+    traced: Vec<Traced>,
+}
+
+impl Trace {
+    /// Begins to trace a number of packets, or ends with 0.
+    pub(crate) fn begin(&mut self, packets: u32) {
+        self.left = packets;
+    }
+
+    /// Returns the first bytes of a packet if it is traced. Packets that come faster than they are
+    /// reported are not.
+    pub(crate) fn head(&self, area: &Area, descriptor: &Descriptor) -> Option<Vec<u8>> {
+        let is_traced = self.left > 0 && self.traced.len() < MAX_TRACED;
+        is_traced.then(|| head(area, descriptor))
+    }
+
+    /// Adds a packet with its verdict. `before` is its descriptor with the length before the program,
+    /// `after` the one of a packet that passes.
+    pub(crate) fn add(
+        &mut self,
+        area: &Area,
+        (before, head_before): (&Descriptor, Vec<u8>),
+        verdict: Verdict,
+        after: Option<&Descriptor>,
+    ) {
+        self.left = self.left.saturating_sub(1);
+        self.traced.push(Traced {
+            length: before.length,
+            head: head_before,
+            verdict,
+            passed_length: after.map_or(0, |after| after.length),
+            passed_head: after.map(|after| head(area, after)).unwrap_or_default(),
+        });
+    }
+
+    /// Takes the packets to report.
+    pub(crate) fn take(&mut self) -> Vec<Traced> {
+        std::mem::take(&mut self.traced)
+    }
+}
+
+/// First bytes of a packet, which is this library's at the moment.
+fn head(area: &Area, descriptor: &Descriptor) -> Vec<u8> {
+    let Descriptor { address, length, .. } = *descriptor;
+    let Some(packet) = area.packet(address, length) else { return Vec::new() };
+    let length = MAX_HEAD.min(length as usize);
+    // SAFETY: the packet lies in the client's memory, which the kernel and the client have handed
+    // over with the descriptor.
+    unsafe { std::slice::from_raw_parts(packet.as_ptr(), length) }.to_vec()
+}
