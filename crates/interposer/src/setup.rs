@@ -158,7 +158,7 @@ fn ring_of(descriptor: c_int, offset: off_t) -> std::io::Result<Option<Arc<RingM
     };
     if ring.is_none() && is_af_xdp(descriptor) {
         refuse("a ring is mapped by another descriptor or process than the one that created it");
-        return Err(std::io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        return Err(std::io::Error::last_os_error());
     }
     Ok(ring)
 }

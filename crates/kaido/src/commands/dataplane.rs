@@ -155,7 +155,6 @@ pub(super) fn trace(what: &str, count: u32, which: &WhichDataplane, output: &Out
         // The trace ends with the command, because dropping the call ends it.
         tokio::select! {
             ended = tracing => ended,
-            () = asked_to_end() => Ok(()),
             () = nobody_watches() => Ok(()),
         }
     })?

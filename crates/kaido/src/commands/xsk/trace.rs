@@ -9,7 +9,7 @@ use super::directory::Running;
 use crate::cli::WhichXsk;
 use crate::failure::{Done, Failure};
 use crate::output::Output;
-use crate::runtime::{asked_to_end, block_on, nobody_watches};
+use crate::runtime::{block_on, nobody_watches};
 
 pub(super) fn run(interface: Option<String>, most: u32, which: &WhichXsk, output: &Output) -> Done {
     let running = Running::choose(which)?;
@@ -26,7 +26,6 @@ pub(super) fn run(interface: Option<String>, most: u32, which: &WhichXsk, output
         // The trace ends with the command, because dropping the call ends it.
         tokio::select! {
             ended = tracing => ended,
-            () = asked_to_end() => Ok(()),
             () = nobody_watches() => Ok(()),
         }
     })?
@@ -67,7 +66,8 @@ fn text(packet: &XskTraced) -> String {
     if !packet.reason.is_empty() {
         text += &format!(" by `default`: {}", packet.reason);
     }
-    if packet.verdict == "passed" && packet.passed_head != packet.head {
+    let before = (packet.length, &packet.head);
+    if packet.verdict == "passed" && (packet.passed_length, &packet.passed_head) != before {
         text += &format!(", {} bytes: {}", packet.passed_length, packet.passed_headers);
     }
     text
