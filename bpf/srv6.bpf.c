@@ -10,6 +10,7 @@
 #include "include/srv6/end.h"
 #include "include/srv6/end_an_nf.h"
 #include "include/srv6/end_b6_encaps.h"
+#include "include/srv6/forged_error.h"
 #include "include/srv6/proxy.h"
 #include "include/srv6/source.h"
 #include "include/srv6/watch.h"
@@ -191,6 +192,24 @@ static __always_inline int headend(struct frame *frame)
 	return pass(frame, REASON_NO_ENTRY);
 }
 
+/* Handles a frame of a port. */
+static __always_inline int receive(struct frame *frame)
+{
+	const void *ethernet = data_of(frame);
+	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
+
+	if ((void *)ip > end_of(frame))
+		return XDP_PASS;
+	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame->port->flags & PORT_TENANT) &&
+	    (void *)(ip + 1) <= end_of(frame) && is_for(frame->port, ethernet)) {
+		const struct sid *sid = find_sid(frame, high(&ip->daddr), low(&ip->daddr));
+
+		if (sid)
+			return endpoint(frame, sid, ip);
+	}
+	return headend(frame);
+}
+
 SEC("xdp.frags")
 int srv6(struct xdp_md *ctx)
 {
@@ -207,20 +226,13 @@ int srv6(struct xdp_md *ctx)
 	    is_refused(ctx, frame.port, frame.control))
 		return XDP_DROP;
 
-	const void *ethernet = data_of(&frame);
-	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
+	int verdict = receive(&frame);
 
-	if ((void *)ip > end_of(&frame))
-		return XDP_PASS;
-	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame.port->flags & PORT_TENANT) &&
-	    (void *)(ip + 1) <= end_of(&frame) && is_for(frame.port, ethernet)) {
-		const struct sid *sid =
-			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
-
-		if (sid)
-			return endpoint(&frame, sid, ip);
-	}
-	return headend(&frame);
+	/* Checked last, for frames that reach the kernel alone: the others do not pay for it. */
+	if (verdict == XDP_PASS && (frame.port->flags & PORT_OUTSIDE || frame.port->tagged) &&
+	    is_forged_error(ctx, frame.port, frame.control))
+		return XDP_DROP;
+	return verdict;
 }
 
 /* Returns XDP_PASS if the kernel can look up in a table by number (Linux 6.5, and later updates of

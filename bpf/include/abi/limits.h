@@ -11,9 +11,12 @@ enum limit {
 	LIMIT_ADJACENCY_BITS = 15,
 	/* Log2 of the number of SIDs, and of policies, that each CPU caches by address. */
 	LIMIT_FOUND_BITS = 15,
-	/* Number of neighbors that can await resolution at a time. Others are reported by their
-	 * next packet. A power of two. */
-	LIMIT_MISSING = 64,
+	/* Number of egress interfaces whose unresolved next hops are kept apart. The low bits of
+	 * the interface index select the slots. A power of two. */
+	LIMIT_UNRESOLVED_LINKS = 1024,
+	/* Log2 of the number of unresolved next hops of an egress interface. Others are reported by
+	 * their next packet. */
+	LIMIT_UNRESOLVED_BITS = 2,
 	/* Longest outer header: IPv6 and an SRH of ten segments. With its link-layer header it uses
 	 * the 216 bytes by which XDP can grow a frame on a veth. Other drivers provide at least
 	 * that. */
@@ -31,6 +34,8 @@ enum limit {
 	/* Lifetime of such a packet, in ticks of 2^20 ns: 4.3 s. */
 	LIMIT_PROXIED_TICKS = 4096,
 	LIMIT_PROXIED_TICK_BITS = 20,
+	/* Tenants up to this number stand for tables of the kernel, and are inside the SR domain. */
+	LIMIT_TABLE_TENANTS = 64,
 	/* Lifetime of a generation while the daemon does not run. */
 	LIMIT_TICK_NS = 100000000,
 	/* The first counters are those of the reasons: left to the kernel, then dropped. */

@@ -140,7 +140,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, LIMIT_MISSING);
+	__uint(max_entries, LIMIT_UNRESOLVED_LINKS << LIMIT_UNRESOLVED_BITS);
 	__type(key, __u32);
 	__type(value, struct unresolved);
 } unresolved SEC(".maps");

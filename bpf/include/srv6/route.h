@@ -35,6 +35,35 @@
 /* Functions with many call sites are not static: the verifier then checks them once and not at
  * every call, which halves the instructions it processes (64,000 instead of 127,000). */
 
+/* Hashes a key. The high bits depend on the whole key, and the multiplications are independent of
+ * each other. */
+static __always_inline __u64 hash_of(__u64 dst0, __u64 dst1, __u64 table)
+{
+	return dst0 * 0x9e3779b97f4a7c15ull + dst1 * 0xc2b2ae3d27d4eb4full +
+	       table * 0xc4ceb9fe1a85ec53ull;
+}
+
+/* Reports a next hop that the kernel has not resolved. Each egress interface has slots of its own:
+ * packets to absent hosts on one interface displace no next hop on another. */
+static __always_inline void report_unresolved(const struct bpf_fib_lookup *fib)
+{
+	__u64 address[2] = {fib->ipv4_dst, 0};
+
+	if (fib->family == AF_INET6)
+		__builtin_memcpy(address, fib->ipv6_dst, sizeof(address));
+	__u32 at = hash_of(address[0], address[1], 0) >> (64 - LIMIT_UNRESOLVED_BITS);
+
+	at |= (fib->ifindex & (LIMIT_UNRESOLVED_LINKS - 1)) << LIMIT_UNRESOLVED_BITS;
+	struct unresolved *slot = bpf_map_lookup_elem(&unresolved, &at);
+
+	if (slot) {
+		slot->ipv6 = fib->family == AF_INET6;
+		slot->address[0] = address[0];
+		slot->address[1] = address[1];
+		slot->ifindex = fib->ifindex;
+	}
+}
+
 /*
  * Looks up the key in the kernel and caches the result at index `at`, in this CPU's row. Returns
  * -1, or the reason why the packet cannot be forwarded.
@@ -84,20 +113,7 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
 		/* The kernel resolves only neighbors of packets that it sends itself, and it lacks
 		 * this entry. */
-		at = (fib.ipv6_dst[3] ^ fib.ifindex) & (LIMIT_MISSING - 1);
-		if (fib.family == AF_INET)
-			at = (fib.ipv4_dst >> 24 ^ fib.ifindex) & (LIMIT_MISSING - 1);
-		struct unresolved *waited = bpf_map_lookup_elem(&unresolved, &at);
-
-		if (waited) {
-			waited->ipv6 = fib.family == AF_INET6;
-			if (fib.family == AF_INET) {
-				waited->address[0] = fib.ipv4_dst;
-			} else {
-				__builtin_memcpy(waited->address, fib.ipv6_dst, 16);
-			}
-			waited->ifindex = fib.ifindex;
-		}
+		report_unresolved(&fib);
 		return REASON_NO_NEIGHBOR;
 	}
 	if (answer != BPF_FIB_LKUP_RET_SUCCESS)
@@ -122,14 +138,6 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 	__builtin_memcpy(entry->stations + ETH_ALEN, fib.smac, ETH_ALEN);
 	entry->generation = generation;
 	return -1;
-}
-
-/* Hashes a key. The high bits depend on the whole key, and the multiplications are independent of
- * each other. */
-static __always_inline __u64 hash_of(__u64 dst0, __u64 dst1, __u64 table)
-{
-	return dst0 * 0x9e3779b97f4a7c15ull + dst1 * 0xc2b2ae3d27d4eb4full +
-	       table * 0xc4ceb9fe1a85ec53ull;
 }
 
 /* The contribution of the rest of the key to the hash. */

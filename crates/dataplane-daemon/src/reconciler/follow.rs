@@ -17,9 +17,9 @@ pub(super) const SETTLE: Duration = Duration::from_millis(20);
 const REST: u32 = 4;
 /// Poll interval for kernel state without events: the outer source address (`ip sr tunsrc`), and
 /// the interfaces that require an HMAC.
+const SILENT_EVERY: Duration = Duration::from_secs(1);
 /// Number of events between two orders: a tenant's neighbor discovery can cause 100,000 a second.
 const EVENTS: u32 = 1000;
-const SILENT_EVERY: Duration = Duration::from_secs(1);
 
 impl Reconciler {
     /// Waits one tick for events and handles them.
@@ -143,7 +143,10 @@ impl Reconciler {
                 Change { tables: srv6 || exact || self.has_imported(), exact, ..routes }
             }
             Event::Link(_) | Event::LinkGone(_) => Change { tables: true, ..routes },
-            Event::RoutesChanged | Event::Rules | Event::Overrun => {
+            Event::RoutesChanged | Event::Rules => Change { tables: true, exact: true, ..routes },
+            Event::Overrun => {
+                // Removals may be among the lost events: without this, the records would stay.
+                self.neighbors.clear();
                 Change { tables: true, exact: true, ..routes }
             }
         }

@@ -3,6 +3,7 @@
 //! right.
 
 mod foreign;
+mod forged_errors;
 mod stacked;
 mod tagged;
 
@@ -62,7 +63,7 @@ fn ipv4(source: &str, mark: &str) -> Vec<u8> {
 }
 
 /// Returns the MAC addresses of the node and of left on their link.
-fn stations(node: &Namespace, left: &Namespace) -> [Mac; 2] {
+pub(crate) fn stations(node: &Namespace, left: &Namespace) -> [Mac; 2] {
     [(node, "l"), (left, "port")].map(|(namespace, name)| {
         let link = || netlink::Handle::new().unwrap().link(name).unwrap();
         Mac(namespace.run(link).unwrap().mac.unwrap().0)

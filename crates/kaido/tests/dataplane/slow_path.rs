@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::until;
+use testkit::{Tap, pause, until};
+use wire::{Ethernet, Ipv4, Ipv6, ethertype, protocol};
 
 use crate::net::{Net, ip, show};
 
@@ -175,6 +176,55 @@ fn root_a_neighbor_that_only_xdp_needs_is_asked_for() {
     assert!(show(&net.node, "neigh show 10.7.0.2").is_empty());
     // The first packets are dropped while the daemon resolves the neighbor.
     expect(&net, "-c 20 -i 0.1 -W 1 10.7.0.2", "bytes from 10.7.0.2");
+    net.kaido.ok(&["dataplane", "detach"]);
+    net.end();
+}
+
+/// Packets to absent hosts behind one interface do not keep a neighbor on another one from being
+/// resolved.
+#[test]
+fn root_absent_hosts_on_one_interface_delay_no_neighbor_on_another() {
+    let mut net = net();
+    ip(
+        &net.node,
+        &[
+            "addr add 10.7.0.1/16 dev l",
+            "addr add 10.8.0.1/24 dev r",
+            "route add 10.7.0.0/16 dev l table 100",
+            "route add 10.8.0.0/24 dev r table 101",
+        ],
+    );
+    ip(&net.right, &["addr add 10.8.0.2/24 dev port"]);
+    let route = "encap seg6 mode encap segs fd00:1::d5 via inet6 fd00:a::1 dev port";
+    ip(&net.left, &[&format!("route add 10.8.0.2/32 {route}")]);
+    net.start(&[]);
+    net.apply(
+        "locators: [\"fd00:1::/48\"]\nports: { l: {}, r: {} }\nsids:\n  \
+         fd00:1::d4: {behavior: End.DT4, table: 100}\n  \
+         fd00:1::d5: {behavior: End.DT4, table: 101}\n",
+    );
+    let [dst, src] = crate::edge::stations(&net.node, &net.left);
+    let tap = net.left.run(|| Tap::open("port")).unwrap();
+    let absent = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        let host = [10, 7, high, low].into();
+        let inner = Ipv4::new([10, 9, 0, 9].into(), host, protocol::UDP).around(&[0; 8]).unwrap();
+        let [from, sid] = ["fd00:a::2", "fd00:1::d4"].map(|address| address.parse().unwrap());
+        let outer = Ipv6::new(from, sid, protocol::IPV4).around(&inner).unwrap();
+        let mut frame = Vec::new();
+        Ethernet { dst, src, ethertype: ethertype::IPV6 }.emit(&mut frame);
+        [frame, outer].concat()
+    };
+    std::thread::scope(|scope| {
+        let pinging = scope.spawn(|| expect(&net, "-c 6 -i 0.2 -W 1 10.8.0.2", "bytes from"));
+        // 40,000 packets a second: the ping is a small part of the packets of each tick.
+        let mut hosts = (0x100..=0x1ff).cycle();
+        while !pinging.is_finished() {
+            hosts.by_ref().take(40).for_each(|host| tap.send(&absent(host)));
+            pause(Duration::from_millis(1));
+        }
+        pinging.join().expect("the neighbor is resolved");
+    });
     net.kaido.ok(&["dataplane", "detach"]);
     net.end();
 }
