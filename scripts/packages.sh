@@ -7,6 +7,8 @@ set -euo pipefail
 
 declare -A PACKAGES=(
     [openvswitch]="openvswitch-switch openvswitch-common"
+    [openvswitch-dpdk]="openvswitch-switch-dpdk openvswitch-switch openvswitch-common
+        librte-net-af-xdp23 librte-mempool-ring23 ibverbs-providers"
     [dpdk]="dpdk-dev librte-net-af-xdp23 ibverbs-providers"
     [knot]="knot-dnsutils knot"
 )
@@ -14,6 +16,9 @@ declare -A PACKAGES=(
 declare -A PROGRAMS=(
     [openvswitch]="usr/lib/openvswitch-switch/ovs-vswitchd usr/sbin/ovsdb-server usr/bin/ovsdb-tool
         usr/bin/ovs-vsctl usr/bin/ovs-ofctl usr/bin/ovs-appctl"
+    [openvswitch-dpdk]="usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk usr/sbin/ovsdb-server
+        usr/bin/ovsdb-tool usr/bin/ovs-vsctl usr/bin/ovs-ofctl usr/bin/ovs-appctl
+        usr/lib/x86_64-linux-gnu/librte_net_af_xdp.so.23"
     [dpdk]="usr/bin/dpdk-testpmd usr/lib/x86_64-linux-gnu/librte_net_af_xdp.so.23"
     [knot]="usr/sbin/kxdpgun usr/sbin/knotd"
 )

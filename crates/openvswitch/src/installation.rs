@@ -7,6 +7,9 @@ use std::process::{Command, Stdio};
 /// Paths of the daemon in a package and after `make install`, relative to the prefix.
 const DAEMONS: [&str; 2] = ["lib/openvswitch-switch/ovs-vswitchd", "sbin/ovs-vswitchd"];
 
+/// Path of the daemon with the DPDK datapath in Debian's package, relative to the prefix.
+const DPDK_DAEMON: &str = "lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+
 /// Program by which an installation is found in the search path.
 const TOOL: &str = "ovs-vsctl";
 
@@ -34,6 +37,16 @@ impl Installation {
     /// Fails if the daemon is not there.
     pub fn at(root: impl Into<PathBuf>) -> Result<Self, NotInstalled> {
         Self::with_prefix(root.into().join("usr")).ok_or(NotInstalled)
+    }
+
+    /// Finds Open vSwitch with the DPDK datapath below a root, as [`at`](Self::at) does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the daemon is not there.
+    pub fn with_dpdk_at(root: impl Into<PathBuf>) -> Result<Self, NotInstalled> {
+        let found = Self { daemon: DPDK_DAEMON, ..Self::at(root)? };
+        if found.prefix.join(DPDK_DAEMON).is_file() { Ok(found) } else { Err(NotInstalled) }
     }
 
     /// Finds Open vSwitch by `ovs-vsctl` in the search path, and last in the system's directories.

@@ -1,4 +1,5 @@
-//! Open vSwitch with the userspace datapath and AF_XDP ports, from Debian's packages.
+//! Open vSwitch with the userspace datapath and AF_XDP ports, its own or DPDK's, from Debian's
+//! packages.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +12,12 @@ use tempfile::TempDir;
 use crate::kaido::Said;
 use crate::packages::{Launch, Packages};
 use crate::service::Service;
+
+/// Memory of DPDK in MiB, without huge pages.
+const DPDK_MEMORY: &str = "512";
+
+/// Plugins of DPDK that it does not load by itself from where they are.
+const DPDK_PLUGINS: [&str; 2] = ["librte_net_af_xdp.so.23", "librte_mempool_ring.so.23"];
 
 /// Timeout of a start, and of a port until it is up.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,17 +43,48 @@ impl Switch {
     /// If the packages are missing, or the switch does not start within 10 seconds.
     pub fn start(namespace: &Namespace, launch: &Launch) -> Self {
         let installation = Installation::at(Packages::open("openvswitch").path(""));
+        Self::with(installation.expect("the packages have the daemon"), namespace, launch, &[])
+    }
+
+    /// Starts a switch whose ports are DPDK's, without huge pages, as [`start`](Self::start) does.
+    ///
+    /// # Panics
+    ///
+    /// If the packages are missing, or the switch does not start within 10 seconds.
+    pub fn start_with_dpdk(namespace: &Namespace, launch: &Launch) -> Self {
+        let packages = Packages::open("openvswitch-dpdk");
+        let installation = Installation::with_dpdk_at(packages.path(""));
+        let plugins = DPDK_PLUGINS.map(|plugin| {
+            format!(" -d {}", packages.libraries().join(plugin).display())
+        });
+        // DPDK without huge pages has this mode of memory; the switch would choose another one.
+        let options = format!("--no-huge --legacy-mem --no-pci --no-telemetry -m {DPDK_MEMORY}");
+        let settings = [
+            "other_config:dpdk-init=true".to_owned(),
+            format!("other_config:dpdk-extra={options}{}", plugins.concat()),
+        ];
+        let installation = installation.expect("the packages have the daemon");
+        Self::with(installation, namespace, launch, &settings)
+    }
+
+    /// `settings` are columns of the table Open_vSwitch that the switch reads when it starts.
+    fn with(
+        installation: Installation,
+        namespace: &Namespace,
+        launch: &Launch,
+        settings: &[String],
+    ) -> Self {
         // A Unix socket's path is limited to 108 bytes, so keep the directory's path short.
         let directory = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
         let directory = directory.expect("/tmp takes a directory");
-        let installation = installation.expect("the packages have the daemon");
         let instance = Instance::new(installation, directory.path());
         let database = start_database(&instance, namespace, directory.path());
+        let set = ["--no-wait", "set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x1"];
+        Said::run(instance.vsctl().args(set).args(settings)).ok();
         let switch = start_switch(&instance, namespace, directory.path(), launch);
         let namespace = namespace.clone();
         let mut switch = Self { instance, namespace, switch, _database: database, directory };
         switch.await_start();
-        switch.vsctl(&["set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=0x1"]).ok();
         switch
     }
 
@@ -62,6 +100,16 @@ impl Switch {
     #[track_caller]
     pub fn add_port(&mut self, bridge: &str, interface: &str, settings: &[&str]) {
         self.change(&Instance::add_port(bridge, interface, settings));
+        self.await_port(interface);
+    }
+
+    /// Adds an interface to a bridge as a DPDK port with an AF_XDP socket, and waits until it is up.
+    #[track_caller]
+    pub fn add_dpdk_port(&mut self, bridge: &str, interface: &str) {
+        let device = format!("options:dpdk-devargs=net_af_xdp_{interface},iface={interface}");
+        let words = ["add-port", bridge, interface, "--", "set", "interface", interface];
+        let words = [&words[..], &["type=dpdk", &device]].concat();
+        self.change(&words.into_iter().map(str::to_owned).collect::<Vec<_>>());
         self.await_port(interface);
     }
 
@@ -169,5 +217,7 @@ fn start_switch(
 ) -> Service {
     let mut command = instance.switch(&launch.wrapper);
     command.envs(launch.environment.iter().cloned());
+    // DPDK's directory, in place of /var/run.
+    command.env("RUNTIME_DIRECTORY", directory);
     Service::start("ovs-vswitchd", namespace, &mut command, directory.join("switch.log"))
 }

@@ -1,10 +1,12 @@
 use std::time::Duration;
 
 use netlink::{Handle, Link, Namespace};
+use testkit::openvswitch::Switch;
 use testkit::testpmd::Testpmd;
 use testkit::{Said, until};
 
 use crate::bed::Bed;
+use crate::openvswitch::{assert_each_direction_is_judged, await_answers};
 
 const BYTES: u64 = 20_000_000;
 
@@ -114,4 +116,21 @@ fn root_testpmd_forwards_with_the_library_alone() {
     bed.hosts.await_path(|| testpmd.log());
     println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
     testpmd.finish();
+}
+
+/// Open vSwitch, whose DPDK datapath takes the packets from the same driver.
+#[test]
+fn root_open_vswitch_with_its_dpdk_datapath_forwards_under_programs() {
+    let bed = Bed::new("");
+    let mut switch = Switch::start_with_dpdk(&bed.hosts.switch, &bed.launch());
+    switch.add_bridge("br0");
+    for port in ["p1", "p2"] {
+        switch.add_dpdk_port("br0", port);
+    }
+    bed.hosts.await_path(|| switch.log());
+    assert_each_direction_is_judged(&bed);
+    println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
+    switch.ofctl(&["add-flow", "br0", "priority=100,icmp,actions=drop"]).ok();
+    await_answers(&bed, false);
+    switch.assert_running();
 }

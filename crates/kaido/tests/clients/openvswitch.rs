@@ -25,7 +25,7 @@ pub(crate) fn answers(bed: &Bed) -> bool {
     Said::of_words(&bed.hosts.h1, "ping -n -c 1 -W 1 10.0.0.2").code == Some(0)
 }
 
-fn await_answers(bed: &Bed, expected: bool) {
+pub(crate) fn await_answers(bed: &Bed, expected: bool) {
     let limit = Duration::from_secs(10);
     let is_so = || (answers(bed) == expected).then_some(());
     testkit::until(limit, is_so, || format!("an answer: {}", !expected));
@@ -47,7 +47,7 @@ fn root_open_vswitch_forwards_under_programs() {
 }
 
 /// Ports 1 and 2 receive, 257 and 258 transmit: each direction of each port can be closed.
-fn assert_each_direction_is_judged(bed: &Bed) {
+pub(crate) fn assert_each_direction_is_judged(bed: &Bed) {
     for port in [1, 2, 257, 258] {
         let port = format!("input_port={port}");
         let of_ipv4 = ["filter", &port, "type=0x0800"];
