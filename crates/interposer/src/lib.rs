@@ -13,9 +13,9 @@
 //! |---|---|
 //! | `setup` | socket, setsockopt, mmap, bind, close |
 //! | `traffic` | send, recv and their variants |
-//! | `polling`, `epoll` | poll, ppoll, epoll_ctl, epoll_wait and their variants |
+//! | `polling`, `epoll`, `select` | poll, ppoll, epoll_ctl, epoll_wait, select, pselect and their variants |
 //!
-//! Not replaced are select, pselect, dup, dup2 and close_range.
+//! Not replaced are dup, dup2 and close_range.
 //!
 //! `created` has the sockets until they are bound; then they are those of `xsk_client`.
 
@@ -23,5 +23,6 @@ mod created;
 mod epoll;
 mod polling;
 mod real;
+mod select;
 mod setup;
 mod traffic;

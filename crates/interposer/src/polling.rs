@@ -60,7 +60,17 @@ pub(crate) unsafe extern "C" fn ppoll(
         // SAFETY: the caller's arguments.
         return unsafe { call(polled, count, timeout, mask) };
     };
-    wait(fds, duration, |fds, timeout| {
+    wait_with_mask(fds, duration, mask)
+}
+
+/// Waits as ppoll(2) does.
+pub(crate) fn wait_with_mask(
+    fds: &mut [pollfd],
+    timeout: Option<Duration>,
+    mask: *const sigset_t,
+) -> c_int {
+    let call = required(real!(c"ppoll", PPoll));
+    wait(fds, timeout, |fds, timeout| {
         let time = timeout.map(|time| timespec {
             tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
             tv_nsec: time.subsec_nanos().into(),

@@ -54,9 +54,8 @@ impl Switch {
     pub fn start_with_dpdk(namespace: &Namespace, launch: &Launch) -> Self {
         let packages = Packages::open("openvswitch-dpdk");
         let installation = Installation::with_dpdk_at(packages.path(""));
-        let plugins = DPDK_PLUGINS.map(|plugin| {
-            format!(" -d {}", packages.libraries().join(plugin).display())
-        });
+        let plugins = DPDK_PLUGINS
+            .map(|plugin| format!(" -d {}", packages.libraries().join(plugin).display()));
         // DPDK without huge pages has this mode of memory; the switch would choose another one.
         let options = format!("--no-huge --legacy-mem --no-pci --no-telemetry -m {DPDK_MEMORY}");
         let settings = [

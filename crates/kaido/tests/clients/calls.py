@@ -1,9 +1,9 @@
 """Sends frames by AF_XDP sockets (linux/if_xdp.h), with system calls alone."""
-import ctypes, json, mmap, os, socket, struct, subprocess, sys, time
+import ctypes, json, mmap, os, select, socket, struct, subprocess, sys, time
 
 SOL_XDP, SHARED_UMEM, COPY, USE_NEED_WAKEUP = 283, 1, 2, 8
-OFFSETS, TX_RING, UMEM_REG, FILL_RING, COMPLETION_RING = 1, 3, 4, 5, 6
-TX_PLACE, COMPLETION_PLACE = 0x80000000, 0x180000000
+OFFSETS, RX_RING, TX_RING, UMEM_REG, FILL_RING, COMPLETION_RING = 1, 2, 3, 4, 5, 6
+RX_PLACE, TX_PLACE, FILL_PLACE, COMPLETION_PLACE = 0, 0x80000000, 0x100000000, 0x180000000
 SIZE, CHUNK = 128, 4096
 c = ctypes.CDLL(None, use_errno=True)
 
@@ -17,7 +17,7 @@ def bind(xsk, interface, flags, shared=0):
     return 0 if c.bind(xsk.fileno(), name, len(name)) == 0 else ctypes.get_errno()
 
 
-memory = mmap.mmap(-1, 2 * SIZE * CHUNK)
+memory = mmap.mmap(-1, 3 * SIZE * CHUNK)
 base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
@@ -29,10 +29,11 @@ class Port:
         if shared is None:
             umem = struct.pack('=QQIIII', base, len(memory), CHUNK, 0, 0, 0)
             self.xsk.setsockopt(SOL_XDP, UMEM_REG, umem)
-        for ring in (FILL_RING, COMPLETION_RING, TX_RING):
+        for ring in (FILL_RING, COMPLETION_RING, RX_RING, TX_RING):
             self.xsk.setsockopt(SOL_XDP, ring, SIZE)
         offsets = struct.unpack('=16Q', self.xsk.getsockopt(SOL_XDP, OFFSETS, 128))
-        self.tx_at, self.completion_at = offsets[4:8], offsets[12:16]
+        self.rx_at, self.tx_at, self.fill_at, self.completion_at = (
+            offsets[at:at + 4] for at in range(0, 16, 4))
         if shared is None:
             error = bind(self.xsk, interface, COPY | USE_NEED_WAKEUP)
         else:
@@ -43,6 +44,8 @@ class Port:
         fd = self.xsk.fileno()
         self.tx = mmap.mmap(fd, self.tx_at[2] + SIZE * 16, offset=TX_PLACE)
         self.completion = mmap.mmap(fd, self.completion_at[2] + SIZE * 8, offset=COMPLETION_PLACE)
+        self.rx = mmap.mmap(fd, self.rx_at[2] + SIZE * 16, offset=RX_PLACE)
+        self.fill = mmap.mmap(fd, self.fill_at[2] + SIZE * 8, offset=FILL_PLACE)
 
     def send(self, kind):
         """Sends 100 frames of an EtherType; returns how many chunks have returned after that."""
@@ -61,6 +64,26 @@ class Port:
 
     def completed(self):
         return struct.unpack_from('=I', self.completion, self.completion_at[0])[0]
+
+    def receive(self):
+        """Gives the socket chunks to receive into. Waits by select(2); returns the EtherTypes."""
+        for number in range(SIZE):
+            at = (2 * SIZE + number) * CHUNK
+            struct.pack_into('=Q', self.fill, self.fill_at[2] + number * 8, at)
+        struct.pack_into('=I', self.fill, self.fill_at[0], SIZE)
+        taken, kinds, end = 0, set(), time.monotonic() + 20
+        while 0x88b7 not in kinds and time.monotonic() < end:
+            if self.xsk not in select.select([self.xsk], [], [], 20)[0]:
+                continue
+            received = struct.unpack_from('=I', self.rx, self.rx_at[0])[0]
+            if taken == received:
+                return 'readable without a packet'
+            while taken != received and taken < SIZE:
+                at = struct.unpack_from('=Q', self.rx, self.rx_at[2] + taken * 16)[0]
+                kinds.add(struct.unpack_from('!H', memory, at + 12)[0])
+                taken += 1
+            struct.pack_into('=I', self.rx, self.rx_at[1], taken)
+        return 0x88b7 in kinds, 0x88b6 in kinds
 
 
 one = Port('p1', 0)
@@ -87,6 +110,12 @@ while dropped != 100 and time.monotonic() < end:
     dropped = sum(socket['dropped'] for socket in sockets)
 unjudged = sum(socket['without_program'] for socket in sockets)
 print(f'dropped: {dropped}, without a program: {unjudged}', flush=True)
+
+# Frames of both types arrive, one of which the program drops.
+print('not readable:', select.select([one.xsk], [], [], 0)[0], flush=True)
+print('writable:', select.select([], [one.xsk], [], 20)[1] == [one.xsk], flush=True)
+kaido('p4', 'table', 'add', '--address', address, 'filter', 'input_port=1', 'type=0x88b6', 'drop()')
+print('received, dropped type:', one.receive(), flush=True)
 
 # A socket that shares the rings of the first one's queue.
 third = new()

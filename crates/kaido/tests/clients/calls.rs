@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use testkit::{Said, until};
+use testkit::{Said, Tap, pause, until};
 
 use crate::bed::Bed;
 use crate::dpdk::link;
@@ -18,7 +18,21 @@ fn root_a_client_without_libxdp_is_judged() {
     let mut client = bed.launch().command(Path::new("/usr/bin/python3"));
     client.args(["-c", CLIENT]);
     let [one, other] = received();
-    let said = bed.hosts.switch.run(|| Said::run(&mut client)).expect("root enters it");
+    let said = std::thread::scope(|scope| {
+        let switch = &bed.hosts.switch;
+        let running =
+            scope.spawn(|| switch.run(|| Said::run(&mut client)).expect("root enters it"));
+        // Frames that the client receives, one of each type in turn.
+        let tap = bed.hosts.h1.run(|| Tap::open("eth0")).expect("root enters it");
+        while !running.is_finished() {
+            for kind in [0x88b6_u16, 0x88b7] {
+                let header = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], &kind.to_be_bytes()].concat();
+                tap.send(&[header, vec![0; 50]].concat());
+            }
+            pause(Duration::from_millis(20));
+        }
+        running.join().expect("it does not panic")
+    });
     assert_eq!(said.code, Some(0), "{said}");
     assert!(said.stdout.contains("p1: 100 completed\np2: 100 completed\n"), "{said}");
     let arrived = || {
@@ -29,6 +43,8 @@ fn root_a_client_without_libxdp_is_judged() {
     // Nothing is sent that the program has not judged.
     assert!(said.stdout.contains("drop: 100 completed\n"), "{said}");
     assert!(said.stdout.contains("dropped: 100, without a program: 0\n"), "{said}");
+    assert!(said.stdout.contains("not readable: []\nwritable: True\n"), "{said}");
+    assert!(said.stdout.contains("received, dropped type: (True, False)\n"), "{said}");
     // The library refuses what it cannot judge.
     for refused in
         ["same queue:", "mapped by a copy:", "sized by a copy:", "child:", "mapped by a child:"]
