@@ -74,7 +74,7 @@ update() { as_root apt-get update -q >&2; }
 
 fetch() { # SET
     local directory=$packages/$1 new=$packages/$1.new roots names missing deb
-    read -ra roots <<<"${PACKAGES[$1]}"
+    mapfile -t roots < <(xargs -n 1 <<<"${PACKAGES[$1]}")
     if [ "$(uname -m)" != x86_64 ] || ! command -v apt-get >/dev/null; then
         echo "error: scripts/packages.sh needs apt on x86-64, for Debian's ${roots[*]}" >&2
         return 1

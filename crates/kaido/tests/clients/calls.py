@@ -17,6 +17,30 @@ def bind(xsk, interface, flags, shared=0):
     return 0 if c.bind(xsk.fileno(), name, len(name)) == 0 else ctypes.get_errno()
 
 
+def bpf(command, attributes):
+    """The system call of x86-64 (linux/bpf.h)."""
+    result = c.syscall(321, command, attributes, len(attributes))
+    if result < 0:
+        sys.exit(f'bpf({command}): {os.strerror(ctypes.get_errno())}')
+    return result
+
+
+def redirect(xsk, interface):
+    """Redirects the frames that the interface receives on queue 0 to a socket."""
+    places = bpf(0, struct.pack('=IIII', 17, 4, 4, 1))  # BPF_MAP_TYPE_XSKMAP
+    key, value = ctypes.c_uint(0), ctypes.c_int(xsk.fileno())
+    update = struct.pack('=IIQQQ', places, 0, ctypes.addressof(key), ctypes.addressof(value), 0)
+    bpf(2, update)
+    code = bytes.fromhex('6112100000000000')  # r2 = rx_queue_index
+    code += struct.pack('=BBHIQ', 0x18, 0x11, 0, places, 0)  # r1 = places
+    code += bytes.fromhex('b703000002000000 8500000033000000 9500000000000000')  # redirect or pass
+    code, licence = ctypes.create_string_buffer(code, len(code)), ctypes.c_char_p(b'GPL')
+    licence_at = ctypes.cast(licence, ctypes.c_void_p).value
+    load = struct.pack('=IIQQ', 6, len(code) // 8, ctypes.addressof(code), licence_at)
+    program = bpf(5, load.ljust(72, b'\0'))
+    bpf(28, struct.pack('=IIII', program, socket.if_nametoindex(interface), 37, 4))  # native XDP
+
+
 memory = mmap.mmap(-1, 3 * SIZE * CHUNK)
 base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
@@ -112,6 +136,7 @@ unjudged = sum(socket['without_program'] for socket in sockets)
 print(f'dropped: {dropped}, without a program: {unjudged}', flush=True)
 
 # Frames of both types arrive, one of which the program drops.
+redirect(one.xsk, 'p1')
 print('not readable:', select.select([one.xsk], [], [], 0)[0], flush=True)
 print('writable:', select.select([], [one.xsk], [], 20)[1] == [one.xsk], flush=True)
 kaido('p4', 'table', 'add', '--address', address, 'filter', 'input_port=1', 'type=0x88b6', 'drop()')
