@@ -1,9 +1,11 @@
 //! System calls that create and set up a socket.
 
 use std::ffi::{CStr, c_int, c_long, c_void};
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use libc::{off_t, size_t, sockaddr, sockaddr_xdp, socklen_t};
 use xsk::{Frames, KernelRings, Kind, Offsets, RingMemory};
@@ -12,6 +14,11 @@ use xsk_client::{Area, ClientRings, Memory, QueueName, Socket, complain};
 use crate::created::{self, Created, lock};
 use crate::epoll;
 use crate::real::{real, required};
+
+/// Time of the last close(2) of a socket.
+static CLOSED: Mutex<Option<Instant>> = Mutex::new(None);
+/// Time in which the kernel frees the queue of a closed socket, even if its threads get no CPU.
+const FREED: Duration = Duration::from_secs(1);
 
 /// Replaces socket(2).
 ///
@@ -214,7 +221,7 @@ pub(crate) unsafe extern "C" fn bind(
         }
     };
     // SAFETY: the caller's arguments.
-    let result = unsafe { call(descriptor, address, length) };
+    let result = bind_when_free(|| unsafe { call(descriptor, address, length) });
     if result != 0 {
         return result;
     }
@@ -225,6 +232,22 @@ pub(crate) unsafe extern "C" fn bind(
             set_errno(libc::ECONNREFUSED);
             -1
         }
+    }
+}
+
+/// Binds a socket. The kernel frees the queue of a closed socket when its last packet has left, which
+/// is after close(2): a client that opens a port again may be faster.
+fn bind_when_free(bind: impl Fn() -> c_int) -> c_int {
+    let end = CLOSED.lock().unwrap_or_else(PoisonError::into_inner).map(|closed| closed + FREED);
+    loop {
+        let result = bind();
+        let is_taken =
+            result != 0 && std::io::Error::last_os_error().kind() == ErrorKind::ResourceBusy;
+        if !is_taken || end.is_none_or(|end| Instant::now() > end) {
+            return result;
+        }
+        #[expect(clippy::disallowed_methods, reason = "the kernel does not report the moment")]
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -334,6 +357,7 @@ pub(crate) unsafe extern "C" fn close(descriptor: c_int) -> c_int {
 fn forget(descriptor: RawFd) {
     let Some(removed) = created::remove(descriptor) else { return };
     epoll::forget(descriptor);
+    *CLOSED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     if let Some(socket) = xsk_client::remove(descriptor) {
         socket.close();
         xsk_client::close(socket.number);

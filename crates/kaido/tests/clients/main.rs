@@ -2,6 +2,7 @@
 
 mod bed;
 mod calls;
+mod churn;
 mod control;
 mod control_planes;
 mod dpdk;
