@@ -104,3 +104,31 @@ fn calls_that_add_no_value_are_counted() {
         assert!(peak < MAX, "{name}: {peak} bytes");
     }
 }
+
+/// Two parser states with many ways between them. Their joins have as many operands, which are joins
+/// themselves.
+#[test]
+fn operands_of_wide_joins_are_limited() {
+    let ways = |to: &str| -> String { (0..250).map(|n| format!("{n}: {to};")).collect() };
+    let state = |name: &str, to: &str| {
+        format!(
+            "state {name} {{
+                p.extract(hdr.v);
+                transition select(hdr.v.a) {{ {} default: accept; }}
+            }}",
+            ways(to)
+        )
+    };
+    let states = [state("s0", "s1"), state("s1", "s0")].concat();
+    let text = program("action a0() {}", |_| String::new(), "")
+        .replace("struct headers {}", "header v_t { bit<8> a; } struct headers { v_t v; }")
+        .replace("state start { transition accept; }", "state start { transition s0; }")
+        .replace("transition s0; }", &format!("transition s0; }} {states}"));
+    let checked = p4::check("joins", &text, &NoIncludes);
+    let said = checked.diagnostics.render(&checked.sources, false);
+    assert!(!checked.diagnostics.has_errors(), "{said}");
+    let compiled = p4_ebpf::compile(&checked.program, &checked.sources);
+    if let Err(why) = compiled {
+        panic!("{}", why.render(&checked.sources, false));
+    }
+}

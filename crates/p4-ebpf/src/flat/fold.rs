@@ -18,6 +18,9 @@ pub(super) enum Folded {
 
 /// Depth to which operands are analysed.
 const DEPTH: u32 = 6;
+/// Number of operands that are analysed for a value. A join of parser states has one for each way
+/// into it, and the same ones again at each depth.
+const VISITS: u32 = 256;
 
 impl Binary {
     /// Evaluates the operation.
@@ -219,14 +222,15 @@ impl Graph {
 
     /// Returns an upper bound for the number of significant bits of a value; higher bits are 0.
     pub(super) fn bits(&self, of: ValueId) -> u32 {
-        self.bits_within(of, DEPTH)
+        self.bits_within(of, DEPTH, &mut { VISITS })
     }
 
-    fn bits_within(&self, of: ValueId, depth: u32) -> u32 {
-        if depth == 0 {
+    fn bits_within(&self, of: ValueId, depth: u32, visits: &mut u32) -> u32 {
+        if depth == 0 || *visits == 0 {
             return 64;
         }
-        let inside = |of: ValueId| self.bits_within(of, depth - 1);
+        *visits -= 1;
+        let mut inside = |of: ValueId| self.bits_within(of, depth - 1, visits);
         match self.op(of) {
             Op::Constant(number) => 64 - number.leading_zeros(),
             Op::Field { width, .. } => *width,
@@ -252,14 +256,15 @@ impl Graph {
 
     /// Returns the number of a value's lowest bits that are known to be 0.
     pub(super) fn trailing_zeros(&self, of: ValueId) -> u32 {
-        self.zeros_within(of, DEPTH)
+        self.zeros_within(of, DEPTH, &mut { VISITS })
     }
 
-    fn zeros_within(&self, of: ValueId, depth: u32) -> u32 {
-        if depth == 0 {
+    fn zeros_within(&self, of: ValueId, depth: u32, visits: &mut u32) -> u32 {
+        if depth == 0 || *visits == 0 {
             return 0;
         }
-        let inside = |of: ValueId| self.zeros_within(of, depth - 1);
+        *visits -= 1;
+        let mut inside = |of: ValueId| self.zeros_within(of, depth - 1, visits);
         match self.op(of) {
             Op::Constant(number) => number.trailing_zeros(),
             Op::Phi(all) => all.iter().map(|one| inside(*one)).min().unwrap_or(0),
