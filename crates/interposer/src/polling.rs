@@ -45,22 +45,23 @@ pub(crate) unsafe extern "C" fn ppoll(
 ) -> c_int {
     let call = required(real!(c"ppoll", PPoll));
     // SAFETY: the caller's time, or none.
-    let time = unsafe { timeout.as_ref() };
-    let duration = time.map(|time| {
-        let [seconds, rest] = [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).ok());
-        let parts = seconds.zip(rest.and_then(|rest| u32::try_from(rest).ok()));
-        // An invalid time is reported by the kernel.
-        parts.filter(|(_, rest)| *rest < 1_000_000_000)
-    });
-    // SAFETY: as above.
-    let fds = unsafe { slice(polled, count) };
-    let Some(duration) = duration.map_or(Some(None), |parts| {
-        parts.map(|(seconds, rest)| Some(Duration::new(seconds, rest)))
-    }) else {
+    let Ok(duration) = duration(unsafe { timeout.as_ref() }) else {
         // SAFETY: the caller's arguments.
         return unsafe { call(polled, count, timeout, mask) };
     };
-    wait_with_mask(fds, duration, mask)
+    // SAFETY: the caller's array, or none.
+    wait_with_mask(unsafe { slice(polled, count) }, duration, mask)
+}
+
+/// An invalid time, which the kernel reports.
+pub(crate) struct Invalid;
+
+/// Converts the timeout of a call; `None` without one.
+pub(crate) fn duration(time: Option<&timespec>) -> Result<Option<Duration>, Invalid> {
+    let Some(time) = time else { return Ok(None) };
+    let seconds = u64::try_from(time.tv_sec).map_err(|_| Invalid)?;
+    let rest = u32::try_from(time.tv_nsec).map_err(|_| Invalid)?;
+    if rest >= 1_000_000_000 { Err(Invalid) } else { Ok(Some(Duration::new(seconds, rest))) }
 }
 
 /// Waits as ppoll(2) does.
@@ -164,7 +165,9 @@ fn wait(
             thread::yield_now();
             all().for_each(|socket| socket.advance());
         }
-        let is_ready = all().any(|socket| socket.is_readable());
+        let is_ready = fds.iter().zip(&sockets).any(|(fd, socket)| {
+            fd.events & libc::POLLIN != 0 && socket.as_ref().is_some_and(|one| one.is_readable())
+        });
         let is_judging = waits && !is_ready && all().any(|socket| socket.is_judging());
         let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
         let is_over = left == Some(Duration::ZERO);

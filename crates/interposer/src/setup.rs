@@ -17,8 +17,9 @@ use crate::real::{real, required};
 
 /// Time of the last close(2) of a socket.
 static CLOSED: Mutex<Option<Instant>> = Mutex::new(None);
-/// Time in which the kernel frees the queue of a closed socket, even if its threads get no CPU.
-const FREED: Duration = Duration::from_secs(1);
+/// Time in which the kernel frees the queue of a closed socket, even on a busy machine: it has to wait
+/// for others, such as network namespaces that are deleted.
+const FREED: Duration = Duration::from_secs(5);
 
 /// Replaces socket(2).
 ///

@@ -30,4 +30,6 @@ pub use area::Area;
 pub use kick::kick;
 pub use path::Path;
 pub use session::{Refused, close, complain, delete, open, start};
-pub use sockets::{ClientRings, Memory, QueueName, Socket, detect_forks, find, is_child, remove};
+pub use sockets::{
+    ClientRings, Memory, QueueName, Socket, descriptors, detect_forks, find, is_child, remove,
+};

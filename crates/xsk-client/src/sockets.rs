@@ -235,6 +235,14 @@ pub fn find(descriptor: RawFd) -> Option<Arc<Socket>> {
     sockets.get(usize::try_from(descriptor).ok()?)?.clone()
 }
 
+/// Descriptors of all sockets; none in a child.
+pub fn descriptors() -> Vec<RawFd> {
+    match is_child() {
+        true => Vec::new(),
+        false => all().iter().map(|socket| socket.descriptor).collect(),
+    }
+}
+
 /// All sockets.
 pub(crate) fn all() -> Vec<Arc<Socket>> {
     let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
