@@ -226,6 +226,7 @@ impl Socket {
                     // The first packet is too large, or there is no memory, carrier or interface.
                     Errno::EAGAIN
                     | Errno::ENOBUFS
+                    | Errno::ENOMEM
                     | Errno::EMSGSIZE
                     | Errno::ENETDOWN
                     | Errno::ENXIO

@@ -1,8 +1,8 @@
 //! `kaido lab capture --link`: captures the packets that enter and leave an emulated link.
 
 use std::fs::File;
-use std::io::BufWriter;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, BufWriter};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use api::v1::captured_frame::{Deed, Gap};
 use lab::Lab;
 use nix::fcntl::OFlag;
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Uid;
 use output::capture::CapturedLink;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -64,6 +65,21 @@ struct Counts {
     missed: u64,
 }
 
+/// Creates the file, or empties one of this user: another user's could be read by that user.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).custom_flags(OFlag::O_NOFOLLOW.bits());
+    let file = options.open(path)?;
+    let found = file.metadata()?;
+    if found.uid() != Uid::effective().as_raw() {
+        return Err(io::Error::other("the file belongs to another user"));
+    }
+    if found.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
 /// An output file in progress.
 struct Recording<'a> {
     link: &'a str,
@@ -106,10 +122,7 @@ pub(super) fn run(
             client.capture_emulated_link(request).await.map_err(Failure::of_emulator)?.into_inner();
         // Create the file only now: until the emulator has accepted the request, the existing file
         // may be the output of another capture of this link.
-        let mut options = File::options();
-        // Not through a link that another user has put there.
-        options.write(true).create(true).truncate(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-        let file = options.open(path).with_context(cannot).map_err(Failure::failed)?;
+        let file = create(path).with_context(cannot).map_err(Failure::failed)?;
         recording.waiting = Some(BufWriter::new(file));
         let time = async {
             match ends.after {

@@ -16,6 +16,9 @@ use crate::output::Output;
 /// Maximum size of a capture, in bytes: it is held in memory together with its packets.
 const LARGEST_CAPTURE: u64 = 1 << 30;
 
+/// Maximum number of packets of a capture: each one, however short, takes 2 KiB and more.
+const MOST_PACKETS: usize = 1_000_000;
+
 /// Maximum time between the first packet and the last one: a link with a schedule takes a step of
 /// the replay for each entry that has passed.
 const LONGEST: Nanos = 24 * 3600 * 1_000_000_000;
@@ -27,6 +30,9 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
     let bytes = crate::input::read_bytes(capture, "capture", LARGEST_CAPTURE)?;
     let contents = ::capture::read(&bytes).with_context(|| name.clone()).map_err(Failure::usage)?;
     drop(bytes);
+    if contents.packets.len() > MOST_PACKETS {
+        return Err(wrong(&format!("more than {MOST_PACKETS} packets")));
+    }
     let first = contents.interfaces.first().map(|interface| interface.comment.as_str());
     let origin: Origin = serde_json::from_str(first.unwrap_or_default()).map_err(|_| {
         wrong("it does not say where its link was: capture with `kaido lab capture --link`, and packets")

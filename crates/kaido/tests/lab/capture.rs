@@ -41,10 +41,13 @@ fn root_a_capture_repeats_with_its_seed_and_differs_with_another() {
     // A topology without the captured link is rejected, and so is a file that is not a capture.
     let less = kaido.file("less.yaml", "name: less\nnodes: {h1: {}, h3: {}}\nlinks: [h1-h3]\n");
     kaido.run(&["lab", "replay", &less, &capture]).failed(2, &["has no emulated link `h1-h2`"]);
-    kaido
-        .run(&["lab", "replay", &file, &file])
-        .failed(2, &["it is neither a pcap nor a pcapng file"]);
+    kaido.run(&["lab", "replay", &file, &file]).failed(2, &["neither a pcap nor a pcapng file"]);
 
+    // A file that another user has put there.
+    std::os::unix::fs::chown(&capture, Some(65534), None).unwrap();
+    kaido
+        .run(&["lab", "capture", "--link", "h1-h2", "-w", &capture, "--seconds", "1"])
+        .failed(1, &["cannot write", "the file belongs to another user"]);
     // Without --seconds a capture runs until SIGINT. A concurrent one is rejected, and changes to
     // the link are reported. The previous file is deleted first, so that it cannot affect the
     // result.
