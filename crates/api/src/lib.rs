@@ -15,7 +15,7 @@ pub use endpoint::{
     ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, connect_emulator, connect_xsk,
     in_one_line, now_ns,
 };
-pub use wait::{Presence, dataplane_is_at_work, emulator_answers, emulator_presence, missing};
+pub use wait::{Presence, dataplane_is_running, emulator_answers, emulator_presence, missing};
 
 /// The API version. It changes when an older peer would misunderstand a newer one.
 pub const VERSION: u32 = 1;

@@ -20,7 +20,7 @@ pub fn missing(socket: &Path, nodes: &[String]) -> Vec<String> {
 
 /// Returns true if the data plane on a socket responds, which it does once it has applied its file.
 /// Blocking: do not call it from asynchronous code.
-pub fn dataplane_is_at_work(socket: &Path) -> bool {
+pub fn dataplane_is_running(socket: &Path) -> bool {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return false;
     };

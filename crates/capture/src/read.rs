@@ -45,10 +45,10 @@ pub struct Contents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// Not a capture file: the magic number does not match.
-    #[error("it is neither a pcap nor a pcapng file")]
+    #[error("neither a pcap nor a pcapng file")]
     Other,
     /// A block is malformed or truncated.
-    #[error("the block at byte {0} is broken, or cut off")]
+    #[error("malformed or truncated block at byte {0}")]
     Block(usize),
 }
 

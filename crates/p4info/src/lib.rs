@@ -38,7 +38,7 @@ pub enum Error {
     #[error("`{0}` and `{1}` both have the id {2:#010x}: change one `@id`")]
     SameId(String, String, u32),
     /// An `@id` that is invalid for the kind of object.
-    #[error("`{0}`: `@id({1})` is not a number below 2^24, with or without {2:#04x} in front")]
+    #[error("`{0}`: `@id({1})` must be below 2^24; bits 31 to 24 may be {2:#04x}")]
     BadId(String, String, u8),
     /// A size that P4Info cannot express.
     #[error("`{name}` has {size} elements, and P4Info describes at most {most}: make it smaller")]

@@ -136,7 +136,7 @@ async fn an_unknown_device_or_role_is_refused() {
     };
     let other = v1::MasterArbitrationUpdate { device_id: 8, ..update.clone() };
     let said = refused(Update::Arbitration(other)).await;
-    assert_eq!((said.code(), said.message()), (Code::NotFound, "no device 8 here"));
+    assert_eq!((said.code(), said.message()), (Code::NotFound, "unknown device 8"));
     let role = v1::Role { name: "acl".into(), ..Default::default() };
     let other = v1::MasterArbitrationUpdate { role: Some(role), ..update.clone() };
     let said = refused(Update::Arbitration(other)).await;

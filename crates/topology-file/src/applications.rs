@@ -79,7 +79,7 @@ fn application(
     if let (Some(demand), Some(largest)) = (application.demand, largest)
         && demand > largest
     {
-        let message = format!("the demand {demand} is larger than every link");
+        let message = format!("the demand {demand} exceeds the rate of every link");
         let help = format!("ask for at most {largest}, the fastest link's rate, or raise a rate");
         place.value(&at("demand"), message, &help);
     }

@@ -360,8 +360,10 @@ fn check_filters(place: &mut Place<'_>, options: &Options, at: &dyn Fn(&str) -> 
         if let (Some(from), Some(to)) = (filter.from, filter.to)
             && from.0.addr().is_ipv4() != to.0.addr().is_ipv4()
         {
-            let message =
-                format!("no packet goes from {} to {}: they are two families", from.0, to.0);
+            let message = format!(
+                "no packet can match: {} and {} are of different address families",
+                from.0, to.0
+            );
             place.value(&at("to"), message, "write a filter for each family");
         }
     }

@@ -17,7 +17,7 @@ const TRIES: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file does not exist or cannot be read.
-    #[error("cannot read it: {0}")]
+    #[error("cannot read the publication: {0}")]
     File(#[from] io::Error),
     /// The file does not contain a valid publication.
     #[error(transparent)]

@@ -5,13 +5,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-/// Promiscuous mode of an interface, until it is dropped.
+/// Keeps an interface in promiscuous mode until dropped.
 #[derive(Debug)]
 pub(crate) struct Promiscuous(#[expect(dead_code, reason = "the kernel counts it")] OwnedFd);
 
 impl Promiscuous {
-    /// Turns it on for an interface of the calling thread's namespace. Other users of it are counted
-    /// by the kernel.
+    /// Enables promiscuous mode of an interface of the calling thread's namespace. The kernel counts
+    /// its users.
     pub(crate) fn on(interface: u32) -> Result<Self, Errno> {
         // Protocol 0: the socket gets no packets.
         let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)?;

@@ -1,4 +1,4 @@
-//! Next hops that packets wait for.
+//! Next hops to resolve.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::skeleton::types;
 impl Srv6 {
     /// Returns the next hops that packets failed to resolve since the last call, with their
     /// interfaces.
-    pub fn missing_neighbors(&self) -> Vec<(u32, IpAddr)> {
+    pub fn take_unresolved(&self) -> Vec<(u32, IpAddr)> {
         let mut found = Vec::new();
         for at in 0..self.unresolved.len() {
             let types::unresolved { address, ifindex, ipv6 } = self.unresolved.read(at);

@@ -26,7 +26,7 @@ pub(crate) enum DataplaneCommand {
     },
     /// Show the changes that applying a file would make
     Plan(DataplaneFile),
-    /// Make the data plane match a file; on an error nothing has changed
+    /// Apply a file; on an error, change nothing
     Apply(DataplaneFile),
     /// Show the installed entries and their counters
     Show {
@@ -54,7 +54,7 @@ pub(crate) enum DataplaneCommand {
         #[command(flatten)]
         which: WhichDataplane,
     },
-    /// Hand every port back to the kernel
+    /// Detach the program from all ports
     Detach {
         #[command(flatten)]
         which: WhichDataplane,
@@ -86,7 +86,8 @@ pub(crate) enum FunctionCommand {
         /// Interface on which the function's packets return; defaults to `--to`
         #[arg(long, value_name = "INTERFACE")]
         back: Option<String>,
-        /// Address of the function if it routes; if omitted, frames have no particular destination
+        /// Address of the function if it routes; if omitted, frames have a placeholder
+        /// as destination MAC address
         #[arg(long, value_name = "ADDRESS")]
         via: Option<std::net::IpAddr>,
         /// Segments of the outer header that End.AS adds to returning packets

@@ -43,8 +43,8 @@ pub(crate) enum LabCommand {
     Ls,
     /// Run the tests of a topology file; the exit code is 1 if one fails
     ///
-    /// A test is repeated until it holds, for at most the time in its `within`. AFTER is the time
-    /// from the start of the test until it began to hold.
+    /// A test is repeated until it passes, for at most the time in its `within`. AFTER is the time
+    /// until it passed.
     Test {
         /// Lab that is up, or topology file; if the file's lab is not up, it is brought up for the
         /// tests and taken down again; optional if there is only one lab
@@ -196,7 +196,7 @@ pub(crate) enum LabCommand {
         /// Capture file written by `lab capture --link`
         capture: PathBuf,
     },
-    /// Restart daemons of a lab that have ended
+    /// Restart daemons of a lab after they exit
     Start {
         #[command(flatten)]
         which: WhichLab,
@@ -221,7 +221,7 @@ pub(crate) enum ImportFormat {
 pub(crate) enum LinkChange {
     /// Cut the link
     Down {
-        /// Lose packets without a carrier change, so that neither end notices
+        /// Drop all packets but keep the carrier up
         #[arg(long)]
         silent: bool,
     },

@@ -23,7 +23,7 @@ pub(crate) enum XskCommand {
     },
     /// List the running clients
     ///
-    /// A switch, or another node with tenants, of the lab LAB is the client LAB/NODE.
+    /// In a lab, the client of a node is named LAB/NODE.
     Ls {
         /// List only the clients of this lab
         #[arg(long, value_name = "LAB")]
@@ -34,7 +34,7 @@ pub(crate) enum XskCommand {
         /// Client; optional if there is only one
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// Lab of which NAME is a node: a switch, or one with tenants
+        /// Lab; NAME is then a switch or a node with tenants
         #[arg(long, value_name = "LAB")]
         lab: Option<String>,
     },
@@ -43,7 +43,7 @@ pub(crate) enum XskCommand {
         /// Client; optional if there is only one
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// Lab of which NAME is a node: a switch, or one with tenants
+        /// Lab; NAME is then a switch or a node with tenants
         #[arg(long, value_name = "LAB")]
         lab: Option<String>,
     },
@@ -89,7 +89,7 @@ pub(crate) struct WhichXsk {
     /// Client; optional if there is only one
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Lab of which NAME is a node: a switch, or one with tenants
+    /// Lab; NAME is then a switch or a node with tenants
     #[arg(long, value_name = "LAB")]
     pub(crate) lab: Option<String>,
 }

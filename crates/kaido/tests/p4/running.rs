@@ -404,7 +404,7 @@ fn captures_go_through_programs() {
     }
     says(&run(&["--entries", "nothing.txt"]), 2, &["nothing.txt: line 1: no table `priority=3`"]);
     let other = kaido(&["run", "firewall.p4", "--pcap", "rules.txt"], here.path());
-    says(&other, 2, &["rules.txt: it is neither a pcap nor a pcapng file"]);
+    says(&other, 2, &["rules.txt: neither a pcap nor a pcapng file"]);
     // The control plane's own port.
     let own = run(&["--entries", "rules.txt", "--port", "255"]);
     says(&own, 0, &["2 for the control plane"]);

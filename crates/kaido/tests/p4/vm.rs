@@ -55,7 +55,11 @@ fn published(directory: &Path) -> Value {
 #[test]
 fn published_values_of_a_vm_are_shown() {
     let here = directory(&[]);
-    says(&kaido(&["published", "vm"], here.path()), 2, &["vm: cannot read it: No such file"]);
+    says(
+        &kaido(&["published", "vm"], here.path()),
+        2,
+        &["vm: cannot read the publication: No such file"],
+    );
     let vm = Vm::start(here.path(), &["app.queue=17"]);
     let said = published(here.path());
     assert_eq!(said["state"], "publishes", "{said}");
@@ -104,7 +108,11 @@ fn a_program_runs_with_the_values_of_its_vm() {
     let reads = "reads of its tenant's VM: net.utilisation, filter.on, filter.off";
     says(&explained, 0, &[reads, "call helper 20  ; get_vm_info"]);
     // The VM has not published yet: the filter stays off.
-    let early = ["vm: cannot read it: No such file", "nothing is fresh until there is", "2 passed"];
+    let early = [
+        "vm: cannot read the publication: No such file",
+        "nothing is fresh until there is",
+        "2 passed",
+    ];
     says(&run(&["--vm-info", "vm"]), 0, &early);
     let limits = ["filter.on=300", "filter.off=100"];
     let vm = Vm::start(here.path(), &[&limits[..], &["net.utilisation=350"]].concat());
@@ -135,7 +143,7 @@ fn a_program_runs_with_the_values_of_its_vm() {
 fn values_that_a_vm_does_not_publish_are_reported() {
     let here = directory(&[("filter.p4", FILTER)]);
     let run = Running::start(&["filter.p4", "--vm-info", "vm"], here.path());
-    run.told("vm: cannot read it: No such file");
+    run.told("vm: cannot read the publication: No such file");
     let other = Vm::start(here.path(), &["app.queue=17"]);
     let told = run.told("does not publish");
     assert!(told.starts_with("kaido: filter.p4: the program reads `net.utilisation`"), "{told}");

@@ -115,7 +115,7 @@ fn wait(socket: &Path, daemon: &mut Started, cancel: &Cancel) -> Result<(), Erro
     loop {
         cancel.check()?;
         daemon.check()?;
-        if api::dataplane_is_at_work(socket) {
+        if api::dataplane_is_running(socket) {
             return Ok(());
         }
         if since.elapsed() > TIMEOUT {

@@ -6,7 +6,7 @@ use super::text::{lines, said};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// nft rejects the rules of a service function.
-    #[error("nft on {node} refuses the rules of {function}: {said}")]
+    #[error("nft on {node} rejects the rules of {function}: {said}")]
     Rules {
         /// Node name.
         node: String,
@@ -41,7 +41,7 @@ pub enum StartError {
         log: String,
     },
     /// FRR rejects its configuration.
-    #[error("FRR on {node} refuses its configuration:\n{said}")]
+    #[error("FRR on {node} rejects its configuration:\n{said}")]
     FrrConfig {
         /// Node name.
         node: String,

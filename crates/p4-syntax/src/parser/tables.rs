@@ -41,7 +41,7 @@ impl Parser<'_> {
     fn key_element(&mut self) -> Parsed<KeyElement> {
         let expression = self.expression()?;
         self.expect(":")?;
-        let matched = self.name("how it is matched: exact, lpm, ternary, range or optional")?;
+        let matched = self.name("a match kind: exact, lpm, ternary, range or optional")?;
         let annotations = self.annotations()?;
         self.expect(";")?;
         Ok(KeyElement { annotations, expression, matched })

@@ -6,11 +6,11 @@ use tonic::Code;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum RequestError {
-    #[error("no device {0} here")]
+    #[error("unknown device {0}")]
     NoDevice(u64),
     #[error("no role `{0}`: only the default role, which has no name")]
     NoRole(String),
-    #[error("only the primary client may write: the election id is another one")]
+    #[error("not primary: the election id differs from that of the primary client")]
     NotPrimary,
     #[error("the device has no program yet")]
     NoProgram,

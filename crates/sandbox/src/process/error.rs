@@ -12,13 +12,13 @@ use crate::control::ControlError;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The process could not be spawned.
-    #[error("no process can be started for the program: {0}")]
+    #[error("cannot start a process for the program: {0}")]
     Spawn(#[source] io::Error),
     /// Shared memory could not be allocated.
     #[error("cannot allocate memory to share with the program's process: {0}")]
     Memory(#[source] Errno),
     /// The process exited before it was ready.
-    #[error("the program's process ended before it was ready: {0}")]
+    #[error("the program's process exited before it was ready: {0}")]
     Ended(ExitStatus),
     /// The process was not ready in time, or the socket failed.
     #[error("the program's process is not ready: {0}")]

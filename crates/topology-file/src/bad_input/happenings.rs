@@ -17,7 +17,7 @@ fn applications() {
     expect(&lab("from: h1, to: h2"), &[("5:3", "needs a demand", "write one such as 50mbit")]);
     expect(
         &lab("from: h1, to: h2, demand: 60mbit"),
-        &[("5:33", "the demand 60mbit is larger than every link", "at most 50mbit")],
+        &[("5:33", "the demand 60mbit exceeds the rate of every link", "at most 50mbit")],
     );
     expect(
         &lab("from: h1, to: h1, demand: 1mbit"),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use p4::Includes;
 use p4::source::MAX_BYTES;
 
-/// Included files: searched next to the including file, then in the directories of `--include`. No
-/// name and no link leads out of the directory of the program or of `--include`: root compiles
-/// programs of tenants.
+/// Included files: searched next to the including file, then in the directories of `--include`. Names
+/// and symbolic links must stay below the directory of the program or of `--include`, since root
+/// compiles tenants' programs.
 pub(super) struct Directories<'f> {
     /// Directory of the program.
     pub(super) program: &'f Path,
