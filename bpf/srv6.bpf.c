@@ -10,7 +10,6 @@
 #include "include/srv6/end.h"
 #include "include/srv6/end_an_nf.h"
 #include "include/srv6/end_b6_encaps.h"
-#include "include/srv6/forged_error.h"
 #include "include/srv6/proxy.h"
 #include "include/srv6/source.h"
 #include "include/srv6/watch.h"
@@ -33,8 +32,9 @@ const volatile struct {
 	enum function_device function_device;
 } vocabulary = {};
 
-/* Handles a packet without a usable next segment: USP and USD (RFC 8986 section 4.16) remove the
- * headers before an inner packet. `at`: offset of the upper-layer header. */
+/* Handles a packet without a usable next segment. USD (RFC 8986 section 4.16.3) decapsulates an
+ * inner packet, which for End.X is IPv6, as its next hop. USP alone (section 4.16.2) is left to the
+ * kernel. `at`: offset of the upper-layer header. */
 static __always_inline int last_segment(const struct frame *frame, const struct sid *sid,
 					__u8 protocol, __u32 at, enum reason otherwise)
 {
@@ -192,24 +192,6 @@ static __always_inline int headend(struct frame *frame)
 	return pass(frame, REASON_NO_ENTRY);
 }
 
-/* Handles a frame of a port. */
-static __always_inline int receive(struct frame *frame)
-{
-	const void *ethernet = data_of(frame);
-	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
-
-	if ((void *)ip > end_of(frame))
-		return XDP_PASS;
-	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame->port->flags & PORT_TENANT) &&
-	    (void *)(ip + 1) <= end_of(frame) && is_for(frame->port, ethernet)) {
-		const struct sid *sid = find_sid(frame, high(&ip->daddr), low(&ip->daddr));
-
-		if (sid)
-			return endpoint(frame, sid, ip);
-	}
-	return headend(frame);
-}
-
 SEC("xdp.frags")
 int srv6(struct xdp_md *ctx)
 {
@@ -226,13 +208,20 @@ int srv6(struct xdp_md *ctx)
 	    is_refused(ctx, frame.port, frame.control))
 		return XDP_DROP;
 
-	int verdict = receive(&frame);
+	const void *ethernet = data_of(&frame);
+	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
 
-	/* Checked last, for frames that reach the kernel alone: the others do not pay for it. */
-	if (verdict == XDP_PASS && (frame.port->flags & PORT_OUTSIDE || frame.port->tagged) &&
-	    is_forged_error(ctx, frame.port, frame.control))
-		return XDP_DROP;
-	return verdict;
+	if ((void *)ip > end_of(&frame))
+		return XDP_PASS;
+	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame.port->flags & PORT_TENANT) &&
+	    (void *)(ip + 1) <= end_of(&frame) && is_for(frame.port, ethernet)) {
+		const struct sid *sid =
+			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
+
+		if (sid)
+			return endpoint(&frame, sid, ip);
+	}
+	return headend(&frame);
 }
 
 /* Returns XDP_PASS if the kernel can look up in a table by number (Linux 6.5, and later updates of

@@ -12,6 +12,9 @@ struct control {
 	 * port: on a rule, the source, the traffic class, or, for a multipath route, the flow.
 	 * Otherwise 0. */
 	__u64 exact;
+	/* Nonzero if a route has a locked MTU, which limits forwarded packets. */
+	__u32 locked_mtus;
+	__u32 pad;
 	/* An adjacency of another generation is looked up again. The generation changes with every
 	 * route, rule, neighbor and link; if the daemon does not run, every LIMIT_TICK_NS. Never
 	 * 0. */
@@ -52,6 +55,6 @@ struct control {
 	 * differently. */
 	__u32 program;
 };
-_Static_assert(sizeof(struct control) == 336, "no hidden padding");
+_Static_assert(sizeof(struct control) == 344, "no hidden padding");
 
 #endif

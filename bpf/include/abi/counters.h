@@ -65,9 +65,6 @@ enum reason {
 	REASON_FOREIGN_SOURCE,
 	/* A tenant's packet with a source that does not belong to the tenant. */
 	REASON_TENANT_SOURCE,
-	/* An ICMPv6 error from outside the SR domain, which says that a packet of this node inside
-	 * the domain was too big. Also counted as left to the kernel, by an earlier reason. */
-	REASON_FORGED_ERROR,
 	REASONS,
 };
 

@@ -34,8 +34,6 @@ enum limit {
 	/* Lifetime of such a packet, in ticks of 2^20 ns: 4.3 s. */
 	LIMIT_PROXIED_TICKS = 4096,
 	LIMIT_PROXIED_TICK_BITS = 20,
-	/* Tenants up to this number stand for tables of the kernel, and are inside the SR domain. */
-	LIMIT_TABLE_TENANTS = 64,
 	/* Lifetime of a generation while the daemon does not run. */
 	LIMIT_TICK_NS = 100000000,
 	/* The first counters are those of the reasons: left to the kernel, then dropped. */

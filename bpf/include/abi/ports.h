@@ -33,9 +33,6 @@ enum port_flag {
 	PORT_EDGE = 4,
 	/* `sources` has entries for packets to SIDs. */
 	PORT_SOURCES = 8,
-	/* Frames are from outside the SR domain, except those of an attachment that is not: the port
-	 * is an edge, or that of a tenant. */
-	PORT_OUTSIDE = 16,
 };
 
 /* An interface that the program is attached to or may send on. */

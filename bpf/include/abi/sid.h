@@ -30,7 +30,6 @@ enum behavior {
  * the kernel. */
 enum sid_flag {
 	SID_PSP = 1,
-	SID_USP = 2,
 	SID_USD = 4,
 	SID_NEXT_CSID = 8,
 	SID_IN_KERNEL = 16,
@@ -60,7 +59,8 @@ struct sid_proxy {
 	__u32 number;   /* of the proxy */
 };
 
-/* The argument of a behavior, which selects the member. */
+/* Parameters of a behavior, which selects the member; not the ARG of a SID (RFC 8986 section
+ * 3.1). */
 union sid_argument {
 	__u64 next_hop6[2];             /* X, DX6: zero for the packet's own destination */
 	__be32 next_hop4;               /* DX4: zero for the packet's own destination */
@@ -73,7 +73,7 @@ union sid_argument {
 	__u64 words[2];                 /* the whole, for copies */
 };
 
-/* A SID and its behavior. A SID is a prefix, usually of 128 bits, shorter if it has an argument.
+/* A SID and its behavior. A SID is a prefix, usually of 128 bits, shorter if it has an ARG.
  * The address is masked. */
 struct sid {
 	__u64 address[2];
@@ -94,8 +94,8 @@ _Static_assert(sizeof(struct sid) == 48, "no hidden padding");
 struct found_sid {
 	struct sid sid; /* with the full address, and the version of `control` at lookup time */
 	/* If the SID's length is 128, the value that is flushed into the SID's counter of this CPU
-	 * when the entry is evicted. For other SIDs and for End.B6.Encaps, the counter itself is
-	 * updated. */
+	 * when the entry is evicted. For other SIDs and for End.B6.Encaps (encapsulate.h), the
+	 * counter itself is updated. */
 	struct count count;
 };
 /* With two cache lines each, ten thousand entries would exceed a second-level cache of 1 MiB. */

@@ -43,8 +43,21 @@ static __always_inline __u64 hash_of(__u64 dst0, __u64 dst1, __u64 table)
 	       table * 0xc4ceb9fe1a85ec53ull;
 }
 
-/* Reports a next hop that the kernel has not resolved. Each egress interface has slots of its own:
- * packets to absent hosts on one interface displace no next hop on another. */
+/* Returns the MTU of an interface, by which the kernel forwards (ip6_dst_mtu_maybe_forward()). The
+ * result of a FIB lookup includes path MTUs that the node has learned. The ICMP errors from which
+ * it learns them can be forged. */
+static __always_inline __u16 device_mtu(struct xdp_md *ctx, __u32 ifindex)
+{
+	__u32 mtu = 0;
+
+	/* Fails for the length of this frame, but always returns the MTU. */
+	bpf_check_mtu(ctx, ifindex, &mtu, 0, 0);
+	return mtu < 0xffff ? mtu : 0xffff;
+}
+
+/* Reports a next hop that the kernel has not resolved. Each egress interface has entries of its
+ * own, unless their indices differ by a multiple of LIMIT_UNRESOLVED_LINKS: packets to absent hosts
+ * on one interface displace no next hop on another. */
 static __always_inline void report_unresolved(const struct bpf_fib_lookup *fib)
 {
 	__u64 address[2] = {fib->ipv4_dst, 0};
@@ -54,13 +67,13 @@ static __always_inline void report_unresolved(const struct bpf_fib_lookup *fib)
 	__u32 at = hash_of(address[0], address[1], 0) >> (64 - LIMIT_UNRESOLVED_BITS);
 
 	at |= (fib->ifindex & (LIMIT_UNRESOLVED_LINKS - 1)) << LIMIT_UNRESOLVED_BITS;
-	struct unresolved *slot = bpf_map_lookup_elem(&unresolved, &at);
+	struct unresolved *entry = bpf_map_lookup_elem(&unresolved, &at);
 
-	if (slot) {
-		slot->ipv6 = fib->family == AF_INET6;
-		slot->address[0] = address[0];
-		slot->address[1] = address[1];
-		slot->ifindex = fib->ifindex;
+	if (entry) {
+		entry->ipv6 = fib->family == AF_INET6;
+		entry->address[0] = address[0];
+		entry->address[1] = address[1];
+		entry->ifindex = fib->ifindex;
 	}
 }
 
@@ -133,7 +146,7 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 	entry->ifindex = upper->ifindex;
 	entry->outer = upper->outer;
 	entry->inner = upper->inner;
-	entry->mtu = fib.mtu_result;
+	entry->mtu = state->locked_mtus ? fib.mtu_result : device_mtu(ctx, fib.ifindex);
 	__builtin_memcpy(entry->stations, fib.dmac, ETH_ALEN);
 	__builtin_memcpy(entry->stations + ETH_ALEN, fib.smac, ETH_ALEN);
 	entry->generation = generation;

@@ -103,8 +103,7 @@ static __noinline int is_spoofed(struct xdp_md *ctx, __u32 l3, __be16 protocol)
 	return is_source(FOUND_IPV6, high(&ip->saddr), low(&ip->saddr));
 }
 
-/* True if the kernel does not forward the packet: the destination is an address of this node, or a
- * group. */
+/* True if the destination is an address of this node. */
 static __noinline int is_own(struct xdp_md *ctx, __u32 l3)
 {
 	struct bpf_fib_lookup fib = {.family = AF_INET6, .ifindex = ctx->ingress_ifindex};
@@ -117,9 +116,7 @@ static __noinline int is_own(struct xdp_md *ctx, __u32 l3)
 		return 0;
 	__builtin_memcpy(fib.ipv6_dst, &ip->daddr, sizeof(fib.ipv6_dst));
 	/* The rule for local addresses precedes all others. */
-	long answer = bpf_fib_lookup(ctx, &fib, sizeof(fib), 0);
-
-	return answer == BPF_FIB_LKUP_RET_NOT_FWDED || answer == BPF_FIB_LKUP_RET_FWD_DISABLED;
+	return bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) == BPF_FIB_LKUP_RET_NOT_FWDED;
 }
 
 /* True for neighbor discovery (RFC 4861 section 4). Its receivers reject any other hop limit. */

@@ -22,6 +22,8 @@ pub(crate) struct Seen {
     pub(crate) source: Option<Ipv6Addr>,
     /// True if a route lookup depends on more than the destination.
     pub(crate) exact: bool,
+    /// True if a route has a locked MTU.
+    pub(crate) locked_mtus: bool,
     /// The interfaces that are up and have a carrier. Such volatile state is not in `kernel`.
     pub(crate) passing: BTreeSet<u32>,
 }

@@ -113,7 +113,8 @@ impl Host for KernelSide {
             finds_tables,
         };
         let exact = list.by_more || rules.own || rules.others;
-        Ok(Seen { kernel, present, source: self.source, exact, passing })
+        let locked_mtus = list.locks_mtu;
+        Ok(Seen { kernel, present, source: self.source, exact, locked_mtus, passing })
     }
 
     fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error> {

@@ -53,6 +53,8 @@ pub(crate) struct Reconciler {
     /// Earliest time of the next read of the kernel's tables.
     rested_at: Instant,
     neighbors: HashMap<(u32, IpAddr), Option<Mac>>,
+    /// True if a route had a locked MTU when the tables were read.
+    has_locked_mtus: bool,
     trace: Option<Trace>,
     checks: Checks,
     /// Warnings about the file that was planned or applied last.
@@ -114,6 +116,7 @@ impl Reconciler {
             changed_since: None,
             rested_at: Instant::now(),
             neighbors: HashMap::new(),
+            has_locked_mtus: false,
             trace: None,
             checks: Checks::default(),
             warnings: Vec::new(),
@@ -249,6 +252,7 @@ impl Reconciler {
         (self.imported, self.tenants) = (wanted.imported, wanted.tenants);
         self.table_tenants = wanted.table_tenants;
         self.plane.set_exact(wanted.seen.exact);
+        self.set_locked_mtus(wanted.seen.locked_mtus);
         self.seen = Some(wanted.seen.kernel);
         // Remove routes only now, when the data plane no longer hands packets to them.
         if let Err(error) = self.host.shrink(wanted.routes) {

@@ -69,6 +69,10 @@ pub trait Dataplane {
     /// destination.
     fn set_exact(&mut self, _exact: bool) {}
 
+    /// Sets whether a route has a locked MTU (`ip route … mtu lock`). Without one, packets are
+    /// limited by the MTU of their egress interface.
+    fn set_locked_mtus(&mut self, _locked: bool) {}
+
     /// Returns the interface for tracing, or `None` if the data plane cannot trace.
     fn trace(&mut self) -> Option<&mut dyn Trace> {
         None

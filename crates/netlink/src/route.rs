@@ -63,6 +63,8 @@ pub struct Route {
     /// The MTU towards these destinations; the interface's if absent. For a route with an
     /// encapsulation, the kernel subtracts the encapsulation's overhead from this value.
     pub mtu: Option<u32>,
+    /// True if the kernel also forwards by this MTU (`mtu lock`). Only read, never set.
+    pub locks_mtu: bool,
     /// The source address for locally generated packets.
     pub source: Option<IpAddr>,
     /// The encapsulation or endpoint behavior applied to the packets.
@@ -81,6 +83,7 @@ impl Route {
             priority: if matches!(destination, IpNet::V6(_)) { 1024 } else { 0 },
             next_hops,
             mtu: None,
+            locks_mtu: false,
             source: None,
             encap: None,
         }
@@ -226,6 +229,7 @@ impl Handle {
             let wanted = |body: &[u8]| {
                 let outline = Outline::parse(body)?;
                 list.by_more |= outline.by_more;
+                list.locks_mtu |= outline.locks_mtu;
                 list.sids.extend(outline.sid);
                 route(body)
             };
@@ -263,6 +267,8 @@ pub struct RouteList {
     /// True if a route is specific to a source or TOS, or has several next hops, so that the flow
     /// selects the path.
     pub by_more: bool,
+    /// True if a route has a locked MTU.
+    pub locks_mtu: bool,
     /// The SIDs, also those whose behavior [`Route`] cannot express, such as a BPF program.
     pub sids: Vec<SidRoute>,
 }
@@ -289,7 +295,8 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
         libc::AF_INET6 => Ipv6Addr::UNSPECIFIED.into(),
         _ => return Ok(None),
     };
-    let (mut table, mut priority, mut mtu, mut source) = (u32::from(table), 0, None, None);
+    let (mut table, mut priority, mut source) = (u32::from(table), 0, None);
+    let (mut mtu, mut locks_mtu) = (None, false);
     let mut next_hops = Vec::new();
     let mut only = Hop::default();
     let mut encap = None;
@@ -301,14 +308,7 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
             RTA_TABLE => table = u32_at(value, 0)?,
             RTA_PRIORITY => priority = u32_at(value, 0)?,
             RTA_PREFSRC => source = Some(address(value)?),
-            RTA_METRICS => {
-                for metric in each(value) {
-                    let metric = metric?;
-                    if metric.kind() == RTAX_MTU {
-                        mtu = Some(u32_at(metric.value(), 0)?);
-                    }
-                }
-            }
+            RTA_METRICS => (mtu, locks_mtu) = layout::mtu(value)?,
             RTA_MULTIPATH => {
                 for one in hops(value) {
                     let one = one?;
@@ -339,7 +339,18 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
     }
     let destination = IpNet::new(destination, length)
         .map_err(|_| DecodeError::from("a prefix is longer than its address"))?;
-    Ok(Some(Route { table, destination, kind, protocol, priority, next_hops, mtu, source, encap }))
+    Ok(Some(Route {
+        table,
+        destination,
+        kind,
+        protocol,
+        priority,
+        next_hops,
+        mtu,
+        locks_mtu,
+        source,
+        encap,
+    }))
 }
 
 /// Collects a next hop's attributes, in any order.

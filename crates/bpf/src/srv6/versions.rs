@@ -33,6 +33,17 @@ impl Srv6 {
         self.write_exact();
     }
 
+    /// Sets whether a route may have a locked MTU. Without one, which is the initial value, forwarded
+    /// packets are limited by the MTU of the egress interface.
+    pub fn set_locked_mtus(&self, locked: bool) {
+        let value = u32::from(locked);
+        if self.control.read(0).locked_mtus != value {
+            // SAFETY: the pointer is into the mapping; it is one word, which only this side writes.
+            unsafe { (&raw mut (*self.control.at(0)).locked_mtus).write_volatile(value) }
+            self.begin_generation();
+        }
+    }
+
     fn write_exact(&self) {
         let value = self.exact.load(Ordering::Relaxed);
         // SAFETY: the pointer is into the mapping; it is one word, and the value that the timer

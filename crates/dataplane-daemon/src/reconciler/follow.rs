@@ -110,6 +110,7 @@ impl Reconciler {
         let is_same = is_same && self.plane.current().passes_to_functions(&seen.passing);
         if is_same && self.host.is_intact(&seen) && self.plane.is_intact() {
             self.plane.set_exact(seen.exact);
+            self.set_locked_mtus(seen.locked_mtus);
             return Ok(());
         }
         let wanted = self.wanted(file, seen, Ports::Present)?;
@@ -140,7 +141,10 @@ impl Reconciler {
                     matches!(route.encap, Some(Encap::Seg6 { .. } | Encap::Seg6Local { .. }));
                 let exact = route.next_hops.len() > 1;
                 // A plain route may be more specific than a steered prefix.
-                Change { tables: srv6 || exact || self.has_imported(), exact, ..routes }
+                let tables = srv6 || exact || self.has_imported();
+                // A route that is replaced is not reported: it may have been the one with the lock.
+                let tables = tables || route.locks_mtu || self.has_locked_mtus;
+                Change { tables, exact, ..routes }
             }
             Event::Link(_) | Event::LinkGone(_) => Change { tables: true, ..routes },
             Event::RoutesChanged | Event::Rules => Change { tables: true, exact: true, ..routes },
@@ -150,6 +154,12 @@ impl Reconciler {
                 Change { tables: true, exact: true, ..routes }
             }
         }
+    }
+
+    /// Sets whether a route has a locked MTU.
+    pub(super) fn set_locked_mtus(&mut self, locked: bool) {
+        self.has_locked_mtus = locked;
+        self.plane.set_locked_mtus(locked);
     }
 
     /// Returns true if kernel routes were imported, or would have been but for a conflicting entry.

@@ -96,7 +96,7 @@ impl Dataplane for Xdp {
     fn heartbeat(&mut self) -> Vec<(u32, IpAddr)> {
         self.tables.program().heartbeat();
         self.backs.detach_unused(&self.pins);
-        self.tables.program().missing_neighbors()
+        self.tables.program().take_unresolved()
     }
 
     fn invalidate_routes(&mut self) {
@@ -110,6 +110,10 @@ impl Dataplane for Xdp {
 
     fn set_exact(&mut self, exact: bool) {
         self.tables.program().set_exact(exact);
+    }
+
+    fn set_locked_mtus(&mut self, locked: bool) {
+        self.tables.program().set_locked_mtus(locked);
     }
 
     fn trace(&mut self) -> Option<&mut dyn Trace> {

@@ -3,7 +3,6 @@
 //! right.
 
 mod foreign;
-mod forged_errors;
 mod stacked;
 mod tagged;
 

@@ -31,6 +31,7 @@ mod modes;
 mod net;
 mod numbered;
 mod orders;
+mod path_mtu;
 mod proxies;
 mod slow_path;
 mod soak;

@@ -2,7 +2,7 @@
 
 use netlink_packet_core::DecodeError;
 
-use crate::attribute::array;
+use crate::attribute::{array, each, u32_at};
 
 // linux/rtnetlink.h, linux/lwtunnel.h
 pub(super) const RTN_UNICAST: u8 = 1;
@@ -20,6 +20,7 @@ pub(super) const RTA_VIA: u16 = 18;
 pub(super) const RTA_ENCAP_TYPE: u16 = 21;
 pub(super) const RTA_ENCAP: u16 = 22;
 pub(super) const RTA_NH_ID: u16 = 30;
+pub(super) const RTAX_LOCK: u16 = 1;
 pub(super) const RTAX_MTU: u16 = 2;
 /// struct rtmsg: family, lengths of destination and source, TOS, table, protocol, scope, type, and
 /// 32 bits of flags.
@@ -39,4 +40,18 @@ pub(super) fn hops(mut rest: &[u8]) -> impl Iterator<Item = Result<&[u8], Decode
         rest = rest.get(end..).unwrap_or_default();
         Some(one.ok_or_else(|| "a next hop is cut off".into()))
     })
+}
+
+/// Reads the metrics of a route: its MTU, and true if the kernel keeps to it (`mtu lock`).
+pub(super) fn mtu(metrics: &[u8]) -> Result<(Option<u32>, bool), DecodeError> {
+    let (mut mtu, mut is_locked) = (None, false);
+    for metric in each(metrics) {
+        let metric = metric?;
+        match metric.kind() {
+            RTAX_LOCK => is_locked = u32_at(metric.value(), 0)? & 1 << RTAX_MTU != 0,
+            RTAX_MTU => mtu = Some(u32_at(metric.value(), 0)?),
+            _ => {}
+        }
+    }
+    Ok((mtu, is_locked))
 }

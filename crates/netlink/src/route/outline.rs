@@ -6,7 +6,8 @@ use ipnet::Ipv6Net;
 use netlink_packet_core::{DecodeError, NlaBuffer};
 
 use super::layout::{
-    HEADER, HOP_HEADER, RTA_DST, RTA_ENCAP_TYPE, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTA_TABLE, hops,
+    HEADER, HOP_HEADER, RTA_DST, RTA_ENCAP_TYPE, RTA_METRICS, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF,
+    RTA_TABLE, hops, mtu,
 };
 use crate::attribute::{after, array, each, u32_at};
 use crate::seg6::LWTUNNEL_ENCAP_SEG6_LOCAL;
@@ -27,6 +28,8 @@ pub struct SidRoute {
 pub(super) struct Outline {
     /// True if the route can send packets to one destination over different paths.
     pub(super) by_more: bool,
+    /// True if the route has a locked MTU.
+    pub(super) locks_mtu: bool,
     /// The SID, if the route has an endpoint behavior.
     pub(super) sid: Option<SidRoute>,
 }
@@ -35,6 +38,7 @@ impl Outline {
     pub(super) fn parse(body: &[u8]) -> Result<Self, DecodeError> {
         let [family, length, source_length, tos, table, protocol] = array(body, 0)?;
         let (mut several, mut group, mut interface, mut is_sid) = (false, false, false, false);
+        let mut locks_mtu = false;
         let (mut destination, mut table) = (Ipv6Addr::UNSPECIFIED, u32::from(table));
         for attribute in each(after(body, HEADER)?) {
             let attribute = attribute?;
@@ -52,6 +56,7 @@ impl Outline {
                         }
                     }
                 }
+                RTA_METRICS => (_, locks_mtu) = mtu(value)?,
                 RTA_NH_ID => group = true,
                 RTA_OIF => interface = true,
                 _ => is_sid |= is_seg6local(&attribute)?,
@@ -66,7 +71,7 @@ impl Outline {
         } else {
             None
         };
-        Ok(Self { by_more, sid })
+        Ok(Self { by_more, locks_mtu, sid })
     }
 }
 

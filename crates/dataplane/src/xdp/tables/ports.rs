@@ -210,25 +210,11 @@ fn flags(port: &Port, checks_sources: bool) -> u16 {
         (port.requires_hmac, port_flag::PORT_HMAC),
         (port.edge, port_flag::PORT_EDGE),
         (checks_sources, port_flag::PORT_SOURCES),
-        (is_outside(port), port_flag::PORT_OUTSIDE),
     ];
     let set = bits.iter().filter(|(is, _)| *is);
     // The flags fit into 16 bits.
     set.fold(0, |all, (_, bit)| all | bit.0 as u16)
 }
-
-/// Returns true if the frames of a port, except for those of its attachments, are from outside the
-/// SR domain.
-fn is_outside(port: &Port) -> bool {
-    let is_tenants = match port.owner {
-        Owner::Nobody => false,
-        Owner::Tenant(tenant) => is_in_file(tenant),
-        Owner::Frames(_) => true,
-    };
-    port.edge || port.closed || is_tenants
-}
-
-const _: () = assert!(limit::LIMIT_TABLE_TENANTS.0 == TABLE_TENANTS, "the program has the same");
 
 /// Returns true for a tenant of the file, which is outside of the SR domain. The others stand for
 /// tables of the kernel.

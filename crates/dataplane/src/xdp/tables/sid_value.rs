@@ -30,7 +30,6 @@ impl Tables {
         let flavors = endpoint.flavors;
         for (set, bit) in [
             (flavors.psp, sid_flag::SID_PSP),
-            (flavors.usp, sid_flag::SID_USP),
             (flavors.usd, sid_flag::SID_USD),
             (flavors.next_csid.is_some(), sid_flag::SID_NEXT_CSID),
             (endpoint.in_kernel, sid_flag::SID_IN_KERNEL),

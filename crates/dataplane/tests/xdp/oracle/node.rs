@@ -91,6 +91,7 @@ impl Node {
         let mut control = plane.control.read(0);
         control.sids[0].count = SID_LENGTHS.len() as u8;
         control.sids[0].length[..SID_LENGTHS.len()].copy_from_slice(&SID_LENGTHS);
+        control.locked_mtus = 1;
         plane.control.write(0, control);
         let counters = types::limit::LIMIT_REASONS.0;
         let (without_kernel, sids) = (Vec::new(), Vec::new());
