@@ -205,7 +205,7 @@ int srv6(struct xdp_md *ctx)
 	frame.row = bpf_get_smp_processor_id();
 	/* Checked first, before any parser state exists that must survive the call. */
 	if (frame.port->flags & (PORT_EDGE | PORT_SOURCES) &&
-	    is_refused(ctx, frame.port, frame.control))
+	    drop_refused(ctx, frame.port, frame.control))
 		return XDP_DROP;
 
 	const void *ethernet = data_of(&frame);
@@ -213,7 +213,7 @@ int srv6(struct xdp_md *ctx)
 
 	if ((void *)ip > end_of(&frame))
 		return XDP_PASS;
-	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame.port->flags & PORT_TENANT) &&
+	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame.port->flags & PORT_CLOSED) &&
 	    (void *)(ip + 1) <= end_of(&frame) && is_for(frame.port, ethernet)) {
 		const struct sid *sid =
 			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));

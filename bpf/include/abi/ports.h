@@ -17,7 +17,7 @@ enum tenant_flag {
 /* A prefix of permitted source addresses. */
 struct source {
 	__u32 length; /* of the fields below, in bits: 32 plus the prefix length */
-	__u32 owner;  /* the tenant, plus FOUND_IPV6 for IPv6; FOUND_IPV6 alone for packets to
+	__u32 owner;  /* the tenant, plus OWNER_IPV6 for IPv6; OWNER_IPV6 alone for packets to
 		       * SIDs */
 	__u64 address[2]; /* IPv4 in the first 4 bytes, the rest zero */
 };
@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct source) == 24, "no hidden padding");
 /* Flags of a port. */
 enum port_flag {
 	/* SIDs are not reachable from this port: the kernel looks up in the tenant's table. */
-	PORT_TENANT = 1,
+	PORT_CLOSED = 1,
 	/* The kernel requires an HMAC in each SRH (seg6_require_hmac). */
 	PORT_HMAC = 2,
 	/* The SR domain ends here: packets to SIDs are dropped. */

@@ -94,12 +94,12 @@ struct outer {
 _Static_assert(sizeof(struct outer) == 256, "whole cache lines: a list of one needs but the first");
 
 /* Combined with a tenant number: the address is an IPv6 address. */
-#define FOUND_IPV6 (1u << 31)
+#define OWNER_IPV6 (1u << 31)
 
 /* An entry of a CPU's policy cache, which is indexed by a tenant's destination address. */
 struct found_policy {
 	__u64 address[2]; /* IPv4 in the first 4 bytes, the rest zero */
-	__u32 owner;      /* the tenant, plus FOUND_IPV6 for IPv6 */
+	__u32 owner;      /* the tenant, plus OWNER_IPV6 for IPv6 */
 	__u32 version;    /* of `control` */
 	__u32 policy;
 	__u32 pad;

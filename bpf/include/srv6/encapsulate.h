@@ -233,7 +233,7 @@ static __always_inline int headend6(struct frame *frame, __u32 number)
 
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	__u32 policy = find_policy(frame, number | FOUND_IPV6, high(&ip->daddr), low(&ip->daddr));
+	__u32 policy = find_policy(frame, number | OWNER_IPV6, high(&ip->daddr), low(&ip->daddr));
 
 	if (!policy)
 		return pass(frame, REASON_NO_POLICY);

@@ -174,7 +174,7 @@ static __always_inline void count_sid(const struct frame *frame, const struct si
 /* Caches a tenant's policy for an address. Returns as cache_sid() does. */
 __noinline __u32 cache_policy(__u64 high, __u64 low, __u32 owner, __u32 first, __u32 second)
 {
-	__u32 zero = 0, number = owner & ~FOUND_IPV6;
+	__u32 zero = 0, number = owner & ~OWNER_IPV6;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
 	const struct tenant *tenant = bpf_map_lookup_elem(&tenants, &number);
 	const struct found_policy *in_first = bpf_map_lookup_elem(&found_policies, &first);
@@ -184,7 +184,7 @@ __noinline __u32 cache_policy(__u64 high, __u64 low, __u32 owner, __u32 first, _
 		return NOT_FOUND;
 	/* Read before the search, so that a change during the search invalidates the entry. */
 	__u32 version = *(const volatile __u32 *)&state->version;
-	__u32 policy = owner & FOUND_IPV6 ? search_policy6(state, number, tenant, high, low) :
+	__u32 policy = owner & OWNER_IPV6 ? search_policy6(state, number, tenant, high, low) :
 					    search_policy4(state, number, tenant, high);
 
 	if (!policy)
@@ -211,7 +211,7 @@ static __always_inline int is_policy_of(const struct found_policy *found, __u64 
 }
 
 /* Returns the number of a tenant's policy for an address; 0 for none. For IPv6, `owner` is the
- * tenant plus FOUND_IPV6. For IPv4, `high` is the address and `low` is zero. */
+ * tenant plus OWNER_IPV6. For IPv4, `high` is the address and `low` is zero. */
 static __always_inline __u32 find_policy(const struct frame *frame, __u32 owner, __u64 high,
 					 __u64 low)
 {

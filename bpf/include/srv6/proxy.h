@@ -54,7 +54,7 @@ static __always_inline int is_regular(const struct frame *frame, __u32 at, int i
 
 /* True if the function exists and returning packets are handled. Not inline: the compiler would
  * keep packet end pointers in 32 bits across the calls. */
-static __noinline int is_led(__u32 number)
+static __noinline int has_function_links(__u32 number)
 {
 	const struct proxy *proxy = bpf_map_lookup_elem(&proxies, &number);
 
@@ -68,7 +68,7 @@ static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 				 const struct sid *sid, __u32 length)
 {
 	__u32 zero = 0, number = sid->argument.proxy.number;
-	int led = is_led(number);
+	int led = has_function_links(number);
 	struct frame whole = {
 		.ctx = ctx,
 		.control = bpf_map_lookup_elem(&control, &zero),

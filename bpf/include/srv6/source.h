@@ -19,7 +19,7 @@
 static __noinline int is_source(__u32 owner, __u64 high, __u64 low)
 {
 	struct source key = {
-		.length = owner & FOUND_IPV6 ? 32 + 128 : 32 + 32,
+		.length = owner & OWNER_IPV6 ? 32 + 128 : 32 + 32,
 		.owner = owner,
 		.address = {high, low},
 	};
@@ -46,10 +46,10 @@ static __always_inline int is_for_vlan(const struct attachment *attachment, cons
 	return 0;
 }
 
-/* True if a packet has been dropped and counted at the edge of the domain or on a port with
- * `sources`. This affects packets to a SID from outside, and, at the edge, packets with a source
+/* Drops and counts a packet at the edge of the domain or on a port with `sources`. Returns nonzero
+ * if it was dropped. This affects packets to a SID from outside, and, at the edge, packets with a source
  * inside the domain, which other nodes would trust. */
-static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
+static __noinline int drop_refused(struct xdp_md *ctx, const struct port *port,
 				 const struct control *state)
 {
 	struct frame frame = {
@@ -62,7 +62,7 @@ static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
 	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
 	int ours, is_port, reason = -1;
 
-	if (!state || !port || (void *)(ip + 1) > end_of(&frame) || port->flags & PORT_TENANT ||
+	if (!state || !port || (void *)(ip + 1) > end_of(&frame) || port->flags & PORT_CLOSED ||
 	    ethertype_of(ethernet) != bpf_htons(ETH_P_IPV6))
 		return 0;
 	/* At the edge, interfaces stacked on the port (macvlan) have MAC addresses of their own. */
@@ -75,7 +75,7 @@ static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
 	__u64 dst0 = high(&ip->daddr), dst1 = low(&ip->daddr);
 
 	ours = port->flags & PORT_SOURCES &&
-	       is_source(FOUND_IPV6, high(&ip->saddr), low(&ip->saddr));
+	       is_source(OWNER_IPV6, high(&ip->saddr), low(&ip->saddr));
 	if (port->flags & PORT_EDGE) {
 		if (search_sid(dst0, dst1))
 			reason = REASON_EDGE;
@@ -100,7 +100,7 @@ static __noinline int is_spoofed(struct xdp_md *ctx, __u32 l3, __be16 protocol)
 	ip = (void *)(long)ctx->data + l3;
 	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
 		return 0;
-	return is_source(FOUND_IPV6, high(&ip->saddr), low(&ip->saddr));
+	return is_source(OWNER_IPV6, high(&ip->saddr), low(&ip->saddr));
 }
 
 /* True if the destination is an address of this node. */
@@ -153,7 +153,7 @@ static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, 
 				return 0;
 			return !is_neighbor_discovery(ip6, end) || !is_own(ctx, l3);
 		}
-		return !is_source(tenant | FOUND_IPV6, high(&ip6->saddr), low(&ip6->saddr));
+		return !is_source(tenant | OWNER_IPV6, high(&ip6->saddr), low(&ip6->saddr));
 	}
 	return protocol == bpf_htons(ETH_P_IP) || protocol == bpf_htons(ETH_P_IPV6);
 }

@@ -2,8 +2,8 @@
 //! reservation.
 //!
 //! The HTTP/2 library polls a body whose client has closed the flow-control window only once, so
-//! the timer is a task of its own. What the library has taken cannot be taken back, so it gets copies
-//! of small pieces.
+//! the timer is a task of its own. Data handed to the HTTP/2 library cannot be reclaimed, so it gets small
+//! copies.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -31,7 +31,7 @@ const PROGRESS: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Watched<B> {
     shared: Arc<Mutex<Shared<B>>>,
-    waits: Duration,
+    timeout: Duration,
     timer: AbortHandle,
     /// True once the trailers of an answer that was not read have been sent.
     has_ended: bool,
@@ -73,12 +73,17 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<B: Send + 'static> Watched<B> {
-    pub(crate) fn new(inner: B, held: Held, kept: Option<KeptUntilSent>, waits: Duration) -> Self {
+    pub(crate) fn new(
+        inner: B,
+        held: Held,
+        kept: Option<KeptUntilSent>,
+        timeout: Duration,
+    ) -> Self {
         let content = Some(Content { inner, rest: Bytes::new(), held, _kept: kept });
         let since = Some(Instant::now());
         let shared = Arc::new(Mutex::new(Shared { content, since, taken: 0 }));
-        let timer = tokio::spawn(watch(Arc::downgrade(&shared), waits)).abort_handle();
-        Self { shared, waits, timer, has_ended: false }
+        let timer = tokio::spawn(watch(Arc::downgrade(&shared), timeout)).abort_handle();
+        Self { shared, timeout, timer, has_ended: false }
     }
 }
 
@@ -97,7 +102,7 @@ impl<B: Body<Data = Bytes> + Unpin> Watched<B> {
         let Shared { content, since, taken } = &mut *shared;
         let Some(content) = content else {
             let is_first = !std::mem::replace(&mut self.has_ended, true);
-            return Poll::Ready(is_first.then(|| Ok(late(self.waits))));
+            return Poll::Ready(is_first.then(|| Ok(timeout_trailers(self.timeout))));
         };
         if content.rest.is_empty() {
             let Poll::Ready(frame) = Pin::new(&mut content.inner).poll_frame(context) else {
@@ -122,8 +127,8 @@ impl<B: Body<Data = Bytes> + Unpin> Watched<B> {
 }
 
 /// Trailers of an answer that was not read.
-fn late(waits: Duration) -> Frame<Bytes> {
-    let text = format!("the client did not read its answer within {} s", waits.as_secs());
+fn timeout_trailers(timeout: Duration) -> Frame<Bytes> {
+    let text = format!("the client did not read its answer within {} s", timeout.as_secs());
     let mut trailers = HeaderMap::new();
     // Fails only with details, and the status has none.
     let _ = Status::deadline_exceeded(text).add_header(&mut trailers);
@@ -131,15 +136,15 @@ fn late(waits: Duration) -> Frame<Bytes> {
 }
 
 /// Drops the content when the client's time is over.
-async fn watch<B>(shared: Weak<Mutex<Shared<B>>>, waits: Duration) {
-    let mut at = Instant::now() + waits;
+async fn watch<B>(shared: Weak<Mutex<Shared<B>>>, timeout: Duration) {
+    let mut at = Instant::now() + timeout;
     loop {
         tokio::time::sleep_until(at).await;
         let Some(shared) = shared.upgrade() else { return };
         let content = {
             let mut shared = lock(&shared);
             let now = Instant::now();
-            at = shared.since.unwrap_or(now) + waits;
+            at = shared.since.unwrap_or(now) + timeout;
             if at > now {
                 continue;
             }

@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel refused a request.
-    #[error("{operation}: {}{}", errno.desc(), message.as_ref().map(|m| format!(": {m}")).unwrap_or_default())]
+    #[error("{operation}: {}{}", errno.desc(), extended(message.as_deref()))]
     Kernel {
         /// The requested operation, such as `route fd00:0:1::/48 on r1`.
         operation: String,
@@ -96,6 +96,11 @@ impl Error {
     pub fn is_permission(&self) -> bool {
         matches!(self.errno(), Some(Errno::EPERM | Errno::EACCES))
     }
+}
+
+/// Formats the kernel's message as the rest of a sentence.
+fn extended(message: Option<&str>) -> String {
+    message.map_or(String::new(), |message| format!(": {message}"))
 }
 
 #[cfg(test)]

@@ -245,7 +245,7 @@ pub struct KeyElement {
     /// The expression to look up.
     pub expression: Expression,
     /// The match kind: `exact`, `lpm` and so on.
-    pub matched: Name,
+    pub match_kind: Name,
 }
 
 /// A table entry from the program's `entries` property.

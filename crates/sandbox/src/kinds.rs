@@ -25,7 +25,12 @@ pub(crate) enum Kind {
     Mixed,
 }
 
-type Registers = [Kind; 10];
+/// Number of registers without the frame pointer.
+const REGISTERS: usize = 10;
+/// The register in which a program gets its metadata.
+const METADATA: usize = 2;
+
+type Registers = [Kind; REGISTERS];
 
 /// Register kinds at the start of each block, by function and block.
 #[derive(Debug)]
@@ -50,80 +55,98 @@ const MAX_VISITS: usize = 1 << 18;
 impl Kinds {
     pub(crate) fn new(flow: &Flow) -> Self {
         let mut kinds = Self { at: BTreeMap::new(), spilled: BTreeMap::new() };
-        let mut first = [Kind::Number; 10];
-        first[2] = Kind::Metadata;
+        let mut first = [Kind::Number; REGISTERS];
+        first[METADATA] = Kind::Metadata;
         let mut open = vec![(flow.entry, flow.entry)];
         kinds.at.insert((flow.entry, flow.entry), first);
         // Two passes: the second one knows the spilled registers of the whole function.
         for _ in 0..2 {
-            let mut looked = 0;
+            let mut visits = 0;
             while let Some((function, block)) = open.pop() {
-                looked += 1;
-                if looked > MAX_VISITS {
+                visits += 1;
+                if visits > MAX_VISITS {
                     break;
                 }
-                let mut registers = kinds.start(function, block);
-                for (at, one) in flow.instructions(block) {
-                    if one.opcode == opcode::CALL && one.source == callee::LOCAL {
-                        let to = target(at, i64::from(one.immediate));
-                        let mut arguments = [Kind::Number; 10];
-                        arguments[1..6].copy_from_slice(&registers[1..6]);
-                        if kinds.join((to, to), arguments) {
-                            open.push((to, to));
-                        }
-                    }
-                    kinds.step(function, &mut registers, one);
-                }
-                for to in flow.successors(flow.last(block)).into_iter().flatten() {
-                    if kinds.join((function, to), registers) {
-                        open.push((function, to));
-                    }
-                }
+                kinds.propagate(flow, function, block, &mut open);
             }
             open = kinds.at.keys().copied().collect();
         }
         kinds
     }
 
-    /// Register kinds at the start of a block.
-    pub(crate) fn start(&self, function: usize, block: usize) -> Registers {
-        self.at.get(&(function, block)).copied().unwrap_or([Kind::Mixed; 10])
+    /// Merges the kinds at the end of a block into its successors, and those of arguments into called
+    /// functions. Adds the blocks that this has changed to `open`.
+    fn propagate(
+        &mut self,
+        flow: &Flow,
+        function: usize,
+        block: usize,
+        open: &mut Vec<(usize, usize)>,
+    ) {
+        let mut registers = self.start(function, block);
+        for (at, instruction) in flow.instructions(block) {
+            if instruction.opcode == opcode::CALL && instruction.source == callee::LOCAL {
+                let to = target(at, i64::from(instruction.immediate));
+                let mut arguments = [Kind::Number; REGISTERS];
+                arguments[1..6].copy_from_slice(&registers[1..6]);
+                if self.merge_into_block((to, to), arguments) {
+                    open.push((to, to));
+                }
+            }
+            self.step(function, &mut registers, instruction);
+        }
+        for to in flow.successors(flow.last(block)).into_iter().flatten() {
+            if self.merge_into_block((function, to), registers) {
+                open.push((function, to));
+            }
+        }
     }
 
-    fn join(&mut self, place: (usize, usize), more: Registers) -> bool {
-        let Some(known) = self.at.get_mut(&place) else {
-            self.at.insert(place, more);
+    /// Register kinds at the start of a block.
+    pub(crate) fn start(&self, function: usize, block: usize) -> Registers {
+        self.at.get(&(function, block)).copied().unwrap_or([Kind::Mixed; REGISTERS])
+    }
+
+    /// Returns true if this has changed the kinds at the start of the block.
+    fn merge_into_block(&mut self, block: (usize, usize), more: Registers) -> bool {
+        let Some(known) = self.at.get_mut(&block) else {
+            self.at.insert(block, more);
             return true;
         };
         let before = *known;
         for (known, more) in known.iter_mut().zip(more) {
-            *known = both(*known, more);
+            *known = join(*known, more);
         }
         *known != before
     }
 
     /// Updates the register kinds for one instruction.
-    pub(crate) fn step(&mut self, function: usize, registers: &mut Registers, one: Instruction) {
+    pub(crate) fn step(
+        &mut self,
+        function: usize,
+        registers: &mut Registers,
+        instruction: Instruction,
+    ) {
         let kind = |register: u8| match register {
             FRAME => Kind::Stack,
             register => registers[usize::from(register)],
         };
-        let destination = usize::from(one.destination);
-        match one.opcode {
+        let destination = usize::from(instruction.destination);
+        match instruction.opcode {
             opcode::LOAD_WIDE => {
-                registers[destination] = match one.source {
-                    wide::MAP => Kind::Map(one.immediate as usize),
+                registers[destination] = match instruction.source {
+                    wide::MAP => Kind::Map(instruction.immediate as usize),
                     _ => Kind::Number,
                 };
             }
-            // 64-bit moves, additions and subtractions preserve the pointer kind.
-            MOVE => registers[destination] = kind(one.source),
+            MOVE => registers[destination] = kind(instruction.source),
             ADD_NUMBER | SUB_NUMBER => {}
             ADD | SUB => {
-                registers[destination] = both(kind(one.destination), kind(one.source));
+                registers[destination] =
+                    join(kind(instruction.destination), kind(instruction.source));
             }
             opcode::CALL => {
-                let answer = match (one.source, one.immediate) {
+                let answer = match (instruction.source, instruction.immediate) {
                     (callee::HELPER, helper::MAP_LOOKUP) => match registers[1] {
                         Kind::Map(map) => Kind::Value(map),
                         _ => Kind::Mixed,
@@ -134,16 +157,16 @@ impl Kinds {
                 registers[..6].fill(Kind::Number);
                 registers[0] = answer;
             }
-            LOAD if one.source == FRAME => {
-                let kept = self.spilled.get(&(function, one.offset));
+            LOAD if instruction.source == FRAME => {
+                let kept = self.spilled.get(&(function, instruction.offset));
                 registers[destination] = kept.copied().unwrap_or(Kind::Number);
             }
-            STORE if one.destination == FRAME => {
-                let stored = kind(one.source);
-                let kept = self.spilled.entry((function, one.offset)).or_insert(stored);
-                *kept = both(*kept, stored);
+            STORE if instruction.destination == FRAME => {
+                let stored = kind(instruction.source);
+                let kept = self.spilled.entry((function, instruction.offset)).or_insert(stored);
+                *kept = join(*kept, stored);
             }
-            _ if matches!(one.class(), class::LDX | class::ALU | class::ALU64) => {
+            _ if matches!(instruction.class(), class::LDX | class::ALU | class::ALU64) => {
                 registers[destination] = Kind::Number
             }
             _ => {}
@@ -152,7 +175,7 @@ impl Kinds {
 }
 
 /// Join of two kinds. A number joined with a pointer is an offset, or a null that a test excludes.
-fn both(one: Kind, other: Kind) -> Kind {
+fn join(one: Kind, other: Kind) -> Kind {
     match (one, other) {
         (Kind::Number, kind) | (kind, Kind::Number) => kind,
         (one, other) if one == other => one,

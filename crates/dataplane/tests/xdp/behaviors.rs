@@ -125,7 +125,7 @@ fn root_a_closed_port_reaches_no_sid() {
         for (closed, reached) in [(0, true), (1, false)] {
             let slot = index("l") % 16384;
             let mut port = plane.ports.get(&slot).unwrap().unwrap();
-            port.flags = closed; // PORT_TENANT
+            port.flags = closed; // PORT_CLOSED
             plane.ports.set(&slot, &port).unwrap();
             for packet in [&on_path, &last] {
                 assert_eq!(forwarded(&plane, packet).is_some(), reached);

@@ -137,7 +137,7 @@ fn edges() -> Vec<Finding> {
         what: "edge of the SR domain".into(),
         ok: false,
         required: false,
-        needed_for: "keeping packets from outside from SIDs",
+        needed_for: "blocking packets to SIDs from outside the SR domain",
         fix: warning,
     };
     found.into_iter().map(line).collect()

@@ -54,9 +54,9 @@ pub fn devices(topology: &Topology) -> Vec<Device> {
     emulated.flat_map(of_one).collect()
 }
 
-/// Prepares the emulator's devices before they are up: packets that the kernel itself originates on
-/// an interface, such as neighbor discovery, would be sent into the network.
-pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<(), Error> {
+/// Disables IPv6 on the emulator's devices, so that neighbor discovery of this machine does not enter
+/// the emulated network.
+pub(crate) fn disable_ipv6(infrastructure: &Namespace, devices: &[String]) -> Result<(), Error> {
     infrastructure.run(|| {
         for device in devices {
             netlink::sysctl::write(&format!("ipv6/conf/{device}/disable_ipv6"), "1")?;
@@ -65,9 +65,9 @@ pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<
     })?
 }
 
-/// Stores copies of the files read in the lab's directory. Each copy is named by a number, since
-/// the original names are paths to anywhere.
-fn keep(
+/// Copies files into the lab's directory. Each copy is named by a number, since the original names
+/// are paths to anywhere.
+fn copy_files(
     directory: &Path,
     files: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, PathBuf>, Error> {
@@ -91,7 +91,7 @@ pub(crate) fn start(
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let (path, socket) = (state::emulator_config(directory), state::emulator_socket(directory));
-    let files = keep(directory, files)?;
+    let files = copy_files(directory, files)?;
     let config =
         emulator_daemon::Config { socket, topology: directory.join("lab.yaml"), files, queues };
     write(&path, &config)?;
@@ -104,10 +104,11 @@ pub(crate) fn start(
 /// Starts the emulator with the existing configuration.
 pub(crate) fn run(directory: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
     // The emulator enters the namespace of bridges; attached interfaces are in that of `up`.
-    let machine = attached::machine(directory);
-    let machine =
-        if machine.exists() { machine } else { PathBuf::from("/proc/thread-self/ns/net") };
-    let machine = File::open(&machine).map_err(Error::file("open", &machine))?;
+    let mut path = attached::machine(directory);
+    if !path.exists() {
+        path = PathBuf::from("/proc/thread-self/ns/net");
+    }
+    let machine = File::open(&path).map_err(Error::file("open", &path))?;
     spawn::run(directory, "emulator", program, machine.into(), cancel)
 }
 

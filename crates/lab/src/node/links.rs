@@ -212,7 +212,7 @@ impl<'n> Links<'n> {
     /// Creates all links.
     fn commit(mut self) -> Result<(), Error> {
         self.bridges.commit(self.batch)?;
-        emulated::prepare(self.namespaces.infrastructure, &self.emulated)?;
+        emulated::disable_ipv6(self.namespaces.infrastructure, &self.emulated)?;
         self.bridges.commit(self.plugged)?;
         for (namespace, name, index) in self.ports {
             Handle::within(namespace)?.request(format!("port {name}"), netlink::set_up(index))?;

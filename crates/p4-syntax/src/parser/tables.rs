@@ -41,10 +41,10 @@ impl Parser<'_> {
     fn key_element(&mut self) -> Parsed<KeyElement> {
         let expression = self.expression()?;
         self.expect(":")?;
-        let matched = self.name("a match kind: exact, lpm, ternary, range or optional")?;
+        let match_kind = self.name("a match kind: exact, lpm, ternary, range or optional")?;
         let annotations = self.annotations()?;
         self.expect(";")?;
-        Ok(KeyElement { annotations, expression, matched })
+        Ok(KeyElement { annotations, expression, match_kind })
     }
 
     /// Parses `name` or `name(arguments)`.

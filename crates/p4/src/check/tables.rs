@@ -154,7 +154,7 @@ impl Checker<'_> {
 
     fn key(&mut self, written: &ast::KeyElement) -> Checked<Key> {
         let expression = self.expression(&written.expression, None)?;
-        let matched = self.match_kind(&written.matched)?;
+        let matched = self.match_kind(&written.match_kind)?;
         let number = self.representation(&expression.of);
         let numeric = number.is_bits();
         let fits = match matched {
@@ -170,7 +170,7 @@ impl Checker<'_> {
                 expression.span,
                 format!("{what} cannot be a key of this match kind"),
             );
-            return self.refuse(diagnostic.related(written.matched.span, "compared like this"));
+            return self.refuse(diagnostic.related(written.match_kind.span, "compared like this"));
         }
         let name = match crate::ir::name_annotation(&written.annotations) {
             Some(name) => name,

@@ -16,7 +16,7 @@ pub(crate) struct View<'a> {
 }
 
 impl Decider {
-    /// The rate that managed applications currently send over each port.
+    /// The rate that managed applications, those of class bandwidth, send over each port.
     pub(crate) fn managed(&self) -> Managed {
         let mut managed = Managed::default();
         for app in self.apps.values().filter(|app| app.demand.class == Class::Bandwidth) {
@@ -39,7 +39,7 @@ impl<'a> View<'a> {
 
     /// Free bandwidth on `port` = capacity - background - reservations of other applications, where
     /// background = measured rate - measured rate of managed applications.
-    fn free_beside(&self, managed: f64, port: PortId, capacity: u64) -> u64 {
+    fn residual(&self, managed: f64, port: PortId, capacity: u64) -> u64 {
         let measured = self.decider.loads.get(&port).map_or(0, |load| load.rate_bps);
         let background = (measured as f64 - managed).max(0.0) as u64;
         let reserved = self.decider.ledger.reserved_by_others(port, self.color);
@@ -49,7 +49,7 @@ impl<'a> View<'a> {
     /// Returns the free bandwidth of a port on the application's own path. Congestion there counts
     /// only once the application starves.
     fn free(&self, port: PortId, capacity: u64) -> u64 {
-        let free = self.free_beside(self.managed.on(port), port, capacity);
+        let free = self.residual(self.managed.on(port), port, capacity);
         if self.decider.is_congested(port) { free.min(self.served) } else { free }
     }
 
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
     /// free, so only the managed part counts as available.
     fn free_for_newcomer(&self, port: PortId, capacity: u64) -> u64 {
         let managed = self.managed.certain_on(port);
-        let free = self.free_beside(managed, port, capacity);
+        let free = self.residual(managed, port, capacity);
         if !self.decider.is_congested(port) {
             return free;
         }

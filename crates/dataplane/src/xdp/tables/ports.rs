@@ -206,7 +206,7 @@ fn checks_sources(forwarding: &Forwarding) -> bool {
 /// Returns the flags of a port.
 fn flags(port: &Port, checks_sources: bool) -> u16 {
     let bits = [
-        (port.closed, port_flag::PORT_TENANT),
+        (port.closed, port_flag::PORT_CLOSED),
         (port.requires_hmac, port_flag::PORT_HMAC),
         (port.edge, port_flag::PORT_EDGE),
         (checks_sources, port_flag::PORT_SOURCES),

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use crate::Error;
 use crate::forwarding::{Forwarding, TenantId};
 
-/// Flag in a tenant number: the prefix is an IPv6 prefix (FOUND_IPV6).
+/// Flag in a tenant number: the prefix is an IPv6 prefix (OWNER_IPV6).
 const IPV6: u32 = 1 << 31;
 /// Length of the owner, which precedes the address in a key.
 const OWNER_BITS: u32 = 32;
