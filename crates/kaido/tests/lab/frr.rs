@@ -168,11 +168,11 @@ fn root_a_line_that_frr_refuses_is_named_and_nothing_is_left() {
     assert_ne!(wrong, FRR);
     let file = kaido.file("lab.yaml", &wrong);
     let said = kaido.run(&["lab", "up", &file]);
-    said.failed(2, &["FRR on r1 refuses", "Unknown command", "ip root 192.0.2.0/24 blackhole"]);
+    said.failed(2, &["FRR on r1 rejects", "Unknown command", "ip root 192.0.2.0/24 blackhole"]);
     before.assert_restored(&kaido);
     // An invalid line may start like a valid command.
     let wrong = FRR.replace("ip route 192.0.2.0/24", "ip route 192.0.2.0/99");
     let file = kaido.file("lab.yaml", &wrong);
-    kaido.run(&["lab", "up", &file]).failed(2, &["FRR on r1 refuses", "192.0.2.0/99"]);
+    kaido.run(&["lab", "up", &file]).failed(2, &["FRR on r1 rejects", "192.0.2.0/99"]);
     before.assert_restored(&kaido);
 }

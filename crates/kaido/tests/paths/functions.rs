@@ -207,7 +207,7 @@ fn root_rules_are_loaded_from_a_file_or_refused_and_nothing_is_left() {
         let file = kaido.file("lab.yaml", &one_function(rules));
         kaido.run(&["lab", "up", &file])
     };
-    up("rules: \"table ip fw { chains f; }\"").failed(2, &["nft on r1 refuses", "of fw", "chains"]);
+    up("rules: \"table ip fw { chains f; }\"").failed(2, &["nft on r1 rejects", "of fw", "chains"]);
     before.assert_restored(&kaido);
     up("file: fw.nft").failed(2, &["lab.yaml:", "cannot read", "fw.nft"]);
     before.assert_restored(&kaido);

@@ -56,7 +56,7 @@ fn filters_that_no_packet_meets_are_refused() {
         (
             "from: 10.0.0.0/8, to: 'fd00::1'",
             "3:50",
-            "from 10.0.0.0/8 to fd00::1/128",
+            "no packet can match: 10.0.0.0/8 and fd00::1/128",
             "each family",
         ),
         ("from: 10.0.0.1/8", "3:34", "has host bits set", ""),
