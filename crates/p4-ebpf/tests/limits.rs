@@ -132,3 +132,61 @@ fn operands_of_wide_joins_are_limited() {
         panic!("{}", why.render(&checked.sources, false));
     }
 }
+
+/// Many wide values that are live across thousands of blocks.
+#[test]
+fn values_that_are_live_at_once_are_limited() {
+    let values = 0..50;
+    let fields: String = values.clone().map(|at| format!("bit<2048> f{at}; ")).collect();
+    let sums: String = values.clone().map(|at| format!("h.a + {}, ", at + 1)).collect();
+    let used = values.map(|at| format!("s.f{at}")).collect::<Vec<_>>().join(" ^ ");
+    let functions: String = (1..=9)
+        .map(|at| format!("bit<32> f{at}(in bit<32> x) {{ return f{0}(f{0}(x)); }}", at - 1))
+        .collect();
+    let call =
+        format!("v_t h = hdr.v; s_t s = {{ {sums} f9(h.c) }}; hdr.v.a = {used}; hdr.v.c = s.g;");
+    let first = "bit<32> f0(in bit<32> x) { if (x > 7) { return x * 3; } return x + 1; }";
+    let text = program(&format!("{first}{functions}"), |_| String::new(), &call).replace(
+        "struct headers {}",
+        &format!(
+            "header v_t {{ bit<2048> a; bit<32> c; }} struct s_t {{ {fields} bit<32> g; }}
+            struct headers {{ v_t v; }}"
+        ),
+    );
+    let text = text
+        .replace("state start {", "state start { p.extract(hdr.v);")
+        .replace("in headers hdr) { apply {} }", "in headers hdr) { apply { b.emit(hdr.v); } }");
+    expect_refusal(&text, "more than 512 bytes for what it remembers at once");
+}
+
+/// A state with many ways back to itself, in a loop over a stack.
+#[test]
+fn cases_of_loops_are_limited() {
+    let ways: String = (1..250).map(|at| format!("{at}: b;")).collect();
+    let text = program("action a0() {}", |_| String::new(), "")
+        .replace(
+            "struct headers {}",
+            "header v_t { bit<8> a; } struct headers { v_t[250] v; v_t w; }",
+        )
+        .replace(
+            "state start { transition accept; }",
+            &format!(
+                "state start {{ p.extract(hdr.v.next); transition b; }}
+                state b {{
+                    p.advance(8);
+                    transition select(p.lookahead<bit<8>>()) {{ 0: start; {ways} default: accept; }}
+                }}"
+            ),
+        );
+    expect_refusal(&text, "8192 cases when its loops are written out");
+}
+
+/// Asserts that a program is valid, and refused by the compiler for a reason.
+fn expect_refusal(text: &str, reason: &str) {
+    let checked = p4::check("limits", text, &NoIncludes);
+    let said = checked.diagnostics.render(&checked.sources, false);
+    assert!(!checked.diagnostics.has_errors(), "{said}");
+    let compiled = p4_ebpf::compile(&checked.program, &checked.sources);
+    let why = compiled.err().expect("it is refused").render(&checked.sources, false);
+    assert!(why.contains(reason), "{why}");
+}

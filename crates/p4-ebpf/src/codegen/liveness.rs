@@ -20,7 +20,14 @@ pub(super) struct Life {
 pub(super) struct Liveness {
     pub lives: Vec<Life>,
     pub calls: Vec<u32>,
+    /// True if so many values are live at the beginning of a block that the analysis has ended: they
+    /// do not fit into registers and stack.
+    pub is_too_wide: bool,
 }
+
+/// Upper limit on the values that are live at the beginning of a block. Registers and stack have room
+/// for less than a third.
+const MAX_LIVE: u32 = 256;
 
 /// Returns true if a value is rematerialised at each use.
 pub(super) fn is_rematerialized(graph: &Graph, value: ValueId) -> bool {
@@ -55,6 +62,8 @@ pub(super) fn liveness(graph: &Graph, order: &[BlockId]) -> Liveness {
         bounds,
         often: frequencies(graph, order),
         through: HashSet::new(),
+        live: HashMap::new(),
+        is_too_wide: false,
         lives: HashMap::new(),
         definitions,
     };
@@ -84,7 +93,7 @@ pub(super) fn liveness(graph: &Graph, order: &[BlockId]) -> Liveness {
         life.tidy();
     }
     lives.sort_unstable_by_key(|life| life.value);
-    Liveness { lives, calls }
+    Liveness { lives, calls, is_too_wide: walk.is_too_wide }
 }
 
 impl Life {
@@ -124,6 +133,9 @@ struct Walk<'g> {
     often: HashMap<BlockId, u32>,
     /// Blocks at the beginning of which a value is live.
     through: HashSet<(BlockId, ValueId)>,
+    /// Number of these values.
+    live: HashMap<BlockId, u32>,
+    is_too_wide: bool,
     lives: HashMap<ValueId, Life>,
     definitions: HashMap<ValueId, (BlockId, u32)>,
 }
@@ -142,9 +154,12 @@ impl Walk<'_> {
         life.ranges.push((self.bounds[&block].0, at));
         let mut open = vec![block];
         while let Some(block) = open.pop() {
-            if !self.through.insert((block, value)) {
+            if self.is_too_wide || !self.through.insert((block, value)) {
                 continue;
             }
+            let live = self.live.entry(block).or_default();
+            *live += 1;
+            self.is_too_wide = *live > MAX_LIVE;
             for from in &self.graph.blocks[block.index()].predecessors {
                 let Some((begin, end)) = self.bounds.get(from).copied() else { continue };
                 if *from == home {

@@ -96,14 +96,16 @@ fn written(
     }
     let order = prepare::prepare(&mut graph);
     let liveness = liveness::liveness(&graph, &order);
+    let too_wide = || {
+        let what = "the program needs more than 512 bytes for what it remembers at once";
+        too_much(whole, what.to_owned())
+    };
+    if liveness.is_too_wide {
+        return Err(too_wide());
+    }
     let (places, words) = registers::places(&graph, &order, &liveness);
-    let words = words + graph.frame;
-    if words > STACK_WORDS {
-        let what = format!(
-            "the program needs {} bytes for what it remembers at once: the limit is 512",
-            words * 8
-        );
-        return Err(too_much(whole, what));
+    if words + graph.frame > STACK_WORDS {
+        return Err(too_wide());
     }
     let code = emit::emit(&graph, &order, &places);
     if code.too_far || code.instructions.len() > MAX_INSTRUCTIONS {

@@ -128,6 +128,11 @@ impl Giver {
             self.places.insert(life.value, Place::Register(register));
             return;
         }
+        // Too many already: the program is refused, so that no more are searched.
+        if self.stack.len() > super::STACK_WORDS as usize {
+            self.places.insert(life.value, Place::Stack(0));
+            return;
+        }
         let word = self.stack.iter().position(|taken| is_free(taken, life)).unwrap_or_else(|| {
             self.stack.push(Taken::new());
             self.stack.len() - 1

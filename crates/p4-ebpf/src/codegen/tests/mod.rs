@@ -129,7 +129,12 @@ fn a_construct_without_code_is_named() {
         (table, "bit<72> a;", "t.apply();", "72 bits"),
         (&of_one_name, "bit<8> a;", "t_u.apply(); u.apply();", "same name, `c_t_u`"),
         (&default, "bit<8> a;", "t.apply(); t_defaultAction.apply();", "`c_t_defaultAction`"),
-        ("", "bit<32> a; bit<2048> b;", &hash, "needs 51200 bytes for what it remembers at once"),
+        (
+            "",
+            "bit<32> a; bit<2048> b;",
+            &hash,
+            "needs more than 512 bytes for what it remembers at once",
+        ),
     ] {
         let said = refused(declarations, fields, apply);
         assert!(said.contains(why), "wanted {why}:\n{said}");

@@ -17,6 +17,9 @@ use crate::flat::{Binary, BlockId, ValueId};
 /// Upper limit on the states of a parser after its loops over stacks are unrolled.
 const MAX_STATES: usize = 2048;
 
+/// Upper limit on the cases of `select` in these states. Each one takes two instructions or more.
+const MAX_CASES: usize = 8192;
+
 /// Upper limit on the accepting blocks of a parser for which the code after it is duplicated.
 const MAX_ENDS: usize = 32;
 
@@ -34,6 +37,8 @@ struct Open {
     slots: Vec<Slot>,
     /// Accepting blocks, with the slot values known there.
     ends: Vec<(Known, BlockId)>,
+    /// Number of cases so far.
+    cases: usize,
     /// True if paths with different slot values stay separate up to the end.
     split: bool,
 }
@@ -47,8 +52,14 @@ impl Lower<'_> {
         for id in &block.parameters {
             self.path_slots(&self.type_of(*id), self.variable(*id), split, &mut slots);
         }
-        let mut paths =
-            Open { blocks: HashMap::new(), open: Vec::new(), slots, ends: Vec::new(), split };
+        let mut paths = Open {
+            blocks: HashMap::new(),
+            open: Vec::new(),
+            slots,
+            ends: Vec::new(),
+            cases: 0,
+            split,
+        };
         self.go_to(Target::State(StateId(0)), &mut paths)?;
         while let Some(path) = paths.open.pop() {
             let state = &states[path.0.index()];
@@ -200,6 +211,16 @@ impl Lower<'_> {
         let mut known = Vec::with_capacity(values.len());
         for value in values {
             known.push((self.value(value)?, value.of.clone()));
+        }
+        paths.cases += cases.len();
+        if paths.cases > MAX_CASES {
+            return Err(NotCompiled {
+                span: self.build.span,
+                what: format!(
+                    "this parser has more than {MAX_CASES} cases when its loops are written out"
+                ),
+                help: Some("smaller stacks, or fewer cases in a loop, make fewer".to_owned()),
+            });
         }
         for (sets, target) in cases {
             // Test the sets in order; the first mismatch continues with the next case.
