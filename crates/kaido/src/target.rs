@@ -2,10 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::unistd::Uid;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
@@ -26,6 +29,16 @@ pub(crate) fn is_none_of<'p>(
     }
 }
 
+/// Creates a directory for several files. One of another user is refused: that user's links in it could
+/// lead to any file.
+pub(crate) fn own_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    match is_own(&fs::metadata(path)?) {
+        true => Ok(()),
+        false => Err(io::Error::other("the directory belongs to another user")),
+    }
+}
+
 /// A file to be written.
 pub(crate) enum Target {
     /// A pipe or a device, written in place.
@@ -37,19 +50,22 @@ pub(crate) enum Target {
 impl Target {
     /// Prepares a path for writing; fails if it cannot be written.
     pub(crate) fn resolve(path: &Path) -> io::Result<Self> {
-        // Replace the file that a symbolic link points to, not the link.
-        let (path, permissions) = match fs::canonicalize(path) {
-            Ok(path) => {
-                let file = File::options().append(true).open(&path)?;
+        let path = follow(path)?;
+        let mut options = File::options();
+        options.append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+        let new = fs::Permissions::from_mode(0o666);
+        let permissions = match options.open(&path) {
+            Ok(file) => {
                 let found = file.metadata()?;
                 if !found.is_file() {
                     return Ok(Self::Open(file));
                 }
-                (path, found.permissions())
+                // Another user's file does not decide who reads the new one.
+                if is_own(&found) { found.permissions() } else { new }
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                (path.to_owned(), fs::Permissions::from_mode(0o666))
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => new,
+            // A link of another user, which is replaced.
+            Err(error) if error.raw_os_error() == Some(Errno::ELOOP as i32) => new,
             Err(error) => return Err(error),
         };
         // Check that a new file can be created there; it is removed immediately.
@@ -76,6 +92,32 @@ impl Target {
             }
         }
     }
+}
+
+/// Returns the file to which symbolic links at a path lead, or the first link of another user: it is
+/// replaced, since it could lead to any file. The kernel checks links in shared directories only when
+/// it follows them itself (`fs.protected_symlinks`).
+fn follow(path: &Path) -> io::Result<PathBuf> {
+    /// Links that the kernel follows (path_resolution(7)).
+    const LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_symlink() && is_own(&found) => {
+                let to = fs::read_link(&path)?;
+                path = path.parent().unwrap_or(Path::new("")).join(to);
+            }
+            Ok(_) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::ELOOP.into())
+}
+
+/// Returns true if a file belongs to this user or to root.
+fn is_own(found: &fs::Metadata) -> bool {
+    found.uid() == 0 || found.uid() == Uid::effective().as_raw()
 }
 
 /// Creates a temporary file in the directory of `path`. The umask applies to the permissions.

@@ -18,7 +18,7 @@ use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions, EmulatorPa
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
-use crate::target::Target;
+use crate::target::{Target, own_directory};
 
 pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
     let scale = if options.full { Scale::Full } else { Scale::Tenth };
@@ -27,6 +27,9 @@ pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
         DataplaneName::Xdp => Dataplane::Xdp,
     };
     let kind = Kind { scale, dataplane };
+    own_directory(&options.out)
+        .with_context(|| format!("cannot write into {}", options.out.display()))
+        .map_err(Failure::failed)?;
     let bar = bar(output);
     let outcome = with_context(output, &bar, |context| {
         let mut progress = |done: usize, total: usize, what: &str| {

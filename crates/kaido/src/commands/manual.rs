@@ -17,7 +17,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
 }
 
 pub(crate) fn pages(directory: &Path) -> Done {
-    std::fs::create_dir_all(directory)
+    crate::target::own_directory(directory)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
         .with_context(|| format!("cannot write man pages into {}", directory.display()))
         .map_err(Failure::failed)?;

@@ -181,6 +181,40 @@ fn root_a_link_beside_a_program_is_not_written_through() {
     assert!(!std::fs::symlink_metadata(directory.join("pass.o")).unwrap().is_symlink());
 }
 
+/// The kernel checks such a link only where it follows it itself (`fs.protected_symlinks`).
+#[test]
+fn root_a_link_of_another_user_to_an_output_file_is_not_followed() {
+    let kaido = kaido();
+    let program = kaido.file("pass.p4", PASS);
+    let victim = kaido.file("victim", "a file of root's");
+    let [foreign, own] = ["foreign.o", "own.o"].map(|name| kaido.directory().join(name));
+    for link in [&foreign, &own] {
+        symlink(&victim, link).unwrap();
+    }
+    std::os::unix::fs::lchown(&foreign, Some(65534), None).unwrap();
+    let compile = |to: &Path| kaido.ok(&["p4", "compile", &program, "-o", to.to_str().unwrap()]);
+    compile(&foreign);
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a file of root's");
+    assert!(std::fs::symlink_metadata(&foreign).unwrap().is_file());
+    // One of root's leads to the file.
+    compile(&own);
+    assert!(std::fs::read(&victim).unwrap().starts_with(b"\x7fELF"));
+    assert!(std::fs::symlink_metadata(&own).unwrap().is_symlink());
+}
+
+#[test]
+fn root_a_directory_of_another_user_gets_no_man_pages() {
+    let kaido = kaido();
+    let victim = kaido.file("victim", "a file of root's");
+    let directory = kaido.directory().join("pages");
+    std::fs::create_dir(&directory).unwrap();
+    symlink(&victim, directory.join("kaido.1")).unwrap();
+    std::os::unix::fs::chown(&directory, Some(65534), None).unwrap();
+    let said = kaido.run(&["man", directory.to_str().unwrap()]);
+    said.failed(1, &["cannot write man pages", "belongs to another user"]);
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a file of root's");
+}
+
 #[test]
 fn root_a_sandbox_of_another_user_is_not_run() {
     let kaido = kaido();
