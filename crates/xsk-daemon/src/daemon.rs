@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(5);
 const COUNT: Duration = Duration::from_millis(500);
 /// Maximum length of an executable's name in bytes (NAME_MAX).
 const MAX_PROGRAM_NAME: usize = 255;
+/// Maximum number of sockets of all processes of a client: a message about them stays below 1 MiB.
+const SOCKETS: usize = 2048;
 /// Number of events that may wait.
 const EVENTS: usize = 1024;
 
@@ -154,6 +156,7 @@ impl Daemon {
     }
 
     fn report(&mut self, number: u64, report: Report) -> Result<(), LinkError> {
+        let sockets: usize = self.sessions.values().map(|session| session.sockets.len()).sum();
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         match report {
             Report::Hello { version, process, program } => {
@@ -174,7 +177,8 @@ impl Daemon {
                 let is_name = tenants_file::is_interface_name(&interface)
                     && !interface.contains(char::is_control);
                 let is_valid = is_name && !session.sockets.contains_key(&socket);
-                if !is_valid || session.sockets.len() >= xsk_link::MAX_SOCKETS {
+                let is_full = session.sockets.len() >= xsk_link::MAX_SOCKETS || sockets >= SOCKETS;
+                if !is_valid || is_full {
                     return Err(LinkError::Invalid);
                 }
                 let opened = Socket { interface, queue, receives, transmits };

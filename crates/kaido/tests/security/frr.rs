@@ -129,6 +129,7 @@ ring = struct.pack('IIII', 4096, 1, 4096, 1)
 attempt('packet ring', lambda: socket.socket(17, 3, 0).setsockopt(263, 5, ring))
 attempt('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
 attempt('terminal', lambda: os.open('/dev/tty', os.O_RDWR))
+attempt('new terminal', os.openpty)
 def fork():
     if os.fork() == 0: os._exit(0)
 attempt('fork', fork)
@@ -216,7 +217,15 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
     // The ID of FRR's user in the machine's user namespace.
     let user = std::fs::metadata(format!("/proc/{zebra}")).unwrap().uid();
     let open = attack(&network, &[], &user.to_string());
-    let works = ["bpf", "name_to_handle_at", "setns", "shmget", "files of all users", "fork"];
+    let works = [
+        "bpf",
+        "name_to_handle_at",
+        "setns",
+        "shmget",
+        "files of all users",
+        "fork",
+        "new terminal",
+    ];
     let by_netlink = ["veth", "veth by descriptor", "neighbor by ID", "descriptor by ID"];
     for action in works.into_iter().chain(by_netlink).chain(["signal", "unshare"]) {
         assert!(open.lines().any(|line| line == action), "{action} works elsewhere: {open}");

@@ -44,6 +44,38 @@ fn links_of_a_client_are_limited() {
     assert_eq!(refused.count(), 1, "{text}");
 }
 
+/// Opens 1,024 sockets on each of three links, and reports when the last one is closed.
+const SOCKETS: &str = "HELLO, OPENED = 0, 1
+text = lambda text: bytes([len(text)]) + text
+number = lambda number: bytes([number & 127 | 128, number >> 7])
+for name in (b'a', b'b', b'c'):
+    link = request()
+    link.send(bytes([HELLO, 2, 1]) + text(b'client'))
+    try:
+        for one in range(128, 128 + 1024):
+            link.send(bytes([OPENED]) + number(one) + text(name + b'%d' % one) + bytes([0, 1, 1]))
+            if not link.recv(1 << 18):
+                break
+    except OSError:
+        pass
+    globals()[name.decode()] = link
+report('done')
+signal.pause()
+";
+
+#[test]
+fn sockets_of_a_client_are_limited() {
+    let kaido = kaido();
+    let file = kaido.file("links", "");
+    let client = ["/usr/bin/python3", "-c", &format!("{REQUEST}{SOCKETS}"), &file];
+    let mut running = Running::with_client(&kaido, "default", &[], &client);
+    let said = || std::fs::read_to_string(&file).expect("a file");
+    until(TIMEOUT, || (said() == "done").then_some(()), said);
+    // Two directions of each.
+    assert_eq!(stats(&kaido, "default")["sockets"].as_array().map(Vec::len), Some(2 * 2048));
+    end(&mut running);
+}
+
 /// Sends a lingering TCP socket on each of its links, which it then closes. Reports before it keep
 /// `kaido` busy, so that most often it has the last descriptor. Reports the number of links once
 /// another one is refused.

@@ -62,7 +62,7 @@ pub(crate) fn enter(directory: &Path, node: &str, frr: bool) -> Result<(), Error
     fresh_sys()
 }
 
-/// Replaces /run by an empty directory with the node's FRR_RUN, and the directories that all users
+/// Hides the terminals of the machine, which are limited in number, replaces /run by an empty directory with the node's FRR_RUN, and the directories that all users
 /// share by empty ones with few files, for daemons that may be compromised: they have sockets of
 /// the machine's daemons and of users, and network namespaces (/run/netns) that any user can open.
 pub(crate) fn hide_machine() -> Result<(), Error> {
@@ -72,6 +72,12 @@ pub(crate) fn hide_machine() -> Result<(), Error> {
         if Path::new(shared).is_dir() {
             empty(shared, "mode=1777,size=16m,nr_inodes=1k")?;
         }
+    }
+    if Path::new("/dev/ptmx").exists() {
+        bind(Path::new("/dev/null"), "/dev/ptmx")?;
+    }
+    if Path::new("/dev/pts").is_dir() {
+        empty("/dev/pts", "mode=0755,size=4k,nr_inodes=2")?;
     }
     std::fs::create_dir(FRR_RUN).map_err(Error::file("create", FRR_RUN))?;
     bind(&descriptor(&sockets), FRR_RUN)
