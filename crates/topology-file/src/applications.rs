@@ -32,7 +32,7 @@ fn application(
     largest: Option<Bandwidth>,
 ) -> Option<Application> {
     let at = |key: &str| [Step::from("applications"), Step::from(name), Step::from(key)];
-    node(place, &at("from"), &text.from, topology, true);
+    linked_node(place, &at("from"), &text.from, topology);
     let to = match text.to.parse::<Destination>() {
         Ok(to) => to,
         Err(error) => {
@@ -42,7 +42,7 @@ fn application(
         }
     };
     if let Destination::Node(to) = &to {
-        node(place, &at("to"), to, topology, true);
+        linked_node(place, &at("to"), to, topology);
     }
     let application = Application {
         name: name.into(),
@@ -86,21 +86,22 @@ fn application(
     Some(application)
 }
 
-/// Checks that `name` is a node of the file and, if `linked`, that it has a link.
-pub(crate) fn node(
-    place: &mut Place<'_>,
-    at: &[Step],
-    name: &str,
-    topology: &Topology,
-    linked: bool,
-) {
+/// Checks that `name` is a node of the file.
+pub(crate) fn known_node(place: &mut Place<'_>, at: &[Step], name: &str, topology: &Topology) {
+    if topology.node(name).is_none() {
+        unknown_node(place, at, name, topology.nodes.iter().map(|n| n.name.as_str()));
+    }
+}
+
+/// Checks that `name` is a node of the file with an address on a link.
+pub(crate) fn linked_node(place: &mut Place<'_>, at: &[Step], name: &str, topology: &Topology) {
     match topology.node(name) {
-        None => unknown_node(place, at, name, topology.nodes.iter().map(|n| n.name.as_str())),
-        Some(node) if linked && node.is_switch() => {
+        None => known_node(place, at, name, topology),
+        Some(node) if node.is_switch() => {
             let message = format!("`{name}` is a switch, which has no address");
             place.value(at, message, "name a host or a router");
         }
-        Some(node) if linked && node.interfaces.is_empty() => {
+        Some(node) if node.interfaces.is_empty() => {
             let help = "add a link of this node under `links:`";
             place.value(at, format!("`{name}` has no link"), help);
         }

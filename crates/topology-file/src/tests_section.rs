@@ -5,7 +5,7 @@ use std::time::Duration;
 use document::{Place, Time, listed, steps};
 use model::topology::{DurationText, Family, Ping, Range, Test, Topology};
 
-use super::applications::node;
+use super::applications::{known_node, linked_node};
 use super::file::{File, TestText};
 
 /// Default deadline of a test.
@@ -52,7 +52,8 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
     let within = DurationText(text.within.map_or(WITHIN, |within| within.0));
     let mut named = |key: &str, name: &Option<String>| match name {
         Some(name) => {
-            node(place, steps!["tests", index, key], name, topology, key != "on" && key != "via");
+            let check = if key == "on" || key == "via" { known_node } else { linked_node };
+            check(place, steps!["tests", index, key], name, topology);
             let works = key != "ping" && key != "via";
             if works && topology.node(name).is_some_and(|node| !node.has_namespace()) {
                 let message = format!("no program can run on `{name}`");
