@@ -106,7 +106,7 @@ struct Sets {
     words: [*mut c_ulong; 3],
     /// Descriptors in the sets.
     given: Vec<RawFd>,
-    /// Those that the call waits for.
+    /// Descriptors that the call waits for.
     polled: Vec<pollfd>,
 }
 
