@@ -20,8 +20,8 @@ pub(super) struct Life {
 pub(super) struct Liveness {
     pub lives: Vec<Life>,
     pub calls: Vec<u32>,
-    /// True if so many values are live at the beginning of a block that the analysis has ended: they
-    /// do not fit into registers and stack.
+    /// True if more than [`MAX_LIVE`] values are live at the beginning of a block. The analysis has
+    /// ended, since they do not fit into registers and stack.
     pub is_too_wide: bool,
 }
 
