@@ -2,7 +2,7 @@
 //! reservation.
 //!
 //! The HTTP/2 library polls a body whose client has closed the flow-control window only once, so
-//! the timer is a task of its own. Data handed to the HTTP/2 library cannot be reclaimed, so it gets small
+//! the timer is a task of its own. Data handed to the library cannot be reclaimed, so it gets small
 //! copies.
 
 use std::pin::Pin;

@@ -116,7 +116,7 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns true if a file belongs to this user or to root.
-fn is_own(found: &fs::Metadata) -> bool {
+pub(crate) fn is_own(found: &fs::Metadata) -> bool {
     found.uid() == 0 || found.uid() == Uid::effective().as_raw()
 }
 

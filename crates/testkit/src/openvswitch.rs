@@ -12,12 +12,10 @@ use tempfile::TempDir;
 use crate::kaido::Said;
 use crate::packages::{Launch, Packages};
 use crate::service::Service;
+use crate::testpmd::PLUGINS;
 
 /// Memory of DPDK in MiB, without huge pages.
 const DPDK_MEMORY: &str = "512";
-
-/// Plugins of DPDK that it does not load by itself from where they are.
-const DPDK_PLUGINS: [&str; 2] = ["librte_net_af_xdp.so.23", "librte_mempool_ring.so.23"];
 
 /// Timeout of a start, and of a port until it is up.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,8 +52,8 @@ impl Switch {
     pub fn start_with_dpdk(namespace: &Namespace, launch: &Launch) -> Self {
         let packages = Packages::open("openvswitch-dpdk");
         let installation = Installation::with_dpdk_at(packages.path(""));
-        let plugins = DPDK_PLUGINS
-            .map(|plugin| format!(" -d {}", packages.libraries().join(plugin).display()));
+        let plugins =
+            PLUGINS.map(|plugin| format!(" -d {}", packages.libraries().join(plugin).display()));
         // DPDK without huge pages has this mode of memory; the switch would choose another one.
         let options = format!("--no-huge --legacy-mem --no-pci --no-telemetry -m {DPDK_MEMORY}");
         let settings = [

@@ -22,8 +22,8 @@ const BUFFERS: &str = "16384";
 /// invalid for the kernel, and never completed.
 const BUFFER_SIZE: &str = "3840";
 
-/// The plugins that the program does not load by itself from where they are.
-const PLUGINS: [&str; 2] = ["librte_net_af_xdp.so.23", "librte_mempool_ring.so.23"];
+/// Plugins of DPDK that it does not load by itself from where they are.
+pub(crate) const PLUGINS: [&str; 2] = ["librte_net_af_xdp.so.23", "librte_mempool_ring.so.23"];
 
 /// `dpdk-testpmd` with two ports. It ends on drop.
 #[derive(Debug)]

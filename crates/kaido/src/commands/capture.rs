@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +14,6 @@ use api::v1::captured_frame::{Deed, Gap};
 use lab::Lab;
 use nix::fcntl::OFlag;
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Uid;
 use output::capture::CapturedLink;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,6 +21,7 @@ use serde_json::json;
 use crate::failure::{Done, Failure};
 use crate::output::Output;
 use crate::runtime::{asked_to_end, block_on};
+use crate::target::is_own;
 
 /// Packet comments in the file.
 pub(super) const CROSS: &str = "cross traffic";
@@ -71,7 +71,7 @@ fn create(path: &Path) -> io::Result<File> {
     options.write(true).create(true).truncate(false).custom_flags(OFlag::O_NOFOLLOW.bits());
     let file = options.open(path)?;
     let found = file.metadata()?;
-    if found.uid() != Uid::effective().as_raw() {
+    if !is_own(&found) {
         return Err(io::Error::other("the file belongs to another user"));
     }
     if found.is_file() {

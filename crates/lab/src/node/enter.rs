@@ -62,9 +62,10 @@ pub(crate) fn enter(directory: &Path, node: &str, frr: bool) -> Result<(), Error
     fresh_sys()
 }
 
-/// Hides the terminals of the machine, which are limited in number, replaces /run by an empty directory with the node's FRR_RUN, and the directories that all users
+/// Replaces /run by an empty directory with the node's FRR_RUN, and the directories that all users
 /// share by empty ones with few files, for daemons that may be compromised: they have sockets of
 /// the machine's daemons and of users, and network namespaces (/run/netns) that any user can open.
+/// Also hides the machine's terminals, of which there is a limited number (kernel.pty.max).
 pub(crate) fn hide_machine() -> Result<(), Error> {
     let sockets = std::fs::File::open(FRR_RUN).map_err(Error::file("open", FRR_RUN))?;
     empty("/run", "mode=0755,size=64k,nr_inodes=1k")?;
