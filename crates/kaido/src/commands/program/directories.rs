@@ -8,17 +8,17 @@ use p4::source::MAX_BYTES;
 /// Included files: searched next to the including file, then in the directories of `--include`. Names
 /// and symbolic links must stay below the directory of the program or of `--include`, since root
 /// compiles tenants' programs.
-pub(super) struct Directories<'f> {
+pub(super) struct Directories {
     /// Directory of the program.
-    pub(super) program: &'f Path,
-    pub(super) directories: &'f [PathBuf],
-    pub(super) defines: &'f [(String, String)],
+    pub(super) program: PathBuf,
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) defines: Vec<(String, String)>,
 }
 
-impl<'f> Directories<'f> {
+impl Directories {
     /// The innermost of the directories that has the including file, with the name relative to it.
-    fn beside(
-        &self,
+    fn beside<'f>(
+        &'f self,
         from: &Path,
         directories: impl Iterator<Item = &'f Path>,
         name: &str,
@@ -27,12 +27,12 @@ impl<'f> Directories<'f> {
             let rest = from.strip_prefix(directory).ok()?;
             Some((directory, rest.parent().unwrap_or(Path::new("")).join(name)))
         };
-        let all = directories.chain([self.program]).filter_map(within);
+        let all = directories.chain([&*self.program]).filter_map(within);
         all.max_by_key(|(directory, _)| directory.components().count())
     }
 }
 
-impl Includes for Directories<'_> {
+impl Includes for Directories {
     fn read(&self, name: &str, from: &str, system: bool) -> Result<(String, String), String> {
         let directories = self.directories.iter().map(PathBuf::as_path);
         let all = directories.clone().map(|directory| (directory, PathBuf::from(name)));
@@ -52,6 +52,6 @@ impl Includes for Directories<'_> {
     }
 
     fn defines(&self) -> &[(String, String)] {
-        self.defines
+        &self.defines
     }
 }

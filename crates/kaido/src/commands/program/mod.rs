@@ -1,5 +1,6 @@
 //! Programs that commands read: P4 sources, which are checked and compiled, and objects.
 
+mod bounds;
 mod diagnostics;
 mod directories;
 mod load;
@@ -17,6 +18,7 @@ use crate::cli::P4Program;
 use crate::failure::Failure;
 use crate::output::Output;
 
+use bounds::bounded;
 pub(in crate::commands) use diagnostics::all_output;
 use diagnostics::tell;
 use directories::Directories;
@@ -33,11 +35,12 @@ pub(in crate::commands) fn checked(
     let file = &program.file;
     let text = crate::input::read(file, "program", MAX_BYTES as u64)?;
     let includes = Directories {
-        program: file.parent().unwrap_or(Path::new("")),
-        directories: &program.include,
-        defines: &program.defines,
+        program: file.parent().unwrap_or(Path::new("")).to_owned(),
+        directories: program.include.clone(),
+        defines: program.defines.clone(),
     };
-    let checked = p4::check(&file.display().to_string(), &text, &includes);
+    let name = file.display().to_string();
+    let checked = bounded(file, move || p4::check(&name, &text, &includes))?;
     tell(file, &checked.diagnostics, &checked.sources, output)?;
     Ok(checked)
 }
@@ -49,7 +52,12 @@ pub(in crate::commands) fn compiled(
 ) -> Result<(Checked, Compiled), Failure> {
     let checked = checked(program, output)?;
     let libraries = libraries(program)?;
-    match p4_ebpf::compile_with(&checked.program, &checked.sources, &libraries) {
+    let compile = move || {
+        let compiled = p4_ebpf::compile_with(&checked.program, &checked.sources, &libraries);
+        (checked, compiled)
+    };
+    let (checked, compiled) = bounded(&program.file, compile)?;
+    match compiled {
         Ok(compiled) => {
             // A library may contain any code.
             let cannot = |why| anyhow!("{}: {why}", program.file.display());
