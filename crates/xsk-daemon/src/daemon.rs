@@ -146,7 +146,7 @@ impl Daemon {
         for attached in session.attached.iter().chain(detached) {
             self.programs[attached.program].free_queue(attached.queue);
         }
-        if !session.name.is_empty() {
+        if session.process != 0 {
             let said = match why {
                 LinkError::Closed => "has ended".to_owned(),
                 why => format!("is disconnected: {why}"),
@@ -161,7 +161,9 @@ impl Daemon {
         match report {
             Report::Hello { version, process, program } => {
                 // It is printed, and a control character could forge a line.
-                if program.len() > MAX_PROGRAM_NAME || program.contains(char::is_control) {
+                let is_name =
+                    program.len() <= MAX_PROGRAM_NAME && !program.contains(char::is_control);
+                if !is_name || process == 0 || session.process != 0 {
                     return Err(LinkError::Invalid);
                 }
                 if version != VERSION {

@@ -20,8 +20,9 @@ pub(crate) struct Socket {
 /// A process of the client, with its sockets.
 pub(crate) struct Session {
     pub(crate) link: Arc<ClientLink>,
-    /// Process id and name of the executable.
+    /// Process id; 0 before the client's first message.
     pub(crate) process: u32,
+    /// Name of the executable.
     pub(crate) name: String,
     pub(crate) sockets: BTreeMap<u32, Socket>,
     pub(crate) attached: Vec<Attached>,

@@ -76,6 +76,40 @@ fn sockets_of_a_client_are_limited() {
     end(&mut running);
 }
 
+/// Introduces itself twice, without a process id, and a thousand times in sessions of their own.
+const HELLOS: &str = "hello = lambda process: bytes([0, 2, process, 6]) + b'client'
+def refused(*processes):
+    link = request()
+    try:
+        for process in processes:
+            link.send(hello(process))
+        while link.recv(1 << 18):
+            pass
+    except ConnectionError:
+        pass
+refused(1, 1)
+refused(0)
+for _ in range(1000):
+    if link := request():
+        link.send(hello(1))
+        link.close()
+report('refused')
+signal.pause()
+";
+
+#[test]
+fn a_client_introduces_itself_once() {
+    let kaido = kaido();
+    let file = kaido.file("links", "");
+    let client = ["/usr/bin/python3", "-c", &format!("{REQUEST}{HELLOS}"), &file];
+    let mut running = Running::with_client(&kaido, "default", &[], &client);
+    let said = || std::fs::read_to_string(&file).expect("a file");
+    until(TIMEOUT, || (said() == "refused").then_some(()), said);
+    let text = end(&mut running);
+    assert!(text.contains("is disconnected"), "{text}");
+    assert!(text.lines().count() <= 1024, "{}", text.lines().count());
+}
+
 /// Sends a lingering TCP socket on each of its links, which it then closes. Reports before it keep
 /// `kaido` busy, so that most often it has the last descriptor. Reports the number of links once
 /// another one is refused.
