@@ -40,8 +40,10 @@ static __always_inline int last_segment(const struct frame *frame, const struct 
 {
 	int is_inner = protocol == IPPROTO_IPIP || protocol == IPPROTO_IPV6;
 
+	int families = sid->behavior == BEHAVIOR_END_X ? INNER_IPV6 : INNER_IPV4 | INNER_IPV6;
+
 	if (sid->flags & SID_USD && is_inner)
-		return decapsulate(frame, sid, protocol, at, sid->behavior != BEHAVIOR_END_X, 1);
+		return decapsulate_packet(frame, sid, protocol, at, families);
 	return leave(frame, otherwise, is_in_kernel(sid));
 }
 
@@ -98,7 +100,7 @@ static __always_inline int endpoint_decapsulate(const struct frame *frame, const
 		   protocol != IPPROTO_ETHERNET) {
 		return leave(frame, reason, is_in_kernel(sid));
 	}
-	return decapsulate_for(frame, sid, protocol, at);
+	return decapsulate_payload(frame, sid, protocol, at);
 }
 
 /* Handles a packet to a local SID. `ip`: its header, which is complete. */

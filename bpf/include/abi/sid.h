@@ -61,7 +61,7 @@ struct sid_proxy {
 
 /* Parameters of a behavior, which selects the member; not the ARG of a SID (RFC 8986 section
  * 3.1). */
-union sid_argument {
+union sid_params {
 	__u64 next_hop6[2];             /* X, DX6: zero for the packet's own destination */
 	__be32 next_hop4;               /* DX4: zero for the packet's own destination */
 	struct sid_table table;         /* T, DT4, DT6, DT46 */
@@ -77,7 +77,7 @@ union sid_argument {
  * The address is masked. */
 struct sid {
 	__u64 address[2];
-	union sid_argument argument;
+	union sid_params params;
 	__u32 version; /* version of `control` at which the counter was assigned to this SID */
 	__u32 counter;
 	__u8 behavior;

@@ -34,10 +34,10 @@ static __always_inline int wrong_payload(const struct frame *frame, const struct
 }
 
 /* `at`: offset of the IPv4 packet from the start of layer 3. */
-static __always_inline int decapsulate4(const struct frame *frame, const struct sid *sid, __u32 at)
+static __always_inline int decapsulate_ipv4(const struct frame *frame, const struct sid *sid, __u32 at)
 {
 	const struct iphdr *ip = data_of(frame) + ETH_HLEN + at;
-	__be32 dst = has_next_hop(sid) ? sid->argument.next_hop4 : 0;
+	__be32 dst = has_next_hop(sid) ? sid->params.next_hop4 : 0;
 	int reason;
 
 	if ((void *)(ip + 1) > end_of(frame))
@@ -73,7 +73,7 @@ static __always_inline int decapsulate4(const struct frame *frame, const struct 
 	return send(frame, adjacency, tags, bpf_htons(ETH_P_IP));
 }
 
-static __always_inline int decapsulate6(const struct frame *frame, const struct sid *sid, __u32 at)
+static __always_inline int decapsulate_ipv6(const struct frame *frame, const struct sid *sid, __u32 at)
 {
 	const struct ipv6hdr *ip = data_of(frame) + ETH_HLEN + at;
 	__u64 dst0 = 0, dst1 = 0;
@@ -89,8 +89,8 @@ static __always_inline int decapsulate6(const struct frame *frame, const struct 
 	if (ip->hop_limit <= 1)
 		return leave(frame, REASON_HOP_LIMIT, is_in_kernel(sid));
 	if (has_next_hop(sid)) {
-		dst0 = sid->argument.next_hop6[0];
-		dst1 = sid->argument.next_hop6[1];
+		dst0 = sid->params.next_hop6[0];
+		dst1 = sid->params.next_hop6[1];
 	}
 	if (!dst0 && !dst1) {
 		dst0 = high(&ip->daddr);
@@ -118,14 +118,35 @@ static __always_inline int decapsulate6(const struct frame *frame, const struct 
 	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
 }
 
-/* `at`: offset of the inner packet from the start of layer 3. `protocol`: its type. */
-static __always_inline int decapsulate(const struct frame *frame, const struct sid *sid,
-				       __u8 protocol, __u32 at, int takes4, int takes6)
+/* Families of inner packets that a SID decapsulates. */
+enum inner_family {
+	INNER_IPV4 = 1,
+	INNER_IPV6 = 2,
+};
+
+static __always_inline int inner_families(__u32 behavior)
 {
-	if (protocol == IPPROTO_IPIP && takes4)
-		return decapsulate4(frame, sid, at);
-	if (protocol == IPPROTO_IPV6 && takes6)
-		return decapsulate6(frame, sid, at);
+	switch (behavior) {
+	case BEHAVIOR_END_DX4:
+	case BEHAVIOR_END_DT4:
+		return INNER_IPV4;
+	case BEHAVIOR_END_DX6:
+	case BEHAVIOR_END_DT6:
+		return INNER_IPV6;
+	default:
+		return INNER_IPV4 | INNER_IPV6;
+	}
+}
+
+/* `at`: offset of the inner packet from the start of layer 3. `protocol`: its type. `families`:
+ * those of enum inner_family that the SID decapsulates. */
+static __always_inline int decapsulate_packet(const struct frame *frame, const struct sid *sid,
+					      __u8 protocol, __u32 at, int families)
+{
+	if (protocol == IPPROTO_IPIP && families & INNER_IPV4)
+		return decapsulate_ipv4(frame, sid, at);
+	if (protocol == IPPROTO_IPV6 && families & INNER_IPV6)
+		return decapsulate_ipv6(frame, sid, at);
 	return wrong_payload(frame, sid, protocol);
 }
 
@@ -144,9 +165,9 @@ static __always_inline __u32 port_of_vlan(const struct frame *frame, const struc
 	__u16 vlan = bpf_ntohs(tag->tag) & 0xfff;
 
 	for (int i = 0; i < 4; i++) {
-		__u32 slot = sid->argument.vlans[i].port;
+		__u32 slot = sid->params.vlans[i].port;
 
-		if (!vlan || sid->argument.vlans[i].vlan != vlan)
+		if (!vlan || sid->params.vlans[i].vlan != vlan)
 			continue;
 		const struct port *port = bpf_map_lookup_elem(&ports, &slot);
 
@@ -157,10 +178,10 @@ static __always_inline __u32 port_of_vlan(const struct frame *frame, const struc
 
 /* End.DX2 (RFC 8986 section 4.9): sends the inner frame unchanged from the SID's port. End.DX2V:
  * from the port of its VLAN. */
-static __always_inline int decapsulate2(const struct frame *frame, const struct sid *sid,
+static __always_inline int decapsulate_frame(const struct frame *frame, const struct sid *sid,
 					__u8 protocol, __u32 at)
 {
-	__u32 device = sid->argument.port;
+	__u32 device = sid->params.port;
 
 	if (protocol != IPPROTO_ETHERNET)
 		return wrong_payload(frame, sid, protocol);
@@ -210,18 +231,14 @@ static __always_inline int decapsulates(__u32 behavior)
 
 /* Removes the outer header for a SID with End.DX* or End.DT*. `protocol`: type of the payload at
  * offset `at`. */
-static __always_inline int decapsulate_for(const struct frame *frame, const struct sid *sid,
+static __always_inline int decapsulate_payload(const struct frame *frame, const struct sid *sid,
 					   __u8 protocol, __u32 at)
 {
 	__u8 behavior = sid->behavior;
 
 	if (behavior == BEHAVIOR_END_DX2 || behavior == BEHAVIOR_END_DX2V)
-		return decapsulate2(frame, sid, protocol, at);
-	return decapsulate(frame, sid, protocol, at,
-			   behavior == BEHAVIOR_END_DX4 || behavior == BEHAVIOR_END_DT4 ||
-				   behavior == BEHAVIOR_END_DT46,
-			   behavior == BEHAVIOR_END_DX6 || behavior == BEHAVIOR_END_DT6 ||
-				   behavior == BEHAVIOR_END_DT46);
+		return decapsulate_frame(frame, sid, protocol, at);
+	return decapsulate_packet(frame, sid, protocol, at, inner_families(behavior));
 }
 
 #endif

@@ -84,8 +84,8 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 			*reason = REASON_IRREGULAR;
 			return 0;
 		}
-		dst0 = sid->argument.next_hop6[0];
-		dst1 = sid->argument.next_hop6[1];
+		dst0 = sid->params.next_hop6[0];
+		dst1 = sid->params.next_hop6[1];
 	}
 	return route(frame, dst0, dst1, high(&ip->saddr), low(&ip->saddr),
 		     ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, protocol),

@@ -132,7 +132,7 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 	if (flags < 0)
 		return drop(frame, REASON_IRREGULAR);
 	if (segment + 16 > end ||
-	    remember_passage(frame->control, pair, sid->argument.netfilter.answers))
+	    remember_passage(frame->control, pair, sid->params.netfilter.answers))
 		return drop(frame, REASON_TRUNCATED);
 	__u64 dst0 = high(segment), dst1 = low(segment);
 	const struct adjacency *adjacency = route(
@@ -165,7 +165,7 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 	store64((void *)&kept->daddr + 8, dst1);
 	copy_station(slot->station, (void *)ip - ETH_ALEN - 2);
 	slot->mark = argument_of(sid, ip);
-	slot->counter = sid->argument.netfilter.returned;
+	slot->counter = sid->params.netfilter.returned;
 	slot->port = frame->port->ifindex;
 	open_slot(slot, tag, outer, flags);
 

@@ -35,7 +35,7 @@ static __always_inline const void *next_segment(const struct frame *frame, const
 static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 				    const struct sid *sid, __u32 length)
 {
-	__u32 zero = 0, number = sid->argument.policy;
+	__u32 zero = 0, number = sid->params.policy;
 	struct frame whole = {
 		.ctx = ctx,
 		.control = bpf_map_lookup_elem(&control, &zero),

@@ -115,8 +115,8 @@ __noinline __u32 cache_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 		place->count = *count;
 	place->sid.address[0] = high;
 	place->sid.address[1] = low;
-	place->sid.argument.words[0] = sid->argument.words[0];
-	place->sid.argument.words[1] = sid->argument.words[1];
+	place->sid.params.words[0] = sid->params.words[0];
+	place->sid.params.words[1] = sid->params.words[1];
 	__builtin_memcpy(&place->sid.counter, &sid->counter,
 			 sizeof(*sid) - offsetof(struct sid, counter));
 	barrier();
@@ -160,8 +160,7 @@ static __always_inline const struct sid *find_sid(const struct frame *frame, __u
 /* Counts a packet to a SID that find_sid() returned. */
 static __always_inline void count_sid(const struct frame *frame, const struct sid *sid)
 {
-	/* `sid` is the first member of the cache entry. */
-	struct found_sid *found = (struct found_sid *)sid;
+	struct found_sid *found = container_of(sid, struct found_sid, sid);
 
 	if (counts_found && sid->length == 128) {
 		found->count.packets++;

@@ -67,7 +67,7 @@ static __noinline int has_function_links(__u32 number)
 static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 				 const struct sid *sid, __u32 length)
 {
-	__u32 zero = 0, number = sid->argument.proxy.number;
+	__u32 zero = 0, number = sid->params.proxy.number;
 	int led = has_function_links(number);
 	struct frame whole = {
 		.ctx = ctx,

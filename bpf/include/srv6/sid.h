@@ -20,7 +20,7 @@ static __always_inline int has_next_hop(const struct sid *sid)
 /* Returns the ROUTE_TABLE in which to look up a packet that the SID has processed. */
 static __always_inline __u64 table_of(const struct frame *frame, const struct sid *sid, int family)
 {
-	__u32 table = sid->argument.table.number, vrf = sid->argument.table.vrf;
+	__u32 table = sid->params.table.number, vrf = sid->params.table.vrf;
 
 	if (has_next_hop(sid))
 		return ROUTE_TABLE(family, frame->port->ifindex, 0);

@@ -13,7 +13,7 @@ fn add_sid(plane: &mut Srv6, text: &str, behavior: types::behavior, table: u32) 
         address: address(text),
         length: 128,
         behavior: behavior.0 as u8,
-        argument: types::sid_argument { table: types::sid_table { number: table, vrf: 0 } },
+        params: types::sid_params { table: types::sid_table { number: table, vrf: 0 } },
         counter: 70 + behavior.0,
         flags: types::sid_flag::SID_IN_KERNEL.0 as u8,
         ..Default::default()

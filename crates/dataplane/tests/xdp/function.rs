@@ -26,7 +26,7 @@ pub(crate) fn with_function(test: impl FnOnce(&Srv6) + Send + 'static) {
             length: 128,
             behavior: behavior::BEHAVIOR_END_AN_NF.0 as u8,
             counter: 70,
-            argument: types::sid_argument {
+            params: types::sid_params {
                 netfilter: types::sid_netfilter { returned: 71, answers: 0 },
             },
             ..Default::default()

@@ -39,32 +39,32 @@ impl Tables {
         if let Some(lengths) = flavors.next_csid {
             value.csid = ((lengths.block_bits / 8) << 4) | (lengths.node_function_bits / 8);
         }
-        let (number, argument) = self.argument(sid, &endpoint.behavior, returned)?;
-        (value.behavior, value.argument) = (number.0 as u8, argument);
+        let (number, params) = self.params(sid, &endpoint.behavior, returned)?;
+        (value.behavior, value.params) = (number.0 as u8, params);
         Ok(value)
     }
 
-    /// Returns the number of a behavior in the program, and its argument.
-    fn argument(
+    /// Returns the number of a behavior in the program, and its parameters.
+    fn params(
         &mut self,
         sid: Ipv6Net,
         of: &Behavior,
         returned: u32,
-    ) -> Result<(behavior, types::sid_argument), Error> {
+    ) -> Result<(behavior, types::sid_params), Error> {
         // The bytes that a member leaves are zero.
-        let mut argument = types::sid_argument::default();
+        let mut params = types::sid_params::default();
         let number = match of {
             Behavior::End => behavior::BEHAVIOR_END,
             Behavior::EndX { next_hop } => {
-                argument.next_hop6 = bpf::words(*next_hop);
+                params.next_hop6 = bpf::words(*next_hop);
                 behavior::BEHAVIOR_END_X
             }
             Behavior::EndT { table } => {
-                argument.table = looked_up_in(*table);
+                params.table = looked_up_in(*table);
                 behavior::BEHAVIOR_END_T
             }
             Behavior::EndDx2 { port } => {
-                argument.port = *port;
+                params.port = *port;
                 behavior::BEHAVIOR_END_DX2
             }
             Behavior::EndDx2v { vlans } => {
@@ -74,58 +74,58 @@ impl Tables {
                     let port = (port & (types::limit::LIMIT_PORTS.0 - 1)) as u16;
                     *entry = types::sid_vlan { vlan: *vlan, port };
                 }
-                argument.vlans = table;
+                params.vlans = table;
                 behavior::BEHAVIOR_END_DX2V
             }
             Behavior::EndDx4 { next_hop } => {
-                argument.next_hop4 = u32::from_ne_bytes(next_hop.octets());
+                params.next_hop4 = u32::from_ne_bytes(next_hop.octets());
                 behavior::BEHAVIOR_END_DX4
             }
             Behavior::EndDx6 { next_hop } => {
-                argument.next_hop6 = bpf::words(*next_hop);
+                params.next_hop6 = bpf::words(*next_hop);
                 behavior::BEHAVIOR_END_DX6
             }
             Behavior::EndDt4 { table } => {
-                argument.table = looked_up_in(*table);
+                params.table = looked_up_in(*table);
                 behavior::BEHAVIOR_END_DT4
             }
             Behavior::EndDt6 { table } => {
-                argument.table = looked_up_in(*table);
+                params.table = looked_up_in(*table);
                 behavior::BEHAVIOR_END_DT6
             }
             Behavior::EndDt46 { table } => {
-                argument.table = looked_up_in(*table);
+                params.table = looked_up_in(*table);
                 behavior::BEHAVIOR_END_DT46
             }
             Behavior::EndB6Encaps { policy } => {
-                argument.policy = self.policy_index(policy)?;
+                params.policy = self.policy_index(policy)?;
                 behavior::BEHAVIOR_END_B6_ENCAPS
             }
             Behavior::EndAnNf { answers } => {
                 let answers = answers.as_ref().map_or(Ok(0), |policy| self.way_back(policy))?;
-                argument.netfilter = types::sid_netfilter { returned, answers };
+                params.netfilter = types::sid_netfilter { returned, answers };
                 behavior::BEHAVIOR_END_AN_NF
             }
             Behavior::EndAs { proxy, policy } => {
                 let (number, policy) = (behavior::BEHAVIOR_END_AS, self.policy_index(policy)?);
-                argument.proxy = self.proxy(sid, proxy, number, policy, returned);
+                params.proxy = self.proxy(sid, proxy, number, policy, returned);
                 number
             }
             Behavior::EndAd { proxy } => {
                 let number = behavior::BEHAVIOR_END_AD;
-                argument.proxy = self.proxy(sid, proxy, number, 0, returned);
+                params.proxy = self.proxy(sid, proxy, number, 0, returned);
                 number
             }
             Behavior::EndAm { proxy } => {
                 let number = behavior::BEHAVIOR_END_AM;
-                argument.proxy = self.proxy(sid, proxy, number, 0, returned);
+                params.proxy = self.proxy(sid, proxy, number, 0, returned);
                 number
             }
         };
-        Ok((number, argument))
+        Ok((number, params))
     }
 
-    /// Writes a SID's proxy and returns its argument.
+    /// Writes a SID's proxy and returns its parameters.
     fn proxy(
         &self,
         sid: Ipv6Net,

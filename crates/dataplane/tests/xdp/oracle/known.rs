@@ -28,7 +28,7 @@ fn root_known_dx4_and_a_next_hop_on_the_link() {
     with_node(|node| {
         node.sid("fd00:1::44/128", "End.DX4 nh4 10.0.1.2", true, |sid| {
             sid.behavior = behavior::BEHAVIOR_END_DX4.0 as u8;
-            sid.argument.next_hop4 = u32::from_ne_bytes([10, 0, 1, 2]);
+            sid.params.next_hop4 = u32::from_ne_bytes([10, 0, 1, 2]);
         });
         let inner = V4::new("10.1.0.1", "10.2.0.1").with(&udp(9));
         let frame = on_path(&["fd00:1::44"], 0, IPV4, &inner);

@@ -28,49 +28,49 @@ pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
     ("fc03:1:1:1::/64", "End flavors next-csid lblen 56 nflen 8", |sid| csid(sid, 7, 1)),
     ("fd00:1::a0/128", "End.X nh6 fd00:b::2", |sid| {
         is(sid, behavior::BEHAVIOR_END_X);
-        sid.argument.next_hop6 = address("fd00:b::2");
+        sid.params.next_hop6 = address("fd00:b::2");
     }),
     ("fd00:1::a1/128", "End.X nh6 fd00:a::2", |sid| {
         is(sid, behavior::BEHAVIOR_END_X);
-        sid.argument.next_hop6 = address("fd00:a::2");
+        sid.params.next_hop6 = address("fd00:a::2");
     }),
     ("fd00:1:5::/48", "End.X nh6 fd00:a::2 flavors next-csid lblen 32 nflen 16", |sid| {
         csid(sid, 4, 2);
         is(sid, behavior::BEHAVIOR_END_X);
-        sid.argument.next_hop6 = address("fd00:a::2");
+        sid.params.next_hop6 = address("fd00:a::2");
     }),
     ("fd00:1::70/128", "End.T table 100", |sid| {
         is(sid, behavior::BEHAVIOR_END_T);
-        sid.argument.table.number = 100;
+        sid.params.table.number = 100;
     }),
     ("fd00:1::d2/128", "End.DX2 oif r", |sid| {
         is(sid, behavior::BEHAVIOR_END_DX2);
-        sid.argument.port = index("r");
+        sid.params.port = index("r");
     }),
     ("fd00:1::d4/128", "End.DX4 nh4 0.0.0.0", |sid| is(sid, behavior::BEHAVIOR_END_DX4)),
     // Through a gateway. For a next hop on the link, see `root_dx4_and_a_next_hop_on_the_link`.
     ("fd00:1::d5/128", "End.DX4 nh4 10.1.0.99", |sid| {
         is(sid, behavior::BEHAVIOR_END_DX4);
-        sid.argument.next_hop4 = u32::from_ne_bytes([10, 1, 0, 99]);
+        sid.params.next_hop4 = u32::from_ne_bytes([10, 1, 0, 99]);
     }),
     ("fd00:1::d6/128", "End.DX6 nh6 ::", |sid| is(sid, behavior::BEHAVIOR_END_DX6)),
     ("fd00:1::d7/128", "End.DX6 nh6 fd00:a::2", |sid| {
         is(sid, behavior::BEHAVIOR_END_DX6);
-        sid.argument.next_hop6 = address("fd00:a::2");
+        sid.params.next_hop6 = address("fd00:a::2");
     }),
     ("fd00:1::d8/128", "End.DT6 table 254", |sid| {
         is(sid, behavior::BEHAVIOR_END_DT6);
-        sid.argument.table.number = 254;
+        sid.params.table.number = 254;
     }),
     ("fd00:1::d9/128", "End.DT6 table 100", |sid| {
         is(sid, behavior::BEHAVIOR_END_DT6);
-        sid.argument.table.number = 100;
+        sid.params.table.number = 100;
     }),
     // The kernel's behavior needs a VRF here. Its End.DX4 without a next hop does the same in the
     // main table.
     ("fd00:1::da/128", "End.DX4 nh4 0.0.0.0", |sid| {
         is(sid, behavior::BEHAVIOR_END_DT4);
-        sid.argument.table.number = 254;
+        sid.params.table.number = 254;
     }),
 ];
 
@@ -84,7 +84,7 @@ fn needs(action: &str) -> Option<Feature> {
 /// The kernel's End.DT46 needs a VRF too. For inner IPv6, its End.DT6 does the same.
 pub(crate) const DT46: (&str, &str, Fill) = ("fd00:1::db/128", "End.DT6 table 254", |sid| {
     is(sid, behavior::BEHAVIOR_END_DT46);
-    sid.argument.table.number = 254;
+    sid.params.table.number = 254;
 });
 
 /// Segment list of the binding SID (End.B6.Encaps).
@@ -134,7 +134,7 @@ impl Node {
         let policy = self.policy(path, Form::Encaps, in_kernel);
         self.sid(prefix, &action, in_kernel, |sid| {
             is(sid, behavior::BEHAVIOR_END_B6_ENCAPS);
-            sid.argument.policy = policy;
+            sid.params.policy = policy;
         });
         let mut tenant = types::tenant::default();
         (tenant.ipv4[0].count, tenant.ipv4[0].length[0]) = (1, 24);

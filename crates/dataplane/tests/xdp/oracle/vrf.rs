@@ -50,7 +50,7 @@ fn with_vrf(test: impl FnOnce(&mut Node) + Send + 'static) {
             let action = format!("{name} vrftable {TABLE}");
             node.sid(&format!("{sid}/128"), &action, true, |sid| {
                 sid.behavior = what.0 as u8;
-                sid.argument.table = types::sid_table { number: 0, vrf: index(RED) };
+                sid.params.table = types::sid_table { number: 0, vrf: index(RED) };
             });
         }
         test(node);
@@ -151,7 +151,7 @@ fn root_oracle_vrf_two_with_the_same_addresses() {
         }
         node.sid("fd00:1::5d/128", "End.DT4 vrftable 301", true, |sid| {
             sid.behavior = behavior::BEHAVIOR_END_DT4.0 as u8;
-            sid.argument.table = types::sid_table { number: 0, vrf: index("blue") };
+            sid.params.table = types::sid_table { number: 0, vrf: index("blue") };
         });
         for dst in ["10.2.0.1", "10.9.9.9", "192.0.2.1"] {
             let inner = V4::new("10.3.0.1", dst).with(&udp(22));
