@@ -7,11 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::budget::Held;
-use crate::kept::KeptUntilSent;
+use crate::budget::Reservation;
+use crate::held::HeldUntilSent;
 use crate::watch::Watched;
 
-/// Response body. If the response has a [`Held`] in its extensions, it is released when the body
+/// Response body. If the response has a [`Reservation`] in its extensions, it is released when the body
 /// and all of its bytes have been dropped, or when the client has not read for some time.
 #[derive(Debug)]
 pub struct Answer<B>(Kind<B>);
@@ -39,8 +39,13 @@ impl<B> Answer<B> {
 
 impl<B: Send + 'static> Answer<B> {
     /// A body with a reservation. Requires a tokio runtime.
-    pub(crate) fn held(inner: B, held: Held, kept: Option<KeptUntilSent>, waits: Duration) -> Self {
-        Self(Kind::Watched(Watched::new(inner, held, kept, waits)))
+    pub(crate) fn reserved(
+        inner: B,
+        reservation: Reservation,
+        kept: Option<HeldUntilSent>,
+        waits: Duration,
+    ) -> Self {
+        Self(Kind::Watched(Watched::new(inner, reservation, kept, waits)))
     }
 }
 

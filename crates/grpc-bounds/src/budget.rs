@@ -46,21 +46,21 @@ impl Budget {
 
     /// Reserves this number of bytes in the pool for privileged callers, or in that for all others.
     /// `None` if the pool is exhausted.
-    pub fn reserve(&self, bytes: u64, is_privileged: bool) -> Option<Held> {
-        let held = self.hold();
-        held.grow(bytes, is_privileged).then_some(held)
+    pub fn reserve(&self, bytes: u64, is_privileged: bool) -> Option<Reservation> {
+        let reservation = self.empty_reservation();
+        reservation.grow(bytes, is_privileged).then_some(reservation)
     }
 
     /// Creates an empty reservation.
-    pub fn hold(&self) -> Held {
-        Held(Arc::new(Part { of: self.clone(), bytes: Default::default() }))
+    pub fn empty_reservation(&self) -> Reservation {
+        Reservation(Arc::new(Part { of: self.clone(), bytes: Default::default() }))
     }
 }
 
 /// A call's reservation in the budget, released when the last clone is dropped. It is an extension
 /// of the request, so that jobs can hold it beyond the end of the call.
 #[derive(Debug, Clone)]
-pub struct Held(Arc<Part>);
+pub struct Reservation(Arc<Part>);
 
 #[derive(Debug)]
 struct Part {
@@ -76,7 +76,7 @@ impl Part {
     }
 }
 
-impl Held {
+impl Reservation {
     /// Grows the reservation to at least this size in bytes. Returns false if the pool is exhausted.
     pub fn grow(&self, bytes: u64, is_privileged: bool) -> bool {
         let bytes = if bytes <= FREE { 0 } else { bytes };
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_part_is_given_back_with_its_last_clone() {
         let budget = Budget::new(100_000, 50_000);
-        let (one, other) = (budget.hold(), budget.hold());
+        let (one, other) = (budget.empty_reservation(), budget.empty_reservation());
         assert!(one.grow(40_000, false) && one.grow(30_000, false));
         assert_eq!(budget.used(), 40_000);
         assert!(!other.grow(20_000, false), "others have no more");
@@ -137,19 +137,25 @@ mod tests {
     #[test]
     fn small_messages_pass_when_all_is_used() {
         let budget = Budget::new(10_000, 10_000);
-        let all = budget.hold();
+        let all = budget.empty_reservation();
         assert!(all.grow(10_000, false));
-        assert!(budget.hold().grow(FREE, false) && !budget.hold().grow(FREE + 1, false));
+        assert!(
+            budget.empty_reservation().grow(FREE, false)
+                && !budget.empty_reservation().grow(FREE + 1, false)
+        );
     }
 
     #[test]
     fn a_caller_that_becomes_privileged_gives_each_pool_its_own_back() {
         let budget = Budget::new(50_000, 50_000);
-        let one = budget.hold();
+        let one = budget.empty_reservation();
         assert!(one.grow(40_000, false) && one.grow(80_000, true));
         one.shrink(60_000);
         assert_eq!(budget.used(), 60_000);
         drop(one);
-        assert!(budget.hold().grow(50_000, false) && budget.hold().grow(50_000, true));
+        assert!(
+            budget.empty_reservation().grow(50_000, false)
+                && budget.empty_reservation().grow(50_000, true)
+        );
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use crate::Bounds;
-use crate::budget::Held;
+use crate::budget::Reservation;
 use crate::shapes::{Method, Shapes};
 use crate::walk::Walk;
 
@@ -23,7 +23,7 @@ const HEAD: usize = 5;
 pub(crate) struct Frames {
     shapes: Arc<Shapes>,
     method: Method,
-    pub(crate) held: Held,
+    pub(crate) reservation: Reservation,
     head: Vec<u8>,
     /// Message being received.
     message: Option<Message>,
@@ -47,8 +47,8 @@ impl Message {
 }
 
 impl Frames {
-    pub(crate) fn new(shapes: Arc<Shapes>, method: Method, held: Held) -> Self {
-        Self { shapes, method, held, head: Vec::new(), message: None, arrived: 0, ended: 0 }
+    pub(crate) fn new(shapes: Arc<Shapes>, method: Method, reservation: Reservation) -> Self {
+        Self { shapes, method, reservation, head: Vec::new(), message: None, arrived: 0, ended: 0 }
     }
 
     /// Index of the message being received, if there is one.
@@ -61,7 +61,7 @@ impl Frames {
     pub(crate) fn asked(&mut self) {
         if self.method.is_streaming && self.arrived > 0 {
             self.arrived = 0;
-            self.held.shrink(self.message.as_ref().map_or(0, Message::memory));
+            self.reservation.shrink(self.message.as_ref().map_or(0, Message::memory));
         }
     }
 
@@ -125,7 +125,7 @@ impl Frames {
                 hint(bounds)
             )));
         }
-        if self.held.grow(self.arrived.saturating_add(memory), bounds.is_privileged) {
+        if self.reservation.grow(self.arrived.saturating_add(memory), bounds.is_privileged) {
             return Ok(());
         }
         Err(Status::resource_exhausted(

@@ -14,7 +14,7 @@ use tonic::body::Body;
 
 use crate::Bounds;
 use crate::answer::Answer;
-use crate::budget::{Budget, Held};
+use crate::budget::{Budget, Reservation};
 use crate::frames::Frames;
 use crate::shapes::Shapes;
 
@@ -133,21 +133,21 @@ where
             request.extensions_mut().insert(all);
         }
         let caller = C::of(request.extensions());
-        let held = self.layer.budget.hold();
-        request.extensions_mut().insert(held.clone());
+        let reservation = self.layer.budget.empty_reservation();
+        request.extensions_mut().insert(reservation.clone());
         let shapes = Arc::clone(&self.layer.shapes);
-        let frames = Frames::new(shapes, method, held.clone());
+        let frames = Frames::new(shapes, method, reservation.clone());
         let request = request.map(|inner| Body::new(Bounded { inner, frames, caller, late: None }));
         let (done, waits) = (self.inner.call(request), self.layer.waits);
         Box::pin(async move {
             let done = done.await;
             // Hold the reservation until the call has completed.
-            drop::<Held>(held);
+            drop::<Reservation>(reservation);
             let mut done = done?;
-            let held: Option<Held> = done.extensions_mut().remove();
+            let reservation: Option<Reservation> = done.extensions_mut().remove();
             let kept = done.extensions_mut().remove();
-            Ok(done.map(|body| match held {
-                Some(held) => Answer::held(body, held, kept, waits),
+            Ok(done.map(|body| match reservation {
+                Some(reservation) => Answer::reserved(body, reservation, kept, waits),
                 None => Answer::plain(body),
             }))
         })

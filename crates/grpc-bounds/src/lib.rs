@@ -5,7 +5,7 @@
 //! size of the decoded structs from the protocol's descriptors ([`Shapes`]). A message beyond its
 //! caller's [`Bounds`] is rejected with `RESOURCE_EXHAUSTED` before the rest of it is read. All
 //! messages of the process share one [`Budget`]. A call releases its reservation when the call and
-//! every job with a clone of its [`Held`] have completed.
+//! every job with a clone of its [`Reservation`] have completed.
 //!
 //! Responses are bounded by their service: it reserves memory for a large one
 //! ([`Budget::reserve`]), and attaches the reservation to the response ([`Answer`]). An answer that
@@ -15,15 +15,15 @@
 mod answer;
 mod budget;
 mod frames;
-mod kept;
+mod held;
 mod layer;
 mod shapes;
 mod walk;
 mod watch;
 
 pub use answer::Answer;
-pub use budget::{Budget, Held};
-pub use kept::KeptUntilSent;
+pub use budget::{Budget, Reservation};
+pub use held::HeldUntilSent;
 pub use layer::{Caller, Layer, Service};
 pub use shapes::Shapes;
 

@@ -17,8 +17,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::budget::Held;
-use crate::kept::KeptUntilSent;
+use crate::budget::Reservation;
+use crate::held::HeldUntilSent;
 
 /// Maximum size of a data frame in bytes.
 const PIECE: usize = 16 << 10;
@@ -52,17 +52,17 @@ struct Content<B> {
     inner: B,
     /// Rest of the last frame of `inner`.
     rest: Bytes,
-    held: Held,
-    _kept: Option<KeptUntilSent>,
+    reservation: Reservation,
+    _kept: Option<HeldUntilSent>,
 }
 
 /// Bytes with their reservation.
-struct Kept {
+struct Piece {
     bytes: Vec<u8>,
-    _held: Held,
+    _reservation: Reservation,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -75,11 +75,11 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<B: Send + 'static> Watched<B> {
     pub(crate) fn new(
         inner: B,
-        held: Held,
-        kept: Option<KeptUntilSent>,
+        reservation: Reservation,
+        kept: Option<HeldUntilSent>,
         timeout: Duration,
     ) -> Self {
-        let content = Some(Content { inner, rest: Bytes::new(), held, _kept: kept });
+        let content = Some(Content { inner, rest: Bytes::new(), reservation, _kept: kept });
         let since = Some(Instant::now());
         let shared = Arc::new(Mutex::new(Shared { content, since, taken: 0 }));
         let timer = tokio::spawn(watch(Arc::downgrade(&shared), timeout)).abort_handle();
@@ -121,7 +121,7 @@ impl<B: Body<Data = Bytes> + Unpin> Watched<B> {
         if since.is_none() || *taken >= PROGRESS {
             (*since, *taken) = (Some(Instant::now()), 0);
         }
-        let piece = Kept { bytes: piece.to_vec(), _held: content.held.clone() };
+        let piece = Piece { bytes: piece.to_vec(), _reservation: content.reservation.clone() };
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 }
@@ -150,10 +150,10 @@ async fn watch<B>(shared: Weak<Mutex<Shared<B>>>, timeout: Duration) {
             }
             shared.content.take()
         };
-        if let Some(Content { inner, rest, held, _kept }) = content {
+        if let Some(Content { inner, rest, reservation, _kept }) = content {
             drop((inner, rest));
             // The HTTP/2 library may still have a piece, which keeps its part.
-            held.shrink(PIECE as u64);
+            reservation.shrink(PIECE as u64);
         }
         return;
     }

@@ -9,8 +9,8 @@ use crate::{Answer, Budget};
 const WAITS: Duration = Duration::from_secs(60);
 
 fn answer(bytes: usize, budget: &Budget) -> Answer<Full<Bytes>> {
-    let held = budget.reserve(bytes as u64, false).unwrap();
-    Answer::held(Full::new(vec![7; bytes].into()), held, None, WAITS)
+    let reservation = budget.reserve(bytes as u64, false).unwrap();
+    Answer::reserved(Full::new(vec![7; bytes].into()), reservation, None, WAITS)
 }
 
 async fn data(answer: &mut Answer<Full<Bytes>>) -> Bytes {
@@ -81,8 +81,8 @@ async fn a_slow_reader_gets_its_answer_and_one_of_single_pieces_does_not() {
 async fn the_service_has_all_the_time_it_needs() {
     let (later, body) = tokio::sync::oneshot::channel();
     let budget = Budget::new(0, 1 << 20);
-    let held = budget.reserve(1 << 20, false).unwrap();
-    let mut answer = Answer::held(Later(body), held, None, WAITS);
+    let reservation = budget.reserve(1 << 20, false).unwrap();
+    let mut answer = Answer::reserved(Later(body), reservation, None, WAITS);
     let first = tokio::spawn(async move { answer.frame().await.unwrap().unwrap() });
     tokio::time::sleep(3 * WAITS).await;
     later.send(Bytes::from_static(b"done")).unwrap();

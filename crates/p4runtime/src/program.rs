@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use grpc_bounds::{Budget, Held};
+use grpc_bounds::{Budget, Reservation};
 use p4info::v1::P4Info;
 use prost::Message as _;
 
@@ -113,7 +113,7 @@ impl<D: Device> Core<D> {
         parts: ResponseType,
         answers: &Budget,
         is_primary: bool,
-    ) -> Result<Option<(ForwardingPipelineConfig, Held)>, Error> {
+    ) -> Result<Option<(ForwardingPipelineConfig, Reservation)>, Error> {
         let Some(state) = self.meant() else { return Ok(None) };
         let config = &state.config;
         let (info, program) = match parts {
@@ -125,14 +125,14 @@ impl<D: Device> Core<D> {
         // The copy, and its encoded form in a buffer that doubles as it grows.
         let of_info = if info { state.info_memory } else { 0 };
         let of_program = if program { 3 * config.p4_device_config.len() as u64 } else { 0 };
-        let held = answers.reserve(of_info + of_program, is_primary);
-        let held = held.ok_or(Error::Request(RequestError::AnswerMemory))?;
+        let reservation = answers.reserve(of_info + of_program, is_primary);
+        let reservation = reservation.ok_or(Error::Request(RequestError::AnswerMemory))?;
         let config = ForwardingPipelineConfig {
             p4info: if info { config.p4info.clone() } else { None },
             p4_device_config: if program { config.p4_device_config.clone() } else { Vec::new() },
             cookie: config.cookie,
         };
-        Ok(Some((config, held)))
+        Ok(Some((config, reservation)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory of a read's results, counted before it is allocated.
 
-use grpc_bounds::Held;
+use grpc_bounds::Reservation;
 
 use crate::data::Data;
 use crate::device::Match;
@@ -33,15 +33,15 @@ const ENTITY: u64 = 8 << 10;
 /// Memory that a read reserves for its results.
 #[derive(Debug)]
 pub(crate) struct ReadMemory {
-    held: Held,
+    reservation: Reservation,
     is_primary: bool,
     used: u64,
     reserved: u64,
 }
 
 impl ReadMemory {
-    pub(crate) fn new(held: Held, is_primary: bool) -> Self {
-        Self { held, is_primary, used: 0, reserved: 0 }
+    pub(crate) fn new(reservation: Reservation, is_primary: bool) -> Self {
+        Self { reservation, is_primary, used: 0, reserved: 0 }
     }
 
     /// Reserves memory for results, each of which takes `bytes_each` in addition to its own struct.
@@ -66,7 +66,7 @@ impl ReadMemory {
             return Ok(());
         }
         let wanted = self.used.saturating_add(STEP);
-        if !self.held.grow(wanted, self.is_primary) {
+        if !self.reservation.grow(wanted, self.is_primary) {
             return Err(Error::Request(RequestError::AnswerMemory));
         }
         self.reserved = wanted;
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn results_of_requested_entities_are_counted_until_they_are_sent() {
         let budget = Budget::new(0, 1 << 20);
-        let mut memory = ReadMemory::new(budget.hold(), false);
+        let mut memory = ReadMemory::new(budget.empty_reservation(), false);
         let failed = Err(Error::Request(RequestError::NotPrimary));
         let count = (0..10_000).take_while(|_| memory.answer(&failed).is_ok()).count();
         let most = (1 << 20) / size_of::<Result<(), Error>>();
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn the_message_being_sent_is_counted() {
         let budget = Budget::new(0, 4 << 20);
-        let mut memory = ReadMemory::new(budget.hold(), false);
+        let mut memory = ReadMemory::new(budget.empty_reservation(), false);
         memory.message(1).unwrap();
         assert!(budget.used() < 128 << 10, "{} bytes", budget.used());
         memory.message(1 << 20).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_refused_reservation_is_refused_again() {
         let budget = Budget::new(0, 4 * STEP);
-        let mut memory = ReadMemory::new(budget.hold(), false);
+        let mut memory = ReadMemory::new(budget.empty_reservation(), false);
         memory.reserve(1, STEP).unwrap();
         let used = budget.used();
         for _ in 0..2 {

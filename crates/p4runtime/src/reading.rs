@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use grpc_bounds::Held;
+use grpc_bounds::Reservation;
 
 use crate::error::{Error, RequestError};
 use crate::found::Found;
@@ -29,7 +29,7 @@ pub(crate) struct Reading {
     /// Program of the first part.
     pipeline: Option<Arc<Pipeline>>,
     /// Memory of the request, reserved until it is dropped.
-    _held: Option<Held>,
+    _reservation: Option<Reservation>,
 }
 
 /// State of a read after a part of it.
@@ -50,7 +50,11 @@ pub(crate) struct ReadOutcome {
 
 impl Reading {
     /// A read of these entities, whose results take memory from `memory`.
-    pub(crate) fn new(asked: Vec<Entity>, memory: ReadMemory, held: Option<Held>) -> Self {
+    pub(crate) fn new(
+        asked: Vec<Entity>,
+        memory: ReadMemory,
+        reservation: Option<Reservation>,
+    ) -> Self {
         Self {
             asked,
             found: Vec::new(),
@@ -59,7 +63,7 @@ impl Reading {
             looked: 0,
             memory,
             pipeline: None,
-            _held: held,
+            _reservation: reservation,
         }
     }
 
@@ -132,7 +136,7 @@ mod tests {
 
     /// Results of a read, and the number of its parts.
     fn read(store: &Store, asked: &[Entity], until: Option<Instant>) -> (Reading, usize) {
-        let memory = ReadMemory::new(Budget::new(0, 1 << 30).hold(), false);
+        let memory = ReadMemory::new(Budget::new(0, 1 << 30).empty_reservation(), false);
         let mut reading = Reading::new(asked.to_vec(), memory, None);
         let pipeline = pipeline();
         for parts in 1.. {
@@ -178,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_read_ends_if_its_program_is_replaced() {
-        let memory = ReadMemory::new(Budget::new(0, 1 << 20).hold(), false);
+        let memory = ReadMemory::new(Budget::new(0, 1 << 20).empty_reservation(), false);
         let mut reading = Reading::new(Vec::new(), memory, None);
         let [first, second] = [pipeline(), pipeline()].map(Arc::new);
         for _ in 0..2 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grpc_bounds::{Budget, Caller as _, Held, KeptUntilSent};
+use grpc_bounds::{Budget, Caller as _, HeldUntilSent, Reservation};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -90,9 +90,9 @@ impl<D: Device> Service<D> {
 }
 
 /// Splits a request into its connection, its memory reservation and its message.
-fn parts<T>(request: Request<T>) -> (Peer, Option<Held>, T) {
-    let held = request.extensions().get().cloned();
-    (Peer::of(request.extensions()), held, request.into_inner())
+fn parts<T>(request: Request<T>) -> (Peer, Option<Reservation>, T) {
+    let reservation = request.extensions().get().cloned();
+    (Peer::of(request.extensions()), reservation, request.into_inner())
 }
 
 #[tonic::async_trait]
@@ -115,7 +115,7 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::WriteRequest>,
     ) -> Result<Response<v1::WriteResponse>, Status> {
-        let (peer, held, request) = parts(request);
+        let (peer, reservation, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, request.role_id)?;
         let together = match v1::write_request::Atomicity::try_from(request.atomicity) {
@@ -129,7 +129,7 @@ impl<D: Device> P4Runtime for Service<D> {
         let write = move |core: &mut crate::core::Core<D>| {
             let answers = core.write(election, &updates, together);
             // Updates of a disconnected client are freed here; their memory is reserved until then.
-            drop((updates, held));
+            drop((updates, reservation));
             answers
         };
         let answers = device.run(By::peer(&peer, request.device_id), write).await??;
@@ -141,21 +141,21 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
-        let (peer, held, request) = parts(request);
+        let (peer, reservation, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, 0)?;
         let by = By::peer(&peer, request.device_id);
         let place = self.readers.place(by, &peer).await?;
-        let answer = self.answers.hold();
+        let answer = self.answers.empty_reservation();
         let memory = ReadMemory::new(answer.clone(), by.is_primary());
-        let reading = Reading::new(request.entities, memory, held);
+        let reading = Reading::new(request.entities, memory, reservation);
         let read = device.read(by, reading).await;
         let ReadOutcome { pipeline, found, results } = read?;
         let results = Results::new(pipeline, found, results);
         let results: Self::ReadStream = Box::pin(tokio_stream::iter(results));
         let mut response = Response::new(results);
-        response.extensions_mut().insert::<Held>(answer);
-        response.extensions_mut().insert(KeptUntilSent::new(place));
+        response.extensions_mut().insert::<Reservation>(answer);
+        response.extensions_mut().insert(HeldUntilSent::new(place));
         Ok(response)
     }
 
@@ -164,14 +164,14 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<v1::SetForwardingPipelineConfigResponse>, Status> {
-        let (peer, held, request) = parts(request);
+        let (peer, reservation, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, request.role_id)?;
         let (action, election) = (request.action(), from_message(request.election_id.as_ref()));
         let config = request.config;
         let set = move |core: &mut crate::core::Core<D>| {
             let done = core.set_program(election, action, config);
-            drop(held);
+            drop(reservation);
             done
         };
         device.run(By::peer(&peer, request.device_id), set).await??;
@@ -193,10 +193,10 @@ impl<D: Device> P4Runtime for Service<D> {
             core.get_program(parts, &answers, by.is_primary())
         };
         let found = device.run(by, get).await??;
-        let (config, held) = found.unzip();
+        let (config, reservation) = found.unzip();
         let mut answer = Response::new(v1::GetForwardingPipelineConfigResponse { config });
-        if let Some(held) = held {
-            answer.extensions_mut().insert::<Held>(held);
+        if let Some(reservation) = reservation {
+            answer.extensions_mut().insert::<Reservation>(reservation);
         }
         Ok(answer)
     }
