@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
@@ -52,7 +53,7 @@ pub async fn serve<F>(
 where
     F: Future<Output = Result<String, String>> + Send + 'static,
 {
-    let last = Arc::new(Mutex::new(None::<(Instant, Result<String, String>)>));
+    let last = Arc::new(Mutex::new(None::<(Instant, Result<Bytes, String>)>));
     let answer = move || {
         let (counted, last) = (counted.clone(), Arc::clone(&last));
         async move {
@@ -65,7 +66,7 @@ where
                 // could not be stopped, and further ones would be started beside it.
                 None => {
                     let count = async move {
-                        let answer = counted().await;
+                        let answer = counted().await.map(Bytes::from);
                         *last = Some((Instant::now(), answer.clone()));
                         answer
                     };

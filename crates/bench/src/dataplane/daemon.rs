@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use tempfile::TempDir;
 
 use super::bed::Bed;
 use crate::{Context, process};
@@ -16,7 +17,7 @@ const START: Duration = Duration::from_secs(20);
 pub(super) struct Daemon {
     program: PathBuf,
     child: Child,
-    state: PathBuf,
+    state: TempDir,
 }
 
 /// Memory of the daemon.
@@ -28,10 +29,9 @@ pub(super) struct Memory {
 
 impl Daemon {
     pub(super) fn start(context: &Context<'_>, bed: &Bed) -> Result<Self> {
-        let state = std::env::temp_dir().join(format!("kaido-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&state)?;
+        let state = tempfile::tempdir()?;
         let mut command = Command::new(&context.program);
-        command.args(["dataplane", "run", "--state"]).arg(&state);
+        command.args(["dataplane", "run", "--state"]).arg(state.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = bed.in_node(|| command.spawn())?.context("cannot start the daemon")?;
         let daemon = Self { program: context.program.clone(), child, state };
@@ -63,13 +63,13 @@ impl Daemon {
     /// Runs `kaido dataplane …` on the daemon.
     fn order(&self, arguments: &[&str]) -> Result<std::process::Output> {
         let mut command = Command::new(&self.program);
-        command.arg("dataplane").args(arguments).arg("--state").arg(&self.state);
+        command.arg("dataplane").args(arguments).arg("--state").arg(self.state.path());
         Ok(command.stdin(Stdio::null()).output()?)
     }
 
     /// Applies a file and returns the time that the command took.
     pub(super) fn apply(&self, text: &str) -> Result<Duration> {
-        let file = self.state.join("bench.yaml");
+        let file = self.state.path().join("bench.yaml");
         std::fs::write(&file, text)?;
         let started = Instant::now();
         let output = self.order(&["apply", &file.to_string_lossy()])?;
@@ -109,6 +109,5 @@ impl Drop for Daemon {
         let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
         let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.state);
     }
 }
