@@ -100,6 +100,7 @@ if [ "${1:-}" = --lint ]; then
     install_p4runtime_client p4runtime-shell shell
     install_p4runtime_client finsy finsy
     scripts/packages.sh >/dev/null
+    as_user scripts/guest/kernel.sh >/dev/null
 elif [ "${1:-}" = --audit ]; then
     install_cargo_deny
 fi

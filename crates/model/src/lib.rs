@@ -31,4 +31,4 @@ pub use name::{is_daemon_name, is_lab_name, is_node_name};
 pub use occurrence::Occurrence;
 pub use policy::{Color, Policy};
 pub use telemetry::{FunctionState, InterfaceLoad, Telemetry};
-pub use tenant::Tenant;
+pub use tenant::{Isolation, Tenant};

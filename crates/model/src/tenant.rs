@@ -8,6 +8,21 @@ use serde::Serialize;
 
 use crate::topology::{DurationText, duration_text};
 
+/// Place of a tenant's program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// A process of its own.
+    Process,
+    /// The client's process.
+    Inline,
+    /// A virtual machine of its own.
+    Vm {
+        /// File of the machine's kernel; that of the running one if absent.
+        kernel: Option<PathBuf>,
+    },
+}
+
 /// A tenant of an AF_XDP client. Its files are relative to the file that names them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tenant {
@@ -33,8 +48,8 @@ pub struct Tenant {
     pub hold: Duration,
     /// Number of packet queues.
     pub queues: u32,
-    /// True if the program runs in the client's process.
-    pub is_inline: bool,
+    /// Place of the program.
+    pub isolation: Isolation,
     /// CPU limit of the process, in percent of one CPU.
     pub cpu: Option<u32>,
     /// File in which the tenant's VM publishes its data.

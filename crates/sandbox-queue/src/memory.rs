@@ -13,7 +13,10 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Shared, writable mapping of a memfd.
+/// Size of a page on x86-64; larger ones have the size of several.
+const PAGE: usize = 4096;
+
+/// Shared, writable mapping of a memfd or of a device's memory.
 #[derive(Debug)]
 pub struct Mapping {
     address: NonNull<u8>,
@@ -26,13 +29,15 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// Creates a memfd of fixed size. If it could shrink, processes that map it would get SIGBUS.
+/// Creates a memfd of fixed size: the next power of two, as that of a PCI device. If it could shrink,
+/// processes that map it would get SIGBUS.
 ///
 /// # Errors
 ///
 /// Fails if the memory cannot be allocated.
 pub fn sealed(name: &str, size: usize) -> Result<OwnedFd, Errno> {
     let file = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
+    let size = size.max(PAGE).checked_next_power_of_two().ok_or(Errno::EFBIG)?;
     nix::unistd::ftruncate(&file, i64::try_from(size).map_err(|_| Errno::EFBIG)?)?;
     let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
@@ -57,6 +62,24 @@ impl Mapping {
         if !is_sealed(&file, size) {
             return Err(Errno::EINVAL);
         }
+        Self::map(file, size)
+    }
+
+    /// Maps the first `size` bytes of a PCI device's memory (a `resource` file of sysfs), which has a
+    /// fixed size.
+    ///
+    /// # Errors
+    ///
+    /// Returns `EINVAL` if it is smaller.
+    pub fn of_device(file: impl AsFd, size: usize) -> Result<Self, Errno> {
+        let length = nix::sys::stat::fstat(file.as_fd())?.st_size;
+        if !usize::try_from(length).is_ok_and(|length| length >= size) {
+            return Err(Errno::EINVAL);
+        }
+        Self::map(file, size)
+    }
+
+    fn map(file: impl AsFd, size: usize) -> Result<Self, Errno> {
         let length = size.try_into().map_err(|_| Errno::EINVAL)?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: the kernel chooses an unused address.

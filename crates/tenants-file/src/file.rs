@@ -44,6 +44,8 @@ pub struct TenantText {
     pub(crate) queues: Option<u32>,
     /// Place of the program; `process` if absent.
     pub(crate) isolation: Option<IsolationText>,
+    /// Kernel of the virtual machine, with `isolation: vm`; that of the running system if absent.
+    pub(crate) kernel: Option<String>,
     /// CPU limit of the program's process, in percent of one CPU.
     #[schemars(range(min = 1, max = 10000))]
     pub(crate) cpu: Option<u32>,
@@ -71,6 +73,8 @@ pub(crate) enum IsolationText {
     Process,
     /// The client's process: without wakeups, isolated by bounds and meter alone.
     Inline,
+    /// A virtual machine of its own (QEMU).
+    Vm,
 }
 
 /// The JSON Schema of the file.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use document::{Entries, Place, Report, Step, Tree, steps};
-use model::Tenant;
+use model::{Isolation, Tenant};
 
 use crate::file::{DefaultText, FileText, IsolationText, TenantText};
 
@@ -34,7 +34,7 @@ pub fn of_interface(name: &str, program: &Path, interface: &str) -> Tenant {
         deadline: DEFAULT_DEADLINE,
         hold: DEFAULT_HOLD,
         queues: MAX_QUEUES,
-        is_inline: false,
+        isolation: Isolation::Process,
         cpu: None,
         vm_info: None,
     }
@@ -150,8 +150,18 @@ fn tenant(
         let message = format!("a process cannot have {cpu} percent of a CPU");
         place.value(&at("cpu"), message, "write 1 to 10000");
     }
-    let is_inline = text.isolation == Some(IsolationText::Inline);
-    if is_inline && text.cpu.is_some() {
+    let kernel = text.kernel.as_ref().map(PathBuf::from);
+    let has_kernel = kernel.is_some();
+    let isolation = match text.isolation {
+        Some(IsolationText::Inline) => Isolation::Inline,
+        Some(IsolationText::Vm) => Isolation::Vm { kernel },
+        Some(IsolationText::Process) | None => Isolation::Process,
+    };
+    if has_kernel && !matches!(isolation, Isolation::Vm { .. }) {
+        let message = "a program without a virtual machine has no kernel";
+        place.key(&at("kernel"), message, "remove `kernel`, or write `isolation: vm`");
+    }
+    if isolation == Isolation::Inline && text.cpu.is_some() {
         let message = "a program in the client's process has no limit of its own";
         let help = "remove `cpu`, or write `isolation: process`";
         place.key(&at("cpu"), message, help);
@@ -170,7 +180,7 @@ fn tenant(
         deadline,
         hold,
         queues,
-        is_inline,
+        isolation,
         cpu: text.cpu,
         vm_info: text.vm_info.as_ref().map(PathBuf::from),
     }

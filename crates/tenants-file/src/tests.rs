@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use model::Isolation;
+
 use crate::parse;
 
 /// Messages of a file.
@@ -16,7 +18,8 @@ fn a_tenant_has_defaults() {
     let [blue, red] = <[_; 2]>::try_from(parse("t", text).unwrap()).unwrap();
     assert_eq!((blue.name.as_str(), blue.device, blue.queues), ("blue", 1, 16));
     assert_eq!(blue.ports, [("eth1".to_owned(), 1)]);
-    assert!(!blue.passes_without_verdict && !blue.is_inline && blue.cpu.is_none());
+    assert!(!blue.passes_without_verdict && blue.cpu.is_none());
+    assert_eq!(blue.isolation, Isolation::Process);
     let wanted = (Duration::from_millis(100), Duration::from_secs(1));
     assert_eq!((blue.deadline, blue.hold), wanted);
     assert!(red.passes_without_verdict && red.ports.len() == 2);
@@ -59,10 +62,20 @@ fn all_errors_are_reported() {
 }
 
 #[test]
+fn a_kernel_is_of_a_virtual_machine() {
+    let text = "tenants:\n  a: {program: a.p4, ports: {eth1: 1}, kernel: /boot/vmlinuz}\n";
+    assert_eq!(errors(text), ["2: a program without a virtual machine has no kernel"]);
+    let text = text.replace("kernel", "isolation: vm, kernel");
+    let kernel = Some("/boot/vmlinuz".into());
+    assert_eq!(parse("t", &text).unwrap()[0].isolation, Isolation::Vm { kernel });
+}
+
+#[test]
 fn the_text_of_tenants_is_a_file_with_the_same_tenants() {
     let text = "tenants:\n  a: {program: 'a: b.p4', ports: {'no': 3, eth1: 1}}\n  b: {program: b.o, ports: \
                 {eth2: 0}, entries: e, device: 9, default: pass, deadline: 1500us, hold: 0s, queues: \
-                4, cpu: 50, vm_info: vm}\n  c: {program: c, ports: {e: 1}, isolation: inline}\n";
+                4, cpu: 50, vm_info: vm}\n  c: {program: c, ports: {e: 1}, isolation: inline}\n  \
+                d: {program: d, ports: {f: 1}, isolation: vm, kernel: vmlinuz}\n";
     let tenants = parse("t", text).unwrap();
     let mut again = parse("t", &crate::text(&tenants)).unwrap();
     // The order of ports has no meaning.

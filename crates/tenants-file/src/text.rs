@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use model::Tenant;
 use model::topology::DurationText;
+use model::{Isolation, Tenant};
 use serde_json::{Map, Value, json};
 
 /// Returns a tenants file with these tenants. Paths must be UTF-8. It is JSON, a subset of YAML.
@@ -24,7 +24,11 @@ fn body(tenant: &Tenant) -> Value {
         "deadline": DurationText(tenant.deadline),
         "hold": DurationText(tenant.hold),
         "queues": tenant.queues,
-        "isolation": if tenant.is_inline { "inline" } else { "process" },
+        "isolation": match tenant.isolation {
+            Isolation::Process => "process",
+            Isolation::Inline => "inline",
+            Isolation::Vm { .. } => "vm",
+        },
     });
     let mut file = |key: &str, path: &Option<PathBuf>| {
         if let Some(path) = path {
@@ -33,6 +37,9 @@ fn body(tenant: &Tenant) -> Value {
     };
     file("entries", &tenant.entries);
     file("vm_info", &tenant.vm_info);
+    if let Isolation::Vm { kernel } = &tenant.isolation {
+        file("kernel", kernel);
+    }
     if let Some(cpu) = tenant.cpu {
         body["cpu"] = json!(cpu);
     }

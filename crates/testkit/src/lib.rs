@@ -36,7 +36,7 @@ pub use hosts::{Hosts, RoundTrips};
 pub use kaido::{Kaido, Said};
 pub use lab::{Lab, process_in, processes_with};
 pub use machine::Machine;
-pub use packages::{Launch, Packages};
+pub use packages::{Launch, Packages, guest_kernel};
 pub use page::Page;
 pub use preload::preloads;
 pub use random::Random;

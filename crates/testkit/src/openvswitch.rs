@@ -17,8 +17,8 @@ use crate::testpmd::PLUGINS;
 /// Memory of DPDK in MiB, without huge pages.
 const DPDK_MEMORY: &str = "512";
 
-/// Timeout of a start, and of a port until it is up.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a start, with a virtual machine that boots without KVM, and of a port until it is up.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Open vSwitch: the daemons of the switch and of its database, with a private directory. Both end
 /// on drop.

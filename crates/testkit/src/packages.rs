@@ -22,6 +22,18 @@ pub struct Launch {
     pub environment: Vec<(OsString, OsString)>,
 }
 
+/// Returns the file of the guest's kernel, that of Debian's package.
+///
+/// # Panics
+///
+/// If it is not there.
+#[track_caller]
+pub fn guest_kernel() -> PathBuf {
+    let kernel = target().join("guest/kernel/vmlinuz");
+    assert!(kernel.exists(), "{}: `scripts/guest/kernel.sh` fetches it", kernel.display());
+    kernel
+}
+
 impl Packages {
     /// Opens a set by its name in `scripts/packages.sh`.
     ///

@@ -45,6 +45,7 @@ mod tests {
             config: Config::default(),
             hold: Duration::ZERO,
             is_inline: false,
+            kernel: None,
             vm: None,
         };
         assert_eq!((tenant.number(None), tenant.number(Some(0))), (Ok(3), Ok(0)));

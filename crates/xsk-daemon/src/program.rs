@@ -63,6 +63,10 @@ impl Program {
         let queues = Queues { frames: FRAMES, frame_size: FRAME_SIZE, retired: sender };
         let config = sandbox::process::Config { places: FRAMES, ..tenant.config };
         let vm = tenant.vm.clone();
+        let launcher = match &tenant.kernel {
+            Some(kernel) => launcher.in_vm(kernel),
+            None => launcher,
+        };
         let processes = Processes { launcher, config, vm, queues: Some(queues) };
         let (device, plane) = Sandboxed::new(processes, p4runtime::CPU_PORT);
         (

@@ -168,6 +168,10 @@ fn state(client: &Client, status: Status) -> v1::GetXskResponse {
 }
 
 fn program(of: ProgramStatus) -> v1::XskProgram {
+    let required = match of.health.isolation.has(Isolation::MACHINE) {
+        true => Isolation::REQUIRED_OF_VM,
+        false => Isolation::REQUIRED,
+    };
     let texts = |isolation: Isolation| isolation.names().into_iter().map(str::to_owned).collect();
     let ports = of.ports.into_iter();
     let ports =
@@ -182,7 +186,7 @@ fn program(of: ProgramStatus) -> v1::XskProgram {
         last_failure: of.health.last_failure,
         inline: of.health.is_hosted,
         isolation: texts(of.health.isolation),
-        isolation_lacks: texts(of.health.isolation.lacks(Isolation::REQUIRED)),
+        isolation_lacks: texts(of.health.isolation.lacks(required)),
         ports,
     }
 }

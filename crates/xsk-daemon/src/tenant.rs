@@ -1,5 +1,6 @@
 //! Configuration of tenants.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sandbox::process::{Config, VmFeed};
@@ -32,6 +33,8 @@ pub struct Tenant {
     pub hold: Duration,
     /// True if the program runs in the client's process while that uses its ports.
     pub is_inline: bool,
+    /// Kernel of the virtual machine that runs the program; `None` for a process.
+    pub kernel: Option<PathBuf>,
     /// Values published by the tenant's VM.
     pub vm: Option<VmFeed>,
 }

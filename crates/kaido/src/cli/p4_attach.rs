@@ -26,9 +26,13 @@ pub(crate) struct P4Attach {
     /// Name of the tenant
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) tenant: String,
-    /// Place of the program: a process of its own, or the process that moves the packets
+    /// Place of the program: a process of its own, the process that moves the packets, or a virtual
+    /// machine
     #[arg(long, value_enum, default_value_t, value_name = "PLACE")]
     pub(crate) isolation: ProgramPlace,
+    /// Kernel of the virtual machine, with `--isolation vm`; defaults to that of the running system
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub(crate) kernel: Option<PathBuf>,
     /// Fate of packets without a verdict
     #[arg(long, value_enum, default_value_t, value_name = "FATE")]
     pub(crate) default: PacketFate,
@@ -54,6 +58,8 @@ pub(crate) enum ProgramPlace {
     Process,
     /// The process that moves the packets: faster, isolated by bounds and meter alone.
     Inline,
+    /// A virtual machine of its own (QEMU), with KVM where there is KVM.
+    Vm,
 }
 
 /// The fate of packets without a verdict.

@@ -38,6 +38,8 @@ fn root_mistakes_of_the_command_line_are_reported() {
         (&[program, "p1", "--peer", "a/b"], &["`a/b` cannot name the peer of `p1`"]),
         (&[program, "p1", "--tenant", "Red"], &["`Red` cannot name a tenant"]),
         (&[program, "p1", "--name", "a/b"], &["`a/b` cannot name a client"]),
+        (&[program, "p1", "--kernel", "x"], &["write `--isolation vm` too"]),
+        (&[program, "p1", "--isolation", "vm", "--kernel", "none"], &["cannot read none"]),
         (&[&broken, "p1"], &["broken.p4: 1 error"]),
         (&["none.p4", "p1"], &["none.p4"]),
         (&[program], &["INTERFACE"]),

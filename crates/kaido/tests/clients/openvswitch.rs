@@ -66,6 +66,26 @@ fn root_a_program_judges_both_directions_of_each_port() {
     switch.assert_running();
 }
 
+/// Without KVM, a packet takes as long as the translation of the guest's code. A busy machine boots a
+/// guest in tens of seconds.
+#[test]
+fn root_a_program_in_a_virtual_machine_judges_both_directions_of_each_port() {
+    let kernel = testkit::guest_kernel();
+    let bed = Bed::new(&format!(", isolation: vm, kernel: {}, deadline: 10s", kernel.display()));
+    let mut switch = start(&bed);
+    assert_each_direction_is_judged(&bed);
+    println!("{BYTES} bytes in {:?}", bed.hosts.stream(BYTES));
+    let stats = bed.kaido.json(&["xsk", "stats"]);
+    let parts = stats["programs"][0]["isolation"].as_array().expect("a list");
+    assert!(parts.contains(&"virtual machine".into()), "{stats:#}");
+    assert_eq!(stats["programs"][0]["isolation_lacks"], serde_json::json!([]), "{stats:#}");
+    assert_eq!(stats["programs"][0]["failures"], 0, "{stats:#}");
+    for row in stats["sockets"].as_array().expect("a list") {
+        assert_eq!((&row["by_policy"], &row["unfit"]), (&0.into(), &0.into()), "{row:#}");
+    }
+    switch.assert_running();
+}
+
 #[test]
 fn root_a_stream_survives_kills_of_its_process() {
     // Packets wait for the next process, and those in flight at a kill are judged again.

@@ -70,6 +70,19 @@ fn a_program_that_does_not_load_is_refused() {
 }
 
 #[test]
+fn a_virtual_machine_without_a_kernel_is_refused() {
+    let tenants = TENANTS.replace("device: 7", "isolation: vm, kernel: vmlinuz");
+    let without = &["cannot read ", "vmlinuz: No such file"];
+    refused(&tenants, &[], without);
+    let kaido = kaido();
+    let config = kaido.file("tenants.yaml", &tenants);
+    kaido.file("vmlinuz", "text");
+    kaido.ok(&["xsk", "check", &config]);
+    run(&kaido, &[], &["true"]).failed(2, &["vmlinuz: it is not a bzImage of Linux"]);
+    assert_empty(&kaido);
+}
+
+#[test]
 fn a_program_without_its_vm_is_refused() {
     let vm = include_bytes!("../../../p4/tests/programs/vm_filter.p4");
     let tenants = TENANTS.replace("table.p4", "vm.p4");

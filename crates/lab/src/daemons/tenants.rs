@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::Tenant;
 use model::topology::Node;
+use model::{Isolation, Tenant};
 
 use crate::Error;
 use crate::daemons::processes::end_within;
@@ -63,6 +63,12 @@ fn beside(file: &Path, tenants: &[Tenant]) -> Result<Vec<Tenant>, Error> {
             program: absolute(&tenant.program)?,
             entries: tenant.entries.as_ref().map(absolute).transpose()?,
             vm_info: tenant.vm_info.as_ref().map(absolute).transpose()?,
+            isolation: match &tenant.isolation {
+                Isolation::Vm { kernel } => {
+                    Isolation::Vm { kernel: kernel.as_ref().map(absolute).transpose()? }
+                }
+                other => other.clone(),
+            },
             ..tenant.clone()
         })
     };

@@ -1,5 +1,6 @@
 //! Commands and program inputs that a topology file contains: its author has root's rights.
 
+use model::Isolation;
 use model::topology::Topology;
 use serde::Serialize;
 
@@ -45,10 +46,11 @@ pub fn runs(topology: &Topology) -> Vec<Run> {
         }
         for tenant in &node.tenants {
             let (program, name) = (tenant.program.display(), &tenant.name);
-            let (user, place) = match tenant.is_inline {
-                true if node.is_switch() => ("root", "in the switch's process"),
-                true => ("root", "in the process that moves the packets"),
-                false => (SANDBOX, "in a process of its own"),
+            let (user, place) = match tenant.isolation {
+                Isolation::Inline if node.is_switch() => ("root", "in the switch's process"),
+                Isolation::Inline => ("root", "in the process that moves the packets"),
+                Isolation::Process => (SANDBOX, "in a process of its own"),
+                Isolation::Vm { .. } => (SANDBOX, "in a virtual machine of its own"),
             };
             let text = format!("{program} of tenant {name}, {place}");
             runs.push(Run { node: node.name.clone(), user, by: Some("P4"), text });

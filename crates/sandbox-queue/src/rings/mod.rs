@@ -144,10 +144,23 @@ impl Rings {
     /// Fails if the memory cannot be mapped. Returns `EINVAL` if it is too small, if `places` is
     /// not a power of two, or if there are no or too many queues.
     pub fn new(file: impl AsFd, places: u32, queues: u32) -> Result<Self, Errno> {
+        Self::mapped(places, queues, |size| Mapping::new(file, size))
+    }
+
+    /// Like [`Rings::new`], in memory that `map` maps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rings::new`].
+    pub fn mapped(
+        places: u32,
+        queues: u32,
+        map: impl FnOnce(usize) -> Result<Mapping, Errno>,
+    ) -> Result<Self, Errno> {
         if !places.is_power_of_two() || !(1..=MAX_QUEUES).contains(&queues) {
             return Err(Errno::EINVAL);
         }
-        Ok(Self { mapping: Mapping::new(file, Self::bytes(places, queues))?, places, queues })
+        Ok(Self { mapping: map(Self::bytes(places, queues))?, places, queues })
     }
 
     /// Returns true if the process has answered all packets of a queue.

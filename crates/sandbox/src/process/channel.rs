@@ -98,9 +98,7 @@ impl Channel {
     }
 
     pub(super) fn send(&mut self, message: &[u8]) -> io::Result<()> {
-        let head = head(message)?;
-        self.write_all(&head)?;
-        self.write_all(message)
+        send_message(self, message)
     }
 
     /// Sends a message with file descriptors.
@@ -118,9 +116,7 @@ impl Channel {
 
     /// Receives a message. Fails on timeout, or if the peer has closed the socket.
     pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
-        let mut head = [0; 4];
-        self.read_exact(&mut head)?;
-        self.rest(head)
+        receive_message(self)
     }
 
     /// Receives a message with two file descriptors.
@@ -132,22 +128,37 @@ impl Channel {
         if count != head.len() {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        Ok((self.rest(head)?, files))
+        Ok((rest(self, head)?, files))
     }
+}
 
-    fn rest(&mut self, head: [u8; 4]) -> io::Result<Vec<u8>> {
-        let length = u32::from_le_bytes(head) as usize;
-        if length > MAX_MESSAGE {
-            return Err(ErrorKind::InvalidData.into());
-        }
-        // Grow the buffer as data arrives, so that a false length does not allocate memory.
-        let mut message = Vec::new();
-        self.take(length as u64).read_to_end(&mut message)?;
-        if message.len() < length {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        Ok(message)
+/// Sends a message.
+pub(super) fn send_message(to: &mut impl Write, message: &[u8]) -> io::Result<()> {
+    let head = head(message)?;
+    to.write_all(&head)?;
+    to.write_all(message)
+}
+
+/// Receives a message.
+pub(super) fn receive_message(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = [0; 4];
+    from.read_exact(&mut head)?;
+    rest(from, head)
+}
+
+/// Receives a message after its head.
+fn rest(from: &mut impl Read, head: [u8; 4]) -> io::Result<Vec<u8>> {
+    let length = u32::from_le_bytes(head) as usize;
+    if length > MAX_MESSAGE {
+        return Err(ErrorKind::InvalidData.into());
     }
+    // Grow the buffer as data arrives, so that a false length does not allocate memory.
+    let mut message = Vec::new();
+    from.take(length as u64).read_to_end(&mut message)?;
+    if message.len() < length {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok(message)
 }
 
 fn head(message: &[u8]) -> io::Result<[u8; 4]> {

@@ -1,5 +1,6 @@
 //! Main loop of the sandbox process: runs the program on packets in shared memory.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::channel::Channel;
 use super::filter::{self, Stage};
 use super::isolation::isolate;
+use super::machine;
 use super::message::Answer;
 use super::server::{Greeted, Server, other};
 
@@ -17,16 +19,25 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Ring polls between two reads of the clock.
 const LOOKS: u32 = 64;
 /// Descriptors of the control socket and of the doorbell that wakes the switch.
-const CONTROL: i32 = 0;
+pub(super) const CONTROL: i32 = 0;
 const BELL: i32 = 1;
 
 /// Entry point of the sandbox process. [`Sandbox`](super::Sandbox) starts it with the control
 /// socket as standard input and an `eventfd` as standard output. Returns when the switch closes the
-/// socket.
+/// socket. The arguments select a virtual machine ([`Launcher::in_vm`](super::Launcher::in_vm)).
 ///
 /// The process isolates itself before it receives a program. Call this first in `main`, while the
 /// process is single-threaded.
 pub fn run_child() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    match arguments.iter().map(OsString::as_os_str).collect::<Vec<_>>()[..] {
+        [first, kernel] if first == machine::START => machine::start(kernel.as_ref()),
+        [.., before, order] if before == machine::RUN => machine::run(&order.to_string_lossy()),
+        _ => run_process(),
+    }
+}
+
+fn run_process() -> ExitCode {
     // Errors are reported on the control socket; standard error is not available.
     std::panic::set_hook(Box::new(|_| {}));
     // SAFETY: the parent has opened the socket as descriptor 0, and it has no other user: the
@@ -49,7 +60,7 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
     let spin = Duration::from_micros(u64::from(greeted.hello.spin_us));
     let isolation = isolate(greeted.hello.memory).map_err(other)?;
     channel.send(&Answer::Isolated(isolation).encode())?;
-    let (mut server, ready) = greeted.load(channel)?;
+    let (mut server, ready) = greeted.load(&channel.receive()?, None)?;
     filter::install(Stage::Run).map_err(other)?;
     channel.send(&ready.encode())?;
     loop {

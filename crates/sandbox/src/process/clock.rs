@@ -1,9 +1,7 @@
 //! Time as the program sees it, and the readings of its tenant's VM at that time.
 
-use std::os::fd::AsFd;
 use std::time::Duration;
 
-use nix::errno::Errno;
 use p4_object::vm::{MAX_KEYS, Reading};
 
 use super::readings::Readings;
@@ -15,22 +13,29 @@ pub(super) struct Clock {
     readings: Readings,
     seen: [Option<Reading>; MAX_KEYS],
     now: Duration,
+    /// Difference of the host's clock to that of this machine, a guest of the host or the host itself.
+    offset: Duration,
     /// Packet time applied since the last update; `None` if no time has been applied.
     set: Option<Option<u64>>,
 }
 
 impl Clock {
     /// Creates a clock with the readings in the rings' memory.
-    pub(super) fn new(rings: impl AsFd) -> Result<Self, Errno> {
-        let readings = Readings::new(rings)?;
-        Ok(Self { readings, seen: [None; MAX_KEYS], now: Duration::ZERO, set: None })
+    pub(super) fn new(readings: Readings) -> Self {
+        let (now, offset) = (Duration::ZERO, Duration::ZERO);
+        Self { readings, seen: [None; MAX_KEYS], now, offset, set: None }
+    }
+
+    /// Adds this difference to the clock of this machine.
+    pub(super) fn adjust(&mut self, offset: Duration) {
+        self.offset = offset;
     }
 
     /// Reads the host clock and new VM values.
     pub(super) fn look(&mut self) {
         self.readings.read(&mut self.seen);
         // Read the clock after the values, so that no value has a timestamp in the future.
-        self.now = since_start();
+        self.now = since_start() + self.offset;
         self.set = None;
     }
 
@@ -59,7 +64,7 @@ fn moved(reading: Reading, machine: u64, at: u64) -> Reading {
 }
 
 /// Time since boot, through the vDSO.
-fn since_start() -> Duration {
+pub(super) fn since_start() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a local variable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };

@@ -95,7 +95,7 @@ impl Engine {
 fn greet(channel: &mut Channel) -> io::Result<Server> {
     let greeted = Greeted::receive(channel)?;
     channel.send(&Answer::Isolated(Isolation::default()).encode())?;
-    let (server, ready) = greeted.load(channel)?;
+    let (server, ready) = greeted.load(&channel.receive()?, None)?;
     channel.send(&ready.encode())?;
     Ok(server)
 }

@@ -17,7 +17,7 @@ use super::filter;
 pub struct Isolation(u32);
 
 /// Names of the parts.
-const PARTS: [(Isolation, &str); 13] = [
+const PARTS: [(Isolation, &str); 14] = [
     (Isolation::USER, "user namespace"),
     (Isolation::NETWORK, "network namespace"),
     (Isolation::MOUNT, "mount namespace"),
@@ -31,6 +31,7 @@ const PARTS: [(Isolation, &str); 13] = [
     (Isolation::CALLS, "system calls filtered"),
     (Isolation::MEMORY, "memory limited by a control group"),
     (Isolation::CPU, "CPUs limited by a control group"),
+    (Isolation::MACHINE, "virtual machine"),
 ];
 
 impl Isolation {
@@ -62,6 +63,9 @@ impl Isolation {
     /// User id that no other visible process has.
     pub const OWN_USER: Self = Self(1 << 12);
 
+    /// Virtual machine. The other parts are those of QEMU.
+    pub const MACHINE: Self = Self(1 << 13);
+
     /// Parts required by default to load a program; the operator can choose others.
     pub const REQUIRED: Self = Self(
         Self::NETWORK.0
@@ -71,6 +75,12 @@ impl Isolation {
             | Self::NOBODY.0
             | Self::LEAST.0,
     );
+    /// All namespaces but the user namespace.
+    const NAMESPACES: Self =
+        Self(Self::NETWORK.0 | Self::MOUNT.0 | Self::IPC.0 | Self::HOSTNAME.0 | Self::PROCESSES.0);
+    /// Parts required of a virtual machine. QEMU needs the machine's files, as another user.
+    pub const REQUIRED_OF_VM: Self =
+        Self(Self::MACHINE.0 | Self::NETWORK.0 | Self::IPC.0 | Self::NOBODY.0 | Self::LEAST.0);
     /// Parts without which there is no sandbox.
     pub const LEAST: Self = Self(Self::NO_RIGHTS.0 | Self::CALLS.0);
 
@@ -98,6 +108,12 @@ impl Isolation {
     /// Names of the parts.
     pub fn names(self) -> Vec<&'static str> {
         PARTS.iter().filter(|(part, _)| self.has(*part)).map(|(_, name)| *name).collect()
+    }
+
+    /// Adds parts.
+    #[must_use]
+    pub const fn with(self, parts: Self) -> Self {
+        Self(self.0 | parts.0)
     }
 
     /// Adds the control group limits, which the process itself cannot observe.
@@ -129,6 +145,28 @@ const NOBODY: u32 = 65_534;
 /// `subuid`.
 const FIRST_USER: u32 = 0x7f00_0000;
 
+/// Drops the privileges that QEMU does not need. `group`: a group that it needs. The caller adds
+/// QEMU's own filter of system calls.
+///
+/// # Errors
+///
+/// Fails if capabilities or limits cannot be dropped.
+pub(super) fn isolate_vm(group: Option<u32>) -> Result<Isolation, String> {
+    let mut done = Isolation::default();
+    let failed = |what: &'static str| move |why: Errno| format!("{what}: {why}");
+    nix::sys::prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
+    // QEMU has threads, which a new PID namespace for children would forbid, and reads files.
+    namespaces(&mut done, Isolation::NETWORK.with(Isolation::IPC).with(Isolation::HOSTNAME));
+    nobody(&mut done, group);
+    drop_rights().map_err(failed("capabilities"))?;
+    done = done.with(Isolation::LEAST);
+    set_death_signal().map_err(failed("PR_SET_PDEATHSIG"))?;
+    for resource in [Resource::RLIMIT_CORE, Resource::RLIMIT_FSIZE, Resource::RLIMIT_MSGQUEUE] {
+        setrlimit(resource, 0, 0).map_err(failed("limits"))?;
+    }
+    Ok(done)
+}
+
 /// Drops all privileges except for the two open descriptors and `memory` bytes of memory.
 ///
 /// # Errors
@@ -138,17 +176,15 @@ pub(super) fn isolate(memory: u64) -> Result<Isolation, String> {
     let mut done = Isolation::default();
     let failed = |what: &'static str| move |why: Errno| format!("{what}: {why}");
     nix::sys::prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
-    namespaces(&mut done);
+    namespaces(&mut done, Isolation::NAMESPACES);
     done.note(Isolation::NO_FILES, empty_root());
-    nobody(&mut done);
+    nobody(&mut done, None);
     if !done.has(Isolation::USER) {
         done.note(Isolation::USER, unshare(CloneFlags::CLONE_NEWUSER));
     }
     drop_rights().map_err(failed("capabilities"))?;
     done.0 |= Isolation::NO_RIGHTS.0;
-    // The kernel resets this when credentials change, so set it after that.
-    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
-        .map_err(failed("PR_SET_PDEATHSIG"))?;
+    set_death_signal().map_err(failed("PR_SET_PDEATHSIG"))?;
     nix::sys::prctl::set_dumpable(false).map_err(failed("PR_SET_DUMPABLE"))?;
     close_files();
     limit(memory).map_err(failed("limits"))?;
@@ -157,8 +193,14 @@ pub(super) fn isolate(memory: u64) -> Result<Isolation, String> {
     Ok(done)
 }
 
+/// Ends this process with its parent. The kernel resets this when credentials change, so set it after
+/// that.
+fn set_death_signal() -> Result<(), Errno> {
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
+}
+
 /// Root does not unshare its user namespace: inside a new one, it could not change its user id.
-fn namespaces(done: &mut Isolation) {
+fn namespaces(done: &mut Isolation, wanted: Isolation) {
     if !geteuid().is_root() {
         done.note(Isolation::USER, unshare(CloneFlags::CLONE_NEWUSER));
     }
@@ -169,7 +211,7 @@ fn namespaces(done: &mut Isolation) {
         (Isolation::HOSTNAME, CloneFlags::CLONE_NEWUTS),
         (Isolation::PROCESSES, CloneFlags::CLONE_NEWPID),
     ];
-    for (part, flag) in all {
+    for (part, flag) in all.into_iter().filter(|(part, _)| wanted.has(*part)) {
         done.note(part, unshare(flag));
     }
 }
@@ -190,20 +232,20 @@ fn empty_root() -> Result<(), Errno> {
     mount(none, "/", none, read_only, none)
 }
 
-fn nobody(done: &mut Isolation) {
+fn nobody(done: &mut Isolation, group: Option<u32>) {
     if geteuid().is_root() {
-        let own = become_user(FIRST_USER | std::process::id());
+        let own = become_user(FIRST_USER | std::process::id(), group);
         done.note(Isolation::OWN_USER, own);
         // The id may not be mapped in a user namespace.
-        done.note(Isolation::NOBODY, own.or_else(|_| become_user(NOBODY)));
+        done.note(Isolation::NOBODY, own.or_else(|_| become_user(NOBODY, group)));
     } else {
         done.0 |= Isolation::NOBODY.0;
     }
 }
 
-fn become_user(id: u32) -> Result<(), Errno> {
+fn become_user(id: u32, further: Option<u32>) -> Result<(), Errno> {
     let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
-    setgroups(&[])
+    setgroups(&further.map(Gid::from_raw).into_iter().collect::<Vec<_>>())
         .and_then(|()| setresgid(group, group, group))
         .and_then(|()| setresuid(user, user, user))
 }

@@ -13,7 +13,7 @@ use crate::program::{Executor, Limits};
 use p4_object::bounded;
 
 /// Version of the socket protocol and of the shared memory layout.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 /// First message. The file descriptors of the rings and of the arena accompany it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,11 +32,30 @@ pub(super) struct Hello {
     pub(super) memory: u64,
 }
 
+impl Hello {
+    /// # Errors
+    ///
+    /// Describes the two versions if they differ.
+    pub(super) fn check_version(&self) -> Result<(), String> {
+        let (its, mine) = (self.version, VERSION);
+        if its == mine {
+            return Ok(());
+        }
+        Err(format!("the process speaks version {mine}, the switch version {its}"))
+    }
+}
+
 /// Request of the switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
     Hello(Hello),
-    Load(Limits, #[serde(with = "serde_bytes")] Vec<u8>),
+    Load {
+        limits: Limits,
+        /// Monotonic time of the switch when it sends the request, in nanoseconds.
+        now_ns: u64,
+        #[serde(with = "serde_bytes")]
+        object: Vec<u8>,
+    },
     Apply(Vec<Operation>),
     Read {
         map: u32,
@@ -171,7 +190,7 @@ mod tests {
         };
         let requests = [
             Request::Hello(hello),
-            Request::Load(Limits::default(), vec![1, 2, 3]),
+            Request::Load { limits: Limits::default(), now_ns: 5, object: vec![1, 2, 3] },
             Request::Apply(batch.clone()),
             Request::Read { map: 1, from: 2, most: 3 },
             Request::Get { map: 1, keys: vec![key; 2] },

@@ -33,6 +33,7 @@ mod group;
 mod hosted;
 mod isolation;
 mod journal;
+mod machine;
 mod message;
 mod peer;
 mod policy;

@@ -13,9 +13,11 @@ use p4_object::{Digest, Map};
 use sandbox_queue::{Arena, Notices, Rings, SwitchEnd, sealed};
 
 use super::channel::Channel;
+use super::clock::since_start;
 use super::error::StartError;
 use super::group::{Group, Share};
 use super::isolation::Isolation;
+use super::machine;
 use super::message::{Answer, Hello, Request, VERSION};
 use super::policy::Config;
 use super::readings::Readings;
@@ -116,20 +118,26 @@ impl Process {
         matches!(self.started, Started::Host(_))
     }
 
-    /// CPU time of the process (`/proc/PID/schedstat`).
+    /// CPU time of the process (`/proc/PID/task/TID/schedstat`).
     fn ran(&self) -> Duration {
-        let path = format!("/proc/{}/schedstat", self.id());
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let ran = text.split(' ').next().and_then(|number| number.parse().ok());
-        Duration::from_nanos(ran.unwrap_or_default())
+        let ran = |text: String| text.split(' ').next()?.parse::<u64>().ok();
+        Duration::from_nanos(self.threads("schedstat").filter_map(ran).sum())
     }
 
-    /// Returns true if the process runs or waits for a CPU (`/proc/PID/stat`).
+    /// Returns true if the process runs or waits for a CPU (`/proc/PID/task/TID/stat`).
     fn is_runnable(&self) -> bool {
-        let path = format!("/proc/{}/stat", self.id());
-        let text = std::fs::read_to_string(path).unwrap_or_default();
         // The state follows the name, which may contain anything.
-        text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
+        let is_runnable =
+            |text: String| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'));
+        self.threads("stat").any(is_runnable)
+    }
+
+    /// Texts of a file of all threads: a virtual machine's CPU is one of QEMU's.
+    fn threads(&self, file: &'static str) -> impl Iterator<Item = String> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id()));
+        let threads = threads.into_iter().flatten().flatten();
+        // A thread may end meanwhile.
+        threads.map(move |one| std::fs::read_to_string(one.path().join(file)).unwrap_or_default())
     }
 
     /// Sets the scheduling policy of a child. On failure, it is unchanged.
@@ -357,9 +365,10 @@ impl Launched {
         let its_bell = bell.as_fd().try_clone_to_owned().map_err(StartError::Spawn)?;
         let started = launcher.start(OwnedFd::from(its), its_bell).map_err(StartError::Spawn)?;
         let room = memory_of(config, arena);
+        let of_vm = if launcher.is_vm() { machine::MEMORY } else { 0 };
         let (mut group, mut in_group) = (None, (false, false));
         if let Started::Child(child) = &started {
-            let new = Group::new(Share { memory: room, cpu: config.cpu });
+            let new = Group::new(Share { memory: room + of_vm, cpu: config.cpu });
             // Resources without a group limit are bounded by rlimits.
             let is_in = new.take(child.id()).is_ok();
             in_group = (is_in && new.memory, is_in && new.cpu);
@@ -399,8 +408,9 @@ impl Launched {
     }
 
     fn load(&mut self, config: &Config, object: &[u8]) -> Result<(Loaded, Executor), StartError> {
-        let load = Request::Load(config.limits, object.to_vec()).encode();
-        self.channel.send(&load).map_err(StartError::NotReady)?;
+        let now_ns = u64::try_from(since_start().as_nanos()).unwrap_or(u64::MAX);
+        let load = Request::Load { limits: config.limits, now_ns, object: object.to_vec() };
+        self.channel.send(&load.encode()).map_err(StartError::NotReady)?;
         match answer(&mut self.channel)? {
             Answer::Ready { maps, keys, digests, executor } => {
                 Ok((Loaded { maps, keys, digests }, executor))

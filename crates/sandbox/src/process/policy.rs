@@ -102,6 +102,17 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// Returns the configuration of a virtual machine: a boot takes seconds without KVM, and QEMU's
+    /// threads are not all scheduled as a process.
+    #[must_use]
+    pub fn in_vm(self) -> Self {
+        let requires = Isolation::REQUIRED_OF_VM;
+        let (load_time, answer_time) = (Duration::from_secs(120), Duration::from_secs(10));
+        Self { is_background: false, requires, load_time, answer_time, ..self }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

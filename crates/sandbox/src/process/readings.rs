@@ -35,7 +35,12 @@ pub(super) struct Readings {
 impl Readings {
     /// Maps the readings in the rings' memory.
     pub(super) fn new(rings: impl AsFd) -> Result<Self, Errno> {
-        Ok(Self { mapping: Mapping::new(rings, END)?, sequence: 0 })
+        Self::mapped(|size| Mapping::new(rings, size))
+    }
+
+    /// Like [`Readings::new`], in memory that `map` maps.
+    pub(super) fn mapped(map: impl FnOnce(usize) -> Result<Mapping, Errno>) -> Result<Self, Errno> {
+        Ok(Self { mapping: map(END)?, sequence: 0 })
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {

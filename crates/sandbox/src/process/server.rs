@@ -1,13 +1,16 @@
 //! A program with its maps, which serves packet queues in shared memory and requests of the switch.
 
 use std::io;
+use std::time::Duration;
 
+use nix::errno::Errno;
 use sandbox_queue::{Descriptor, Mapping, ProcessEnd, Reply, Rings};
 use serde_bytes::ByteBuf;
 
 use super::channel::Channel;
 use super::clock::Clock;
-use super::message::{Answer, Hello, Request, VERSION};
+use super::message::{Answer, Hello, Request};
+use super::readings::Readings;
 use crate::control::{ControlError, Maps};
 use crate::instance::Instance;
 use crate::outcome::Outcome;
@@ -57,25 +60,38 @@ impl Greeted {
         let Some(Request::Hello(hello)) = Request::decode(&message) else {
             return Err(other("no greeting"));
         };
+        let of_rings = |size| Mapping::new(&rings_file, size);
+        Self::map(hello, of_rings, |size| Mapping::new(&frames_file, size))
+    }
+
+    /// Maps the memory of the rings and of the frames.
+    pub(super) fn map(
+        hello: Hello,
+        map_rings: impl Fn(usize) -> Result<Mapping, Errno>,
+        map_frames: impl FnOnce(usize) -> Result<Mapping, Errno>,
+    ) -> io::Result<Self> {
         let Hello { places, queues, frames: count, frame_size: size, .. } = hello;
-        if hello.version != VERSION {
-            let (its, mine) = (hello.version, VERSION);
-            let why = format!("the process speaks version {mine}, the switch version {its}");
-            return Err(other(why));
-        }
-        let rings = ProcessEnd::new(Rings::new(&rings_file, places, queues)?);
-        let clock = Clock::new(&rings_file)?;
+        hello.check_version().map_err(other)?;
+        let rings = ProcessEnd::new(Rings::mapped(places, queues, &map_rings)?);
+        let clock = Clock::new(Readings::mapped(map_rings)?);
         let all = (count as usize).checked_mul(size as usize).ok_or_else(|| other("too much"))?;
-        let frames = Frames { memory: Mapping::new(&frames_file, all)?, count, size };
+        let frames = Frames { memory: map_frames(all)?, count, size };
         Ok(Self { hello, rings, clock, frames })
     }
 
-    /// Receives the program, and loads it. The second value is the answer to the switch.
-    pub(super) fn load(self, channel: &mut Channel) -> io::Result<(Server, Answer)> {
-        let message = channel.receive()?;
-        let Some(Request::Load(limits, object)) = Request::decode(&message) else {
+    /// Loads the program of a message. The second value is the answer to the switch. `arrived`: time
+    /// at which the message began to arrive, if this machine's clock is not the switch's.
+    pub(super) fn load(
+        mut self,
+        message: &[u8],
+        arrived: Option<Duration>,
+    ) -> io::Result<(Server, Answer)> {
+        let Some(Request::Load { limits, now_ns, object }) = Request::decode(message) else {
             return Err(other("no program"));
         };
+        if let Some(arrived) = arrived {
+            self.clock.adjust(Duration::from_nanos(now_ns).saturating_sub(arrived));
+        }
         let program = load(&object, &limits).map_err(other)?;
         let instance = Instance::new(&program).map_err(|why| other(why.to_string()))?;
         let ready = Answer::Ready {

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
 use super::hosted::Host;
+use super::machine;
 
 /// Name of the executable of sandbox processes.
 const PROGRAM: &str = "kaido-sandbox";
@@ -70,6 +71,25 @@ impl Launcher {
         let (file, name) = (Arc::new(file), program.into());
         let arguments = vec![OsString::new()];
         Ok(Self(Kind::Executable(Executable { file, name, arguments })))
+    }
+
+    /// Uses virtual machines (QEMU) with the kernel in this file, which needs no modules: a serial
+    /// port, PCI and devtmpfs are built in.
+    #[must_use]
+    pub fn in_vm(self, kernel: &Path) -> Self {
+        match self.0 {
+            Kind::Executable(executable) => {
+                let arguments = vec![machine::START.into(), kernel.into()];
+                Self(Kind::Executable(Executable { arguments, ..executable }))
+            }
+            host @ Kind::Host(_) => Self(host),
+        }
+    }
+
+    /// Returns true if programs run in virtual machines.
+    pub(super) fn is_vm(&self) -> bool {
+        let is_start = |first: &OsString| first == machine::START;
+        matches!(&self.0, Kind::Executable(one) if one.arguments.first().is_some_and(is_start))
     }
 
     /// Uses a process that hosts programs.

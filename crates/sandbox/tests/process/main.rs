@@ -7,6 +7,7 @@ mod faults;
 mod hosted;
 mod isolation;
 mod kills;
+mod machine;
 mod queues;
 mod swaps;
 mod traffic;

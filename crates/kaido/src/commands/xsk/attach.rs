@@ -12,6 +12,8 @@ use super::client::Client;
 use super::served::Served;
 use super::tenants::{self, Loading};
 use super::wire;
+use model::Isolation;
+
 use crate::cli::{P4Attach, PacketFate, ProgramPlace};
 use crate::failure::{Done, Failure};
 use crate::output::Output;
@@ -75,9 +77,17 @@ fn one(
         let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
         return Err(Failure::usage(anyhow!("`{}` cannot name a tenant: {help}", options.tenant)));
     }
+    if options.kernel.is_some() && options.isolation != ProgramPlace::Vm {
+        let help = "write `--isolation vm` too";
+        return Err(Failure::usage(anyhow!("`--kernel` is of a virtual machine: {help}")));
+    }
     let mut tenant = tenants_file::of_interface(&options.tenant, program, interface);
     tenant.entries.clone_from(&options.entries);
-    tenant.is_inline = options.isolation == ProgramPlace::Inline;
+    tenant.isolation = match options.isolation {
+        ProgramPlace::Process => Isolation::Process,
+        ProgramPlace::Inline => Isolation::Inline,
+        ProgramPlace::Vm => Isolation::Vm { kernel: options.kernel.clone() },
+    };
     tenant.passes_without_verdict = options.default == PacketFate::Pass;
     let loaded = tenants::program(&tenant, Path::new(""), &options.include, output)?;
     Ok(Loading { tenant, loaded })

@@ -143,6 +143,7 @@ fn programs(all: &[XskProgram]) -> String {
         let isolation = match &one.isolation_lacks[..] {
             _ if one.process.is_none() => "-".to_owned(),
             _ if one.is_inline => "inline".to_owned(),
+            [] if one.isolation.iter().any(|part| part == "virtual machine") => "vm".to_owned(),
             [] => "full".to_owned(),
             lacks => format!("no {}", lacks.join(", no ")),
         };

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use model::Tenant;
 use model::topology::Topology;
+use model::{Isolation, Tenant};
 use output::xsk::{CheckedTenant, CheckedTenants, XskPort};
 use p4_object::BadObject;
 use sandbox::process::{Config, Policy, VmFeed};
@@ -63,7 +63,8 @@ pub(super) fn program(
     let program =
         P4Program { file, include: include.to_vec(), defines: Vec::new(), externs: Vec::new() };
     let entries = tenant.entries.as_deref().map(|file| beside(config, file));
-    for named in [Some(&program.file), entries.as_ref()].into_iter().flatten() {
+    let kernel = kernel(tenant, config);
+    for named in [Some(&program.file), entries.as_ref(), kernel.as_ref()].into_iter().flatten() {
         // A pipe that a file names may never have a writer.
         private::open_regular(named)
             .with_context(|| format!("cannot read {}", named.display()))
@@ -138,10 +139,24 @@ pub(super) fn check(file: &Path, include: &[PathBuf], output: &Output) -> Result
     })
 }
 
+/// File of the kernel of a tenant's virtual machine, if it has one.
+fn kernel(tenant: &Tenant, config: &Path) -> Option<PathBuf> {
+    match &tenant.isolation {
+        Isolation::Process | Isolation::Inline => None,
+        Isolation::Vm { kernel: Some(named) } => Some(beside(config, named)),
+        Isolation::Vm { kernel: None } => {
+            let release = nix::sys::utsname::uname();
+            let release = release.as_ref().map(|name| name.release().to_string_lossy());
+            let release = release.unwrap_or_default();
+            Some(Path::new("/boot").join(format!("vmlinuz-{release}")))
+        }
+    }
+}
+
 /// Converts a tenant into the daemon's.
 pub(super) fn configure(tenant: &Tenant, file: &Path) -> xsk_daemon::Tenant {
     let policy = if tenant.passes_without_verdict { Policy::Open } else { Policy::Closed };
-    let config = Config {
+    let process = Config {
         policy,
         deadline: tenant.deadline,
         queues: tenant.queues,
@@ -150,6 +165,8 @@ pub(super) fn configure(tenant: &Tenant, file: &Path) -> xsk_daemon::Tenant {
         is_background: true,
         ..Config::default()
     };
+    let kernel = kernel(tenant, file);
+    let config = if kernel.is_some() { process.in_vm() } else { process };
     let port = |(interface, number): &(String, u32)| Port {
         interface: interface.clone(),
         number: *number,
@@ -160,7 +177,8 @@ pub(super) fn configure(tenant: &Tenant, file: &Path) -> xsk_daemon::Tenant {
         ports: tenant.ports.iter().map(port).collect(),
         config,
         hold: tenant.hold,
-        is_inline: tenant.is_inline,
+        is_inline: tenant.isolation == Isolation::Inline,
+        kernel,
         vm: tenant.vm_info.as_deref().map(|vm| VmFeed::watch(&beside(file, vm), READ_VM)),
     }
 }

@@ -1,0 +1,133 @@
+//! The process that becomes QEMU.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use super::super::channel::Channel;
+use super::super::child::CONTROL;
+use super::super::isolation::isolate_vm;
+use super::super::message::{Answer, Request};
+use super::super::server::other;
+use super::{FRAMES, GUEST_MIB, Order, RINGS, RUN, initramfs};
+
+const QEMU: &str = "/usr/bin/qemu-system-x86_64";
+/// Device of KVM. Without it, QEMU translates the guest's code.
+const KVM: &str = "/dev/kvm";
+
+/// Becomes a virtual machine that runs the kernel in this file. Returns after an error, which it has
+/// reported on the control socket.
+pub(in super::super) fn start(kernel: &Path) -> ExitCode {
+    // SAFETY: the parent has opened the socket as descriptor 0, and it has no other user here.
+    let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(CONTROL) });
+    let Err(why) = exec(&mut channel, kernel);
+    // The switch may have exited.
+    let _ = channel.send(&Answer::Failed(why.to_string()).encode());
+    ExitCode::FAILURE
+}
+
+fn exec(channel: &mut Channel, kernel: &Path) -> io::Result<std::convert::Infallible> {
+    let (message, [rings, frames]) = channel.receive_with()?;
+    let Some(Request::Hello(hello)) = Request::decode(&message) else {
+        return Err(other("no greeting"));
+    };
+    hello.check_version().map_err(other)?;
+    let kernel = read_kernel(kernel).map_err(|why| {
+        let name = kernel.display();
+        other(format!("cannot read the virtual machine's kernel {name}: {why}"))
+    })?;
+    let archive = memory("initramfs")?;
+    let init = initramfs::write(&archive)?;
+    let isolation = isolate_vm(kvm_group()).map_err(other)?;
+    let order = Order { hello, isolation };
+    for file in [rings.as_raw_fd(), frames.as_raw_fd(), kernel.as_raw_fd(), archive.as_raw_fd()] {
+        inherit(file)?;
+    }
+    let mut qemu = Command::new(QEMU);
+    qemu.args(fixed()).args(memories(&rings, &frames)?);
+    qemu.arg("-kernel").arg(path(&kernel)).arg("-initrd").arg(path(&archive));
+    qemu.arg("-append").arg(command_line(&init, &order));
+    qemu.stdin(Stdio::inherit()).stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
+    let why = qemu.exec();
+    let help = "install QEMU (Debian: qemu-system-x86)";
+    Err(other(format!("cannot start {QEMU}: {why}: {help}")))
+}
+
+/// Arguments that do not depend on the program.
+fn fixed() -> Vec<String> {
+    let guest = format!("{GUEST_MIB}M");
+    let arguments = [
+        "-nodefaults -no-user-config -display none -monitor none -no-reboot",
+        "-machine pc -accel kvm -accel tcg,tb-size=64 -cpu max,la57=off -smp 1 -m",
+        &guest,
+        // The control socket.
+        "-chardev socket,id=control,fd=0 -device isa-serial,chardev=control",
+        // QEMU's own filter of system calls.
+        "-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+    ];
+    arguments.iter().flat_map(|part| part.split(' ')).map(str::to_owned).collect()
+}
+
+/// Arguments of the devices with the rings and the frames.
+fn memories(rings: &OwnedFd, frames: &OwnedFd) -> io::Result<Vec<String>> {
+    let mut arguments = Vec::new();
+    for (name, file, slot) in [("rings", rings, RINGS), ("frames", frames, FRAMES)] {
+        let size = nix::sys::stat::fstat(file)?.st_size;
+        let path = path(file);
+        arguments.push("-object".to_owned());
+        arguments
+            .push(format!("memory-backend-file,id={name},share=on,mem-path={path},size={size}"));
+        arguments.push("-device".to_owned());
+        arguments.push(format!("ivshmem-plain,memdev={name},addr={slot:#x}"));
+    }
+    Ok(arguments)
+}
+
+/// The kernel's command line. Words after `--` are arguments of init.
+fn command_line(init: &[String], order: &Order) -> String {
+    let (first, words) = init.split_first().expect("init has a path");
+    let words: String = words.iter().map(|word| format!("{word} ")).collect();
+    let order = order.encode();
+    // A panic ends the machine: `-no-reboot`.
+    format!("quiet panic=-1 rdinit={first} -- {words}{RUN} {order}")
+}
+
+/// Path of an inherited file. QEMU's user may open it, since a memfd has mode 0777.
+fn path(file: &impl AsRawFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+fn memory(name: &str) -> Result<File, Errno> {
+    memfd_create(name, MFdFlags::MFD_CLOEXEC).map(File::from)
+}
+
+/// Copies a kernel, whose file QEMU's user may not read.
+fn read_kernel(path: &Path) -> io::Result<File> {
+    let mut from = File::open(path)?;
+    let mut to = memory("kernel")?;
+    io::copy(&mut from, &mut to)?;
+    let mut magic = [0; 4];
+    // Documentation/arch/x86/boot.rst
+    let is_kernel = to.read_exact_at(&mut magic, 0x202).is_ok() && &magic == b"HdrS";
+    if is_kernel { Ok(to) } else { Err(other("it is not a bzImage of Linux")) }
+}
+
+fn inherit(file: RawFd) -> Result<(), Errno> {
+    // SAFETY: the callers hold the file.
+    let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(file) };
+    fcntl(file, FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
+}
+
+/// Group that may use KVM, if there is KVM.
+fn kvm_group() -> Option<u32> {
+    std::fs::metadata(KVM).ok().map(|device| device.gid())
+}
