@@ -18,6 +18,22 @@ pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Fail
     text(read_bytes(path, what, largest)?, path)
 }
 
+/// Like [`read`], without pipes: opening one may wait forever for its writer.
+pub(crate) fn read_regular(path: &Path, what: &str, largest: u64) -> Result<String, Failure> {
+    text(read_regular_bytes(path, what, largest)?, path)
+}
+
+/// Like [`read_bytes`], without pipes.
+pub(crate) fn read_regular_bytes(
+    path: &Path,
+    what: &str,
+    largest: u64,
+) -> Result<Vec<u8>, Failure> {
+    let cannot = || format!("cannot read {}", path.display());
+    let file = private::open_regular(path).with_context(cannot).map_err(Failure::usage)?;
+    read_open(file, path, what, largest)
+}
+
 fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     let cannot = || format!("cannot read {}", path.display());
     let no_text = |error: std::string::FromUtf8Error| {
@@ -95,6 +111,16 @@ mod tests {
             let other = said(read(Path::new(other), "text", 9).unwrap_err());
             assert!(other.contains("is not a text: neither a file nor a pipe"), "{other}");
         }
+    }
+
+    /// Between a check and the reading, a tenant may replace a file by a pipe.
+    #[test]
+    fn pipes_are_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let said = format!("{:?}", read_regular(&pipe, "program", 9).unwrap_err());
+        assert!(said.contains("it is not a regular file"), "{said}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Files that are written as a whole or not at all.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -30,12 +31,22 @@ pub(crate) fn is_none_of<'p>(
 }
 
 /// Creates a directory for several files. One of another user is refused: that user's links in it could
-/// lead to any file.
-pub(crate) fn own_directory(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)?;
-    match is_own(&fs::metadata(path)?) {
-        true => Ok(()),
+/// lead to any file. Its path is that of [`OwnDirectory::path`].
+pub(crate) fn own_directory(path: &Path) -> io::Result<OwnDirectory> {
+    let directory = private::make_directory(path)?;
+    match is_own(&directory.metadata()?) {
+        true => Ok(OwnDirectory(directory)),
         false => Err(io::Error::other("the directory belongs to another user")),
+    }
+}
+
+/// An open directory.
+pub(crate) struct OwnDirectory(File);
+
+impl OwnDirectory {
+    /// A path of the directory, whatever its name leads to meanwhile.
+    pub(crate) fn path(&self) -> PathBuf {
+        private::entry(&self.0, OsStr::new(""))
     }
 }
 
@@ -44,17 +55,23 @@ pub(crate) enum Target {
     /// A pipe or a device, written in place.
     Open(File),
     /// A regular file, replaced by a new file in the same directory.
-    Replaced { path: PathBuf, permissions: fs::Permissions },
+    Replaced(Place, fs::Permissions),
+}
+
+/// An open directory, and a name in it.
+pub(crate) struct Place {
+    directory: File,
+    name: OsString,
 }
 
 impl Target {
     /// Prepares a path for writing; fails if it cannot be written.
     pub(crate) fn resolve(path: &Path) -> io::Result<Self> {
-        let path = follow(path)?;
+        let place = follow(path)?;
         let mut options = File::options();
         options.append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
         let new = fs::Permissions::from_mode(0o666);
-        let permissions = match options.open(&path) {
+        let permissions = match options.open(place.path()) {
             Ok(file) => {
                 let found = file.metadata()?;
                 if !found.is_file() {
@@ -69,25 +86,26 @@ impl Target {
             Err(error) => return Err(error),
         };
         // Check that a new file can be created there; it is removed immediately.
-        beside(&path, &permissions)?;
-        Ok(Self::Replaced { path, permissions })
+        place.create(&permissions)?;
+        Ok(Self::Replaced(place, permissions))
     }
 
     /// Prepares a path for writing. A symbolic link there is replaced, and not followed.
     pub(crate) fn replacing(path: &Path) -> io::Result<Self> {
         let permissions = fs::Permissions::from_mode(0o666);
-        beside(path, &permissions)?;
-        Ok(Self::Replaced { path: path.to_owned(), permissions })
+        let place = Place::open(path)?;
+        place.create(&permissions)?;
+        Ok(Self::Replaced(place, permissions))
     }
 
     /// Writes the contents.
     pub(crate) fn write(self, text: &[u8]) -> io::Result<()> {
         match self {
             Self::Open(mut file) => file.write_all(text),
-            Self::Replaced { path, permissions } => {
-                let mut file = beside(&path, &permissions)?;
+            Self::Replaced(place, permissions) => {
+                let mut file = place.create(&permissions)?;
                 file.write_all(text).map_err(plain)?;
-                file.persist(path)?;
+                file.persist(place.path()).map_err(|failed| plain(failed.error))?;
                 Ok(())
             }
         }
@@ -97,18 +115,19 @@ impl Target {
 /// Returns the file to which symbolic links at a path lead, or the first link of another user: it is
 /// replaced, since it could lead to any file. The kernel checks links in shared directories only when
 /// it follows them itself (`fs.protected_symlinks`).
-fn follow(path: &Path) -> io::Result<PathBuf> {
+fn follow(path: &Path) -> io::Result<Place> {
     /// Links that the kernel follows (path_resolution(7)).
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        match fs::symlink_metadata(&path) {
+        let place = Place::open(&path)?;
+        match fs::symlink_metadata(place.path()) {
             Ok(found) if found.is_symlink() && is_own(&found) => {
-                let to = fs::read_link(&path)?;
+                let to = fs::read_link(place.path())?;
                 path = path.parent().unwrap_or(Path::new("")).join(to);
             }
-            Ok(_) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
+            Ok(_) => return Ok(place),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(place),
             Err(error) => return Err(error),
         }
     }
@@ -120,16 +139,32 @@ pub(crate) fn is_own(found: &fs::Metadata) -> bool {
     found.uid() == 0 || found.uid() == Uid::effective().as_raw()
 }
 
-/// Creates a temporary file in the directory of `path`. The umask applies to the permissions.
-fn beside(path: &Path, permissions: &fs::Permissions) -> io::Result<NamedTempFile> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
-        let why = format!("no directory {}", directory.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+impl Place {
+    /// Opens the directory of a path. Links of other users on the way are refused
+    /// ([`private::open_directory`]).
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().ok_or(Errno::EISDIR)?.to_owned();
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let directory = private::open_directory(parent).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::new(error.kind(), format!("no directory {}", parent.display()))
+            }
+            _ => error,
+        })?;
+        Ok(Self { directory, name })
     }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".kaido-").permissions(permissions.clone());
-    builder.tempfile_in(directory.unwrap_or(Path::new("."))).map_err(plain)
+
+    /// Path of the file. It is valid while this value exists.
+    pub(crate) fn path(&self) -> PathBuf {
+        private::entry(&self.directory, &self.name)
+    }
+
+    /// Creates a temporary file in the directory. The umask applies to the permissions.
+    fn create(&self, permissions: &fs::Permissions) -> io::Result<NamedTempFile> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".kaido-").permissions(permissions.clone());
+        builder.tempfile_in(private::entry(&self.directory, OsStr::new(""))).map_err(plain)
+    }
 }
 
 /// Strips the temporary file's path from an error: the user does not know that name.

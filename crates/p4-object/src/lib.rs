@@ -28,6 +28,9 @@ pub mod metadata;
 pub mod opcode;
 mod read;
 #[cfg(test)]
+mod read_tests;
+mod sections;
+#[cfg(test)]
 mod tests;
 mod verify;
 pub mod vm;

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ::object::read::elf::ElfFile64;
 use ::object::{
-    Architecture, LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _,
-    RelocationTarget, SymbolKind,
+    Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget,
+    SectionIndex, SymbolKind,
 };
 
 use super::{
@@ -13,10 +12,10 @@ use super::{
     MAX_NAME, Map, MapKind, Object, callee, digests, entries, keys, lines, opcode, wide,
 };
 
+use crate::sections::{File, Sections};
+
 /// Size of a map definition in bytes.
 const DEFINITION: usize = 20;
-
-type File<'f> = ElfFile64<'f, LittleEndian>;
 
 /// Reads an object. All references are resolved; [`super::verify`] checks the code.
 ///
@@ -44,9 +43,12 @@ pub(super) fn parts(bytes: &[u8]) -> Result<Parts, BadObject> {
     if file.architecture() != Architecture::Bpf {
         return Err(BadObject::Machine(format!("{:?}", file.architecture())));
     }
-    let (maps, places) = maps(&file)?;
-    let text = file.section_by_name(".text").ok_or(BadObject::Missing("section `.text`"))?;
-    let data = text.data().map_err(|why| BadObject::Elf(why.to_string()))?;
+    let sections = Sections::of(&file)?;
+    let maps_section = sections.find("maps");
+    let (maps, places) = maps(&file, maps_section, sections.data("maps")?)?;
+    let text = sections.find(".text").ok_or(BadObject::Missing("section `.text`"))?;
+    let text = file.section_by_index(text).map_err(|why| BadObject::Elf(why.to_string()))?;
+    let data = sections.data(".text")?;
     if data.len() > MAX_INSTRUCTIONS * Instruction::SIZE {
         let count = data.len() / Instruction::SIZE;
         return Err(BadObject::TooMuch { what: "instructions", count, most: MAX_INSTRUCTIONS });
@@ -67,11 +69,8 @@ pub(super) fn parts(bytes: &[u8]) -> Result<Parts, BadObject> {
             }
         }
     }
-    relocate(&file, &text, &mut code, &places)?;
-    let section = |name: &str| match file.section_by_name(name) {
-        Some(section) => section.data().map_err(|why| BadObject::Elf(why.to_string())),
-        None => Ok(&[][..]),
-    };
+    relocate(&file, &text, &mut code, maps_section, &places)?;
+    let section = |name| sections.data(name);
     let entries = entries::decode(section(ENTRIES)?, &maps)?;
     let digests = digests::decode(section(DIGESTS)?)?;
     let info = section(INFO)?.to_vec();
@@ -95,14 +94,17 @@ fn name<'f>(symbol: &impl ::object::ObjectSymbol<'f>) -> Result<String, BadObjec
 }
 
 /// Returns the maps, and their indices by offset in the section.
-fn maps(file: &File<'_>) -> Result<(Vec<Map>, BTreeMap<u64, usize>), BadObject> {
-    let Some(section) = file.section_by_name("maps") else {
+fn maps(
+    file: &File<'_>,
+    section: Option<SectionIndex>,
+    data: &[u8],
+) -> Result<(Vec<Map>, BTreeMap<u64, usize>), BadObject> {
+    if section.is_none() {
         return Ok((Vec::new(), BTreeMap::new()));
-    };
-    let data = section.data().map_err(|why| BadObject::Elf(why.to_string()))?;
+    }
     let mut found: BTreeMap<u64, String> = BTreeMap::new();
     for symbol in file.symbols() {
-        if symbol.section_index() == Some(section.index()) && symbol.kind() == SymbolKind::Data {
+        if symbol.section_index() == section && symbol.kind() == SymbolKind::Data {
             found.insert(symbol.address(), name(&symbol)?);
         }
         if found.len() > MAX_MAPS {
@@ -146,19 +148,25 @@ fn relocate<'f>(
     file: &File<'f>,
     text: &impl ::object::ObjectSection<'f>,
     code: &mut [Instruction],
+    maps_section: Option<SectionIndex>,
     maps: &BTreeMap<u64, usize>,
 ) -> Result<(), BadObject> {
-    let maps_section = file.section_by_name("maps").map(|section| section.index());
-    for (offset, relocation) in text.relocations() {
+    // Any number of sections may have the same relocations.
+    let most = MAX_INSTRUCTIONS;
+    for (count, (offset, relocation)) in (1..).zip(text.relocations()) {
+        if count > most {
+            return Err(BadObject::TooMuch { what: "relocations", count, most });
+        }
         let at = usize::try_from(offset).unwrap_or(usize::MAX) / Instruction::SIZE;
         let wrong = |to: String| BadObject::Reference { at, to };
         let RelocationTarget::Symbol(index) = relocation.target() else {
             return Err(wrong("no symbol".to_owned()));
         };
         let symbol = file.symbol_by_index(index).map_err(|why| BadObject::Elf(why.to_string()))?;
-        let name = symbol.name().unwrap_or("?");
+        // Only for errors: many relocations may have one symbol with a long name.
+        let name = || name(&symbol).unwrap_or_else(|_| "?".to_owned());
         let Some(&Instruction { opcode: code_at, immediate, .. }) = code.get(at) else {
-            return Err(wrong(format!("`{name}` from beyond the end of the code")));
+            return Err(wrong(format!("`{}` from beyond the end of the code", name())));
         };
         let to_text = symbol.section_index() == Some(text.index());
         match code_at {
@@ -166,7 +174,7 @@ fn relocate<'f>(
                 if symbol.section_index() == maps_section && maps_section.is_some() =>
             {
                 let Some(place) = maps.get(&symbol.address()) else {
-                    return Err(wrong(format!("`{name}`, which is not a map")));
+                    return Err(wrong(format!("`{}`, which is not a map", name())));
                 };
                 code[at].source = wide::MAP;
                 code[at].immediate = *place as i32;
@@ -181,12 +189,17 @@ fn relocate<'f>(
                 };
                 let way = to - at as i64 - 1;
                 code[at].source = callee::LOCAL;
-                code[at].immediate = i32::try_from(way).map_err(|_| wrong(format!("`{name}`")))?;
+                code[at].immediate =
+                    i32::try_from(way).map_err(|_| wrong(format!("`{}`", name())))?;
             }
             opcode::CALL => {
+                let name = name();
                 return Err(wrong(format!("the function `{name}`, which is not in the object")));
             }
-            _ => return Err(wrong(format!("`{name}`, which is neither a map nor a function"))),
+            _ => {
+                let name = name();
+                return Err(wrong(format!("`{name}`, which is neither a map nor a function")));
+            }
         }
     }
     Ok(())

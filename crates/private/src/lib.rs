@@ -10,6 +10,7 @@ mod file;
 mod installed;
 mod lock;
 mod namespace;
+mod reach;
 mod trust;
 mod walk;
 
@@ -18,6 +19,7 @@ pub use file::{append, create, open_own, open_regular, replace};
 pub use installed::open_installed;
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};
+pub use reach::{entry, make_directory, open_directory};
 pub use trust::Writers;
 
 /// Sets the umask so that files created from now on are private to this user, whatever the

@@ -1,7 +1,7 @@
 //! Path resolution by descriptors, with a check of each component.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,14 @@ impl Walk {
     /// Resolves an absolute path. Each directory and each symbolic link on the way is opened first,
     /// and checked by its descriptor: only root and this user may be able to change it.
     pub(crate) fn to(path: &Path) -> io::Result<Self> {
+        Self::with(path, is_ancestor)
+    }
+
+    /// Like [`Walk::to`], with another check of directories.
+    pub(crate) fn with(
+        path: &Path,
+        check: impl Fn(&Metadata) -> Result<(), String>,
+    ) -> io::Result<Self> {
         let mut walk =
             Self { at: "/".into(), directories: vec![File::open("/")?], missing: Vec::new() };
         // The next name is last.
@@ -68,7 +76,7 @@ impl Walk {
                 names.extend(reversed(Path::new(&readlinkat(&found, "")?)));
                 continue;
             }
-            is_ancestor(&metadata).map_err(|why| refused(&next, why))?;
+            check(&metadata).map_err(|why| refused(&next, why))?;
             walk.at = next;
             walk.directories.push(found);
         }

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use vminfo::Writer;
+use vminfo::{WriteError, Writer};
 
 use crate::error::Error;
 use crate::ivshmem;
@@ -41,7 +41,10 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
         }
         None => ivshmem::find(Path::new(ivshmem::DEVICES))?,
     };
-    let mut writer = Writer::create(&file)?;
+    // Another user's link in place of a directory could lead to any file.
+    let directory = private::open_directory(file.parent().unwrap_or(Path::new("")));
+    let directory = directory.map_err(|source| WriteError::File { path: file.clone(), source })?;
+    let mut writer = Writer::create_in(&directory, &file)?;
     let mut sources = sources::all(options);
     let mut places = HashMap::new();
     let mut count = |writer: &mut Writer| {

@@ -1,9 +1,14 @@
 //! Writer of a VM's published values.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 
 use crate::key::Key;
 use crate::layout::{ENTRY, HEADER, MAGIC, MAX_KEYS, SIZE, VERSION, entry, header, state};
@@ -73,6 +78,10 @@ fn is_foreign(file: &File) -> bool {
     begin != MAGIC && begin.iter().any(|byte| *byte != 0)
 }
 
+fn failed(path: &Path, source: io::Error) -> WriteError {
+    WriteError::File { path: path.to_owned(), source }
+}
+
 impl Writer {
     /// Creates a publication in a file, which is created if necessary, or in device memory: the
     /// file `resource2` of an ivshmem device. It becomes visible with the first heartbeat.
@@ -81,16 +90,28 @@ impl Writer {
     ///
     /// The file cannot be opened, contains something else, or is in use by another writer.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
-        let failed = |source| WriteError::File { path: path.to_owned(), source };
-        let mut options = OpenOptions::new();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = File::open(parent.unwrap_or(Path::new(".")));
+        Self::create_in(directory.map_err(|source| failed(path, source))?, path)
+    }
+
+    /// Like [`Writer::create`], in an open directory: the file is the last component of `path`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::create`].
+    pub fn create_in(directory: impl AsFd, path: &Path) -> Result<Self, WriteError> {
+        let failed = |source| failed(path, source);
+        let name = path.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
         // In a directory that others write to, a symbolic link could lead to any file. Opening a
         // FIFO would block.
-        options.read(true).write(true).create(true).truncate(false);
-        options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
-        let file = options.open(path).map_err(|source| match source.raw_os_error() {
-            Some(nix::libc::ELOOP) => WriteError::Link(path.to_owned()),
-            _ => failed(source),
-        })?;
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_CLOEXEC;
+        let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+        let opened = openat(directory, name, flags, Mode::from_bits_truncate(0o666));
+        let file = File::from(opened.map_err(|errno| match errno {
+            Errno::ELOOP => WriteError::Link(path.to_owned()),
+            _ => failed(errno.into()),
+        })?);
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {

@@ -400,6 +400,9 @@ pub(crate) struct P4Program {
     /// Object of clang (`-target bpf`) with the program's extern functions
     #[arg(long = "extern", value_name = "OBJECT")]
     pub(crate) externs: Vec<PathBuf>,
+    /// True if a tenants file names the files: pipes, which may never have a writer, are refused.
+    #[arg(skip)]
+    pub(crate) of_tenant: bool,
 }
 
 /// Parses an election id; 0 is invalid.

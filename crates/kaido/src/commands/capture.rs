@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::failure::{Done, Failure};
 use crate::output::Output;
 use crate::runtime::{asked_to_end, block_on};
-use crate::target::is_own;
+use crate::target::{Place, is_own};
 
 /// Packet comments in the file.
 pub(super) const CROSS: &str = "cross traffic";
@@ -69,7 +69,7 @@ struct Counts {
 fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create(true).truncate(false).custom_flags(OFlag::O_NOFOLLOW.bits());
-    let file = options.open(path)?;
+    let file = options.open(Place::open(path)?.path())?;
     let found = file.metadata()?;
     if !is_own(&found) {
         return Err(io::Error::other("the file belongs to another user"));

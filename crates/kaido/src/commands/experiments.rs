@@ -1,6 +1,7 @@
 //! `kaido demo` and `kaido bench`.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
         DataplaneName::Xdp => Dataplane::Xdp,
     };
     let kind = Kind { scale, dataplane };
-    own_directory(&options.out)
+    let directory = own_directory(&options.out)
         .with_context(|| format!("cannot write into {}", options.out.display()))
         .map_err(Failure::failed)?;
     let bar = bar(output);
@@ -37,9 +38,10 @@ pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
             bar.set_position(done as u64);
             tell(output, &bar, &format!("{}/{total} {what}", (done + 1).min(total)));
         };
-        bench::demo::run_demo(context, kind, options.seconds, &options.out, &mut progress)
+        bench::demo::run_demo(context, kind, options.seconds, &directory.path(), &mut progress)
     })?;
-    let outcome = demo_output(outcome);
+    let report = options.out.join(Path::new(&outcome.report).file_name().unwrap_or_default());
+    let outcome = demo_output(Outcome { report: report.display().to_string(), ..outcome });
     output.print(&outcome, demo_text)?;
     Ok(if outcome.holds { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

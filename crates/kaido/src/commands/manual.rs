@@ -18,7 +18,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
 
 pub(crate) fn pages(directory: &Path) -> Done {
     crate::target::own_directory(directory)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
+        .and_then(|own| clap_mangen::generate_to(Cli::command(), own.path()))
         .with_context(|| format!("cannot write man pages into {}", directory.display()))
         .map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)

@@ -208,6 +208,34 @@ fn root_a_link_of_another_user_to_an_output_file_is_not_followed() {
     assert!(std::fs::symlink_metadata(&own).unwrap().is_symlink());
 }
 
+/// The link is in place of a directory, before the last name of the path.
+#[test]
+fn root_a_link_of_another_user_in_place_of_a_directory_is_not_followed() {
+    let kaido = kaido();
+    let program = kaido.file("pass.p4", PASS);
+    let roots = kaido.directory().join("roots");
+    std::fs::create_dir(&roots).unwrap();
+    let victim = roots.join("pass.o");
+    std::fs::write(&victim, "a file of root's").unwrap();
+    let link = kaido.directory().join("link");
+    symlink(&roots, &link).unwrap();
+    give_away(&link);
+    let [object, pages, vm] = ["pass.o", "", "vm"].map(|name| link.join(name));
+    let [object, pages, vm] = [&object, &pages, &vm].map(|path| path.to_str().unwrap());
+    let beside = link.join("pass.p4");
+    std::fs::write(roots.join("pass.p4"), PASS).unwrap();
+    for command in [
+        &["p4", "compile", &program, "-o", object][..],
+        &["p4", "compile", beside.to_str().unwrap()],
+        &["p4", "publish", "--to", vm],
+        &["man", pages],
+    ] {
+        kaido.run(command).failed(1, &["is not safe: it is user 65534's"]);
+    }
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a file of root's");
+    assert_eq!(std::fs::read_dir(&roots).unwrap().count(), 2);
+}
+
 #[test]
 fn root_a_directory_of_another_user_gets_no_man_pages() {
     let kaido = kaido();

@@ -1,6 +1,6 @@
-//! Bounds on the compiler's CPU time and memory. Its own limits reject most programs that would take
-//! long, with the place; root compiles tenants' programs, so that the command must end for all others
-//! as well.
+//! Bounds on the CPU time and memory for programs, objects and entries. Limits of their readers and of
+//! the compiler reject most of those that would take long, with the place; root reads tenants' files, so
+//! that the command must end for all others as well.
 
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -33,7 +33,7 @@ const STACK: usize = 8 << 20;
 /// CPU time that programs have taken in this process.
 static SPENT: Mutex<Duration> = Mutex::new(Duration::ZERO);
 
-/// Runs a part of the compiler. After an error, its thread goes on until the command ends.
+/// Runs a reader or a part of the compiler. After an error, its thread goes on until the command ends.
 ///
 /// # Errors
 ///
@@ -83,7 +83,9 @@ impl Bounds {
 
 fn exceeded(file: &Path, bound: &str) -> Failure {
     let name = file.display();
-    Failure::usage(anyhow!("{name}: compilation takes more than {bound}: simplify the program"))
+    Failure::usage(anyhow!(
+        "{name}: to read or compile it takes more than {bound}: make it smaller"
+    ))
 }
 
 /// CPU time of this process.
@@ -128,7 +130,7 @@ mod tests {
         let said = endless(&bounds, || {
             black_box(0);
         });
-        let expected = "endless.p4: compilation takes more than 1 s of CPU time";
+        let expected = "endless.p4: to read or compile it takes more than 1 s of CPU time";
         assert!(said.starts_with(expected), "{said}");
     }
 

@@ -7,10 +7,12 @@ use p4info::v1::P4Info;
 use p4runtime::Pipeline;
 use p4runtime::v1::{ForwardingPipelineConfig, Update};
 
+use super::bounds::bounded;
 use super::{LARGEST, compiled, control_plane};
 use crate::cli::P4Program;
 use crate::commands::p4::table;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::Output;
 
 /// A program with its initial table entries.
@@ -51,17 +53,20 @@ pub(in crate::commands) fn load(
     entries: Option<&Path>,
     output: &Output,
 ) -> Result<Loaded, Failure> {
-    let (program, info) = self::program(program, p4info, output)?;
+    let (object, info) = self::program(program, p4info, output)?;
     let pipeline = Pipeline::new(&info).map_err(Failure::usage)?;
-    let updates = match entries {
-        None => Vec::new(),
-        Some(file) => {
-            let text = crate::input::read(file, "list of entries", LARGEST)?;
-            let read = table::updates(&pipeline, &text);
-            read.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?
-        }
+    let Some(file) = entries else {
+        return Ok(Loaded { program: object, info, pipeline, updates: Vec::new() });
     };
-    Ok(Loaded { program, info, pipeline, updates })
+    let read = if program.of_tenant { input::read_regular } else { input::read };
+    let text = read(file, "list of entries", LARGEST)?;
+    let parse = move || {
+        let updates = table::updates(&pipeline, &text);
+        (pipeline, updates)
+    };
+    let (pipeline, updates) = bounded(file, parse)?;
+    let updates = updates.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?;
+    Ok(Loaded { program: object, info, pipeline, updates })
 }
 
 /// Returns the object and P4Info of a program or an object.
@@ -79,9 +84,12 @@ fn program(
         let object = p4_object::write(&compiled.object).map_err(Failure::failed)?;
         return Ok((object, given.unwrap_or(own)));
     }
-    let bytes = crate::input::read_bytes(file, "program", LARGEST)?;
+    let read = if program.of_tenant { input::read_regular_bytes } else { input::read_bytes };
+    let bytes = read(file, "program", LARGEST)?;
     let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", file.display()));
-    let object = p4_object::read(&bytes).map_err(|why| wrong(why.to_string()))?;
+    let parse = move || (p4_object::read(&bytes), bytes);
+    let (object, bytes) = bounded(file, parse)?;
+    let object = object.map_err(|why| wrong(why.to_string()))?;
     let info = match given {
         Some(info) => info,
         None if object.info.is_empty() => {
@@ -95,6 +103,6 @@ fn program(
 }
 
 fn info_of_file(file: &Path) -> Result<P4Info, Failure> {
-    let bytes = crate::input::read_bytes(file, "p4info", LARGEST)?;
+    let bytes = input::read_bytes(file, "p4info", LARGEST)?;
     p4info::read(&bytes).map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))
 }

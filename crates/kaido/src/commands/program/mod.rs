@@ -16,6 +16,7 @@ use sandbox::Limits;
 
 use crate::cli::P4Program;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::Output;
 
 use bounds::bounded;
@@ -33,7 +34,8 @@ pub(in crate::commands) fn checked(
     output: &Output,
 ) -> Result<Checked, Failure> {
     let file = &program.file;
-    let text = crate::input::read(file, "program", MAX_BYTES as u64)?;
+    let read = if program.of_tenant { input::read_regular } else { input::read };
+    let text = read(file, "program", MAX_BYTES as u64)?;
     let includes = Directories {
         program: file.parent().unwrap_or(Path::new("")).to_owned(),
         directories: program.include.clone(),
@@ -82,7 +84,9 @@ fn libraries(program: &P4Program) -> Result<Vec<Library>, Failure> {
     let read = |file: &PathBuf| {
         let name = file.display().to_string();
         let bytes = crate::input::read_bytes(file, "library", LARGEST)?;
-        Library::read(&name, &bytes).map_err(|why| Failure::usage(anyhow!("{name}: {why}")))
+        let shown = name.clone();
+        let library = bounded(file, move || Library::read(&name, &bytes))?;
+        library.map_err(|why| Failure::usage(anyhow!("{shown}: {why}")))
     };
     program.externs.iter().map(read).collect()
 }

@@ -60,8 +60,13 @@ pub(super) fn program(
     output: &Output,
 ) -> Result<Loaded, Failure> {
     let file = beside(config, &tenant.program);
-    let program =
-        P4Program { file, include: include.to_vec(), defines: Vec::new(), externs: Vec::new() };
+    let program = P4Program {
+        file,
+        include: include.to_vec(),
+        defines: Vec::new(),
+        externs: Vec::new(),
+        of_tenant: true,
+    };
     let entries = tenant.entries.as_deref().map(|file| beside(config, file));
     let kernel = kernel(tenant, config);
     for named in [Some(&program.file), entries.as_ref(), kernel.as_ref()].into_iter().flatten() {

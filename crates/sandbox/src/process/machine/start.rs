@@ -112,7 +112,8 @@ fn memory(name: &str) -> Result<File, Errno> {
 
 /// Copies a kernel, whose file QEMU's user may not read.
 fn read_kernel(path: &Path) -> io::Result<File> {
-    let mut from = File::open(path)?;
+    // A pipe may never have a writer.
+    let mut from = private::open_regular(path)?;
     let mut to = memory("kernel")?;
     io::copy(&mut from, &mut to)?;
     let mut magic = [0; 4];

@@ -7,32 +7,45 @@ use p4runtime::v1::{self, field_match, table_action};
 use p4runtime::{Action, Field, MatchKind, Pipeline, Table};
 
 use super::value;
+use super::value::short;
 
 type Wrong = String;
 
 /// Returns the object with this name, or the only one with a name that ends with it.
 pub(super) fn named<'a, T>(
-    all: impl Iterator<Item = (&'a str, T)>,
+    all: impl Iterator<Item = (&'a str, T)> + Clone,
     name: &str,
     what: &str,
 ) -> Result<T, Wrong> {
-    let mut names = Vec::new();
     let mut found = Vec::new();
-    for (one, thing) in all {
+    for (one, thing) in all.clone() {
         if one == name {
             return Ok(thing);
         }
-        names.push(format!("`{one}`"));
         if one.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')) {
             found.push(thing);
         }
     }
     match (found.len(), found.pop()) {
         (1, Some(thing)) => Ok(thing),
-        (0, _) if names.is_empty() => Err(format!("no {what} `{name}`, nor any other")),
-        (0, _) => Err(format!("no {what} `{name}` (known: {})", names.join(", "))),
-        _ => Err(format!("several {what}s `{name}`: use a longer suffix of its name")),
+        (0, _) => Err(unknown(all.map(|(one, _)| one), name, what)),
+        _ => Err(format!("several {what}s `{}`: use a longer suffix of its name", short(name))),
     }
+}
+
+/// Describes an unknown name, with some of the known ones.
+fn unknown<'a>(all: impl Iterator<Item = &'a str>, name: &str, what: &str) -> Wrong {
+    /// Maximum number of names.
+    const LISTED: usize = 32;
+    let mut names: Vec<_> = all.take(LISTED + 1).map(|one| format!("`{}`", short(one))).collect();
+    let name = short(name);
+    if names.is_empty() {
+        return format!("no {what} `{name}`, nor any other");
+    }
+    if names.len() > LISTED {
+        names[LISTED] = "...".to_owned();
+    }
+    format!("no {what} `{name}` (known: {})", names.join(", "))
 }
 
 /// Returns a table and its id.
@@ -67,8 +80,9 @@ pub(super) fn entry(
         // `set(port=3)` is an action, `port=3` a field.
         match word.split_once('=') {
             Some(("priority" | "--priority", number)) if table.has_priorities() => {
-                let number =
-                    number.parse().map_err(|_| format!("`{number}` is not a valid priority"))?;
+                let number = number
+                    .parse()
+                    .map_err(|_| format!("`{}` is not a valid priority", short(number)))?;
                 if priority.replace(number).is_some() {
                     return Err("a second priority".to_owned());
                 }
@@ -86,7 +100,8 @@ pub(super) fn entry(
                 let fields: Vec<_> =
                     table.fields.iter().map(|one| format!("`{}`", one.name)).collect();
                 return Err(format!(
-                    "`{word}` is neither FIELD=VALUE nor an action; the fields are {}",
+                    "`{}` is neither FIELD=VALUE nor an action; the fields are {}",
+                    short(&word),
                     fields.join(", ")
                 ));
             }
@@ -128,7 +143,8 @@ fn prefix(field: &Field, text: &str) -> Option<Result<(BigUint, u32), Wrong>> {
         if meant != number {
             let meant = value::show(&value::bytes(&meant, width), width, &field.name);
             return Err(format!(
-                "`{text}` has bits set after its prefix; {meant}/{length} has none"
+                "`{}` has bits set after its prefix; {meant}/{length} has none",
+                short(text)
             ));
         }
         Ok((number, length))
@@ -152,7 +168,7 @@ fn masked(
         (None, None) => (parse(text)?, value::prefix(width, width)),
     };
     if &number & &mask != number {
-        return Err(format!("`{text}` has bits outside of its mask"));
+        return Err(format!("`{}` has bits outside of its mask", short(text)));
     }
     Ok((number, mask))
 }
@@ -162,7 +178,7 @@ fn range(text: &str, width: u32) -> Result<(BigUint, BigUint), Wrong> {
     let (low, high) = text.split_once("..").unwrap_or((text, text));
     let (low, high) = (value::parse(low.trim(), width)?, value::parse(high.trim(), width)?);
     if low > high {
-        return Err(format!("`{text}` ends before it begins"));
+        return Err(format!("`{}` ends before it begins", short(text)));
     }
     Ok((low, high))
 }
@@ -175,7 +191,7 @@ fn field_match(field: &Field, text: &str) -> Result<Option<v1::FieldMatch>, Wron
     let bytes = |number: &BigUint| value::bytes(number, width);
     let any = matches!(text, "*" | "_");
     let prefixed = prefix(field, text);
-    let other = |expected: &str| Err(format!("`{text}`: {expected} is expected"));
+    let other = |expected: &str| Err(format!("`{}`: {expected} is expected", short(text)));
     let message = match field.kind {
         MatchKind::Exact if any || prefixed.is_some() || text.contains("&&&") => {
             return other("a value, compared exactly,");
@@ -227,7 +243,7 @@ pub(super) fn action(
         None => (text, ""),
         Some((name, rest)) => {
             let inside = rest.trim_end().strip_suffix(')');
-            (name, inside.ok_or_else(|| format!("`{text}` does not end with `)`"))?)
+            (name, inside.ok_or_else(|| format!("`{}` does not end with `)`", short(text)))?)
         }
     };
     let all = table.actions.keys().filter_map(|id| {

@@ -19,14 +19,33 @@ pub(super) fn prefix(length: u32, width: u32) -> BigUint {
     ones(width) - ones(width.saturating_sub(length))
 }
 
+/// Maximum length of a number: a value of 2048 bits (the widest of P4's types here) in binary digits,
+/// with its prefix and some zeros.
+const MAX_DIGITS: usize = 4096;
+
+/// Returns the begin of a long word, for messages.
+pub(super) fn short(word: &str) -> String {
+    /// Maximum number of characters.
+    const SHOWN: usize = 64;
+    let mut text: String = word.chars().take(SHOWN + 1).collect();
+    if text.chars().count() > SHOWN {
+        text.truncate(text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at));
+        text.push_str("...");
+    }
+    text
+}
+
 /// Parses a value of `width` bits.
 pub(super) fn parse(text: &str, width: u32) -> Result<BigUint, String> {
-    let number = number(text, width)
-        .ok_or_else(|| format!("`{text}` is not a valid value: {}", expected(width)))?;
-    if number.bits() > u64::from(width) {
-        return Err(format!("`{text}` does not fit: {}", expected(width)));
+    let does_not_fit = || format!("`{}` does not fit: {}", short(text), expected(width));
+    // Conversion from decimal digits takes quadratic time. A digit has at least one bit, except zeros at
+    // the begin.
+    if text.len() > MAX_DIGITS {
+        return Err(does_not_fit());
     }
-    Ok(number)
+    let number = number(text, width)
+        .ok_or_else(|| format!("`{}` is not a valid value: {}", short(text), expected(width)))?;
+    if number.bits() > u64::from(width) { Err(does_not_fit()) } else { Ok(number) }
 }
 
 /// Parses a number or an address. An address of another width is an error.
@@ -112,6 +131,14 @@ pub(super) fn show(value: &[u8], width: u32, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_numbers_are_refused() {
+        let text = "9".repeat(20_000_000);
+        let error = parse(&text, 32).unwrap_err();
+        assert!(error.len() < 200 && error.contains("999...` does not fit"), "{error}");
+        assert_eq!(parse(&format!("{}7", "0".repeat(100)), 32), Ok(BigUint::from(7_u8)));
+    }
 
     #[test]
     fn values_are_read_and_shown() {
