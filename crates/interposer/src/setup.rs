@@ -126,6 +126,9 @@ pub(crate) unsafe extern "C" fn mmap(
             return libc::MAP_FAILED;
         }
     };
+    if flags & libc::MAP_FIXED != 0 {
+        xsk_client::unmap(address.addr(), length);
+    }
     // Not the next library's function: an allocator may call this before any other one can be found.
     // SAFETY: the caller's arguments, with the file of a ring in place of the socket.
     let mapped = unsafe {
@@ -151,6 +154,20 @@ pub(crate) unsafe extern "C" fn mmap64(
 ) -> *mut c_void {
     // SAFETY: the caller's arguments.
     unsafe { mmap(address, length, access, flags, descriptor, offset) }
+}
+
+/// Replaces munmap(2): no thread of this library uses packets in memory that the client gives up.
+///
+/// # Safety
+///
+/// As munmap(2).
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
+    xsk_client::unmap(address.addr(), length);
+    // As in mmap().
+    // SAFETY: the caller's arguments.
+    let done = unsafe { libc::syscall(libc::SYS_munmap, address, length) };
+    done as c_int
 }
 
 /// Returns the client's ring that a mapping selects. A ring of the kernel's is never mapped: packets

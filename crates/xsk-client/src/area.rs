@@ -24,6 +24,13 @@ impl Area {
         Some(Self { base, bytes, chunk: chunk.into(), is_unaligned })
     }
 
+    /// Returns true if a range of addresses overlaps the memory.
+    pub(crate) fn overlaps(&self, start: usize, length: usize) -> bool {
+        let (base, bytes) = (self.base.addr().get() as u64, self.bytes);
+        let (start, end) = (start as u64, (start as u64).saturating_add(length as u64));
+        start < base.saturating_add(bytes) && base < end
+    }
+
     /// Offsets of an address: of its chunk in the memory, and in the chunk.
     fn offsets(&self, address: u64) -> (u64, u64) {
         match self.is_unaligned {
@@ -69,6 +76,16 @@ mod tests {
         assert!(area.packet(1000, 24).is_some() && area.packet(1000, 25).is_none());
         assert!(area.packet(u64::MAX, 1).is_none() && area.packet(4096, 1).is_none());
         assert!(Area::new(memory.as_mut_ptr(), 4096, 0, false).is_none());
+    }
+
+    #[test]
+    fn ranges_overlap_the_memory() {
+        let mut memory = [0_u8; 4096];
+        let area = Area::new(memory.as_mut_ptr(), 4096, 1024, false).unwrap();
+        let base = memory.as_ptr().addr();
+        assert!(area.overlaps(base, 1) && area.overlaps(base + 4095, 1));
+        assert!(area.overlaps(base - 1, 2) && area.overlaps(0, usize::MAX));
+        assert!(!area.overlaps(base - 1, 1) && !area.overlaps(base + 4096, 9));
     }
 
     #[test]

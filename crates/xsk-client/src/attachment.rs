@@ -6,13 +6,11 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use sandbox::process::Hosted;
-use sandbox_queue::{
-    Accusation, Answer, Arena, Decision, Packet, PacketQueue, Reason, Rings, SwitchEnd,
-};
-use xsk::Descriptor;
+use sandbox_queue::{Accusation, Answer, Arena, Decision, PacketQueue, Reason, Rings, SwitchEnd};
 use xsk_link::{Attach, Tally, Verdict};
 
 use crate::area::Area;
+use crate::packet::Packet;
 use crate::trace::Trace;
 
 /// Space before each packet, for headers that the program adds.
@@ -31,8 +29,10 @@ pub(crate) struct Attachment {
     arena: Arena,
     /// Free frames; the one used last is the first to be used again, since it is in the cache.
     free: Vec<u32>,
-    /// The client's descriptor of the packet in each frame.
-    held: Box<[Descriptor]>,
+    /// The client's descriptors of the packet in each frame.
+    held: Box<[Packet]>,
+    /// Number of descriptors of the packets in flight.
+    parts: u32,
     deadline: Duration,
     hold: Duration,
     /// Time until which packets wait for another process.
@@ -47,7 +47,8 @@ pub(crate) struct Attachment {
 /// Fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    Pass,
+    /// This number of its descriptors pass, the first ones. Others have no bytes any more.
+    Pass(usize),
     Drop,
     /// The process has crashed: the next one judges it. A packet that is the cause ends when the
     /// tenant is evicted.
@@ -74,7 +75,8 @@ impl Attachment {
         Ok(Self {
             number: order.attachment,
             port: order.port,
-            held: vec![Descriptor::default(); frames.len()].into(),
+            held: vec![Packet::default(); frames.len()].into(),
+            parts: 0,
             free: frames.rev().collect(),
             queue,
             arena,
@@ -100,29 +102,34 @@ impl Attachment {
         (self.held.len() - self.free.len()) as u32
     }
 
+    /// Number of descriptors of the packets whose fate has not been taken.
+    pub(crate) fn flying_parts(&self) -> u32 {
+        self.parts
+    }
+
     /// Returns true if the process is slower than a process on another CPU that polls.
     pub(crate) fn is_waiting(&self) -> bool {
         self.queue.since().is_some_and(|since| since.elapsed() > POLLS)
     }
 
-    /// Submits a packet. Returns false if it does not fit into a frame, or lies outside of the
-    /// UMEM. There must be [room](Attachment::room).
-    pub(crate) fn submit(&mut self, area: &Area, descriptor: Descriptor) -> bool {
-        let Descriptor { address, length, options } = descriptor;
+    /// Submits a packet. Fails if it does not fit into a frame, or lies outside of the UMEM. There
+    /// must be [room](Attachment::room).
+    pub(crate) fn submit(&mut self, area: &Area, packet: Packet) -> Result<(), Packet> {
+        let length = packet.length();
         let fits = length <= self.arena.frame_size().saturating_sub(HEADROOM);
-        let packet = area.packet(address, length).filter(|_| fits && options == 0);
-        let (Some(packet), Some(slot)) = (packet, self.free.last().copied()) else { return false };
-        // SAFETY: the packet lies in the client's memory, which the kernel and the client have
-        // handed over with the descriptor.
-        let bytes = unsafe { std::slice::from_raw_parts(packet.as_ptr(), length as usize) };
-        self.arena.write(slot, HEADROOM, bytes);
-        let packet = Packet { slot, start: HEADROOM, length, port: self.port, at: None };
-        if self.queue.submit(packet).is_err() {
-            return false;
+        let Some(slot) = self.free.last().copied().filter(|_| fits) else { return Err(packet) };
+        if !packet.copy_to(area, &self.arena, slot, HEADROOM) {
+            return Err(packet);
+        }
+        let submitted =
+            sandbox_queue::Packet { slot, start: HEADROOM, length, port: self.port, at: None };
+        if self.queue.submit(submitted).is_err() {
+            return Err(packet);
         }
         self.free.pop();
-        self.held[(slot - self.queue.frames().start) as usize] = descriptor;
-        true
+        self.parts += packet.count() as u32;
+        self.held[(slot - self.queue.frames().start) as usize] = packet;
+        Ok(())
     }
 
     /// Publishes submitted packets.
@@ -182,62 +189,64 @@ impl Attachment {
         area: &Area,
         tally: &mut Tally,
         trace: &mut Trace,
-    ) -> Option<(Descriptor, Fate)> {
+    ) -> Option<(Packet, Fate)> {
         let answer = self.queue.take()?;
         let slot = answer.slot;
-        let mut descriptor = self.held[(slot - self.queue.frames().start) as usize];
+        let held = &mut self.held[(slot - self.queue.frames().start) as usize];
+        let mut packet = std::mem::take(held);
+        self.parts -= packet.count() as u32;
         self.free.push(slot);
         if answer.reason == Reason::Crashed {
-            return Some((descriptor, Fate::Again));
+            return Some((packet, Fate::Again));
         }
-        let (before, head) = (descriptor, trace.head(area, &descriptor));
-        let verdict = self.verdict(&answer, &mut descriptor, area, tally);
-        let passes = matches!(verdict, Verdict::Passed | Verdict::Policy { passes: true, .. });
-        if let Some(head) = head {
-            trace.add(area, (&before, head), verdict, passes.then_some(&descriptor));
+        let before = trace.head(area, &packet).map(|head| (packet.length(), head));
+        let (verdict, fate) = self.verdict(&answer, &mut packet, area, tally);
+        if let Some(before) = before {
+            let length = match verdict {
+                Verdict::Passed => answer.length,
+                _ => packet.length(),
+            };
+            let after = matches!(fate, Fate::Pass(_)).then(|| (length, packet.first()));
+            trace.add(area, before, verdict, after);
         }
-        Some((descriptor, if passes { Fate::Pass } else { Fate::Drop }))
+        Some((packet, fate))
     }
 
     /// Executes and counts the verdict on a packet.
     fn verdict(
         &self,
         answer: &Answer,
-        descriptor: &mut Descriptor,
+        packet: &mut Packet,
         area: &Area,
         tally: &mut Tally,
-    ) -> Verdict {
+    ) -> (Verdict, Fate) {
         tally.submitted += 1;
         if answer.reason != Reason::Program {
             // The client's packet is unchanged.
             let passes = answer.decision == Decision::Pass;
             tally.policy += 1;
             tally.policy_dropped += u64::from(!passes);
-            return Verdict::Policy { passes, reason: answer.reason };
+            let fate = if passes { Fate::Pass(packet.count()) } else { Fate::Drop };
+            return (Verdict::Policy { passes, reason: answer.reason }, fate);
         }
         match answer.decision {
             Decision::Pass => {}
             Decision::Redirect(port) if port == self.port => {}
             Decision::Redirect(port) => {
                 tally.redirected += 1;
-                return Verdict::Redirected(port);
+                return (Verdict::Redirected(port), Fate::Drop);
             }
             Decision::Drop => {
                 tally.dropped += 1;
-                return Verdict::Dropped;
+                return (Verdict::Dropped, Fate::Drop);
             }
         }
-        let Descriptor { address, length: before, .. } = *descriptor;
-        let Some(packet) = area.resized(address, before, answer.length) else {
+        let Answer { slot, start, length, .. } = *answer;
+        let Some(kept) = packet.copy_from(area, &self.arena, slot, start, length) else {
             tally.unfit += 1;
-            return Verdict::Unfit;
+            return (Verdict::Unfit, Fate::Drop);
         };
-        // SAFETY: the chunk is this library's until the packet is handed over.
-        let bytes =
-            unsafe { std::slice::from_raw_parts_mut(packet.as_ptr(), answer.length as usize) };
-        self.arena.read(answer.slot, answer.start, bytes);
-        descriptor.length = answer.length;
         tally.passed += 1;
-        Verdict::Passed
+        (Verdict::Passed, Fate::Pass(kept))
     }
 }

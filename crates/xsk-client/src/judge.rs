@@ -3,15 +3,12 @@
 use std::collections::VecDeque;
 
 use sandbox_queue::Reason;
-use xsk::Descriptor;
 use xsk_link::{Report, Tally, Traced};
 
 use crate::area::Area;
 use crate::attachment::{Attachment, Fate};
+use crate::packet::Packet;
 use crate::trace::Trace;
-
-/// The packet continues in the next descriptor (XDP_PKT_CONTD).
-const CONTINUED: u32 = 1;
 
 /// The programs of one direction of a socket: at most one gets packets. Replaced ones remain until
 /// their packets in flight are answered; new packets wait until then, so that none overtakes.
@@ -19,12 +16,10 @@ pub(crate) struct Judge {
     area: Option<Area>,
     /// True until the programs of a new socket are attached: no packet passes.
     is_closed: bool,
-    /// True if the next descriptor continues a packet (XDP_PKT_CONTD).
-    continues: bool,
     current: Option<Attachment>,
     replaced: VecDeque<Attachment>,
     /// Packets whose process has ended, for the next one.
-    again: VecDeque<Descriptor>,
+    again: VecDeque<Packet>,
     tally: Tally,
     /// Reports that have not been sent.
     reports: Vec<Report>,
@@ -36,7 +31,6 @@ impl Judge {
         Self {
             area,
             is_closed: true,
-            continues: false,
             current: None,
             replaced: VecDeque::new(),
             again: VecDeque::new(),
@@ -78,25 +72,30 @@ impl Judge {
         self.attachments().map(Attachment::flying).sum::<u32>() + self.again.len() as u32
     }
 
+    /// Number of descriptors of the packets in flight.
+    pub(crate) fn flying_parts(&self) -> u32 {
+        let again: usize = self.again.iter().map(Packet::count).sum();
+        self.attachments().map(Attachment::flying_parts).sum::<u32>() + again as u32
+    }
+
     fn attachments(&self) -> impl Iterator<Item = &Attachment> {
         self.replaced.iter().chain(&self.current)
     }
 
-    /// Submits a packet, for which there must be [room](Judge::room). Returns false if it cannot be
-    /// submitted; then it is to be dropped.
-    pub(crate) fn submit(&mut self, descriptor: Descriptor) -> bool {
-        let is_fragment = self.is_fragment(descriptor);
-        let (Some(area), Some(current)) = (&self.area, &mut self.current) else { return false };
-        let is_submitted = !is_fragment && current.submit(area, descriptor);
-        self.tally.unfit += u64::from(!is_submitted);
-        is_submitted
+    /// Submits a packet, for which there must be [room](Judge::room). Fails if it cannot be submitted;
+    /// then it is counted, and to be dropped.
+    pub(crate) fn submit(&mut self, packet: Packet) -> Result<(), Packet> {
+        let (Some(area), Some(current)) = (&self.area, &mut self.current) else {
+            return Err(packet);
+        };
+        let submitted = current.submit(area, packet);
+        self.tally.unfit += u64::from(submitted.is_err());
+        submitted
     }
 
-    /// Returns true if the descriptor belongs to a packet of several descriptors (XDP_PKT_CONTD).
-    /// Call this for each descriptor, in order.
-    pub(crate) fn is_fragment(&mut self, descriptor: Descriptor) -> bool {
-        let continues = descriptor.options & CONTINUED != 0;
-        std::mem::replace(&mut self.continues, continues) || continues
+    /// Counts a packet that cannot be judged, and is dropped.
+    pub(crate) fn count_unfit(&mut self) {
+        self.tally.unfit += 1;
     }
 
     /// Publishes submitted packets to the process.
@@ -107,19 +106,18 @@ impl Judge {
     }
 
     /// Takes the packets whose fate is known, in order.
-    pub(crate) fn collect(&mut self, mut done: impl FnMut(Descriptor, Fate)) {
+    pub(crate) fn collect(&mut self, mut done: impl FnMut(&Packet, Fate)) {
         let Some(area) = &self.area else { return };
         for attachment in self.replaced.iter_mut().chain(&mut self.current) {
             if let Some(accusation) = attachment.collect() {
                 let attachment = attachment.number;
                 self.reports.push(Report::Accused { attachment, accusation });
             }
-            while let Some((descriptor, fate)) =
-                attachment.take(area, &mut self.tally, &mut self.trace)
+            while let Some((packet, fate)) = attachment.take(area, &mut self.tally, &mut self.trace)
             {
                 match fate {
-                    Fate::Again => self.again.push_back(descriptor),
-                    fate => done(descriptor, fate),
+                    Fate::Again => self.again.push_back(packet),
+                    fate => done(&packet, fate),
                 }
             }
             if attachment.flying() > 0 {
@@ -133,21 +131,21 @@ impl Judge {
     }
 
     /// Submits the packets whose process has ended. Without a program, they pass.
-    pub(crate) fn submit_again(&mut self, mut done: impl FnMut(Descriptor, Fate)) {
+    pub(crate) fn submit_again(&mut self, mut done: impl FnMut(&Packet, Fate)) {
         if self.again.is_empty() || !self.replaced.is_empty() {
             return;
         }
         let Some(current) = &mut self.current else {
             self.tally.unjudged += self.again.len() as u64;
-            self.again.drain(..).for_each(|descriptor| done(descriptor, Fate::Pass));
+            self.again.drain(..).for_each(|packet| done(&packet, Fate::Pass(packet.count())));
             return;
         };
         let Some(area) = &self.area else { return };
         let room = self.again.len().min(current.room() as usize);
-        for descriptor in self.again.drain(..room) {
-            if !current.submit(area, descriptor) {
+        for packet in self.again.drain(..room) {
+            if let Err(packet) = current.submit(area, packet) {
                 self.tally.unfit += 1;
-                done(descriptor, Fate::Drop);
+                done(&packet, Fate::Drop);
             }
         }
         current.flush();

@@ -21,6 +21,7 @@ mod area;
 mod attachment;
 mod judge;
 mod kick;
+mod packet;
 mod path;
 mod session;
 mod sockets;
@@ -32,4 +33,5 @@ pub use path::Path;
 pub use session::{Refused, close, complain, delete, open, start};
 pub use sockets::{
     ClientRings, Memory, QueueName, Socket, descriptors, detect_forks, find, is_child, remove,
+    unmap,
 };

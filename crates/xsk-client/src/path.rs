@@ -6,6 +6,7 @@ use xsk::{Consumer, Descriptor, Frames, Producer, State};
 
 use crate::attachment::Fate;
 use crate::judge::Judge;
+use crate::packet::{Packet, is_continued};
 
 /// Ends of the four rings of one direction.
 ///
@@ -25,6 +26,21 @@ pub struct Path {
     pub(crate) judge: Judge,
     /// Chunks of dropped packets, which return to the source.
     pub(crate) dropped: Vec<u64>,
+    /// A packet whose last descriptor has not been read.
+    pub(crate) begun: Begun,
+}
+
+/// A packet whose last descriptor has not been read.
+#[derive(Debug, Default)]
+pub(crate) enum Begun {
+    #[default]
+    None,
+    /// It waits for its end to be submitted.
+    Waiting(Packet),
+    /// Its descriptors pass without a program.
+    Passing,
+    /// Its descriptors are dropped.
+    Dropped,
 }
 
 impl Path {
@@ -65,33 +81,127 @@ impl Path {
 
     /// Forwards packets to the sink, or submits them to the program.
     fn forward(&mut self) {
-        let is_judged = !self.judge.is_idle();
-        let room = self.packets_out.free().saturating_sub(self.judge.flying());
-        let room = if is_judged { room.min(self.judge.room()) } else { room };
-        let count = self.packets_in.available().min(room);
-        if count == 0 {
-            return;
-        }
-        for _ in 0..count {
-            let descriptor = self.packets_in.take();
-            let owner = if is_judged { State::Judging } else { self.sink };
-            if self.frames.step(descriptor.address, self.source, owner).is_err() {
-                self.judge.count_wrong_owner();
-            } else if !is_judged {
-                self.judge.is_fragment(descriptor);
-                self.packets_out.put(descriptor);
-            } else if !self.judge.submit(descriptor)
-                && self.frames.step(descriptor.address, State::Judging, self.source).is_ok()
-            {
-                self.dropped.push(descriptor.address);
+        if self.judge.is_idle() { self.pass() } else { self.submit() }
+    }
+
+    /// Forwards packets to the sink.
+    fn pass(&mut self) {
+        let mut count = 0;
+        // The program has been detached since this packet began. `submit` has left room for it.
+        if let Begun::Waiting(packet) = std::mem::take(&mut self.begun) {
+            for part in packet.parts() {
+                count += u32::from(self.put(State::Judging, part));
             }
+            self.begun = Begun::Passing;
         }
-        self.packets_in.release();
-        if is_judged {
-            self.judge.flush();
-        } else {
+        let room = self.packets_in.available().min(self.packets_out.free());
+        for _ in 0..room {
+            let descriptor = self.packets_in.take();
+            if matches!(self.begun, Begun::Dropped) {
+                self.drop_part(self.source, descriptor);
+            } else {
+                count += u32::from(self.put(self.source, descriptor));
+            }
+            self.begun = match (is_continued(descriptor), &self.begun) {
+                (false, _) => Begun::None,
+                (true, Begun::Dropped) => Begun::Dropped,
+                (true, _) => Begun::Passing,
+            };
+        }
+        if room > 0 {
+            self.packets_in.release();
+        }
+        if count > 0 {
             self.judge.count_unjudged(count);
             self.packets_out.publish();
+        }
+    }
+
+    /// Submits packets to the program.
+    fn submit(&mut self) {
+        let begun =
+            if let Begun::Waiting(packet) = &self.begun { packet.count() as u32 } else { 0 };
+        let flying = self.judge.flying_parts() + begun;
+        let room = self.packets_in.available().min(self.packets_out.free().saturating_sub(flying));
+        let (mut taken, mut frames, mut has_passed) = (0, self.judge.room(), false);
+        while taken < room && (frames > 0 || !matches!(self.begun, Begun::None)) {
+            let descriptor = self.packets_in.take();
+            taken += 1;
+            let ends = !is_continued(descriptor);
+            match std::mem::take(&mut self.begun) {
+                Begun::Passing => {
+                    has_passed |= self.put(self.source, descriptor);
+                    self.begun = if ends { Begun::None } else { Begun::Passing };
+                }
+                Begun::Dropped => {
+                    self.drop_part(self.source, descriptor);
+                    self.begun = if ends { Begun::None } else { Begun::Dropped };
+                }
+                before => {
+                    let packet = self.join(before, descriptor);
+                    self.begun = match packet {
+                        Some(packet) if ends => {
+                            frames -= 1;
+                            if let Err(packet) = self.judge.submit(packet) {
+                                self.drop_packet(&packet);
+                            }
+                            Begun::None
+                        }
+                        Some(packet) => Begun::Waiting(packet),
+                        None if ends => Begun::None,
+                        None => Begun::Dropped,
+                    };
+                }
+            }
+        }
+        if taken > 0 {
+            self.packets_in.release();
+            self.judge.flush();
+        }
+        if has_passed {
+            self.packets_out.publish();
+        }
+    }
+
+    /// Adds a descriptor to the packet that has begun, if one has. Returns `None` if it is dropped.
+    fn join(&mut self, begun: Begun, descriptor: Descriptor) -> Option<Packet> {
+        let is_owned = self.frames.step(descriptor.address, self.source, State::Judging).is_ok();
+        if !is_owned {
+            self.judge.count_wrong_owner();
+        }
+        let Begun::Waiting(mut packet) = begun else {
+            return is_owned.then(|| Packet::new(descriptor));
+        };
+        if is_owned && packet.push(descriptor) {
+            return Some(packet);
+        }
+        if is_owned {
+            self.judge.count_unfit();
+        }
+        self.drop_packet(&packet);
+        None
+    }
+
+    /// Hands a descriptor to the sink. Returns false if its frame has another owner.
+    fn put(&mut self, from: State, descriptor: Descriptor) -> bool {
+        let is_owned = self.frames.step(descriptor.address, from, self.sink).is_ok();
+        match is_owned {
+            true => self.packets_out.put(descriptor),
+            false => self.judge.count_wrong_owner(),
+        }
+        is_owned
+    }
+
+    /// Returns the frames of a packet to the source.
+    fn drop_packet(&mut self, packet: &Packet) {
+        packet.parts().for_each(|part| self.drop_part(State::Judging, part));
+    }
+
+    /// Returns a frame to the source.
+    fn drop_part(&mut self, from: State, descriptor: Descriptor) {
+        match self.frames.step(descriptor.address, from, self.source) {
+            Ok(()) => self.dropped.push(descriptor.address),
+            Err(_) => self.judge.count_wrong_owner(),
         }
     }
 
@@ -104,16 +214,19 @@ impl Path {
     fn collect(&mut self) {
         let Self { packets_out, source, sink, frames, judge, dropped, .. } = self;
         let mut has_passed = false;
-        let mut done = |descriptor: Descriptor, fate| {
-            let owner = if fate == Fate::Drop { *source } else { *sink };
-            if frames.step(descriptor.address, State::Judging, owner).is_err() {
-                return;
-            }
-            if fate == Fate::Drop {
-                dropped.push(descriptor.address);
-            } else {
-                packets_out.put(descriptor);
-                has_passed = true;
+        let mut done = |packet: &Packet, fate| {
+            let kept = if let Fate::Pass(kept) = fate { kept } else { 0 };
+            for (at, part) in packet.parts().enumerate() {
+                let owner = if at < kept { *sink } else { *source };
+                if frames.step(part.address, State::Judging, owner).is_err() {
+                    continue;
+                }
+                if at < kept {
+                    packets_out.put(part);
+                    has_passed = true;
+                } else {
+                    dropped.push(part.address);
+                }
             }
         };
         judge.collect(&mut done);

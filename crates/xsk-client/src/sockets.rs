@@ -10,7 +10,7 @@ use xsk_link::Direction;
 use crate::area::Area;
 use crate::judge::Judge;
 use crate::kick;
-use crate::path::Path;
+use crate::path::{Begun, Path};
 
 /// An AF_XDP socket whose rings are moved by this crate.
 pub struct Socket {
@@ -23,6 +23,8 @@ pub struct Socket {
     pub receive: Mutex<Option<Path>>,
     /// The path of transmitted packets.
     pub transmit: Mutex<Option<Path>>,
+    /// The packet memory.
+    area: Option<Area>,
     /// Rings of the client, which the paths refer to.
     _client: ClientRings,
 }
@@ -95,6 +97,7 @@ impl Socket {
                 frames: Arc::clone(&memory.frames),
                 judge: Judge::new(memory.area),
                 dropped: Vec::new(),
+                begun: Begun::default(),
             }
         });
         // SAFETY: as above.
@@ -109,6 +112,7 @@ impl Socket {
                 frames: Arc::clone(&memory.frames),
                 judge: Judge::new(memory.area),
                 dropped: Vec::new(),
+                begun: Begun::default(),
             }
         });
         Self {
@@ -116,6 +120,7 @@ impl Socket {
             descriptor,
             receive: Mutex::new(receive),
             transmit: Mutex::new(transmit),
+            area: memory.area,
             _client: client,
         }
     }
@@ -247,6 +252,19 @@ pub fn descriptors() -> Vec<RawFd> {
 pub(crate) fn all() -> Vec<Arc<Socket>> {
     let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
     sockets.iter().flatten().cloned().collect()
+}
+
+/// Ends the sockets whose packet memory is in a range of addresses that the client is about to unmap.
+/// The kernel keeps such memory, so that clients may do so before they close their sockets. Allocates
+/// no memory: an allocator may be the caller.
+pub fn unmap(start: usize, length: usize) {
+    if is_child() {
+        return;
+    }
+    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
+    let is_in =
+        |socket: &&Arc<Socket>| socket.area.is_some_and(|area| area.overlaps(start, length));
+    sockets.iter().flatten().filter(is_in).for_each(|socket| socket.close());
 }
 
 /// Registers a socket.

@@ -4,6 +4,7 @@ use xsk::Descriptor;
 use xsk_link::{MAX_HEAD, MAX_TRACED, Traced, Verdict};
 
 use crate::area::Area;
+use crate::packet::Packet;
 
 /// A trace of a direction.
 #[derive(Default)]
@@ -22,27 +23,27 @@ impl Trace {
 
     /// Returns the first bytes of a packet if it is traced. Packets that come faster than they are
     /// reported are not.
-    pub(crate) fn head(&self, area: &Area, descriptor: &Descriptor) -> Option<Vec<u8>> {
+    pub(crate) fn head(&self, area: &Area, packet: &Packet) -> Option<Vec<u8>> {
         let is_traced = self.left > 0 && self.traced.len() < MAX_TRACED;
-        is_traced.then(|| head(area, descriptor))
+        is_traced.then(|| head(area, packet.first()))
     }
 
-    /// Adds a packet with its verdict. `before` is its descriptor with the length before the program,
-    /// `after` the one of a packet that passes.
+    /// Adds a packet with its verdict. `before` is its length and its first bytes before the program,
+    /// `after` its length after the program and its first descriptor, if it passes.
     pub(crate) fn add(
         &mut self,
         area: &Area,
-        (before, head_before): (&Descriptor, Vec<u8>),
+        before: (u32, Vec<u8>),
         verdict: Verdict,
-        after: Option<&Descriptor>,
+        after: Option<(u32, Descriptor)>,
     ) {
         self.left = self.left.saturating_sub(1);
         self.traced.push(Traced {
-            length: before.length,
-            head: head_before,
+            length: before.0,
+            head: before.1,
             verdict,
-            passed_length: after.map_or(0, |after| after.length),
-            passed_head: after.map(|after| head(area, after)).unwrap_or_default(),
+            passed_length: after.map_or(0, |(length, _)| length),
+            passed_head: after.map(|(_, first)| head(area, first)).unwrap_or_default(),
         });
     }
 
@@ -53,8 +54,8 @@ impl Trace {
 }
 
 /// First bytes of a packet, which is this library's at the moment.
-fn head(area: &Area, descriptor: &Descriptor) -> Vec<u8> {
-    let Descriptor { address, length, .. } = *descriptor;
+fn head(area: &Area, first: Descriptor) -> Vec<u8> {
+    let Descriptor { address, length, .. } = first;
     let Some(packet) = area.packet(address, length) else { return Vec::new() };
     let length = MAX_HEAD.min(length as usize);
     // SAFETY: the packet lies in the client's memory, which the kernel and the client have handed

@@ -13,8 +13,8 @@ use crate::tenant::Tenant;
 
 /// Number of frames of a queue, and capacity of its rings; a power of two.
 const FRAMES: u32 = 512;
-/// Size of a frame in bytes: a page of packet with space for headers before and after it.
-const FRAME_SIZE: u32 = 4096 + 2 * 1024;
+/// Size of a frame in bytes: a jumbo frame of 9 KiB with space for headers before and after it.
+const FRAME_SIZE: u32 = 9 * 1024 + 1024;
 /// Time for which a replaced process may finish its packets, beyond their deadline.
 const FAREWELL: Duration = Duration::from_secs(1);
 

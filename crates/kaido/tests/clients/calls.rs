@@ -8,7 +8,7 @@ use testkit::{Said, Tap, pause, until};
 use crate::bed::Bed;
 use crate::dpdk::link;
 
-const CLIENT: &str = include_str!("calls.py");
+const CLIENT: &str = concat!(include_str!("sockets.py"), include_str!("calls.py"));
 
 /// Its sockets on both ports share a UMEM.
 #[test]

@@ -6,6 +6,7 @@ mod churn;
 mod control;
 mod control_planes;
 mod dpdk;
+mod fragments;
 mod knot;
 mod labs;
 mod openvswitch;
