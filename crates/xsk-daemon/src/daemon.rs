@@ -209,8 +209,11 @@ impl Daemon {
                 if !of.is_detached && of.incarnation == Some(its.seen) {
                     its.accuse(of.queue, accusation);
                 } else {
-                    // The process has been replaced or detached: only these packets wait for it.
-                    let (flying, later) = (Reason::Deadline, Reason::Evicted);
+                    // Only these packets wait for the process. If it has been replaced, which may have
+                    // ended it, the next program judges them.
+                    let is_detached = of.is_detached;
+                    let flying = if is_detached { Reason::Deadline } else { Reason::Crashed };
+                    let later = Reason::Evicted;
                     session.link.send(&Order::Ended { attachment, flying, later }, &[])?;
                 }
             }

@@ -113,3 +113,37 @@ fn root_a_stream_survives_kills_and_other_programs() {
 fn root_a_stream_survives_other_programs_in_the_switch() {
     stream(", hold: 10s, isolation: inline", false);
 }
+
+/// A packet is in flight at a process that is replaced and does not answer any more: the next one
+/// judges it after the deadline.
+#[test]
+fn root_packets_of_a_replaced_process_are_judged_by_the_next_one() {
+    let bed = Bed::new(", deadline: 3s");
+    let switch = start(&bed);
+    let process = bed.await_sandbox(kaido_of(switch.pid()), None);
+    kill(Pid::from_raw(process), Signal::SIGSTOP).expect("it is there");
+    let pings = std::thread::scope(|scope| {
+        let pings = scope.spawn(|| {
+            let ping = "ping -n -c 1 -W 20 10.0.0.2";
+            testkit::Said::of_words(&bed.hosts.h1, ping).code
+        });
+        let is_in_flight = || {
+            let all = bed.kaido.json(&["xsk", "stats"])["sockets"].as_array().cloned()?;
+            all.iter().any(|socket| socket["in_flight"].as_u64() > Some(0)).then_some(())
+        };
+        testkit::until(Duration::from_secs(10), is_in_flight, || "no packet".to_owned());
+        let mut swapper = swapper(&bed, "0.2");
+        let is_replaced = || {
+            let version = bed.kaido.json(&["xsk", "stats"])["programs"][0]["version"].as_u64();
+            (version > Some(1)).then_some(())
+        };
+        testkit::until(Duration::from_secs(20), is_replaced, || "no swap".to_owned());
+        drop(swapper.stdin.take());
+        finish(swapper);
+        pings.join().expect("it does not panic")
+    });
+    assert_eq!(pings, Some(0), "{:#}", bed.kaido.json(&["xsk", "stats"]));
+    for socket in bed.kaido.json(&["xsk", "stats"])["sockets"].as_array().expect("a list") {
+        assert_eq!(socket["by_policy"], 0, "{socket:#}");
+    }
+}
