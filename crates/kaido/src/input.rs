@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 
 use crate::failure::Failure;
+use crate::target;
 
 /// Reads a text file of at most `largest` bytes; `what` names its kind in errors. Rejects other
 /// file types, which may be endless.
@@ -67,8 +68,8 @@ pub(crate) fn read_in(
 /// Reads a file of any content.
 pub(crate) fn read_bytes(path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let cannot = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(cannot).map_err(Failure::usage)?;
-    read_open(file, path, what, largest)
+    let file = target::open_unless_foreign(path, File::options().read(true));
+    read_open(file.with_context(cannot).map_err(Failure::usage)?, path, what, largest)
 }
 
 fn read_open(file: File, path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {

@@ -3,12 +3,16 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::statfs::{FsType, fstatfs};
 use nix::unistd::Uid;
 use tempfile::NamedTempFile;
 
@@ -68,10 +72,8 @@ impl Target {
     /// Prepares a path for writing; fails if it cannot be written.
     pub(crate) fn resolve(path: &Path) -> io::Result<Self> {
         let place = follow(path)?;
-        let mut options = File::options();
-        options.append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
         let new = fs::Permissions::from_mode(0o666);
-        let permissions = match options.open(place.path()) {
+        let permissions = match place.open_existing(File::options().append(true)) {
             Ok(file) => {
                 let found = file.metadata()?;
                 if !found.is_file() {
@@ -139,6 +141,31 @@ pub(crate) fn is_own(found: &fs::Metadata) -> bool {
     found.uid() == 0 || found.uid() == Uid::effective().as_raw()
 }
 
+/// Opens a file, unless it is a pipe with a name that belongs to another user: its other end could make
+/// this process wait forever, or receive what it writes.
+pub(crate) fn open_unless_foreign(path: &Path, options: &fs::OpenOptions) -> io::Result<File> {
+    open_checked(path, OFlag::O_PATH, options)
+}
+
+fn open_checked(path: &Path, flags: OFlag, options: &fs::OpenOptions) -> io::Result<File> {
+    let found = File::options().read(true).custom_flags(flags.bits()).open(path)?;
+    let metadata = found.metadata()?;
+    // A link is opened itself with O_NOFOLLOW.
+    if metadata.is_symlink() {
+        return Err(Errno::ELOOP.into());
+    }
+    let is_pipe = metadata.file_type().is_fifo();
+    // Pipes of a shell have no name, and those of `sudo` belong to the user who calls it.
+    let is_named = || Ok::<_, Errno>(fstatfs(&found)?.filesystem_type() != PIPEFS_MAGIC);
+    if is_pipe && !is_own(&metadata) && is_named()? {
+        return Err(io::Error::other("the pipe belongs to another user"));
+    }
+    options.open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+}
+
+/// File system of pipes without a name (linux/magic.h).
+const PIPEFS_MAGIC: FsType = FsType(0x5049_5045);
+
 impl Place {
     /// Opens the directory of a path. Links of other users on the way are refused
     /// ([`private::open_directory`]).
@@ -157,6 +184,11 @@ impl Place {
     /// Path of the file. It is valid while this value exists.
     pub(crate) fn path(&self) -> PathBuf {
         private::entry(&self.directory, &self.name)
+    }
+
+    /// Opens the file if it exists, without following a symbolic link.
+    pub(crate) fn open_existing(&self, options: &fs::OpenOptions) -> io::Result<File> {
+        open_checked(&self.path(), OFlag::O_PATH | OFlag::O_NOFOLLOW, options)
     }
 
     /// Creates a temporary file in the directory. The umask applies to the permissions.

@@ -1,4 +1,4 @@
-//! Directories in which files for the user are created, whoever owns them.
+//! Directories of any owner, in which files for the user are created.
 //!
 //! Another user may own a directory on the way, but not lead elsewhere: symbolic links on the way have to
 //! be root's or this user's. The descriptor of the directory stays the same if a name on the way changes.
@@ -107,7 +107,7 @@ mod tests {
             assert!(status.unwrap().success());
         };
         run(&["-h", "65534"]);
-        // Their directory is no obstacle.
+        // Their directory may be used.
         make_directory(&path.join("new")).unwrap();
         for refused in [&link, &link.join("x")] {
             for result in [open_directory(refused), make_directory(refused)] {

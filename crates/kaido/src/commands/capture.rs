@@ -1,8 +1,7 @@
 //! `kaido lab capture --link`: captures the packets that enter and leave an emulated link.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, BufWriter, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +11,6 @@ use anyhow::{Context, anyhow};
 use api::v1;
 use api::v1::captured_frame::{Deed, Gap};
 use lab::Lab;
-use nix::fcntl::OFlag;
 use nix::time::{ClockId, clock_gettime};
 use output::capture::CapturedLink;
 use serde::{Deserialize, Serialize};
@@ -67,9 +65,13 @@ struct Counts {
 
 /// Creates the file, or empties one of this user: another user's could be read by that user.
 fn create(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(false).custom_flags(OFlag::O_NOFOLLOW.bits());
-    let file = options.open(Place::open(path)?.path())?;
+    let place = Place::open(path)?;
+    let file = match place.open_existing(File::options().write(true)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            File::options().write(true).create_new(true).open(place.path())?
+        }
+        opened => opened?,
+    };
     let found = file.metadata()?;
     if !is_own(&found) {
         return Err(io::Error::other("the file belongs to another user"));

@@ -17,6 +17,7 @@ use crate::cli::ImportFormat;
 use crate::failure::{Done, Failure};
 use crate::input;
 use crate::output::{Output, plain};
+use crate::target::Place;
 
 /// Maximum size of a startup file, in bytes; real ones have a few commands.
 const LARGEST_STARTUP: u64 = 1 << 20;
@@ -113,7 +114,9 @@ fn startups(file: &Path) -> Result<Vec<Beside>, Failure> {
 /// it, whatever the umask: a topology file's commands run as root.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     use std::io::ErrorKind;
-    let file = File::options().write(true).create_new(true).mode(0o644).open(path);
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o644);
+    let file = Place::open(path).and_then(|place| options.open(place.path()));
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::usage(anyhow!(

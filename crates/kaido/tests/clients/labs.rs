@@ -107,6 +107,18 @@ fn root_a_switch_connects_its_hosts_until_a_table_refuses_one() {
     let top = kaido.json(&["lab", "top"]);
     let senders = top.as_array().unwrap().iter().filter(|one| one["link"] == "sw");
     assert_eq!(senders.count(), 3, "{top}");
+    // What red drops stands beside the link's own drops.
+    let refused = || {
+        let pinging = ["lab", "exec", "h2", "--", "ping", "-n", "-c", "8", "-i", "0.3", "10.0.1.1"];
+        std::thread::scope(|scope| {
+            scope.spawn(|| kaido.run(&pinging));
+            let top = kaido.json(&["lab", "top", "--interval", "2"]);
+            let from_h2 = top.as_array().unwrap().iter().find(|one| one["from"] == "h2").cloned();
+            let dropped = &from_h2.unwrap()["dropped"];
+            (dropped["program"].as_u64() > Some(0) && dropped["program-to"] == 0).then_some(())
+        })
+    };
+    until(TIMEOUT, refused, || kaido.json(&["lab", "top"]).to_string());
 
     let drawn = kaido.ok(&["lab", "graph", "openvswitch"]);
     assert!(drawn.contains("switch (Open vSwitch)  blue judges h1; red judges h2, h3"), "{drawn}");

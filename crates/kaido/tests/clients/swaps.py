@@ -4,6 +4,7 @@ times. Arguments: address and device ID, seconds between two programs."""
 import select
 import sys
 
+import grpc
 import p4runtime_sh.shell as sh
 from p4.v1 import p4runtime_pb2 as p4rt
 
@@ -17,7 +18,12 @@ request.election_id.low = 100
 request.config.CopyFrom(config)
 count = 0
 while not select.select([sys.stdin], [], [], pause)[0]:
-    sh.client.stub.SetForwardingPipelineConfig(request)
-    count += 1
+    try:
+        sh.client.stub.SetForwardingPipelineConfig(request)
+        count += 1
+    except grpc.RpcError as why:
+        # The new program's process has been killed.
+        if why.code() != grpc.StatusCode.UNAVAILABLE:
+            raise
 sh.teardown()
 print(count)

@@ -7,9 +7,11 @@ mod frr;
 mod includes;
 mod lab_file;
 mod locks;
+mod machines;
 mod metrics;
 mod modes;
 mod page;
+mod pipes;
 mod planted;
 
 use std::os::unix::process::CommandExt;
@@ -69,4 +71,10 @@ impl Drop for Ended {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Makes another user the owner of a file, which may be a link.
+fn give_away(path: &Path) {
+    let given = Command::new("chown").args(["-h", "nobody"]).arg(path).status().unwrap();
+    assert!(given.success());
 }

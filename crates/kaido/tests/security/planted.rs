@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use testkit::{Said, until};
 
-use crate::{Ended, NOBODY, kaido, node, open, python};
+use crate::{Ended, NOBODY, give_away, kaido, node, open, python};
 
 /// Creates a directory like /tmp.
 fn sticky(path: &Path) {
@@ -181,12 +181,6 @@ fn root_a_link_beside_a_program_is_not_written_through() {
     assert!(!std::fs::symlink_metadata(directory.join("pass.o")).unwrap().is_symlink());
 }
 
-/// Makes another user the owner of a file, which may be a link.
-fn give_away(path: &Path) {
-    let given = Command::new("chown").args(["-h", "nobody"]).arg(path).status().unwrap();
-    assert!(given.success());
-}
-
 /// The kernel checks such a link only where it follows it itself (`fs.protected_symlinks`).
 #[test]
 fn root_a_link_of_another_user_to_an_output_file_is_not_followed() {
@@ -224,8 +218,10 @@ fn root_a_link_of_another_user_in_place_of_a_directory_is_not_followed() {
     let [object, pages, vm] = [&object, &pages, &vm].map(|path| path.to_str().unwrap());
     let beside = link.join("pass.p4");
     std::fs::write(roots.join("pass.p4"), PASS).unwrap();
+    let lab = kaido.file("lab.conf", "h1[0]=A\nh2[0]=A\n");
     for command in [
-        &["p4", "compile", &program, "-o", object][..],
+        &["lab", "import", &lab, "-o", object][..],
+        &["p4", "compile", &program, "-o", object],
         &["p4", "compile", beside.to_str().unwrap()],
         &["p4", "publish", "--to", vm],
         &["man", pages],

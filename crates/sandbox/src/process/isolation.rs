@@ -1,12 +1,17 @@
 //! Isolation of the sandbox process.
 
 use std::fmt;
+use std::path::Path;
 
 use nix::errno::Errno;
+use nix::fcntl::AT_FDCWD;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
-use nix::unistd::{Gid, Uid, chdir, geteuid, pivot_root, setgroups, setresgid, setresuid};
+use nix::sys::stat::{Mode, SFlag, mknod};
+use nix::unistd::{
+    Gid, Uid, chdir, geteuid, mkdir, pivot_root, setgroups, setresgid, setresuid, symlinkat,
+};
 use serde::{Deserialize, Serialize};
 
 use super::filter;
@@ -78,9 +83,16 @@ impl Isolation {
     /// All namespaces but the user namespace.
     const NAMESPACES: Self =
         Self(Self::NETWORK.0 | Self::MOUNT.0 | Self::IPC.0 | Self::HOSTNAME.0 | Self::PROCESSES.0);
-    /// Parts required of a virtual machine. QEMU needs the machine's files, as another user.
-    pub const REQUIRED_OF_VM: Self =
-        Self(Self::MACHINE.0 | Self::NETWORK.0 | Self::IPC.0 | Self::NOBODY.0 | Self::LEAST.0);
+    /// Parts required of a virtual machine. The files of its mount namespace are QEMU's program,
+    /// libraries and firmware.
+    pub const REQUIRED_OF_VM: Self = Self(
+        Self::MACHINE.0
+            | Self::NETWORK.0
+            | Self::MOUNT.0
+            | Self::IPC.0
+            | Self::NOBODY.0
+            | Self::LEAST.0,
+    );
     /// Parts without which there is no sandbox.
     pub const LEAST: Self = Self(Self::NO_RIGHTS.0 | Self::CALLS.0);
 
@@ -145,8 +157,7 @@ const NOBODY: u32 = 65_534;
 /// `subuid`.
 const FIRST_USER: u32 = 0x7f00_0000;
 
-/// Drops the privileges that QEMU does not need. `group`: a group that it needs. The caller adds
-/// QEMU's own filter of system calls.
+/// Drops the privileges that QEMU does not need. `group`: a group that it needs.
 ///
 /// # Errors
 ///
@@ -155,8 +166,12 @@ pub(super) fn isolate_vm(group: Option<u32>) -> Result<Isolation, String> {
     let mut done = Isolation::default();
     let failed = |what: &'static str| move |why: Errno| format!("{what}: {why}");
     nix::sys::prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
-    // QEMU has threads, which a new PID namespace for children would forbid, and reads files.
-    namespaces(&mut done, Isolation::NETWORK.with(Isolation::IPC).with(Isolation::HOSTNAME));
+    // QEMU has threads, which a new PID namespace for children would forbid.
+    let namespaces = Isolation::NETWORK.with(Isolation::MOUNT).with(Isolation::IPC);
+    self::namespaces(&mut done, namespaces.with(Isolation::HOSTNAME));
+    if done.has(Isolation::MOUNT) {
+        small_root().map_err(failed("a root of programs alone"))?;
+    }
     nobody(&mut done, group);
     drop_rights().map_err(failed("capabilities"))?;
     done = done.with(Isolation::LEAST);
@@ -164,6 +179,7 @@ pub(super) fn isolate_vm(group: Option<u32>) -> Result<Isolation, String> {
     for resource in [Resource::RLIMIT_CORE, Resource::RLIMIT_FSIZE, Resource::RLIMIT_MSGQUEUE] {
         setrlimit(resource, 0, 0).map_err(failed("limits"))?;
     }
+    super::machine::install_filter()?;
     Ok(done)
 }
 
@@ -195,7 +211,7 @@ pub(super) fn isolate(memory: u64) -> Result<Isolation, String> {
 
 /// Ends this process with its parent. The kernel resets this when credentials change, so set it after
 /// that.
-fn set_death_signal() -> Result<(), Errno> {
+pub(super) fn set_death_signal() -> Result<(), Errno> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
 }
 
@@ -218,12 +234,53 @@ fn namespaces(done: &mut Isolation, wanted: Isolation) {
 
 /// Replaces the root with an empty file system.
 fn empty_root() -> Result<(), Errno> {
+    new_root("size=4k,nr_inodes=2,mode=555", || Ok(()))
+}
+
+/// Replaces the root with one that has the programs and libraries of this machine, read-only, its
+/// `/proc`, and KVM: no sockets, no directories to write to, no configuration.
+fn small_root() -> Result<(), Errno> {
+    let none = None::<&str>;
+    new_root("size=64k,nr_inodes=64,mode=755", || {
+        let bind = |from: &Path, to: &str| {
+            mount(Some(from), to, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)
+        };
+        let read_only = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        let read_only = read_only | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        for name in ["usr", "lib", "lib64", "bin"] {
+            let from = Path::new("/").join(name);
+            if let Ok(target) = std::fs::read_link(&from) {
+                symlinkat(&target, AT_FDCWD, name)?;
+            } else if from.is_dir() {
+                mkdir(name, Mode::from_bits_truncate(0o755))?;
+                bind(&from, name)?;
+                mount(none, name, none, read_only, none)?;
+            }
+        }
+        for name in ["proc", "dev"] {
+            mkdir(name, Mode::from_bits_truncate(0o755))?;
+        }
+        bind(Path::new("/proc"), "proc")?;
+        for device in ["kvm", "null", "urandom"] {
+            let (from, to) = (Path::new("/dev").join(device), format!("dev/{device}"));
+            if from.exists() {
+                mknod(to.as_str(), SFlag::S_IFREG, Mode::from_bits_truncate(0o644), 0)?;
+                bind(&from, &to)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Replaces the root with a temporary file system, which `fill` fills in the current directory.
+fn new_root(options: &str, fill: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
     let none = None::<&str>;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(none, "/", none, private, none)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("none"), "/tmp", Some("tmpfs"), flags, Some("size=4k,nr_inodes=2,mode=555"))?;
+    mount(Some("none"), "/tmp", Some("tmpfs"), flags, Some(options))?;
     chdir("/tmp")?;
+    fill()?;
     // Stacks the old root on the new one and detaches it (pivot_root(2), "NOTES").
     pivot_root(".", ".")?;
     umount2(".", MntFlags::MNT_DETACH)?;

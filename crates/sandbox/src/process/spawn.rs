@@ -138,6 +138,8 @@ impl Executable {
             .arg0(&self.name)
             .args(&self.arguments)
             .env_clear()
+            // Another user may own the current directory.
+            .current_dir("/")
             // Ctrl-C is for the command, which ends the process after its packets.
             .process_group(0)
             .stdin(Stdio::from(control))

@@ -18,7 +18,8 @@ pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> 
     let to = to.unwrap_or_else(|| program.file.with_extension("o"));
     let included = checked.sources.names().map(Path::new);
     target::is_none_of(&to, included.chain([&*program.file]))?;
-    compiled.object.info = p4info::binary(&program::control_plane(&checked, program)?);
+    let (_, info) = program::control_plane(checked, program)?;
+    compiled.object.info = p4info::binary(&info);
     let bytes = p4_object::write(&compiled.object).map_err(Failure::failed)?;
     let cannot = || format!("cannot write {}", to.display());
     // Another user's link beside the program must not lead to a file of this user.

@@ -19,7 +19,7 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
     // Any file without the extension `.p4` is read as an object.
     let is_program = file.extension().is_some_and(|extension| extension == "p4");
     let object =
-        if is_program { program::compiled(program, output)?.1.object } else { read(file, &bytes)? };
+        if is_program { program::compiled(program, output)?.1.object } else { read(file, bytes)? };
     output.print(&explained(file, &object), |explained| {
         let row = |map: &ObjectMap| {
             let ObjectMap { name, kind, key_bytes, value_bytes, entries } = map;
@@ -39,7 +39,7 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
         if !object.keys.is_empty() {
             text += &format!("reads of its tenant's VM: {}\n\n", object.keys.join(", "));
         }
-        text + &listing(&object)
+        text + &listing(file, &object)
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -77,11 +77,14 @@ fn explained(file: &Path, object: &Object) -> ExplainedProgram {
     }
 }
 
-fn read(file: &Path, bytes: &[u8]) -> Result<Object, Failure> {
-    let bad = |why: BadObject| Failure::usage(anyhow!("{}: {why}", file.display()));
-    let object = p4_object::read(bytes).map_err(bad)?;
-    p4_object::verify(&object).map_err(bad)?;
-    Ok(object)
+fn read(file: &Path, bytes: Vec<u8>) -> Result<Object, Failure> {
+    let read = move || {
+        let object = p4_object::read(&bytes)?;
+        p4_object::verify(&object)?;
+        Ok(object)
+    };
+    program::bounded(file, read)?
+        .map_err(|why: BadObject| Failure::usage(anyhow!("{}: {why}", file.display())))
 }
 
 /// Maximum number of source files read: an object may name thousands.
@@ -95,13 +98,15 @@ struct Source {
 }
 
 impl Source {
-    fn read(object: &Object) -> Self {
-        // An object may name any path, even a pipe that would block, so read regular files only.
+    /// Reads the files that are in the directory of the object, or below: an object may name any
+    /// file.
+    fn read(file: &Path, object: &Object) -> Self {
+        let directory = file.parent().unwrap_or(Path::new(""));
+        let of = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let lines = |name: &String| {
-            let path = Path::new(name);
-            let text =
-                path.is_file().then(|| crate::input::read(path, "program", MAX_BYTES as u64));
-            Some(text?.ok()?.lines().map(str::to_owned).collect())
+            let name = Path::new(name).strip_prefix(directory).ok()?;
+            let text = crate::input::read_in(of, name.as_os_str(), "program", MAX_BYTES as u64);
+            Some(text.ok()?.lines().map(str::to_owned).collect())
         };
         let files = object.lines.files.iter().take(MAX_FILES).map(lines).collect();
         Self { files, shown: None }
@@ -120,9 +125,9 @@ impl Source {
 }
 
 /// Formats the instructions with source lines, functions and jump targets.
-fn listing(object: &Object) -> String {
+fn listing(file: &Path, object: &Object) -> String {
     let mut text = String::new();
-    let mut source = Source::read(object);
+    let mut source = Source::read(file, object);
     let mut is_second_half = false;
     for (at, instruction) in object.code.iter().enumerate() {
         if std::mem::take(&mut is_second_half) {

@@ -41,7 +41,7 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
 fn check(program: &P4Program, output: &Output) -> Done {
     // Also report features of the language that eBPF lacks, and conflicting ids.
     let (checked, _) = compiled(program, output)?;
-    control_plane(&checked, program)?;
+    let (checked, _) = control_plane(checked, program)?;
     let elaborated = checked.program.elaborate().map_err(Failure::usage)?;
     let said = CheckedProgram {
         program: program.file.display().to_string(),
@@ -56,7 +56,7 @@ fn check(program: &P4Program, output: &Output) -> Done {
 
 fn info(program: &P4Program, binary: bool, output: &Output) -> Done {
     let checked = checked(program, output)?;
-    let info = control_plane(&checked, program)?;
+    let (_, info) = control_plane(checked, program)?;
     if binary {
         crate::output::write(&p4info::binary(&info))?;
     } else {

@@ -1,6 +1,6 @@
 //! `kaido p4 test`: runs a program's code on the packets of a test.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -20,8 +20,8 @@ use crate::output::{Output, counted};
 const LARGEST_TEST: u64 = 64 << 20;
 
 /// A test file and the result of its run.
-struct TestRun<'t> {
-    file: &'t Path,
+struct TestRun {
+    file: PathBuf,
     lines: usize,
     failures: Vec<Failure>,
     /// Lines with packets that the program processes endlessly.
@@ -30,12 +30,13 @@ struct TestRun<'t> {
 
 pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Done {
     let (checked, compiled) = program::compiled(program, output)?;
-    let loaded = Program::load(&compiled.object, &Limits::default());
-    let loaded = loaded.map_err(failure::Failure::usage)?;
-    let mut runs = Vec::new();
-    for file in tests {
-        runs.push(run_test(file, &checked, &compiled, &loaded, !program.externs.is_empty())?);
-    }
+    let (tests, has_libraries) = (tests.to_vec(), !program.externs.is_empty());
+    let runs = program::bounded(&program.file, move || {
+        let loaded = Program::load(&compiled.object, &Limits::default());
+        let loaded = loaded.map_err(failure::Failure::usage)?;
+        let run = |file| run_test(file, &checked, &compiled, &loaded, has_libraries);
+        tests.into_iter().map(run).collect::<Result<Vec<_>, _>>()
+    })??;
     let passed = runs.iter().all(|run| run.failures.is_empty());
     let outcomes: Vec<_> = runs.iter().map(outcome).collect();
     output.print(&outcomes, |_| runs.iter().map(report).collect::<String>())?;
@@ -44,14 +45,14 @@ pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Do
 
 /// Runs a test on the compiled code and on the interpreter, which is the reference. Both start
 /// without state.
-fn run_test<'t>(
-    file: &'t Path,
+fn run_test(
+    file: PathBuf,
     checked: &Checked,
     compiled: &Compiled,
     loaded: &Program,
     has_libraries: bool,
-) -> Result<TestRun<'t>, failure::Failure> {
-    let text = crate::input::read(file, "test", LARGEST_TEST)?;
+) -> Result<TestRun, failure::Failure> {
+    let text = crate::input::read(&file, "test", LARGEST_TEST)?;
     let lines = stf::parse(&text)
         .map_err(|why| failure::Failure::usage(anyhow!("{}: {why}", file.display())))?;
     let elaborated = p4::interpret::elaborate(&checked.program).map_err(failure::Failure::usage)?;
@@ -103,7 +104,7 @@ fn difference(code: &[Failure], reference: &[Failure], endless: &[usize]) -> Opt
 }
 
 /// Formats the result of a test.
-fn report(TestRun { file, lines, failures, endless }: &TestRun<'_>) -> String {
+fn report(TestRun { file, lines, failures, endless }: &TestRun) -> String {
     let name = file.display();
     let most = Limits::default().instructions;
     let mut text = String::new();
@@ -127,7 +128,7 @@ fn report(TestRun { file, lines, failures, endless }: &TestRun<'_>) -> String {
     text
 }
 
-fn outcome(run: &TestRun<'_>) -> P4TestOutcome {
+fn outcome(run: &TestRun) -> P4TestOutcome {
     let failure =
         |one: &Failure| P4TestFailure { line: one.line.unwrap_or(0), why: one.why.clone() };
     P4TestOutcome {

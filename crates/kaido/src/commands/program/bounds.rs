@@ -1,4 +1,4 @@
-//! Bounds on the CPU time and memory for programs, objects and entries. Limits of their readers and of
+//! Bounds on the CPU time and memory for programs, objects, entries and tests. Limits of their readers and of
 //! the compiler reject most of those that would take long, with the place; root reads tenants' files, so
 //! that the command must end for all others as well.
 
@@ -38,7 +38,7 @@ static SPENT: Mutex<Duration> = Mutex::new(Duration::ZERO);
 /// # Errors
 ///
 /// Fails if the programs of this command take more CPU time or memory than the maximum.
-pub(super) fn bounded<T: Send + 'static>(
+pub(in crate::commands) fn bounded<T: Send + 'static>(
     file: &Path,
     part: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
@@ -83,9 +83,7 @@ impl Bounds {
 
 fn exceeded(file: &Path, bound: &str) -> Failure {
     let name = file.display();
-    Failure::usage(anyhow!(
-        "{name}: to read or compile it takes more than {bound}: make it smaller"
-    ))
+    Failure::usage(anyhow!("{name}: it takes more than {bound}: make it smaller"))
 }
 
 /// CPU time of this process.
@@ -130,7 +128,7 @@ mod tests {
         let said = endless(&bounds, || {
             black_box(0);
         });
-        let expected = "endless.p4: to read or compile it takes more than 1 s of CPU time";
+        let expected = "endless.p4: it takes more than 1 s of CPU time";
         assert!(said.starts_with(expected), "{said}");
     }
 

@@ -54,7 +54,9 @@ pub(in crate::commands) fn load(
     output: &Output,
 ) -> Result<Loaded, Failure> {
     let (object, info) = self::program(program, p4info, output)?;
-    let pipeline = Pipeline::new(&info).map_err(Failure::usage)?;
+    let describe = move || (Pipeline::new(&info), info);
+    let (pipeline, info) = bounded(&program.file, describe)?;
+    let pipeline = pipeline.map_err(Failure::usage)?;
     let Some(file) = entries else {
         return Ok(Loaded { program: object, info, pipeline, updates: Vec::new() });
     };
@@ -79,7 +81,7 @@ fn program(
     let given = p4info.map(info_of_file).transpose()?;
     if file.extension().is_some_and(|extension| extension == "p4") {
         let (checked, mut compiled) = compiled(program, output)?;
-        let own = control_plane(&checked, program)?;
+        let (_, own) = control_plane(checked, program)?;
         compiled.object.info = p4info::binary(&own);
         let object = p4_object::write(&compiled.object).map_err(Failure::failed)?;
         return Ok((object, given.unwrap_or(own)));
@@ -104,5 +106,6 @@ fn program(
 
 fn info_of_file(file: &Path) -> Result<P4Info, Failure> {
     let bytes = input::read_bytes(file, "p4info", LARGEST)?;
-    p4info::read(&bytes).map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))
+    let info = bounded(file, move || p4info::read(&bytes))?;
+    info.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))
 }

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::input;
 use crate::output::Output;
 
-use bounds::bounded;
+pub(in crate::commands) use bounds::bounded;
 pub(in crate::commands) use diagnostics::all_output;
 use diagnostics::tell;
 use directories::Directories;
@@ -93,12 +93,15 @@ fn libraries(program: &P4Program) -> Result<Vec<Library>, Failure> {
 
 /// Returns the P4Info of a program.
 pub(in crate::commands) fn control_plane(
-    checked: &Checked,
+    checked: Checked,
     program: &P4Program,
-) -> Result<p4info::v1::P4Info, Failure> {
-    let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", program.file.display()));
-    let info = p4info::info(&checked.program).map_err(|why| wrong(why.to_string()))?;
-    // Report immediately the errors for which P4Runtime would reject it later.
-    p4runtime::Pipeline::new(&info).map_err(|why| wrong(why.to_string()))?;
-    Ok(info)
+) -> Result<(Checked, p4info::v1::P4Info), Failure> {
+    let describe = move || {
+        let info = p4info::info(&checked.program).map_err(|why| why.to_string())?;
+        // Report immediately the errors for which P4Runtime would reject it later.
+        p4runtime::Pipeline::new(&info).map_err(|why| why.to_string())?;
+        Ok((checked, info))
+    };
+    bounded(&program.file, describe)?
+        .map_err(|why: String| Failure::usage(anyhow!("{}: {why}", program.file.display())))
 }

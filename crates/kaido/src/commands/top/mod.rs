@@ -1,5 +1,6 @@
 //! `kaido lab top`: shows the measured behavior of links next to their settings.
 
+mod programs;
 mod reading;
 mod row;
 mod view;

@@ -1,7 +1,5 @@
 //! `kaido xsk ls`, `attach` and `detach`.
 
-use std::time::Duration;
-
 use api::v1;
 use output::xsk::{XskAttached, XskClient, XskDetached};
 
@@ -12,15 +10,12 @@ use crate::failure::Failure;
 use crate::output::{Output, counted, table, tell};
 use crate::runtime::block_on;
 
-/// Timeout of a client in a list.
-const TIMEOUT: Duration = Duration::from_secs(2);
-
 pub(super) fn list(lab: Option<&str>, output: &Output) -> Result<(), Failure> {
     let all = Running::all(lab)?;
     let clients = block_on(async {
         let mut clients = Vec::new();
         for one in all {
-            match tokio::time::timeout(TIMEOUT, state::get(&one)).await {
+            match tokio::time::timeout(state::TIMEOUT, state::get(&one)).await {
                 Ok(Ok(state)) => clients.push(client(one, state)),
                 // It may have ended meanwhile.
                 Ok(Err(_)) => {}

@@ -17,6 +17,7 @@ mod wire;
 use std::process::ExitCode;
 
 pub(super) use attach::attach;
+pub(crate) use state::sockets_of;
 pub(crate) use wire::wire;
 
 use crate::cli::{WhichXsk, XskCommand};

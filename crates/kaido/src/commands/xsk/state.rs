@@ -12,10 +12,28 @@ use crate::output::{CLEAR, Output, table};
 use crate::runtime::{block_on, nobody_watches};
 
 const REFRESH: Duration = Duration::from_secs(1);
+/// Timeout of a client, if others are asked too.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) async fn get(running: &Running) -> Result<v1::GetXskResponse, Failure> {
     let mut client = api::connect_xsk(&running.socket).await?;
     Ok(client.get_xsk(v1::GetXskRequest {}).await?.into_inner())
+}
+
+/// Returns the nodes of a lab that have programs, with the directions of their sockets. Clients that do
+/// not respond are skipped.
+pub(crate) fn sockets_of(lab: &str) -> Result<Vec<(String, Vec<XskDirection>)>, Failure> {
+    let all = Running::all(Some(lab))?;
+    block_on(async {
+        let mut nodes = Vec::new();
+        for one in all {
+            if let Ok(Ok(found)) = tokio::time::timeout(TIMEOUT, get(&one)).await {
+                let sockets = state(&one, found).sockets;
+                nodes.push((one.name, sockets));
+            }
+        }
+        nodes
+    })
 }
 
 pub(super) fn show(which: &WhichXsk, output: &Output) -> Result<(), Failure> {

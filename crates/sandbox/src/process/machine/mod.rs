@@ -10,6 +10,7 @@
 //! rings, since ivshmem has no interrupts; the switch does too. The protocol is that of a process,
 //! after the greeting, which the guest gets with its kernel's command line.
 
+mod filter;
 mod guest;
 mod initramfs;
 mod serial;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::isolation::Isolation;
 use super::message::Hello;
 
+pub(super) use filter::install as install_filter;
 pub(super) use guest::run;
 pub(super) use start::start;
 
@@ -39,7 +41,7 @@ const QEMU_MIB: u64 = 192;
 /// Memory of a virtual machine in bytes, in addition to that of a process.
 pub(super) const MEMORY: u64 = (GUEST_MIB + QEMU_MIB) << 20;
 
-/// What the guest has to know before it can receive messages.
+/// Parameters of the guest, which it needs before it can receive messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
     hello: Hello,

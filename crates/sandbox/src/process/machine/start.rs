@@ -15,18 +15,24 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::super::channel::Channel;
 use super::super::child::CONTROL;
-use super::super::isolation::isolate_vm;
+use super::super::isolation::{isolate_vm, set_death_signal};
 use super::super::message::{Answer, Request};
 use super::super::server::other;
 use super::{FRAMES, GUEST_MIB, Order, RINGS, RUN, initramfs};
 
 const QEMU: &str = "/usr/bin/qemu-system-x86_64";
+/// Directories of QEMU's data files. QEMU searches the current directory before them.
+const DATA: [&str; 2] = ["/usr/share/qemu", "/usr/share/seabios"];
 /// Device of KVM. Without it, QEMU translates the guest's code.
 const KVM: &str = "/dev/kvm";
 
 /// Becomes a virtual machine that runs the kernel in this file. Returns after an error, which it has
 /// reported on the control socket.
 pub(in super::super) fn start(kernel: &Path) -> ExitCode {
+    // Before anything takes time: the parent may end at any moment.
+    if set_death_signal().is_err() {
+        return ExitCode::FAILURE;
+    }
     // SAFETY: the parent has opened the socket as descriptor 0, and it has no other user here.
     let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(CONTROL) });
     let Err(why) = exec(&mut channel, kernel);
@@ -48,11 +54,14 @@ fn exec(channel: &mut Channel, kernel: &Path) -> io::Result<std::convert::Infall
     let archive = memory("initramfs")?;
     let init = initramfs::write(&archive)?;
     let isolation = isolate_vm(kvm_group()).map_err(other)?;
+    // The change of the user has reset the death signal for a moment.
+    channel.is_readable()?;
     let order = Order { hello, isolation };
     for file in [rings.as_raw_fd(), frames.as_raw_fd(), kernel.as_raw_fd(), archive.as_raw_fd()] {
         inherit(file)?;
     }
     let mut qemu = Command::new(QEMU);
+    qemu.current_dir("/").args(DATA.into_iter().flat_map(|directory| ["-L", directory]));
     qemu.args(fixed()).args(memories(&rings, &frames)?);
     qemu.arg("-kernel").arg(path(&kernel)).arg("-initrd").arg(path(&archive));
     qemu.arg("-append").arg(command_line(&init, &order));
@@ -128,7 +137,9 @@ fn inherit(file: RawFd) -> Result<(), Errno> {
     fcntl(file, FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
 }
 
-/// Group that may use KVM, if there is KVM.
+/// Group that may use KVM, if there is KVM, and the group has no other rights.
 fn kvm_group() -> Option<u32> {
-    std::fs::metadata(KVM).ok().map(|device| device.gid())
+    let device = std::fs::metadata(KVM).ok()?;
+    let may_use = device.mode() & 0o060 == 0o060;
+    Some(device.gid()).filter(|group| *group != 0 && may_use)
 }

@@ -1,0 +1,66 @@
+//! Pipes and source files of other users.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
+use crate::{give_away, kaido};
+
+const PROGRAM: &str = include_str!("../clients/filter.p4");
+
+/// Nobody writes to the pipe, and nobody reads from it.
+#[test]
+fn root_a_pipe_of_another_user_is_not_waited_for() {
+    let kaido = kaido();
+    let program = kaido.file("filter.p4", PROGRAM);
+    let pipe = kaido.directory().join("pipe.yaml");
+    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    give_away(&pipe);
+    let pipe = pipe.to_str().unwrap();
+    for (command, code) in [
+        (&["p4", "compile", &program, "-o", pipe][..], 1),
+        (&["p4", "check", pipe], 2),
+        (&["lab", "check", pipe], 2),
+        (&["lab", "import", pipe], 2),
+        (&["xsk", "check", pipe], 2),
+        (&["dataplane", "check", pipe], 2),
+    ] {
+        kaido.run(command).failed(code, &["the pipe belongs to another user"]);
+    }
+}
+
+/// A pipe without a name belongs to the user who calls sudo.
+#[test]
+fn root_the_pipe_of_a_shell_is_read() {
+    let kaido = kaido();
+    let program = kaido.file("filter.p4", PROGRAM);
+    let script = "setpriv --reuid 65534 --clear-groups sh -c 'exec cat' < \"$2\" | \"$1\" p4 check /dev/stdin";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_kaido"), &program]);
+    let said = testkit::Said::run(&mut command);
+    assert!(said.stdout.contains("/dev/stdin: no errors"), "{said}");
+}
+
+/// An object names its source file, and another user may replace that.
+#[test]
+fn root_an_object_shows_no_files_outside_of_its_directory() {
+    let kaido = kaido();
+    let directory = kaido.directory().join("theirs");
+    std::fs::create_dir(&directory).unwrap();
+    let secret = kaido.file("secret", &"a secret\n".repeat(200));
+    let [program, object] = ["a.p4", "a.o"].map(|name| directory.join(name));
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    std::fs::write(&program, PROGRAM).unwrap();
+    kaido.ok(&["p4", "compile", &text(&program)]);
+    assert!(kaido.ok(&["p4", "explain", &text(&object)]).contains("; "), "its own source");
+    std::fs::remove_file(&program).unwrap();
+    symlink(&secret, &program).unwrap();
+    assert!(!kaido.ok(&["p4", "explain", &text(&object)]).contains("a secret"));
+    // An object elsewhere names a file that is not below its directory.
+    let other = kaido.file("filter.p4", PROGRAM);
+    kaido.ok(&["p4", "compile", &other, "-o", &text(&object)]);
+    assert!(!kaido.ok(&["p4", "explain", &text(&object)]).contains("filter.p4:"));
+}

@@ -1,0 +1,55 @@
+//! Seccomp filter of QEMU (seccomp(2)), in addition to its own (`-sandbox`): a list of denied calls,
+//! since those that it needs differ between versions.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+
+/// Denied calls.
+const DENIED: &[i64] = &[
+    // Connections: sockets are those that QEMU has inherited.
+    libc::SYS_socket,
+    libc::SYS_socketpair,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    // Parts of the kernel with many errors, which QEMU does not need.
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    // Other processes, namespaces and mounts.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_open_by_handle_at,
+];
+
+/// Installs the filter. It stays when the process becomes QEMU.
+///
+/// # Errors
+///
+/// Fails if the kernel does not support seccomp filters.
+pub(in super::super) fn install() -> Result<(), String> {
+    let failed = |why: &dyn std::fmt::Display| format!("a filter of system calls: {why}");
+    let rules: BTreeMap<i64, _> = DENIED.iter().map(|call| (*call, vec![])).collect();
+    let machine = std::env::consts::ARCH.try_into().map_err(|why| failed(&why))?;
+    let denied = SeccompAction::Errno(libc::EPERM as u32);
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, machine);
+    let filter: Result<BpfProgram, _> = filter.and_then(TryInto::try_into);
+    let filter = filter.map_err(|why| failed(&why))?;
+    seccompiler::apply_filter(&filter).map_err(|why| failed(&why))
+}
