@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::topology::{DurationText, duration_text};
 
 /// Place of a tenant's program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
     /// A process of its own.

@@ -21,13 +21,8 @@ use crate::walk::Walk;
 ///
 /// Fails if it does not exist, or if a symbolic link of another user is on the way.
 pub fn open_directory(path: &Path) -> io::Result<File> {
-    let Walk { mut directories, missing, .. } = walk(path)?;
-    if missing.is_empty() {
-        // The root directory is never removed.
-        let found = directories.pop().ok_or(ErrorKind::NotFound)?;
-        return if found.metadata()?.is_dir() { Ok(found) } else { Err(Errno::ENOTDIR.into()) };
-    }
-    Err(Errno::ENOENT.into())
+    let Walk { directories, missing, .. } = walk(path)?;
+    if missing.is_empty() { last(directories) } else { Err(Errno::ENOENT.into()) }
 }
 
 /// Like [`open_directory`], after creating the missing directories. The umask applies to their mode.
@@ -46,6 +41,11 @@ pub fn make_directory(path: &Path) -> io::Result<File> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         directories.push(openat(directory, name.as_os_str(), flags, Mode::empty())?.into());
     }
+    last(directories)
+}
+
+fn last(mut directories: Vec<File>) -> io::Result<File> {
+    // The root directory is never removed.
     let found = directories.pop().ok_or(ErrorKind::NotFound)?;
     if found.metadata()?.is_dir() { Ok(found) } else { Err(Errno::ENOTDIR.into()) }
 }

@@ -10,10 +10,11 @@ use std::ptr::NonNull;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 
-/// Size of a page on x86-64; larger ones have the size of several.
+/// Smallest size of a memfd.
 const PAGE: usize = 4096;
 
 /// Shared, writable mapping of a memfd or of a device's memory.
@@ -107,9 +108,11 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // Not munmap(2) of the C library: in an AF_XDP client, that is a function of the preload
+        // library, whose locks the caller may hold.
         // SAFETY: `new` created the mapping with this size, and pointers to it borrow `self`.
-        let unmapped = unsafe { munmap(self.address.cast(), self.size) };
-        debug_assert_eq!(unmapped, Ok(()));
+        let unmapped = unsafe { libc::syscall(libc::SYS_munmap, self.address.as_ptr(), self.size) };
+        debug_assert_eq!(unmapped, 0);
     }
 }
 

@@ -158,7 +158,7 @@ fn tenant(
         Some(IsolationText::Process) | None => Isolation::Process,
     };
     if has_kernel && !matches!(isolation, Isolation::Vm { .. }) {
-        let message = "a program without a virtual machine has no kernel";
+        let message = "`kernel` has no effect without a virtual machine";
         place.key(&at("kernel"), message, "remove `kernel`, or write `isolation: vm`");
     }
     if isolation == Isolation::Inline && text.cpu.is_some() {

@@ -64,7 +64,7 @@ fn all_errors_are_reported() {
 #[test]
 fn a_kernel_is_of_a_virtual_machine() {
     let text = "tenants:\n  a: {program: a.p4, ports: {eth1: 1}, kernel: /boot/vmlinuz}\n";
-    assert_eq!(errors(text), ["2: a program without a virtual machine has no kernel"]);
+    assert_eq!(errors(text), ["2: `kernel` has no effect without a virtual machine"]);
     let text = text.replace("kernel", "isolation: vm, kernel");
     let kernel = Some("/boot/vmlinuz".into());
     assert_eq!(parse("t", &text).unwrap()[0].isolation, Isolation::Vm { kernel });

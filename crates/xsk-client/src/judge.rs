@@ -86,6 +86,7 @@ impl Judge {
     /// then it is counted, and to be dropped.
     pub(crate) fn submit(&mut self, packet: Packet) -> Result<(), Packet> {
         let (Some(area), Some(current)) = (&self.area, &mut self.current) else {
+            self.tally.unfit += 1;
             return Err(packet);
         };
         let submitted = current.submit(area, packet);

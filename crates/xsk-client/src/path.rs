@@ -86,35 +86,28 @@ impl Path {
 
     /// Forwards packets to the sink.
     fn pass(&mut self) {
-        let mut count = 0;
+        let (mut packets, mut has_passed) = (0, false);
         // The program has been detached since this packet began. `submit` has left room for it.
         if let Begun::Waiting(packet) = std::mem::take(&mut self.begun) {
             for part in packet.parts() {
-                count += u32::from(self.put(State::Judging, part));
+                has_passed |= self.put(State::Judging, part);
             }
             self.begun = Begun::Passing;
         }
         let room = self.packets_in.available().min(self.packets_out.free());
         for _ in 0..room {
             let descriptor = self.packets_in.take();
-            if matches!(self.begun, Begun::Dropped) {
-                self.drop_part(self.source, descriptor);
-            } else {
-                count += u32::from(self.put(self.source, descriptor));
-            }
-            self.begun = match (is_continued(descriptor), &self.begun) {
-                (false, _) => Begun::None,
-                (true, Begun::Dropped) => Begun::Dropped,
-                (true, _) => Begun::Passing,
-            };
+            let is_dropped = matches!(self.begun, Begun::Dropped);
+            has_passed |= self.put_rest(descriptor, is_dropped);
+            packets += u32::from(!is_dropped && !is_continued(descriptor));
         }
         if room > 0 {
             self.packets_in.release();
         }
-        if count > 0 {
-            self.judge.count_unjudged(count);
+        if has_passed {
             self.packets_out.publish();
         }
+        self.judge.count_unjudged(packets);
     }
 
     /// Submits packets to the program.
@@ -124,22 +117,18 @@ impl Path {
         let flying = self.judge.flying_parts() + begun;
         let room = self.packets_in.available().min(self.packets_out.free().saturating_sub(flying));
         let (mut taken, mut frames, mut has_passed) = (0, self.judge.room(), false);
-        while taken < room && (frames > 0 || !matches!(self.begun, Begun::None)) {
+        while taken < room && (frames > 0 || !self.needs_frame()) {
             let descriptor = self.packets_in.take();
             taken += 1;
             let ends = !is_continued(descriptor);
             match std::mem::take(&mut self.begun) {
                 Begun::Passing => {
-                    has_passed |= self.put(self.source, descriptor);
-                    self.begun = if ends { Begun::None } else { Begun::Passing };
+                    has_passed |= self.put_rest(descriptor, false);
+                    self.judge.count_unjudged(u32::from(ends));
                 }
-                Begun::Dropped => {
-                    self.drop_part(self.source, descriptor);
-                    self.begun = if ends { Begun::None } else { Begun::Dropped };
-                }
+                Begun::Dropped => has_passed |= self.put_rest(descriptor, true),
                 before => {
-                    let packet = self.join(before, descriptor);
-                    self.begun = match packet {
+                    self.begun = match self.join(before, descriptor) {
                         Some(packet) if ends => {
                             frames -= 1;
                             if let Err(packet) = self.judge.submit(packet) {
@@ -163,6 +152,27 @@ impl Path {
         }
     }
 
+    /// Returns true if the next descriptor may end a packet that is submitted.
+    fn needs_frame(&self) -> bool {
+        matches!(self.begun, Begun::None | Begun::Waiting(_))
+    }
+
+    /// Forwards or drops a part of a packet that is not judged. Returns true if it is forwarded.
+    fn put_rest(&mut self, descriptor: Descriptor, is_dropped: bool) -> bool {
+        let is_put = if is_dropped {
+            self.drop_part(self.source, descriptor);
+            false
+        } else {
+            self.put(self.source, descriptor)
+        };
+        self.begun = match is_continued(descriptor) {
+            false => Begun::None,
+            true if is_dropped => Begun::Dropped,
+            true => Begun::Passing,
+        };
+        is_put
+    }
+
     /// Adds a descriptor to the packet that has begun, if one has. Returns `None` if it is dropped.
     fn join(&mut self, begun: Begun, descriptor: Descriptor) -> Option<Packet> {
         let is_owned = self.frames.step(descriptor.address, self.source, State::Judging).is_ok();
@@ -172,7 +182,9 @@ impl Path {
         let Begun::Waiting(mut packet) = begun else {
             return is_owned.then(|| Packet::new(descriptor));
         };
-        if is_owned && packet.push(descriptor) {
+        // The sink has to have room for the whole packet.
+        let fits = is_owned && packet.push(descriptor);
+        if fits && packet.count() < self.packets_out.size() as usize {
             return Some(packet);
         }
         if is_owned {

@@ -258,13 +258,22 @@ pub(crate) fn all() -> Vec<Arc<Socket>> {
 /// The kernel keeps such memory, so that clients may do so before they close their sockets. Allocates
 /// no memory: an allocator may be the caller.
 pub fn unmap(start: usize, length: usize) {
-    if is_child() {
+    if is_child() || length == 0 {
         return;
     }
-    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
-    let is_in =
-        |socket: &&Arc<Socket>| socket.area.is_some_and(|area| area.overlaps(start, length));
-    sockets.iter().flatten().filter(is_in).for_each(|socket| socket.close());
+    let is_in = |socket: &Arc<Socket>| socket.area.is_some_and(|area| area.overlaps(start, length));
+    let mut next = 0;
+    loop {
+        let found = {
+            let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
+            let mut rest = sockets.iter().enumerate().skip(next);
+            rest.find_map(|(at, socket)| Some((at, socket.clone().filter(is_in)?)))
+        };
+        // Not under the lock: closing a socket unmaps memory too.
+        let Some((at, socket)) = found else { return };
+        socket.close();
+        next = at + 1;
+    }
 }
 
 /// Registers a socket.
@@ -275,7 +284,11 @@ pub(crate) fn add(socket: Socket) -> Arc<Socket> {
     if sockets.len() <= at {
         sockets.resize(at + 1, None);
     }
-    sockets[at] = Some(Arc::clone(&socket));
+    // A socket that the client has closed by other means. Dropping it unmaps memory, which takes the
+    // lock.
+    let old = sockets[at].replace(Arc::clone(&socket));
+    drop(sockets);
+    drop(old);
     socket
 }
 

@@ -209,8 +209,8 @@ impl Daemon {
                 if !of.is_detached && of.incarnation == Some(its.seen) {
                     its.accuse(of.queue, accusation);
                 } else {
-                    // Only these packets wait for the process. If it has been replaced, which may have
-                    // ended it, the next program judges them.
+                    // Packets at a replaced process go to the next program, those at a detached one to
+                    // the policy.
                     let is_detached = of.is_detached;
                     let flying = if is_detached { Reason::Deadline } else { Reason::Crashed };
                     let later = Reason::Evicted;

@@ -1,9 +1,8 @@
 //! Configuration of tenants.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use sandbox::process::{Config, VmFeed};
+use sandbox::process::{Config, Kernel, VmFeed};
 
 /// An interface of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +33,7 @@ pub struct Tenant {
     /// True if the program runs in the client's process while that uses its ports.
     pub is_inline: bool,
     /// Kernel of the virtual machine that runs the program; `None` for a process.
-    pub kernel: Option<PathBuf>,
+    pub kernel: Option<Kernel>,
     /// Values published by the tenant's VM.
     pub vm: Option<VmFeed>,
 }

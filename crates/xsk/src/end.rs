@@ -78,6 +78,11 @@ impl<T: Copy> Producer<T> {
         Self { next: shared.producer().load(Ordering::Relaxed), shared }
     }
 
+    /// Size of the ring in entries.
+    pub fn size(&self) -> u32 {
+        self.shared.size()
+    }
+
     /// Number of free entries. Zero if the consumer's index is invalid.
     pub fn free(&self) -> u32 {
         let used = self.next.wrapping_sub(self.shared.consumer().load(Ordering::Acquire));

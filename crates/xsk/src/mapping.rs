@@ -62,7 +62,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // Not munmap(2) of the C library, which the preload library replaces.
         // SAFETY: the mapping is this value's own.
-        unsafe { libc::munmap(self.base().cast(), self.bytes) };
+        unsafe { libc::syscall(libc::SYS_munmap, self.base(), self.bytes) };
     }
 }

@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use testkit::{Kaido, Said, pause, until};
@@ -11,13 +10,6 @@ use testkit::{Kaido, Said, pause, until};
 use crate::{kaido, node};
 
 const PROGRAM: &str = include_str!("../clients/filter.p4");
-
-/// The tests look for any machine, so that they run one after the other.
-static MACHINES: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    MACHINES.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Boot time without KVM, on a busy machine.
 const BOOT: Duration = Duration::from_secs(120);
@@ -34,46 +26,51 @@ fn command(kaido: &Kaido, client: &str) -> Command {
     kaido.command(&["xsk", "run", "--config", &config, "--", "sleep", client])
 }
 
+/// Starts a client in a session of its own, to which its virtual machine belongs too.
 fn start(kaido: &Kaido) -> Child {
-    let mut command = command(kaido, "1000");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    node().run(|| command.spawn()).expect("root enters it").expect("it starts")
+    let command = command(kaido, "1000");
+    let mut session = Command::new("setsid");
+    session.arg(command.get_program()).args(command.get_args());
+    session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    session.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    node().run(|| session.spawn()).expect("root enters it").expect("it starts")
 }
 
-/// Pids of the processes that are a virtual machine, or become one.
-fn machines() -> Vec<String> {
+/// Pids of the processes of a session that are a virtual machine, or become one.
+fn machines(session: u32) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
     let is_machine = |pid: &String| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        line.contains("start-vm\0") || line.contains("ivshmem-plain")
+        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let [line, stat] =
+            ["cmdline", "stat"].map(|file| String::from_utf8_lossy(&read(file)).into_owned());
+        // The session is the fourth field after the name (proc(5)).
+        let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        let is_its = fields.split(' ').nth(3) == Some(&session.to_string());
+        is_its && (line.contains("start-vm\0") || line.contains("ivshmem-plain"))
     };
     processes.filter_map(|one| one.file_name().into_string().ok()).filter(is_machine).collect()
 }
 
 /// Waits for QEMU, and returns its pid.
-fn qemu() -> String {
+fn qemu(session: u32) -> String {
     let is_qemu = |pid: &String| {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.contains("ivshmem-plain")
     };
-    until(BOOT, || machines().into_iter().find(is_qemu), || "no QEMU".to_owned())
+    until(BOOT, || machines(session).into_iter().find(is_qemu), || "no QEMU".to_owned())
 }
 
 fn end(mut child: Child) {
+    let session = child.id();
     child.kill().expect("it is a child");
     child.wait().expect("it is a child");
-    until(
-        Duration::from_secs(10),
-        || machines().is_empty().then_some(()),
-        || format!("these are left: {:?}", machines()),
-    );
+    let are_gone = || machines(session).is_empty().then_some(());
+    until(Duration::from_secs(10), are_gone, || format!("these are left: {:?}", machines(session)));
 }
 
 /// QEMU searches the current directory for its firmware first.
 #[test]
 fn root_a_virtual_machine_does_not_use_files_of_the_current_directory() {
-    let _turn = turn();
     let kaido = kaido();
     let planted = kaido.directory().join("planted");
     std::fs::create_dir(&planted).unwrap();
@@ -90,10 +87,9 @@ fn root_a_virtual_machine_does_not_use_files_of_the_current_directory() {
 
 #[test]
 fn root_a_virtual_machine_reaches_no_files_and_groups_of_the_machine() {
-    let _turn = turn();
     let kaido = kaido();
     let child = start(&kaido);
-    let pid = qemu();
+    let pid = qemu(child.id());
     let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     // QEMU installs its own filter of system calls too.
     let is_filtered = || status().contains("Seccomp_filters:\t2\n").then_some(());
@@ -128,7 +124,6 @@ fn root_a_virtual_machine_reaches_no_files_and_groups_of_the_machine() {
 /// Between the start of the process and that of QEMU too.
 #[test]
 fn root_no_virtual_machine_survives_its_command() {
-    let _turn = turn();
     for delay in [20, 60, 100, 150, 200, 250, 300, 400, 600] {
         let kaido = kaido();
         let child = start(&kaido);

@@ -76,7 +76,7 @@ fn sockets_of_a_client_are_limited() {
     end(&mut running);
 }
 
-/// Introduces itself twice, without a process id, and a thousand times in sessions of their own.
+/// Introduces itself twice, without a process id, and 3,000 times in sessions of their own.
 const HELLOS: &str = "hello = lambda process: bytes([0, 2, process, 6]) + b'client'
 def refused(*processes):
     link = request()
@@ -89,7 +89,7 @@ def refused(*processes):
         pass
 refused(1, 1)
 refused(0)
-for _ in range(1000):
+for _ in range(3000):
     if link := request():
         link.send(hello(1))
         link.close()
@@ -107,7 +107,7 @@ fn a_client_introduces_itself_once() {
     until(TIMEOUT, || (said() == "refused").then_some(()), said);
     let text = end(&mut running);
     assert!(text.contains("is disconnected"), "{text}");
-    assert!(text.lines().count() <= 1024, "{}", text.lines().count());
+    assert!(text.contains("messages suppressed"), "{text}");
 }
 
 /// Sends a lingering TCP socket on each of its links, which it then closes. Reports before it keep

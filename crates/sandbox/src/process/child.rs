@@ -31,7 +31,7 @@ const BELL: i32 = 1;
 pub fn run_child() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     match arguments.iter().map(OsString::as_os_str).collect::<Vec<_>>()[..] {
-        [first, kernel] if first == machine::START => machine::start(kernel.as_ref()),
+        [.., last] if last == machine::START => machine::start(),
         [.., before, order] if before == machine::RUN => machine::run(&order.to_string_lossy()),
         _ => run_process(),
     }

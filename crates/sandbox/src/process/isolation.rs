@@ -1,5 +1,6 @@
 //! Isolation of the sandbox process.
 
+use std::ffi::CString;
 use std::fmt;
 use std::path::Path;
 
@@ -170,7 +171,7 @@ pub(super) fn isolate_vm(group: Option<u32>) -> Result<Isolation, String> {
     let namespaces = Isolation::NETWORK.with(Isolation::MOUNT).with(Isolation::IPC);
     self::namespaces(&mut done, namespaces.with(Isolation::HOSTNAME));
     if done.has(Isolation::MOUNT) {
-        small_root().map_err(failed("a root of programs alone"))?;
+        qemu_root().map_err(failed("QEMU's root directory"))?;
     }
     nobody(&mut done, group);
     drop_rights().map_err(failed("capabilities"))?;
@@ -239,14 +240,12 @@ fn empty_root() -> Result<(), Errno> {
 
 /// Replaces the root with one that has the programs and libraries of this machine, read-only, its
 /// `/proc`, and KVM: no sockets, no directories to write to, no configuration.
-fn small_root() -> Result<(), Errno> {
+fn qemu_root() -> Result<(), Errno> {
     let none = None::<&str>;
     new_root("size=64k,nr_inodes=64,mode=755", || {
         let bind = |from: &Path, to: &str| {
             mount(Some(from), to, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)
         };
-        let read_only = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
-        let read_only = read_only | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
         for name in ["usr", "lib", "lib64", "bin"] {
             let from = Path::new("/").join(name);
             if let Ok(target) = std::fs::read_link(&from) {
@@ -254,7 +253,7 @@ fn small_root() -> Result<(), Errno> {
             } else if from.is_dir() {
                 mkdir(name, Mode::from_bits_truncate(0o755))?;
                 bind(&from, name)?;
-                mount(none, name, none, read_only, none)?;
+                close_mounts(name)?;
             }
         }
         for name in ["proc", "dev"] {
@@ -270,6 +269,26 @@ fn small_root() -> Result<(), Errno> {
         }
         Ok(())
     })
+}
+
+/// Makes a mount and all mounts below it read-only (mount_setattr(2), since Linux 5.12).
+fn close_mounts(name: &str) -> Result<(), Errno> {
+    let name = CString::new(name).map_err(|_| Errno::EINVAL)?;
+    let flags = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    let attributes =
+        libc::mount_attr { attr_set: flags, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: the name and the attributes outlive the call, which gets the size of the latter.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            name.as_ptr(),
+            libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of_val(&attributes),
+        )
+    };
+    Errno::result(done).map(drop)
 }
 
 /// Replaces the root with a temporary file system, which `fill` fills in the current directory.
@@ -300,9 +319,9 @@ fn nobody(done: &mut Isolation, group: Option<u32>) {
     }
 }
 
-fn become_user(id: u32, further: Option<u32>) -> Result<(), Errno> {
+fn become_user(id: u32, supplementary: Option<u32>) -> Result<(), Errno> {
     let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
-    setgroups(&further.map(Gid::from_raw).into_iter().collect::<Vec<_>>())
+    setgroups(&supplementary.map(Gid::from_raw).into_iter().collect::<Vec<_>>())
         .and_then(|()| setresgid(group, group, group))
         .and_then(|()| setresuid(user, user, user))
 }

@@ -55,6 +55,7 @@ pub use error::StartError;
 pub use filter::filtered;
 pub use hosted::{Host, Hosted};
 pub use isolation::Isolation;
+pub use machine::Kernel;
 #[doc(hidden)]
 pub use message::checked_answer;
 pub use peer::probe;

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -121,7 +122,7 @@ impl Process {
     /// CPU time of the process (`/proc/PID/task/TID/schedstat`).
     fn ran(&self) -> Duration {
         let ran = |text: String| text.split(' ').next()?.parse::<u64>().ok();
-        Duration::from_nanos(self.threads("schedstat").filter_map(ran).sum())
+        Duration::from_nanos(self.texts("schedstat").filter_map(ran).sum())
     }
 
     /// Returns true if the process runs or waits for a CPU (`/proc/PID/task/TID/stat`).
@@ -129,24 +130,31 @@ impl Process {
         // The state follows the name, which may contain anything.
         let is_runnable =
             |text: String| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'));
-        self.threads("stat").any(is_runnable)
+        self.texts("stat").any(is_runnable)
     }
 
-    /// Texts of a file of all threads: a virtual machine's CPU is one of QEMU's.
-    fn threads(&self, file: &'static str) -> impl Iterator<Item = String> {
+    /// Directories of all threads: a virtual machine's CPU is one of QEMU's.
+    fn threads(&self) -> impl Iterator<Item = PathBuf> {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id()));
-        let threads = threads.into_iter().flatten().flatten();
-        // A thread may end meanwhile.
-        threads.map(move |one| std::fs::read_to_string(one.path().join(file)).unwrap_or_default())
+        threads.into_iter().flatten().flatten().map(|thread| thread.path())
+    }
+
+    /// Texts of a file of all threads. A thread may end meanwhile.
+    fn texts(&self, file: &'static str) -> impl Iterator<Item = String> {
+        self.threads().map(move |one| std::fs::read_to_string(one.join(file)).unwrap_or_default())
     }
 
     /// Sets the scheduling policy of a child. On failure, it is unchanged.
     fn schedule(&self, policy: libc::c_int) {
-        let Started::Child(child) = &self.started else { return };
-        let process = child.id().cast_signed();
+        if self.is_host() {
+            return;
+        }
         let none = libc::sched_param { sched_priority: 0 };
-        // SAFETY: the parameter is a local variable.
-        unsafe { libc::sched_setscheduler(process, policy, &raw const none) };
+        let numbers = self.threads().filter_map(|one| one.file_name()?.to_str()?.parse().ok());
+        for thread in numbers {
+            // SAFETY: the parameter is a local variable.
+            unsafe { libc::sched_setscheduler(thread, policy, &raw const none) };
+        }
     }
 }
 

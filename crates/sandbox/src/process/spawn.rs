@@ -11,7 +11,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
 use super::hosted::Host;
-use super::machine;
+use super::machine::{self, Kernel};
 
 /// Name of the executable of sandbox processes.
 const PROGRAM: &str = "kaido-sandbox";
@@ -34,6 +34,8 @@ struct Executable {
     /// Value of `argv[0]`.
     name: OsString,
     arguments: Vec<OsString>,
+    /// Kernel of the virtual machine that the process becomes.
+    kernel: Option<Kernel>,
 }
 
 /// Process that has been started, or that hosts the program.
@@ -57,7 +59,12 @@ impl Launcher {
     ) -> io::Result<Self> {
         let file = Arc::new(File::open(program)?);
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Ok(Self(Kind::Executable(Executable { file, name: program.into(), arguments })))
+        Ok(Self(Kind::Executable(Executable {
+            file,
+            name: program.into(),
+            arguments,
+            kernel: None,
+        })))
     }
 
     /// Uses `kaido-sandbox` of this process's installation: in the directory of its executable, or
@@ -70,17 +77,15 @@ impl Launcher {
         let (program, file) = private::open_installed(PROGRAM, "../libexec/kaido")?;
         let (file, name) = (Arc::new(file), program.into());
         let arguments = vec![OsString::new()];
-        Ok(Self(Kind::Executable(Executable { file, name, arguments })))
+        Ok(Self(Kind::Executable(Executable { file, name, arguments, kernel: None })))
     }
 
-    /// Uses virtual machines (QEMU) with the kernel in this file, which needs no modules: a serial
-    /// port, PCI and devtmpfs are built in.
+    /// Uses virtual machines (QEMU). A launcher of a host has none, and stays as it is.
     #[must_use]
-    pub fn in_vm(self, kernel: &Path) -> Self {
+    pub fn in_vm(self, kernel: &Kernel) -> Self {
         match self.0 {
             Kind::Executable(executable) => {
-                let arguments = vec![machine::START.into(), kernel.into()];
-                Self(Kind::Executable(Executable { arguments, ..executable }))
+                Self(Kind::Executable(Executable { kernel: Some(kernel.clone()), ..executable }))
             }
             host @ Kind::Host(_) => Self(host),
         }
@@ -88,8 +93,7 @@ impl Launcher {
 
     /// Returns true if programs run in virtual machines.
     pub(super) fn is_vm(&self) -> bool {
-        let is_start = |first: &OsString| first == machine::START;
-        matches!(&self.0, Kind::Executable(one) if one.arguments.first().is_some_and(is_start))
+        matches!(&self.0, Kind::Executable(one) if one.kernel.is_some())
     }
 
     /// Uses a process that hosts programs.
@@ -111,7 +115,7 @@ impl Launcher {
 
 impl Executable {
     /// Starts a process with these descriptors as standard input and output, and without an
-    /// environment.
+    /// environment. The kernel of a virtual machine is its standard error.
     ///
     /// All processes are spawned by one thread that never exits, because `PR_SET_PDEATHSIG` kills a
     /// process when its parent thread exits.
@@ -145,6 +149,9 @@ impl Executable {
             .stdin(Stdio::from(control))
             .stdout(Stdio::from(bell))
             .stderr(Stdio::null());
+        if let Some(kernel) = &self.kernel {
+            command.arg(machine::START).stderr(Stdio::from(kernel.0.try_clone()?));
+        }
         let (done, child) = channel();
         let gone = || io::Error::other("the thread that starts processes is gone");
         starter.send((command, done)).map_err(|_| gone())?;

@@ -101,11 +101,12 @@ impl Source {
     /// Reads the files that are in the directory of the object, or below: an object may name any
     /// file.
     fn read(file: &Path, object: &Object) -> Self {
-        let directory = file.parent().unwrap_or(Path::new(""));
-        let of = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let directory = std::path::absolute(file).unwrap_or_default();
+        let directory = directory.parent().unwrap_or(Path::new("/"));
         let lines = |name: &String| {
-            let name = Path::new(name).strip_prefix(directory).ok()?;
-            let text = crate::input::read_in(of, name.as_os_str(), "program", MAX_BYTES as u64);
+            let path = std::path::absolute(name).ok()?;
+            let name = path.strip_prefix(directory).ok()?.as_os_str();
+            let text = crate::input::read_in(directory, name, "program", MAX_BYTES as u64);
             Some(text.ok()?.lines().map(str::to_owned).collect())
         };
         let files = object.lines.files.iter().take(MAX_FILES).map(lines).collect();

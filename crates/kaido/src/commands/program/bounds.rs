@@ -153,6 +153,5 @@ mod tests {
         let spent = Mutex::new(Duration::from_secs(2));
         let slow = || thread::park_timeout(Duration::from_secs(1));
         assert!(bounds.run(Path::new("second.p4"), &spent, slow).is_err());
-        assert!(bounds.run(Path::new("quick.p4"), &spent, || 1).is_ok_and(|result| result == 1));
     }
 }

@@ -78,8 +78,8 @@ fn one(
         return Err(Failure::usage(anyhow!("`{}` cannot name a tenant: {help}", options.tenant)));
     }
     if options.kernel.is_some() && options.isolation != ProgramPlace::Vm {
-        let help = "write `--isolation vm` too";
-        return Err(Failure::usage(anyhow!("`--kernel` is of a virtual machine: {help}")));
+        let help = "add it, or remove `--kernel`";
+        return Err(Failure::usage(anyhow!("`--kernel` needs `--isolation vm`: {help}")));
     }
     let mut tenant = tenants_file::of_interface(&options.tenant, program, interface);
     tenant.entries.clone_from(&options.entries);

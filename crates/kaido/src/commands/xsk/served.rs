@@ -43,8 +43,8 @@ impl Served<'_> {
         let directory = Directory::take(name)?;
         let launcher = Launcher::installed().context("a sandbox cannot start");
         let launcher = launcher.map_err(Failure::failed)?;
-        let configured =
-            tenants.iter().map(|one| tenants::configure(&one.tenant, config)).collect();
+        let configured = tenants.iter().map(|one| tenants::configure(&one.tenant, config));
+        let configured = configured.collect::<Result<_, Failure>>()?;
         let log = Log::start().map_err(Failure::failed)?;
         let (daemon, devices) = Daemon::new(configured, &launcher, log.printer());
         let (listener, inherited) = xsk_link::Listener::new().map_err(Failure::failed)?;

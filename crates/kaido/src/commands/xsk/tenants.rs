@@ -9,7 +9,7 @@ use model::topology::Topology;
 use model::{Isolation, Tenant};
 use output::xsk::{CheckedTenant, CheckedTenants, XskPort};
 use p4_object::BadObject;
-use sandbox::process::{Config, Policy, VmFeed};
+use sandbox::process::{Config, Kernel, Policy, VmFeed};
 use xsk_daemon::Port;
 
 use crate::cli::P4Program;
@@ -68,8 +68,8 @@ pub(super) fn program(
         of_tenant: true,
     };
     let entries = tenant.entries.as_deref().map(|file| beside(config, file));
-    let kernel = kernel(tenant, config);
-    for named in [Some(&program.file), entries.as_ref(), kernel.as_ref()].into_iter().flatten() {
+    kernel(tenant, config)?;
+    for named in [Some(&program.file), entries.as_ref()].into_iter().flatten() {
         // A pipe that a file names may never have a writer.
         private::open_regular(named)
             .with_context(|| format!("cannot read {}", named.display()))
@@ -105,7 +105,7 @@ pub(crate) fn check_programs(
             path.canonicalize().unwrap_or(path)
         };
         let files = (real(&tenant.program), tenant.entries.as_ref().map(real));
-        if !checked.insert((files, tenant.vm_info.is_some())) {
+        if !checked.insert((files, tenant.isolation.clone(), tenant.vm_info.is_some())) {
             continue;
         }
         for file in [Some(&tenant.program), tenant.entries.as_ref()].into_iter().flatten() {
@@ -144,22 +144,23 @@ pub(super) fn check(file: &Path, include: &[PathBuf], output: &Output) -> Result
     })
 }
 
-/// File of the kernel of a tenant's virtual machine, if it has one.
-fn kernel(tenant: &Tenant, config: &Path) -> Option<PathBuf> {
-    match &tenant.isolation {
-        Isolation::Process | Isolation::Inline => None,
-        Isolation::Vm { kernel: Some(named) } => Some(beside(config, named)),
+/// Opens the kernel of a tenant's virtual machine, if it has one.
+fn kernel(tenant: &Tenant, config: &Path) -> Result<Option<Kernel>, Failure> {
+    let path = match &tenant.isolation {
+        Isolation::Process | Isolation::Inline => return Ok(None),
+        Isolation::Vm { kernel: Some(named) } => beside(config, named),
         Isolation::Vm { kernel: None } => {
             let release = nix::sys::utsname::uname();
             let release = release.as_ref().map(|name| name.release().to_string_lossy());
-            let release = release.unwrap_or_default();
-            Some(Path::new("/boot").join(format!("vmlinuz-{release}")))
+            Path::new("/boot").join(format!("vmlinuz-{}", release.unwrap_or_default()))
         }
-    }
+    };
+    let cannot = || format!("cannot read the virtual machine's kernel {}", path.display());
+    Kernel::open(&path).map(Some).with_context(cannot).map_err(Failure::usage)
 }
 
 /// Converts a tenant into the daemon's.
-pub(super) fn configure(tenant: &Tenant, file: &Path) -> xsk_daemon::Tenant {
+pub(super) fn configure(tenant: &Tenant, file: &Path) -> Result<xsk_daemon::Tenant, Failure> {
     let policy = if tenant.passes_without_verdict { Policy::Open } else { Policy::Closed };
     let process = Config {
         policy,
@@ -170,13 +171,13 @@ pub(super) fn configure(tenant: &Tenant, file: &Path) -> xsk_daemon::Tenant {
         is_background: true,
         ..Config::default()
     };
-    let kernel = kernel(tenant, file);
+    let kernel = kernel(tenant, file)?;
     let config = if kernel.is_some() { process.in_vm() } else { process };
     let port = |(interface, number): &(String, u32)| Port {
         interface: interface.clone(),
         number: *number,
     };
-    xsk_daemon::Tenant {
+    Ok(xsk_daemon::Tenant {
         name: tenant.name.clone(),
         device: tenant.device,
         ports: tenant.ports.iter().map(port).collect(),
@@ -185,5 +186,5 @@ pub(super) fn configure(tenant: &Tenant, file: &Path) -> xsk_daemon::Tenant {
         is_inline: tenant.isolation == Isolation::Inline,
         kernel,
         vm: tenant.vm_info.as_deref().map(|vm| VmFeed::watch(&beside(file, vm), READ_VM)),
-    }
+    })
 }

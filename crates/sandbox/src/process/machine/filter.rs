@@ -35,8 +35,19 @@ const DENIED: &[i64] = &[
     libc::SYS_open_tree,
     libc::SYS_move_mount,
     libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_pidfd_open,
+    libc::SYS_process_madvise,
     libc::SYS_open_by_handle_at,
 ];
+
+/// Bit of the numbers of the x32 ABI, which has the same architecture (asm/unistd.h).
+const X32: i64 = 0x4000_0000;
 
 /// Installs the filter. It stays when the process becomes QEMU.
 ///
@@ -45,7 +56,8 @@ const DENIED: &[i64] = &[
 /// Fails if the kernel does not support seccomp filters.
 pub(in super::super) fn install() -> Result<(), String> {
     let failed = |why: &dyn std::fmt::Display| format!("a filter of system calls: {why}");
-    let rules: BTreeMap<i64, _> = DENIED.iter().map(|call| (*call, vec![])).collect();
+    let numbers = DENIED.iter().flat_map(|call| [*call, X32 | *call]);
+    let rules: BTreeMap<i64, _> = numbers.map(|call| (call, vec![])).collect();
     let machine = std::env::consts::ARCH.try_into().map_err(|why| failed(&why))?;
     let denied = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, machine);

@@ -77,15 +77,9 @@ fn wait(server: &Server, spin: Duration) {
         }
     }
     while !server.has_work() {
-        // No thread but this one has work.
-        nanosleep(PAUSE);
+        #[expect(clippy::disallowed_methods, reason = "the switch cannot wake the guest")]
+        std::thread::sleep(PAUSE);
     }
-}
-
-fn nanosleep(time: Duration) {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
-    // SAFETY: the pointer is to a local variable.
-    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }
 
 /// Opens the memory of the ivshmem device in a slot.

@@ -57,9 +57,13 @@ fn command(libraries: &BTreeSet<PathBuf>) -> Vec<String> {
 
 /// Returns the shared libraries in `/proc/PID/maps`, the dynamic loader among them.
 fn mapped(maps: &str) -> BTreeSet<PathBuf> {
-    let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
-    let is_library = |path: &&str| path.starts_with('/') && path.contains(".so");
-    paths.filter(is_library).map(PathBuf::from).collect()
+    // The path is the rest of the line, after padding.
+    let paths = maps.lines().filter_map(|line| line.splitn(6, ' ').nth(5)).map(str::trim_start);
+    let is_library = |path: &&Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.is_absolute() && name.contains(".so")
+    };
+    paths.map(Path::new).filter(is_library).map(Path::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 mod filter;
 mod guest;
 mod initramfs;
+mod kernel;
 mod serial;
 mod start;
 
@@ -23,9 +24,10 @@ use super::message::Hello;
 
 pub(super) use filter::install as install_filter;
 pub(super) use guest::run;
+pub use kernel::Kernel;
 pub(super) use start::start;
 
-/// Argument of a process that becomes a virtual machine; the kernel's file follows.
+/// Last argument of a process that becomes a virtual machine, with the kernel as standard error.
 pub(super) const START: &str = "start-vm";
 /// Argument of the guest's process; an [`Order`] follows.
 pub(super) const RUN: &str = "run-in-vm";
@@ -34,7 +36,7 @@ pub(super) const RUN: &str = "run-in-vm";
 const RINGS: u8 = 0x10;
 const FRAMES: u8 = 0x11;
 
-/// Memory of the guest in MiB, beside the rings and frames: kernel, initramfs, compiler, maps.
+/// Memory of the guest in MiB, beside that of a process: kernel, initramfs, compiler.
 const GUEST_MIB: u64 = 320;
 /// Memory of QEMU itself in MiB: devices, and translated code without KVM.
 const QEMU_MIB: u64 = 192;

@@ -3,10 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use nix::errno::Errno;
@@ -21,47 +20,57 @@ use super::super::server::other;
 use super::{FRAMES, GUEST_MIB, Order, RINGS, RUN, initramfs};
 
 const QEMU: &str = "/usr/bin/qemu-system-x86_64";
+/// The kernel, the standard error of this process. QEMU's user may not read the file, so that it gets a
+/// copy.
+const KERNEL: &str = "/proc/self/fd/2";
 /// Directories of QEMU's data files. QEMU searches the current directory before them.
 const DATA: [&str; 2] = ["/usr/share/qemu", "/usr/share/seabios"];
 /// Device of KVM. Without it, QEMU translates the guest's code.
 const KVM: &str = "/dev/kvm";
 
-/// Becomes a virtual machine that runs the kernel in this file. Returns after an error, which it has
-/// reported on the control socket.
-pub(in super::super) fn start(kernel: &Path) -> ExitCode {
+/// Becomes a virtual machine. Returns after an error, which it has reported on the control socket.
+pub(in super::super) fn start() -> ExitCode {
     // Before anything takes time: the parent may end at any moment.
     if set_death_signal().is_err() {
         return ExitCode::FAILURE;
     }
     // SAFETY: the parent has opened the socket as descriptor 0, and it has no other user here.
     let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(CONTROL) });
-    let Err(why) = exec(&mut channel, kernel);
+    let Err(why) = exec(&mut channel);
     // The switch may have exited.
     let _ = channel.send(&Answer::Failed(why.to_string()).encode());
     ExitCode::FAILURE
 }
 
-fn exec(channel: &mut Channel, kernel: &Path) -> io::Result<std::convert::Infallible> {
+fn exec(channel: &mut Channel) -> io::Result<std::convert::Infallible> {
     let (message, [rings, frames]) = channel.receive_with()?;
     let Some(Request::Hello(hello)) = Request::decode(&message) else {
         return Err(other("no greeting"));
     };
     hello.check_version().map_err(other)?;
-    let kernel = read_kernel(kernel).map_err(|why| {
-        let name = kernel.display();
-        other(format!("cannot read the virtual machine's kernel {name}: {why}"))
-    })?;
+    let kernel = memory("kernel")?;
+    // Opened again, since all machines share the position of the descriptor.
+    io::copy(&mut File::open(KERNEL)?, &mut &kernel)?;
     let archive = memory("initramfs")?;
     let init = initramfs::write(&archive)?;
     let isolation = isolate_vm(kvm_group()).map_err(other)?;
-    // The change of the user has reset the death signal for a moment.
+    // The change of user has cleared the death signal: if the parent ended meanwhile, its socket is
+    // closed.
     channel.is_readable()?;
     let order = Order { hello, isolation };
+    // QEMU inherits nothing but the files below.
+    // SAFETY: the call changes flags of descriptors alone.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     for file in [rings.as_raw_fd(), frames.as_raw_fd(), kernel.as_raw_fd(), archive.as_raw_fd()] {
         inherit(file)?;
     }
     let mut qemu = Command::new(QEMU);
-    qemu.current_dir("/").args(DATA.into_iter().flat_map(|directory| ["-L", directory]));
+    // The limit of the program's memory is for its maps.
+    let guest = GUEST_MIB + (hello.memory >> 20);
+    qemu.current_dir("/")
+        .arg("-m")
+        .arg(format!("{guest}M"))
+        .args(DATA.into_iter().flat_map(|directory| ["-L", directory]));
     qemu.args(fixed()).args(memories(&rings, &frames)?);
     qemu.arg("-kernel").arg(path(&kernel)).arg("-initrd").arg(path(&archive));
     qemu.arg("-append").arg(command_line(&init, &order));
@@ -73,11 +82,9 @@ fn exec(channel: &mut Channel, kernel: &Path) -> io::Result<std::convert::Infall
 
 /// Arguments that do not depend on the program.
 fn fixed() -> Vec<String> {
-    let guest = format!("{GUEST_MIB}M");
     let arguments = [
         "-nodefaults -no-user-config -display none -monitor none -no-reboot",
-        "-machine pc -accel kvm -accel tcg,tb-size=64 -cpu max,la57=off -smp 1 -m",
-        &guest,
+        "-machine pc -accel kvm -accel tcg,tb-size=64 -cpu max,la57=off -smp 1",
         // The control socket.
         "-chardev socket,id=control,fd=0 -device isa-serial,chardev=control",
         // QEMU's own filter of system calls.
@@ -117,18 +124,6 @@ fn path(file: &impl AsRawFd) -> String {
 
 fn memory(name: &str) -> Result<File, Errno> {
     memfd_create(name, MFdFlags::MFD_CLOEXEC).map(File::from)
-}
-
-/// Copies a kernel, whose file QEMU's user may not read.
-fn read_kernel(path: &Path) -> io::Result<File> {
-    // A pipe may never have a writer.
-    let mut from = private::open_regular(path)?;
-    let mut to = memory("kernel")?;
-    io::copy(&mut from, &mut to)?;
-    let mut magic = [0; 4];
-    // Documentation/arch/x86/boot.rst
-    let is_kernel = to.read_exact_at(&mut magic, 0x202).is_ok() && &magic == b"HdrS";
-    if is_kernel { Ok(to) } else { Err(other("it is not a bzImage of Linux")) }
 }
 
 fn inherit(file: RawFd) -> Result<(), Errno> {

@@ -23,23 +23,21 @@ pub(super) fn prefix(length: u32, width: u32) -> BigUint {
 /// with its prefix and some zeros.
 const MAX_DIGITS: usize = 4096;
 
-/// Returns the begin of a long word, for messages.
+/// Returns the first characters of a long word, for messages.
 pub(super) fn short(word: &str) -> String {
     /// Maximum number of characters.
     const SHOWN: usize = 64;
-    let mut text: String = word.chars().take(SHOWN + 1).collect();
-    if text.chars().count() > SHOWN {
-        text.truncate(text.char_indices().nth(SHOWN).map_or(text.len(), |(at, _)| at));
-        text.push_str("...");
+    match word.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &word[..end]),
+        None => word.to_owned(),
     }
-    text
 }
 
 /// Parses a value of `width` bits.
 pub(super) fn parse(text: &str, width: u32) -> Result<BigUint, String> {
     let does_not_fit = || format!("`{}` does not fit: {}", short(text), expected(width));
-    // Conversion from decimal digits takes quadratic time. A digit has at least one bit, except zeros at
-    // the begin.
+    // Conversion from decimal digits takes quadratic time. A digit has at least one bit, except leading
+    // zeros.
     if text.len() > MAX_DIGITS {
         return Err(does_not_fit());
     }
