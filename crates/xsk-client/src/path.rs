@@ -88,12 +88,15 @@ impl Path {
     fn pass(&mut self) {
         let (mut packets, mut has_passed) = (0, false);
         // The program has been detached since this packet began. `submit` has left room for it.
-        if let Begun::Waiting(packet) = std::mem::take(&mut self.begun) {
-            for part in packet.parts() {
-                has_passed |= self.put(State::Judging, part);
+        self.begun = match std::mem::take(&mut self.begun) {
+            Begun::Waiting(packet) => {
+                for part in packet.parts() {
+                    has_passed |= self.put(State::Judging, part);
+                }
+                Begun::Passing
             }
-            self.begun = Begun::Passing;
-        }
+            begun => begun,
+        };
         let room = self.packets_in.available().min(self.packets_out.free());
         for _ in 0..room {
             let descriptor = self.packets_in.take();
@@ -264,3 +267,7 @@ impl Path {
         self.packets_out.needs_wakeup() || self.chunks_out.needs_wakeup()
     }
 }
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;
