@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{
     FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
@@ -160,7 +159,7 @@ fn open_checked(path: &Path, flags: OFlag, options: &fs::OpenOptions) -> io::Res
     if is_pipe && !is_own(&metadata) && is_named()? {
         return Err(io::Error::other("the pipe belongs to another user"));
     }
-    options.open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+    private::reopen(&found, options)
 }
 
 /// File system of pipes without a name (linux/magic.h).

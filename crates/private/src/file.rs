@@ -66,7 +66,25 @@ fn open_by(path: &Path, flags: OFlag) -> io::Result<File> {
     if !found.metadata()?.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+    reopen(&found, File::options().read(true))
+}
+
+/// Opens a file again that was opened with O_PATH. A regular one is not waited for if its owner holds a
+/// lease on it (fcntl(2)), which delays each open(2) by 45 s.
+///
+/// # Errors
+///
+/// As open(2).
+pub fn reopen(found: &File, options: &OpenOptions) -> io::Result<File> {
+    let mut options = options.clone();
+    if found.metadata()?.is_file() {
+        options.custom_flags(OFlag::O_NONBLOCK.bits());
+    }
+    let opened = options.open(format!("/proc/self/fd/{}", found.as_raw_fd()));
+    opened.map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => io::Error::new(error.kind(), "its owner holds a lease on it"),
+        _ => error,
+    })
 }
 
 #[cfg(test)]

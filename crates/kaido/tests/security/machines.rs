@@ -29,7 +29,10 @@ fn command(kaido: &Kaido, client: &str) -> Command {
 /// Starts a client in a session of its own, to which its virtual machine belongs too.
 fn start(kaido: &Kaido) -> Child {
     let command = command(kaido, "1000");
+    // A shell that leaves a file of root's open.
+    let secret = kaido.file("secret", "a secret");
     let mut session = Command::new("setsid");
+    session.args(["bash", "-c", "exec 9<> \"$0\"; exec \"$@\"", &secret]);
     session.arg(command.get_program()).args(command.get_args());
     session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     session.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -105,6 +108,9 @@ fn root_a_virtual_machine_reaches_no_files_and_groups_of_the_machine() {
         assert_eq!(field(set), ["0000000000000000"], "{status}");
     }
     assert_eq!(field("NoNewPrivs:"), ["1"], "{status}");
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let files: Vec<_> = files.filter_map(|one| std::fs::read_link(one.path()).ok()).collect();
+    assert!(!files.iter().any(|file| file.ends_with("secret")), "{files:?}");
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     let entries = std::fs::read_dir(&root).unwrap().flatten();
     let mut names: Vec<_> = entries.map(|one| one.file_name().into_string().unwrap()).collect();

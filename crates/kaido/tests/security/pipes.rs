@@ -1,17 +1,18 @@
 //! Pipes and source files of other users.
 
+use std::io::Read as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::{give_away, kaido};
+use crate::{Ended, give_away, kaido, open, python};
 
 const PROGRAM: &str = include_str!("../clients/filter.p4");
 
-/// Nobody writes to the pipe, and nobody reads from it.
+/// The pipe has neither a writer nor a reader.
 #[test]
 fn root_a_pipe_of_another_user_is_not_waited_for() {
     let kaido = kaido();
@@ -30,6 +31,33 @@ fn root_a_pipe_of_another_user_is_not_waited_for() {
     ] {
         kaido.run(command).failed(code, &["the pipe belongs to another user"]);
     }
+}
+
+/// open(2) waits 45 s for the holder of a lease.
+const LEASE: &str = "import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = open(sys.argv[1], 'r+')
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+signal.pause()
+";
+
+#[test]
+fn root_a_lease_of_another_user_is_not_waited_for() {
+    let kaido = kaido();
+    open(&kaido);
+    let program = kaido.file("filter.p4", PROGRAM);
+    let tenants = "tenants:\n  a: {program: filter.p4, ports: {eth1: 1}}\n";
+    let tenants = kaido.file("tenants.yaml", tenants);
+    give_away(Path::new(&program));
+    let mut holder = python(LEASE, &[Path::new(&program)]);
+    let mut holder = Ended(holder.stdout(Stdio::piped()).spawn().unwrap());
+    let mut said = [0; 5];
+    holder.0.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+    let why = "its owner holds a lease on it";
+    kaido.run(&["xsk", "check", &tenants]).failed(2, &[why]);
+    kaido.run(&["p4", "check", &program]).failed(2, &[why]);
+    kaido.run(&["p4", "compile", &program, "-o", &program]).failed(2, &[]);
 }
 
 /// A pipe without a name belongs to the user who calls sudo.

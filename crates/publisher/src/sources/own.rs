@@ -1,6 +1,7 @@
 //! The tenant's own values: constants, files, commands, and lines from standard input.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,7 +46,8 @@ struct OfFile(Named);
 impl Source for OfFile {
     fn count(&mut self, _: Instant, to: &mut Board<'_>) {
         let mut text = String::new();
-        let read = std::fs::File::open(&self.0.from);
+        // A pipe may never have a writer.
+        let read = private::open_regular(Path::new(&self.0.from));
         let read = read.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
         if let Some(value) = read.ok().and_then(|_| first_number(&text)) {
             to.set(&self.0.key, Unit::Number, value);
@@ -179,6 +181,16 @@ mod tests {
             (second.entries[0].value, second.entries[0].at_ns),
             (Some(17), first.entries[0].at_ns)
         );
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let mut bed = Bed::new();
+        let pipe = bed.directory().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let from = pipe.display().to_string();
+        let mut source = OfFile(Named { key: "depth".into(), from });
+        assert_eq!(bed.values(&mut source, Instant::now(), &["depth"]), [None]);
     }
 
     #[test]

@@ -180,6 +180,10 @@ pub(super) fn isolate_vm(group: Option<u32>) -> Result<Isolation, String> {
     for resource in [Resource::RLIMIT_CORE, Resource::RLIMIT_FSIZE, Resource::RLIMIT_MSGQUEUE] {
         setrlimit(resource, 0, 0).map_err(failed("limits"))?;
     }
+    if done.has(Isolation::OWN_USER) {
+        // QEMU has a few threads, which count for its user.
+        setrlimit(Resource::RLIMIT_NPROC, 64, 64).map_err(failed("limits"))?;
+    }
     super::machine::install_filter()?;
     Ok(done)
 }

@@ -20,7 +20,12 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
     let is_program = file.extension().is_some_and(|extension| extension == "p4");
     let object =
         if is_program { program::compiled(program, output)?.1.object } else { read(file, bytes)? };
-    output.print(&explained(file, &object), |explained| {
+    let (path, is_json) = (file.clone(), output.is_json());
+    let (explained, listing, keys) = program::bounded(file, move || {
+        let listing = if is_json { String::new() } else { listing(&path, &object) };
+        (explained(&path, &object), listing, object.keys)
+    })?;
+    output.print(&explained, |explained| {
         let row = |map: &ObjectMap| {
             let ObjectMap { name, kind, key_bytes, value_bytes, entries } = map;
             let [key, value, most] = [key_bytes, value_bytes, entries].map(ToString::to_string);
@@ -36,10 +41,10 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
             text += &table(&["DIGEST", "BYTES"], explained.digests.iter().map(row));
             text += "\n\n";
         }
-        if !object.keys.is_empty() {
-            text += &format!("reads of its tenant's VM: {}\n\n", object.keys.join(", "));
+        if !keys.is_empty() {
+            text += &format!("reads of its tenant's VM: {}\n\n", keys.join(", "));
         }
-        text + &listing(file, &object)
+        text + &listing
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -121,8 +126,15 @@ impl Source {
         }
         let place = format!("{}:{}", object.lines.files[row.file], row.line);
         let text = self.files.get(row.file)?.as_ref()?.get(row.line.checked_sub(1)? as usize)?;
-        Some(format!("; {place}: {}\n", text.trim()))
+        Some(format!("; {place}: {}\n", cut(text.trim())))
     }
+}
+
+/// Returns the first characters of a source line. A program may have many copies of a long one.
+fn cut(line: &str) -> &str {
+    /// Maximum number of characters.
+    const SHOWN: usize = 200;
+    line.char_indices().nth(SHOWN).map_or(line, |(end, _)| &line[..end])
 }
 
 /// Formats the instructions with source lines, functions and jump targets.
