@@ -5,6 +5,12 @@ set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
 
+if [[ $(pwd -P)/ = /tmp/* && $(stat -c %a /tmp) = 1777 ]]; then
+    echo "error: the tests do not run below /tmp: routing daemons have a /tmp of their own, and DPDK" >&2
+    echo "       loads no plugins from there. Clone to another directory." >&2
+    exit 1
+fi
+
 scripts/deps.sh --lint || exit
 
 lint_failed=0
