@@ -158,7 +158,8 @@ const NOBODY: u32 = 65_534;
 /// `subuid`.
 const FIRST_USER: u32 = 0x7f00_0000;
 
-/// Drops the privileges that QEMU does not need. `group`: a group that it needs.
+/// Drops the privileges that QEMU does not need. `group`: a group that it needs. The caller installs
+/// the filter of system calls.
 ///
 /// # Errors
 ///
@@ -184,7 +185,6 @@ pub(super) fn isolate_vm(group: Option<u32>) -> Result<Isolation, String> {
         // QEMU has a few threads, which count for its user.
         setrlimit(Resource::RLIMIT_NPROC, 64, 64).map_err(failed("limits"))?;
     }
-    super::machine::install_filter()?;
     Ok(done)
 }
 

@@ -14,7 +14,6 @@ use lab::{Cancel, Lab};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
-use reading::Reading;
 use row::{HEADER, Row};
 
 pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) -> Done {
@@ -30,9 +29,9 @@ pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) ->
 
 /// Prints the behavior of the links in an interval.
 fn print(lab: &Lab, interval: Duration, cancel: &Cancel, output: &Output) -> Result<(), Failure> {
-    let before = Reading::take(lab)?;
+    let before = programs::take(lab)?;
     cancel.wait(interval)?;
-    let rows = Row::between(&before, &Reading::take(lab)?);
+    let rows = Row::between(&before, &programs::take(lab)?);
     let json: Vec<_> = rows.iter().map(Row::output).collect();
     output.print(&json, |_| table(&HEADER, rows.iter().map(|row| row.cells().into())))
 }

@@ -4,12 +4,19 @@ use lab::Lab;
 use model::topology::{Node, SegmentKind, Topology};
 use output::xsk::XskDirection;
 
-use super::reading::{Count, Name};
+use super::reading::{Count, Name, Reading};
 use crate::commands::xsk;
 use crate::failure::Failure;
 
+/// Takes a snapshot of the links, with the packets that programs have dropped.
+pub(super) fn take(lab: &Lab) -> Result<Reading, Failure> {
+    let mut reading = Reading::take(lab)?;
+    add(lab, &mut reading.0)?;
+    Ok(reading)
+}
+
 /// Adds the packets that programs have dropped to the counts of the directions.
-pub(super) fn add(lab: &Lab, counts: &mut [Count]) -> Result<(), Failure> {
+fn add(lab: &Lab, counts: &mut [Count]) -> Result<(), Failure> {
     if lab.topology().nodes.iter().all(|node| node.tenants.is_empty()) {
         return Ok(());
     }

@@ -4,7 +4,6 @@ use api::{Presence, v1};
 use lab::Lab;
 use model::topology::{SegmentKind, Topology};
 
-use super::programs;
 use crate::commands::links;
 use crate::failure::Failure;
 use crate::runtime::block_on;
@@ -68,7 +67,6 @@ impl Reading {
             }
         }
         counts.extend(lab.counted()?.into_iter().map(kernel));
-        programs::add(lab, &mut counts)?;
         Ok(Self(counts))
     }
 }

@@ -10,6 +10,7 @@ use ratatui::style::{Color, Style, Stylize as _};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Paragraph, Row as Cells, Table};
 
+use super::programs;
 use super::reading::Reading;
 use super::row::{HEADER, Row, TEXT};
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const SMALLEST: (u16, u16) = (60, 4);
 
 pub(super) fn run(lab: &Lab, interval: Duration, cancel: &Cancel) -> Result<(), Failure> {
-    let before = Reading::take(lab)?;
+    let before = programs::take(lab)?;
     // From here on a panic also restores the terminal.
     let mut terminal = ratatui::try_init().map_err(Failure::failed)?;
     let done = watch(lab, before, interval, cancel, |view| {
@@ -51,7 +52,7 @@ fn watch(
     while cancel.check().is_ok() {
         let left = next.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            let now = Reading::take(lab)?;
+            let now = programs::take(lab)?;
             view.rows = Row::between(&before, &now);
             (before, next) = (now, Instant::now() + interval);
         } else if !event::poll(left.min(LOOK)).map_err(Failure::failed)? {

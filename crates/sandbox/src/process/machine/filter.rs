@@ -54,7 +54,7 @@ const X32: i64 = 0x4000_0000;
 /// # Errors
 ///
 /// Fails if the kernel does not support seccomp filters.
-pub(in super::super) fn install() -> Result<(), String> {
+pub(super) fn install() -> Result<(), String> {
     let failed = |why: &dyn std::fmt::Display| format!("a filter of system calls: {why}");
     let numbers = DENIED.iter().flat_map(|call| [*call, X32 | *call]);
     let rules: BTreeMap<i64, _> = numbers.map(|call| (call, vec![])).collect();

@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 use super::isolation::Isolation;
 use super::message::Hello;
 
-pub(super) use filter::install as install_filter;
 pub(super) use guest::run;
 pub use kernel::Kernel;
 pub(super) use start::start;

@@ -17,7 +17,7 @@ use super::super::child::CONTROL;
 use super::super::isolation::{isolate_vm, set_death_signal};
 use super::super::message::{Answer, Request};
 use super::super::server::other;
-use super::{FRAMES, GUEST_MIB, Order, RINGS, RUN, initramfs};
+use super::{FRAMES, GUEST_MIB, Order, RINGS, RUN, filter, initramfs};
 
 const QEMU: &str = "/usr/bin/qemu-system-x86_64";
 /// The kernel, the standard error of this process. QEMU's user may not read the file, so that it gets a
@@ -54,6 +54,7 @@ fn exec(channel: &mut Channel) -> io::Result<std::convert::Infallible> {
     let archive = memory("initramfs")?;
     let init = initramfs::write(&archive)?;
     let isolation = isolate_vm(kvm_group()).map_err(other)?;
+    filter::install().map_err(other)?;
     // The change of user has cleared the death signal: if the parent ended meanwhile, its socket is
     // closed.
     channel.is_readable()?;
