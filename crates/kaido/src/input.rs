@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 
 use crate::failure::Failure;
-use crate::target;
+use crate::foreign;
 
 /// Reads a text file of at most `largest` bytes; `what` names its kind in errors. Rejects other
 /// file types, which may be endless.
@@ -68,7 +68,7 @@ pub(crate) fn read_in(
 /// Reads a file of any content.
 pub(crate) fn read_bytes(path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let cannot = || format!("cannot read {}", path.display());
-    let file = target::open_unless_foreign(path, File::options().read(true));
+    let file = foreign::open(path, File::options().read(true));
     read_open(file.with_context(cannot).map_err(Failure::usage)?, path, what, largest)
 }
 

@@ -3,19 +3,15 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{
-    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
-use nix::sys::statfs::{FsType, fstatfs};
-use nix::unistd::Uid;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
+use crate::foreign::{self, is_own};
 
 /// Fails if the output file is one of the input files, under any name.
 pub(crate) fn is_none_of<'p>(
@@ -34,7 +30,7 @@ pub(crate) fn is_none_of<'p>(
 }
 
 /// Creates a directory for several files. One of another user is refused: that user's links in it could
-/// lead to any file. Its path is that of [`OwnDirectory::path`].
+/// lead to any file.
 pub(crate) fn own_directory(path: &Path) -> io::Result<OwnDirectory> {
     let directory = private::make_directory(path)?;
     match is_own(&directory.metadata()?) {
@@ -47,7 +43,7 @@ pub(crate) fn own_directory(path: &Path) -> io::Result<OwnDirectory> {
 pub(crate) struct OwnDirectory(File);
 
 impl OwnDirectory {
-    /// A path of the directory, whatever its name leads to meanwhile.
+    /// Path of the directory, which stays valid if its name changes.
     pub(crate) fn path(&self) -> PathBuf {
         private::entry(&self.0, OsStr::new(""))
     }
@@ -135,36 +131,6 @@ fn follow(path: &Path) -> io::Result<Place> {
     Err(Errno::ELOOP.into())
 }
 
-/// Returns true if a file belongs to this user or to root.
-pub(crate) fn is_own(found: &fs::Metadata) -> bool {
-    found.uid() == 0 || found.uid() == Uid::effective().as_raw()
-}
-
-/// Opens a file, unless it is a pipe with a name that belongs to another user: its other end could make
-/// this process wait forever, or receive what it writes.
-pub(crate) fn open_unless_foreign(path: &Path, options: &fs::OpenOptions) -> io::Result<File> {
-    open_checked(path, OFlag::O_PATH, options)
-}
-
-fn open_checked(path: &Path, flags: OFlag, options: &fs::OpenOptions) -> io::Result<File> {
-    let found = File::options().read(true).custom_flags(flags.bits()).open(path)?;
-    let metadata = found.metadata()?;
-    // A link is opened itself with O_NOFOLLOW.
-    if metadata.is_symlink() {
-        return Err(Errno::ELOOP.into());
-    }
-    let is_pipe = metadata.file_type().is_fifo();
-    // Pipes of a shell have no name, and those of `sudo` belong to the user who calls it.
-    let is_named = || Ok::<_, Errno>(fstatfs(&found)?.filesystem_type() != PIPEFS_MAGIC);
-    if is_pipe && !is_own(&metadata) && is_named()? {
-        return Err(io::Error::other("the pipe belongs to another user"));
-    }
-    private::reopen(&found, options)
-}
-
-/// File system of pipes without a name (linux/magic.h).
-const PIPEFS_MAGIC: FsType = FsType(0x5049_5045);
-
 impl Place {
     /// Opens the directory of a path. Links of other users on the way are refused
     /// ([`private::open_directory`]).
@@ -187,7 +153,7 @@ impl Place {
 
     /// Opens the file if it exists, without following a symbolic link.
     pub(crate) fn open_existing(&self, options: &fs::OpenOptions) -> io::Result<File> {
-        open_checked(&self.path(), OFlag::O_PATH | OFlag::O_NOFOLLOW, options)
+        foreign::open_no_link(&self.path(), options)
     }
 
     /// Creates a temporary file in the directory. The umask applies to the permissions.

@@ -17,9 +17,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::failure::{Done, Failure};
+use crate::foreign::is_own;
 use crate::output::Output;
 use crate::runtime::{asked_to_end, block_on};
-use crate::target::{Place, is_own};
+use crate::target::Place;
 
 /// Packet comments in the file.
 pub(super) const CROSS: &str = "cross traffic";

@@ -103,8 +103,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the configuration of a virtual machine: a boot takes seconds without KVM, and QEMU's
-    /// threads are not all scheduled as a process.
+    /// Returns the configuration of a virtual machine: more time, since a boot takes seconds without
+    /// KVM, and no SCHED_IDLE, since an emulated CPU needs more time for each packet.
     #[must_use]
     pub fn in_vm(self) -> Self {
         let requires = Isolation::REQUIRED_OF_VM;

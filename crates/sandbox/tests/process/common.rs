@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use p4_object::{Entry, Instruction, Key, Map, MapKind, Object, callee, opcode, wide};
 use sandbox::Operation;
-use sandbox::process::{Answer, Arena, Config, Launcher, Packet, Sandbox};
+use sandbox::process::{Answer, Arena, Config, Decision, Launcher, Packet, Sandbox};
 
 pub(crate) const FRAME: u32 = 2048;
 pub(crate) const FRAMES: u32 = 256;
@@ -158,6 +158,18 @@ pub(crate) fn patient() -> Config {
 
 pub(crate) fn packet(slot: u32) -> Packet {
     Packet { slot, start: 256, length: 64, port: 3, at: None }
+}
+
+/// Decision for a packet now.
+pub(crate) fn decision(sandbox: &mut Sandbox) -> Decision {
+    sandbox.submit(packet(0)).expect("a free frame");
+    sandbox.flush();
+    let mut answers = Vec::new();
+    until("an answer", || {
+        sandbox.poll(&mut answers);
+        !answers.is_empty()
+    });
+    answers[0].decision
 }
 
 /// Traffic generator that keeps all frames in flight and checks that each packet gets one answer.

@@ -72,23 +72,13 @@ fn root_a_program_in_a_virtual_machine_sees_values_while_they_are_fresh() {
     writer.add(Key::new("port", Unit::Number, Duration::from_secs(2)).unwrap()).unwrap();
     let feed = VmFeed::watch(&path, Duration::from_millis(1));
     let mut sandbox = start(&by_vm("port"), Some(feed)).expect("it starts");
-    let mut decision = || {
-        sandbox.submit(packet(0)).expect("a free frame");
-        sandbox.flush();
-        let mut answers = Vec::new();
-        until("an answer", || {
-            sandbox.poll(&mut answers);
-            !answers.is_empty()
-        });
-        answers[0].decision
-    };
     until("the value is seen", || {
         writer.set_value(0, 7);
         writer.beat().unwrap();
-        decision() == Decision::Redirect(7)
+        decision(&mut sandbox) == Decision::Redirect(7)
     });
     // The writer is silent.
-    until("the value is stale", || decision() == Decision::Drop);
+    until("the value is stale", || decision(&mut sandbox) == Decision::Drop);
 }
 
 #[test]

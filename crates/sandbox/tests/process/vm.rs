@@ -43,18 +43,6 @@ impl Bed {
     }
 }
 
-/// Decision for a packet now.
-fn decision(sandbox: &mut Sandbox) -> Decision {
-    sandbox.submit(packet(0)).expect("a free frame");
-    sandbox.flush();
-    let mut answers = Vec::new();
-    until("an answer", || {
-        sandbox.poll(&mut answers);
-        !answers.is_empty()
-    });
-    answers[0].decision
-}
-
 fn becomes(sandbox: &mut Sandbox, wanted: Decision) {
     until(&format!("{wanted:?}"), || decision(sandbox) == wanted);
 }

@@ -133,7 +133,7 @@ fn inherit(file: RawFd) -> Result<(), Errno> {
     fcntl(file, FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
 }
 
-/// Group that may use KVM, if there is KVM, and the group has no other rights.
+/// Group that may use KVM, if there is KVM, and the group is not that of root.
 fn kvm_group() -> Option<u32> {
     let device = std::fs::metadata(KVM).ok()?;
     let may_use = device.mode() & 0o060 == 0o060;
