@@ -69,6 +69,8 @@ impl Build<'_> {
         let mut state =
             State::read(&lab.directory).ok_or_else(|| Error::Damaged { name: lab.name.clone() })?;
         state.phase = Phase::Ready;
+        // The owner of a lab holds a lock as long as the lab exists.
+        state.holder = state.holder.filter(|_| lab.owner.is_some());
         state.ready_ns = u64::try_from(journal::now().as_nanos()).ok();
         state.write(&lab.directory)
     }

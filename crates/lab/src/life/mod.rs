@@ -1,6 +1,7 @@
 //! Life cycle of labs: bringing up, listing, taking down, and the record of each.
 
 pub(crate) mod build;
+mod holder;
 pub(crate) mod journal;
 pub(crate) mod list;
 pub(crate) mod options;

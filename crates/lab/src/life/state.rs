@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::topology::{self, Topology};
 use private::Lock;
 use serde::{Deserialize, Serialize};
 
+use crate::daemons::processes::pause;
 use crate::error::LookupError;
+use crate::life::holder::Holder;
 use crate::{Error, files};
 
 /// State of a lab.
@@ -49,6 +51,9 @@ pub(crate) struct State {
     /// Time at which it became ready, in nanoseconds since the machine booted.
     #[serde(default)]
     pub(crate) ready_ns: Option<u64>,
+    /// The process that starts or removes the lab, or owns it.
+    #[serde(default)]
+    pub(crate) holder: Option<Holder>,
 }
 
 /// All labs of this machine.
@@ -66,7 +71,6 @@ pub struct Lab {
     pub(crate) directory: PathBuf,
     pub(crate) topology: Topology,
     /// Held by the process that owns the lab, if any.
-    #[expect(dead_code, reason = "holding it is its use")]
     pub(crate) owner: Option<Lock>,
 }
 
@@ -182,8 +186,31 @@ impl Labs {
         }
     }
 
+    /// Locks a lab, unless another process holds the lock.
     pub(crate) fn lock(&self, name: &str) -> Result<Lock, Error> {
-        lock(&self.directory(name)).ok_or_else(|| Error::Busy(name.into()))
+        let directory = self.directory(name);
+        let lock = unless_held_by_a_child(&directory, || lock(&directory));
+        lock.ok_or_else(|| Error::Busy(name.into()))
+    }
+}
+
+/// Time that the child of a killed command may take for execve(2), with which it releases the lock.
+const CHILD: Duration = Duration::from_secs(10);
+
+/// Repeats a function that returns `None` while a lock is held, as long as the process that took the
+/// lock has ended.
+fn unless_held_by_a_child<T>(directory: &Path, take: impl Fn() -> Option<T>) -> Option<T> {
+    let begin = Instant::now();
+    loop {
+        if let Some(taken) = take() {
+            return Some(taken);
+        }
+        let holder = State::read(directory).and_then(|state| state.holder);
+        let is_child = holder.is_some_and(|holder| holder.has_ended());
+        if !is_child || begin.elapsed() > CHILD {
+            return None;
+        }
+        pause(Duration::from_millis(5));
     }
 }
 
@@ -207,7 +234,12 @@ pub(crate) fn own(directory: &Path) -> Result<Lock, Error> {
 
 /// True if the process that owned a lab has exited.
 fn has_lost_owner(directory: &Path) -> bool {
-    Lock::is_free(&owner_file(directory)).unwrap_or(false)
+    let path = owner_file(directory);
+    let is_free = || match Lock::is_free(&path) {
+        Ok(false) => None,
+        known => Some(known.unwrap_or(false)),
+    };
+    unless_held_by_a_child(directory, is_free).unwrap_or(false)
 }
 
 impl Lab {
@@ -330,7 +362,13 @@ impl State {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // JSON is always UTF-8, and the path is only displayed.
         let file = file.to_string_lossy().into_owned().into();
-        Self { phase: Phase::Starting, file, started: now.as_secs(), ready_ns: None }
+        Self {
+            phase: Phase::Starting,
+            file,
+            started: now.as_secs(),
+            ready_ns: None,
+            holder: Holder::own(),
+        }
     }
 
     pub(crate) fn read(directory: &Path) -> Option<Self> {
@@ -373,6 +411,37 @@ mod tests {
         fs::remove_file(&yaml).unwrap();
         let said = labs.open("a").unwrap_err().to_string();
         assert_eq!((look().phase, look().troubles), (Phase::Broken, vec![said]));
+    }
+
+    #[test]
+    fn a_lock_that_outlives_its_holder_is_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        let directory = written(&labs, "a");
+        let hold = |phase, holder| {
+            State { phase, holder, ..State::new(Path::new("/a.yaml")) }.write(&directory).unwrap();
+            lock(&directory).unwrap()
+        };
+        let living = hold(Phase::Starting, Holder::own());
+        assert!(labs.lock("a").is_err());
+        assert_eq!(labs.phase("a"), Phase::Starting);
+        drop(living);
+        let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let ended = Holder::of(process.id());
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let is_broken_soon = |inherited: Lock| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    pause(Duration::from_millis(100));
+                    drop(inherited);
+                });
+                assert_eq!(labs.phase("a"), Phase::Broken);
+            });
+        };
+        is_broken_soon(hold(Phase::Starting, ended.clone()));
+        drop(hold(Phase::Ready, ended));
+        is_broken_soon(own(&directory).unwrap());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::daemons::processes::{end_all, processes};
 use crate::daemons::tenants;
 use crate::daemons::xdp;
 use crate::files::remove_whatever;
+use crate::life::holder::Holder;
 use crate::life::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_directory};
 use crate::{Error, attached};
 
@@ -71,6 +72,7 @@ impl Labs {
     pub(crate) fn remove(&self, directory: &Path) -> Result<(), Error> {
         if let Some(mut state) = State::read(directory) {
             state.phase = Phase::Stopping;
+            state.holder = Holder::own();
             // Writing fails on a full disk: removing the lab is all the more important then.
             let _ = state.write(directory);
         }
