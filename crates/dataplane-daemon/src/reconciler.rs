@@ -401,7 +401,8 @@ impl Reconciler {
         let warning = |port| {
             format!(
                 "`{port}` takes VLAN tags off before XDP sees the frames: those of tenants look untagged. Run \
-                 `ethtool -K {port} rxvlan off`; if the driver does not allow it, use another port"
+                 `ethtool -K {port} rxvlan off rx-vlan-stag-hw-parse off`; if the driver does not allow it, use \
+                 another port"
             )
         };
         stripping.map(warning).collect()

@@ -101,6 +101,7 @@ fn memory(registered: &libc::xdp_umem_reg) -> Memory {
     Memory {
         frames: Arc::new(Frames::new(len, chunk_size, is_unaligned)),
         area: Area::new(addr as *mut u8, len, chunk_size, is_unaligned),
+        longest: Default::default(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Offloads of an interface (SIOCETHTOOL): those that are incompatible with XDP, and the one that
 //! lets a veth receive XDP frames.
 
+mod features;
+
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -18,22 +20,35 @@ pub enum Offload {
     TxChecksum,
     /// Large receive offload: the device joins received packets.
     Lro,
-    /// VLAN tags of received frames are moved out of the frame, where XDP does not see them.
+    /// Tags of received frames (802.1Q) are moved out of the frame, where XDP does not see them.
     ReceivedTags,
-    /// VLAN tags of sent frames stay out of the frame, for the device. Between two veths, XDP does not
-    /// see them.
+    /// The same for tags of 802.1ad.
+    ReceivedServiceTags,
+    /// Tags of sent frames (802.1Q) stay out of the frame, for the device. Between two veths, XDP does
+    /// not see them.
     SentTags,
+    /// The same for tags of 802.1ad.
+    SentServiceTags,
+}
+
+/// How an offload is read and written.
+enum Access {
+    /// Commands that read and write it, and its bit.
+    Commands(u32, u32, u32),
+    /// Name of the feature.
+    Feature(&'static str),
 }
 
 impl Offload {
-    /// Commands that read and write it, and its bit.
-    fn commands(self) -> (u32, u32, u32) {
+    fn access(self) -> Access {
         match self {
-            Self::Gro => (ETHTOOL_GGRO, ETHTOOL_SGRO, 1),
-            Self::TxChecksum => (ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, 1),
-            Self::Lro => (ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO),
-            Self::ReceivedTags => (ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_RXVLAN),
-            Self::SentTags => (ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN),
+            Self::Gro => Access::Commands(ETHTOOL_GGRO, ETHTOOL_SGRO, 1),
+            Self::TxChecksum => Access::Commands(ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, 1),
+            Self::Lro => Access::Commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO),
+            Self::ReceivedTags => Access::Commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_RXVLAN),
+            Self::SentTags => Access::Commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN),
+            Self::ReceivedServiceTags => Access::Feature("rx-vlan-stag-hw-parse"),
+            Self::SentServiceTags => Access::Feature("tx-vlan-stag-hw-insert"),
         }
     }
 }
@@ -50,6 +65,13 @@ const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 const ETH_FLAG_LRO: u32 = 1 << 15;
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
+/// Argument of an ethtool command.
+///
+/// # Safety
+///
+/// It is C data that begins with the command, and the kernel reads and writes no bytes beyond it.
+unsafe trait Call {}
+
 /// struct ethtool_value
 #[repr(C)]
 struct Value {
@@ -57,42 +79,79 @@ struct Value {
     data: u32,
 }
 
+// SAFETY: the commands in this file take and return one number.
+unsafe impl Call for Value {}
+
 /// Turns an offload on or off for an interface of the calling thread's namespace. Fails if its driver
 /// cannot.
 pub fn set_offload(interface: &str, offload: Offload, on: bool) -> Result<()> {
-    let (read, write, bit) = offload.commands();
-    let failed = |errno| Error::io(format!("switch the offload {offload:?} of {interface}"), errno);
-    let others = if bit == 1 { Ok(0) } else { call(interface, read, 0) }.map_err(failed)? & !bit;
-    let value = others | if on { bit } else { 0 };
-    call(interface, write, value).map(drop).map_err(failed)
+    let set = match offload.access() {
+        Access::Commands(read, write, bit) => set_bit(interface, read, write, bit, on),
+        Access::Feature(name) => features::set(interface, name, on),
+    };
+    set.map_err(|errno| {
+        Error::io(format!("switch the offload {offload:?} of {interface}"), errno)
+    })?;
+    // The kernel ignores features that the driver does not have.
+    match offload.access() {
+        Access::Feature(_) if has_offload(interface, offload)? != on => Err(Error::io(
+            format!("switch the offload {offload:?} of {interface}"),
+            Errno::EOPNOTSUPP,
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn set_bit(
+    interface: &str,
+    read: u32,
+    write: u32,
+    bit: u32,
+    on: bool,
+) -> std::result::Result<(), Errno> {
+    let others = if bit == 1 { 0 } else { value(interface, read, 0)? & !bit };
+    value(interface, write, others | if on { bit } else { 0 }).map(drop)
 }
 
 /// Returns true if an offload of an interface of the calling thread's namespace is on.
 pub fn has_offload(interface: &str, offload: Offload) -> Result<bool> {
-    let (read, _, bit) = offload.commands();
-    let failed = |errno| Error::io(format!("read the offload {offload:?} of {interface}"), errno);
-    Ok(call(interface, read, 0).map_err(failed)? & bit != 0)
+    let read = match offload.access() {
+        Access::Commands(read, _, bit) => value(interface, read, 0).map(|data| data & bit != 0),
+        Access::Feature(name) => features::is_on(interface, name),
+    };
+    read.map_err(|errno| Error::io(format!("read the offload {offload:?} of {interface}"), errno))
 }
 
 /// Returns true if an interface moves the VLAN tag of a received frame out of the frame
-/// (`rx-vlan-offload`), where XDP does not see it.
+/// (`rx-vlan-offload`, `rx-vlan-stag-hw-parse`), where XDP does not see it.
 pub fn strips_tags(interface: &str) -> Result<bool> {
-    has_offload(interface, Offload::ReceivedTags)
+    let (customer, service) = (Offload::ReceivedTags, Offload::ReceivedServiceTags);
+    Ok(has_offload(interface, customer)? || has_offload(interface, service)?)
 }
 
 /// Makes an interface leave VLAN tags in received frames. Fails if its driver cannot.
 pub fn leave_tags(interface: &str) -> Result<()> {
-    set_offload(interface, Offload::ReceivedTags, false)
+    for offload in [Offload::ReceivedTags, Offload::ReceivedServiceTags] {
+        if has_offload(interface, offload)? {
+            set_offload(interface, offload, false)?;
+        }
+    }
+    Ok(())
 }
 
-/// Runs a command whose argument is a number, and returns the number that it writes.
-fn call(interface: &str, command: u32, data: u32) -> std::result::Result<u32, Errno> {
+/// Calls a command whose argument is a number, and returns the number that it writes.
+fn value(interface: &str, command: u32, data: u32) -> std::result::Result<u32, Errno> {
+    let mut value = Value { command, data };
+    call(interface, &mut value)?;
+    Ok(value.data)
+}
+
+fn call<T: Call>(interface: &str, argument: &mut T) -> std::result::Result<(), Errno> {
     // SAFETY: the call takes three integers, and the returned descriptor has no other owner.
     let socket = unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         Errno::result(fd).map(|fd| OwnedFd::from_raw_fd(fd))?
     };
-    let mut value = Value { command, data };
     // SAFETY: ifreq is plain C data, for which all zeros is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // Keep the last byte as the terminating 0.
@@ -103,11 +162,11 @@ fn call(interface: &str, command: u32, data: u32) -> std::result::Result<u32, Er
     for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
         *place = byte as libc::c_char;
     }
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the request points to a value of the type that the command expects, and both live
+    request.ifr_ifru.ifru_data = (&raw mut *argument).cast();
+    // SAFETY: the request points to an argument of the type that its command expects, and both live
     // until the call returns.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
-    Errno::result(result).map(|_| value.data)
+    Errno::result(result).map(drop)
 }
 
 #[cfg(test)]
@@ -124,7 +183,9 @@ mod tests {
                 (Offload::Gro, "generic-receive-offload"),
                 (Offload::TxChecksum, "tx-checksumming"),
                 (Offload::ReceivedTags, "rx-vlan-offload"),
+                (Offload::ReceivedServiceTags, "rx-vlan-stag-hw-parse"),
                 (Offload::SentTags, "tx-vlan-offload"),
+                (Offload::SentServiceTags, "tx-vlan-stag-hw-insert"),
             ] {
                 for (on, shown) in [(true, "on"), (false, "off")] {
                     set_offload("a", offload, on).unwrap();
@@ -134,7 +195,12 @@ mod tests {
                 }
             }
             assert!(set_offload("nowhere", Offload::Gro, true).is_err());
+            assert!(set_offload("nowhere", Offload::SentServiceTags, true).is_err());
             assert!(!has_offload("a", Offload::Lro).unwrap());
+            // The loopback interface has neither.
+            assert!(!has_offload("lo", Offload::SentServiceTags).unwrap());
+            assert!(set_offload("lo", Offload::SentServiceTags, true).is_err());
+            set_offload("lo", Offload::SentServiceTags, false).unwrap();
         });
     }
 
@@ -147,7 +213,10 @@ mod tests {
             leave_tags("a").unwrap();
             assert!(!strips_tags("a").unwrap());
             let after = output("ethtool", "-k a");
-            assert_eq!(before.replace("rx-vlan-offload: on", "rx-vlan-offload: off"), after);
+            let off =
+                |text: String, name| text.replace(&format!("{name}: on"), &format!("{name}: off"));
+            let expected = off(off(before, "rx-vlan-offload"), "rx-vlan-stag-hw-parse");
+            assert_eq!(expected, after);
             assert!(strips_tags("nowhere").is_err() && leave_tags("nowhere").is_err());
             assert!(leave_tags("lo").is_ok(), "it has no such offload");
         });

@@ -183,10 +183,12 @@ impl Attachment {
         self.queue.disconnect(flying, later);
     }
 
-    /// Takes the next packet, with its new length and bytes if it passes.
+    /// Takes the next packet, with its new length and bytes if it passes. A program makes packets up
+    /// to `longest` bytes.
     pub(crate) fn take(
         &mut self,
         area: &Area,
+        longest: u32,
         tally: &mut Tally,
         trace: &mut Trace,
     ) -> Option<(Packet, Fate)> {
@@ -200,7 +202,7 @@ impl Attachment {
             return Some((packet, Fate::Again));
         }
         let before = trace.head(area, &packet).map(|head| (packet.length(), head));
-        let (verdict, fate) = self.verdict(&answer, &mut packet, area, tally);
+        let (verdict, fate) = self.verdict(&answer, &mut packet, area, longest, tally);
         if let Some(before) = before {
             let length = match verdict {
                 Verdict::Passed => answer.length,
@@ -218,6 +220,7 @@ impl Attachment {
         answer: &Answer,
         packet: &mut Packet,
         area: &Area,
+        longest: u32,
         tally: &mut Tally,
     ) -> (Verdict, Fate) {
         tally.submitted += 1;
@@ -242,7 +245,9 @@ impl Attachment {
             }
         }
         let Answer { slot, start, length, .. } = *answer;
-        let Some(kept) = packet.copy_from(area, &self.arena, slot, start, length) else {
+        let fits = length <= longest.max(packet.length());
+        let kept = fits.then(|| packet.copy_from(area, &self.arena, slot, start, length));
+        let Some(kept) = kept.flatten() else {
             tally.unfit += 1;
             return (Verdict::Unfit, Fate::Drop);
         };

@@ -7,6 +7,7 @@ use xsk_link::{Report, Tally, Traced};
 
 use crate::area::Area;
 use crate::attachment::{Attachment, Fate};
+use crate::longest::LongestFrame;
 use crate::packet::Packet;
 use crate::trace::Trace;
 
@@ -14,6 +15,7 @@ use crate::trace::Trace;
 /// their packets in flight are answered; new packets wait until then, so that none overtakes.
 pub(crate) struct Judge {
     area: Option<Area>,
+    longest: LongestFrame,
     /// True until the programs of a new socket are attached: no packet passes.
     is_closed: bool,
     current: Option<Attachment>,
@@ -27,9 +29,10 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    pub(crate) fn new(area: Option<Area>) -> Self {
+    pub(crate) fn new(area: Option<Area>, longest: LongestFrame) -> Self {
         Self {
             area,
+            longest,
             is_closed: true,
             current: None,
             replaced: VecDeque::new(),
@@ -114,7 +117,9 @@ impl Judge {
                 let attachment = attachment.number;
                 self.reports.push(Report::Accused { attachment, accusation });
             }
-            while let Some((packet, fate)) = attachment.take(area, &mut self.tally, &mut self.trace)
+            let longest = self.longest.bytes();
+            while let Some((packet, fate)) =
+                attachment.take(area, longest, &mut self.tally, &mut self.trace)
             {
                 match fate {
                     Fate::Again => self.again.push_back(packet),

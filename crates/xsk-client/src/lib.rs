@@ -21,6 +21,7 @@ mod area;
 mod attachment;
 mod judge;
 mod kick;
+mod longest;
 mod packet;
 mod path;
 mod session;
@@ -29,6 +30,7 @@ mod trace;
 
 pub use area::Area;
 pub use kick::kick;
+pub use longest::LongestFrame;
 pub use path::Path;
 pub use session::{Refused, close, complain, delete, open, start};
 pub use sockets::{

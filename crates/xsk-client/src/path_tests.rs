@@ -7,6 +7,7 @@ use xsk_link::{Attach, Direction};
 use super::*;
 use crate::area::Area;
 use crate::attachment::Attachment;
+use crate::longest::LongestFrame;
 
 const SIZE: u32 = 8;
 const CHUNK: u32 = 1024;
@@ -18,6 +19,7 @@ const FRAME: u32 = 4096;
 /// A receive path with both ends of its rings.
 struct Bed {
     path: Path,
+    longest: LongestFrame,
     received: Producer<Descriptor>,
     taken: Consumer<Descriptor>,
     /// Rings and packet memory, to which the ends refer.
@@ -56,16 +58,22 @@ fn program(number: u64) -> Program {
 impl Program {
     /// Passes all packets that have been submitted, unchanged, and returns their lengths.
     fn pass(&mut self) -> Vec<u32> {
+        self.lengthen(0)
+    }
+
+    /// Does the same with packets that the program makes longer by a number of bytes.
+    fn lengthen(&mut self, by: u32) -> Vec<u32> {
         let mut lengths = Vec::new();
         while self.process.waiting(0) > 0 {
             let sandbox_queue::Descriptor { slot, generation, start, length, .. } =
                 self.process.take(0);
             let (verdict, port) = Code::Pass.encode();
             let (has_clone, clone_port) = (0, 0);
+            lengths.push(length);
+            let length = length + by;
             let reply =
                 Reply { slot, generation, start, length, verdict, port, has_clone, clone_port };
             self.process.put(0, reply);
-            lengths.push(length);
         }
         self.process.show(0);
         lengths
@@ -83,7 +91,9 @@ impl Bed {
         for chunk in 0..2 * SIZE {
             frames.step((chunk * CHUNK).into(), State::Client, State::Receiving).unwrap();
         }
-        let mut judge = Judge::new(Area::new(memory.as_mut_ptr(), bytes, CHUNK, false));
+        let longest = LongestFrame::default();
+        let area = Area::new(memory.as_mut_ptr(), bytes, CHUNK, false);
+        let mut judge = Judge::new(area, longest.clone());
         judge.open();
         // SAFETY: the rings live as long as the ends, of which there is one of each kind.
         unsafe {
@@ -102,6 +112,7 @@ impl Bed {
             let (received, taken) = (Producer::new(&rx.view()), Consumer::new(&client_rx.view()));
             Self {
                 path,
+                longest,
                 received,
                 taken,
                 _rings: [rx, client_rx, fill, client_fill],
@@ -204,4 +215,23 @@ fn a_packet_that_fills_the_ring_of_its_client_is_dropped() {
     assert_eq!(program.pass(), [60]);
     assert_eq!(bed.take(), [60]);
     assert_eq!(bed.path.judge.tally().unfit, 1);
+}
+
+#[test]
+fn a_program_makes_no_packet_longer_than_the_interface_sends() {
+    let (mut bed, mut program) = (Bed::new(), program(1));
+    bed.path.judge.attach(program.attachment.take());
+    // 100 bytes, an Ethernet header and two tags.
+    bed.longest.set_mtu(100);
+    let mut passes = |chunk, length, by| {
+        bed.receive(chunk, length, false);
+        assert_eq!(program.lengthen(by), [length]);
+        bed.take()
+    };
+    assert_eq!(passes(0, 118, 4), [122]);
+    assert_eq!(passes(1, 118, 5), [0; 0]);
+    // Not by the program.
+    assert_eq!(passes(2, 500, 0), [500]);
+    assert_eq!(passes(3, 500, 1), [0; 0]);
+    assert_eq!(bed.path.judge.tally().unfit, 2);
 }

@@ -10,6 +10,7 @@ use xsk_link::Direction;
 use crate::area::Area;
 use crate::judge::Judge;
 use crate::kick;
+use crate::longest::LongestFrame;
 use crate::path::{Begun, Path};
 
 /// An AF_XDP socket whose rings are moved by this crate.
@@ -57,6 +58,8 @@ pub struct Memory {
     pub frames: Arc<Frames>,
     /// The memory; packets are not judged without it, but dropped.
     pub area: Option<Area>,
+    /// Longest frames that a program makes, received and transmitted.
+    pub longest: [LongestFrame; 2],
 }
 
 /// Returns the number of a new socket.
@@ -85,6 +88,8 @@ impl Socket {
         memory: &Memory,
     ) -> Self {
         let [fill, completion, rx, tx] = Kind::ALL.map(|kind| kernel.ring(kind));
+        let judges = memory.longest.clone().map(|longest| Judge::new(memory.area, longest));
+        let [receiving, transmitting] = judges;
         // SAFETY: required by this function as well; the client's rings are kept with the paths.
         let receive = (rx.size > 0).then(|| unsafe {
             Path {
@@ -95,7 +100,7 @@ impl Socket {
                 source: State::Receiving,
                 sink: State::Client,
                 frames: Arc::clone(&memory.frames),
-                judge: Judge::new(memory.area),
+                judge: receiving,
                 dropped: Vec::new(),
                 begun: Begun::default(),
             }
@@ -110,7 +115,7 @@ impl Socket {
                 source: State::Client,
                 sink: State::Transmitting,
                 frames: Arc::clone(&memory.frames),
-                judge: Judge::new(memory.area),
+                judge: transmitting,
                 dropped: Vec::new(),
                 begun: Begun::default(),
             }

@@ -152,6 +152,7 @@ fn offloads(handle: &mut Handle, link: &Link, tell: &dyn Fn(&str)) -> Result<Vec
     let mut off = Vec::new();
     for (offload, what) in [
         (Offload::ReceivedTags, "VLAN tags of received frames are lost"),
+        (Offload::ReceivedServiceTags, "802.1ad tags of received frames are lost"),
         (Offload::Lro, "joined packets that are too large are dropped"),
     ] {
         match Off::new(link, offload) {
@@ -165,7 +166,7 @@ fn offloads(handle: &mut Handle, link: &Link, tell: &dyn Fn(&str)) -> Result<Vec
     // Checksums between veths are computed by a device, if there is one at last.
     match other_end::find(handle, link) {
         Some(end) => {
-            for offload in [Offload::TxChecksum, Offload::SentTags] {
+            for offload in [Offload::TxChecksum, Offload::SentTags, Offload::SentServiceTags] {
                 off.extend(Off::of_other_end(link, &end, offload)?);
             }
         }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use bpf::ToSockets;
 use bpf::attach::{Attached, Mode};
 use netlink::{Handle, Link, Namespace, set_up};
-use xsk_client::QueueName;
+use xsk_client::{LongestFrame, QueueName};
 
 use crate::error::Error;
 use crate::interface::{self, Interface};
@@ -20,6 +20,8 @@ pub(crate) struct Open {
     pub(crate) interface: Interface,
     /// The interface of its users.
     pub(crate) users: OpenUsers,
+    /// Longest frames to the users, and to the interface.
+    pub(crate) longest: [LongestFrame; 2],
 }
 
 /// The interface of a port's users.
@@ -57,7 +59,8 @@ impl Open {
         let name = &link.name;
         let peer = Peer::new(handle, peer, link, sockets.len() as u32)?;
         let users = SocketEnd { name: &peer.name, index: peer.inner, namespace: &peer.namespace };
-        let [to_interface, to_inner] = connect(link, users, sockets)?;
+        let longest = [link, link].map(longest);
+        let [to_interface, to_inner] = connect(link, users, sockets, &longest)?;
         let mut interface = Interface::take(handle, link, &to_interface, tell)?;
         let receive = || to_inner.receive(peer.inner, Mode::Native);
         let attached = peer.namespace.run(receive)?.map_err(Error::program(name))?;
@@ -74,7 +77,7 @@ impl Open {
                 peer.name
             ));
         }
-        Ok(Self { interface, users: OpenUsers::New { _attached: attached, peer } })
+        Ok(Self { interface, users: OpenUsers::New { _attached: attached, peer }, longest })
     }
 
     /// Connects an interface with another one.
@@ -112,7 +115,8 @@ impl Open {
         }
         let here = Namespace::current()?;
         let users = SocketEnd { name: &other.name, index: other.index, namespace: &here };
-        let connected = connect(link, users, sockets);
+        let longest = [&other, link].map(longest);
+        let connected = connect(link, users, sockets, &longest);
         let [to_interface, to_other] = connected.map_err(|why| match why {
             Error::Socket { source, .. } if source.is_no_queue() => unequal(),
             why => why,
@@ -122,7 +126,7 @@ impl Open {
         users.receive(handle, &to_other, tell)?;
         interface.receive(handle, &to_interface, tell)?;
         tell(&format!("{} and {} are connected through programs", link.name, other.name));
-        Ok(Self { interface, users: OpenUsers::Existing(Box::new(users)) })
+        Ok(Self { interface, users: OpenUsers::Existing(Box::new(users)), longest })
     }
 }
 
@@ -140,6 +144,7 @@ fn connect(
     link: &Link,
     users: SocketEnd<'_>,
     sockets: Vec<Sockets>,
+    longest: &[LongestFrame; 2],
 ) -> Result<[ToSockets; 2], Error> {
     let name = &link.name;
     let load = || ToSockets::load().map_err(Error::program(name));
@@ -154,12 +159,20 @@ fn connect(
     // All of them before the first program is attached.
     let open = (0..).zip(sockets).map(open).collect::<Result<Vec<_>, _>>()?;
     let judged = |queue| QueueName { interface: name.clone(), queue };
-    let queues = open.into_iter().map(|(queue, its, plain)| Queue::open(its, plain, judged(queue)));
+    let queues =
+        open.into_iter().map(|(queue, its, plain)| Queue::open(its, plain, judged(queue), longest));
     for queue in queues.collect::<Result<Vec<_>, _>>()? {
         let run = std::thread::Builder::new().name("kaido-wire".to_owned());
         run.spawn(move || queue.run()).map_err(Error::Thread)?;
     }
     Ok([to_interface, to_users])
+}
+
+/// The longest frame that an interface sends.
+fn longest(link: &Link) -> LongestFrame {
+    let longest = LongestFrame::default();
+    longest.set_mtu(link.mtu);
+    longest
 }
 
 /// Returns the name of the bridge, or of another master, that an interface belongs to.

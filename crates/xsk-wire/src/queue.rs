@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use xsk::{CHUNK, Consumer, Descriptor, Frames, Kind, Offsets, Producer, Ring, RingMemory, Umem};
-use xsk_client::{Area, ClientRings, Memory, QueueName, kick};
+use xsk_client::{Area, ClientRings, LongestFrame, Memory, QueueName, kick};
 
 use crate::error::Error;
 
@@ -138,11 +138,13 @@ impl Drop for Queue {
 }
 
 impl Queue {
-    /// Waits until the daemon has attached the program of the interface's tenant.
+    /// Waits until the daemon has attached the program of the interface's tenant. `longest` are the
+    /// frames to the users, and to the interface.
     pub(crate) fn open(
         sockets: Sockets,
         peer: xsk::Socket,
         name: QueueName,
+        longest: &[LongestFrame; 2],
     ) -> Result<Self, Error> {
         let Sockets { umem, client, interface } = sockets;
         // SAFETY: the client's rings are kept by the socket, whose ends these are.
@@ -158,6 +160,7 @@ impl Queue {
         let memory = Memory {
             frames: Arc::new(Frames::new(umem.bytes(), CHUNK, false)),
             area: Area::new(umem.base(), umem.bytes(), CHUNK, false),
+            longest: longest.clone(),
         };
         let descriptor = interface.as_fd().as_raw_fd();
         // SAFETY: the kernel's rings have no other ends. They are mapped as long as `interface`, which

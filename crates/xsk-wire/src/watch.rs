@@ -1,4 +1,4 @@
-//! Watches the interfaces until the end.
+//! Watches the carriers and the MTUs of the interfaces until the end.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::interface::Interface;
 use crate::port::{Open, OpenUsers};
 
-/// Interval at which the carriers are looked at.
+/// Interval at which carriers and MTUs are read.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Time that an interface may take for its carrier after it has been set up.
@@ -59,20 +59,24 @@ fn first(port: &Open) -> [Carrier; 2] {
     })
 }
 
-/// Passes the carriers of a port's two interfaces on: of its own and of its users'. A change that
+/// Reads the MTUs of a port's two interfaces, its own and its users', and passes their carriers on. A change that
 /// the kernel refuses is tried again at the next call.
 fn pass_on(port: &mut Open, carriers: &mut [Carrier; 2], handle: &mut Handle) -> Result<(), Error> {
     let [own, users] = carriers;
+    let [longest_to_users, longest_to_interface] = &port.longest;
     let link = look(handle, &port.interface.link.name, port.interface.link.index)?;
+    link.iter().for_each(|link| longest_to_interface.set_mtu(link.mtu));
     match &mut port.users {
         OpenUsers::New { peer, .. } => {
-            look(handle, &peer.name, peer.outer)?;
+            let outer = look(handle, &peer.name, peer.outer)?;
+            outer.iter().for_each(|link| longest_to_users.set_mtu(link.mtu));
             if let Some(has) = own.change(link) {
                 own.passed_on = if peer.set_carrier(has).is_ok() { has } else { !has };
             }
         }
         OpenUsers::Existing(other) => {
             let other_link = look(handle, &other.link.name, other.link.index)?;
+            other_link.iter().for_each(|link| longest_to_users.set_mtu(link.mtu));
             // An interface that is set down here has no carrier: that is not its own.
             if users.passed_on
                 && let Some(has) = own.change(link)

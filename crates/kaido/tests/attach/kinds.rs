@@ -131,12 +131,13 @@ fn root_the_offloads_of_a_container_are_switched_off_and_on() {
     let mut container = Command::new("sleep");
     container.arg("300");
     let mut container = h1.run(|| container.spawn()).expect("a namespace").expect("it starts");
-    assert!(has(Offload::TxChecksum) && has(Offload::SentTags));
+    let own = [Offload::TxChecksum, Offload::SentTags, Offload::SentServiceTags];
+    assert!(own.into_iter().all(has));
     let mut running = bed.attach(&[&bed.program, "p1"]);
-    assert!(!has(Offload::TxChecksum) && !has(Offload::SentTags));
+    assert!(!own.into_iter().any(has));
     println!("{:?}", bed.hosts.stream(5_000_000));
     assert_eq!(running.end(Signal::SIGTERM), Some(0));
-    assert!(has(Offload::TxChecksum) && has(Offload::SentTags));
+    assert!(own.into_iter().all(has));
     let _ = container.kill();
     let _ = container.wait();
 }

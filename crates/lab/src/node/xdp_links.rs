@@ -17,11 +17,12 @@ pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<
 }
 
 /// Prepares an interface whose peer has an AF_XDP socket: frames have no metadata that requests a
-/// checksum, or that has a VLAN tag.
+/// checksum, or that has VLAN tags.
 pub(crate) fn prepare_socket_peer(namespace: &Namespace, interface: &str) -> Result<(), Error> {
     Ok(namespace.run(|| {
         set_offload(interface, Offload::TxChecksum, false)?;
-        set_offload(interface, Offload::SentTags, false)
+        set_offload(interface, Offload::SentTags, false)?;
+        set_offload(interface, Offload::SentServiceTags, false)
     })??)
 }
 
