@@ -101,8 +101,7 @@ fn watch() {
         let has_packets = wait(&mut polled, time);
         for (descriptor, event) in &watched {
             let Some(socket) = xsk_client::find(*descriptor) else { continue };
-            socket.advance();
-            if socket.is_readable() {
+            if socket.advance().is_readable {
                 set(event);
             }
         }

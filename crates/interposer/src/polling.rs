@@ -143,6 +143,36 @@ fn milliseconds(timeout: Option<Duration>) -> c_int {
     c_int::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX)
 }
 
+/// Moves the entries of sockets.
+fn advance<'a>(sockets: impl Iterator<Item = &'a Arc<Socket>>) {
+    for socket in sockets {
+        socket.advance();
+    }
+}
+
+/// Polls one socket without waiting, as switches do in their loops.
+fn poll_one(fd: &mut pollfd, socket: &Socket, call: impl FnOnce(&mut [pollfd]) -> c_int) -> c_int {
+    let mut polled = socket.advance();
+    if polled.is_waiting {
+        // As in `wait`.
+        thread::yield_now();
+        polled = socket.advance();
+    }
+    let mut errors = 0;
+    if polled.needs_wakeup {
+        let result = call(std::slice::from_mut(fd));
+        if result < 0 {
+            return result;
+        }
+        errors = fd.revents & !(libc::POLLIN | libc::POLLOUT);
+        polled = socket.advance();
+    }
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    let ready = flag(polled.is_readable, libc::POLLIN) | flag(polled.is_writable, libc::POLLOUT);
+    fd.revents = errors | (ready & fd.events);
+    c_int::from(fd.revents != 0)
+}
+
 /// Waits for packets that the client can take, or for other descriptors. `call` waits for the
 /// kernel.
 fn wait(
@@ -150,6 +180,12 @@ fn wait(
     timeout: Option<Duration>,
     call: impl Fn(&mut [pollfd], Option<Duration>) -> c_int,
 ) -> c_int {
+    if let ([fd], Some(Duration::ZERO)) = (&mut *fds, timeout) {
+        return match xsk_client::find(fd.fd) {
+            Some(socket) => poll_one(fd, &socket, |fd| call(fd, timeout)),
+            None => call(fds, timeout),
+        };
+    }
     let sockets: Vec<Option<Arc<Socket>>> = fds.iter().map(|fd| xsk_client::find(fd.fd)).collect();
     if sockets.iter().all(Option::is_none) {
         return call(fds, timeout);
@@ -158,12 +194,12 @@ fn wait(
     let begin = Instant::now();
     loop {
         let all = || sockets.iter().flatten();
-        all().for_each(|socket| socket.advance());
+        advance(all());
         if !waits && all().any(|socket| socket.is_waiting()) {
             // A client that polls without a pause may keep the process from running: on one
             // CPU a round trip took 27 ms without this.
             thread::yield_now();
-            all().for_each(|socket| socket.advance());
+            advance(all());
         }
         let is_ready = fds.iter().zip(&sockets).any(|(fd, socket)| {
             fd.events & libc::POLLIN != 0 && socket.as_ref().is_some_and(|one| one.is_readable())
@@ -178,7 +214,7 @@ fn wait(
             if result < 0 {
                 return result;
             }
-            all().for_each(|socket| socket.advance());
+            advance(all());
         } else {
             fds.iter_mut().for_each(|fd| fd.revents = 0);
         }

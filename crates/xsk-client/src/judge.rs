@@ -49,6 +49,12 @@ impl Judge {
         is_empty && !self.is_closed
     }
 
+    /// Returns true if no program has packets, so that there is nothing to [collect](Judge::collect).
+    pub(crate) fn is_quiet(&self) -> bool {
+        let has_none = self.current.as_ref().is_none_or(|current| current.flying() == 0);
+        has_none && self.replaced.is_empty() && self.again.is_empty()
+    }
+
     /// Lets packets pass, by the programs that are attached.
     pub(crate) fn open(&mut self) {
         self.is_closed = false;

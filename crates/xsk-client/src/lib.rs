@@ -34,6 +34,6 @@ pub use longest::LongestFrame;
 pub use path::Path;
 pub use session::{Refused, close, complain, delete, open, start};
 pub use sockets::{
-    ClientRings, Memory, QueueName, Socket, descriptors, detect_forks, find, is_child, remove,
-    unmap,
+    ClientRings, Memory, Polled, QueueName, Socket, descriptors, detect_forks, find, is_child,
+    remove, unmap,
 };

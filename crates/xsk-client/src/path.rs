@@ -46,12 +46,12 @@ pub(crate) enum Begun {
 impl Path {
     /// Moves all entries for which there is room.
     pub fn advance(&mut self) {
-        if !self.judge.is_idle() {
+        if !self.judge.is_quiet() {
             self.collect();
         }
         self.return_chunks();
         self.forward();
-        if self.judge.is_hosted() && self.judge.flying() > 0 {
+        if self.judge.is_hosted() && !self.judge.is_quiet() {
             self.collect();
         }
     }
@@ -81,6 +81,9 @@ impl Path {
 
     /// Forwards packets to the sink, or submits them to the program.
     fn forward(&mut self) {
+        if self.packets_in.available() == 0 {
+            return;
+        }
         if self.judge.is_idle() { self.pass() } else { self.submit() }
     }
 
@@ -254,6 +257,11 @@ impl Path {
     /// Number of packets that the sink has to take.
     pub fn pending(&self) -> u32 {
         self.packets_out.pending()
+    }
+
+    /// Returns true if the source's ring is at most half full, as the kernel's poll(2) has it.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.packets_in.available() <= self.packets_in.size() / 2
     }
 
     /// Returns true if the sink has packets to take: new ones, or older ones, since a system call

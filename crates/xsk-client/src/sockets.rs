@@ -30,6 +30,19 @@ pub struct Socket {
     _client: ClientRings,
 }
 
+/// State of a socket for poll(2). False for a path that another thread is moving.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Polled {
+    /// The client has packets to take.
+    pub is_readable: bool,
+    /// The client's TX ring has room.
+    pub is_writable: bool,
+    /// The kernel needs a system call to receive.
+    pub needs_wakeup: bool,
+    /// A process is slower than one that polls on another CPU.
+    pub is_waiting: bool,
+}
+
 /// The interface and the queue of a socket.
 pub struct QueueName {
     /// Name of the interface.
@@ -142,9 +155,21 @@ impl Socket {
         }
     }
 
-    /// Moves the entries of both paths. A path that another thread is moving is skipped.
-    pub fn advance(&self) {
-        self.with_receive(Path::advance);
+    /// Moves the entries of both paths. A path that another thread is moving is skipped. Returns the
+    /// state of the socket afterwards.
+    ///
+    /// A switch that polls calls this without a pause, for each of its ports, so that a packet waits for
+    /// half of the calls on average: it takes each lock once, and reads no clock unless a process has
+    /// packets. With a look at each figure and two readings of the clock, this was 80 % of the time of a
+    /// polling switch, and 35 % were the clock.
+    pub fn advance(&self) -> Polled {
+        let mut polled = Polled::default();
+        self.with_receive(|receive| {
+            receive.advance();
+            polled.is_readable = receive.has_output();
+            polled.needs_wakeup = receive.needs_wakeup();
+            polled.is_waiting = receive.judge.is_waiting();
+        });
         if let Ok(mut locked) = self.transmit.try_lock()
             && let Some(transmit) = locked.as_mut()
         {
@@ -154,7 +179,10 @@ impl Socket {
                 kick::kick(self.descriptor);
                 transmit.return_chunks();
             }
+            polled.is_writable = transmit.is_writable();
+            polled.is_waiting |= transmit.judge.is_waiting();
         }
+        polled
     }
 
     /// Returns true if the client has packets to take.

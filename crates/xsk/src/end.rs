@@ -134,6 +134,11 @@ impl<T: Copy> Consumer<T> {
         Self { next: shared.consumer().load(Ordering::Relaxed), shared }
     }
 
+    /// Size of the ring in entries.
+    pub fn size(&self) -> u32 {
+        self.shared.size()
+    }
+
     /// Number of entries to take. At most the size of the ring, if the producer's index is invalid.
     pub fn available(&self) -> u32 {
         let new = self.shared.producer().load(Ordering::Acquire).wrapping_sub(self.next);
