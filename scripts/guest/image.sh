@@ -43,7 +43,7 @@ done
 modules=lib/modules/$(ls "$kernel/lib/modules")
 mkdir -p "$root/$modules"
 (cd "$kernel/$modules" && cp --parents -r modules.dep modules.alias modules.builtin kernel/net \
-    kernel/lib kernel/crypto kernel/drivers/net/*.ko kernel/drivers/net/vxlan "$root/$modules")
+    kernel/lib kernel/crypto kernel/drivers/net/*.ko kernel/drivers/net/{vxlan,bonding} "$root/$modules")
 # The kernel calls this path to load modules for a link, a queue discipline or a cipher.
 ln -sf /bin/busybox "$root/sbin/modprobe"
 install "${INIT:-scripts/guest/init}" "$root/init"

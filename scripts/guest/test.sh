@@ -2,7 +2,8 @@
 # Runs the tests of kernel features on Linux 6.1 in a guest, which has VRF and VLAN devices. Only
 # features that 6.1 cannot have are skipped (crates/testkit/src/feature.rs). With --short, as in
 # `make test`, only those tests of the daemon run that together load every program: under
-# translation, the verifier takes ten seconds per start of a daemon.
+# translation, the verifier takes ten seconds per start of a daemon. With --only NAMES, only the
+# daemon's tests with one of these names run.
 set -euo pipefail
 . "$(dirname "$0")/../env.sh"
 
@@ -26,12 +27,16 @@ if [ "${1:-}" = --short ]; then
     # Counting works the same in the guest, but takes minutes under translation.
     SKIP="$SKIP --skip sids_push_each_other_out"
     LABS="root_conformance_of_delays root_conformance_of_loss root_segmented_datagrams"
-    DAEMONS="edge::tagged::root_a_tenant edge::tagged::root_no_sid_is_reached_through"
+    DAEMONS="edge::bond edge::tagged::root_a_tenant edge::tagged::root_no_sid_is_reached_through"
     DAEMONS="$DAEMONS alone::root_endpoints alone::root_a_headend answers::root_answers_of_the_node_go"
     DAEMONS="$DAEMONS functions::root_inner functions::root_a_mark functions::root_masquerade"
     DAEMONS="$DAEMONS proxies::am::root_a_packet_is_to_its_last_segment_for_a_router"
     DAEMONS="$DAEMONS proxies::bump::root_each proxies::bump::root_vlans proxies::statics::root_every"
     DAEMONS="$DAEMONS slow_path::root_the_kernel tenants::root_tenants_with trace::root_a_trace_shows"
+fi
+if [ "${1:-}" = --only ]; then
+    TESTS=(--package kaido --test dataplane)
+    DAEMONS=${2:?}
 fi
 # Under translation everything takes about fifty times longer.
 PACKETS=${KAIDO_PACKETS:-2000}

@@ -332,6 +332,12 @@ const TUNNELS: [&str; 16] = [
 ];
 
 impl Link {
+    /// Returns true if a native XDP program of this interface runs on interfaces below it, and sees
+    /// their indexes: a bond, or a device that has one of `links` as its virtual function (hv_netvsc).
+    pub fn delegates_xdp(&self, links: &[Link]) -> bool {
+        self.kind == "bond" || links.iter().any(|link| link.master == Some(self.index))
+    }
+
     /// True if it is a tunnel whose packets are not authenticated, such as VXLAN or GRE.
     pub fn is_open_tunnel(&self) -> bool {
         TUNNELS.contains(&self.kind.as_str())

@@ -29,6 +29,8 @@ pub const VRF: Feature = Feature { name: "VRF devices", since: Since::Option("CO
 /// VLAN devices.
 pub const VLAN: Feature =
     Feature { name: "802.1Q and 802.1ad devices", since: Since::Option("CONFIG_VLAN_8021Q") };
+/// Bonds.
+pub const BOND: Feature = Feature { name: "bonds", since: Since::Option("CONFIG_BONDING") };
 /// The kernel's network emulator.
 pub const NETEM: Feature = Feature { name: "netem", since: Since::Option("CONFIG_NET_SCH_NETEM") };
 /// The PSP flavor of End, alone or with NEXT-C-SID.

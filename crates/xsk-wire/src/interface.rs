@@ -59,7 +59,11 @@ impl Interface {
     ) -> Result<(), Error> {
         let Link { name, index, up, kind, .. } = &self.link;
         // A veth has native XDP, unless the user at its other end prevents that.
-        let mode = if kind == "veth" { Mode::Native } else { Mode::Auto };
+        let mode = match &**kind {
+            "veth" => Mode::Native,
+            _ if self.link.delegates_xdp(&handle.links()?) => Mode::Generic,
+            _ => Mode::Auto,
+        };
         let attached = program.receive(*index, mode).map_err(Error::program(name))?;
         self.attached = Some(attached);
         self.offloads.extend(without_native_xdp(handle, *index, tell)?);

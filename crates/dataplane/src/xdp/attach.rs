@@ -49,7 +49,7 @@ impl Attachments {
 
     /// Records the modes after a change.
     pub(super) fn settle(&mut self, file: &File, handle: &mut Handle) {
-        self.modes = modes_now(handle).unwrap_or_default();
+        self.modes = handle.links().map(|links| modes_of(&links)).unwrap_or_default();
         self.wanted = file.ports.iter().map(|(name, port)| (name.clone(), mode(port))).collect();
     }
 
@@ -93,7 +93,9 @@ impl Attachments {
         file: &File,
         handle: &mut Handle,
     ) -> Result<(), Error> {
-        let is_now = modes_now(handle)?;
+        let links = handle.links()?;
+        let is_now = modes_of(&links);
+        let wanted = wanted(ports, file, &links)?;
         // Attachments of an earlier daemon.
         let mut left = from.pins.attached()?;
         left.retain(|index, _| ports.contains_key(index) && !self.attached.contains_key(index));
@@ -102,7 +104,7 @@ impl Attachments {
             attached.move_pin(&from.pins.port(&ports[index].name))?;
         }
         let mut done = Vec::new();
-        if let Err(error) = self.attach_new(from, ports, file, &left, &is_now, &mut done) {
+        if let Err(error) = self.attach_new(from, ports, &wanted, &left, &is_now, &mut done) {
             // The first error is reported. The previous attachment worked before.
             for (index, before) in done {
                 let _ = self.detach(index);
@@ -116,7 +118,7 @@ impl Attachments {
         for (index, attached) in left {
             let name = &ports[&index].name;
             let before = is_now.get(&index).copied().unwrap_or_default();
-            self.take_over(from, (index, attached), name, before, mode_of(file, name))?;
+            self.take_over(from, (index, attached), name, before, wanted[&index])?;
         }
         Ok(())
     }
@@ -127,13 +129,13 @@ impl Attachments {
         &mut self,
         from: Source<'_>,
         ports: &Ports,
-        file: &File,
+        wanted: &BTreeMap<u32, Mode>,
         left: &BTreeMap<u32, Attached>,
         is_now: &BTreeMap<u32, Mode>,
         done: &mut Vec<(u32, Option<Mode>)>,
     ) -> Result<(), Error> {
         for (index, port) in ports.iter().filter(|(index, _)| !left.contains_key(index)) {
-            let wanted = mode_of(file, &port.name);
+            let wanted = wanted[index];
             if !self.attached.contains_key(index) {
                 self.attach(from, *index, &port.name, wanted)?;
                 done.push((*index, None));
@@ -215,14 +217,39 @@ impl Attachments {
     }
 }
 
-/// Returns the actual XDP modes of all interfaces, as reported by the kernel.
-fn modes_now(handle: &mut Handle) -> Result<BTreeMap<u32, Mode>, Error> {
+/// Returns the modes in which a file's ports are attached.
+///
+/// # Errors
+///
+/// Native XDP of a port that delegates it is refused: the program would find no port with the index
+/// of the interface below, and pass all frames to the kernel, at an edge too.
+fn wanted(ports: &Ports, file: &File, links: &[Link]) -> Result<BTreeMap<u32, Mode>, Error> {
+    let mode = |(index, port): (&u32, &Port)| {
+        let asked = mode_of(file, &port.name);
+        let link = links.iter().find(|link| link.index == *index);
+        let mode = match asked {
+            Mode::Auto | Mode::Native if link.is_some_and(|link| link.delegates_xdp(links)) => {
+                if asked == Mode::Native {
+                    let source = bpf::Error::Delegates { interface: *index };
+                    return Err(Error::Port { port: port.name.clone(), source });
+                }
+                Mode::Generic
+            }
+            asked => asked,
+        };
+        Ok((*index, mode))
+    };
+    ports.iter().map(mode).collect()
+}
+
+/// Returns the actual XDP modes of interfaces, as reported by the kernel.
+fn modes_of(links: &[Link]) -> BTreeMap<u32, Mode> {
     let mode = |link: &Link| {
         let xdp = link.xdp.first()?;
         let mode = if xdp.mode == XdpMode::Generic { Mode::Generic } else { Mode::Native };
         Some((link.index, mode))
     };
-    Ok(handle.links()?.iter().filter_map(mode).collect())
+    links.iter().filter_map(mode).collect()
 }
 
 /// Returns true if a program must move to another mode. `was_wanted`: the mode that the previous

@@ -2,6 +2,7 @@
 //! of the node can be reached. The attacker is left; a packet that reaches the node's End leaves at
 //! right.
 
+mod bond;
 mod foreign;
 mod stacked;
 mod tagged;
@@ -93,14 +94,17 @@ impl Bed {
             "-6 route add default via fd00:a::1",
         ];
         ip(left, &lines);
-        let ping = || {
-            let line = ["-6", "-q", "-c", "1", "-W", "1", "fd00:b::2"];
-            left.run(|| std::process::Command::new("ping").args(line).output().unwrap()).unwrap()
-        };
-        let replies = || ping().status.success().then_some(());
-        testkit::until(std::time::Duration::from_secs(20), replies, || "no way".into());
+        self.await_path();
         self.stations = stations(node, left);
         self.tap = left.run(|| Tap::open("port")).unwrap();
+    }
+
+    /// Waits until left reaches right.
+    fn await_path(&self) {
+        let line = ["-6", "-q", "-c", "1", "-W", "1", "fd00:b::2"];
+        let ping = || std::process::Command::new("ping").args(line).output().unwrap();
+        let replies = || self.net.left.run(ping).unwrap().status.success().then_some(());
+        testkit::until(std::time::Duration::from_secs(20), replies, || "no path".into());
     }
 
     /// Applies the file with these ports; `more` has further keys.
