@@ -1,7 +1,7 @@
 //! Network namespaces: creating, opening by path, entering and removing them.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +20,8 @@ use crate::{Error, Handle, Result, set_up};
 
 /// The loopback interface's index: the first interface of every namespace.
 const LOOPBACK: u32 = 1;
+/// asm-generic/socket.h
+const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// An open network namespace. It lives as long as a descriptor, a process or a bind mount refers to
 /// it.
@@ -112,6 +114,33 @@ impl Namespace {
         fstat(&self.fd)
             .map(|status| status.st_ino)
             .map_err(|errno| Error::io("identify a network namespace", errno))
+    }
+
+    /// A number that no other namespace gets until the machine reboots (SO_NETNS_COOKIE), unlike an
+    /// inode number.
+    pub fn cookie(&self) -> Result<u64> {
+        let failed = |errno| Error::io("identify a network namespace", errno);
+        let get = || {
+            let socket = nix::sys::socket::socket(
+                nix::sys::socket::AddressFamily::Unix,
+                nix::sys::socket::SockType::Datagram,
+                nix::sys::socket::SockFlag::SOCK_CLOEXEC,
+                None,
+            )?;
+            let (mut cookie, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
+            // SAFETY: the kernel writes 8 bytes to `cookie`.
+            let done = unsafe {
+                libc::getsockopt(
+                    socket.as_raw_fd(),
+                    libc::SOL_SOCKET,
+                    SO_NETNS_COOKIE,
+                    (&raw mut cookie).cast(),
+                    &raw mut length,
+                )
+            };
+            Errno::result(done).map(|_| cookie)
+        };
+        self.run(get)?.map_err(failed)
     }
 
     /// Removes the path. The kernel frees the namespace once nothing refers to it.

@@ -205,3 +205,32 @@ fn wait_until_starting(kaido: &Kaido, name: &str) {
     };
     until(Duration::from_secs(20), starting, || format!("{name} does not start"));
 }
+
+/// The namespaces of such a lab are mounted where commands outside do not see them, as after `ip netns
+/// exec` or in a unit with `PrivateTmp=`.
+#[test]
+fn root_a_lab_of_another_mount_namespace_is_taken_down() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let frr = kaido.file("frr.yaml", FRR);
+    let xdp = kaido.file("xdp.yaml", &format!("{}controller: true\n", with_xdp(CHAIN)));
+    for (file, end) in [(frr, "down"), (xdp, "gc")] {
+        let up = kaido.command(&["lab", "up", &file, "--name", "hidden"]);
+        let mut hidden = std::process::Command::new("unshare");
+        hidden.args(["--mount", "--propagation", "private"]).arg(up.get_program());
+        hidden
+            .args(up.get_args())
+            .envs(up.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Said::run(&mut hidden).ok();
+        if end == "gc" {
+            // As after a command that was killed.
+            let state = kaido.run_directory().join("labs/hidden/state.json");
+            let text = std::fs::read_to_string(&state).unwrap();
+            std::fs::write(&state, text.replace("\"ready\"", "\"stopping\"")).unwrap();
+            kaido.ok(&["lab", "gc"]);
+        } else {
+            kaido.ok(&["lab", "down", "hidden"]);
+        }
+        before.assert_restored(&kaido);
+    }
+}

@@ -7,6 +7,7 @@ pub(crate) mod ended;
 pub(crate) mod patience;
 pub(crate) mod processes;
 pub(crate) mod programs;
+pub(crate) mod recorded;
 pub(crate) mod restart;
 pub(crate) mod spawn;
 pub(crate) mod supervised;

@@ -1,44 +1,71 @@
 //! The processes of a lab: those that run in its network namespaces.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::recorded::{self, Identity, identity};
 use crate::Error;
 use crate::life::state::namespaces_directory;
 
-/// Device and inode numbers of the namespaces that are mounted in a lab's directory.
-fn namespaces(directory: &Path) -> BTreeSet<(u64, u64)> {
-    let Ok(entries) = fs::read_dir(namespaces_directory(directory)) else { return BTreeSet::new() };
-    // A symbolic link could lead to the namespace of another lab, or to this machine's.
-    let identity = |path: &Path| fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
-    // A file without a mount is on the directory's own device and cannot be a namespace.
-    let own = fs::metadata(directory).ok().map(|m| m.dev());
-    entries
-        .filter_map(|entry| identity(&entry.ok()?.path()))
-        .filter(|(device, _)| Some(*device) != own)
-        .collect()
+/// Network namespaces.
+#[derive(Debug, Default)]
+struct Namespaces {
+    /// Those that are mounted.
+    mounted: BTreeSet<Identity>,
+    /// Those that are recorded, with their cookies.
+    recorded: BTreeMap<Identity, u64>,
+}
+
+impl Namespaces {
+    /// The namespaces of a lab.
+    fn of_lab(directory: &Path) -> Self {
+        let recorded = recorded::read(directory);
+        let Ok(entries) = fs::read_dir(namespaces_directory(directory)) else {
+            return Self { recorded, ..Self::default() };
+        };
+        // A symbolic link could lead to the namespace of another lab, or to this machine's.
+        let identify = |path: &Path| fs::symlink_metadata(path).ok().as_ref().map(identity);
+        // A file without a mount is on the directory's own device and cannot be a namespace.
+        let own = fs::metadata(directory).ok().as_ref().map(|file| identity(file).0);
+        let mounted = entries
+            .filter_map(|entry| identify(&entry.ok()?.path()))
+            .filter(|(device, _)| Some(*device) != own)
+            .collect();
+        Self { mounted, recorded }
+    }
+
+    /// Returns true if the namespace at a path of a process is one of them; `None` without one.
+    fn has(&self, net: &Path) -> Option<bool> {
+        let identity = identity(&fs::metadata(net).ok()?);
+        let is_recorded = || {
+            let cookie = self.recorded.get(&identity)?;
+            let its =
+                netlink::Namespace::open(net).and_then(|namespace| namespace.cookie()).ok()?;
+            Some(its == *cookie)
+        };
+        Some(self.mounted.contains(&identity) || is_recorded() == Some(true))
+    }
 }
 
 /// PIDs of the processes in a lab's namespaces. PIDs may be reused, so callers look the list up
 /// right before they send each signal: only the namespace identifies a lab's process.
 pub(crate) fn processes(directory: &Path) -> Vec<i32> {
-    all_in(&namespaces(directory))
+    all_in(&Namespaces::of_lab(directory))
 }
 
 /// PIDs of the processes in the namespace that is mounted at a path.
 pub(crate) fn processes_in(namespace: &Path) -> Vec<i32> {
-    let identity = fs::symlink_metadata(namespace).ok().map(|m| (m.dev(), m.ino()));
-    all_in(&identity.into_iter().collect())
+    let identity = fs::symlink_metadata(namespace).ok().as_ref().map(identity);
+    all_in(&Namespaces { mounted: identity.into_iter().collect(), ..Namespaces::default() })
 }
 
 /// PIDs of the processes in any of the namespaces.
-fn all_in(namespaces: &BTreeSet<(u64, u64)>) -> Vec<i32> {
+fn all_in(namespaces: &Namespaces) -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
@@ -48,13 +75,11 @@ fn all_in(namespaces: &BTreeSet<(u64, u64)>) -> Vec<i32> {
 
 /// Returns true if a process runs in one of the namespaces. A process whose first thread has exited
 /// has only the namespaces of the others.
-fn runs_in(pid: i32, namespaces: &BTreeSet<(u64, u64)>) -> bool {
-    let is_one =
-        |net: &Path| fs::metadata(net).ok().map(|net| namespaces.contains(&(net.dev(), net.ino())));
-    is_one(format!("/proc/{pid}/ns/net").as_ref()).unwrap_or_else(|| {
+fn runs_in(pid: i32, namespaces: &Namespaces) -> bool {
+    namespaces.has(format!("/proc/{pid}/ns/net").as_ref()).unwrap_or_else(|| {
         let threads = fs::read_dir(format!("/proc/{pid}/task"));
         let mut threads = threads.into_iter().flatten().flatten();
-        threads.any(|thread| is_one(&thread.path().join("ns/net")) == Some(true))
+        threads.any(|thread| namespaces.has(&thread.path().join("ns/net")) == Some(true))
     })
 }
 

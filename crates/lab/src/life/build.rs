@@ -12,6 +12,7 @@ use crate::attached;
 use crate::daemons::control_plane;
 use crate::daemons::emulated;
 use crate::daemons::programs;
+use crate::daemons::recorded;
 use crate::daemons::supervised;
 use crate::daemons::switch;
 use crate::daemons::xdp;
@@ -59,6 +60,7 @@ impl Build<'_> {
         let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();
         progress(Stage::Links, 0, topology.segments.len());
         let programs = ends::namespaces(&lab.directory, topology)?;
+        recorded::write(&lab.directory)?;
         links::links(
             topology,
             Namespaces { nodes: &namespaces, programs: &programs, infrastructure: &infrastructure },

@@ -11,7 +11,10 @@ use crate::daemons::tenants;
 use crate::daemons::xdp;
 use crate::files::remove_whatever;
 use crate::life::holder::Holder;
-use crate::life::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_directory};
+use crate::life::state::{
+    Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_directory, read_topology,
+};
+use crate::node::surplus;
 use crate::{Error, attached};
 
 /// Result of `gc` for a lab.
@@ -78,6 +81,9 @@ impl Labs {
         }
         tenants::end_all(directory);
         end_all(directory)?;
+        if let Some(topology) = read_topology(directory) {
+            surplus::delete(directory, &topology);
+        }
         attached::release(directory)?;
         xdp::unmount_all(directory)?;
         let namespaces = namespaces_directory(directory);

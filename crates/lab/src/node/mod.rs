@@ -10,4 +10,5 @@ pub(crate) mod functions;
 pub(crate) mod index;
 pub(crate) mod links;
 pub(crate) mod netem;
+pub(crate) mod surplus;
 pub(crate) mod xdp_links;

@@ -1,0 +1,68 @@
+//! Interfaces that a lab has not made: a routing daemon may create some in its namespace.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use model::topology::Topology;
+use netlink::{Handle, Namespace, delete_link_at};
+
+use crate::life::state::namespace_path;
+use crate::node::build::SID_DEVICE;
+
+/// Number of such interfaces that are left to the kernel.
+const FEW: usize = 16;
+const LOOPBACK: u32 = 1;
+
+/// Deletes interfaces that the lab has not made, one by one, if a node has many. The kernel deletes
+/// those of a namespace all at once, under the lock that all changes of interfaces on the machine
+/// wait for (RTNL): 1,000 bridges took 18 s, 30,000 nine minutes. Failures leave them to the kernel.
+pub(crate) fn delete(directory: &Path, topology: &Topology) {
+    for node in topology.nodes.iter().filter(|node| node.runs_frr()) {
+        let own: BTreeSet<&str> = node.interfaces.iter().map(|one| &*one.name).collect();
+        let namespace = Namespace::open(namespace_path(directory, &node.name));
+        let Ok(mut handle) = namespace.and_then(|namespace| Handle::within(&namespace)) else {
+            continue;
+        };
+        let links = handle.links().unwrap_or_default();
+        let is_surplus = |link: &&netlink::Link| {
+            link.index != LOOPBACK && link.name != SID_DEVICE && !own.contains(&*link.name)
+        };
+        let surplus: Vec<u32> = links.iter().filter(is_surplus).map(|link| link.index).collect();
+        if surplus.len() > FEW {
+            for index in surplus {
+                let _ = handle.request("delete an interface", delete_link_at(index));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netlink::add_bridge;
+
+    use super::*;
+    use crate::life::state::namespaces_directory;
+
+    #[test]
+    fn root_many_interfaces_of_a_routing_daemon_are_deleted_one_by_one() {
+        let text = "name: a\nrouting: [ospf]\nnodes: {r1: {router: frr}, r2: {router: frr}}\nlinks: [r1-r2]\n";
+        let topology = topology_file::parse("a.yaml", text).unwrap();
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(namespaces_directory(root.path())).unwrap();
+        for (node, own, count) in [("r1", "r2", FEW + 1), ("r2", "r1", FEW)] {
+            let namespace = Namespace::create(namespace_path(root.path(), node)).unwrap();
+            let mut handle = Handle::within(&namespace).unwrap();
+            let names = (0..count).map(|number| format!("x{number}"));
+            for name in names.chain([own.to_owned(), SID_DEVICE.to_owned()]) {
+                handle.request("make a bridge", add_bridge(&name, None)).unwrap();
+            }
+            delete(root.path(), &topology);
+            let links = handle.links().unwrap();
+            let mut left: Vec<_> = links.iter().map(|link| &*link.name).collect();
+            left.retain(|name| !name.starts_with('x'));
+            assert_eq!(left, ["lo", own, SID_DEVICE]);
+            assert_eq!(links.len() - left.len(), if count > FEW { 0 } else { count });
+            namespace.remove().unwrap();
+        }
+    }
+}
