@@ -39,6 +39,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let started = Instant::now();
             let name = one_to_end(&labs, name)?;
             labs.down(&name)?;
+            sandbox::process::remove_stale_groups();
             let seconds = started.elapsed().as_secs_f64();
             output.print(&LabDown { lab: name, seconds }, |down| {
                 format!("lab {} is down after {seconds:.1} s", down.lab)
@@ -136,6 +137,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         }
         LabCommand::Gc => {
             let collected: Vec<_> = labs.gc()?.into_iter().map(collected).collect();
+            sandbox::process::remove_stale_groups();
             output.print(&collected, |collected| {
                 if collected.is_empty() {
                     return "nothing was left behind".into();

@@ -164,6 +164,15 @@ fn hierarchies(mounts: &str, own: &str) -> Vec<Hierarchy> {
     all
 }
 
+/// Removes the control groups of processes that were killed together with the commands that had
+/// started them.
+pub fn remove_stale_groups() {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    for one in hierarchies(&read("/proc/self/mounts"), &read("/proc/self/cgroup")) {
+        remove_dead(&one.root);
+    }
+}
+
 /// Removes groups of creators that have exited.
 fn remove_dead(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {

@@ -53,6 +53,7 @@ pub use counters::Counters;
 pub use error::StartError;
 #[doc(hidden)]
 pub use filter::filtered;
+pub use group::remove_stale_groups;
 pub use hosted::{Host, Hosted};
 pub use isolation::Isolation;
 pub use machine::Kernel;
