@@ -1,13 +1,13 @@
 //! System calls that wait for packets. A socket is readable if the client's RX ring has packets:
 //! packets in the kernel's ring have no verdict yet.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_short};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libc::{nfds_t, pollfd, sigset_t, size_t, timespec};
-use xsk_client::Socket;
+use xsk_client::{Polled, Socket};
 
 use crate::real::{real, required};
 
@@ -143,13 +143,6 @@ fn milliseconds(timeout: Option<Duration>) -> c_int {
     c_int::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX)
 }
 
-/// Moves the entries of sockets.
-fn advance<'a>(sockets: impl Iterator<Item = &'a Arc<Socket>>) {
-    for socket in sockets {
-        socket.advance();
-    }
-}
-
 /// Polls one socket without waiting, as switches do in their loops.
 fn poll_one(fd: &mut pollfd, socket: &Socket, call: impl FnOnce(&mut [pollfd]) -> c_int) -> c_int {
     let mut polled = socket.advance();
@@ -158,19 +151,29 @@ fn poll_one(fd: &mut pollfd, socket: &Socket, call: impl FnOnce(&mut [pollfd]) -
         thread::yield_now();
         polled = socket.advance();
     }
-    let mut errors = 0;
+    fd.revents = 0;
     if polled.needs_wakeup {
         let result = call(std::slice::from_mut(fd));
         if result < 0 {
             return result;
         }
-        errors = fd.revents & !(libc::POLLIN | libc::POLLOUT);
         polled = socket.advance();
     }
-    let flag = |is_set, flag| if is_set { flag } else { 0 };
-    let ready = flag(polled.is_readable, libc::POLLIN) | flag(polled.is_writable, libc::POLLOUT);
-    fd.revents = errors | (ready & fd.events);
+    set_events(fd, polled);
     c_int::from(fd.revents != 0)
+}
+
+/// Replaces the kernel's answer, which is about its own rings, by one about the client's. Errors stay.
+fn set_events(fd: &mut pollfd, polled: Polled) {
+    let errors = fd.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL);
+    fd.revents = errors | (ready(polled) & fd.events);
+}
+
+/// Events of a socket that have occurred.
+fn ready(polled: Polled) -> c_short {
+    let flag = |is_set, flags| if is_set { flags } else { 0 };
+    flag(polled.is_readable, libc::POLLIN | libc::POLLRDNORM)
+        | flag(polled.is_writable, libc::POLLOUT | libc::POLLWRNORM)
 }
 
 /// Waits for packets that the client can take, or for other descriptors. `call` waits for the
@@ -194,38 +197,35 @@ fn wait(
     let begin = Instant::now();
     loop {
         let all = || sockets.iter().flatten();
-        advance(all());
-        if !waits && all().any(|socket| socket.is_waiting()) {
+        let advance = || -> Vec<_> {
+            sockets.iter().map(|one| one.as_ref().map(|socket| socket.advance())).collect()
+        };
+        let mut polled = advance();
+        if !waits && polled.iter().flatten().any(|one| one.is_waiting) {
             // A client that polls without a pause may keep the process from running: on one
             // CPU a round trip took 27 ms without this.
             thread::yield_now();
-            advance(all());
+            polled = advance();
         }
-        let is_ready = fds.iter().zip(&sockets).any(|(fd, socket)| {
-            fd.events & libc::POLLIN != 0 && socket.as_ref().is_some_and(|one| one.is_readable())
-        });
+        let is_ready = fds
+            .iter()
+            .zip(&polled)
+            .any(|(fd, polled)| polled.is_some_and(|polled| ready(polled) & fd.events != 0));
         let is_judging = waits && !is_ready && all().any(|socket| socket.is_judging());
         let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
         let is_over = left == Some(Duration::ZERO);
-        let needs_call = !is_over || sockets.len() > 1 || all().any(|socket| socket.needs_wakeup());
-        if needs_call {
-            let time = if is_ready || is_judging { Some(Duration::ZERO) } else { left };
-            let result = call(fds, time);
-            if result < 0 {
-                return result;
-            }
-            advance(all());
-        } else {
-            fds.iter_mut().for_each(|fd| fd.revents = 0);
+        // At least two descriptors if the timeout is zero.
+        let time = if is_ready || is_judging { Some(Duration::ZERO) } else { left };
+        let result = call(fds, time);
+        if result < 0 {
+            return result;
         }
-        let mut has_kernel_packets = false;
-        for (fd, socket) in fds.iter_mut().zip(&sockets) {
-            if let Some(socket) = socket {
-                has_kernel_packets |= fd.revents & libc::POLLIN != 0;
-                fd.revents &= !libc::POLLIN;
-                if socket.is_readable() {
-                    fd.revents |= libc::POLLIN & fd.events;
-                }
+        polled = advance();
+        let mut has_kernel_events = false;
+        for (fd, polled) in fds.iter_mut().zip(polled) {
+            if let Some(polled) = polled {
+                has_kernel_events |= fd.revents & (libc::POLLIN | libc::POLLOUT) != 0;
+                set_events(fd, polled);
             }
         }
         let ready = fds.iter().filter(|fd| fd.revents != 0).count();
@@ -235,8 +235,8 @@ fn wait(
         if is_judging {
             // Verdicts take microseconds, and the process may need this CPU.
             thread::yield_now();
-        } else if has_kernel_packets {
-            // Packets wait for another process: the kernel's ring stays readable.
+        } else if has_kernel_events {
+            // Packets wait for another process, while the kernel's ring stays readable or writable.
             let _ = call(&mut [], Some(Duration::from_millis(1)));
         }
     }

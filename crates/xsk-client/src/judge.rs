@@ -49,10 +49,11 @@ impl Judge {
         is_empty && !self.is_closed
     }
 
-    /// Returns true if no program has packets, so that there is nothing to [collect](Judge::collect).
+    /// Returns true if there is nothing to [collect](Judge::collect): no packets in flight, no replaced
+    /// program to report, and no process that may violate the protocol.
     pub(crate) fn is_quiet(&self) -> bool {
-        let has_none = self.current.as_ref().is_none_or(|current| current.flying() == 0);
-        has_none && self.replaced.is_empty() && self.again.is_empty()
+        let is_own = self.current.as_ref().is_none_or(Attachment::is_hosted);
+        is_own && self.replaced.is_empty() && self.flying() == 0
     }
 
     /// Lets packets pass, by the programs that are attached.

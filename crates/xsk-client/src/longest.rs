@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Ethernet header and two VLAN tags.
 const HEADER: u32 = 14 + 2 * 4;
 
-/// The longest frame that an interface sends, in bytes with its Ethernet header. A program that makes
-/// a packet longer could stop a network card, for all users of the interface. Clones share the value.
+/// The longest frame that a program may make for an interface, in bytes with its Ethernet header: the
+/// MTU, a header and two VLAN tags. A longer frame can stop a network card for all its users. Clones
+/// share the value.
 #[derive(Debug, Clone)]
 pub struct LongestFrame(Arc<AtomicU32>);
 

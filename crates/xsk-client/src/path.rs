@@ -81,7 +81,8 @@ impl Path {
 
     /// Forwards packets to the sink, or submits them to the program.
     fn forward(&mut self) {
-        if self.packets_in.available() == 0 {
+        // The beginning of a packet does not wait for its rest without a program.
+        if self.packets_in.available() == 0 && !matches!(self.begun, Begun::Waiting(_)) {
             return;
         }
         if self.judge.is_idle() { self.pass() } else { self.submit() }
