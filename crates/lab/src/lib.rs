@@ -16,6 +16,7 @@ mod life;
 mod links;
 mod node;
 mod parallel;
+mod pause;
 mod ready;
 
 pub use attached::{Attached, interfaces as attached};

@@ -8,10 +8,10 @@ use model::topology::{Routing, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
 use pathfinder::{Routes, routing};
 
-use crate::daemons::processes::pause;
 use crate::error::StartError;
 use crate::node::frr::Router;
 use crate::node::index::interface_index;
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// Polling interval for the routes.

@@ -38,8 +38,9 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Down { name } => {
             let started = Instant::now();
             let name = one_to_end(&labs, name)?;
-            labs.down(&name)?;
+            let down = labs.down(&name);
             sandbox::process::remove_stale_groups();
+            down?;
             let seconds = started.elapsed().as_secs_f64();
             output.print(&LabDown { lab: name, seconds }, |down| {
                 format!("lab {} is down after {seconds:.1} s", down.lab)
@@ -136,8 +137,9 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Gc => {
-            let collected: Vec<_> = labs.gc()?.into_iter().map(collected).collect();
+            let found = labs.gc();
             sandbox::process::remove_stale_groups();
+            let collected: Vec<_> = found?.into_iter().map(collected).collect();
             output.print(&collected, |collected| {
                 if collected.is_empty() {
                     return "nothing was left behind".into();

@@ -13,9 +13,10 @@ use model::topology::{Attachment, Means, Node, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
 use private::{NamespaceLock, TakeError};
 
-use crate::daemons::processes::pause;
+use crate::daemons::recorded;
 use crate::error::AttachError;
 use crate::life::state::{Labs, MARKER, emulator_config};
+use crate::pause::pause;
 use crate::{Cancel, Error, files};
 
 pub(crate) use queues::{close, open};
@@ -220,14 +221,25 @@ pub(crate) fn release(directory: &Path) -> Result<(), Error> {
     if !machine.exists() {
         return Ok(());
     }
-    match Namespace::open(&machine) {
-        Ok(namespace) => {
-            let queues = known_queues(directory, &namespace)?;
-            namespace.run(|| close(&queues))??;
-        }
-        // The namespace was not kept yet, so nothing has been changed either.
-        Err(netlink::Error::NotANamespace { .. }) => {}
+    let namespace = match Namespace::open(&machine) {
+        Ok(namespace) => Some(namespace),
+        Err(netlink::Error::NotANamespace { .. }) => elsewhere(directory)?,
         Err(error) => return Err(error.into()),
+    };
+    if let Some(namespace) = namespace {
+        let queues = known_queues(directory, &namespace)?;
+        namespace.run(|| close(&queues))??;
     }
     Ok(Namespace::remove_path(machine)?)
+}
+
+/// Returns the namespace of a lab's attached interfaces if it is mounted in another mount namespace;
+/// `None` if it was not kept yet, so that nothing has been changed in it.
+fn elsewhere(directory: &Path) -> Result<Option<Namespace>, Error> {
+    let Some(cookie) = recorded::machine(directory) else { return Ok(None) };
+    let here = Namespace::current()?;
+    match here.cookie()? == cookie {
+        true => Ok(Some(here)),
+        false => Err(Error::Attach(AttachError::Elsewhere)),
+    }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use crate::daemons::processes::pause;
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// Creates an in-memory file: it needs no disk space, and unlike a pipe no reader.

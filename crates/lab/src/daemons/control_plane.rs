@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use model::topology::Topology;
 
-use crate::daemons::processes::pause;
 use crate::daemons::spawn::{CONFIG, Started, spawn, wait_for_socket, write};
 use crate::error::StartError;
 use crate::life::state::{self, INFRASTRUCTURE, SOCKET, node_directory};
 use crate::node::announce::announcement;
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// Starts the controller, and the agent of every node.

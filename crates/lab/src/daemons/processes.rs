@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use super::recorded::{self, Identity, identity};
 use crate::Error;
 use crate::life::state::namespaces_directory;
+use crate::pause::pause;
 
 /// Network namespaces.
 #[derive(Debug, Default)]
@@ -113,15 +114,6 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
         }
         pause(Duration::from_millis(20));
     }
-}
-
-/// Sleeps between polls.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "processes and tables of the kernel have no event here"
-)]
-pub(crate) fn pause(time: Duration) {
-    std::thread::sleep(time);
 }
 
 /// Returns true if all user IDs of a process are root's, from its `/proc/PID/status`: those of a

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use model::topology::{Node, Topology};
 use netlink::{Handle, Namespace};
 
-use crate::daemons::processes::{end, pause, processes_in};
+use crate::daemons::processes::{end, processes_in};
 use crate::daemons::spawn::{CONFIG, Started, spawn_command};
 use crate::daemons::tenants::{self, CLIENT};
 use crate::life::state::{namespace_path, node_directory, programs_namespace};
 use crate::node::ends::{judged, users_end};
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// Timeout of a start. A large program is compiled for several seconds.

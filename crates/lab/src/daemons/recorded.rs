@@ -22,6 +22,8 @@ struct Record {
     /// Boot of the machine: cookies are unique until the next one.
     boot: String,
     namespaces: Vec<Recorded>,
+    /// Cookie of the namespace of attached interfaces, if there are any.
+    machine: Option<u64>,
 }
 
 /// A network namespace.
@@ -44,8 +46,9 @@ pub(super) fn identity(file: &fs::Metadata) -> Identity {
     (file.dev(), file.ino())
 }
 
-/// Records the namespaces that are mounted in a lab's directory.
-pub(crate) fn write(directory: &Path) -> Result<(), Error> {
+/// Records the namespaces that are mounted in a lab's directory. `machine`: path of that of attached
+/// interfaces, if there are any.
+pub(crate) fn write(directory: &Path, machine: &Path) -> Result<(), Error> {
     let mounted = namespaces_directory(directory);
     let mut namespaces = Vec::new();
     for entry in fs::read_dir(&mounted).map_err(Error::file("read", &mounted))? {
@@ -54,18 +57,28 @@ pub(crate) fn write(directory: &Path) -> Result<(), Error> {
         let cookie = Namespace::open(&path)?.cookie()?;
         namespaces.push(Recorded { identity: identity(&file), cookie });
     }
+    let machine = match machine.exists() {
+        true => Some(Namespace::open(machine)?.cookie()?),
+        false => None,
+    };
     let record_file = record(directory);
-    let json =
-        serde_json::to_vec(&Record { boot: boot(), namespaces }).expect("a record has no map");
+    let json = serde_json::to_vec(&Record { boot: boot(), namespaces, machine })
+        .expect("a record has no map");
     private::replace(&record_file, &json).map_err(Error::file("write", record_file))
 }
 
 /// Cookies of the recorded namespaces; empty without a record of this boot.
 pub(super) fn read(directory: &Path) -> BTreeMap<Identity, u64> {
-    let json = files::read(&record(directory)).unwrap_or_default();
-    let record: Record = serde_json::from_slice(&json).unwrap_or_default();
-    if record.boot != boot() {
-        return BTreeMap::new();
-    }
-    record.namespaces.into_iter().map(|one| (one.identity, one.cookie)).collect()
+    let namespaces = of_this_boot(directory).unwrap_or_default().namespaces;
+    namespaces.into_iter().map(|one| (one.identity, one.cookie)).collect()
+}
+
+/// Cookie of the namespace of a lab's attached interfaces.
+pub(crate) fn machine(directory: &Path) -> Option<u64> {
+    of_this_boot(directory)?.machine
+}
+
+fn of_this_boot(directory: &Path) -> Option<Record> {
+    let record: Record = serde_json::from_slice(&files::read(&record(directory)).ok()?).ok()?;
+    (record.boot == boot()).then_some(record)
 }

@@ -8,7 +8,7 @@ use private::Lock;
 
 use crate::daemons::control_plane::{controller_config, start_controller, start_node};
 use crate::daemons::emulated;
-use crate::daemons::processes::{end, pause};
+use crate::daemons::processes::end;
 use crate::daemons::programs;
 use crate::daemons::spawn::{CONFIG, is_deaf, running, wait_for_socket, with_argument};
 use crate::daemons::supervised;
@@ -18,6 +18,7 @@ use crate::daemons::xdp;
 use crate::error::LookupError;
 use crate::files::remove_whatever;
 use crate::life::state::{self, Lab, is_lab, lock, node_directory};
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 impl Lab {

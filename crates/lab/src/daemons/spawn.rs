@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::daemons::patience::{Patience, worked};
-use crate::daemons::processes::{is_roots, pause, processes};
+use crate::daemons::processes::{is_roots, processes};
 use crate::error::StartError;
 use crate::files::tail;
 use crate::life::state::INFRASTRUCTURE;
 use crate::node::enter::{enter, on_thread};
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// A daemon that was started.

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemons::emulated;
 use crate::daemons::ended::ended as ended_daemons;
-use crate::daemons::processes::pause;
 use crate::daemons::spawn::{self, runs_deaf, write};
 use crate::error::StartError;
 use crate::life::journal::{self, Happening};
 use crate::life::state::{
     INFRASTRUCTURE, Lab, emulator_config, emulator_socket, namespace_path, read_topology,
 };
+use crate::pause::pause;
 use crate::{Cancel, Error, attached};
 
 /// Configuration of `kaido supervisor`, as JSON.

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use model::topology::{BRIDGE, Node, Topology};
 use openvswitch::{Installation, Instance};
 
-use crate::daemons::processes::{end, pause};
+use crate::daemons::processes::end;
 use crate::daemons::spawn::{CONFIG, Started, running, spawn_command, with_argument};
 use crate::daemons::tenants::{self, CLIENT};
 use crate::error::{MachineError, StartError};
 use crate::life::state::{Lab, node_directory};
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// Timeout of each step of a start.

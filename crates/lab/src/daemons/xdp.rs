@@ -11,11 +11,11 @@ use bpf::pin::{prepare_pins, unmount_pins};
 use model::dataplane::SOCKET;
 use model::topology::{Node, Topology};
 
-use crate::daemons::processes::pause;
 use crate::daemons::spawn::{Started, spawn};
 use crate::error::LookupError;
 use crate::life::state::{Lab, node_directory, nodes_directory};
 use crate::node::xdp_links::{exit_name, is_shaped};
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// Timeout for a data plane to start running.

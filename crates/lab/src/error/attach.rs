@@ -84,6 +84,12 @@ pub enum AttachError {
          (`kaido lab ls`), or remove chains that they have left (`iptables -t mangle -S | grep kaido-`)"
     )]
     NoFreeQueue(String),
+    /// The attached interfaces are in another network namespace, which is not visible here.
+    #[error(
+        "the lab's attached interfaces are in another network namespace, which is mounted in another mount \
+         namespace: run this command where `kaido lab up` ran"
+    )]
+    Elsewhere,
     /// The lab's record of its queues is lost.
     #[error(
         "cannot tell which of netfilter's rules are the lab's, since {} cannot be read: remove its chains \

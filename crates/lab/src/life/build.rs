@@ -60,7 +60,7 @@ impl Build<'_> {
         let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();
         progress(Stage::Links, 0, topology.segments.len());
         let programs = ends::namespaces(&lab.directory, topology)?;
-        recorded::write(&lab.directory)?;
+        recorded::write(&lab.directory, &attached::machine(&lab.directory))?;
         links::links(
             topology,
             Namespaces { nodes: &namespaces, programs: &programs, infrastructure: &infrastructure },

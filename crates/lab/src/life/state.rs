@@ -8,9 +8,9 @@ use model::topology::{self, Topology};
 use private::Lock;
 use serde::{Deserialize, Serialize};
 
-use crate::daemons::processes::pause;
 use crate::error::LookupError;
 use crate::life::holder::Holder;
+use crate::pause::pause;
 use crate::{Error, files};
 
 /// State of a lab.
@@ -186,10 +186,10 @@ impl Labs {
         }
     }
 
-    /// Locks a lab, unless another process holds the lock.
+    /// Locks a lab, unless another process holds the lock. Waits for children of a killed command.
     pub(crate) fn lock(&self, name: &str) -> Result<Lock, Error> {
         let directory = self.directory(name);
-        let lock = unless_held_by_a_child(&directory, || lock(&directory));
+        let lock = retry_while_inherited(&directory, || lock(&directory));
         lock.ok_or_else(|| Error::Busy(name.into()))
     }
 }
@@ -197,9 +197,9 @@ impl Labs {
 /// Time that the child of a killed command may take for execve(2), with which it releases the lock.
 const CHILD: Duration = Duration::from_secs(10);
 
-/// Repeats a function that returns `None` while a lock is held, as long as the process that took the
-/// lock has ended.
-fn unless_held_by_a_child<T>(directory: &Path, take: impl Fn() -> Option<T>) -> Option<T> {
+/// Retries `take` while the recorded holder of a lab's lock has ended: its children keep the lock until
+/// execve(2). Returns `None` if another process holds it, or after [`CHILD`].
+fn retry_while_inherited<T>(directory: &Path, take: impl Fn() -> Option<T>) -> Option<T> {
     let begin = Instant::now();
     loop {
         if let Some(taken) = take() {
@@ -239,7 +239,7 @@ fn has_lost_owner(directory: &Path) -> bool {
         Ok(false) => None,
         known => Some(known.unwrap_or(false)),
     };
-    unless_held_by_a_child(directory, is_free).unwrap_or(false)
+    retry_while_inherited(directory, is_free).unwrap_or(false)
 }
 
 impl Lab {

@@ -153,8 +153,8 @@ impl Labs {
         self.remove_empty_directories();
     }
 
-    /// Rejects bringing up a lab from a node of another one: its mounts would be invisible
-    /// elsewhere.
+    /// Rejects bringing up a lab from a node of another one: commands elsewhere could not open its
+    /// namespaces.
     fn refuse_inside(&self) -> Result<(), Error> {
         let own = std::process::id() as i32;
         match self.names()?.into_iter().find(|name| processes(&self.directory(name)).contains(&own))

@@ -117,15 +117,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for directory in &self.directories {
-            // An exited process stays in its group for a moment. If the removal times out, a later
-            // `Group::new` removes the group.
-            let begin = Instant::now();
-            while fs::remove_dir(directory)
-                .is_err_and(|why| why.kind() == io::ErrorKind::ResourceBusy)
-                && begin.elapsed() < LEAVING
-            {
-                std::thread::yield_now();
-            }
+            // If the removal times out, a later `Group::new` removes the group.
+            remove(directory);
         }
     }
 }
@@ -173,16 +166,34 @@ pub fn remove_stale_groups() {
     }
 }
 
+/// Removes a group. An exited process stays in it for a moment.
+fn remove(directory: &Path) {
+    let begin = Instant::now();
+    while fs::remove_dir(directory).is_err_and(|why| why.kind() == io::ErrorKind::ResourceBusy)
+        && begin.elapsed() < LEAVING
+    {
+        std::thread::yield_now();
+    }
+}
+
+/// Returns true if a process runs. A zombie does not.
+fn runs(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // proc_pid_stat(5): the name, in parentheses, may contain any byte; the state follows.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
 /// Removes groups of creators that have exited.
 fn remove_dead(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
         if let Some(maker) = maker.and_then(|maker| maker.parse::<u32>().ok())
-            && !Path::new("/proc").join(maker.to_string()).exists()
+            && !runs(maker)
         {
-            // Fails if a process is still in the group.
-            let _ = fs::remove_dir(entry.path());
+            // Fails if a process runs in the group.
+            remove(&entry.path());
         }
     }
 }
@@ -190,6 +201,21 @@ fn remove_dead(root: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_of_ended_creators_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let group = |pid: u32| root.path().join(format!("{PREFIX}{pid}-0"));
+        let mut zombie = std::process::Command::new("true").spawn().unwrap();
+        while runs(zombie.id()) {
+            std::thread::yield_now();
+        }
+        let all = [std::process::id(), zombie.id(), u32::MAX].map(group);
+        all.iter().for_each(|one| fs::create_dir(one).unwrap());
+        remove_dead(root.path());
+        assert_eq!(all.map(|one| one.exists()), [true, false, false]);
+        zombie.wait().unwrap();
+    }
 
     #[test]
     fn hierarchies_are_found() {

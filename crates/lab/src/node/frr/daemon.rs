@@ -9,11 +9,11 @@ use std::time::Instant;
 use nix::sched::{CloneFlags, unshare};
 
 use super::{Frr, TIMEOUT, too_late};
-use crate::daemons::processes::pause;
 use crate::error::StartError;
 use crate::files::tail;
 use crate::life::state::node_directory;
 use crate::node::enter::{FRR_RUN, on_thread};
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// Namespaces of each daemon.
