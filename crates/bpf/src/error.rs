@@ -57,17 +57,11 @@ pub enum Error {
         /// Index of the interface.
         interface: u32,
     },
-    /// Native XDP of the interface would run on the interfaces below it.
-    #[error(
-        "native XDP of interface {interface} runs on the interfaces below it, where the program does not know \
-         the port: use `mode: generic` or `auto`, or make those interfaces ports"
-    )]
-    Delegates {
-        /// Index of the interface.
-        interface: u32,
-    },
     /// The driver does not support native XDP.
-    #[error("the driver of interface {interface} has no native XDP: use `mode: generic` or `auto`")]
+    #[error(
+        "the driver of interface {interface} has no native XDP, or not at present: use `mode: generic` if all of its senders are \
+         trusted"
+    )]
     NotNative {
         /// Index of the interface.
         interface: u32,

@@ -48,6 +48,9 @@ pub(crate) trait Host {
     /// Returns true if a port takes VLAN tags off before XDP sees the frames.
     fn strips_tags(&self, port: &str) -> bool;
 
+    /// Sets a port down, because packets would pass without the program.
+    fn close_port(&mut self, port: &str) -> Result<(), Error>;
+
     /// Returns a warning if netfilter lets packets of service functions pass that match no rule.
     fn open_firewall(&mut self) -> Option<String>;
 

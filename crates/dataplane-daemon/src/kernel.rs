@@ -129,15 +129,20 @@ impl Host for KernelSide {
 
     fn leave_tags(&mut self, port: &str) {
         // Not every driver has these settings. If it has, `strips_tags` shows the result.
-        if self.strips_tags(port)
-            && let Err(error) = netlink::leave_tags(port)
-        {
-            tracing::debug!("{}", api::in_one_line(&error));
+        for name in with_members(port) {
+            if let Err(error) = netlink::leave_tags(&name) {
+                tracing::debug!("{}", api::in_one_line(&error));
+            }
         }
     }
 
     fn strips_tags(&self, port: &str) -> bool {
-        netlink::strips_tags(port).unwrap_or(false)
+        with_members(port).iter().any(|name| netlink::strips_tags(name).unwrap_or(false))
+    }
+
+    fn close_port(&mut self, port: &str) -> Result<(), Error> {
+        let index = self.handle.link(port)?.index;
+        Ok(self.handle.request(format!("set {port} down"), netlink::set_down(index))?)
     }
 
     fn open_firewall(&mut self) -> Option<String> {
@@ -221,4 +226,13 @@ fn settled(link: Link) -> Link {
         operational: false,
         ..link
     }
+}
+
+/// Names of a port and of the interfaces whose frames arrive on it.
+fn with_members(port: &str) -> Vec<String> {
+    let links = Handle::new().and_then(|mut handle| handle.links()).unwrap_or_default();
+    let Some(link) = links.iter().find(|link| link.name == port) else { return Vec::new() };
+    let members = netlink::with_members(&links, link.index);
+    let name = |index: u32| links.iter().find(|link| link.index == index).map(|l| l.name.clone());
+    members.into_iter().filter_map(name).collect()
 }

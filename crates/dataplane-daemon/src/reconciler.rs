@@ -16,15 +16,16 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use api::v1;
+use bpf::attach::Mode;
 use dataplane::Dataplane;
 use dataplane::forwarding::{
-    Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath,
+    Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Owner, Refused, SlowPath,
     TableTenants, TenantId, Tenants, check_functions, check_tables, import, leave_own, resolve,
     warnings,
 };
 use ipnet::Ipv6Net;
-use model::dataplane::{Dataplane as Which, File, Table};
-use netlink::Mac;
+use model::dataplane::{Dataplane as Which, File, Name, Table};
+use netlink::{Link, Mac};
 
 use crate::health::{Checks, Record};
 use crate::host::{Host, Seen};
@@ -59,6 +60,10 @@ pub(crate) struct Reconciler {
     checks: Checks,
     /// Warnings about the file that was planned or applied last.
     warnings: Vec<String>,
+    /// Ports that cannot be attached and are down.
+    closed: BTreeSet<Name>,
+    /// Messages since the state was last as the file has it.
+    told: BTreeSet<String>,
     /// Last time the reconciler polled the kernel state that has no events.
     looked_for_silent: Instant,
 }
@@ -120,6 +125,8 @@ impl Reconciler {
             trace: None,
             checks: Checks::default(),
             warnings: Vec::new(),
+            closed: BTreeSet::new(),
+            told: BTreeSet::new(),
             looked_for_silent: Instant::now(),
         })
     }
@@ -142,6 +149,7 @@ impl Reconciler {
     ) -> Result<Difference, Error> {
         // Retry the refused entries: a new file may succeed with them.
         self.refused = Refused::default();
+        self.closed.clear();
         let next = self.other(&file)?;
         let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(&file, seen, ports)?;
@@ -151,6 +159,7 @@ impl Reconciler {
         self.which = file.dataplane;
         self.file = Some(file);
         self.warnings.extend(self.stripping());
+        self.warnings.extend(self.evaded());
         Ok(difference)
     }
 
@@ -196,10 +205,10 @@ impl Reconciler {
             links = links.also_called(known.map(|(index, port)| (port.name.as_str(), *index)));
             links = links.lacking_functions();
             let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
-            let missing = named.flatten().filter(|name| !links.has(name));
-            let missing: Vec<_> = missing.cloned().collect();
+            let is_missing = |name: &&Name| !links.has(name) || self.closed.contains(*name);
+            let missing: Vec<_> = named.flatten().filter(is_missing).cloned().collect();
             if !missing.is_empty() {
-                tracing::warn!("no interface {} at present", missing.join(", "));
+                self.warn_once(format!("no interface {} at present", missing.join(", ")));
                 file = Cow::Owned(file.without_ports(&missing));
             }
         }
@@ -388,7 +397,38 @@ impl Reconciler {
         let mut found =
             seen.map_or_else(Vec::new, |seen| warnings(self.plane.current(), seen, alone));
         found.extend(self.stripping());
+        found.extend(self.evaded());
+        found.extend(self.closed.iter().map(|port| {
+            format!("`{port}` is down, since the program cannot be attached: see the log")
+        }));
         found
+    }
+
+    /// Logs a warning, once until the state is as the file has it.
+    fn warn_once(&mut self, text: String) {
+        if !self.told.contains(&text) {
+            tracing::warn!("{text}");
+            self.told.insert(text);
+        }
+    }
+
+    /// Returns warnings about ports whose senders can send packets past the program.
+    fn evaded(&self) -> Vec<String> {
+        let links = self.seen.iter().flat_map(|seen| &seen.links);
+        let generic = links.filter(|link| {
+            let port = self.plane.current().ports.get(&link.index);
+            let is_checked = port.is_some_and(|port| port.edge || port.owner != Owner::Nobody);
+            let is_generic = self.plane.mode(link.index) == Some(Mode::Generic);
+            is_checked && is_generic && link.has_local_senders()
+        });
+        let warning = |link: &Link| {
+            let Link { name, kind, .. } = link;
+            format!(
+                "senders on `{name}` ({kind}) can send packets past the program, since it is in generic mode: use \
+                 `mode: native`"
+            )
+        };
+        generic.map(warning).collect()
     }
 
     /// Returns warnings about ports on which the program does not see tenants' tags.

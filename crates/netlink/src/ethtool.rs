@@ -33,20 +33,21 @@ pub enum Offload {
 
 /// How an offload is read and written.
 enum Access {
-    /// Commands that read and write it, and its bit.
-    Commands(u32, u32, u32),
+    /// Commands, and the bit in their argument.
+    Commands { read: u32, write: u32, bit: u32 },
     /// Name of the feature.
     Feature(&'static str),
 }
 
 impl Offload {
     fn access(self) -> Access {
+        let commands = |read, write, bit| Access::Commands { read, write, bit };
         match self {
-            Self::Gro => Access::Commands(ETHTOOL_GGRO, ETHTOOL_SGRO, 1),
-            Self::TxChecksum => Access::Commands(ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, 1),
-            Self::Lro => Access::Commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO),
-            Self::ReceivedTags => Access::Commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_RXVLAN),
-            Self::SentTags => Access::Commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN),
+            Self::Gro => commands(ETHTOOL_GGRO, ETHTOOL_SGRO, 1),
+            Self::TxChecksum => commands(ETHTOOL_GTXCSUM, ETHTOOL_STXCSUM, 1),
+            Self::Lro => commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_LRO),
+            Self::ReceivedTags => commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_RXVLAN),
+            Self::SentTags => commands(ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN),
             Self::ReceivedServiceTags => Access::Feature("rx-vlan-stag-hw-parse"),
             Self::SentServiceTags => Access::Feature("tx-vlan-stag-hw-insert"),
         }
@@ -69,7 +70,8 @@ const SIOCETHTOOL: libc::Ioctl = 0x8946;
 ///
 /// # Safety
 ///
-/// It is C data that begins with the command, and the kernel reads and writes no bytes beyond it.
+/// It is C data that begins with the command. The fields that bound the kernel's accesses keep them
+/// within it.
 unsafe trait Call {}
 
 /// struct ethtool_value
@@ -79,26 +81,25 @@ struct Value {
     data: u32,
 }
 
-// SAFETY: the commands in this file take and return one number.
+// SAFETY: the commands of `Access::Commands` take and return one number.
 unsafe impl Call for Value {}
 
 /// Turns an offload on or off for an interface of the calling thread's namespace. Fails if its driver
 /// cannot.
 pub fn set_offload(interface: &str, offload: Offload, on: bool) -> Result<()> {
-    let set = match offload.access() {
-        Access::Commands(read, write, bit) => set_bit(interface, read, write, bit, on),
-        Access::Feature(name) => features::set(interface, name, on),
-    };
-    set.map_err(|errno| {
-        Error::io(format!("switch the offload {offload:?} of {interface}"), errno)
-    })?;
-    // The kernel ignores features that the driver does not have.
+    let failed = |errno| Error::io(format!("switch the offload {offload:?} of {interface}"), errno);
     match offload.access() {
-        Access::Feature(_) if has_offload(interface, offload)? != on => Err(Error::io(
-            format!("switch the offload {offload:?} of {interface}"),
-            Errno::EOPNOTSUPP,
-        )),
-        _ => Ok(()),
+        Access::Commands { read, write, bit } => {
+            set_bit(interface, read, write, bit, on).map_err(failed)
+        }
+        Access::Feature(name) => {
+            features::set(interface, name, on).map_err(failed)?;
+            // The kernel ignores features that the driver does not have.
+            match has_offload(interface, offload)? == on {
+                true => Ok(()),
+                false => Err(failed(Errno::EOPNOTSUPP)),
+            }
+        }
     }
 }
 
@@ -116,7 +117,7 @@ fn set_bit(
 /// Returns true if an offload of an interface of the calling thread's namespace is on.
 pub fn has_offload(interface: &str, offload: Offload) -> Result<bool> {
     let read = match offload.access() {
-        Access::Commands(read, _, bit) => value(interface, read, 0).map(|data| data & bit != 0),
+        Access::Commands { read, bit, .. } => value(interface, read, 0).map(|data| data & bit != 0),
         Access::Feature(name) => features::is_on(interface, name),
     };
     read.map_err(|errno| Error::io(format!("read the offload {offload:?} of {interface}"), errno))
@@ -131,12 +132,12 @@ pub fn strips_tags(interface: &str) -> Result<bool> {
 
 /// Makes an interface leave VLAN tags in received frames. Fails if its driver cannot.
 pub fn leave_tags(interface: &str) -> Result<()> {
-    for offload in [Offload::ReceivedTags, Offload::ReceivedServiceTags] {
-        if has_offload(interface, offload)? {
-            set_offload(interface, offload, false)?;
-        }
-    }
-    Ok(())
+    let leave = |offload| match has_offload(interface, offload)? {
+        true => set_offload(interface, offload, false),
+        false => Ok(()),
+    };
+    // Both of them, whatever becomes of the first.
+    [Offload::ReceivedTags, Offload::ReceivedServiceTags].map(leave).into_iter().collect()
 }
 
 /// Calls a command whose argument is a number, and returns the number that it writes.

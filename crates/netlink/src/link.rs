@@ -246,6 +246,20 @@ pub struct Link {
     pub stats: LinkStats,
 }
 
+/// Indexes of the interfaces whose frames arrive on an interface: itself, and the ports of a bridge or
+/// team, and theirs.
+pub fn with_members(links: &[Link], interface: u32) -> Vec<u32> {
+    let mut found = vec![interface];
+    let mut at = 0;
+    while let Some(&master) = found.get(at) {
+        let new = links.iter().filter(|link| link.master == Some(master));
+        let new: Vec<u32> = new.map(|link| link.index).filter(|one| !found.contains(one)).collect();
+        found.extend(new);
+        at += 1;
+    }
+    found
+}
+
 impl Handle {
     /// All interfaces, ordered by index.
     pub fn links(&mut self) -> Result<Vec<Link>> {
@@ -332,10 +346,17 @@ const TUNNELS: [&str; 16] = [
 ];
 
 impl Link {
-    /// Returns true if a native XDP program of this interface runs on interfaces below it, and sees
-    /// their indexes: a bond, or a device that has one of `links` as its virtual function (hv_netvsc).
-    pub fn delegates_xdp(&self, links: &[Link]) -> bool {
-        self.kind == "bond" || links.iter().any(|link| link.master == Some(self.index))
+    /// Returns true if senders on this machine choose how the kernel delivers packets to the interface:
+    /// generic XDP does not see those that tc or nftables have redirected (`skb->redirected`).
+    pub fn has_local_senders(&self) -> bool {
+        const KINDS: [&str; 6] = ["veth", "netkit", "macvlan", "macvtap", "ipvlan", "ipvtap"];
+        KINDS.contains(&&*self.kind)
+    }
+
+    /// Returns true for a bond. Its native XDP program runs on the interfaces in it, and sees their
+    /// indexes.
+    pub fn is_bond(&self) -> bool {
+        self.kind == "bond"
     }
 
     /// True if it is a tunnel whose packets are not authenticated, such as VXLAN or GRE.

@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::stat::fstat;
 use nix::sys::statfs::{NSFS_MAGIC, statfs};
 
@@ -20,8 +21,6 @@ use crate::{Error, Handle, Result, set_up};
 
 /// The loopback interface's index: the first interface of every namespace.
 const LOOPBACK: u32 = 1;
-/// asm-generic/socket.h
-const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// An open network namespace. It lives as long as a descriptor, a process or a bind mount refers to
 /// it.
@@ -121,19 +120,15 @@ impl Namespace {
     pub fn cookie(&self) -> Result<u64> {
         let failed = |errno| Error::io("identify a network namespace", errno);
         let get = || {
-            let socket = nix::sys::socket::socket(
-                nix::sys::socket::AddressFamily::Unix,
-                nix::sys::socket::SockType::Datagram,
-                nix::sys::socket::SockFlag::SOCK_CLOEXEC,
-                None,
-            )?;
+            let (family, kind) = (AddressFamily::Unix, SockType::Datagram);
+            let socket = socket(family, kind, SockFlag::SOCK_CLOEXEC, None)?;
             let (mut cookie, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
             // SAFETY: the kernel writes 8 bytes to `cookie`.
             let done = unsafe {
                 libc::getsockopt(
                     socket.as_raw_fd(),
                     libc::SOL_SOCKET,
-                    SO_NETNS_COOKIE,
+                    libc::SO_NETNS_COOKIE,
                     (&raw mut cookie).cast(),
                     &raw mut length,
                 )

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use dataplane::forwarding::SlowPath;
-use model::dataplane::{Dataplane as Which, File};
+use model::dataplane::{Dataplane as Which, File, Name};
 use netlink::{Encap, Event, Neighbor, NeighborState};
 
 use super::{Ports, Reconciler, TICK};
@@ -87,7 +87,8 @@ impl Reconciler {
             if let Err(error) = done {
                 // For example a missing port, or too many routes. The current state stays, and the
                 // next change triggers another read.
-                tracing::warn!("the data plane stays as it is: {}", api::in_one_line(&error));
+                let why = api::in_one_line(&error);
+                self.warn_once(format!("the data plane stays as it is: {why}"));
                 if let Err(error) = self.close() {
                     let why = api::in_one_line(&error);
                     tracing::warn!(
@@ -113,8 +114,41 @@ impl Reconciler {
             self.set_locked_mtus(seen.locked_mtus);
             return Ok(());
         }
-        let wanted = self.wanted(file, seen, Ports::Present)?;
-        self.install(wanted, None, file)
+        self.closed.clear();
+        let mut seen = seen;
+        loop {
+            let wanted = self.wanted(file, seen, Ports::Present)?;
+            let Err(error) = self.install(wanted, None, file) else { break };
+            // One port does not keep the others from being followed.
+            let Some(port) = self.failed_port(&error) else { return Err(error) };
+            let why = api::in_one_line(&error);
+            self.warn_once(format!(
+                "`{port}` is set down, packets would pass without the program: {why}"
+            ));
+            self.host.close_port(&port)?;
+            self.closed.insert(port);
+            seen = self.look(None)?;
+        }
+        if self.closed.is_empty() {
+            self.told.clear();
+        }
+        Ok(())
+    }
+
+    /// The port that is the reason for a failed change, unless it has been closed.
+    fn failed_port(&self, error: &Error) -> Option<Name> {
+        let names = match error {
+            Error::Dataplane(dataplane::Error::Port { port, .. }) => vec![port],
+            // The one that has come back.
+            Error::Dataplane(dataplane::Error::SameSlot { first, second }) => vec![first, second],
+            _ => return None,
+        };
+        let attached: Vec<&str> =
+            self.plane.current().ports.values().map(|port| port.name.as_str()).collect();
+        let is_new = |name: &&&String| !attached.contains(&name.as_str());
+        let name = names.iter().find(is_new)?;
+        let name = Name::from(name.as_str());
+        (!self.closed.contains(&name)).then_some(name)
     }
 
     /// Closes interfaces that have appeared since the current state was installed.

@@ -143,6 +143,17 @@ pub enum Unresolved {
         /// The port.
         port: Name,
     },
+    /// The port is a bond.
+    #[error(
+        "line {line}: `{port}` is a bond, whose XDP program would run on the interfaces in it: take them out of \
+         the bond and write them under `ports`, with equal-cost routes"
+    )]
+    IsBond {
+        /// Line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+    },
     /// A port at the edge belongs to a bridge or a bond.
     #[error(
         "line {line}: `sids: false` has no effect on `{port}`, because its packets arrive on `{master}`: \

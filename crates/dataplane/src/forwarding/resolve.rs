@@ -132,6 +132,10 @@ impl Resolving<'_> {
                 self.problems.push(Unresolved::IsVrf { line, port: name.clone() });
                 continue;
             }
+            if link.is_bond() {
+                self.problems.push(Unresolved::IsBond { line, port: name.clone() });
+                continue;
+            }
             // The MAC address of the loopback interface is all zeros.
             let Some(mac) = link.mac.filter(|mac| *mac != Mac([0; 6])) else {
                 self.problems.push(Unresolved::NotEthernet { line, port: name.clone() });

@@ -95,7 +95,7 @@ impl Attachments {
     ) -> Result<(), Error> {
         let links = handle.links()?;
         let is_now = modes_of(&links);
-        let wanted = wanted(ports, file, &links)?;
+        let wanted = wanted(ports, file, &links);
         // Attachments of an earlier daemon.
         let mut left = from.pins.attached()?;
         left.retain(|index, _| ports.contains_key(index) && !self.attached.contains_key(index));
@@ -217,27 +217,16 @@ impl Attachments {
     }
 }
 
-/// Returns the modes in which a file's ports are attached.
-///
-/// # Errors
-///
-/// Native XDP of a port that delegates it is refused: the program would find no port with the index
-/// of the interface below, and pass all frames to the kernel, at an edge too.
-fn wanted(ports: &Ports, file: &File, links: &[Link]) -> Result<BTreeMap<u32, Mode>, Error> {
+/// Returns the modes in which a file's ports are attached. The mode `auto` does not fall back to the
+/// generic one on a port whose senders could then send packets past the program.
+fn wanted(ports: &Ports, file: &File, links: &[Link]) -> BTreeMap<u32, Mode> {
     let mode = |(index, port): (&u32, &Port)| {
-        let asked = mode_of(file, &port.name);
         let link = links.iter().find(|link| link.index == *index);
-        let mode = match asked {
-            Mode::Auto | Mode::Native if link.is_some_and(|link| link.delegates_xdp(links)) => {
-                if asked == Mode::Native {
-                    let source = bpf::Error::Delegates { interface: *index };
-                    return Err(Error::Port { port: port.name.clone(), source });
-                }
-                Mode::Generic
-            }
-            asked => asked,
+        let mode = match mode_of(file, &port.name) {
+            Mode::Auto if link.is_some_and(Link::has_local_senders) => Mode::Native,
+            mode => mode,
         };
-        Ok((*index, mode))
+        (*index, mode)
     };
     ports.iter().map(mode).collect()
 }

@@ -69,16 +69,16 @@ struct SetWord {
     requested: u32,
 }
 
-// SAFETY: each begins with the command, and the kernel writes no more than the counts allow.
+// SAFETY: the kernel writes one count for each bit in `mask`, of which there is one.
 unsafe impl Call for Sets {}
-// SAFETY: as above.
+// SAFETY: the kernel writes all names. `position` has checked that they fit.
 unsafe impl Call for Strings {}
-// SAFETY: as above.
+// SAFETY: `size` is at most `WORDS`.
 unsafe impl Call for Get {}
 // SAFETY: as above.
 unsafe impl Call for Set {}
 
-/// Position of a feature in the kernel's list, and the words of that list; `None` if the kernel does not
+/// Position of a feature in the kernel's list, and the number of 32-bit words of that list; `None` if the kernel does not
 /// have the feature.
 fn position(interface: &str, name: &str) -> Result<Option<(usize, u32)>, Errno> {
     let mut sets =

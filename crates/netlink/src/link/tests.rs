@@ -284,6 +284,9 @@ fn root_a_bridge_gets_and_loses_a_port() {
         assert_eq!(bridge.kind, "bridge");
         handle.request("enslave", set_master(port.index, Some(bridge.index))).unwrap();
         assert_eq!(handle.link("a").unwrap().master, Some(bridge.index));
+        let links = handle.links().unwrap();
+        assert_eq!(with_members(&links, bridge.index), [bridge.index, port.index]);
+        assert_eq!(with_members(&links, port.index), [port.index]);
         handle.request("release", set_master(port.index, None)).unwrap();
         assert_eq!(handle.link("a").unwrap().master, None);
     });

@@ -31,6 +31,8 @@ pub(super) struct State {
     /// The functions that were announced last, each with its state.
     pub(super) told: BTreeMap<Ipv6Net, bool>,
     pub(super) probed: Vec<IpAddr>,
+    /// Ports that were set down.
+    pub(super) closed: Vec<String>,
     /// The calls in order, each with the number of SIDs that XDP and the kernel-only data plane
     /// forwarded at that time.
     pub(super) done: Vec<(&'static str, [usize; 2])>,
@@ -108,6 +110,11 @@ impl Host for FakeHost {
 
     fn strips_tags(&self, port: &str) -> bool {
         self.state.borrow().stripping.contains_key(port)
+    }
+
+    fn close_port(&mut self, port: &str) -> Result<(), Error> {
+        self.state.borrow_mut().closed.push(port.to_owned());
+        Ok(())
     }
 
     fn open_firewall(&mut self) -> Option<String> {
