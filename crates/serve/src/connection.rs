@@ -12,7 +12,7 @@ use tonic::transport::server::Connected;
 
 use crate::Limits;
 
-/// Bytes that a connection reads before other tasks run. tokio counts 128 reads, of any size: 240
+/// Bytes that a connection reads before other tasks run. tokio's own limit is 128 reads of any size: 240
 /// connections that sent empty HTTP/2 frames delayed other clients by 6 s.
 const TURN: usize = 32 << 10;
 

@@ -13,6 +13,12 @@ pub enum Error {
     /// The interface is not an Ethernet device.
     #[error("`{0}` is not an Ethernet interface: programs judge Ethernet frames")]
     NotEthernet(String),
+    /// The interface is a bond.
+    #[error(
+        "`{0}` is a bond, whose XDP program would run on the interfaces in it: attach programs to these, and make \
+         a bond of their peers"
+    )]
+    Bond(String),
     /// The interface has an XDP program.
     #[error(
         "`{interface}` has an XDP program already, {program}: end the process that uses it, or detach \
@@ -156,6 +162,7 @@ impl Error {
             self,
             Self::NoInterface(_)
                 | Self::NotEthernet(_)
+                | Self::Bond(_)
                 | Self::Occupied { .. }
                 | Self::Taken { .. }
                 | Self::Mtu { .. }

@@ -11,9 +11,6 @@ use crate::promiscuous::Promiscuous;
 use crate::queue::Sockets;
 use crate::settings::Off;
 
-/// Kinds of interfaces whose senders are on this machine and choose how the kernel delivers their
-/// packets: generic XDP does not see those that tc or nftables have redirected.
-const OF_SENDERS_HERE: [&str; 5] = ["netkit", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 const LOOPBACK: u32 = 1;
 
 /// An interface that only AF_XDP sockets use. On drop, it is as it was before.
@@ -59,11 +56,7 @@ impl Interface {
     ) -> Result<(), Error> {
         let Link { name, index, up, kind, .. } = &self.link;
         // A veth has native XDP, unless the user at its other end prevents that.
-        let mode = match &**kind {
-            "veth" => Mode::Native,
-            _ if self.link.delegates_xdp(&handle.links()?) => Mode::Generic,
-            _ => Mode::Auto,
-        };
+        let mode = if kind == "veth" { Mode::Native } else { Mode::Auto };
         let attached = program.receive(*index, mode).map_err(Error::program(name))?;
         self.attached = Some(attached);
         self.offloads.extend(without_native_xdp(handle, *index, tell)?);
@@ -106,6 +99,9 @@ pub(crate) fn usable(handle: &mut Handle, name: &str) -> Result<Link, Error> {
     let interface = name.to_owned();
     if link.index == LOOPBACK || link.mac.is_none() {
         return Err(Error::NotEthernet(interface));
+    }
+    if link.is_bond() {
+        return Err(Error::Bond(interface));
     }
     if let Some(xdp) = link.xdp.first() {
         let id = xdp.program;
@@ -192,7 +188,7 @@ fn without_native_xdp(
     if link.xdp.iter().any(|xdp| xdp.mode != XdpMode::Generic) {
         return Ok(None);
     }
-    if OF_SENDERS_HERE.contains(&&*link.kind) {
+    if link.has_local_senders() {
         return Err(Error::Generic { interface: link.name, kind: link.kind });
     }
     tell(&format!("{}: its driver has no native XDP: the kernel's generic one is used", link.name));

@@ -52,14 +52,14 @@ pub enum Users {
     Existing(String),
 }
 
-/// Stands between interfaces and their users until this process gets SIGTERM, its parent ends, or one
-/// of the interfaces disappears. `tell` gets messages for the operator. Call this before other
+/// Stands between interfaces and their users until this process gets SIGTERM, its parent ends, or the
+/// last of the interfaces disappears. `tell` gets messages for the operator. Call this before other
 /// threads are started.
 ///
 /// # Errors
 ///
-/// Fails if an interface cannot be used, and if one disappears. Then and at the end, the interfaces
-/// are as they were before.
+/// Fails if an interface cannot be used, and if the last one disappears. Then and at the end, the
+/// interfaces are as they were before.
 pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
     // All threads inherit this, so that a signal waits until something can be taken down.
@@ -71,5 +71,5 @@ pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     for one in ports {
         open.push(port::Open::new(one, tell)?);
     }
-    watch::until_end(&mut open, &signals)
+    watch::until_end(open, &signals, tell)
 }

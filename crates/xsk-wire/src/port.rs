@@ -1,6 +1,8 @@
 //! A port: its interface and that of its users, with the queues that move packets between them.
 
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpf::ToSockets;
 use bpf::attach::{Attached, Mode};
@@ -22,6 +24,18 @@ pub(crate) struct Open {
     pub(crate) users: OpenUsers,
     /// Longest frames to the users, and to the interface.
     pub(crate) longest: [LongestFrame; 2],
+    /// Ends the threads of the queues.
+    pub(crate) _queues: Running,
+}
+
+/// Threads of queues, which end when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Arc<AtomicBool>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The interface of a port's users.
@@ -60,7 +74,8 @@ impl Open {
         let peer = Peer::new(handle, peer, link, sockets.len() as u32)?;
         let users = SocketEnd { name: &peer.name, index: peer.inner, namespace: &peer.namespace };
         let longest = [link, link].map(longest);
-        let [to_interface, to_inner] = connect(link, users, sockets, &longest)?;
+        let queues = Running::default();
+        let [to_interface, to_inner] = connect(link, users, sockets, &longest, &queues)?;
         let mut interface = Interface::take(handle, link, &to_interface, tell)?;
         let receive = || to_inner.receive(peer.inner, Mode::Native);
         let attached = peer.namespace.run(receive)?.map_err(Error::program(name))?;
@@ -77,7 +92,12 @@ impl Open {
                 peer.name
             ));
         }
-        Ok(Self { interface, users: OpenUsers::New { _attached: attached, peer }, longest })
+        Ok(Self {
+            interface,
+            users: OpenUsers::New { _attached: attached, peer },
+            longest,
+            _queues: queues,
+        })
     }
 
     /// Connects an interface with another one.
@@ -116,7 +136,8 @@ impl Open {
         let here = Namespace::current()?;
         let users = SocketEnd { name: &other.name, index: other.index, namespace: &here };
         let longest = [&other, link].map(longest);
-        let connected = connect(link, users, sockets, &longest);
+        let queues = Running::default();
+        let connected = connect(link, users, sockets, &longest, &queues);
         let [to_interface, to_other] = connected.map_err(|why| match why {
             Error::Socket { source, .. } if source.is_no_queue() => unequal(),
             why => why,
@@ -126,7 +147,12 @@ impl Open {
         users.receive(handle, &to_other, tell)?;
         interface.receive(handle, &to_interface, tell)?;
         tell(&format!("{} and {} are connected through programs", link.name, other.name));
-        Ok(Self { interface, users: OpenUsers::Existing(Box::new(users)), longest })
+        Ok(Self {
+            interface,
+            users: OpenUsers::Existing(Box::new(users)),
+            longest,
+            _queues: queues,
+        })
     }
 }
 
@@ -145,6 +171,7 @@ fn connect(
     users: SocketEnd<'_>,
     sockets: Vec<Sockets>,
     longest: &[LongestFrame; 2],
+    running: &Running,
 ) -> Result<[ToSockets; 2], Error> {
     let name = &link.name;
     let load = || ToSockets::load().map_err(Error::program(name));
@@ -163,7 +190,8 @@ fn connect(
         open.into_iter().map(|(queue, its, plain)| Queue::open(its, plain, judged(queue), longest));
     for queue in queues.collect::<Result<Vec<_>, _>>()? {
         let run = std::thread::Builder::new().name("kaido-wire".to_owned());
-        run.spawn(move || queue.run()).map_err(Error::Thread)?;
+        let has_ended = Arc::clone(&running.0);
+        run.spawn(move || queue.run(&has_ended)).map_err(Error::Thread)?;
     }
     Ok([to_interface, to_users])
 }

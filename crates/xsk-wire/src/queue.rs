@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -174,10 +175,10 @@ impl Queue {
         Ok(Self { judged, plain, inward, outward, socket, interface, peer })
     }
 
-    /// Moves packets until the process ends.
-    pub(crate) fn run(mut self) {
+    /// Moves packets until the port ends.
+    pub(crate) fn run(mut self, has_ended: &AtomicBool) {
         let mut since = Instant::now();
-        loop {
+        while !has_ended.load(Ordering::Relaxed) {
             if self.step() {
                 since = Instant::now();
                 continue;

@@ -16,8 +16,9 @@ pub(crate) struct Off {
 enum Target {
     /// An interface with this index.
     Own(u32),
-    /// The other end of a veth, which is found again: a descriptor would keep its namespace.
-    OtherEnd(Box<Link>),
+    /// The other end of the veth with this index, which is found again: a descriptor would keep its
+    /// namespace, and the namespace's ID can become that of another one.
+    OtherEnd(u32),
 }
 
 impl Off {
@@ -39,7 +40,7 @@ impl Off {
         offload: Offload,
     ) -> netlink::Result<Option<Self>> {
         let was_on = within(end.namespace.as_ref(), || switch_off(&end.name, offload))?;
-        Ok(was_on.then(|| Self { target: Target::OtherEnd(Box::new(veth.clone())), offload }))
+        Ok(was_on.then(|| Self { target: Target::OtherEnd(veth.index), offload }))
     }
 }
 
@@ -71,7 +72,8 @@ impl Drop for Off {
         let _ = match &self.target {
             Target::Own(index) => handle.link_at(*index).and_then(|link| restore(&link.name)),
             Target::OtherEnd(veth) => {
-                let Some(end) = other_end::find(&mut handle, veth) else { return };
+                let Ok(veth) = handle.link_at(*veth) else { return };
+                let Some(end) = other_end::find(&mut handle, &veth) else { return };
                 within(end.namespace.as_ref(), || restore(&end.name))
             }
         };

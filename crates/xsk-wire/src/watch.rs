@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use netlink::{Handle, Link};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
+use xsk_client::LongestFrame;
 
 use crate::error::Error;
 use crate::interface::Interface;
@@ -27,19 +28,40 @@ struct Carrier {
     grace_until: Option<Instant>,
 }
 
-/// Passes the carrier of one interface on to the other, until a signal arrives or an interface is
-/// deleted.
-pub(crate) fn until_end(ports: &mut [Open], signals: &SignalFd) -> Result<(), Error> {
+/// Passes the carrier of one interface on to the other, until a signal arrives or no interface is left.
+/// A port with a deleted interface ends alone: its tenant may have deleted it.
+pub(crate) fn until_end(
+    ports: Vec<Open>,
+    signals: &SignalFd,
+    tell: &dyn Fn(&str),
+) -> Result<(), Error> {
     let mut handle = Handle::new()?;
-    let mut carriers: Vec<[Carrier; 2]> = ports.iter().map(first).collect();
+    let mut ports: Vec<(Open, [Carrier; 2])> = ports
+        .into_iter()
+        .map(|port| {
+            let carriers = first(&port);
+            (port, carriers)
+        })
+        .collect();
     loop {
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
         let timeout = PollTimeout::try_from(INTERVAL).unwrap_or(PollTimeout::ZERO);
         if poll(&mut fds, timeout).map_err(Error::System)? > 0 {
             return Ok(());
         }
-        for (port, carriers) in ports.iter_mut().zip(&mut carriers) {
-            pass_on(port, carriers, &mut handle)?;
+        let mut at = 0;
+        while let Some((port, carriers)) = ports.get_mut(at) {
+            match update(port, carriers, &mut handle) {
+                Ok(()) => at += 1,
+                Err(deleted @ Error::Deleted(_)) => {
+                    drop(ports.remove(at));
+                    if ports.is_empty() {
+                        return Err(deleted);
+                    }
+                    tell(&format!("{deleted}: the others go on"));
+                }
+                Err(why) => return Err(why),
+            }
         }
     }
 }
@@ -61,22 +83,22 @@ fn first(port: &Open) -> [Carrier; 2] {
 
 /// Reads the MTUs of a port's two interfaces, its own and its users', and passes their carriers on. A change that
 /// the kernel refuses is tried again at the next call.
-fn pass_on(port: &mut Open, carriers: &mut [Carrier; 2], handle: &mut Handle) -> Result<(), Error> {
+fn update(port: &mut Open, carriers: &mut [Carrier; 2], handle: &mut Handle) -> Result<(), Error> {
     let [own, users] = carriers;
     let [longest_to_users, longest_to_interface] = &port.longest;
     let link = look(handle, &port.interface.link.name, port.interface.link.index)?;
-    link.iter().for_each(|link| longest_to_interface.set_mtu(link.mtu));
+    follow_mtu(longest_to_interface, link.as_ref());
     match &mut port.users {
         OpenUsers::New { peer, .. } => {
             let outer = look(handle, &peer.name, peer.outer)?;
-            outer.iter().for_each(|link| longest_to_users.set_mtu(link.mtu));
+            follow_mtu(longest_to_users, outer.as_ref());
             if let Some(has) = own.change(link) {
                 own.passed_on = if peer.set_carrier(has).is_ok() { has } else { !has };
             }
         }
         OpenUsers::Existing(other) => {
             let other_link = look(handle, &other.link.name, other.link.index)?;
-            other_link.iter().for_each(|link| longest_to_users.set_mtu(link.mtu));
+            follow_mtu(longest_to_users, other_link.as_ref());
             // An interface that is set down here has no carrier: that is not its own.
             if users.passed_on
                 && let Some(has) = own.change(link)
@@ -91,6 +113,13 @@ fn pass_on(port: &mut Open, carriers: &mut [Carrier; 2], handle: &mut Handle) ->
         }
     }
     Ok(())
+}
+
+/// Sets the longest frame to that of an interface, if it could be read.
+fn follow_mtu(longest: &LongestFrame, link: Option<&Link>) {
+    if let Some(link) = link {
+        longest.set_mtu(link.mtu);
+    }
 }
 
 impl Carrier {

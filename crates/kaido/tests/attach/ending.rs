@@ -136,3 +136,28 @@ fn root_renamed_interfaces_are_restored() {
     let restored = || (bed.settings() == before).then_some(());
     until(TIMEOUT, restored, || format!("{}\n{before}", bed.settings()));
 }
+
+/// A tenant can delete its end of a port.
+#[test]
+fn root_a_deleted_interface_ends_its_port_alone() {
+    let bed = Bed::new();
+    for line in ["link add m1 type veth peer name m2", "link set m1 up", "link set m2 up"] {
+        bed.at_switch(&format!("ip {line}"));
+    }
+    let text = "tenants:\n  blue: {program: filter.p4, ports: {p1: 1}}\n  \
+                red: {program: filter.p4, ports: {m1: 1}}\n";
+    let config = bed.kaido.file("tenants.yaml", text);
+    let mut running = bed.attach(&["--config", &config]);
+    let is_ready = || running.log().contains("p4-m1 takes the place of m1").then_some(());
+    until(TIMEOUT, is_ready, || running.log());
+    bed.at_switch("ip link del m2");
+    let said = || running.log().contains("the interface `m1` has been deleted").then_some(());
+    until(TIMEOUT, said, || running.log());
+    let listed = || bed.stats()["sockets"].as_array().map(Vec::len) == Some(2);
+    until(TIMEOUT, || listed().then_some(()), || format!("{:#}", bed.stats()));
+    assert!(bed.link("p4-m1").is_none() && bed.answers());
+    bed.table("default", &["add", "filter", "input_port=1", "type=0x0800", "drop()"]);
+    assert!(!bed.answers(), "the program judges the other port");
+    bed.at_switch("ip link del p1");
+    assert_eq!(running.code(), Some(1));
+}

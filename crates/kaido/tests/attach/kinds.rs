@@ -130,7 +130,7 @@ fn root_the_offloads_of_a_container_are_switched_off_and_on() {
     drop(running);
     let mut container = Command::new("sleep");
     container.arg("300");
-    let mut container = h1.run(|| container.spawn()).expect("a namespace").expect("it starts");
+    let container = h1.run(|| container.spawn()).expect("a namespace").expect("it starts");
     let own = [Offload::TxChecksum, Offload::SentTags, Offload::SentServiceTags];
     assert!(own.into_iter().all(has));
     let mut running = bed.attach(&[&bed.program, "p1"]);
@@ -138,6 +138,19 @@ fn root_the_offloads_of_a_container_are_switched_off_and_on() {
     println!("{:?}", bed.hosts.stream(5_000_000));
     assert_eq!(running.end(Signal::SIGTERM), Some(0));
     assert!(own.into_iter().all(has));
-    let _ = container.kill();
-    let _ = container.wait();
+    // The other end moves to another namespace, which may get the ID of this one.
+    let mut running = bed.start(&[&bed.program, "p1"], "p1");
+    let other = netlink::Namespace::unnamed().expect("root makes one");
+    let mut moved = Command::new("sleep");
+    moved.arg("300");
+    let moved = other.run(|| moved.spawn()).expect("a namespace").expect("it starts");
+    let line = format!("ip link set eth0 netns {}", moved.id());
+    testkit::Said::of_words(h1, &line).ok();
+    assert_eq!(running.end(Signal::SIGTERM), Some(0));
+    let has = |offload| other.run(|| has_offload("eth0", offload)).expect("a namespace").unwrap();
+    assert!(own.into_iter().all(has));
+    for mut process in [container, moved] {
+        let _ = process.kill();
+        let _ = process.wait();
+    }
 }
