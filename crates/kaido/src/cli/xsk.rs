@@ -10,8 +10,9 @@ pub(crate) enum XskCommand {
     /// Run an AF_XDP client, such as a switch, with tenants' P4 programs on its ports
     ///
     /// The client is not modified. Each packet that it receives from or transmits to a port of a
-    /// tenant is judged by the tenant's program, in a process of its own. Needs a client that uses
-    /// the C library as a shared library. Ends with the client, whose exit code it returns.
+    /// tenant is judged by the tenant's program, in a process of its own, in the client or in a
+    /// virtual machine. Needs a client that uses the C library as a shared library. Ends with the
+    /// client, whose exit code it returns.
     Run(XskRun),
     /// Check a tenants file, and compile its programs
     Check {
