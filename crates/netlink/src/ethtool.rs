@@ -31,7 +31,7 @@ pub enum Offload {
     SentServiceTags,
 }
 
-/// How an offload is read and written.
+/// The commands of an offload, or its name.
 enum Access {
     /// Commands, and the bit in their argument.
     Commands { read: u32, write: u32, bit: u32 },

@@ -371,7 +371,10 @@ fn ports_with_tags_of_tenants_leave_them_in_the_frames() {
         let found: Vec<String> = about_tags(reconciler.warned());
         assert_eq!(found.len(), count, "{found:?}");
         assert_eq!(about_tags(&reconciler.warnings()), found);
-        assert!(found.iter().all(|text| text.contains("`ethtool -K l rxvlan off`")), "{found:?}");
+        assert!(
+            found.iter().all(|text| text.contains("`ethtool -K l rxvlan off rx-vlan")),
+            "{found:?}"
+        );
         assert!(host.state.borrow().stripping.contains_key("r"), "it has no tags of tenants");
     }
     // The kernel sees all tags.

@@ -16,9 +16,9 @@ use crate::pause::pause;
 /// Network namespaces.
 #[derive(Debug, Default)]
 struct Namespaces {
-    /// Those that are mounted.
+    /// Mounted ones.
     mounted: BTreeSet<Identity>,
-    /// Those that are recorded, with their cookies.
+    /// Recorded ones, with their cookies.
     recorded: BTreeMap<Identity, u64>,
 }
 
