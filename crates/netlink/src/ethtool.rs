@@ -40,6 +40,10 @@ enum Access {
 }
 
 impl Offload {
+    /// Work on sent frames that a veth leaves to a device. XDP at its other end loses the notes about
+    /// it.
+    pub const LEFT_TO_DEVICE: [Self; 3] = [Self::TxChecksum, Self::SentTags, Self::SentServiceTags];
+
     fn access(self) -> Access {
         let commands = |read, write, bit| Access::Commands { read, write, bit };
         match self {

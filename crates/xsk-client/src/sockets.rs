@@ -189,11 +189,6 @@ impl Socket {
         self.with_receive(|receive| receive.has_output()) == Some(true)
     }
 
-    /// Returns true if the kernel needs a system call to receive.
-    pub fn needs_wakeup(&self) -> bool {
-        self.with_receive(|receive| receive.needs_wakeup()) == Some(true)
-    }
-
     /// Number of packets that the kernel has to transmit. Zero while another thread moves them.
     pub fn sending(&self) -> u32 {
         self.transmit.try_lock().ok().and_then(|path| Some(path.as_ref()?.pending())).unwrap_or(0)
@@ -207,11 +202,6 @@ impl Socket {
     /// Returns true if packets wait for verdicts.
     pub fn is_judging(&self) -> bool {
         self.any_judge(|judge| judge.flying() > 0)
-    }
-
-    /// Returns true if a process is slower than one that polls on another CPU.
-    pub fn is_waiting(&self) -> bool {
-        self.any_judge(|judge| judge.is_waiting())
     }
 
     fn any_judge(&self, function: impl Fn(&mut Judge) -> bool) -> bool {

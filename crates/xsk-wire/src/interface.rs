@@ -166,7 +166,7 @@ fn offloads(handle: &mut Handle, link: &Link, tell: &dyn Fn(&str)) -> Result<Vec
     // Checksums between veths are computed by a device, if there is one at last.
     match other_end::find(handle, link) {
         Some(end) => {
-            for offload in [Offload::TxChecksum, Offload::SentTags, Offload::SentServiceTags] {
+            for offload in Offload::LEFT_TO_DEVICE {
                 off.extend(Off::of_other_end(link, &end, offload)?);
             }
         }

@@ -51,7 +51,7 @@ impl Peer {
         let (outer, inner) = (handle.link(name)?.index, inside.link(INNER)?.index);
         let peer = Self { name: name.to_owned(), outer, inner, namespace };
         // XDP gets frames as they are, without the marks of work that is left to a device.
-        for offload in [Offload::TxChecksum, Offload::SentTags, Offload::SentServiceTags] {
+        for offload in Offload::LEFT_TO_DEVICE {
             set_offload(name, offload, false)?;
         }
         inside.request("set the peer's inner end up", set_up(inner))?;

@@ -20,9 +20,9 @@ pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<
 /// checksum, or that has VLAN tags.
 pub(crate) fn prepare_socket_peer(namespace: &Namespace, interface: &str) -> Result<(), Error> {
     Ok(namespace.run(|| {
-        set_offload(interface, Offload::TxChecksum, false)?;
-        set_offload(interface, Offload::SentTags, false)?;
-        set_offload(interface, Offload::SentServiceTags, false)
+        Offload::LEFT_TO_DEVICE
+            .into_iter()
+            .try_for_each(|offload| set_offload(interface, offload, false))
     })??)
 }
 

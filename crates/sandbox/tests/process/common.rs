@@ -162,6 +162,11 @@ pub(crate) fn packet(slot: u32) -> Packet {
 
 /// Decision for a packet now.
 pub(crate) fn decision(sandbox: &mut Sandbox) -> Decision {
+    answer(sandbox).decision
+}
+
+/// Answer to a packet now.
+pub(crate) fn answer(sandbox: &mut Sandbox) -> Answer {
     sandbox.submit(packet(0)).expect("a free frame");
     sandbox.flush();
     let mut answers = Vec::new();
@@ -169,7 +174,7 @@ pub(crate) fn decision(sandbox: &mut Sandbox) -> Decision {
         sandbox.poll(&mut answers);
         !answers.is_empty()
     });
-    answers[0].decision
+    answers.remove(0)
 }
 
 /// Traffic generator that keeps all frames in flight and checks that each packet gets one answer.

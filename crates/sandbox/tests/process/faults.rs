@@ -9,14 +9,8 @@ use super::common::*;
 
 fn answer_of(object: &[u8], policy: Policy) -> (Decision, Reason, sandbox::process::Counters) {
     let mut sandbox = sandbox(object, Config { policy, ..patient() });
-    sandbox.submit(packet(0)).expect("a free frame");
-    sandbox.flush();
-    let mut answers = Vec::new();
-    until("an answer", || {
-        sandbox.poll(&mut answers);
-        !answers.is_empty()
-    });
-    (answers[0].decision, answers[0].reason, sandbox.counters())
+    let answer = answer(&mut sandbox);
+    (answer.decision, answer.reason, sandbox.counters())
 }
 
 #[test]
