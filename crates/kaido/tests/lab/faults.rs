@@ -190,12 +190,15 @@ fn root_a_daemon_that_dies_during_up_is_named() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let file = kaido.file("lab.yaml", &frr_ring(4, "ospf: {hello: 10s, dead: 40s}"));
-    for daemon in ["ospfd", "ospf6d", "zebra"] {
+    // Once r4's last daemon runs, or while vtysh loads r3's configuration.
+    let killed_at = [("ospfd", "r4", "ospf6d"), ("ospf6d", "r4", "ospf6d")];
+    let while_it_loads = [("ospfd", "r3", "vtysh"), ("zebra", "r3", "vtysh")];
+    for (daemon, other, process) in killed_at.into_iter().chain(while_it_loads) {
         let up = kaido.start(&["lab", "up", &file]);
         let namespace = |node: &str| kaido.run_directory().join(format!("labs/many/netns/{node}"));
         // The first routes take 10 s.
         let pid = || {
-            process_in(&namespace("r4"), "ospf6d").and(process_in(&namespace("r3"), "ospf6d"))?;
+            process_in(&namespace(other), process).and(process_in(&namespace("r3"), "ospf6d"))?;
             process_in(&namespace("r3"), daemon)
         };
         let pid: i32 = until(Duration::from_secs(20), pid, || format!("no {daemon}"));

@@ -1,6 +1,7 @@
 //! Loads a router's configuration.
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use model::topology::Topology;
 
@@ -9,6 +10,7 @@ use super::{Router, TIMEOUT, too_late};
 use crate::daemons::bounded::run;
 use crate::error::StartError;
 use crate::node::frr_config::{OWN_LINES, config};
+use crate::pause::pause;
 use crate::{Cancel, Error};
 
 /// Loads frr.conf into all daemons. vtysh reports a rejected line on standard output.
@@ -39,6 +41,8 @@ pub(super) fn load(
     if status.success() && refused.is_empty() && !said.contains("% ") {
         return Ok(());
     }
+    // vtysh fails too if a daemon exits while it loads.
+    check_exiting(router)?;
     let config = config(topology, at);
     let own = config.lines().position(|line| line == OWN_LINES);
     // Lines that the lab generates are rejected for reasons of the machine, such as a full disk.
@@ -47,6 +51,17 @@ pub(super) fn load(
     }
     let what = "did not load the configuration".into();
     Err(Error::Start(StartError::Frr { node, daemon: "vtysh".into(), what, log: said }))
+}
+
+/// Returns an error if one of the daemons has exited, or is exiting: the kernel closes the sockets
+/// of a process before its parent can wait for it.
+fn check_exiting(router: &mut Router) -> Result<(), Error> {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(200) {
+        router.check()?;
+        pause(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 /// Parses the number of a line such as `line 7: % Unknown command: ip root`.
