@@ -1,10 +1,7 @@
 //! A service on a loopback port with an in-memory device, and clients.
-#![allow(dead_code, reason = "each test program uses its part")]
-#![allow(unreachable_pub, reason = "it is a module of several test programs")]
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
-pub mod device;
-pub mod unread;
+pub(crate) mod device;
+pub(crate) mod unread;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,27 +21,27 @@ use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
 /// Device id used by the tests.
-pub const DEVICE: u64 = 7;
+pub(crate) const DEVICE: u64 = 7;
 /// Another device of the server, without a program.
-pub const OTHER_DEVICE: u64 = 9;
+pub(crate) const OTHER_DEVICE: u64 = 9;
 
-pub const ALL: u32 = 0x0200_0001;
-pub const ROUTE: u32 = 0x0200_0002;
-pub const NOTHING: u32 = 0x0200_0003;
-pub const FIXED: u32 = 0x0200_0004;
-pub const SET: u32 = 0x0100_0001;
-pub const DROP: u32 = 0x0100_0002;
-pub const COUNT: u32 = 0x0100_0003;
-pub const NO_ACTION: u32 = 0x0100_0004;
-pub const COUNTER: u32 = 0x1200_0001;
-pub const METER: u32 = 0x1400_0001;
-pub const DIGEST: u32 = 0x1700_0001;
-pub const SEEN: u32 = 0x1600_0001;
-pub const BALANCE: u32 = 0x1600_0002;
-pub const KNOWN: u32 = 0x0300_0001;
+pub(crate) const ALL: u32 = 0x0200_0001;
+pub(crate) const ROUTE: u32 = 0x0200_0002;
+pub(crate) const NOTHING: u32 = 0x0200_0003;
+pub(crate) const FIXED: u32 = 0x0200_0004;
+pub(crate) const SET: u32 = 0x0100_0001;
+pub(crate) const DROP: u32 = 0x0100_0002;
+pub(crate) const COUNT: u32 = 0x0100_0003;
+pub(crate) const NO_ACTION: u32 = 0x0100_0004;
+pub(crate) const COUNTER: u32 = 0x1200_0001;
+pub(crate) const METER: u32 = 0x1400_0001;
+pub(crate) const DIGEST: u32 = 0x1700_0001;
+pub(crate) const SEEN: u32 = 0x1600_0001;
+pub(crate) const BALANCE: u32 = 0x1600_0002;
+pub(crate) const KNOWN: u32 = 0x0300_0001;
 
 /// The p4info of a program.
-pub fn info_of(program: &str) -> info::P4Info {
+pub(crate) fn info_of(program: &str) -> info::P4Info {
     let checked = p4::check("test.p4", program, &p4::NoIncludes);
     let said = checked.diagnostics.render(&checked.sources, false);
     assert!(!checked.diagnostics.has_errors(), "{said}");
@@ -53,7 +50,7 @@ pub fn info_of(program: &str) -> info::P4Info {
 
 /// The p4info of `kinds.p4` with simple ids, plus counters, meters, digests and packet metadata,
 /// which the program does not have.
-pub fn kinds() -> info::P4Info {
+pub(crate) fn kinds() -> info::P4Info {
     let mut info = info_of(include_str!("kinds.p4"));
     let plain = |name: &str| match name {
         "c.all" => ALL,
@@ -97,7 +94,7 @@ fn named(id: u32, name: &str) -> Option<info::Preamble> {
 }
 
 /// Adds counters and meters for a table, a digest, and packet metadata.
-pub fn add_resources(info: &mut info::P4Info, table: u32) {
+pub(crate) fn add_resources(info: &mut info::P4Info, table: u32) {
     let both = info::CounterSpec { unit: info::counter_spec::Unit::Both.into() };
     let bytes = info::MeterSpec {
         unit: info::meter_spec::Unit::Bytes.into(),
@@ -162,20 +159,20 @@ pub fn add_resources(info: &mut info::P4Info, table: u32) {
 }
 
 /// A service, its device, and the sender of the device's events.
-pub struct Server {
-    pub address: SocketAddr,
-    pub device: Arc<Mutex<Shared>>,
-    pub events: mpsc::Sender<Event>,
-    pub serving: Option<tokio::task::JoinHandle<Result<(), p4runtime::Ended>>>,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) device: Arc<Mutex<Shared>>,
+    pub(crate) events: mpsc::Sender<Event>,
+    pub(crate) serving: Option<tokio::task::JoinHandle<Result<(), p4runtime::Ended>>>,
     _stop: oneshot::Sender<()>,
 }
 
-pub async fn server() -> Server {
+pub(crate) async fn server() -> Server {
     server_with(|service| service).await
 }
 
 /// A server whose service has other settings.
-pub async fn server_with(set: impl FnOnce(Service<Memory>) -> Service<Memory>) -> Server {
+pub(crate) async fn server_with(set: impl FnOnce(Service<Memory>) -> Service<Memory>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (memory, device, events) = Memory::new();
@@ -189,24 +186,24 @@ pub async fn server_with(set: impl FnOnce(Service<Memory>) -> Service<Memory>) -
 }
 
 impl Server {
-    pub fn device(&self) -> MutexGuard<'_, Shared> {
+    pub(crate) fn device(&self) -> MutexGuard<'_, Shared> {
         self.device.lock().unwrap()
     }
 
-    pub async fn client(&self) -> P4RuntimeClient<Channel> {
+    pub(crate) async fn client(&self) -> P4RuntimeClient<Channel> {
         let client = P4RuntimeClient::connect(format!("http://{}", self.address)).await.unwrap();
         client.max_encoding_message_size(2 * LARGEST_MESSAGE)
     }
 
     /// A connection whose streams have no flow-control window: the client takes no byte of any
     /// answer.
-    pub async fn closed_channel(&self) -> Channel {
+    pub(crate) async fn closed_channel(&self) -> Channel {
         let endpoint = Channel::from_shared(format!("http://{}", self.address)).unwrap();
         endpoint.initial_stream_window_size(0).connect().await.unwrap()
     }
 
     /// Opens a stream without sending anything.
-    pub async fn silent(&self) -> Controller {
+    pub(crate) async fn silent(&self) -> Controller {
         let mut client = self.client().await;
         let (out, requests) = mpsc::channel(64);
         let stream = client.stream_channel(ReceiverStream::new(requests)).await.unwrap();
@@ -214,35 +211,35 @@ impl Server {
     }
 
     /// A client that has joined the election, and its status.
-    pub async fn joined(&self, election: u128) -> (Controller, Code) {
+    pub(crate) async fn joined(&self, election: u128) -> (Controller, Code) {
         let mut one = self.silent().await;
         one.arbitrate(Some(election)).await;
         let code = one.standing().await.0;
         (one, code)
     }
 
-    pub async fn primary(&self) -> Controller {
+    pub(crate) async fn primary(&self) -> Controller {
         let (one, code) = self.joined(1).await;
         assert_eq!(code, Code::Ok);
         one
     }
 
     /// A primary with `kinds.p4` installed.
-    pub async fn ready(&self) -> Controller {
+    pub(crate) async fn ready(&self) -> Controller {
         let mut one = self.primary().await;
         one.set(Action::VerifyAndCommit, Some(config(kinds()))).await.unwrap();
         one
     }
 }
 
-pub struct Controller {
-    pub client: P4RuntimeClient<Channel>,
-    pub out: mpsc::Sender<v1::StreamMessageRequest>,
-    pub stream: Streaming<v1::StreamMessageResponse>,
-    pub election: Option<v1::Uint128>,
+pub(crate) struct Controller {
+    pub(crate) client: P4RuntimeClient<Channel>,
+    pub(crate) out: mpsc::Sender<v1::StreamMessageRequest>,
+    pub(crate) stream: Streaming<v1::StreamMessageResponse>,
+    pub(crate) election: Option<v1::Uint128>,
 }
 
-pub fn config(info: info::P4Info) -> v1::ForwardingPipelineConfig {
+pub(crate) fn config(info: info::P4Info) -> v1::ForwardingPipelineConfig {
     v1::ForwardingPipelineConfig {
         p4info: Some(info),
         p4_device_config: b"program".to_vec(),
@@ -250,20 +247,20 @@ pub fn config(info: info::P4Info) -> v1::ForwardingPipelineConfig {
     }
 }
 
-pub fn id(election: u128) -> v1::Uint128 {
+pub(crate) fn id(election: u128) -> v1::Uint128 {
     v1::Uint128 { high: (election >> 64) as u64, low: election as u64 }
 }
 
 impl Controller {
-    pub async fn say(&self, update: stream_message_request::Update) {
+    pub(crate) async fn say(&self, update: stream_message_request::Update) {
         self.out.send(v1::StreamMessageRequest { update: Some(update) }).await.unwrap();
     }
 
-    pub async fn arbitrate(&mut self, election: Option<u128>) {
+    pub(crate) async fn arbitrate(&mut self, election: Option<u128>) {
         self.arbitrate_for(DEVICE, election).await;
     }
 
-    pub async fn arbitrate_for(&mut self, device_id: u64, election: Option<u128>) {
+    pub(crate) async fn arbitrate_for(&mut self, device_id: u64, election: Option<u128>) {
         self.election = election.map(id);
         let update = v1::MasterArbitrationUpdate {
             device_id,
@@ -274,14 +271,14 @@ impl Controller {
     }
 
     /// The next stream message.
-    pub async fn heard(&mut self) -> Result<stream_message_response::Update, Status> {
+    pub(crate) async fn heard(&mut self) -> Result<stream_message_response::Update, Status> {
         let next = tokio::time::timeout(Duration::from_secs(10), self.stream.message());
         let next = next.await.expect("nothing within 10 s")?;
         next.and_then(|next| next.update).ok_or_else(|| Status::cancelled("the stream has ended"))
     }
 
     /// Status and highest election id of the next message, which has to be an arbitration update.
-    pub async fn standing(&mut self) -> (Code, Option<u128>) {
+    pub(crate) async fn standing(&mut self) -> (Code, Option<u128>) {
         match self.heard().await.unwrap() {
             stream_message_response::Update::Arbitration(update) => {
                 assert_eq!(update.device_id, DEVICE);
@@ -293,7 +290,7 @@ impl Controller {
         }
     }
 
-    pub async fn set(
+    pub(crate) async fn set(
         &mut self,
         action: Action,
         config: Option<v1::ForwardingPipelineConfig>,
@@ -308,7 +305,7 @@ impl Controller {
         self.client.set_forwarding_pipeline_config(request).await.map(drop)
     }
 
-    pub async fn write_all(
+    pub(crate) async fn write_all(
         &mut self,
         updates: Vec<v1::Update>,
         atomicity: v1::write_request::Atomicity,
@@ -324,7 +321,7 @@ impl Controller {
     }
 
     /// Writes one update and returns its result.
-    pub async fn write(&mut self, update: v1::Update) -> Result<(), (Code, String)> {
+    pub(crate) async fn write(&mut self, update: v1::Update) -> Result<(), (Code, String)> {
         let written = self.write_all(vec![update], Default::default()).await;
         let Err(status) = written else { return Ok(()) };
         let errors = errors(&status);
@@ -333,7 +330,10 @@ impl Controller {
         Err((Code::from(canonical_code), message))
     }
 
-    pub async fn read(&mut self, entities: Vec<v1::Entity>) -> Result<Vec<v1::Entity>, Status> {
+    pub(crate) async fn read(
+        &mut self,
+        entities: Vec<v1::Entity>,
+    ) -> Result<Vec<v1::Entity>, Status> {
         let request = v1::ReadRequest { device_id: DEVICE, entities, ..Default::default() };
         let mut stream = self.client.read(request).await?.into_inner();
         let mut all = Vec::new();
@@ -345,7 +345,7 @@ impl Controller {
 }
 
 /// Per-update errors in a status.
-pub fn errors(status: &Status) -> Vec<v1::Error> {
+pub(crate) fn errors(status: &Status) -> Vec<v1::Error> {
     assert_eq!(status.code(), Code::Unknown, "{status:?}");
     let details = p4runtime::rpc::Status::decode(status.details()).unwrap();
     assert_eq!((details.code, &*details.message), (Code::Unknown as i32, status.message()));
@@ -356,21 +356,21 @@ pub fn errors(status: &Status) -> Vec<v1::Error> {
     details.details.iter().map(error).collect()
 }
 
-pub fn codes(status: &Status) -> Vec<Code> {
+pub(crate) fn codes(status: &Status) -> Vec<Code> {
     errors(status).iter().map(|error| Code::from(error.canonical_code)).collect()
 }
 
 // ---- messages ----
 
-pub fn entity(entity: v1::entity::Entity) -> v1::Entity {
+pub(crate) fn entity(entity: v1::entity::Entity) -> v1::Entity {
     v1::Entity { entity: Some(entity) }
 }
 
-pub fn update(kind: v1::update::Type, of: v1::entity::Entity) -> v1::Update {
+pub(crate) fn update(kind: v1::update::Type, of: v1::entity::Entity) -> v1::Update {
     v1::Update { r#type: kind.into(), entity: Some(entity(of)) }
 }
 
-pub fn action(id: u32, params: &[(u32, &[u8])]) -> Option<v1::TableAction> {
+pub(crate) fn action(id: u32, params: &[(u32, &[u8])]) -> Option<v1::TableAction> {
     let param =
         |(id, value): &(u32, &[u8])| v1::action::Param { param_id: *id, value: value.to_vec() };
     let params = params.iter().map(param).collect();
@@ -378,31 +378,31 @@ pub fn action(id: u32, params: &[(u32, &[u8])]) -> Option<v1::TableAction> {
     Some(v1::TableAction { r#type: Some(v1::table_action::Type::Action(action)) })
 }
 
-pub fn set(t: u8, e: u8) -> Option<v1::TableAction> {
+pub(crate) fn set(t: u8, e: u8) -> Option<v1::TableAction> {
     action(SET, &[(1, &[t]), (2, &[e])])
 }
 
-pub fn exact(field: u32, value: &[u8]) -> v1::FieldMatch {
+pub(crate) fn exact(field: u32, value: &[u8]) -> v1::FieldMatch {
     let exact = v1::field_match::Exact { value: value.to_vec() };
     matched(field, v1::field_match::FieldMatchType::Exact(exact))
 }
 
-pub fn lpm(field: u32, value: &[u8], prefix_len: i32) -> v1::FieldMatch {
+pub(crate) fn lpm(field: u32, value: &[u8], prefix_len: i32) -> v1::FieldMatch {
     let lpm = v1::field_match::Lpm { value: value.to_vec(), prefix_len };
     matched(field, v1::field_match::FieldMatchType::Lpm(lpm))
 }
 
-pub fn ternary(field: u32, value: &[u8], mask: &[u8]) -> v1::FieldMatch {
+pub(crate) fn ternary(field: u32, value: &[u8], mask: &[u8]) -> v1::FieldMatch {
     let ternary = v1::field_match::Ternary { value: value.to_vec(), mask: mask.to_vec() };
     matched(field, v1::field_match::FieldMatchType::Ternary(ternary))
 }
 
-pub fn range(field: u32, low: &[u8], high: &[u8]) -> v1::FieldMatch {
+pub(crate) fn range(field: u32, low: &[u8], high: &[u8]) -> v1::FieldMatch {
     let range = v1::field_match::Range { low: low.to_vec(), high: high.to_vec() };
     matched(field, v1::field_match::FieldMatchType::Range(range))
 }
 
-pub fn optional(field: u32, value: &[u8]) -> v1::FieldMatch {
+pub(crate) fn optional(field: u32, value: &[u8]) -> v1::FieldMatch {
     let optional = v1::field_match::Optional { value: value.to_vec() };
     matched(field, v1::field_match::FieldMatchType::Optional(optional))
 }
@@ -412,7 +412,7 @@ fn matched(field_id: u32, of: v1::field_match::FieldMatchType) -> v1::FieldMatch
 }
 
 /// An entry of the table with every match kind.
-pub fn all_kinds(e: u8) -> v1::TableEntry {
+pub(crate) fn all_kinds(e: u8) -> v1::TableEntry {
     v1::TableEntry {
         table_id: ALL,
         r#match: vec![
@@ -429,7 +429,7 @@ pub fn all_kinds(e: u8) -> v1::TableEntry {
 }
 
 /// A route with a 32-bit prefix.
-pub fn route(number: u32) -> v1::TableEntry {
+pub(crate) fn route(number: u32) -> v1::TableEntry {
     v1::TableEntry {
         table_id: ROUTE,
         r#match: vec![lpm(1, &number.to_be_bytes(), 32)],
@@ -438,14 +438,14 @@ pub fn route(number: u32) -> v1::TableEntry {
     }
 }
 
-pub fn insert(entry: v1::TableEntry) -> v1::Update {
+pub(crate) fn insert(entry: v1::TableEntry) -> v1::Update {
     update(v1::update::Type::Insert, v1::entity::Entity::TableEntry(entry))
 }
 
-pub fn modify(entry: v1::TableEntry) -> v1::Update {
+pub(crate) fn modify(entry: v1::TableEntry) -> v1::Update {
     update(v1::update::Type::Modify, v1::entity::Entity::TableEntry(entry))
 }
 
-pub fn delete(entry: v1::TableEntry) -> v1::Update {
+pub(crate) fn delete(entry: v1::TableEntry) -> v1::Update {
     update(v1::update::Type::Delete, v1::entity::Entity::TableEntry(entry))
 }

@@ -1,9 +1,6 @@
 //! Tests of read requests.
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use p4info::v1 as info;
 use p4runtime::v1::entity::Entity;
 use p4runtime::v1::set_forwarding_pipeline_config_request::Action;

@@ -1,9 +1,6 @@
 //! Tests of valid and invalid updates, and of batches.
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use p4runtime::v1::entity::Entity;
 use p4runtime::v1::update::Type;
 use p4runtime::v1::write_request::Atomicity;

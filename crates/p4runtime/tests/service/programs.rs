@@ -1,11 +1,8 @@
 //! SetForwardingPipelineConfig and GetForwardingPipelineConfig.
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use p4info::v1 as info;
 use p4runtime::v1::entity::Entity;
 use p4runtime::v1::get_forwarding_pipeline_config_request::ResponseType;

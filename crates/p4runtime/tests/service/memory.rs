@@ -1,13 +1,8 @@
 //! Tests with messages that decode to a multiple of their encoded size.
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
-#[path = "common/apart.rs"]
-mod apart;
-mod common;
-
-use apart::Apart;
+use crate::apart::Apart;
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use p4runtime::LARGEST_MESSAGE;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime::v1::stream_message_request::Update as Say;

@@ -1,5 +1,4 @@
 //! A server in a separate process.
-#![allow(dead_code, unreachable_pub, reason = "not every test needs all")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -11,13 +10,13 @@ use tonic::transport::Channel;
 use crate::common::{Controller, server};
 
 /// A server in a separate process, so that its memory can be attributed to client messages.
-pub struct Apart {
+pub(crate) struct Apart {
     child: Child,
     address: String,
 }
 
 impl Apart {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "apart::served_apart", "--ignored", "--nocapture"])
             .env("KAIDO_SERVE_APART", "1")
@@ -31,19 +30,19 @@ impl Apart {
         Self { child, address: format!("http://{address}") }
     }
 
-    pub async fn channel(&self) -> Channel {
+    pub(crate) async fn channel(&self) -> Channel {
         Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
     }
 
     /// A connection whose streams have no flow-control window: the client takes no byte of any
     /// answer.
-    pub async fn closed_channel(&self) -> Channel {
+    pub(crate) async fn closed_channel(&self) -> Channel {
         let endpoint = Channel::from_shared(self.address.clone()).unwrap();
         endpoint.initial_stream_window_size(0).connect().await.unwrap()
     }
 
     /// A client that has joined the election.
-    pub async fn joined(&self, election: u128) -> Controller {
+    pub(crate) async fn joined(&self, election: u128) -> Controller {
         let mut one = self.silent().await;
         one.arbitrate(Some(election)).await;
         one.standing().await;
@@ -51,7 +50,7 @@ impl Apart {
     }
 
     /// Opens a stream without sending anything.
-    pub async fn silent(&self) -> Controller {
+    pub(crate) async fn silent(&self) -> Controller {
         let client = P4RuntimeClient::new(self.channel().await);
         let mut client = client.max_encoding_message_size(2 * LARGEST_MESSAGE);
         let (out, requests) = tokio::sync::mpsc::channel(64);
@@ -61,7 +60,7 @@ impl Apart {
     }
 
     /// Peak memory of the process in bytes.
-    pub fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10

@@ -1,13 +1,9 @@
 //! Interoperability test with `p4runtime-shell`, an independent client.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
-
-mod common;
-
 use std::path::Path;
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use tokio::process::Command;
 
 /// Python interpreter installed by `scripts/deps.sh --lint`.

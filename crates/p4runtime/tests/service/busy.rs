@@ -1,12 +1,9 @@
 //! Tests of a device that other clients keep busy with reads. Progress is counted in reads of the
 //! device, so that the speed of the machine does not matter.
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime::v1::set_forwarding_pipeline_config_request::Action;
 use p4runtime::v1::{self, entity::Entity};

@@ -1,10 +1,6 @@
 //! Tests of packets and digests on the stream, and of clients that stop reading or disconnect.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use p4runtime::v1::stream_message_request::Update as Say;
 use p4runtime::v1::stream_message_response::Update as Heard;
 use p4runtime::v1::{self, p4_data, stream_error, update};

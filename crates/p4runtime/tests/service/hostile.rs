@@ -1,10 +1,7 @@
 //! Tests with malformed messages: each gets a response, the device (which would panic) receives no
 //! invalid change, and the service's state stays equal to the device's.
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use p4runtime::v1::entity::Entity;
 use p4runtime::v1::field_match::{self, FieldMatchType};
 use p4runtime::v1::set_forwarding_pipeline_config_request::Action;
@@ -200,7 +197,7 @@ fn damaged_messages_are_answered() {
         runtime.block_on(async {
             if let Ok(info) = p4info::v1::P4Info::decode(&*damage(&info, &places)) {
                 read.set(read.get() + 1);
-                if let Err(status) = primary.set(Action::Verify, Some(common::config(info))).await {
+                if let Err(status) = primary.set(Action::Verify, Some(crate::common::config(info))).await {
                     assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
                 }
             }

@@ -1,15 +1,10 @@
 //! Tests of clients that take no byte of an answer: their flow-control window is closed.
-#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
-
-#[path = "common/apart.rs"]
-mod apart;
-mod common;
 
 use std::time::Duration;
 
-use apart::Apart;
-use common::unread::{unread_config, until_accepted};
-use common::*;
+use crate::apart::Apart;
+use crate::common::unread::{unread_config, until_accepted};
+use crate::common::*;
 use p4runtime::MAX_CLIENTS;
 use p4runtime::v1::entity::Entity;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;

@@ -12,54 +12,54 @@ use p4runtime::{
 use tokio::sync::mpsc;
 
 /// Table id and entry key; no key for the default action.
-pub type Place = (u32, Option<Arc<Key>>);
+pub(crate) type Place = (u32, Option<Arc<Key>>);
 
 /// State of the device, which tests inspect and modify.
 #[derive(Clone, Default)]
-pub struct State {
-    pub program: Vec<u8>,
-    pub pipeline: Pipeline,
-    pub entries: BTreeMap<(u32, Arc<Key>), Entry>,
-    pub defaults: BTreeMap<u32, Option<Call>>,
-    pub counts: BTreeMap<(u32, u64), Count>,
-    pub direct_counts: BTreeMap<Place, Count>,
-    pub direct_meters: BTreeMap<Place, Option<Meter>>,
-    pub meters: BTreeMap<(u32, u64), Option<Meter>>,
-    pub registers: BTreeMap<(u32, u64), Data>,
-    pub sets: BTreeMap<u32, usize>,
+pub(crate) struct State {
+    pub(crate) program: Vec<u8>,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) entries: BTreeMap<(u32, Arc<Key>), Entry>,
+    pub(crate) defaults: BTreeMap<u32, Option<Call>>,
+    pub(crate) counts: BTreeMap<(u32, u64), Count>,
+    pub(crate) direct_counts: BTreeMap<Place, Count>,
+    pub(crate) direct_meters: BTreeMap<Place, Option<Meter>>,
+    pub(crate) meters: BTreeMap<(u32, u64), Option<Meter>>,
+    pub(crate) registers: BTreeMap<(u32, u64), Data>,
+    pub(crate) sets: BTreeMap<u32, usize>,
 }
 
 #[derive(Default)]
-pub struct Shared {
-    pub state: State,
+pub(crate) struct Shared {
+    pub(crate) state: State,
     /// Maximum number of entries of all tables.
-    pub room: Option<usize>,
+    pub(crate) room: Option<usize>,
     /// Initial contents of the next program.
-    pub initial: Initial,
+    pub(crate) initial: Initial,
     /// Lengths of the batches received.
-    pub batches: Vec<usize>,
-    pub sent: Vec<Packet>,
+    pub(crate) batches: Vec<usize>,
+    pub(crate) sent: Vec<Packet>,
     /// Number of reads of counter cells, and of counters of entries.
-    pub counters_read: usize,
+    pub(crate) counters_read: usize,
     /// Largest number of cells of a register that were read together.
-    pub most_cells: u64,
+    pub(crate) most_cells: u64,
     /// Time of a counter read.
-    pub read_takes: Duration,
-    pub commits: usize,
+    pub(crate) read_takes: Duration,
+    pub(crate) commits: usize,
 }
 
-pub struct Memory {
+pub(crate) struct Memory {
     shared: Arc<Mutex<Shared>>,
     events: Option<mpsc::Receiver<Event>>,
 }
 
-pub struct Prepared {
+pub(crate) struct Prepared {
     state: State,
 }
 
 impl Memory {
     /// Creates a device, with its shared state and the sender of its events.
-    pub fn new() -> (Self, Arc<Mutex<Shared>>, mpsc::Sender<Event>) {
+    pub(crate) fn new() -> (Self, Arc<Mutex<Shared>>, mpsc::Sender<Event>) {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let (events, receiver) = mpsc::channel(1024);
         (Self { shared: Arc::clone(&shared), events: Some(receiver) }, shared, events)

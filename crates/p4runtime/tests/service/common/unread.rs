@@ -11,7 +11,7 @@ use super::DEVICE;
 type Config = v1::GetForwardingPipelineConfigResponse;
 
 /// Requests the config without reading the answer.
-pub async fn unread_config(channel: Channel) -> Result<Streaming<Config>, Status> {
+pub(crate) async fn unread_config(channel: Channel) -> Result<Streaming<Config>, Status> {
     let mut client = tonic::client::Grpc::new(channel);
     client.ready().await.map_err(|why| Status::unavailable(why.to_string()))?;
     let path = "/p4.v1.P4Runtime/GetForwardingPipelineConfig".parse().unwrap();
@@ -24,7 +24,10 @@ pub async fn unread_config(channel: Channel) -> Result<Streaming<Config>, Status
 
 /// Repeats a request until the server has noticed that the earlier answers were dropped, for at most
 /// this time.
-pub async fn until_accepted<T>(most: Duration, request: impl AsyncFn() -> Result<T, Status>) {
+pub(crate) async fn until_accepted<T>(
+    most: Duration,
+    request: impl AsyncFn() -> Result<T, Status>,
+) {
     let repeated = async {
         while request().await.is_err() {
             tokio::task::yield_now().await;
