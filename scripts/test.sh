@@ -11,6 +11,9 @@ if [[ $(pwd -P)/ = /tmp/* && $(stat -c %a /tmp) = 1777 ]]; then
     exit 1
 fi
 
+# A first build has nothing to increment.
+[ -d "$TARGET/debug" ] || export CARGO_INCREMENTAL=0
+
 scripts/deps.sh --lint || exit
 
 lint_failed=0
