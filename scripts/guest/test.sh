@@ -30,7 +30,7 @@ if [ "${1:-}" = --short ]; then
     DAEMONS="edge::bond edge::tagged::root_a_tenant edge::tagged::root_no_sid_is_reached_through"
     DAEMONS="$DAEMONS alone::root_endpoints alone::root_a_headend answers::root_answers_of_the_node_go"
     DAEMONS="$DAEMONS functions::root_inner functions::root_a_mark functions::root_masquerade"
-    DAEMONS="$DAEMONS proxies::am::root_a_packet_is_to_its_last_segment_for_a_router"
+    DAEMONS="$DAEMONS hostile::root_an_offloaded proxies::am::root_a_packet_is_to_its_last_segment_for_a_router"
     DAEMONS="$DAEMONS proxies::bump::root_each proxies::bump::root_vlans proxies::statics::root_every"
     DAEMONS="$DAEMONS slow_path::root_the_kernel tenants::root_tenants_with trace::root_a_trace_shows"
 fi

@@ -9,23 +9,14 @@
 #define KAIDO_SRV6_DROPPED_H
 
 #include "slot.h"
+#include "sk_buff.h"
 
-#include <bpf/bpf_core_read.h>
-
-/* The fields of the kernel's types that are read. CO-RE relocates them to their offsets in the
- * running kernel. */
 struct net_device {
 	int ifindex;
 } __attribute__((preserve_access_index));
 
 struct dst_entry {
 	short error;
-} __attribute__((preserve_access_index));
-
-struct sk_buff {
-	struct net_device *dev;
-	__s64 tstamp;
-	unsigned long _skb_refdst;
 } __attribute__((preserve_access_index));
 
 enum skb_drop_reason {

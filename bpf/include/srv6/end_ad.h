@@ -153,6 +153,8 @@ static __always_inline int end_ad_back(struct __sk_buff *skb, const struct contr
 
 	if (skb->protocol != protocol)
 		return shoot(state, skb, REASON_STATE_LOST);
+	if (is_finely_segmented(skb, length))
+		return shoot(state, skb, REASON_IRREGULAR);
 	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
 		return shoot(state, skb, REASON_NO_HEADROOM);
 	__u32 kept = length;

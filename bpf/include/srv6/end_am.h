@@ -67,8 +67,10 @@ static __always_inline int end_am_back(struct __sk_buff *skb, const struct contr
 				       const struct proxy *proxy)
 {
 	__u32 most = ETH_HLEN + LIMIT_OUTER, length = skb->len - ETH_HLEN;
+	const struct ipv6hdr *ip;
 	enum reason reason;
 	__u64 next[2];
+	__u8 hop_limit;
 
 	if (bpf_skb_pull_data(skb, skb->len < most ? skb->len : most))
 		return shoot(state, skb, REASON_TRUNCATED);
@@ -78,8 +80,18 @@ static __always_inline int end_am_back(struct __sk_buff *skb, const struct contr
 		return shoot(state, skb, reason);
 	next[0] = segment[0];
 	next[1] = segment[1];
+	ip = (void *)(long)skb->data + ETH_HLEN;
+	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
+		return shoot(state, skb, REASON_TRUNCATED);
+	/* This node forwards the packet, which also prevents that it is taken for neighbor discovery
+	 * (255) on the next link. */
+	if (ip->hop_limit <= 1)
+		return shoot(state, skb, REASON_HOP_LIMIT);
+	hop_limit = ip->hop_limit - 1;
 	if (bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, daddr), next,
-				sizeof(next), BPF_F_RECOMPUTE_CSUM))
+				sizeof(next), BPF_F_RECOMPUTE_CSUM) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, hop_limit), &hop_limit,
+				sizeof(hop_limit), BPF_F_RECOMPUTE_CSUM))
 		return shoot(state, skb, REASON_TRUNCATED);
 	forget_function(skb);
 	int verdict = send_by_route(skb, state, state->proxy_in, proxy->port);

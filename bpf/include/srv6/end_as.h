@@ -63,6 +63,8 @@ static __always_inline int end_as_back(struct __sk_buff *skb, const struct contr
 	__u32 length = outer->length, label = inner.hash >> (64 - FLOW_LABEL_BITS);
 	int has_srh = outer->has_srh;
 
+	if (is_finely_segmented(skb, length))
+		return shoot(state, skb, REASON_IRREGULAR);
 	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
 		return shoot(state, skb, REASON_NO_HEADROOM);
 	__u32 kept = length;

@@ -19,6 +19,7 @@
 #include "end_ad.h"
 #include "end_am.h"
 #include "end_as.h"
+#include "sk_buff.h"
 
 /* Upper part of the destination MAC address of frames from XDP; the lower 16 bits are the proxy's
  * number. It identifies the program, since during a program replacement frames may reach the other
@@ -31,6 +32,11 @@ static __always_inline __u32 proxy_mac_high(const struct control *state)
 /* Destination MAC address for functions that accept any, if no tag is needed. */
 #define STATION_HIGH bpf_htonl(0x024b4149)
 #define STATION_LOW bpf_htons(0x4450)
+
+/* The mark of packets for the kernel, by which netfilter knows that this program has seen them: tc
+ * lets a packet past its programs that a tenant's tc has redirected (guard.rs). It is cleared when a
+ * packet comes from another network namespace. */
+#define MARK_OF_LINK 0x6b616964
 
 /* Neighbor discovery (RFC 4861): types 133 to 137, with an undecremented hop limit. */
 #define ND_FIRST 133
@@ -241,6 +247,19 @@ static __always_inline int trim(struct __sk_buff *skb)
 	return length == skb->len ? 0 : bpf_skb_change_tail(skb, length, 0);
 }
 
+/* True if the device that sends the packet would sum from a place before the inner packet, and write
+ * the result there: into the outer header. A function chooses that place (PACKET_VNET_HDR of
+ * packet(7)). The context of a tc program is the kernel's sk_buff; data starts at the Ethernet
+ * header. */
+static __always_inline int is_sum_outside(struct __sk_buff *ctx)
+{
+	const struct sk_buff *skb = (const void *)ctx;
+	__u32 front = BPF_CORE_READ(skb, data) - BPF_CORE_READ(skb, head);
+
+	return BPF_CORE_READ_BITFIELD_PROBED(skb, ip_summed) == CHECKSUM_PARTIAL &&
+	       BPF_CORE_READ(skb, csum_start) < front + ETH_HLEN;
+}
+
 /* Handles packets received on `to` or `back`. Tagged frames belong to an interface stacked on this
  * one, except for priority tags (802.1Q), which the kernel treats as untagged. */
 static __always_inline int out_of_function(struct __sk_buff *skb)
@@ -251,10 +270,17 @@ static __always_inline int out_of_function(struct __sk_buff *skb)
 
 	if (!state)
 		return TC_ACT_SHOT;
-	if ((skb->vlan_present && (skb->vlan_tci & 0xfff)) || is_of_link(skb))
+	if (skb->vlan_present && (skb->vlan_tci & 0xfff))
 		return TC_ACT_UNSPEC;
+	if (is_of_link(skb)) {
+		skb->mark = MARK_OF_LINK;
+		return TC_ACT_UNSPEC;
+	}
 	if (skb->vlan_present && bpf_skb_vlan_pop(skb))
 		return shoot(state, skb, REASON_TRUNCATED);
+	/* The pop makes a second tag the packet's own, which would leave the node with it. */
+	if (skb->vlan_present || is_sum_outside(skb))
+		return shoot(state, skb, REASON_IRREGULAR);
 	if (!back || (skb->protocol != bpf_htons(ETH_P_IPV6) &&
 		      skb->protocol != bpf_htons(ETH_P_IP)))
 		return shoot(state, skb, REASON_STATE_LOST);

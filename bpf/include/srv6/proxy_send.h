@@ -19,6 +19,13 @@ static __always_inline void forget_function(struct __sk_buff *skb)
 	skb->priority = 0;
 }
 
+/* True if segmentation would leave little payload beside an outer header of `length` bytes, by which
+ * bpf_skb_adjust_room() lowers the segment size: the function could multiply its packets. */
+static __always_inline int is_finely_segmented(const struct __sk_buff *skb, __u32 length)
+{
+	return skb->gso_size && skb->gso_size < 2 * length;
+}
+
 /* Handles a next segment that is local or has no route: function_again() decides, as for a packet
  * received on `port`. */
 static __always_inline int send_again(struct __sk_buff *skb, const struct control *state,

@@ -11,7 +11,7 @@ use ipnet::Ipv6Net;
 use serde_json::{Map, Value, json};
 use srv6::Kind;
 
-use crate::reconciler::{Ports, Reconciler};
+use crate::reconciler::Reconciler;
 use crate::reply::response;
 use crate::{Config, Error};
 
@@ -135,7 +135,6 @@ fn apply(
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let file = dataplane_file::parse("the applied file", text).map_err(Error::File)?;
     let applied = Config::applied(state);
-    let difference =
-        crate::apply_and_keep(reconciler, file, Ports::All, text, MAX_SHOWN, &applied)?;
+    let difference = crate::apply_and_keep(reconciler, file, text, MAX_SHOWN, &applied)?;
     Ok(response(&difference, reconciler))
 }

@@ -39,7 +39,7 @@ pub(crate) trait Host {
     fn look(&mut self, finds_tables: bool) -> Result<Seen, Error>;
 
     /// Returns true if state without kernel events has changed: the outer source address, or the
-    /// HMAC requirement on these interfaces.
+    /// HMAC requirement on these interfaces. Restores the guard of functions if it is gone.
     fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error>;
 
     /// Makes a port leave VLAN tags in the frames that XDP sees, if its driver can.
@@ -50,6 +50,9 @@ pub(crate) trait Host {
 
     /// Sets a port down, because packets would pass without the program.
     fn close_port(&mut self, port: &str) -> Result<(), Error>;
+
+    /// Drops what arrives on these interfaces to service functions without having passed the program.
+    fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error>;
 
     /// Returns a warning if netfilter lets packets of service functions pass that match no rule.
     fn open_firewall(&mut self) -> Option<String>;

@@ -1,6 +1,6 @@
 //! The kernel of the data plane's namespace, over netlink.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
 
 use crate::Error;
 use crate::firewall;
+use crate::guard::Guard;
 use crate::host::{Host, Seen};
 
 /// The kernel.
@@ -29,6 +30,7 @@ pub(crate) struct KernelSide {
     source_file: PathBuf,
     /// The directory of the pins that keep ports attached to XDP.
     pins: PathBuf,
+    guard: Guard,
 }
 
 impl KernelSide {
@@ -47,6 +49,7 @@ impl KernelSide {
             source: source.and_then(|text| text.trim().parse().ok()),
             source_file,
             pins: state.join("bpf"),
+            guard: Guard::new(state),
         })
     }
 
@@ -118,6 +121,7 @@ impl Host for KernelSide {
     }
 
     fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error> {
+        self.guard.restore();
         let source = self.seg6.tunnel_source()?;
         let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
         let mut ports = seen.links.iter().filter(|link| ports.contains(&link.index));
@@ -143,6 +147,10 @@ impl Host for KernelSide {
     fn close_port(&mut self, port: &str) -> Result<(), Error> {
         let index = self.handle.link(port)?.index;
         Ok(self.handle.request(format!("set {port} down"), netlink::set_down(index))?)
+    }
+
+    fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
+        self.guard.set(interfaces)
     }
 
     fn open_firewall(&mut self) -> Option<String> {

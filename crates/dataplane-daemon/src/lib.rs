@@ -7,6 +7,7 @@
 
 mod firewall;
 mod functions;
+mod guard;
 mod health;
 mod host;
 mod kernel;
@@ -31,7 +32,7 @@ use serve::{Incoming, Limits};
 use tokio::net::UnixStream;
 
 use crate::kernel::KernelSide;
-use crate::reconciler::{Ports, Reconciler};
+use crate::reconciler::Reconciler;
 use crate::service::{Order, Orders, Service};
 use crate::state::State;
 
@@ -128,6 +129,9 @@ pub enum Error {
         .0.map_or_else(String::new, |process| format!(" (process {process})"))
     )]
     TwoInNamespace(Option<u32>),
+    /// Packets that service functions send past tc cannot be dropped.
+    #[error("netfilter cannot guard the interfaces to service functions: `nft`: {0}")]
+    Guard(String),
     /// A defect: the reconciler has panicked. The log has the location.
     #[error("the data plane's daemon has panicked: start it again, and report its log as a bug")]
     Panicked,
@@ -273,8 +277,11 @@ fn begin(config: &Config) -> Result<Reconciler, Error> {
     let mut reconciler = Reconciler::new(Box::new(host), which)?;
     if let (Some(file), Some(text)) = (file, &text) {
         // The file that was applied last may name a port that no longer exists.
-        let ports = if config.file.is_some() { Ports::All } else { Ports::Present };
-        apply_and_keep(&mut reconciler, file, ports, text, 0, &applied)?;
+        let last = read_own(&applied);
+        match last.is_ok_and(|last| last == *text) {
+            true => reconciler.resume(file)?,
+            false => drop(apply_and_keep(&mut reconciler, file, text, 0, &applied)?),
+        }
         for warning in reconciler.warned() {
             tracing::warn!("{warning}");
         }
@@ -325,7 +332,6 @@ fn follow(
 fn apply_and_keep(
     reconciler: &mut Reconciler,
     file: model::dataplane::File,
-    ports: Ports,
     text: &str,
     most: usize,
     applied: &Path,
@@ -335,7 +341,7 @@ fn apply_and_keep(
     // Left over from a daemon that was killed.
     let _ = std::fs::remove_file(&new);
     private::create(&new, text.as_bytes()).map_err(failed)?;
-    let done = reconciler.apply(file, ports, most);
+    let done = reconciler.apply(file, most);
     match &done {
         Ok(_) => {
             if let Err(error) = std::fs::rename(&new, applied).map_err(failed) {

@@ -25,7 +25,7 @@ use dataplane::forwarding::{
 };
 use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Name, Table};
-use netlink::{Link, Mac};
+use netlink::{Link, Mac, has_local_senders};
 
 use crate::health::{Checks, Record};
 use crate::host::{Host, Seen};
@@ -70,9 +70,9 @@ pub(crate) struct Reconciler {
 
 /// The ports of a file that must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ports {
-    /// All, under the names given in the file.
-    All,
+enum Ports {
+    /// All that the current file does not name: a tenant can delete its interface at any time.
+    New,
     /// Only existing ports. A port that was removed may come back, and a renamed port is still the
     /// same port.
     Present,
@@ -88,6 +88,8 @@ struct Wanted {
     routes: SlowPath,
     /// Service functions that are down.
     down: BTreeSet<Ipv6Net>,
+    /// Ports that do not exist, or cannot be attached.
+    missing: Vec<Name>,
     seen: Seen,
 }
 
@@ -103,6 +105,12 @@ fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
 fn tagged(forwarding: &Forwarding) -> BTreeSet<&str> {
     let ports = forwarding.attachments.keys().filter_map(|key| forwarding.ports.get(&key.port));
     ports.map(|port| port.name.as_str()).collect()
+}
+
+/// Returns the interfaces to service functions on which tc may miss packets.
+fn guarded(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let all = forwarding.proxies().flat_map(|proxy| [proxy.to.index, proxy.back.index]);
+    all.flatten().filter(|index| has_local_senders(links, *index)).collect()
 }
 
 impl Reconciler {
@@ -135,27 +143,37 @@ impl Reconciler {
     pub(crate) fn plan(&mut self, file: &File, most: usize) -> Result<Difference, Error> {
         let next = self.other(file)?;
         let seen = self.look(next.as_deref())?;
-        let wanted = self.wanted(file, seen, Ports::All)?;
+        let wanted = self.wanted(file, seen, Ports::New)?;
         self.warn(&wanted, file.dataplane);
         Ok(self.difference(&wanted, file, most))
     }
 
     /// Makes the data plane match `file`. On an error nothing has changed.
-    pub(crate) fn apply(
-        &mut self,
-        file: File,
-        ports: Ports,
-        most: usize,
-    ) -> Result<Difference, Error> {
+    pub(crate) fn apply(&mut self, file: File, most: usize) -> Result<Difference, Error> {
+        self.apply_with(file, Ports::New, most)
+    }
+
+    /// Makes the data plane match a file that was applied before. Ports that do not exist or cannot be
+    /// attached are left out.
+    pub(crate) fn resume(&mut self, file: File) -> Result<(), Error> {
+        self.apply_with(file, Ports::Present, 0).map(drop)
+    }
+
+    fn apply_with(&mut self, file: File, ports: Ports, most: usize) -> Result<Difference, Error> {
         // Retry the refused entries: a new file may succeed with them.
         self.refused = Refused::default();
         self.closed.clear();
-        let next = self.other(&file)?;
-        let seen = self.look(next.as_deref())?;
-        let wanted = self.wanted(&file, seen, ports)?;
-        let difference = self.difference(&wanted, &file, most);
-        self.warn(&wanted, file.dataplane);
-        self.install(wanted, next, &file)?;
+        let difference = loop {
+            let next = self.other(&file)?;
+            let seen = self.look(next.as_deref())?;
+            let wanted = self.wanted(&file, seen, ports)?;
+            let difference = self.difference(&wanted, &file, most);
+            self.warn(&wanted, file.dataplane);
+            match self.install(wanted, next, &file) {
+                Ok(()) => break difference,
+                Err(error) => self.close_failed(error, ports)?,
+            }
+        };
         self.which = file.dataplane;
         self.file = Some(file);
         self.warnings.extend(self.stripping());
@@ -163,10 +181,18 @@ impl Reconciler {
         Ok(difference)
     }
 
+    /// Returns true if an interface of a file need not exist.
+    fn may_lack(&self, name: &Name, ports: Ports) -> bool {
+        let is_known = |file: &File| file.interfaces().any(|known| known == name);
+        ports == Ports::Present || self.file.as_ref().is_some_and(is_known)
+    }
+
     /// Stores the warnings about that state.
     fn warn(&mut self, wanted: &Wanted, which: Which) {
         let alone = which == Which::Kernel;
         self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
+        let missing = wanted.missing.iter();
+        self.warnings.extend(missing.map(|name| format!("the port `{name}` is left out")));
         if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
             self.warnings.extend(self.host.open_firewall());
         }
@@ -204,18 +230,22 @@ impl Reconciler {
             let known = self.plane.current().ports.iter();
             links = links.also_called(known.map(|(index, port)| (port.name.as_str(), *index)));
             links = links.lacking_functions();
-            let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
-            let is_missing = |name: &&Name| !links.has(name) || self.closed.contains(*name);
-            let missing: Vec<_> = named.flatten().filter(is_missing).cloned().collect();
-            if !missing.is_empty() {
-                self.warn_once(format!("no interface {} at present", missing.join(", ")));
-                file = Cow::Owned(file.without_ports(&missing));
-            }
+        } else if let Some(current) = &self.file {
+            links = links.lacking(current.interfaces().cloned().collect());
+        }
+        let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
+        let is_missing = |name: &&Name| {
+            (!links.has(name) && self.may_lack(name, ports)) || self.closed.contains(*name)
+        };
+        let missing: Vec<Name> = named.flatten().filter(is_missing).cloned().collect();
+        if !missing.is_empty() {
+            self.warn_once(format!("no interface {} at present", missing.join(", ")));
+            file = Cow::Owned(file.without_ports(&missing));
         }
         let file: &File = &file;
         let mut forwarding = resolve(file, &links, &mut tenants).map_err(Error::Resolve)?;
         leave_own(&mut forwarding, &seen.kernel);
-        if ports == Ports::All {
+        if ports == Ports::New {
             check_functions(&forwarding, &seen.kernel)?;
             check_tables(file, &seen.kernel)?;
         }
@@ -243,7 +273,7 @@ impl Reconciler {
         // A function that was never announced stays withdrawn until its first check.
         let down = self.checks.down(file, |sid| seen.present.announces(sid));
         routes.withdraw(&down);
-        Ok(Wanted { forwarding, imported, tenants, table_tenants, routes, down, seen })
+        Ok(Wanted { forwarding, imported, tenants, table_tenants, routes, down, missing, seen })
     }
 
     /// Changes the forwarding state and the kernel routes that accompany it. On an error the
@@ -254,10 +284,16 @@ impl Reconciler {
         next: Option<Box<dyn Dataplane>>,
         file: &File,
     ) -> Result<(), Error> {
+        let links = &wanted.seen.kernel.links;
+        let before = guarded(self.plane.current(), links);
+        let after = guarded(&wanted.forwarding, links);
+        self.host.guard(&before.union(&after).copied().collect())?;
         if let Err(error) = self.install_first(&mut wanted, next, file) {
             self.host.restore(&wanted.seen);
+            self.guard(&before);
             return Err(error);
         }
+        self.guard(&after);
         (self.imported, self.tenants) = (wanted.imported, wanted.tenants);
         self.table_tenants = wanted.table_tenants;
         self.plane.set_exact(wanted.seen.exact);
@@ -271,6 +307,14 @@ impl Reconciler {
         self.tenants.keep_only(file);
         self.checks.follow(file, &wanted.down);
         Ok(())
+    }
+
+    /// Guards exactly these interfaces, after a change that has guarded them all.
+    fn guard(&mut self, interfaces: &BTreeSet<u32>) {
+        if let Err(error) = self.host.guard(interfaces) {
+            // It drops packets of an interface that leads to no function.
+            tracing::warn!("a rule is left over: {}", api::in_one_line(&error));
+        }
     }
 
     /// The fallible part of [`Reconciler::install`].
@@ -361,6 +405,7 @@ impl Reconciler {
         self.plane.detach()?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
         self.checks = Checks::default();
+        self.host.guard(&BTreeSet::new())?;
         self.host.shrink(SlowPath::default())
     }
 
@@ -414,12 +459,12 @@ impl Reconciler {
 
     /// Returns warnings about ports whose senders can send packets past the program.
     fn evaded(&self) -> Vec<String> {
-        let links = self.seen.iter().flat_map(|seen| &seen.links);
-        let generic = links.filter(|link| {
+        let Some(seen) = &self.seen else { return Vec::new() };
+        let generic = seen.links.iter().filter(|link| {
             let port = self.plane.current().ports.get(&link.index);
             let is_checked = port.is_some_and(|port| port.edge || port.owner != Owner::Nobody);
             let is_generic = self.plane.mode(link.index) == Some(Mode::Generic);
-            is_checked && is_generic && link.has_local_senders()
+            is_checked && is_generic && has_local_senders(&seen.links, link.index)
         });
         let warning = |link: &Link| {
             let Link { name, kind, .. } = link;

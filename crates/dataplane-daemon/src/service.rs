@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 
 use crate::health::Record;
 use crate::reasons::REASONS;
-use crate::reconciler::{Ports, Reconciler};
+use crate::reconciler::Reconciler;
 use crate::reply::response;
 use crate::trace::{Sink, WAITING};
 use crate::{Config, Error, functions, state};
@@ -99,7 +99,7 @@ fn apply(
         reconciler.plan(&file, most)?
     } else {
         let applied = Config::applied(state);
-        crate::apply_and_keep(reconciler, file, Ports::All, &request.file, most, &applied)?
+        crate::apply_and_keep(reconciler, file, &request.file, most, &applied)?
     };
     Ok(response(&difference, reconciler))
 }

@@ -12,6 +12,7 @@ use crate::{Dataplane, Error};
 struct State {
     forwards: Forwarding,
     failures: u32,
+    refused: Option<String>,
     forgotten: u32,
     exact: bool,
 }
@@ -40,6 +41,11 @@ impl FakeDataplane {
         self.state.borrow_mut().failures = count;
     }
 
+    /// Makes changes fail that attach a port with this name.
+    pub fn refuse_port(&self, name: &str) {
+        self.state.borrow_mut().refused = Some(name.into());
+    }
+
     /// Returns the number of calls to `forget_routes`.
     pub fn forgotten(&self) -> u32 {
         self.state.borrow().forgotten
@@ -56,6 +62,14 @@ impl FakeDataplane {
             state.failures -= 1;
             let source = std::io::Error::other("failing as configured");
             return Err(netlink::Error::Io { operation: "a fake".into(), source }.into());
+        }
+        let mut ports = wanted.ports.iter();
+        if let Some((interface, port)) =
+            ports.find(|(_, port)| state.refused.as_ref() == Some(&port.name))
+        {
+            let source = std::io::Error::other("failing as configured");
+            let source = bpf::Error::NotNative { interface: *interface, source };
+            return Err(Error::Port { port: port.name.clone(), source });
         }
         state.forwards = wanted.clone();
         self.now = wanted;

@@ -17,6 +17,7 @@ mod namespace;
 mod namespace_id;
 mod neighbor;
 mod netem;
+mod netfilter;
 mod owned;
 mod qdisc;
 mod route;
@@ -35,12 +36,14 @@ pub use generic::GenericHandle;
 pub use interface_rule::{InterfaceRule, add_interface_rule, delete_interface_rule};
 pub use link::{
     Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, add_veth_with_queues,
-    delete_link, delete_link_at, set_down, set_largest_segments, set_master, set_up, with_members,
+    delete_link, delete_link_at, has_local_senders, set_down, set_largest_segments, set_master,
+    set_up, with_members,
 };
 pub use monitor::{Event, Monitor};
 pub use namespace::Namespace;
 pub use neighbor::{Neighbor, NeighborState, add_neighbor};
 pub use netem::{NETEM_SPREAD, replace_netem, try_netem};
+pub use netfilter::NetfilterHandle;
 pub use nix::errno::Errno;
 pub use owned::{Ids, hold_owned_namespace};
 pub use qdisc::{

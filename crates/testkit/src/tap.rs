@@ -16,6 +16,9 @@ use nix::sys::time::{TimeVal, TimeValLike};
 const BUFFER: usize = 256 << 20;
 /// Flag of linux/if_packet.h: the frame had a VLAN tag, with its TPID.
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+/// linux/if_packet.h
+const PACKET_VNET_HDR: libc::c_int = 15;
+/// linux/if_packet.h
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 /// Raw frames of one interface.
@@ -53,6 +56,19 @@ impl Tap {
     /// Sends a frame.
     pub fn send(&self, frame: &[u8]) {
         send(self.socket.as_raw_fd(), frame, MsgFlags::empty()).unwrap();
+    }
+
+    /// Sends a frame whose checksum the next device computes: from `start` on, written `offset` bytes
+    /// later. Received frames then have a `struct virtio_net_hdr` in front.
+    pub fn send_with_checksum(&self, frame: &[u8], start: u16, offset: u16) {
+        /// VIRTIO_NET_HDR_F_NEEDS_CSUM (linux/virtio_net.h).
+        const NEEDS_CHECKSUM: u8 = 1;
+        set(&self.socket, PACKET_VNET_HDR);
+        // Flags, GSO type; header length, GSO size; checksum.
+        let mut bytes = vec![NEEDS_CHECKSUM, 0, 0, 0, 0, 0];
+        bytes.extend([start.to_ne_bytes(), offset.to_ne_bytes()].concat());
+        bytes.extend(frame);
+        self.send(&bytes);
     }
 
     /// Returns the next frame, or `None` after five seconds.

@@ -119,19 +119,26 @@ impl Reconciler {
         loop {
             let wanted = self.wanted(file, seen, Ports::Present)?;
             let Err(error) = self.install(wanted, None, file) else { break };
-            // One port does not keep the others from being followed.
-            let Some(port) = self.failed_port(&error) else { return Err(error) };
-            let why = api::in_one_line(&error);
-            self.warn_once(format!(
-                "`{port}` is set down, packets would pass without the program: {why}"
-            ));
-            self.host.close_port(&port)?;
-            self.closed.insert(port);
+            self.close_failed(error, Ports::Present)?;
             seen = self.look(None)?;
         }
         if self.closed.is_empty() {
             self.told.clear();
         }
+        Ok(())
+    }
+
+    /// Sets the port down that is the reason for a failed change, so that it does not keep the others from
+    /// being changed. Returns the error if there is no such port, or a file names it for the first time.
+    pub(super) fn close_failed(&mut self, error: Error, ports: Ports) -> Result<(), Error> {
+        let port = self.failed_port(&error).filter(|port| self.may_lack(port, ports));
+        let Some(port) = port else { return Err(error) };
+        let why = api::in_one_line(&error);
+        self.warn_once(format!(
+            "`{port}` is set down, packets would pass without the program: {why}"
+        ));
+        self.host.close_port(&port)?;
+        self.closed.insert(port);
         Ok(())
     }
 

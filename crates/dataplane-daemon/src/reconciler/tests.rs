@@ -12,7 +12,7 @@ use model::dataplane::{Dataplane as Which, File};
 use netlink::{Event, Link, Mac, Neighbor, NeighborState};
 
 use self::fake_host::{FakeHost, link};
-use super::{Ports, Reconciler};
+use super::Reconciler;
 use crate::Error;
 
 /// Both ports, and this number of SIDs.
@@ -56,7 +56,7 @@ fn the_kernel_has_routes_before_and_gives_them_up_after() {
     let mut reconciler = host.reconciler();
     let plan = reconciler.plan(&file(2), 10).unwrap();
     assert_eq!((host.done(), host.sids()), (vec![], 0), "a plan changes nothing");
-    assert_eq!(reconciler.apply(file(2), Ports::All, 10).unwrap(), plan);
+    assert_eq!(reconciler.apply(file(2), 10).unwrap(), plan);
     assert_eq!(host.done(), [("extend", [0, 0]), ("shrink", [2, 0])]);
     assert!(host.plane.forwards().sids.values().all(|sid| sid.in_kernel));
     assert!(reconciler.plan(&file(2), 10).unwrap().is_empty());
@@ -69,11 +69,11 @@ fn the_kernel_has_routes_before_and_gives_them_up_after() {
 fn a_change_that_fails_leaves_everything() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    reconciler.apply(file(2), 0).unwrap();
     let (before, kept) = (host.plane.forwards(), host.state.borrow().kept.clone());
     host.done();
     host.plane.fail_next(1);
-    let error = reconciler.apply(file(3), Ports::All, 0).unwrap_err();
+    let error = reconciler.apply(file(3), 0).unwrap_err();
     assert!(matches!(error, Error::Dataplane(dataplane::Error::Netlink(_))), "{error}");
     assert!(error.to_string().contains("failing as configured"), "{error}");
     assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
@@ -88,10 +88,10 @@ fn a_change_that_fails_leaves_everything() {
 fn a_file_that_the_machine_lacks_something_for_changes_nothing() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    reconciler.apply(file(1), 0).unwrap();
     host.done();
     let other = parse("ports: { l: {}, x: {} }\n");
-    assert!(matches!(reconciler.apply(other, Ports::All, 0), Err(Error::Resolve(_))));
+    assert!(matches!(reconciler.apply(other, 0), Err(Error::Resolve(_))));
     assert_eq!((host.done(), host.sids()), (vec![], 1));
 }
 
@@ -101,7 +101,7 @@ fn an_entry_that_the_kernel_refuses_is_not_shown_as_installed() {
     let mut reconciler = host.reconciler();
     let sid: Ipv6Addr = "fd00:1::1".parse().unwrap();
     host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
-    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    reconciler.apply(file(2), 0).unwrap();
     let in_kernel = || {
         let sids = host.plane.forwards().sids;
         ["fd00:1::1/128", "fd00:1::2/128"].map(|sid| sids[&sid.parse().unwrap()].in_kernel)
@@ -112,7 +112,7 @@ fn an_entry_that_the_kernel_refuses_is_not_shown_as_installed() {
     follow_until(&mut reconciler, || host.sids() == 3);
     assert_eq!(in_kernel(), [false, true]);
     host.state.borrow_mut().refuses = None;
-    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    reconciler.apply(file(2), 0).unwrap();
     assert_eq!(in_kernel(), [true, true]);
 }
 
@@ -120,7 +120,7 @@ fn an_entry_that_the_kernel_refuses_is_not_shown_as_installed() {
 fn the_kernels_changes_are_followed_once_they_have_settled() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    reconciler.apply(file(1), 0).unwrap();
     let looks = host.state.borrow().looks;
     for _ in 0..10 {
         host.change_sid(true);
@@ -139,7 +139,7 @@ fn the_kernels_changes_are_followed_once_they_have_settled() {
 fn events_without_end_do_not_keep_orders_waiting() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    reconciler.apply(file(1), 0).unwrap();
     for _ in 0..5000 {
         host.tell(Event::LinkGone(77));
     }
@@ -153,7 +153,7 @@ fn events_without_end_do_not_keep_orders_waiting() {
 fn a_change_that_fails_is_retried_at_the_next_change() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    reconciler.apply(file(1), 0).unwrap();
     host.plane.fail_next(1);
     host.change_sid(true);
     follow_for_a_while(&mut reconciler);
@@ -166,7 +166,7 @@ fn a_change_that_fails_is_retried_at_the_next_change() {
 fn a_port_that_is_gone_is_left_out_until_it_is_back() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    reconciler.apply(file(1), 0).unwrap();
     let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
     host.state.borrow_mut().kernel.links.pop();
     host.tell(Event::LinkGone(2));
@@ -176,11 +176,66 @@ fn a_port_that_is_gone_is_left_out_until_it_is_back() {
     follow_until(&mut reconciler, || ports() == [1, 3]);
 }
 
+/// A tenant can delete its interface, or prevent XDP on it.
+#[test]
+fn a_port_that_is_gone_or_refused_does_not_keep_the_file_from_being_changed() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
+    host.plane.refuse_port("r");
+    let error = reconciler.apply(file(1), 0).unwrap_err();
+    assert!(matches!(error, Error::Dataplane(_)), "a new port has to be attached: {error}");
+    host.plane.refuse_port("");
+    reconciler.apply(file(1), 0).unwrap();
+    host.state.borrow_mut().kernel.links.pop();
+    reconciler.apply(file(2), 0).unwrap();
+    assert_eq!((host.sids(), ports()), (2, vec![1]));
+    assert!(reconciler.warned().contains(&"the port `r` is left out".to_owned()));
+    host.state.borrow_mut().kernel.links.push(link(3, "r"));
+    host.plane.refuse_port("r");
+    reconciler.apply(file(3), 0).unwrap();
+    assert_eq!((host.sids(), ports()), (3, vec![1]));
+    assert_eq!(host.state.borrow().closed, ["r"]);
+    // The next daemon starts without it, unless its file is another one.
+    let mut next = host.reconciler();
+    next.resume(file(3)).unwrap();
+    assert_eq!((host.sids(), ports()), (3, vec![1]));
+    host.state.borrow_mut().kernel.links.pop();
+    assert!(matches!(host.reconciler().apply(file(3), 0), Err(Error::Resolve(_))));
+}
+
+#[test]
+fn interfaces_to_functions_are_guarded_while_they_have_local_senders() {
+    let host = FakeHost::new();
+    for (index, name, kind) in [(5, "v", "veth"), (6, "card", "")] {
+        let link = Link { kind: kind.into(), ..link(index, name) };
+        host.state.borrow_mut().kernel.links.push(link);
+    }
+    let mut reconciler = host.reconciler();
+    let with = |to: &str| {
+        parse(&format!(
+            "locators: [\"fd00:1::/32\"]\nports: {{ l: {{}}, r: {{}} }}\nsids:\n  \
+             \"fd00:1::1\": {{ behavior: End.AM, to: {to} }}\n"
+        ))
+    };
+    let guarded = || host.state.borrow().guarded.iter().copied().collect::<Vec<u32>>();
+    reconciler.apply(with("v"), 0).unwrap();
+    assert_eq!(guarded(), [5]);
+    host.plane.fail_next(1);
+    reconciler.apply(with("card"), 0).unwrap_err();
+    assert_eq!(guarded(), [5]);
+    reconciler.apply(with("card"), 0).unwrap();
+    assert!(guarded().is_empty());
+    reconciler.apply(with("v"), 0).unwrap();
+    reconciler.detach().unwrap();
+    assert!(guarded().is_empty());
+}
+
 #[test]
 fn neighbors_make_routes_void_and_nothing_else() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    reconciler.apply(file(1), 0).unwrap();
     let looks = host.state.borrow().looks;
     let address: IpAddr = "fd00:b::2".parse().unwrap();
     let neighbor = |last, state| {
@@ -208,7 +263,7 @@ fn neighbors_make_routes_void_and_nothing_else() {
 fn a_rule_makes_every_packets_way_its_own_at_once() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    reconciler.apply(file(1), 0).unwrap();
     assert!(!host.plane.is_exact());
     host.tell(Event::Rules);
     reconciler.follow().unwrap();
@@ -226,17 +281,17 @@ fn alone(sids: u32) -> File {
 fn one_forwards_before_the_other_leaves() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    reconciler.apply(file(2), 0).unwrap();
     host.done();
     let plan = reconciler.plan(&alone(2), 10).unwrap();
     let lines: Vec<_> = plan.changes.iter().map(ToString::to_string).collect();
     assert_eq!((lines, host.done()), (vec!["~ dataplane xdp -> kernel".into()], vec![]));
-    reconciler.apply(alone(2), Ports::All, 0).unwrap();
+    reconciler.apply(alone(2), 0).unwrap();
     assert_eq!(host.done(), [("extend", [2, 0]), ("shrink", [0, 2])]);
     assert!(reconciler.plan(&alone(2), 10).unwrap().is_empty());
-    reconciler.apply(alone(3), Ports::All, 0).unwrap();
+    reconciler.apply(alone(3), 0).unwrap();
     assert_eq!(host.done(), [("extend", [0, 2]), ("shrink", [0, 3])]);
-    reconciler.apply(file(3), Ports::All, 0).unwrap();
+    reconciler.apply(file(3), 0).unwrap();
     assert_eq!(host.done(), [("extend", [0, 3]), ("shrink", [3, 0])]);
 }
 
@@ -244,12 +299,12 @@ fn one_forwards_before_the_other_leaves() {
 fn a_swap_changes_nothing_if_either_data_plane_fails() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(file(2), Ports::All, 0).unwrap();
+    reconciler.apply(file(2), 0).unwrap();
     let before = host.plane.forwards();
     host.done();
     for failing in [&host.alone, &host.plane] {
         failing.fail_next(1);
-        reconciler.apply(alone(3), Ports::All, 0).unwrap_err();
+        reconciler.apply(alone(3), 0).unwrap_err();
         assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
         assert_eq!(host.plane.forwards(), before);
         assert_eq!(reconciler.which(), Which::Xdp);
@@ -261,18 +316,18 @@ fn a_swap_changes_nothing_if_either_data_plane_fails() {
 fn the_kernel_alone_does_everything_or_nothing() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
-    reconciler.apply(alone(1), Ports::All, 0).unwrap();
+    reconciler.apply(alone(1), 0).unwrap();
     host.done();
     let tags = "locators: [\"fd00:1::/32\"]\nports: { l: {}, r: {} }\ndataplane: kernel\n\
                 sids: { \"fd00:1::d4\": {behavior: End.DX4, next_hop: 10.0.0.1, vlan: 10} }\n";
-    let error = reconciler.apply(parse(tags), Ports::All, 0).unwrap_err();
+    let error = reconciler.apply(parse(tags), 0).unwrap_err();
     assert!(error.to_string().contains("\n  sid fd00:1::d4: the kernel cannot tag"), "{error}");
     assert!(error.is_usage());
     assert_eq!(host.done(), []);
     // A refusal that only the kernel itself can detect.
     let sid: Ipv6Addr = "fd00:1::2".parse().unwrap();
     host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
-    let error = reconciler.apply(alone(2), Ports::All, 0).unwrap_err();
+    let error = reconciler.apply(alone(2), 0).unwrap_err();
     assert!(error.to_string().contains("\n  sid fd00:1::2: this kernel refuses it"), "{error}");
     assert_eq!(host.done(), [("extend", [0, 1]), ("restore", [0, 1])]);
     // The kernel's own routes are not imported.
@@ -306,7 +361,7 @@ fn a_function_is_announced_while_its_check_succeeds() {
         let state = host.state.borrow();
         state.kept.routes().any(|route| route.table == 254 && route.destination == IpNet::V6(sid))
     };
-    reconciler.apply(function(&path), Ports::All, 0).unwrap();
+    reconciler.apply(function(&path), 0).unwrap();
     assert!(!keeps(), "nobody knows yet whether it works");
     std::fs::write(&path, "").unwrap();
     follow_until(&mut reconciler, || told() == Some(true));
@@ -325,7 +380,7 @@ fn a_function_is_announced_while_its_check_succeeds() {
     std::fs::write(&path, "").unwrap();
     follow_until(&mut reconciler, || told() == Some(true));
     // The check ends with the function.
-    reconciler.apply(file(1), Ports::All, 0).unwrap();
+    reconciler.apply(file(1), 0).unwrap();
     assert_eq!(reconciler.health(sid), None);
 }
 
@@ -367,7 +422,7 @@ fn ports_with_tags_of_tenants_leave_them_in_the_frames() {
     };
     for (can_leave, count) in [(true, 0), (false, 1)] {
         host.state.borrow_mut().stripping = [("l", can_leave), ("r", true)].into();
-        reconciler.apply(file(), Ports::All, 0).unwrap();
+        reconciler.apply(file(), 0).unwrap();
         let found: Vec<String> = about_tags(reconciler.warned());
         assert_eq!(found.len(), count, "{found:?}");
         assert_eq!(about_tags(&reconciler.warnings()), found);
@@ -381,6 +436,6 @@ fn ports_with_tags_of_tenants_leave_them_in_the_frames() {
     let vlan = Some(netlink::Vlan { id: 5, protocol: 0x8100, parent: Some(1) });
     host.state.borrow_mut().kernel.links.push(Link { vlan, lower: Some(1), ..link(3, "l.5") });
     let file = File { dataplane: Which::Kernel, ..file() };
-    reconciler.apply(file, Ports::All, 0).unwrap();
+    reconciler.apply(file, 0).unwrap();
     assert_eq!(about_tags(reconciler.warned()), [""; 0]);
 }

@@ -36,7 +36,7 @@ fn proxy_link(
     let (index, mac, up) = (None, Mac([0; 6]), false);
     let absent = Arc::new(ProxyLink { name: name.clone(), index, mac, up });
     let Some(link) = links.named(name) else {
-        if !links.may_lack {
+        if !links.may_lack(name) {
             problems.push(links.no_interface(line, name));
         }
         return absent;

@@ -19,6 +19,8 @@ pub struct Links {
     /// True if an interface to a service function may be missing, temporarily or permanently, and a
     /// port at the edge may be in a bridge: the file was accepted before.
     pub(super) may_lack: bool,
+    /// Interfaces to service functions that may be missing, since an earlier file has named them.
+    known: BTreeSet<Name>,
 }
 
 impl Links {
@@ -28,7 +30,8 @@ impl Links {
         let by_name = links.iter().enumerate().map(|(at, link)| (link.name.clone(), at)).collect();
         let vrfs = links.iter().filter_map(|link| Some((link.vrf_table?, link.index)));
         let by_table = vrfs.collect();
-        Self { by_name, by_table, links, finds_tables, passing: BTreeSet::new(), may_lack: false }
+        let (passing, known) = (BTreeSet::new(), BTreeSet::new());
+        Self { by_name, by_table, links, finds_tables, passing, may_lack: false, known }
     }
 
     /// Adds the old names of renamed interfaces.
@@ -51,6 +54,17 @@ impl Links {
     pub fn lacking_functions(mut self) -> Self {
         self.may_lack = true;
         self
+    }
+
+    /// Allows these interfaces to service functions to be missing.
+    pub fn lacking(mut self, known: BTreeSet<Name>) -> Self {
+        self.known = known;
+        self
+    }
+
+    /// Returns true if an interface to a service function may be missing.
+    pub(super) fn may_lack(&self, name: &Name) -> bool {
+        self.may_lack || self.known.contains(name)
     }
 
     /// Returns the problem of a line that names an interface that is not present.

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use bpf::attach::{Attached, Mode};
 use model::dataplane::{File, Name};
-use netlink::{Handle, Link, XdpMode};
+use netlink::{Handle, Link, XdpMode, has_local_senders};
 
 use super::pins::{Pins, remove};
 use crate::Error;
@@ -221,9 +221,8 @@ impl Attachments {
 /// generic one on a port whose senders could then send packets past the program.
 fn wanted(ports: &Ports, file: &File, links: &[Link]) -> BTreeMap<u32, Mode> {
     let mode = |(index, port): (&u32, &Port)| {
-        let link = links.iter().find(|link| link.index == *index);
         let mode = match mode_of(file, &port.name) {
-            Mode::Auto if link.is_some_and(Link::has_local_senders) => Mode::Native,
+            Mode::Auto if has_local_senders(links, *index) => Mode::Native,
             mode => mode,
         };
         (*index, mode)

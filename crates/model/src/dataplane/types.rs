@@ -41,6 +41,14 @@ pub struct File {
 }
 
 impl File {
+    /// Returns the names of all interfaces of the file: ports, their exits, and interfaces to service
+    /// functions.
+    pub fn interfaces(&self) -> impl Iterator<Item = &Name> {
+        let ports = self.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
+        let proxies = self.sids.iter().filter_map(|(_, endpoint)| endpoint.behavior.proxy());
+        ports.flatten().chain(proxies.flat_map(|proxy| [&proxy.to, &proxy.back]))
+    }
+
     /// Returns this file without the given ports and the entries that depend on them.
     pub fn without_ports(&self, missing: &[Name]) -> Self {
         let mut file = self.clone();

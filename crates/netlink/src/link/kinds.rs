@@ -24,13 +24,6 @@ const TUNNELS: [&str; 16] = [
 ];
 
 impl Link {
-    /// Returns true if senders on this machine choose how the kernel delivers packets to the interface:
-    /// generic XDP does not see those that tc or nftables have redirected (`skb->redirected`).
-    pub fn has_local_senders(&self) -> bool {
-        const KINDS: [&str; 6] = ["veth", "netkit", "macvlan", "macvtap", "ipvlan", "ipvtap"];
-        KINDS.contains(&&*self.kind)
-    }
-
     /// Returns true for a bond. Its native XDP program runs on the interfaces in it, and sees their
     /// indexes.
     pub fn is_bond(&self) -> bool {
@@ -41,6 +34,23 @@ impl Link {
     pub fn is_open_tunnel(&self) -> bool {
         TUNNELS.contains(&self.kind.as_str())
     }
+}
+
+/// Returns true if senders on this machine may choose how the kernel delivers packets to the interface:
+/// generic XDP does not see those that tc or nftables have redirected (`skb->redirected`), and tc lets
+/// some of them past its programs (`skb->tc_skip_classify`). A veth, and all that is stacked on one,
+/// such as a bridge or a VXLAN, keeps these flags. A network card and a tap have only new packets.
+pub fn has_local_senders(links: &[Link], interface: u32) -> bool {
+    let mut at = interface;
+    for _ in links {
+        let Some(link) = links.iter().find(|link| link.index == at) else { return true };
+        match (link.kind.as_str(), link.lower) {
+            ("" | "tun", _) => return false,
+            ("vlan", Some(lower)) => at = lower,
+            _ => return true,
+        }
+    }
+    true
 }
 
 /// Indexes of the interfaces whose frames arrive on an interface: itself, and the ports of a bridge or

@@ -316,3 +316,36 @@ fn root_the_srh_setting_of_an_interface_is_read() {
         assert_eq!(look(), (true, false));
     });
 }
+
+#[test]
+fn only_network_cards_and_taps_have_no_local_senders() {
+    let make = |index: i32, kind: &str, lower: Option<u32>| {
+        let mut bytes = body(|out| {
+            if let Some(lower) = lower {
+                out.put(IFLA_LINK, &lower.to_ne_bytes());
+            }
+            out.nest(IFLA_LINKINFO, |out| {
+                out.put_text(IFLA_INFO_KIND, kind);
+            });
+        });
+        bytes[4..8].copy_from_slice(&index.to_ne_bytes());
+        link(&bytes).unwrap()
+    };
+    let links = [
+        make(1, "", None),
+        make(2, "tun", None),
+        make(3, "veth", None),
+        make(4, "vlan", Some(1)),
+        make(5, "vlan", Some(4)),
+        make(6, "vlan", Some(3)),
+        // The interface below is in another namespace.
+        make(7, "vlan", None),
+        make(8, "bridge", None),
+        make(9, "vxlan", Some(1)),
+        make(10, "macvlan", Some(1)),
+        make(11, "vlan", Some(12)),
+        make(12, "vlan", Some(11)),
+    ];
+    let have: Vec<u32> = (1..=13).filter(|index| has_local_senders(&links, *index)).collect();
+    assert_eq!(have, [3, 6, 7, 8, 9, 10, 11, 12, 13]);
+}

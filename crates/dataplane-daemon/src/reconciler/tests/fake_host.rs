@@ -1,7 +1,7 @@
 //! A kernel in memory, with fakes for both data planes.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,6 +26,9 @@ pub(super) struct State {
     /// The destination that it refuses.
     pub(super) refuses: Option<IpNet>,
     pub(super) looks: u32,
+    pub(super) guarded: BTreeSet<u32>,
+    /// The ports that were set down.
+    pub(super) closed: Vec<String>,
     /// The interfaces that take VLAN tags off, each with a driver that can leave them or not.
     pub(super) stripping: BTreeMap<&'static str, bool>,
     /// The functions that were announced last, each with its state.
@@ -110,7 +113,13 @@ impl Host for FakeHost {
         self.state.borrow().stripping.contains_key(port)
     }
 
-    fn close_port(&mut self, _: &str) -> Result<(), Error> {
+    fn close_port(&mut self, port: &str) -> Result<(), Error> {
+        self.state.borrow_mut().closed.push(port.into());
+        Ok(())
+    }
+
+    fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
+        self.state.borrow_mut().guarded.clone_from(interfaces);
         Ok(())
     }
 

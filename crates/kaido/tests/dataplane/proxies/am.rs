@@ -32,7 +32,7 @@ fn check(bed: &Bed, hops: u8) {
     let before = bed.counts(THERE);
     for number in 0..count {
         tap.send(&frame(&bed.net, &packet(number)));
-        for (tap, dst, hop_limit) in [(&inside, LAST, 63), (&received, NEXT, 63 - hops)] {
+        for (tap, dst, hop_limit) in [(&inside, LAST, 63), (&received, NEXT, 62 - hops)] {
             let (outer, srh, rest) = loop {
                 let frame = tap.next().unwrap_or_else(|| panic!("{number} {:#}", bed.reasons()));
                 if let Some(found) = datagram_of(&frame) {

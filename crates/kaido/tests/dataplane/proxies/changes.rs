@@ -47,6 +47,9 @@ fn root_an_interface_that_is_gone_drops_and_says_so() {
     );
     ip(&bed.net.node, &["link del f1"]);
     until_action(&bed, "End.AD to f0 back f1 (not there)");
+    // The operator can still change the file.
+    bed.apply(BUMP);
+    until_action(&bed, "End.AD to f0 back f1 (not there)");
     expect(&bed.net, "10.9.0.1", false);
     assert!(has_route(&bed));
     join(&bed.net.node, "f1", &bed.function, "b");

@@ -15,6 +15,7 @@ mod attacks;
 mod bump;
 mod chain;
 mod changes;
+mod hostile;
 mod routed;
 mod statics;
 

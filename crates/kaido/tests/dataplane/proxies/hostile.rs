@@ -1,0 +1,185 @@
+//! Functions that an attacker controls: root in their own namespace.
+
+use testkit::Tap;
+
+use super::*;
+use testkit::feature;
+
+const STATIC: &str =
+    "  fd00:1::f:0:1111: { behavior: End.AS, to: f0, back: f1, policy: [\"fd00:2::d4\"] }\n";
+const MASKED: &str = "  fd00:1::f:0:1111: { behavior: End.AM, to: f0, back: f1 }\n";
+
+/// Returns a frame with these VLAN tags and an IPv4 datagram, to any station.
+fn tagged(tags: &[u16]) -> Vec<u8> {
+    let ends = ["10.1.0.2", "10.9.0.1"].map(|address| address.parse().unwrap());
+    let udp = Udp::new(9, 7).around(b"hello!..").unwrap();
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0, 0, 0, 0, 9]);
+    tags.iter().for_each(|tag| frame.extend([[0x81, 0], tag.to_be_bytes()].concat()));
+    frame.extend([8, 0]);
+    frame.extend(Ipv4::new(ends[0], ends[1], protocol::UDP).around(&udp).unwrap());
+    frame
+}
+
+/// The kernel removes the priority tag, and would send the packet with the second one.
+#[test]
+fn root_a_second_tag_does_not_leave_the_node() {
+    let mut bed = Bed::new();
+    bed.start(STATIC);
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let own = bed.function.run(|| Tap::open("b")).unwrap();
+    for tags in [[0, 100], [0xe000, 0xe064], [0, 0]] {
+        own.send(&tagged(&tags));
+    }
+    bed.expect_dropped("irregular", 3);
+    assert!(bed.is_quiet(&received));
+    // A priority tag alone is removed.
+    own.send(&tagged(&[0xe000]));
+    bed.expect_counts(THERE, [0, 1]);
+    let frame = std::iter::from_fn(|| received.next()).find(|frame| has_datagram(frame)).unwrap();
+    assert_eq!(frame[12..14], [0x86, 0xdd]);
+}
+
+/// An offloaded checksum may start at any byte (PACKET_VNET_HDR). Two bridges take tags off behind it, so
+/// that it starts before the inner packet: it would be written into the outer destination.
+#[test]
+fn root_an_offloaded_checksum_does_not_reach_the_outer_header() {
+    let mut bed = Bed::new();
+    let bridge = |line: &str| {
+        let line = format!("link add {line} type bridge vlan_filtering 1 vlan_default_pvid 1");
+        Command::new("ip").args(line.split(' ')).output().unwrap()
+    };
+    for name in ["b1", "b2"] {
+        let output = bed.function.run(|| bridge(name)).unwrap();
+        if !output.status.success() {
+            return feature::VLAN.is_missing(String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    ip(
+        &bed.function,
+        &["link add v0 type veth peer name v1", "link add w0 type veth peer name w1"],
+    );
+    for (name, master) in [("v1", "b1"), ("w0", "b1"), ("w1", "b2"), ("b", "b2")] {
+        ip(&bed.function, &[&format!("link set dev {name} master {master} up")]);
+    }
+    for name in ["v0", "b1", "b2"] {
+        ip(&bed.function, &[&format!("link set dev {name} up")]);
+    }
+    bed.start(STATIC);
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    // Of the frame as it is sent: 14 bytes, two tags, and the inner packet at 22.
+    let send = |start| {
+        let send = || Tap::open("v0").send_with_checksum(&tagged(&[1, 1]), start, 0);
+        bed.function.run(send).unwrap();
+    };
+    send(20);
+    bed.expect_dropped("irregular", 1);
+    assert!(bed.is_quiet(&received));
+    send(22);
+    bed.expect_counts(THERE, [0, 1]);
+}
+
+/// Neighbor discovery is valid with the hop limit 255 (RFC 4861 section 7.1). A neighbor that accepts an
+/// SRH to itself would take a function's message for one of the node.
+#[test]
+fn root_a_function_cannot_forge_neighbor_discovery_on_the_next_link() {
+    let mut bed = Bed::new();
+    bed.start(MASKED);
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let own = bed.function.run(|| Tap::open("b")).unwrap();
+    let [source, to] = ["fd00:b::1", "fd00:b::2"].map(|address| address.parse().unwrap());
+    let udp = Udp::new(7, 7).around(b"nd").unwrap();
+    let inside = Srh { segments_left: 0, ..Srh::of_path(protocol::UDP, &[to]) };
+    let inside = inside.around(&udp).unwrap();
+    let send = |hop_limit| {
+        let outer = Ipv6 { hop_limit, ..Ipv6::new(source, to, protocol::ROUTING) };
+        own.send(&frame(&bed.net, &outer.around(&inside).unwrap()));
+    };
+    send(0);
+    send(1);
+    bed.expect_dropped("hop-limit", 2);
+    assert!(bed.is_quiet(&received));
+    send(255);
+    let outer = std::iter::from_fn(|| received.next()).find_map(|frame| datagram_of(&frame));
+    assert_eq!(outer.unwrap().0.hop_limit, 254);
+}
+
+/// tc passes packets without its programs that an ifb of the sender has redirected.
+#[test]
+fn root_packets_past_the_program_are_dropped_by_netfilter() {
+    const COUNT: u64 = 64;
+    let mut bed = Bed::new();
+    ip(&bed.net.node, &["addr add 10.5.0.1/24 dev f0", "addr add 10.6.0.1/24 dev f1"]);
+    ip(
+        &bed.net.node,
+        &["neigh add 10.9.0.1 lladdr 02:00:00:00:00:07 dev r", "route add 10.9.0.1/32 dev r"],
+    );
+    bed.start(STATIC);
+    ip(
+        &bed.function,
+        &[
+            "link add ifb0 type ifb",
+            "link set ifb0 up",
+            "link add evade link b type macvlan mode private",
+            "link set evade up",
+        ],
+    );
+    // One of two at random: those go to the ifb, which sends them on the macvlan again.
+    let random = "4,32 0 0 4294963256,69 0 1 1,6 0 0 4294967295,6 0 0 0";
+    let evade = || {
+        for line in [
+            "qdisc add dev evade clsact".to_owned(),
+            format!(
+                "filter add dev evade egress protocol all prio 1 bpf bytecode {random} action mirred egress redirect dev ifb0"
+            ),
+        ] {
+            let mut words: Vec<&str> = line.split(' ').collect();
+            // The bytecode is one word.
+            if let Some(at) = words.iter().position(|word| *word == "bytecode") {
+                let rest = words.iter().position(|word| *word == "action").unwrap();
+                words.splice(at + 1..rest, [random]);
+            }
+            assert!(Command::new("tc").args(&words).status().unwrap().success(), "{words:?}");
+        }
+        Tap::open("evade")
+    };
+    let own = bed.function.run(evade).unwrap();
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let mac = || netlink::Handle::new().unwrap().link("f1").unwrap().mac.unwrap();
+    let mut forged = tagged(&[]);
+    forged[..6].copy_from_slice(&bed.net.node.run(mac).unwrap().0);
+    let returned = || bed.counts(THERE)[1];
+    (0..COUNT).for_each(|_| own.send(&forged));
+    let dropped = || {
+        let list = || {
+            Command::new("nft").args(["-j", "list", "table", "inet", "kaido-functions"]).output()
+        };
+        let listed: Value =
+            serde_json::from_slice(&bed.net.node.run(list).unwrap().unwrap().stdout).unwrap();
+        let rules = listed["nftables"].as_array().unwrap().iter();
+        let mut terms = rules.flat_map(|one| one["rule"]["expr"].as_array().into_iter().flatten());
+        terms.find_map(|term| term["counter"]["packets"].as_u64()).unwrap()
+    };
+    // Some pass the program, and netfilter drops all others, and what the kernel sends on the macvlan.
+    until(
+        Duration::from_secs(5),
+        || (returned() + dropped() >= COUNT).then_some(()),
+        || format!("{} returned, {} dropped", returned(), dropped()),
+    );
+    assert!(returned() < COUNT, "no packet was past the program");
+    // Those of the program have an outer header.
+    let inner = std::iter::from_fn(|| {
+        bed.counts(THERE);
+        received.next()
+    });
+    let of_program = inner.filter(|frame| has_datagram(frame)).take(returned() as usize);
+    assert!(of_program.into_iter().all(|frame| frame[12..14] == [0x86, 0xdd]));
+    assert!(bed.is_quiet(&received));
+    // The link's own packets pass both.
+    ip(&bed.function, &["link set evade down", "addr add 10.6.0.2/24 dev b"]);
+    let arping = || Command::new("ping").args(["-c1", "-W1", "10.6.0.1"]).output();
+    let _ = bed.function.run(arping).unwrap();
+    let known = || Command::new("ip").args(["neigh", "show", "10.6.0.1"]).output().unwrap();
+    let known = bed.function.run(known).unwrap();
+    assert!(String::from_utf8_lossy(&known.stdout).contains("lladdr"), "{known:?}");
+}
