@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * An interface between which and its users another process stands (`kaido p4 attach`). Received
- * packets go to the AF_XDP socket of their queue, and no other packets are sent: those of the sockets
- * pass neither queueing disciplines nor tc.
+ * packets go to the AF_XDP socket of their queue, and no other packets are sent or received: those of
+ * the sockets pass neither queueing disciplines nor tc.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -29,7 +29,8 @@ int to_socket(struct xdp_md *ctx)
 	return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_DROP);
 }
 
-/* Egress: nothing leaves beside the sockets. */
+/* Egress: nothing leaves beside the sockets. Ingress: the kernel gets no frame that a veth receives
+ * while it is set up, before its program runs, or that generic XDP does not see (skb->redirected). */
 SEC("tc")
 int only_sockets(struct __sk_buff *skb)
 {

@@ -78,9 +78,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The egress of an interface cannot be closed to the kernel's own packets.
-    #[error("cannot close the egress of interface {interface} (tcx or clsact)")]
-    CloseEgress {
+    /// An interface cannot be closed to packets other than those of AF_XDP sockets.
+    #[error("cannot close interface {interface} to other packets (tcx or clsact)")]
+    Close {
         /// Index of the interface.
         interface: u32,
         /// Cause.

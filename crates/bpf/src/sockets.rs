@@ -26,15 +26,16 @@ const MAP: &str = "sockets";
 pub struct ToSockets {
     sockets: MapHandle,
     receive: OwnedFd,
-    transmit: OwnedFd,
+    /// Drops all other packets.
+    others: OwnedFd,
 }
 
-/// The egress of an interface that only AF_XDP sockets use, until it is dropped.
+/// An interface that only AF_XDP sockets use, until it is dropped.
 #[derive(Debug)]
 pub struct OnlySockets {
     interface: u32,
-    /// The attachment; `None` for a classifier, on Linux before 6.6.
-    link: Option<OwnedFd>,
+    /// The attachments at ingress and egress; empty for classifiers, on Linux before 6.6.
+    links: Vec<OwnedFd>,
 }
 
 impl ToSockets {
@@ -52,7 +53,7 @@ impl ToSockets {
         Ok(Self {
             sockets: MapHandle::try_from(&skel.maps.sockets).map_err(load)?,
             receive: keep(skel.progs.to_socket.as_fd()).map_err(load)?,
-            transmit: keep(skel.progs.only_sockets.as_fd()).map_err(load)?,
+            others: keep(skel.progs.only_sockets.as_fd()).map_err(load)?,
         })
     }
 
@@ -77,31 +78,37 @@ impl ToSockets {
         Attached::new(self.receive.as_fd(), interface, mode)
     }
 
-    /// Lets an interface of the calling thread's namespace send packets of AF_XDP sockets only. On
-    /// Linux before 6.6 this outlives a process that is killed.
+    /// Lets only AF_XDP sockets send and receive packets of an interface of the calling thread's
+    /// namespace. On Linux before 6.6 this outlives a process that is killed.
     ///
     /// # Errors
     ///
     /// Fails if the kernel lacks both tcx and clsact.
     pub fn close(&self, interface: u32) -> Result<OnlySockets, Error> {
-        let failed = |source| Error::CloseEgress { interface, source };
-        match front::attach(self.transmit.as_fd(), interface, Point::Egress) {
-            Ok(link) => Ok(OnlySockets { interface, link: Some(link) }),
-            Err(error) if error.raw_os_error() == Some(EINVAL) => {
-                let point = classifier(Point::Egress);
-                let hook = filter(self.transmit.as_fd(), interface, point, front::HANDLE);
-                put_filter(hook).map_err(|why| failed(std::io::Error::other(why)))?;
-                Ok(OnlySockets { interface, link: None })
+        let failed = |source| Error::Close { interface, source };
+        // On an error, it removes what is attached.
+        let mut only = OnlySockets { interface, links: Vec::new() };
+        for point in [Point::Ingress, Point::Egress] {
+            match front::attach(self.others.as_fd(), interface, point) {
+                Ok(link) => only.links.push(link),
+                Err(error) if error.raw_os_error() == Some(EINVAL) => {
+                    let point = classifier(point);
+                    let hook = filter(self.others.as_fd(), interface, point, front::HANDLE);
+                    put_filter(hook).map_err(|why| failed(std::io::Error::other(why)))?;
+                }
+                Err(error) => return Err(failed(error)),
             }
-            Err(error) => Err(failed(error)),
         }
+        Ok(only)
     }
 }
 
 impl Drop for OnlySockets {
     fn drop(&mut self) {
-        if self.link.is_none() {
-            front::remove_filter(self.interface, Point::Egress);
+        if self.links.is_empty() {
+            for point in [Point::Ingress, Point::Egress] {
+                front::remove_filter(self.interface, point);
+            }
         }
     }
 }

@@ -21,8 +21,8 @@ pub enum Error {
     Bond(String),
     /// The interface has an XDP program.
     #[error(
-        "`{interface}` has an XDP program already, {program}: end the process that uses it, or detach \
-         it with `ip link set dev {interface} xdp off`"
+        "`{interface}` has an XDP program already, {program}: end the process that attached it; only if \
+         no process has its BPF link (`bpftool link`), `ip link set dev {interface} xdp off` removes it"
     )]
     Occupied {
         /// Interface.
@@ -62,7 +62,7 @@ pub enum Error {
     /// Generic XDP does not see all packets of the interface.
     #[error(
         "`{interface}` is a {kind} interface, without native XDP: some of its packets would pass without \
-         a program; use a veth"
+         a program; use a veth, or attach programs to the interfaces below"
     )]
     Generic {
         /// Interface.

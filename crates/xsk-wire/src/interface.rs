@@ -2,7 +2,7 @@
 
 use bpf::attach::{Attached, Mode};
 use bpf::{OnlySockets, ToSockets, program_name};
-use netlink::{Handle, Link, Offload, XdpMode, set_down, set_up};
+use netlink::{Handle, Link, Offload, XdpMode, has_local_senders, set_down, set_up};
 
 use crate::error::Error;
 use crate::limits::{MAX_MTU, MAX_QUEUES};
@@ -188,7 +188,7 @@ fn without_native_xdp(
     if link.xdp.iter().any(|xdp| xdp.mode != XdpMode::Generic) {
         return Ok(None);
     }
-    if link.has_local_senders() {
+    if has_local_senders(&handle.links()?, index) {
         return Err(Error::Generic { interface: link.name, kind: link.kind });
     }
     tell(&format!("{}: its driver has no native XDP: the kernel's generic one is used", link.name));

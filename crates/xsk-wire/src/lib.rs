@@ -17,6 +17,7 @@
 //! descriptors, and the inner end of the veth pair is in a namespace that only this process refers
 //! to. `settings` restores offloads, which do not.
 
+mod closed;
 mod error;
 mod interface;
 mod limits;
@@ -32,6 +33,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use crate::closed::{Closed, in_one_line};
 pub use error::Error;
 
 /// An interface, and the one that its users use from now on.
@@ -53,12 +55,13 @@ pub enum Users {
 }
 
 /// Stands between interfaces and their users until this process gets SIGTERM, its parent ends, or the
-/// last of the interfaces disappears. `tell` gets messages for the operator. Call this before other
+/// last of the interfaces disappears. Of several interfaces, one that cannot be used is set down until the
+/// end. `tell` gets messages for the operator. Call this before other
 /// threads are started.
 ///
 /// # Errors
 ///
-/// Fails if an interface cannot be used, and if the last one disappears. Then and at the end, the
+/// Fails if none of the interfaces can be used, and if the last one disappears. Then and at the end, the
 /// interfaces are as they were before.
 pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
@@ -67,9 +70,21 @@ pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&signals, flags).map_err(Error::System)?;
     set_pdeathsig(Signal::SIGTERM).map_err(Error::System)?;
-    let mut open = Vec::with_capacity(ports.len());
+    let (mut open, mut closed) = (Vec::with_capacity(ports.len()), Vec::new());
     for one in ports {
-        open.push(port::Open::new(one, tell)?);
+        match port::Open::new(one, tell) {
+            Ok(port) => open.push(port),
+            Err(why) if ports.len() == 1 => return Err(why),
+            // Its tenant may have caused that, at the other end of the interface.
+            Err(why) => closed.push((Closed::new(&one.interface), why)),
+        }
+    }
+    if open.is_empty() {
+        // There are at least two.
+        return closed.into_iter().next().map_or(Ok(()), |(_, why)| Err(why));
+    }
+    for (closed, why) in &closed {
+        tell(&format!("{} is set down, and the others go on: {}", closed.name, in_one_line(why)));
     }
     watch::until_end(open, &signals, tell)
 }

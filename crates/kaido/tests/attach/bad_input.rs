@@ -52,10 +52,12 @@ fn root_mistakes_of_the_command_line_are_reported() {
     }
     let config = bed.tenants("");
     refused(&bed, &["--config", &config, "--peer", "p2=x"], 2, &["`p2` is not a port"]);
-    // The second interface fails: the first one is restored.
-    let text = "tenants:\n  blue: {program: filter.p4, ports: {p1: 1, none0: 2}}\n";
+    // Of several interfaces, all fail.
+    let text = "tenants:\n  blue: {program: filter.p4, ports: {none0: 1, none1: 2}}\n";
     let config = bed.kaido.file("two.yaml", text);
     refused(&bed, &["--config", &config], 2, &["no interface `none0`"]);
+    // Generic XDP does not see all packets of a bridge with a veth.
+    refused(&bed, &[program, "br0"], 2, &["`br0` is a bridge interface, without native XDP"]);
 }
 
 #[test]
@@ -74,7 +76,8 @@ fn root_an_interface_that_cannot_be_used_is_reported() {
     h1("ping -n -c 1 -W 5 -M do -s 3470 10.0.0.2");
     println!("{:?}", bed.hosts.stream(10_000_000));
     // Another one for the same interface.
-    let words = ["`p1` has an XDP program already, `to_socket` (id ", "ip link set dev p1 xdp off"];
+    let words =
+        ["`p1` has an XDP program already, `to_socket` (id ", "end the process that attached it"];
     bed.run(&[&bed.program, "p1", "--name", "other", "--peer", "x"]).failed(2, &words);
     bed.run(&attach).failed(1, &["another client is running as `p1`"]);
     assert!(bed.answers(), "the first one is not affected");

@@ -137,6 +137,35 @@ fn root_renamed_interfaces_are_restored() {
     until(TIMEOUT, restored, || format!("{}\n{before}", bed.settings()));
 }
 
+/// A tenant can prevent XDP at its port before the command starts: veth takes no program while the other
+/// end has longer frames.
+#[test]
+fn root_an_interface_that_cannot_be_used_is_set_down_alone() {
+    let bed = Bed::new();
+    for line in ["link add m1 type veth peer name m2", "link set m1 up", "link set m2 mtu 9000 up"]
+    {
+        bed.at_switch(&format!("ip {line}"));
+    }
+    let text = "tenants:\n  red: {program: filter.p4, ports: {m1: 1}}\n  \
+                blue: {program: filter.p4, ports: {p1: 1, none0: 2}}\n";
+    let config = bed.kaido.file("tenants.yaml", text);
+    let mut running = bed.attach(&["--config", &config]);
+    let said = || {
+        let log = running.log();
+        let is_said = |name| log.contains(&format!("{name} is set down, and the others go on"));
+        (is_said("m1") && is_said("none0")).then_some(())
+    };
+    until(TIMEOUT, said, || running.log());
+    assert!(!bed.link("m1").unwrap().up && bed.answers(), "{}", running.log());
+    bed.table(
+        "default",
+        &["add", "--device-id", "2", "filter", "input_port=1", "type=0x0800", "drop()"],
+    );
+    assert!(!bed.answers(), "the program judges the other port");
+    assert_eq!(running.end(Signal::SIGTERM), Some(0));
+    assert!(bed.link("m1").unwrap().up);
+}
+
 /// A tenant can delete its end of a port.
 #[test]
 fn root_a_deleted_interface_ends_its_port_alone() {

@@ -1,5 +1,6 @@
 //! Verdicts in both directions, and the commands of `kaido xsk`.
 
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use testkit::until;
@@ -62,6 +63,31 @@ fn root_programs_are_detached_and_attached_by_the_commands_of_clients() {
     assert!(bed.answers(), "passes without a program");
     bed.kaido.ok(&["xsk", "attach", "blue", "p1"]);
     assert!(!bed.answers(), "dropped again");
+}
+
+/// The kernel would get frames that a veth receives before its XDP program runs.
+#[test]
+fn root_the_kernel_receives_nothing_beside_the_program() {
+    let bed = Bed::new();
+    bed.at_switch("ip addr add 10.0.0.9/24 dev p1");
+    let mac = bed.link("p1").unwrap().mac.unwrap();
+    let line = format!("ip neigh add 10.0.0.9 lladdr {mac} dev eth0");
+    testkit::Said::of_words(&bed.hosts.h1, &line).ok();
+    let bind = |address: &'static str| move || UdpSocket::bind(address).unwrap();
+    let received = bed.hosts.switch.run(bind("10.0.0.9:7")).unwrap();
+    received.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let sender = bed.hosts.h1.run(bind("10.0.0.1:7")).unwrap();
+    let reaches = || {
+        sender.send_to(b"x", "10.0.0.9:7").unwrap();
+        received.recv(&mut [0]).is_ok()
+    };
+    assert!(reaches());
+    let index = bed.link("p1").unwrap().index;
+    let close = || bpf::ToSockets::load().unwrap().close(index).unwrap();
+    let only = bed.hosts.switch.run(close).unwrap();
+    assert!(!reaches());
+    drop(only);
+    assert!(reaches());
 }
 
 /// Packets that the kernel sends by the interface itself would not be judged.
