@@ -11,6 +11,8 @@ use sandbox_queue::{PeerSocket, close_later, receive_descriptors};
 
 /// Maximum message size in bytes; limits the size of objects and batches.
 pub(super) const MAX_MESSAGE: usize = 64 << 20;
+/// Maximum size of an answer before the first packet: descriptions of maps, keys and digests.
+const MAX_FIRST: usize = 1 << 20;
 
 /// One end of the control socket.
 #[derive(Debug)]
@@ -116,7 +118,12 @@ impl Channel {
 
     /// Receives a message. Fails on timeout, or if the peer has closed the socket.
     pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
-        receive_message(self)
+        receive_message(self, MAX_MESSAGE)
+    }
+
+    /// Receives a message of a process that has not started yet.
+    pub(super) fn receive_first(&mut self) -> io::Result<Vec<u8>> {
+        receive_message(self, MAX_FIRST)
     }
 
     /// Receives a message with two file descriptors.
@@ -128,7 +135,7 @@ impl Channel {
         if count != head.len() {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        Ok((rest(self, head)?, files))
+        Ok((rest(self, head, MAX_MESSAGE)?, files))
     }
 }
 
@@ -139,17 +146,17 @@ pub(super) fn send_message(to: &mut impl Write, message: &[u8]) -> io::Result<()
     to.write_all(message)
 }
 
-/// Receives a message.
-pub(super) fn receive_message(from: &mut impl Read) -> io::Result<Vec<u8>> {
+/// Receives a message of at most `most` bytes.
+pub(super) fn receive_message(from: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
     let mut head = [0; 4];
     from.read_exact(&mut head)?;
-    rest(from, head)
+    rest(from, head, most)
 }
 
 /// Receives a message after its head.
-fn rest(from: &mut impl Read, head: [u8; 4]) -> io::Result<Vec<u8>> {
+fn rest(from: &mut impl Read, head: [u8; 4], most: usize) -> io::Result<Vec<u8>> {
     let length = u32::from_le_bytes(head) as usize;
-    if length > MAX_MESSAGE {
+    if length > most {
         return Err(ErrorKind::InvalidData.into());
     }
     // Grow the buffer as data arrives, so that a false length does not allocate memory.

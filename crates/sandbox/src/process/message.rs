@@ -14,6 +14,8 @@ use p4_object::bounded;
 
 /// Version of the socket protocol and of the shared memory layout.
 pub(super) const VERSION: u32 = 6;
+/// Maximum length of the reason of a failure in characters.
+const MAX_REASON: usize = 1000;
 
 /// First message. The file descriptors of the rings and of the arena accompany it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,7 +126,15 @@ impl Answer {
 
     /// Decodes an answer. Input is not trusted: the process may be compromised.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        decode(bytes).filter(Self::is_valid)
+        let answer = decode(bytes).filter(Self::is_valid)?;
+        Some(match answer {
+            // It is logged: it forges no line, and does not fill the log.
+            Self::Failed(why) => {
+                let line = |c: char| if c.is_control() { ' ' } else { c };
+                Self::Failed(why.chars().take(MAX_REASON).map(line).collect())
+            }
+            answer => answer,
+        })
     }
 
     fn is_valid(&self) -> bool {
@@ -229,6 +239,13 @@ mod tests {
             assert_eq!(Answer::decode(&bytes), Some(answer));
             assert_eq!(Answer::decode(&bytes[..bytes.len() - 1]), None);
         }
+    }
+
+    #[test]
+    fn a_reason_is_a_short_line() {
+        let failed = Answer::Failed(format!("no\n\x1b[31mforged{}", "x".repeat(1 << 20)));
+        let Some(Answer::Failed(why)) = Answer::decode(&failed.encode()) else { panic!() };
+        assert!(why.starts_with("no  [31mforged") && why.len() == MAX_REASON, "{why}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub use filter::filtered;
 pub use group::remove_stale_groups;
 pub use hosted::{Host, Hosted};
 pub use isolation::Isolation;
-pub use machine::Kernel;
+pub use machine::{Kernel, QEMU};
 #[doc(hidden)]
 pub use message::checked_answer;
 pub use peer::probe;

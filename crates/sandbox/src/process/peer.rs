@@ -457,7 +457,7 @@ fn memory_of(config: &Config, arena: &Arena) -> u64 {
 }
 
 fn answer(channel: &mut Channel) -> Result<Answer, StartError> {
-    let message = channel.receive().map_err(StartError::NotReady)?;
+    let message = channel.receive_first().map_err(StartError::NotReady)?;
     match Answer::decode(&message).ok_or(StartError::InvalidMessage)? {
         Answer::Failed(why) => Err(StartError::Refused(why)),
         answer => Ok(answer),

@@ -24,6 +24,7 @@ use super::message::Hello;
 
 pub(super) use guest::run;
 pub use kernel::Kernel;
+pub use start::QEMU;
 pub(super) use start::start;
 
 /// Last argument of a process that becomes a virtual machine, with the kernel as standard error.

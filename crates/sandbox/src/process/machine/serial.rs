@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 
-use super::super::channel::{receive_message, send_message};
+use super::super::channel::{MAX_MESSAGE, receive_message, send_message};
 
 const PORT: &str = "/dev/ttyS0";
 
@@ -30,7 +30,7 @@ impl Serial {
     }
 
     pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
-        receive_message(&mut self.0)
+        receive_message(&mut self.0, MAX_MESSAGE)
     }
 
     /// Waits until a message begins to arrive, or for this time.

@@ -19,7 +19,8 @@ use super::super::message::{Answer, Request};
 use super::super::server::other;
 use super::{FRAMES, GUEST_MIB, Order, RINGS, RUN, filter, initramfs};
 
-const QEMU: &str = "/usr/bin/qemu-system-x86_64";
+/// QEMU, from its package.
+pub const QEMU: &str = "/usr/bin/qemu-system-x86_64";
 /// The kernel, the standard error of this process. QEMU's user may not read the file, so that it gets a
 /// copy.
 const KERNEL: &str = "/proc/self/fd/2";
