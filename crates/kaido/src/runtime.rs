@@ -12,6 +12,9 @@ use crate::failure::Failure;
 /// Runs a future on a single-threaded runtime.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
+        // After 61 polls, the default, sockets of other clients would be read too late if some clients
+        // always have data.
+        .event_interval(8)
         .enable_all()
         .build()
         .map_err(Failure::failed)?;
