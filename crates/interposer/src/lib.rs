@@ -26,3 +26,14 @@ mod real;
 mod select;
 mod setup;
 mod traffic;
+
+/// The dynamic linker calls this before the client's code.
+#[used]
+// SAFETY: the section holds addresses of functions with the C calling convention. The arguments that
+// glibc passes are ignored.
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+extern "C" fn begin() {
+    xsk_client::remember_environment();
+}

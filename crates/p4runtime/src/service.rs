@@ -85,7 +85,8 @@ impl<D: Device> Service<D> {
     }
 
     fn device(&self, id: u64) -> Result<&Handle<D>, Error> {
-        self.devices.get(&id).ok_or(Error::Request(RequestError::NoDevice(id)))
+        let none = || Error::Request(RequestError::no_device(id, &self.devices));
+        self.devices.get(&id).ok_or_else(none)
     }
 }
 

@@ -89,9 +89,9 @@ fn check<'a, D: Device>(
     devices: &'a BTreeMap<u64, Handle<D>>,
     update: &MasterArbitrationUpdate,
 ) -> Result<&'a Handle<D>, Error> {
-    let handle = devices
-        .get(&update.device_id)
-        .ok_or(Error::Request(RequestError::NoDevice(update.device_id)))?;
+    let id = update.device_id;
+    let none = || Error::Request(RequestError::no_device(id, devices));
+    let handle = devices.get(&id).ok_or_else(none)?;
     role(update)?;
     Ok(handle)
 }

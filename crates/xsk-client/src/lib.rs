@@ -32,7 +32,7 @@ pub use area::Area;
 pub use kick::kick;
 pub use longest::LongestFrame;
 pub use path::Path;
-pub use session::{Refused, close, complain, delete, open, start};
+pub use session::{Refused, close, complain, delete, open, remember_environment, start};
 pub use sockets::{
     ClientRings, Memory, Polled, QueueName, Socket, descriptors, detect_forks, find, is_child,
     remove, unmap,

@@ -1,9 +1,10 @@
 //! The link to `kaido xsk`: reports sockets and executes orders, on a thread of its own.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -32,12 +33,19 @@ enum State {
     Ended,
 }
 
+/// Value of [`VARIABLE`] at the start.
+static INHERITED: OnceLock<Option<OsString>> = OnceLock::new();
 static STATE: Mutex<State> = Mutex::new(State::Unused);
 /// Answers to new sockets: the reason for a refusal.
 static ANSWERS: Mutex<Vec<(u32, Result<(), String>)>> = Mutex::new(Vec::new());
 /// Programs that this process hosts, by number.
 static HOSTS: Mutex<BTreeMap<u64, Arc<Hosted>>> = Mutex::new(BTreeMap::new());
 static CHANGED: Condvar = Condvar::new();
+
+/// Reads the environment, which the client may clear before its first socket.
+pub fn remember_environment() {
+    INHERITED.get_or_init(|| std::env::var_os(VARIABLE));
+}
 
 /// Prints a message about a failure.
 pub fn complain(why: &str) {
@@ -130,7 +138,7 @@ fn link() -> Result<Option<Arc<Link>>, String> {
         State::Ended => return Err("`kaido xsk` has ended".to_owned()),
         State::Unused => {}
     }
-    let Some(inherited) = std::env::var_os(VARIABLE) else {
+    let Some(inherited) = INHERITED.get_or_init(|| std::env::var_os(VARIABLE)) else {
         *state = State::Absent;
         return Ok(None);
     };

@@ -19,6 +19,7 @@ use crate::session::{Session, Socket};
 use crate::status::Status;
 use crate::tenant::{Port, TRANSMITTED, Tenant};
 use crate::trace::{Trace, TracedPacket};
+use crate::unjudged::Unjudged;
 
 /// Interval at which processes are looked after.
 const LOOK: Duration = Duration::from_millis(5);
@@ -39,6 +40,7 @@ pub struct Daemon {
     programs: Vec<Program>,
     sessions: BTreeMap<u64, Session>,
     trace: Option<Trace>,
+    unjudged: Unjudged,
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     /// Receives messages for the operator.
@@ -61,9 +63,9 @@ impl Daemon {
             devices.push((id, device));
         }
         let (sender, events) = sync_channel(EVENTS);
-        let sessions = BTreeMap::new();
+        let (sessions, unjudged) = (BTreeMap::new(), Unjudged::default());
         let tell = Box::new(tell);
-        (Self { programs, sessions, trace: None, events, sender, tell }, devices)
+        (Self { programs, sessions, trace: None, unjudged, events, sender, tell }, devices)
     }
 
     /// Sends requests to this daemon.
@@ -190,7 +192,11 @@ impl Daemon {
                 let attached = match program.map(|program| self.attach(number, socket, program)) {
                     Some(Err(AttachError::Link(why))) => return Err(why),
                     Some(Err(AttachError::Refused(why))) => Err(why.to_string()),
-                    Some(Ok(())) | None => Ok(()),
+                    Some(Ok(())) => Ok(()),
+                    None => {
+                        self.unjudged.message(&opened.interface).inspect(|it| (self.tell)(it));
+                        Ok(())
+                    }
                 };
                 if let Err(why) = attached {
                     let name = &opened.interface;

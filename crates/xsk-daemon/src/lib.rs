@@ -36,6 +36,7 @@ mod snapshot;
 mod status;
 mod tenant;
 mod trace;
+mod unjudged;
 
 pub use control::Control;
 pub use daemon::{Daemon, Device};

@@ -65,6 +65,15 @@ pub(crate) fn run(output: &Output) -> Done {
             "apt-get install openvswitch-switch, or unpacked packages in PATH (docs/xsk.md)",
         )
     });
+    findings.push(Finding {
+        required: false,
+        ..finding(
+            "QEMU",
+            Path::new(sandbox::process::QEMU).exists(),
+            "programs with `isolation: vm`",
+            "apt-get install qemu-system-x86",
+        )
+    });
     for (program, package, needed_for) in [
         ("vtysh", "frr", "routers that run FRR"),
         ("iperf3", "iperf3", "the demo"),

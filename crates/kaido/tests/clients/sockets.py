@@ -118,10 +118,12 @@ class Port:
 
 def kaido(*words):
     """Runs a command of `kaido`, which has started this program."""
-    environment = {name: value for name, value in os.environ.items() if name != 'LD_PRELOAD'}
     words = [os.readlink(f'/proc/{os.getppid()}/exe'), *words]
     return subprocess.run(words, env=environment, check=True, capture_output=True).stdout
 
 
-address = f'unix:{os.environ["KAIDO_RUN"]}/xsk/default/p4runtime.sock'
+environment = {name: value for name, value in os.environ.items() if name != 'LD_PRELOAD'}
+# The library must not depend on what the client does with its environment.
+os.environ.clear()
+address = f'unix:{environment["KAIDO_RUN"]}/xsk/default/p4runtime.sock'
 

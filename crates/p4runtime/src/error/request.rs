@@ -1,13 +1,19 @@
 //! Errors of a request's device, role, client and stream.
 
+use std::collections::BTreeMap;
+
 use tonic::Code;
 
 /// Errors of a request's device, role, client and stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum RequestError {
-    #[error("unknown device {0}")]
-    NoDevice(u64),
+    #[error("unknown device {id}: this server has {}", device_list(.devices))]
+    NoDevice {
+        id: u64,
+        /// The server's devices.
+        devices: Vec<u64>,
+    },
     #[error("no role `{0}`: only the default role, which has no name")]
     NoRole(String),
     #[error("not primary: the election id differs from that of the primary client")]
@@ -50,11 +56,22 @@ pub enum RequestError {
     AnswerMemory,
 }
 
+/// Formats devices: `device 1`, `devices 1, 2`.
+fn device_list(ids: &[u64]) -> String {
+    let list: Vec<String> = ids.iter().map(u64::to_string).collect();
+    format!("device{} {}", if ids.len() == 1 { "" } else { "s" }, list.join(", "))
+}
+
 impl RequestError {
+    /// The error for an id that is not one of the devices.
+    pub(crate) fn no_device<D>(id: u64, devices: &BTreeMap<u64, D>) -> Self {
+        Self::NoDevice { id, devices: devices.keys().copied().collect() }
+    }
+
     /// The gRPC code of the error, as in the specification where that defines one.
     pub(super) fn code(&self) -> Code {
         match self {
-            Self::NoDevice(..) | Self::NoRole(..) | Self::NoList { .. } => Code::NotFound,
+            Self::NoDevice { .. } | Self::NoRole(..) | Self::NoList { .. } => Code::NotFound,
             Self::NotPrimary => Code::PermissionDenied,
             Self::NoProgram | Self::NotCommitted | Self::OtherDevice(..) | Self::NoArbitration => {
                 Code::FailedPrecondition
@@ -70,5 +87,19 @@ impl RequestError {
             | Self::Dropped(..)
             | Self::AnswerMemory => Code::ResourceExhausted,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_device_is_answered_with_those_of_the_server() {
+        let of = |ids: &[u64]| ids.iter().map(|id| (*id, ())).collect();
+        let one = RequestError::no_device(7, &of(&[1]));
+        assert_eq!(one.to_string(), "unknown device 7: this server has device 1");
+        let two = RequestError::no_device(7, &of(&[1, 3]));
+        assert_eq!(two.to_string(), "unknown device 7: this server has devices 1, 3");
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::pin::pin;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
@@ -50,9 +51,13 @@ impl Served<'_> {
         let (listener, inherited) = xsk_link::Listener::new().map_err(Failure::failed)?;
         let done = block_on(async {
             // From here on a signal leaves nothing behind.
-            let asked_to_end = listen();
+            let mut asked_to_end = pin!(listen());
             let service = Service::new(devices).map_err(Failure::failed)?;
-            begin(&service, tenants).await?;
+            tokio::select! {
+                begun = begin(&service, tenants) => begun?,
+                // A virtual machine takes seconds to boot.
+                () = &mut asked_to_end => return Ok(ExitCode::SUCCESS),
+            }
             let p4runtime = Listener::unix(&directory.p4runtime()).map_err(Failure::failed)?;
             let server = Server::bind(&directory.control()).map_err(Failure::failed)?;
             let metrics = match metrics {
@@ -78,7 +83,7 @@ impl Served<'_> {
                 }
                 () = count(control.clone(), metrics) => Ok(None),
                 status = ended(&mut client) => Ok(Some(status)),
-                () = asked_to_end => Ok(None),
+                () = &mut asked_to_end => Ok(None),
             };
             // Also after an error: it restores what it has changed.
             let status = match done {
