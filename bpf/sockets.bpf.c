@@ -29,8 +29,9 @@ int to_socket(struct xdp_md *ctx)
 	return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_DROP);
 }
 
-/* Egress: nothing leaves beside the sockets. Ingress: the kernel gets no frame that a veth receives
- * while it is set up, before its program runs, or that generic XDP does not see (skb->redirected). */
+/* Egress: nothing leaves beside the sockets. Ingress: drops frames that a veth receives while it is set
+ * up, before its program runs, and those on a stacked interface that generic XDP does not see
+ * (skb->redirected). */
 SEC("tc")
 int only_sockets(struct __sk_buff *skb)
 {

@@ -68,6 +68,7 @@ static __always_inline int end_am_back(struct __sk_buff *skb, const struct contr
 {
 	__u32 most = ETH_HLEN + LIMIT_OUTER, length = skb->len - ETH_HLEN;
 	const struct ipv6hdr *ip;
+	const struct srh *srh;
 	enum reason reason;
 	__u64 next[2];
 	__u8 hop_limit;
@@ -81,8 +82,13 @@ static __always_inline int end_am_back(struct __sk_buff *skb, const struct contr
 	next[0] = segment[0];
 	next[1] = segment[1];
 	ip = (void *)(long)skb->data + ETH_HLEN;
-	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
+	srh = (const void *)(ip + 1);
+	if ((void *)(srh + 1) > (void *)(long)skb->data_end)
 		return shoot(state, skb, REASON_TRUNCATED);
+	__u32 outer = sizeof(*ip) + 8 + 8 * srh->length;
+
+	if (is_sum_before(skb, ETH_HLEN + outer) || is_finely_segmented(skb, outer))
+		return shoot(state, skb, REASON_IRREGULAR);
 	/* This node forwards the packet, which also prevents that it is taken for neighbor discovery
 	 * (255) on the next link. */
 	if (ip->hop_limit <= 1)

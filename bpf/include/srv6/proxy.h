@@ -19,7 +19,6 @@
 #include "end_ad.h"
 #include "end_am.h"
 #include "end_as.h"
-#include "sk_buff.h"
 
 /* Upper part of the destination MAC address of frames from XDP; the lower 16 bits are the proxy's
  * number. It identifies the program, since during a program replacement frames may reach the other
@@ -247,19 +246,6 @@ static __always_inline int trim(struct __sk_buff *skb)
 	return length == skb->len ? 0 : bpf_skb_change_tail(skb, length, 0);
 }
 
-/* True if the device that sends the packet would sum from a place before the inner packet, and write
- * the result there: into the outer header. A function chooses that place (PACKET_VNET_HDR of
- * packet(7)). The context of a tc program is the kernel's sk_buff; data starts at the Ethernet
- * header. */
-static __always_inline int is_sum_outside(struct __sk_buff *ctx)
-{
-	const struct sk_buff *skb = (const void *)ctx;
-	__u32 front = BPF_CORE_READ(skb, data) - BPF_CORE_READ(skb, head);
-
-	return BPF_CORE_READ_BITFIELD_PROBED(skb, ip_summed) == CHECKSUM_PARTIAL &&
-	       BPF_CORE_READ(skb, csum_start) < front + ETH_HLEN;
-}
-
 /* Handles packets received on `to` or `back`. Tagged frames belong to an interface stacked on this
  * one, except for priority tags (802.1Q), which the kernel treats as untagged. */
 static __always_inline int out_of_function(struct __sk_buff *skb)
@@ -279,7 +265,7 @@ static __always_inline int out_of_function(struct __sk_buff *skb)
 	if (skb->vlan_present && bpf_skb_vlan_pop(skb))
 		return shoot(state, skb, REASON_TRUNCATED);
 	/* The pop makes a second tag the packet's own, which would leave the node with it. */
-	if (skb->vlan_present || is_sum_outside(skb))
+	if (skb->vlan_present || is_sum_before(skb, ETH_HLEN))
 		return shoot(state, skb, REASON_IRREGULAR);
 	if (!back || (skb->protocol != bpf_htons(ETH_P_IPV6) &&
 		      skb->protocol != bpf_htons(ETH_P_IP)))

@@ -9,6 +9,7 @@
 #define KAIDO_SRV6_PROXY_SEND_H
 
 #include "netfilter.h"
+#include "sk_buff.h"
 
 /* Clears metadata that the function left: hash, mark and priority. bpf_redirect() and
  * bpf_redirect_neigh() clear the timestamp. */
@@ -17,6 +18,18 @@ static __always_inline void forget_function(struct __sk_buff *skb)
 	bpf_set_hash_invalid(skb);
 	skb->mark = 0;
 	skb->priority = 0;
+}
+
+/* True if the device that sends the packet would sum from a place before byte `at`, and could write the
+ * result there: into an outer header. A function chooses that place (PACKET_VNET_HDR of packet(7)). The
+ * context of a tc program is the kernel's sk_buff; data starts at the Ethernet header. */
+static __always_inline int is_sum_before(struct __sk_buff *ctx, __u32 at)
+{
+	const struct sk_buff *skb = (const void *)ctx;
+	__u32 front = BPF_CORE_READ(skb, data) - BPF_CORE_READ(skb, head);
+
+	return BPF_CORE_READ_BITFIELD_PROBED(skb, ip_summed) == CHECKSUM_PARTIAL &&
+	       BPF_CORE_READ(skb, csum_start) < front + at;
 }
 
 /* True if segmentation would leave little payload beside an outer header of `length` bytes, by which

@@ -16,7 +16,9 @@ use crate::pin::{pin, pinned};
 use crate::tc::{Point, filter, put_filter};
 
 /// Distinguishes the filter from those of other users.
-pub(crate) const HANDLE: u32 = 0x6b61_6964;
+const HANDLE: u32 = 0x6b61_6964;
+/// Handle of [`OnlySockets`](crate::OnlySockets), which may be on the same interface.
+pub(crate) const ONLY_SOCKETS: u32 = HANDLE + 1;
 /// BPF_F_BEFORE (linux/bpf.h): run before all attached programs.
 const BEFORE: u32 = 1 << 3;
 
@@ -52,15 +54,15 @@ pub(crate) fn take_off(interface: u32, point: Point, at: &Path) -> io::Result<()
         done => return done,
     }
     // Without a pin it is a filter, or absent.
-    remove_filter(interface, point);
+    remove_filter(interface, point, HANDLE);
     Ok(())
 }
 
 /// Removes the filter of a kernel without tcx, if there is one.
-pub(crate) fn remove_filter(interface: u32, point: Point) {
+pub(crate) fn remove_filter(interface: u32, point: Point, handle: u32) {
     // Detaching needs no program, and libbpf's message about a missing filter is suppressed.
     let before = libbpf_rs::set_print(None);
-    let _ = filter(io::stdin().as_fd(), interface, classifier(point), HANDLE).detach();
+    let _ = filter(io::stdin().as_fd(), interface, classifier(point), handle).detach();
     libbpf_rs::set_print(before);
 }
 

@@ -34,8 +34,10 @@ pub struct ToSockets {
 #[derive(Debug)]
 pub struct OnlySockets {
     interface: u32,
-    /// The attachments at ingress and egress; empty for classifiers, on Linux before 6.6.
+    /// The attachments at ingress and egress.
     links: Vec<OwnedFd>,
+    /// The classifiers in their place, on Linux before 6.6.
+    classifiers: Vec<Point>,
 }
 
 impl ToSockets {
@@ -87,14 +89,15 @@ impl ToSockets {
     pub fn close(&self, interface: u32) -> Result<OnlySockets, Error> {
         let failed = |source| Error::Close { interface, source };
         // On an error, it removes what is attached.
-        let mut only = OnlySockets { interface, links: Vec::new() };
+        let mut only = OnlySockets { interface, links: Vec::new(), classifiers: Vec::new() };
         for point in [Point::Ingress, Point::Egress] {
             match front::attach(self.others.as_fd(), interface, point) {
                 Ok(link) => only.links.push(link),
                 Err(error) if error.raw_os_error() == Some(EINVAL) => {
-                    let point = classifier(point);
-                    let hook = filter(self.others.as_fd(), interface, point, front::HANDLE);
+                    let handle = front::ONLY_SOCKETS;
+                    let hook = filter(self.others.as_fd(), interface, classifier(point), handle);
                     put_filter(hook).map_err(|why| failed(std::io::Error::other(why)))?;
+                    only.classifiers.push(point);
                 }
                 Err(error) => return Err(failed(error)),
             }
@@ -105,10 +108,8 @@ impl ToSockets {
 
 impl Drop for OnlySockets {
     fn drop(&mut self) {
-        if self.links.is_empty() {
-            for point in [Point::Ingress, Point::Egress] {
-                front::remove_filter(self.interface, point);
-            }
+        for point in self.classifiers.drain(..) {
+            front::remove_filter(self.interface, point, front::ONLY_SOCKETS);
         }
     }
 }

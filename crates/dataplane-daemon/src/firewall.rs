@@ -1,17 +1,9 @@
 //! The base chains at the forward hook in this network namespace: detects whether packets that
 //! match no rule pass a service function.
 
-use std::io::Read as _;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::channel;
-use std::time::Duration;
-
 use serde_json::Value;
 
-/// Timeout for `nft`, which waits for other processes that change rules.
-const TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of bytes read of its output.
-const MAX_OUTPUT: u64 = 16 << 20;
+use crate::nft;
 
 /// Returns a warning that names the address families without a base chain with `policy drop`;
 /// `None` if there are none, or if `nft` gives no answer.
@@ -29,22 +21,7 @@ pub(crate) fn warning() -> Option<String> {
 
 /// Returns the chains that `nft` lists.
 fn chains() -> Option<Value> {
-    let mut nft = Command::new("nft");
-    nft.args(["-j", "list", "chains"]).stdin(Stdio::null()).stderr(Stdio::null());
-    let mut child = nft.stdout(Stdio::piped()).spawn().ok()?;
-    let output = child.stdout.take()?;
-    let (sender, answer) = channel();
-    // The thread ends with the child, because it reads the child's output.
-    let reader = std::thread::Builder::new().name("nft".into()).spawn(move || {
-        let mut text = String::new();
-        let read = output.take(MAX_OUTPUT).read_to_string(&mut text);
-        let _ = sender.send(read.map(|_| text));
-    });
-    let text = reader.ok().and_then(|_| answer.recv_timeout(TIMEOUT).ok()?.ok());
-    // Ignore the error of a child that has already exited.
-    let _ = child.kill();
-    let _ = child.wait();
-    serde_json::from_str(&text?).ok()
+    serde_json::from_str(&nft::run(&["-j", "list", "chains"], "").ok()?).ok()
 }
 
 /// Returns the address families without a base chain at the forward hook with `policy drop`.

@@ -7,29 +7,26 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use netlink::NetfilterHandle;
 
-use crate::Error;
+use crate::{Error, nft};
 
 /// The table's name, in the family `inet`.
 const TABLE: &str = "kaido-functions";
 /// MARK_OF_LINK (bpf/include/srv6/proxy.h).
 const MARK_OF_LINK: u32 = 0x6b61_6964;
-/// Timeout for `nft`, which waits for other processes that change rules.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The rule on the interfaces to functions. It outlives the daemon, as the programs do.
 pub(crate) struct Guard {
     /// A file that exists while there may be a table, for the successor of a killed daemon.
     marker: PathBuf,
-    /// The interfaces of the rule; `None` if an earlier daemon has written it.
+    /// The interfaces to guard; `None` if only an earlier daemon knows.
     interfaces: Option<BTreeSet<u32>>,
-    /// Generation of the namespace's rules after the last write.
+    /// The table as it was written, without counters; `None` if it has to be written.
+    written: Option<String>,
+    /// Generation of the namespace's rules when the table was looked at.
     generation: Option<u32>,
     /// True if it could not be written again.
     is_failing: bool,
@@ -40,36 +37,41 @@ impl Guard {
     pub(crate) fn new(state: &Path) -> Self {
         let marker = state.join("guard");
         let interfaces = (!marker.exists()).then(BTreeSet::new);
-        Self { marker, interfaces, generation: None, is_failing: false }
+        Self { marker, interfaces, written: None, generation: None, is_failing: false }
     }
 
     /// Guards exactly these interfaces, by index.
     ///
     /// # Errors
     ///
-    /// Fails if `nft` is missing, or the kernel has no nftables.
+    /// Fails if `nft` is missing, or the kernel has no nftables. [`Guard::restore`] tries again.
     pub(crate) fn set(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
-        if self.interfaces.as_ref() == Some(interfaces) {
+        let is_done = interfaces.is_empty() || self.written.is_some();
+        if self.interfaces.as_ref() == Some(interfaces) && is_done {
             return Ok(());
         }
         let path = self.marker.clone();
         let file = |source| Error::State { path: path.clone(), source };
         private::replace(&self.marker, b"").map_err(file)?;
-        self.interfaces = None;
+        self.interfaces = Some(interfaces.clone());
         self.write(interfaces)?;
         if interfaces.is_empty() {
             std::fs::remove_file(&path).map_err(file)?;
         }
-        self.interfaces = Some(interfaces.clone());
         Ok(())
     }
 
-    /// Writes the rule again if rules have changed: `nft flush ruleset` removes it.
+    /// Writes the rule again if it is gone: `nft flush ruleset` removes it.
     pub(crate) fn restore(&mut self) {
         let Some(interfaces) = self.interfaces.clone().filter(|all| !all.is_empty()) else {
             return;
         };
-        if self.generation.is_some() && generation() == self.generation {
+        let generation = generation();
+        if self.written.is_some() && generation.is_some() && generation == self.generation {
+            return;
+        }
+        self.generation = generation;
+        if self.written.is_some() && list() == self.written {
             return;
         }
         let restored = self.write(&interfaces);
@@ -80,10 +82,17 @@ impl Guard {
     }
 
     fn write(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
-        nft(&rules(interfaces)).map_err(Error::Guard)?;
+        self.written = None;
+        nft::run(&["-f", "-"], &rules(interfaces)).map_err(Error::Guard)?;
         self.generation = generation();
+        self.written = list();
         Ok(())
     }
+}
+
+/// Returns the table without counters, if it exists.
+fn list() -> Option<String> {
+    nft::run(&["-s", "list", "table", "inet", TABLE], "").ok()
 }
 
 fn generation() -> Option<u32> {
@@ -113,45 +122,14 @@ fn rules(interfaces: &BTreeSet<u32>) -> String {
     text
 }
 
-/// Runs `nft` with these commands, and returns what it reports.
-fn nft(commands: &str) -> Result<(), String> {
-    let mut nft = Command::new("nft");
-    nft.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = nft.spawn().map_err(|why| format!("{why} (Debian: package nftables)"))?;
-    // It may have exited; its status says why.
-    let _ = child.stdin.take().map(|mut input| input.write_all(commands.as_bytes()));
-    let started = Instant::now();
-    let status = loop {
-        match child.try_wait().map_err(|why| why.to_string())? {
-            Some(status) => break status,
-            None if started.elapsed() > TIMEOUT => {
-                // It may have exited meanwhile.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("no end within {} s", TIMEOUT.as_secs()));
-            }
-            None => std::thread::park_timeout(Duration::from_millis(1)),
-        }
-    };
-    if status.success() {
-        return Ok(());
-    }
-    let mut said = Vec::new();
-    // A message is far below the size of a pipe.
-    let _ = child.stderr.take().map(|output| output.take(4096).read_to_end(&mut said));
-    let said = String::from_utf8_lossy(&said);
-    Err(said.lines().next().map_or_else(|| status.to_string(), str::to_owned))
-}
-
 #[cfg(test)]
 mod tests {
     use netlink::Namespace;
 
     use super::*;
 
-    fn listed() -> String {
-        let output = Command::new("nft").args(["list", "ruleset"]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
+    fn nft(arguments: &[&str]) -> String {
+        nft::run(arguments, "").unwrap()
     }
 
     #[test]
@@ -161,25 +139,25 @@ mod tests {
         let work = || {
             let mut guard = Guard::new(state.path());
             guard.set(&BTreeSet::new()).unwrap();
-            assert_eq!(listed(), "");
+            assert_eq!(nft(&["list", "ruleset"]), "");
             guard.set(&BTreeSet::from([1])).unwrap();
-            assert!(listed().contains("kaido-functions") && guard.marker.exists());
-            assert!(Command::new("nft").args(["flush", "ruleset"]).status().unwrap().success());
+            assert!(nft(&["list", "ruleset"]).contains("kaido-functions") && guard.marker.exists());
+            nft(&["flush", "ruleset"]);
             guard.restore();
-            assert!(listed().contains("kaido-functions"));
+            assert!(nft(&["list", "ruleset"]).contains("kaido-functions"));
+            // Rules of others leave it as it is, with its counter.
+            let before = nft(&["list", "table", "inet", TABLE]);
+            nft(&["add", "table", "inet", "other"]);
+            guard.restore();
+            assert_eq!(nft(&["list", "table", "inet", TABLE]), before);
+            nft(&["delete", "table", "inet", "other"]);
             // The successor of a killed daemon removes it.
             let mut guard = Guard::new(state.path());
             guard.set(&BTreeSet::new()).unwrap();
-            assert_eq!((listed().as_str(), guard.marker.exists()), ("", false));
+            assert_eq!((nft(&["list", "ruleset"]).as_str(), guard.marker.exists()), ("", false));
             guard.restore();
-            assert_eq!(listed(), "");
+            assert_eq!(nft(&["list", "ruleset"]), "");
         };
         namespace.run(work).unwrap();
-    }
-
-    #[test]
-    fn a_failure_is_named() {
-        let said = nft("table inet").unwrap_err();
-        assert!(said.contains("rror"), "{said}");
     }
 }

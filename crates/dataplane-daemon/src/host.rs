@@ -39,7 +39,7 @@ pub(crate) trait Host {
     fn look(&mut self, finds_tables: bool) -> Result<Seen, Error>;
 
     /// Returns true if state without kernel events has changed: the outer source address, or the
-    /// HMAC requirement on these interfaces. Restores the guard of functions if it is gone.
+    /// HMAC requirement on these interfaces.
     fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error>;
 
     /// Makes a port leave VLAN tags in the frames that XDP sees, if its driver can.
@@ -53,6 +53,9 @@ pub(crate) trait Host {
 
     /// Drops what arrives on these interfaces to service functions without having passed the program.
     fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error>;
+
+    /// Restores that if it is gone.
+    fn keep_guard(&mut self);
 
     /// Returns a warning if netfilter lets packets of service functions pass that match no rule.
     fn open_firewall(&mut self) -> Option<String>;

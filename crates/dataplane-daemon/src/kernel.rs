@@ -121,7 +121,6 @@ impl Host for KernelSide {
     }
 
     fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error> {
-        self.guard.restore();
         let source = self.seg6.tunnel_source()?;
         let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
         let mut ports = seen.links.iter().filter(|link| ports.contains(&link.index));
@@ -151,6 +150,10 @@ impl Host for KernelSide {
 
     fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
         self.guard.set(interfaces)
+    }
+
+    fn keep_guard(&mut self) {
+        self.guard.restore();
     }
 
     fn open_firewall(&mut self) -> Option<String> {

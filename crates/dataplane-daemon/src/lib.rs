@@ -12,6 +12,7 @@ mod health;
 mod host;
 mod kernel;
 mod metrics;
+mod nft;
 pub mod probe;
 mod reasons;
 mod reconciler;
@@ -277,10 +278,14 @@ fn begin(config: &Config) -> Result<Reconciler, Error> {
     let mut reconciler = Reconciler::new(Box::new(host), which)?;
     if let (Some(file), Some(text)) = (file, &text) {
         // The file that was applied last may name a port that no longer exists.
-        let last = read_own(&applied);
-        match last.is_ok_and(|last| last == *text) {
-            true => reconciler.resume(file)?,
-            false => drop(apply_and_keep(&mut reconciler, file, text, 0, &applied)?),
+        let last = read_own(&applied).unwrap_or_default();
+        if last == *text {
+            reconciler.resume(file)?;
+        } else {
+            if let Ok(last) = read(&last) {
+                reconciler.know(&last);
+            }
+            apply_and_keep(&mut reconciler, file, text, 0, &applied)?;
         }
         for warning in reconciler.warned() {
             tracing::warn!("{warning}");

@@ -6,9 +6,11 @@
 //! addresses also trigger a full read of the kernel's tables, once the changes have settled.
 
 mod follow;
+mod guarded;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod warnings;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -16,17 +18,17 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use api::v1;
-use bpf::attach::Mode;
 use dataplane::Dataplane;
 use dataplane::forwarding::{
-    Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Owner, Refused, SlowPath,
+    Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath,
     TableTenants, TenantId, Tenants, check_functions, check_tables, import, leave_own, resolve,
-    warnings,
 };
 use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Name, Table};
-use netlink::{Link, Mac, has_local_senders};
+use netlink::Mac;
 
+use self::guarded::guarded;
+use self::warnings::tagged;
 use crate::health::{Checks, Record};
 use crate::host::{Host, Seen};
 use crate::trace::Trace;
@@ -46,6 +48,8 @@ pub(crate) struct Reconciler {
     /// Entries that the kernel has refused since the last file was applied.
     refused: Refused,
     file: Option<File>,
+    /// Interfaces that the file before names.
+    known: BTreeSet<Name>,
     tenants: Tenants,
     table_tenants: TableTenants,
     imported: Imported,
@@ -90,6 +94,7 @@ struct Wanted {
     down: BTreeSet<Ipv6Net>,
     /// Ports that do not exist, or cannot be attached.
     missing: Vec<Name>,
+    ports: Ports,
     seen: Seen,
 }
 
@@ -99,18 +104,6 @@ fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
         (None, Some(table)) => format!("table {table}"),
         (None, None) => format!("#{number}"),
     }
-}
-
-/// Returns the ports with attachments of tagged frames.
-fn tagged(forwarding: &Forwarding) -> BTreeSet<&str> {
-    let ports = forwarding.attachments.keys().filter_map(|key| forwarding.ports.get(&key.port));
-    ports.map(|port| port.name.as_str()).collect()
-}
-
-/// Returns the interfaces to service functions on which tc may miss packets.
-fn guarded(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
-    let all = forwarding.proxies().flat_map(|proxy| [proxy.to.index, proxy.back.index]);
-    all.flatten().filter(|index| has_local_senders(links, *index)).collect()
 }
 
 impl Reconciler {
@@ -123,6 +116,7 @@ impl Reconciler {
             seen: None,
             refused: Refused::default(),
             file: None,
+            known: BTreeSet::new(),
             tenants: Tenants::default(),
             table_tenants: TableTenants::default(),
             imported: Imported::default(),
@@ -148,7 +142,8 @@ impl Reconciler {
         Ok(self.difference(&wanted, file, most))
     }
 
-    /// Makes the data plane match `file`. On an error nothing has changed.
+    /// Makes the data plane match `file`. On an error nothing has changed, except that ports without the
+    /// program may have been set down.
     pub(crate) fn apply(&mut self, file: File, most: usize) -> Result<Difference, Error> {
         self.apply_with(file, Ports::New, most)
     }
@@ -175,22 +170,28 @@ impl Reconciler {
             }
         };
         self.which = file.dataplane;
+        self.know(&file);
         self.file = Some(file);
         self.warnings.extend(self.stripping());
         self.warnings.extend(self.evaded());
         Ok(difference)
     }
 
+    /// Lets a later file name interfaces of this one that do not exist.
+    pub(crate) fn know(&mut self, file: &File) {
+        self.known = file.interfaces().cloned().collect();
+    }
+
     /// Returns true if an interface of a file need not exist.
     fn may_lack(&self, name: &Name, ports: Ports) -> bool {
-        let is_known = |file: &File| file.interfaces().any(|known| known == name);
-        ports == Ports::Present || self.file.as_ref().is_some_and(is_known)
+        ports == Ports::Present || self.known.contains(name)
     }
 
     /// Stores the warnings about that state.
     fn warn(&mut self, wanted: &Wanted, which: Which) {
         let alone = which == Which::Kernel;
-        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
+        self.warnings =
+            dataplane::forwarding::warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
         let missing = wanted.missing.iter();
         self.warnings.extend(missing.map(|name| format!("the port `{name}` is left out")));
         if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
@@ -226,20 +227,19 @@ impl Reconciler {
         let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables)
             .passing(seen.passing.clone());
         let mut file = Cow::Borrowed(file);
-        if ports == Ports::Present {
-            let known = self.plane.current().ports.iter();
-            links = links.also_called(known.map(|(index, port)| (port.name.as_str(), *index)));
-            links = links.lacking_functions();
-        } else if let Some(current) = &self.file {
-            links = links.lacking(current.interfaces().cloned().collect());
-        }
+        let now = self.plane.current().ports.iter();
+        links = links.also_called(now.map(|(index, port)| (port.name.as_str(), *index)));
+        links = match ports {
+            Ports::Present => links.lacking_functions(),
+            Ports::New => links.lacking(self.known.clone()),
+        };
         let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
         let is_missing = |name: &&Name| {
             (!links.has(name) && self.may_lack(name, ports)) || self.closed.contains(*name)
         };
         let missing: Vec<Name> = named.flatten().filter(is_missing).cloned().collect();
         if !missing.is_empty() {
-            self.warn_once(format!("no interface {} at present", missing.join(", ")));
+            self.warn_once(format!("left out at present: {}", missing.join(", ")));
             file = Cow::Owned(file.without_ports(&missing));
         }
         let file: &File = &file;
@@ -273,7 +273,17 @@ impl Reconciler {
         // A function that was never announced stays withdrawn until its first check.
         let down = self.checks.down(file, |sid| seen.present.announces(sid));
         routes.withdraw(&down);
-        Ok(Wanted { forwarding, imported, tenants, table_tenants, routes, down, missing, seen })
+        Ok(Wanted {
+            forwarding,
+            imported,
+            tenants,
+            table_tenants,
+            routes,
+            down,
+            missing,
+            ports,
+            seen,
+        })
     }
 
     /// Changes the forwarding state and the kernel routes that accompany it. On an error the
@@ -287,7 +297,7 @@ impl Reconciler {
         let links = &wanted.seen.kernel.links;
         let before = guarded(self.plane.current(), links);
         let after = guarded(&wanted.forwarding, links);
-        self.host.guard(&before.union(&after).copied().collect())?;
+        self.guard_first(&before.union(&after).copied().collect(), wanted.ports)?;
         if let Err(error) = self.install_first(&mut wanted, next, file) {
             self.host.restore(&wanted.seen);
             self.guard(&before);
@@ -307,14 +317,6 @@ impl Reconciler {
         self.tenants.keep_only(file);
         self.checks.follow(file, &wanted.down);
         Ok(())
-    }
-
-    /// Guards exactly these interfaces, after a change that has guarded them all.
-    fn guard(&mut self, interfaces: &BTreeSet<u32>) {
-        if let Err(error) = self.host.guard(interfaces) {
-            // It drops packets of an interface that leads to no function.
-            tracing::warn!("a rule is left over: {}", api::in_one_line(&error));
-        }
     }
 
     /// The fallible part of [`Reconciler::install`].
@@ -405,13 +407,16 @@ impl Reconciler {
         self.plane.detach()?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
         self.checks = Checks::default();
-        self.host.guard(&BTreeSet::new())?;
+        self.guard(&BTreeSet::new());
         self.host.shrink(SlowPath::default())
     }
 
     /// Ends the reconciler. Attached ports stay attached; if there are none, nothing is left over.
     pub(crate) fn end(mut self) -> Result<(), Error> {
         self.end_trace();
+        if self.plane.current().ports.is_empty() {
+            self.guard(&BTreeSet::new());
+        }
         Ok(self.plane.shut_down()?)
     }
 
@@ -433,64 +438,6 @@ impl Reconciler {
     /// Returns the warnings about the file that was planned or applied last.
     pub(crate) fn warned(&self) -> &[String] {
         &self.warnings
-    }
-
-    /// Returns the warnings about the current state.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let alone = self.which == Which::Kernel;
-        let seen = self.seen.as_ref();
-        let mut found =
-            seen.map_or_else(Vec::new, |seen| warnings(self.plane.current(), seen, alone));
-        found.extend(self.stripping());
-        found.extend(self.evaded());
-        found.extend(self.closed.iter().map(|port| {
-            format!("`{port}` is down, since the program cannot be attached: see the log")
-        }));
-        found
-    }
-
-    /// Logs a warning, once until the state is as the file has it.
-    fn warn_once(&mut self, text: String) {
-        if !self.told.contains(&text) {
-            tracing::warn!("{text}");
-            self.told.insert(text);
-        }
-    }
-
-    /// Returns warnings about ports whose senders can send packets past the program.
-    fn evaded(&self) -> Vec<String> {
-        let Some(seen) = &self.seen else { return Vec::new() };
-        let generic = seen.links.iter().filter(|link| {
-            let port = self.plane.current().ports.get(&link.index);
-            let is_checked = port.is_some_and(|port| port.edge || port.owner != Owner::Nobody);
-            let is_generic = self.plane.mode(link.index) == Some(Mode::Generic);
-            is_checked && is_generic && has_local_senders(&seen.links, link.index)
-        });
-        let warning = |link: &Link| {
-            let Link { name, kind, .. } = link;
-            format!(
-                "senders on `{name}` ({kind}) can send packets past the program, since it is in generic mode: use \
-                 `mode: native`"
-            )
-        };
-        generic.map(warning).collect()
-    }
-
-    /// Returns warnings about ports on which the program does not see tenants' tags.
-    fn stripping(&self) -> Vec<String> {
-        if self.which == Which::Kernel {
-            return Vec::new();
-        }
-        let ports = tagged(self.plane.current()).into_iter();
-        let stripping = ports.filter(|port| self.host.strips_tags(port));
-        let warning = |port| {
-            format!(
-                "`{port}` takes VLAN tags off before XDP sees the frames: those of tenants look untagged. Run \
-                 `ethtool -K {port} rxvlan off rx-vlan-stag-hw-parse off`; if the driver does not allow it, use \
-                 another port"
-            )
-        };
-        stripping.map(warning).collect()
     }
 
     /// Returns the routes that were imported from the kernel, and those that were not.

@@ -10,35 +10,32 @@ pub(crate) fn in_one_line(error: &dyn Error) -> String {
     causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
 }
 
-/// An interface that is down. On drop, it is as it was before.
+/// An interface that has been set down. On drop, it is up again.
 pub(crate) struct Closed {
-    pub(crate) name: String,
-    /// The interface, if it was up.
-    lowered: Option<u32>,
+    name: String,
+    index: u32,
 }
 
 impl Closed {
-    /// Sets an interface down, if it exists.
-    pub(crate) fn new(name: &str) -> Self {
-        let lower = |mut handle: Handle| {
-            let link = handle.link(name)?;
-            if link.up {
-                handle.request(format!("set {name} down"), set_down(link.index))?;
-            }
-            Ok(link.up.then_some(link.index))
+    /// Sets an interface down. Returns `None` if it does not exist, or is down.
+    pub(crate) fn new(name: &str) -> Result<Option<Self>, netlink::Error> {
+        let mut handle = Handle::new()?;
+        let link = match handle.link(name) {
+            Err(why) if why.is_not_found() => return Ok(None),
+            link => link?,
         };
-        // It may be missing.
-        let lowered = Handle::new().and_then(lower).unwrap_or_default();
-        Self { name: name.to_owned(), lowered }
+        if !link.up {
+            return Ok(None);
+        }
+        handle.request(format!("set {name} down"), set_down(link.index))?;
+        Ok(Some(Self { name: name.to_owned(), index: link.index }))
     }
 }
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        if let Some(index) = self.lowered {
-            // It may have been deleted.
-            let _ = Handle::new()
-                .and_then(|mut one| one.request(format!("set {} up", self.name), set_up(index)));
-        }
+        // It may have been deleted.
+        let _ = Handle::new()
+            .and_then(|mut one| one.request(format!("set {} up", self.name), set_up(self.index)));
     }
 }

@@ -55,13 +55,14 @@ pub enum Users {
 }
 
 /// Stands between interfaces and their users until this process gets SIGTERM, its parent ends, or the
-/// last of the interfaces disappears. Of several interfaces, one that cannot be used is set down until the
-/// end. `tell` gets messages for the operator. Call this before other
+/// last of the interfaces disappears. Of several interfaces, one that does not exist or takes no
+/// program is down until the end. `tell` gets messages for the operator. Call this before other
 /// threads are started.
 ///
 /// # Errors
 ///
-/// Fails if none of the interfaces can be used, and if the last one disappears. Then and at the end, the
+/// Fails for mistakes of the operator, if none of the interfaces can be used, and if the last one
+/// disappears. Then and at the end, the
 /// interfaces are as they were before.
 pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
@@ -70,21 +71,23 @@ pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&signals, flags).map_err(Error::System)?;
     set_pdeathsig(Signal::SIGTERM).map_err(Error::System)?;
-    let (mut open, mut closed) = (Vec::with_capacity(ports.len()), Vec::new());
+    let (mut open, mut failed) = (Vec::with_capacity(ports.len()), Vec::new());
     for one in ports {
         match port::Open::new(one, tell) {
             Ok(port) => open.push(port),
-            Err(why) if ports.len() == 1 => return Err(why),
-            // Its tenant may have caused that, at the other end of the interface.
-            Err(why) => closed.push((Closed::new(&one.interface), why)),
+            // A mistake of the operator.
+            Err(why) if why.is_usage() && !matches!(why, Error::NoInterface(_)) => return Err(why),
+            // A tenant can cause that at the other end of the interface.
+            Err(why) => failed.push((&one.interface, why)),
         }
     }
-    if open.is_empty() {
-        // There are at least two.
-        return closed.into_iter().next().map_or(Ok(()), |(_, why)| Err(why));
+    if open.is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).1);
     }
-    for (closed, why) in &closed {
-        tell(&format!("{} is set down, and the others go on: {}", closed.name, in_one_line(why)));
+    let mut closed = Vec::with_capacity(failed.len());
+    for (interface, why) in &failed {
+        closed.extend(Closed::new(interface)?);
+        tell(&format!("{interface} is down, and the others go on: {}", in_one_line(why)));
     }
     watch::until_end(open, &signals, tell)
 }

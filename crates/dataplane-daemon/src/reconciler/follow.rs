@@ -62,6 +62,7 @@ impl Reconciler {
         }
         if self.looked_for_silent.elapsed() >= SILENT_EVERY {
             self.looked_for_silent = Instant::now();
+            self.host.keep_guard();
             let ports: Vec<u32> = self.plane.current().ports.keys().copied().collect();
             if let Some(seen) = &self.seen
                 && self.host.has_changed_silently(seen, &ports)?

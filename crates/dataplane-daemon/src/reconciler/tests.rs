@@ -204,6 +204,28 @@ fn a_port_that_is_gone_or_refused_does_not_keep_the_file_from_being_changed() {
     assert!(matches!(host.reconciler().apply(file(3), 0), Err(Error::Resolve(_))));
 }
 
+/// A changed file is applied at a start, too: the interfaces of the last one may be gone.
+#[test]
+fn a_start_with_another_file_lacks_what_the_last_one_had() {
+    let host = FakeHost::new();
+    host.state.borrow_mut().kernel.links.pop();
+    let mut reconciler = host.reconciler();
+    reconciler.know(&file(1));
+    reconciler.apply(file(2), 0).unwrap();
+    assert_eq!(host.sids(), 2);
+}
+
+#[test]
+fn a_renamed_port_keeps_the_program_at_a_change() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), 0).unwrap();
+    host.state.borrow_mut().kernel.links[1] = link(2, "other");
+    reconciler.apply(file(2), 0).unwrap();
+    let ports = host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
+    assert_eq!((host.sids(), ports), (2, vec![1, 2]));
+}
+
 #[test]
 fn interfaces_to_functions_are_guarded_while_they_have_local_senders() {
     let host = FakeHost::new();
@@ -229,6 +251,13 @@ fn interfaces_to_functions_are_guarded_while_they_have_local_senders() {
     reconciler.apply(with("v"), 0).unwrap();
     reconciler.detach().unwrap();
     assert!(guarded().is_empty());
+    // Without netfilter, a file is refused, and the kernel is followed.
+    host.state.borrow_mut().refuses_guards = true;
+    assert!(matches!(reconciler.apply(with("v"), 0), Err(Error::Guard(_))));
+    reconciler.apply(with("card"), 0).unwrap();
+    host.state.borrow_mut().kernel.links[3].kind = "veth".into();
+    host.change_sid(true);
+    follow_until(&mut reconciler, || host.sids() == 2);
 }
 
 #[test]

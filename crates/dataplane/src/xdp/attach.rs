@@ -95,10 +95,17 @@ impl Attachments {
     ) -> Result<(), Error> {
         let links = handle.links()?;
         let is_now = modes_of(&links);
-        let wanted = wanted(ports, file, &links);
         // Attachments of an earlier daemon.
         let mut left = from.pins.attached()?;
         left.retain(|index, _| ports.contains_key(index) && !self.attached.contains_key(index));
+        // An earlier version chose the generic mode where this one refuses it.
+        let keeps_generic = |index: &u32, name: &str| {
+            let is_attached = self.attached.contains_key(index) || left.contains_key(index);
+            is_attached
+                && is_now.get(index) == Some(&Mode::Generic)
+                && self.wanted.get(name) != Some(&Mode::Generic)
+        };
+        let wanted = wanted(ports, file, &links, keeps_generic);
         for (index, attached) in &mut left {
             // Moved before a new interface takes over the previous name of this one.
             attached.move_pin(&from.pins.port(&ports[index].name))?;
@@ -218,10 +225,17 @@ impl Attachments {
 }
 
 /// Returns the modes in which a file's ports are attached. The mode `auto` does not fall back to the
-/// generic one on a port whose senders could then send packets past the program.
-fn wanted(ports: &Ports, file: &File, links: &[Link]) -> BTreeMap<u32, Mode> {
+/// generic one on a port whose senders could then send packets past the program, unless
+/// `keeps_generic`.
+fn wanted(
+    ports: &Ports,
+    file: &File,
+    links: &[Link],
+    keeps_generic: impl Fn(&u32, &str) -> bool,
+) -> BTreeMap<u32, Mode> {
     let mode = |(index, port): (&u32, &Port)| {
         let mode = match mode_of(file, &port.name) {
+            Mode::Auto if keeps_generic(index, &port.name) => Mode::Auto,
             Mode::Auto if has_local_senders(links, *index) => Mode::Native,
             mode => mode,
         };

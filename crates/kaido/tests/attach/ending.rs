@@ -152,7 +152,7 @@ fn root_an_interface_that_cannot_be_used_is_set_down_alone() {
     let mut running = bed.attach(&["--config", &config]);
     let said = || {
         let log = running.log();
-        let is_said = |name| log.contains(&format!("{name} is set down, and the others go on"));
+        let is_said = |name| log.contains(&format!("{name} is down, and the others go on"));
         (is_said("m1") && is_said("none0")).then_some(())
     };
     until(TIMEOUT, said, || running.log());

@@ -30,6 +30,10 @@ impl Link {
         self.kind == "bond"
     }
 
+    fn is_ipvlan_on(&self, interface: u32) -> bool {
+        ["ipvlan", "ipvtap"].contains(&&*self.kind) && self.lower == Some(interface)
+    }
+
     /// True if it is a tunnel whose packets are not authenticated, such as VXLAN or GRE.
     pub fn is_open_tunnel(&self) -> bool {
         TUNNELS.contains(&self.kind.as_str())
@@ -39,14 +43,16 @@ impl Link {
 /// Returns true if senders on this machine may choose how the kernel delivers packets to the interface:
 /// generic XDP does not see those that tc or nftables have redirected (`skb->redirected`), and tc lets
 /// some of them past its programs (`skb->tc_skip_classify`). A veth, and all that is stacked on one,
-/// such as a bridge or a VXLAN, keeps these flags. A network card and a tap have only new packets.
+/// such as a bridge or a VXLAN, keeps these flags. A network card and a tap have only new packets, unless an
+/// ipvlan is on it, which sends frames to its own MAC address to the card's receivers. An ipvlan in another
+/// namespace is not in the list.
 pub fn has_local_senders(links: &[Link], interface: u32) -> bool {
     let mut at = interface;
     for _ in links {
         let Some(link) = links.iter().find(|link| link.index == at) else { return true };
         match (link.kind.as_str(), link.lower) {
-            ("" | "tun", _) => return false,
-            ("vlan", Some(lower)) => at = lower,
+            ("" | "tun", _) => return links.iter().any(|link| link.is_ipvlan_on(at)),
+            ("vlan" | "dsa", Some(lower)) => at = lower,
             _ => return true,
         }
     }

@@ -345,7 +345,9 @@ fn only_network_cards_and_taps_have_no_local_senders() {
         make(10, "macvlan", Some(1)),
         make(11, "vlan", Some(12)),
         make(12, "vlan", Some(11)),
+        make(13, "", None),
+        make(14, "ipvlan", Some(13)),
     ];
-    let have: Vec<u32> = (1..=13).filter(|index| has_local_senders(&links, *index)).collect();
-    assert_eq!(have, [3, 6, 7, 8, 9, 10, 11, 12, 13]);
+    let have: Vec<u32> = (1..=15).filter(|index| has_local_senders(&links, *index)).collect();
+    assert_eq!(have, [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 }

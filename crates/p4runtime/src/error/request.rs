@@ -58,6 +58,9 @@ pub enum RequestError {
 
 /// Formats devices: `device 1`, `devices 1, 2`.
 fn device_list(ids: &[u64]) -> String {
+    if ids.is_empty() {
+        return "no devices".into();
+    }
     let list: Vec<String> = ids.iter().map(u64::to_string).collect();
     format!("device{} {}", if ids.len() == 1 { "" } else { "s" }, list.join(", "))
 }

@@ -27,6 +27,7 @@ pub(super) struct State {
     pub(super) refuses: Option<IpNet>,
     pub(super) looks: u32,
     pub(super) guarded: BTreeSet<u32>,
+    pub(super) refuses_guards: bool,
     /// The ports that were set down.
     pub(super) closed: Vec<String>,
     /// The interfaces that take VLAN tags off, each with a driver that can leave them or not.
@@ -119,9 +120,14 @@ impl Host for FakeHost {
     }
 
     fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
+        if self.state.borrow().refuses_guards && !interfaces.is_empty() {
+            return Err(Error::Guard("failing as configured".into()));
+        }
         self.state.borrow_mut().guarded.clone_from(interfaces);
         Ok(())
     }
+
+    fn keep_guard(&mut self) {}
 
     fn open_firewall(&mut self) -> Option<String> {
         Some("the firewall is open".into())

@@ -1,0 +1,76 @@
+//! Warnings about the current state.
+
+use std::collections::BTreeSet;
+
+use bpf::attach::Mode;
+use dataplane::forwarding::{Forwarding, Owner, warnings};
+use model::dataplane::Dataplane as Which;
+use netlink::{Link, has_local_senders};
+
+use super::Reconciler;
+
+/// Returns the ports with attachments of tagged frames.
+pub(super) fn tagged(forwarding: &Forwarding) -> BTreeSet<&str> {
+    let ports = forwarding.attachments.keys().filter_map(|key| forwarding.ports.get(&key.port));
+    ports.map(|port| port.name.as_str()).collect()
+}
+
+impl Reconciler {
+    /// Returns the warnings about the current state.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let alone = self.which == Which::Kernel;
+        let seen = self.seen.as_ref();
+        let mut found =
+            seen.map_or_else(Vec::new, |seen| warnings(self.plane.current(), seen, alone));
+        found.extend(self.stripping());
+        found.extend(self.evaded());
+        found.extend(self.closed.iter().map(|port| {
+            format!("`{port}` is down, since the program cannot be attached: see the log")
+        }));
+        found
+    }
+
+    /// Logs a warning, once until the state is as the file has it.
+    pub(super) fn warn_once(&mut self, text: String) {
+        if !self.told.contains(&text) {
+            tracing::warn!("{text}");
+            self.told.insert(text);
+        }
+    }
+
+    /// Returns warnings about ports whose senders can send packets past the program.
+    pub(super) fn evaded(&self) -> Vec<String> {
+        let Some(seen) = &self.seen else { return Vec::new() };
+        let generic = seen.links.iter().filter(|link| {
+            let port = self.plane.current().ports.get(&link.index);
+            let is_checked = port.is_some_and(|port| port.edge || port.owner != Owner::Nobody);
+            let is_generic = self.plane.mode(link.index) == Some(Mode::Generic);
+            is_checked && is_generic && has_local_senders(&seen.links, link.index)
+        });
+        let warning = |link: &Link| {
+            let Link { name, kind, .. } = link;
+            format!(
+                "senders on `{name}` ({kind}) can send packets past the program, since it is in generic mode: use \
+                 `mode: native`"
+            )
+        };
+        generic.map(warning).collect()
+    }
+
+    /// Returns warnings about ports on which the program does not see tenants' tags.
+    pub(super) fn stripping(&self) -> Vec<String> {
+        if self.which == Which::Kernel {
+            return Vec::new();
+        }
+        let ports = tagged(self.plane.current()).into_iter();
+        let stripping = ports.filter(|port| self.host.strips_tags(port));
+        let warning = |port| {
+            format!(
+                "`{port}` takes VLAN tags off before XDP sees the frames: those of tenants look untagged. Run \
+                 `ethtool -K {port} rxvlan off rx-vlan-stag-hw-parse off`; if the driver does not allow it, use \
+                 another port"
+            )
+        };
+        stripping.map(warning).collect()
+    }
+}
