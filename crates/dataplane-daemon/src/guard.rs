@@ -3,7 +3,7 @@
 //! On the interfaces to functions, a tc program takes all packets before the kernel sees them, except
 //! those of the link itself, which it marks. tc passes some packets without its programs, though: those
 //! that tc in the function's own namespace has redirected through an ifb (`skb->tc_skip_classify`, which
-//! a veth keeps). They lack the mark, and the rule here drops them.
+//! a veth keeps). They lack the mark, and the rule here drops them (decision 61).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -57,8 +57,9 @@ pub(crate) trait Host {
     /// Restores that if it is gone.
     fn keep_guard(&mut self);
 
-    /// Returns a warning if netfilter lets packets of service functions pass that match no rule.
-    fn open_firewall(&mut self) -> Option<String>;
+    /// Returns warnings about netfilter's rules for service functions: packets that match no rule pass,
+    /// or rules do not do what they look like.
+    fn firewall(&mut self, ports: &BTreeSet<&str>) -> Vec<String>;
 
     /// Returns the next change event; `None` if none arrives within `wait`.
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error>;

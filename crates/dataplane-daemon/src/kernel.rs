@@ -13,9 +13,9 @@ use model::dataplane::Dataplane as Which;
 use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
 
 use crate::Error;
-use crate::firewall;
 use crate::guard::Guard;
 use crate::host::{Host, Seen};
+use crate::probe;
 
 /// The kernel.
 pub(crate) struct KernelSide {
@@ -156,8 +156,8 @@ impl Host for KernelSide {
         self.guard.restore();
     }
 
-    fn open_firewall(&mut self) -> Option<String> {
-        firewall::warning()
+    fn firewall(&mut self, ports: &BTreeSet<&str>) -> Vec<String> {
+        probe::function_rules(ports)
     }
 
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error> {

@@ -17,6 +17,7 @@ pub mod probe;
 mod reasons;
 mod reconciler;
 mod reply;
+mod rules;
 mod service;
 mod state;
 mod tenants;

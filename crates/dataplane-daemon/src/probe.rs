@@ -1,4 +1,8 @@
-//! Probes for the kernel settings that service functions need.
+//! Probes for the kernel settings and the rules that service functions need.
+
+use std::collections::BTreeSet;
+
+use crate::{firewall, rules};
 
 /// A kernel setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +21,15 @@ pub fn function_settings() -> Vec<Setting> {
         ok: netlink::sysctl::read(key).is_ok_and(|is| is == *wanted),
     };
     settings.map(look).collect()
+}
+
+/// Returns warnings about the rules of the calling process's network namespace for service functions:
+/// packets that match no rule pass, or rules do not do what they look like. `ports` are the data
+/// plane's.
+pub fn function_rules(ports: &BTreeSet<&str>) -> Vec<String> {
+    let mut found: Vec<String> = firewall::warning().into_iter().collect();
+    found.extend(rules::warnings(ports));
+    found
 }
 
 /// Returns the interfaces of the calling process's network namespace on which the kernel drops

@@ -195,7 +195,8 @@ impl Reconciler {
         let missing = wanted.missing.iter();
         self.warnings.extend(missing.map(|name| format!("the port `{name}` is left out")));
         if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
-            self.warnings.extend(self.host.open_firewall());
+            let ports = wanted.forwarding.ports.values().map(|port| port.name.as_str()).collect();
+            self.warnings.extend(self.host.firewall(&ports));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The neighbor table: link-layer addresses, learned or configured, and probing of neighbors.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use netlink_packet_core::DecodeError;
 
@@ -125,13 +126,13 @@ impl Handle {
     /// unaffected. The result appears in [`Handle::neighbors`] and as an event.
     pub fn probe_neighbor(&mut self, interface: u32, address: IpAddr) -> Result<()> {
         let operation = format!("probe the neighbor {address}");
-        let question = body(interface, address, 0, 0).0;
-        let known = self.socket.get(&operation, libc::RTM_GETNEIGH, &question, neighbor);
-        let known = match known {
-            Ok(known) => known,
-            Err(error) if error.is_not_found() => None,
-            Err(error) => return Err(error),
-        };
+        let mut known = self.find_neighbor(&operation, interface, address)?;
+        if known.is_some_and(|known| known.state == NeighborState::None) {
+            // An entry that is being added has no state for a moment (Linux 6.14 and later, which
+            // answers without the RTNL lock).
+            std::thread::park_timeout(Duration::from_millis(1));
+            known = self.find_neighbor(&operation, interface, address)?;
+        }
         // NTF_USE would turn a permanent entry into a non-permanent one and discard its MAC address
         // (NEIGH_UPDATE_F_USE), and an administrator may set the entry between the request above
         // and the one below. So each request fails or does nothing if the entry is no longer as it
@@ -156,6 +157,19 @@ impl Handle {
             // Added or removed since it was read.
             Err(error) if error.is_exists() || error.is_not_found() => Ok(()),
             result => result,
+        }
+    }
+
+    fn find_neighbor(
+        &mut self,
+        operation: &str,
+        interface: u32,
+        address: IpAddr,
+    ) -> Result<Option<Neighbor>> {
+        let question = body(interface, address, 0, 0).0;
+        match self.socket.get(operation, libc::RTM_GETNEIGH, &question, neighbor) {
+            Err(error) if error.is_not_found() => Ok(None),
+            known => known,
         }
     }
 }

@@ -210,14 +210,12 @@ pub(super) async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failu
     Ok(client.get_dataplane(v1::GetDataplaneRequest {}).await?.into_inner())
 }
 
-/// Returns the places where the data plane of this machine leaves the SR domain open; empty without
-/// a data plane.
-pub(super) fn warnings() -> Vec<String> {
+/// Returns the state of this machine's data plane, if it has one.
+pub(super) fn running() -> Option<v1::GetDataplaneResponse> {
     let socket =
         directory(&State { state: None }).map(|state| dataplane_daemon::Config::socket(&state));
-    let Some(socket) = socket.ok().filter(|socket| socket.exists()) else { return Vec::new() };
-    let found = block_on(get(&socket)).ok().and_then(Result::ok);
-    found.map(|found| found.warnings).unwrap_or_default()
+    let socket = socket.ok().filter(|socket| socket.exists())?;
+    block_on(get(&socket)).ok().and_then(Result::ok)
 }
 
 fn show(which: &WhichDataplane, output: &Output) -> Done {

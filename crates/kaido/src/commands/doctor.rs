@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use api::v1::GetDataplaneResponse;
 use output::doctor::Finding;
 
 use crate::failure::Done;
@@ -35,7 +36,10 @@ pub(crate) fn run(output: &Output) -> Done {
         }
     }));
     findings.extend(hmac());
-    findings.extend(edges());
+    if let Some(dataplane) = super::dataplane::running() {
+        findings.extend(dataplane.warnings.iter().map(|warning| edge(warning)));
+        findings.extend(rules(&dataplane));
+    }
     findings.extend(neighbors());
     findings.push(isolation());
     findings.push(Finding {
@@ -139,17 +143,31 @@ fn hmac() -> Option<Finding> {
     line(format!("HMAC required on {}", interfaces.join(", ")), true, "")
 }
 
-/// Lists the places where the running data plane, if there is one, leaves the SR domain open.
-fn edges() -> Vec<Finding> {
-    let found = super::dataplane::warnings();
-    let line = |warning: String| Finding {
-        what: "edge of the SR domain".into(),
-        ok: false,
+/// A place where the running data plane leaves the SR domain open.
+fn edge(warning: &str) -> Finding {
+    Finding {
         required: false,
-        needed_for: "blocking packets to SIDs from outside the SR domain",
-        fix: warning,
+        ..finding(
+            "edge of the SR domain",
+            false,
+            "blocking packets to SIDs from outside the SR domain",
+            warning,
+        )
+    }
+}
+
+/// Lists rules of netfilter that do not do for the data plane's functions what they look like.
+fn rules(dataplane: &GetDataplaneResponse) -> Vec<Finding> {
+    if !dataplane.sids.iter().any(|sid| sid.action.starts_with("End.AN.NF")) {
+        return Vec::new();
+    }
+    let ports = dataplane.ports.iter().map(|port| port.name.as_str()).collect();
+    let found = dataplane_daemon::probe::function_rules(&ports);
+    let line = |warning: &String| Finding {
+        required: false,
+        ..finding("rules of netfilter", false, "service functions", warning)
     };
-    found.into_iter().map(line).collect()
+    found.iter().map(line).collect()
 }
 
 /// Reads the limit of neighbor entries, which all network namespaces of the machine share.

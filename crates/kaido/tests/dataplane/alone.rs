@@ -101,8 +101,8 @@ fn hand_over(net: &mut Net, file: &str, to: &[&str], check: fn(&serde_json::Valu
         let shown = || format!("{count:?} {}\n{}", net.show(), links.join("\n"));
         assert!(count.sent > 500 && count.sent == count.received, "{}", shown());
     }
-    // XDP has released its descriptors.
-    assert_eq!(files.first(), files.last(), "{files:?}");
+    // XDP has released its descriptors. At first, the connection of a command may still be open.
+    assert!(files.last() <= files.first(), "{files:?}");
 }
 
 #[test]

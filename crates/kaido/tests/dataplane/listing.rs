@@ -124,4 +124,14 @@ fn root_adding_a_function_behind_an_open_firewall_warns() {
         assert_eq!(found, expected.is_some(), "{said}");
         assert!(expected.is_none_or(|of| said.contains(&format!("{open} {of}:"))), "{said}");
     }
+    // Rules by the names of ports match no packet of a function.
+    nft(
+        &net,
+        "flush ruleset\ntable inet fw { chain f { type filter hook forward priority filter; policy drop; \
+         iifname \"l\" accept; }; }",
+    );
+    let by_port = "a rule of inet fw f matches the port `l`";
+    assert!(net.kaido.ok(&add).contains(by_port));
+    let doctor = net.node.run(|| net.kaido.run(&["doctor"])).unwrap();
+    assert!(doctor.stdout.contains(by_port), "{doctor}");
 }

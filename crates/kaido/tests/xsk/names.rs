@@ -60,3 +60,15 @@ fn clients_are_selected_by_name() {
     }
     assert_empty(&kaido);
 }
+
+#[test]
+fn mistakes_in_names_of_ports_and_sockets_are_reported() {
+    let kaido = kaido();
+    let said = run(&kaido, &[], &["true"]);
+    assert!(said.stderr.contains("tenants.yaml: port eth3 of red does not exist"), "{said}");
+    let _running = Running::start(&kaido, "first", &[]);
+    let socket = kaido.run_directory().join("xsk/first/control.sock");
+    let address = format!("unix:{}", socket.display());
+    let table = ["p4", "table", "ls", "--address", &address];
+    kaido.run(&table).failed(2, &["control.sock is not an address of P4Runtime"]);
+}

@@ -129,8 +129,8 @@ impl Host for FakeHost {
 
     fn keep_guard(&mut self) {}
 
-    fn open_firewall(&mut self) -> Option<String> {
-        Some("the firewall is open".into())
+    fn firewall(&mut self, _: &BTreeSet<&str>) -> Vec<String> {
+        vec!["the firewall is open".into()]
     }
 
     fn event(&mut self, _: Duration) -> Result<Option<Event>, Error> {

@@ -92,6 +92,10 @@ impl Client {
         // A server that expects TLS accepts the connection, and closes it at the first request.
         let failed = |status: Status| match std::error::Error::source(&status) {
             Some(_) => unreachable(status.into()),
+            // The socket of another service of Kaido.
+            None if status.code() == Code::Unimplemented => {
+                Failure::usage(anyhow!("{shown} is not an address of P4Runtime; {help}"))
+            }
             None => failure(&status),
         };
         let config = answer.map_err(failed)?.into_inner().config;
