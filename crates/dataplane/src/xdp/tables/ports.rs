@@ -55,11 +55,17 @@ impl Ports {
     /// are added.
     pub(super) fn close(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
         let checks_sources = checks_sources(wanted);
+        let mut has_closed = false;
         for (index, port) in &wanted.ports {
             if let Some(said) = self.ports.get(index) {
                 let flags = said.flags | flags(port, checks_sources);
+                has_closed |= flags != said.flags;
                 self.place(srv6, *index, Said { flags, ..*said })?;
             }
+        }
+        if has_closed {
+            // A packet that has found its port open must not find an entry that is added now.
+            bpf::wait_for_packets();
         }
         Ok(())
     }
