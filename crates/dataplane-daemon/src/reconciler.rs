@@ -7,6 +7,7 @@
 
 mod follow;
 mod guarded;
+mod interfaces;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -27,8 +28,7 @@ use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Name, Table};
 use netlink::Mac;
 
-use self::guarded::guarded;
-use self::warnings::tagged;
+use self::interfaces::{guarded, tagged};
 use crate::health::{Checks, Record};
 use crate::host::{Host, Seen};
 use crate::trace::Trace;

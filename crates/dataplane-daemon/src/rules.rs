@@ -74,7 +74,7 @@ impl<'r> Rules<'r> {
         let more = found.len().saturating_sub(MAX);
         let mut found: Vec<String> = found.into_iter().take(MAX).collect();
         if more > 0 {
-            found.push(format!("{more} more chains of nftables have such rules"));
+            found.push(format!("{more} more warnings about rules of nftables"));
         }
         found
     }

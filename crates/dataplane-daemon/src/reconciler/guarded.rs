@@ -1,18 +1,9 @@
-//! The interfaces to service functions that netfilter guards.
+//! Guards the interfaces to service functions by netfilter, before and after a change.
 
 use std::collections::BTreeSet;
 
-use dataplane::forwarding::Forwarding;
-use netlink::{Link, has_local_senders};
-
 use super::{Ports, Reconciler};
 use crate::Error;
-
-/// Returns the interfaces to service functions on which tc may miss packets.
-pub(super) fn guarded(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
-    let all = forwarding.proxies().flat_map(|proxy| [proxy.to.index, proxy.back.index]);
-    all.flatten().filter(|index| has_local_senders(links, *index)).collect()
-}
 
 impl Reconciler {
     /// Guards these interfaces before a change. A change of the kernel is followed also without.

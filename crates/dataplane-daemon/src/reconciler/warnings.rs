@@ -1,19 +1,12 @@
 //! Warnings about the current state.
 
-use std::collections::BTreeSet;
-
 use bpf::attach::Mode;
-use dataplane::forwarding::{Forwarding, Owner, warnings};
+use dataplane::forwarding::{Owner, warnings};
 use model::dataplane::Dataplane as Which;
 use netlink::{Link, has_local_senders};
 
 use super::Reconciler;
-
-/// Returns the ports with attachments of tagged frames.
-pub(super) fn tagged(forwarding: &Forwarding) -> BTreeSet<&str> {
-    let ports = forwarding.attachments.keys().filter_map(|key| forwarding.ports.get(&key.port));
-    ports.map(|port| port.name.as_str()).collect()
-}
+use super::interfaces::tagged;
 
 impl Reconciler {
     /// Returns the warnings about the current state.
