@@ -14,6 +14,10 @@ use crate::write::Interface;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Maximum number of packets and interfaces. Each takes 80 bytes and more, also if the file has only 16
+/// for it.
+const MAX_PACKETS: usize = 1 << 23;
+
 /// First bytes of a pcapng file, in either byte order.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
@@ -41,6 +45,17 @@ pub struct Contents {
     pub packets: Vec<Captured>,
 }
 
+impl Contents {
+    /// Fails if there are `most` packets and interfaces.
+    fn has_room(&self, most: usize) -> Result<(), Bad> {
+        if self.packets.len() + self.interfaces.len() < most {
+            Ok(())
+        } else {
+            Err(Bad::Many(most))
+        }
+    }
+}
+
 /// Errors in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
@@ -50,6 +65,9 @@ pub enum Bad {
     /// A block is malformed or truncated.
     #[error("malformed or truncated block at byte {0}")]
     Block(usize),
+    /// More packets than the maximum.
+    #[error("more than {0} packets: split it with `editcap -c`")]
+    Many(usize),
 }
 
 /// Parses a file of either format. All packets of a pcap file belong to one interface without a
@@ -57,24 +75,35 @@ pub enum Bad {
 ///
 /// # Errors
 ///
-/// Fails if the file has another format, or a block that is malformed or truncated.
+/// Fails if the file has another format, a block that is malformed or truncated, or more than eight
+/// million packets.
 pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
+    read_at_most(bytes, MAX_PACKETS)
+}
+
+fn read_at_most(bytes: &[u8], most: usize) -> Result<Contents, Bad> {
     if bytes.starts_with(&PCAPNG) {
-        return read_pcapng(bytes);
+        return read_pcapng(bytes, most);
     }
     let (rest, header) = parse_pcap_header(bytes).map_err(|_| Bad::Other)?;
     // Its packets have longer headers.
     if header.is_modified_format() {
         return Err(Bad::Other);
     }
-    read_pcap(bytes, rest, &header)
+    read_pcap(bytes, rest, &header, most)
 }
 
-fn read_pcap(bytes: &[u8], mut rest: &[u8], header: &PcapHeader) -> Result<Contents, Bad> {
+fn read_pcap(
+    bytes: &[u8],
+    mut rest: &[u8],
+    header: &PcapHeader,
+    most: usize,
+) -> Result<Contents, Bad> {
     let mut contents = Contents { interfaces: vec![Interface::default()], packets: Vec::new() };
     let parse = if header.is_bigendian() { parse_pcap_frame_be } else { parse_pcap_frame };
     let unit = if header.is_nanosecond_precision() { 1 } else { 1000 };
     while !rest.is_empty() {
+        contents.has_room(most)?;
         let (next, frame) = parse(rest).map_err(|_| Bad::Block(bytes.len() - rest.len()))?;
         contents.packets.push(Captured {
             interface: 0,
@@ -88,7 +117,7 @@ fn read_pcap(bytes: &[u8], mut rest: &[u8], header: &PcapHeader) -> Result<Conte
     Ok(contents)
 }
 
-fn read_pcapng(bytes: &[u8]) -> Result<Contents, Bad> {
+fn read_pcapng(bytes: &[u8], most: usize) -> Result<Contents, Bad> {
     let mut contents = Contents::default();
     let mut section = Section::default();
     let mut rest = bytes;
@@ -101,9 +130,11 @@ fn read_pcapng(bytes: &[u8]) -> Result<Contents, Bad> {
                 section = Section { is_big: header.big_endian(), first, clocks: Vec::new() };
             }
             Block::InterfaceDescription(block) => {
+                contents.has_room(most)?;
                 contents.interfaces.push(section.interface(&block));
             }
             Block::EnhancedPacket(block) => {
+                contents.has_room(most)?;
                 contents.packets.push(section.packet(&block).ok_or(bad)?);
             }
             // Skip other block types.
@@ -210,6 +241,14 @@ mod tests {
         };
         let expected = [packet(0, 7, &[1, 2, 3], ""), packet(1, 5 << 32, &[4; 1500], "late")];
         assert_eq!(read.packets, expected);
+    }
+
+    #[test]
+    fn packets_and_interfaces_are_limited() {
+        // Two of each.
+        assert!(read_at_most(&written(), 4).is_ok());
+        assert_eq!(read_at_most(&written(), 3), Err(Bad::Many(3)));
+        assert_eq!(read_at_most(&written(), 1), Err(Bad::Many(1)));
     }
 
     #[test]

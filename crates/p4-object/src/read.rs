@@ -85,7 +85,8 @@ pub(super) fn parts(bytes: &[u8]) -> Result<Parts, BadObject> {
 /// Returns the name of a symbol. The length is bounded, because any number of symbols may share one
 /// name, and each would copy it.
 fn name<'f>(symbol: &impl ::object::ObjectSymbol<'f>) -> Result<String, BadObject> {
-    let name = symbol.name().unwrap_or("?");
+    // A name without an end is searched for one through the whole table.
+    let name = symbol.name().map_err(|why| BadObject::Elf(why.to_string()))?;
     if name.len() > MAX_NAME {
         let (what, count) = ("bytes of a symbol's name", name.len());
         return Err(BadObject::TooMuch { what, count, most: MAX_NAME });

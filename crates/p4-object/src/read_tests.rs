@@ -109,3 +109,20 @@ fn a_long_name_of_many_sections_is_not_searched_for_its_end() {
     }
     assert!(read(&elf.bytes()).is_ok());
 }
+
+/// A million symbols have the name of 8 MB, which has no end.
+#[test]
+fn a_name_without_an_end_ends_the_reading() {
+    let mut elf = Elf { body: vec![0; 64], ..Elf::default() };
+    elf.section([0, 0, 0, 0], 0, 0..0);
+    let code = elf.put(&CODE);
+    elf.section([TEXT_NAME, PROGBITS, 0, 0], 0, code);
+    let mut symbol = (NAMES.len() as u32).to_le_bytes().to_vec();
+    symbol.extend([0x12, 0, TEXT as u8, 0]);
+    symbol.extend([0_u64.to_le_bytes(), (CODE.len() as u64).to_le_bytes()].concat());
+    let symbols = elf.put(&[&[0; 24], &*symbol.repeat(1_000_000)].concat());
+    elf.section([0, SYMTAB, STRINGS.into(), 1], 24, symbols);
+    let strings = elf.put(&[NAMES, &vec![b'A'; 8 << 20]].concat());
+    elf.section([0, STRTAB, 0, 0], 0, strings);
+    assert!(matches!(read(&elf.bytes()), Err(BadObject::Elf(_))));
+}

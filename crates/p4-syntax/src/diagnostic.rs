@@ -64,6 +64,17 @@ impl Diagnostic {
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
+
+    /// Cuts long texts: they have names, which may be as long as the program.
+    fn cut(&mut self) {
+        let related = self.related.iter_mut().map(|(_, why)| why);
+        let texts = [&mut self.message, &mut self.label].into_iter().chain(&mut self.help);
+        for text in texts.chain(related).filter(|text| text.len() > MAX_TEXT) {
+            text.truncate(text.floor_char_boundary(MAX_TEXT));
+            text.push('…');
+            text.shrink_to_fit();
+        }
+    }
 }
 
 /// All diagnostics, in the order in which they were found.
@@ -92,12 +103,15 @@ const MAX_SHOWN: usize = 50;
 /// Maximum number of errors to keep, and of warnings: locating each of a hundred thousand takes a
 /// minute.
 const MAX_KEPT: usize = 1000;
+/// Maximum length of a message, and of its other texts.
+const MAX_TEXT: usize = 1000;
 /// Maximum length of an excerpt. Longer lines are not useful.
 const MAX_EXCERPT: usize = 400;
 
 impl Diagnostics {
     /// Adds a diagnostic.
-    pub fn add(&mut self, diagnostic: Diagnostic) {
+    pub fn add(&mut self, mut diagnostic: Diagnostic) {
+        diagnostic.cut();
         // The same mistake is often found twice.
         if self.found.last() == Some(&diagnostic) {
             return;
@@ -217,6 +231,18 @@ fn boundary(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_cut() {
+        let long = || "ä".repeat(1 << 20);
+        let span = Span { start: 0, end: 1 };
+        let error = Diagnostic::error(span, long()).label(long()).help(long());
+        let mut all = Diagnostics::default();
+        all.add(error.related(span, long()));
+        let one = all.iter().next().unwrap();
+        let texts = [&one.message, &one.label, one.help.as_ref().unwrap(), &one.related[0].1];
+        assert!(texts.iter().all(|text| text.len() < MAX_TEXT + 8 && text.ends_with("ä…")));
+    }
 
     #[test]
     fn an_error_shows_its_line_the_expectation_and_a_fix() {

@@ -11,6 +11,9 @@ use crate::values::{self, Bits, Call};
 /// Maximum number of cells of a counter, a meter or a register.
 pub const MAX_CELLS: u64 = 1 << 20;
 
+/// Maximum number of metadata fields of packet-in and packet-out, which each packet has.
+const MAX_METADATA: usize = 256;
+
 /// A program as described by p4info, indexed by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pipeline {
@@ -230,6 +233,9 @@ impl Reader<'_> {
         }
         for one in &info.controller_packet_metadata {
             let (_, name) = self.id(one.preamble.as_ref(), ids::CONTROLLER_HEADER)?;
+            if one.metadata.len() > MAX_METADATA {
+                return Err(bad(&name, "it has more than 256 fields"));
+            }
             let (mut params, mut ids) = (Vec::new(), BTreeSet::new());
             for one in &one.metadata {
                 params.push(param(&mut ids, one.id, &one.name, one.bitwidth)?);

@@ -1,6 +1,7 @@
 //! Maps p4info names to an object's maps, with validation.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use p4::ir;
 use p4_ebpf::layout::{
@@ -16,6 +17,10 @@ use crate::types::{HeaderField, Type};
 
 /// Names of the supported architecture, as used by p4c and by us.
 const ARCHITECTURES: [&str; 3] = ["", "ubpf", "ubpf_model"];
+
+/// Limit of the parts of keys and of actions of all tables. A part takes less than 100 bytes, and
+/// tables with the same action have its parameters each.
+const MAX_PARTS: usize = 1 << 20;
 
 /// Layout of a table.
 #[derive(Debug)]
@@ -87,8 +92,18 @@ impl Layouts {
             let arch = &pipeline.arch;
             return invalid(format!("its p4info is for the architecture `{arch}`, not for `ubpf`"));
         }
-        let maps = Maps(&object.maps);
+        let maps = Maps { all: &object.maps, used: RefCell::default() };
         let mut all = Self::default();
+        let parts = |table: &pipeline::Table| {
+            let params = |id| pipeline.actions.get(id).map_or(0, |action| action.params.len());
+            table.fields.len() + table.order.iter().map(params).sum::<usize>()
+        };
+        let parts = pipeline.tables.values().map(parts).fold(0, usize::saturating_add);
+        if parts > MAX_PARTS {
+            return invalid(format!(
+                "its tables have {parts} parts of keys and actions: the limit is {MAX_PARTS}"
+            ));
+        }
         for (id, table) in &pipeline.tables {
             all.tables.insert(*id, maps.table(pipeline, table)?);
         }
@@ -142,11 +157,24 @@ fn digest_at(
     Ok((at, DigestAt { id, leaves, of: digest.of.clone() }))
 }
 
-struct Maps<'o>(&'o [Map]);
+struct Maps<'o> {
+    all: &'o [Map],
+    /// Maps of the objects so far.
+    used: RefCell<BTreeSet<u32>>,
+}
 
 impl Maps<'_> {
     fn find(&self, name: &str) -> Option<(u32, &Map)> {
-        (0..).zip(self.0).find(|(_, map)| map.name == name)
+        (0..).zip(self.all).find(|(_, map)| map.name == name)
+    }
+
+    /// Gives a map to an object. Two objects with one map, which only names in p4info that are not
+    /// unique can have, would each have all of its entries.
+    fn take(&self, of: &str, at: u32) -> Result<(), Refused> {
+        match self.used.borrow_mut().insert(at) {
+            true => Ok(()),
+            false => invalid(format!("{of}: another object of p4info has its map")),
+        }
     }
 
     /// Finds the map with this name, and checks its kind and sizes.
@@ -170,7 +198,10 @@ impl Maps<'_> {
             () if map.value_size != value => {
                 (format!("values of {} bytes", map.value_size), format!("{value} bytes"))
             }
-            () => return Ok((at, map)),
+            () => {
+                self.take(of, at)?;
+                return Ok((at, map));
+            }
         };
         invalid(format!("{of}: its map `{name}` has {has}, by p4info it is {wants}"))
     }
@@ -241,6 +272,7 @@ impl Maps<'_> {
             // The program has the register, but the control plane cannot read it.
             leaves.clear();
             let found = self.find(&name);
+            found.map_or(Ok(()), |(at, _)| self.take(&of, at))?;
             (found.map(|(at, _)| at), found.map_or(0, |(_, map)| map.value_size))
         };
         let (of, size) = (register.of.clone(), register.size);
@@ -278,4 +310,58 @@ fn flatten(of: &Type, leaves: &mut Vec<Leaf>) -> bool {
         Type::Header(_) | Type::Other => return false,
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::{Action, Param, Scope, Table};
+
+    /// Returns `tables` tables with an action of `params` parameters, and a map for its default.
+    fn pipeline(tables: u32, params: u32, name: impl Fn(u32) -> String) -> (Pipeline, Object) {
+        let param = |id| Param { id, name: id.to_string(), width: 8 };
+        let action = Action { name: "act".to_owned(), params: (1..=params).map(param).collect() };
+        let table = |at| Table {
+            name: name(at),
+            fields: Vec::new(),
+            actions: [(1, Scope::Anywhere)].into(),
+            order: vec![1],
+            constant_default: None,
+            initial_default: None,
+            size: 0,
+            constant: false,
+            counter: false,
+            meter: None,
+        };
+        let map = |at| Map {
+            name: default_action_of(&name(at)),
+            kind: MapKind::Array,
+            key_size: 4,
+            value_size: (4 + params).next_multiple_of(4),
+            max_entries: 1,
+        };
+        let object = Object { maps: (0..tables).map(map).collect(), ..Object::default() };
+        let tables = (0..tables).map(|at| (at, table(at))).collect();
+        (Pipeline { tables, actions: [(1, action)].into(), ..Pipeline::default() }, object)
+    }
+
+    fn refused(tables: u32, params: u32, name: impl Fn(u32) -> String) -> String {
+        let (pipeline, object) = pipeline(tables, params, name);
+        Layouts::new(&pipeline, &object).unwrap_err().to_string()
+    }
+
+    /// Each of them would have all entries of the map.
+    #[test]
+    fn two_objects_do_not_share_a_map() {
+        let (pipeline, object) = pipeline(2, 1, |at| format!("t{at}"));
+        assert!(Layouts::new(&pipeline, &object).is_ok());
+        let said = refused(2, 1, |_| "t".to_owned());
+        assert_eq!(said, "table `t`: another object of p4info has its map");
+    }
+
+    #[test]
+    fn the_parts_of_all_tables_are_limited() {
+        let said = refused(2049, 512, |at| format!("t{at}"));
+        assert_eq!(said, "its tables have 1049088 parts of keys and actions: the limit is 1048576");
+    }
 }

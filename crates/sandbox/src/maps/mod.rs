@@ -89,7 +89,8 @@ impl Store {
         match &self.entries {
             Entries::Array(_) => 0,
             Entries::Hash(_) => 8 + key,
-            Entries::Lpm(lpm) => lpm.lengths() as u64 * (8 + key),
+            // Also without entries, a key is hashed to delete it.
+            Entries::Lpm(lpm) => lpm.lengths().max(1) as u64 * (8 + key),
             Entries::Ternary(ternary) => ternary.cost(),
         }
     }

@@ -9,7 +9,7 @@ use p4_object::WordRange;
 
 use super::MapError;
 use super::hash::Hash;
-use super::tuples::{Tuples, fits};
+use super::tuples::{Tuples, fits, list_cost};
 
 /// Key of an entry of a ternary map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -89,8 +89,7 @@ impl Ternary {
     pub(crate) fn cost(&self) -> u64 {
         match &self.list {
             Some(list) => list.index.cost(),
-            // Comparing one word costs about three instructions.
-            None => self.order.len() as u64 * 3,
+            None => list_cost(self.order.len(), self.words),
         }
     }
 
@@ -223,6 +222,22 @@ mod tests {
         assert_eq!(find(&map, &[7, 13]), Some(second));
         let priorities: Vec<_> = map.entries().map(|(key, _)| key.priority).collect();
         assert_eq!(priorities, [9, 5, 1]);
+    }
+
+    /// A packet pays for the words that it may have to compare.
+    #[test]
+    fn long_keys_cost_more() {
+        let wide = |words: usize| {
+            let mut map = Ternary::new(8 * words, 16);
+            for at in 0..16 {
+                map.insert(&key(&vec![exact(at); words], 0)).unwrap();
+            }
+            let before = map.cost();
+            map.settle();
+            assert_eq!(map.cost(), before, "in a list as well");
+            before
+        };
+        assert_eq!([wide(1), wide(8), wide(9), wide(512)], [48, 48, 96, 48 * 64]);
     }
 
     #[test]

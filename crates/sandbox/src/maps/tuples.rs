@@ -44,6 +44,12 @@ pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
     })
 }
 
+/// Cost of a comparison with a number of entries, in instructions: three for the first words of each, of
+/// which usually one decides, and as many for each further eight.
+pub(super) fn list_cost(entries: usize, words: usize) -> u64 {
+    (entries * 3 * words.div_ceil(8)) as u64
+}
+
 impl Tuples {
     /// Maximum memory per entry, in bytes: words and position in the list, or values and position
     /// in a hash table. Hash tables are largest in relation if each has few entries, one more than
@@ -88,9 +94,9 @@ impl Tuples {
         Self { tables, listed, list, words, scratch }
     }
 
-    /// Maximum cost of a lookup, in instructions.
+    /// Cost of a lookup, in instructions.
     pub(super) fn cost(&self) -> u64 {
-        (self.tables.len() * (16 + self.words) + self.listed.len() * 3) as u64
+        (self.tables.len() * (16 + self.words)) as u64 + list_cost(self.listed.len(), self.words)
     }
 
     /// Position of the first entry that matches a key.

@@ -5,6 +5,7 @@
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -32,6 +33,8 @@ const STACK: usize = 8 << 20;
 
 /// CPU time that programs have taken in this process.
 static SPENT: Mutex<Duration> = Mutex::new(Duration::ZERO);
+/// True after an error: the thread of that part goes on, and no other part is started.
+static IS_EXCEEDED: AtomicBool = AtomicBool::new(false);
 
 /// Runs a reader or a part of the compiler. After an error, its thread goes on until the command ends.
 ///
@@ -42,7 +45,16 @@ pub(in crate::commands) fn bounded<T: Send + 'static>(
     file: &Path,
     part: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    BOUNDS.run(file, &SPENT, part)
+    if IS_EXCEEDED.load(Ordering::Relaxed) {
+        let name = file.display();
+        let why = "an earlier one takes more than a command's programs may";
+        return Err(Failure::usage(anyhow!("{name}: not read, because {why}")));
+    }
+    let result = BOUNDS.run(file, &SPENT, part);
+    if result.is_err() {
+        IS_EXCEEDED.store(true, Ordering::Relaxed);
+    }
+    result
 }
 
 impl Bounds {
@@ -104,7 +116,6 @@ fn memory() -> Result<u64, Failure> {
 mod tests {
     use std::hint::black_box;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 

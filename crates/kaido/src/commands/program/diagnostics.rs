@@ -31,7 +31,7 @@ pub(super) fn tell(
         return Ok(());
     }
     let failure = Failure::usage(anyhow!("{}: {}", file.display(), counted(errors, "error")));
-    let diagnostics = Some(all_output(diagnostics, sources));
+    let diagnostics = output.is_json().then(|| all_output(diagnostics, sources));
     Err(failure.with_details(Details { diagnostics, ..Details::default() }))
 }
 

@@ -90,6 +90,23 @@ fn metadata(id: u32, name: &str) -> info::ControllerPacketMetadata {
     info::ControllerPacketMetadata { preamble: Some(preamble), metadata: vec![field] }
 }
 
+/// Each packet has all of them.
+#[test]
+fn metadata_of_packets_is_limited() {
+    let of = |fields: u32| {
+        let mut one = metadata(0x0400_0001, "packet_in");
+        let field = one.metadata.remove(0);
+        one.metadata.extend((1..=fields).map(|id| {
+            let name = id.to_string();
+            info::controller_packet_metadata::Metadata { id, name, ..field.clone() }
+        }));
+        Pipeline::new(&info::P4Info { controller_packet_metadata: vec![one], ..Default::default() })
+    };
+    assert!(of(256).is_ok());
+    let said = of(257).unwrap_err().to_string();
+    assert!(said.contains("it has more than 256 fields"), "{said}");
+}
+
 fn bench() -> Bench {
     bench_of(PROGRAM)
 }

@@ -12,7 +12,7 @@ use crate::cli::P4Run;
 use crate::failure::Failure;
 use crate::target::{self, Target};
 
-/// Maximum size of a capture, in bytes.
+/// Maximum size of a capture, and of the packets that leave, in bytes.
 const LARGEST: u64 = 1 << 30;
 
 /// Reads the packets of a capture in either format.
@@ -39,11 +39,20 @@ pub(super) fn run(
         }
     };
     let began = packets.iter().map(|packet| packet.at_ns).min().unwrap_or_default();
-    let mut left = Vec::new();
+    let (mut left, mut size) = (Vec::new(), 0);
     for packet in packets {
         let now = Duration::from_nanos(packet.at_ns - began);
         let leaving = plane.packet(options.port, &packet.bytes, Some(now));
         let leaving = leaving.map_err(Failure::failed)?;
+        if target.is_none() {
+            continue;
+        }
+        size += leaving.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+        if size > LARGEST {
+            let most = LARGEST >> 20;
+            let why = anyhow!("more than {most} MiB of packets leave: use a shorter capture");
+            return Err(Failure::usage(why));
+        }
         left.extend(leaving.into_iter().map(|(port, bytes)| (packet.at_ns, port, bytes)));
     }
     let Some(target) = target else { return Ok(()) };
