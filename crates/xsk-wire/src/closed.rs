@@ -1,4 +1,4 @@
-//! An interface that is down because its packets would pass without a program.
+//! Interfaces that are down because their packets would pass without a program.
 
 use std::error::Error;
 
@@ -10,32 +10,73 @@ pub(crate) fn in_one_line(error: &dyn Error) -> String {
     causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
 }
 
-/// An interface that has been set down. On drop, it is up again.
-pub(crate) struct Closed {
+/// Interfaces that have no program: they take none, or do not exist. Each is set down whenever it is up,
+/// also one that is created later. On drop, those that exist are up again.
+#[derive(Default)]
+pub(crate) struct Closed(Vec<Unjudged>);
+
+/// An interface without a program.
+struct Unjudged {
     name: String,
-    index: u32,
+    /// Index of the interface that this process has set down.
+    lowered: Option<u32>,
+    /// True after an error has been reported.
+    is_reported: bool,
 }
 
 impl Closed {
-    /// Sets an interface down. Returns `None` if it does not exist, or is down.
-    pub(crate) fn new(name: &str) -> Result<Option<Self>, netlink::Error> {
-        let mut handle = Handle::new()?;
-        let link = match handle.link(name) {
-            Err(why) if why.is_not_found() => return Ok(None),
-            link => link?,
-        };
-        if !link.up {
-            return Ok(None);
+    /// Adds an interface by its name.
+    pub(crate) fn add(&mut self, name: &str) {
+        self.0.push(Unjudged { name: name.to_owned(), lowered: None, is_reported: false });
+    }
+
+    /// Sets the interfaces down that are up. Errors are reported once, and the next call tries again.
+    pub(crate) fn set_down(&mut self, handle: &mut Handle, tell: &dyn Fn(&str)) {
+        for one in &mut self.0 {
+            match one.set_down(handle) {
+                Ok(()) => one.is_reported = false,
+                Err(_) if one.is_reported => {}
+                Err(why) => {
+                    let (name, why) = (&one.name, in_one_line(&why));
+                    tell(&format!("{name} is up without a program, and cannot be set down: {why}"));
+                    one.is_reported = true;
+                }
+            }
         }
-        handle.request(format!("set {name} down"), set_down(link.index))?;
-        Ok(Some(Self { name: name.to_owned(), index: link.index }))
     }
 }
 
-impl Drop for Closed {
+impl Unjudged {
+    fn set_down(&mut self, handle: &mut Handle) -> Result<(), netlink::Error> {
+        let link = match handle.link(&self.name) {
+            Err(why) if why.is_not_found() => return Ok(()),
+            link => link?,
+        };
+        if link.up {
+            match handle.request(format!("set {} down", self.name), set_down(link.index)) {
+                // Deleted meanwhile.
+                Err(why) if why.is_not_found() => return Ok(()),
+                done => done?,
+            }
+            self.lowered = Some(link.index);
+        }
+        Ok(())
+    }
+
+    fn set_up(&self) -> Result<(), netlink::Error> {
+        let Some(index) = self.lowered else { return Ok(()) };
+        let mut handle = Handle::new()?;
+        // Another interface may have the index.
+        if handle.link_at(index)?.name == self.name {
+            handle.request(format!("set {} up", self.name), set_up(index))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Unjudged {
     fn drop(&mut self) {
         // It may have been deleted.
-        let _ = Handle::new()
-            .and_then(|mut one| one.request(format!("set {} up", self.name), set_up(self.index)));
+        let _ = self.set_up();
     }
 }

@@ -29,6 +29,7 @@ mod queue;
 mod settings;
 mod watch;
 
+use netlink::Handle;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -84,10 +85,15 @@ pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
     if open.is_empty() && !failed.is_empty() {
         return Err(failed.swap_remove(0).1);
     }
-    let mut closed = Vec::with_capacity(failed.len());
+    let (mut closed, mut handle) = (Closed::default(), Handle::new()?);
     for (interface, why) in &failed {
-        closed.extend(Closed::new(interface)?);
-        tell(&format!("{interface} is down, and the others go on: {}", in_one_line(why)));
+        closed.add(interface);
+        let is = match why {
+            Error::NoInterface(_) => "is set down if it appears",
+            _ => "is down",
+        };
+        tell(&format!("{interface} {is}, and the others go on: {}", in_one_line(why)));
     }
-    watch::until_end(open, &signals, tell)
+    closed.set_down(&mut handle, tell);
+    watch::until_end(open, closed, &signals, tell)
 }

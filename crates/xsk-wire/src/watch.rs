@@ -8,6 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use xsk_client::LongestFrame;
 
+use crate::closed::Closed;
 use crate::error::Error;
 use crate::interface::Interface;
 use crate::port::{Open, OpenUsers};
@@ -29,9 +30,11 @@ struct Carrier {
 }
 
 /// Passes the carrier of one interface on to the other, until a signal arrives or no interface is left.
-/// A port with a deleted interface ends alone: its tenant may have deleted it.
+/// A port with a deleted interface ends alone: its tenant may have deleted it. An interface of the same
+/// name, and the other one of two that exist, are set down, as those in `closed`.
 pub(crate) fn until_end(
     ports: Vec<Open>,
+    mut closed: Closed,
     signals: &SignalFd,
     tell: &dyn Fn(&str),
 ) -> Result<(), Error> {
@@ -54,15 +57,22 @@ pub(crate) fn until_end(
             match update(port, carriers, &mut handle) {
                 Ok(()) => at += 1,
                 Err(deleted @ Error::Deleted(_)) => {
-                    drop(ports.remove(at));
+                    let (port, _) = ports.remove(at);
                     if ports.is_empty() {
                         return Err(deleted);
                     }
+                    closed.add(&port.interface.link.name);
+                    if let OpenUsers::Existing(other) = &port.users {
+                        closed.add(&other.link.name);
+                    }
+                    drop(port);
+                    closed.set_down(&mut handle, tell);
                     tell(&format!("{deleted}: the others go on"));
                 }
                 Err(why) => return Err(why),
             }
         }
+        closed.set_down(&mut handle, tell);
     }
 }
 
