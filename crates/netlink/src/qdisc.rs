@@ -1,6 +1,8 @@
 //! Queueing disciplines: a token bucket filter as an interface's root, and the counters of every
 //! root.
 
+use std::collections::HashMap;
+
 use model::Bandwidth;
 use netlink_packet_core::DecodeError;
 
@@ -137,14 +139,16 @@ impl Handle {
     pub fn qdisc_stats(&mut self) -> Result<Vec<QdiscStats>> {
         let body = header(0, 0, 0);
         let all = self.socket.dump("read the queues' counters", libc::RTM_GETQDISC, &body, read)?;
-        let (mut roots, below): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.is_root);
-        for bucket in below {
-            let root = roots.iter_mut().find(|root| root.stats.interface == bucket.stats.interface);
-            if let Some(root) = root {
-                root.stats.rate = bucket.stats.rate;
+        let (roots, below): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.is_root);
+        let buckets: HashMap<u32, _> =
+            below.into_iter().map(|one| (one.stats.interface, one.stats.rate)).collect();
+        let with_rate = |mut stats: QdiscStats| {
+            if let Some(rate) = buckets.get(&stats.interface) {
+                stats.rate = *rate;
             }
-        }
-        Ok(roots.into_iter().map(|root| root.stats).collect())
+            stats
+        };
+        Ok(roots.into_iter().map(|root| with_rate(root.stats)).collect())
     }
 }
 

@@ -1,5 +1,7 @@
 //! A sample of the counters of every interface and its queue.
 
+use std::collections::HashMap;
+
 use model::Bandwidth;
 
 use crate::{Handle, Result};
@@ -33,13 +35,14 @@ impl Handle {
     /// Samples all interfaces except the loopback, by index, in two requests.
     pub fn samples(&mut self) -> Result<Vec<Sample>> {
         let (links, queues) = (self.links()?, self.qdisc_stats()?);
+        let queues: HashMap<u32, _> =
+            queues.into_iter().map(|queue| (queue.interface, queue)).collect();
         let loopback = 1;
         Ok(links
             .into_iter()
             .filter(|link| link.index != loopback)
             .map(|link| {
-                let queue = queues.iter().find(|queue| queue.interface == link.index);
-                let queue = queue.copied().unwrap_or_default();
+                let queue = queues.get(&link.index).copied().unwrap_or_default();
                 Sample {
                     interface: link.index,
                     name: link.name,

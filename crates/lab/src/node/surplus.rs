@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::topology::Topology;
-use netlink::{Handle, Namespace, delete_link_at};
+use netlink::{Handle, Namespace, delete_link};
 
 use crate::life::state::namespace_path;
 use crate::node::build::SID_DEVICE;
 
 /// Number of such interfaces that are left to the kernel.
 const FEW: usize = 16;
-const LOOPBACK: u32 = 1;
+const LOOPBACK: &str = "lo";
 
 /// Deletes such interfaces one by one if a router has many. The kernel deletes those of a namespace
 /// all at once, under the lock that all changes of interfaces on the machine wait for (RTNL): 1,000
@@ -21,20 +21,29 @@ pub(crate) fn delete(directory: &Path, topology: &Topology) {
     for node in topology.nodes.iter().filter(|node| node.runs_frr()) {
         let own: BTreeSet<&str> = node.interfaces.iter().map(|one| &*one.name).collect();
         let namespace = Namespace::open(namespace_path(directory, &node.name));
-        let Ok(mut handle) = namespace.and_then(|namespace| Handle::within(&namespace)) else {
+        let Ok((names, mut handle)) = namespace
+            .and_then(|namespace| Ok((namespace.run(names)?, Handle::within(&namespace)?)))
+        else {
             continue;
         };
-        let links = handle.links().unwrap_or_default();
-        let is_surplus = |link: &&netlink::Link| {
-            link.index != LOOPBACK && link.name != SID_DEVICE && !own.contains(&*link.name)
-        };
-        let surplus: Vec<u32> = links.iter().filter(is_surplus).map(|link| link.index).collect();
+        let is_surplus =
+            |name: &&String| **name != LOOPBACK && **name != SID_DEVICE && !own.contains(&***name);
+        let surplus: Vec<&String> = names.iter().filter(is_surplus).collect();
         if surplus.len() > FEW {
-            for index in surplus {
-                let _ = handle.request("delete an interface", delete_link_at(index));
+            // The last ones first: what is stacked on an interface goes with it, all at once.
+            for name in surplus.into_iter().rev() {
+                let _ = handle.request("delete an interface", delete_link(name));
             }
         }
     }
+}
+
+/// Returns the names of the interfaces of the calling thread's namespace. Not by netlink: one interface
+/// with many alternative names would not fit into its messages, and end the list.
+fn names() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let names = text.lines().filter_map(|line| line.split_once(':'));
+    names.map(|(name, _)| name.trim().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -57,12 +66,24 @@ mod tests {
             for name in names.chain([own.to_owned(), SID_DEVICE.to_owned()]) {
                 handle.request("make a bridge", add_bridge(&name, None)).unwrap();
             }
+            // Its alternative names exceed a message.
+            let names = (0..300).flat_map(|at| ["altname".into(), format!("{at:0>127}")]);
+            let mut named = std::process::Command::new("ip");
+            named.args(["link", "property", "add", "dev", "x0"]).args(names);
+            assert!(namespace.run(|| named.status().unwrap()).unwrap().success());
             delete(root.path(), &topology);
+            if count > FEW {
+                assert!(
+                    namespace.run(super::names).unwrap().iter().all(|name| !name.starts_with('x'))
+                );
+            } else {
+                handle.request("delete it", delete_link("x0")).unwrap();
+            }
             let links = handle.links().unwrap();
             let has = |wanted: &str| links.iter().any(|link| link.name == wanted);
             assert!(has("lo") && has(own) && has(SID_DEVICE));
             let created = links.iter().filter(|link| link.name.starts_with('x')).count();
-            assert_eq!(created, if count > FEW { 0 } else { count });
+            assert_eq!(created, if count > FEW { 0 } else { count - 1 });
             namespace.remove().unwrap();
         }
     }
