@@ -28,7 +28,13 @@ pub struct Path {
     pub(crate) dropped: Vec<u64>,
     /// A packet whose last descriptor has not been read.
     pub(crate) begun: Begun,
+    /// Number of calls of [`Path::poll`].
+    pub(crate) polls: u32,
 }
+
+/// A client that polls without a pause gets chunks of transmitted packets at each of this many calls. The
+/// kernel writes their index on the CPU of the receiver, so that each look at it delays both.
+const LOOKS_FOR_CHUNKS: u32 = 16;
 
 /// A packet whose last descriptor has not been read.
 #[derive(Debug, Default)]
@@ -46,10 +52,22 @@ pub(crate) enum Begun {
 impl Path {
     /// Moves all entries for which there is room.
     pub fn advance(&mut self) {
+        self.advance_with(true);
+    }
+
+    /// Moves all entries for which there is room, but returns chunks at some calls only.
+    pub fn poll(&mut self) {
+        self.polls = self.polls.wrapping_add(1);
+        self.advance_with(self.polls.is_multiple_of(LOOKS_FOR_CHUNKS));
+    }
+
+    fn advance_with(&mut self, looks_for_chunks: bool) {
         if !self.judge.is_quiet() {
             self.collect();
         }
-        self.return_chunks();
+        if looks_for_chunks || !self.dropped.is_empty() {
+            self.return_chunks();
+        }
         self.forward();
         if self.judge.is_hosted() && !self.judge.is_quiet() {
             self.collect();
@@ -58,6 +76,11 @@ impl Path {
 
     /// Returns chunks to the source: those of the sink, and those of dropped packets.
     pub fn return_chunks(&mut self) {
+        // The sink's index is not read without need: the kernel writes that of the fill ring for each
+        // packet, on another CPU.
+        if self.chunks_in.available() == 0 && self.dropped.is_empty() {
+            return;
+        }
         let dropped = self.dropped.len().min(self.chunks_out.free() as usize);
         for address in self.dropped.drain(..dropped) {
             self.chunks_out.put(address);

@@ -116,6 +116,7 @@ impl Socket {
                 judge: receiving,
                 dropped: Vec::new(),
                 begun: Begun::default(),
+                polls: 0,
             }
         });
         // SAFETY: as above.
@@ -131,6 +132,7 @@ impl Socket {
                 judge: transmitting,
                 dropped: Vec::new(),
                 begun: Begun::default(),
+                polls: 0,
             }
         });
         Self {
@@ -172,7 +174,7 @@ impl Socket {
         if let Ok(mut locked) = self.transmit.try_lock()
             && let Some(transmit) = locked.as_mut()
         {
-            transmit.advance();
+            transmit.poll();
             if transmit.has_output() && transmit.needs_wakeup() {
                 // The client has made its system call for these packets before their verdicts.
                 kick::kick(self.descriptor);
