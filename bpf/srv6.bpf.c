@@ -10,8 +10,11 @@
 #include "include/srv6/end.h"
 #include "include/srv6/end_an_nf.h"
 #include "include/srv6/end_b6_encaps.h"
+#include "include/srv6/port_in.h"
 #include "include/srv6/proxy.h"
+#include "include/srv6/replace_csid.h"
 #include "include/srv6/source.h"
+#include "include/srv6/untag.h"
 #include "include/srv6/watch.h"
 
 #include <linux/errno.h>
@@ -59,7 +62,7 @@ static __always_inline int endpoint_forward(const struct frame *frame, const str
 				       bpf_be64_to_cpu(low(&ip->daddr))};
 
 		if (next_csid(sid, &address))
-			return forward(frame, sid, 0, bpf_cpu_to_be64(address.high),
+			return forward(frame, sid, 0, 0, 0, bpf_cpu_to_be64(address.high),
 				       bpf_cpu_to_be64(address.low));
 	}
 	enum srh_found found = find_srh(frame, ip, &reason);
@@ -68,6 +71,18 @@ static __always_inline int endpoint_forward(const struct frame *frame, const str
 		return last_segment(frame, sid, ip->nexthdr, sizeof(*ip), reason);
 	if (found == SRH_OTHER)
 		return leave_srh(frame, reason, is_in_kernel(sid));
+	int replaces = sid->flags & SID_REPLACE_CSID &&
+		       (srh->segments_left || !is_last_csid(frame, sid, srh, index_of(sid, &ip->daddr)));
+
+	if (replaces) {
+		int is_last = replace_csid(frame->ctx, sid);
+
+		ip = data_of(frame) + ETH_HLEN;
+		srh = (const void *)(ip + 1);
+		if (is_last < 0 || (void *)(srh + 1) > end_of(frame))
+			return drop(frame, REASON_MALFORMED);
+		return forward(frame, sid, srh, is_last, 0, high(&ip->daddr), low(&ip->daddr));
+	}
 	if (!srh->segments_left)
 		return last_segment(frame, sid, srh->next_header,
 				    sizeof(*ip) + 8 + 8 * srh->length, REASON_LAST_SEGMENT);
@@ -75,7 +90,7 @@ static __always_inline int endpoint_forward(const struct frame *frame, const str
 
 	if (segment + 16 > end_of(frame))
 		return leave(frame, REASON_TRUNCATED, is_in_kernel(sid));
-	return forward(frame, sid, srh, high(segment), low(segment));
+	return forward(frame, sid, srh, srh->segments_left == 1, 1, high(segment), low(segment));
 }
 
 /* End.DX* and End.DT*: decapsulation. */
@@ -194,36 +209,52 @@ static __always_inline int headend(struct frame *frame)
 	return pass(frame, REASON_NO_ENTRY);
 }
 
+/* Handles a frame without tags of the SR domain. */
+static __always_inline int untagged(struct frame *frame)
+{
+	/* Checked first, before any parser state exists that must survive the call. */
+	if (frame->port->flags & (PORT_EDGE | PORT_SOURCES) &&
+	    drop_refused(frame->ctx, frame->port, frame->control))
+		return XDP_DROP;
+
+	const void *ethernet = data_of(frame);
+	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
+
+	if ((void *)ip > end_of(frame))
+		return XDP_PASS;
+	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) &&
+	    !(frame->port->flags & PORT_CLOSED) && (void *)(ip + 1) <= end_of(frame) &&
+	    is_for(frame->port, ethernet)) {
+		const struct sid *sid = find_sid(frame, high(&ip->daddr), low(&ip->daddr));
+
+		if (sid)
+			return endpoint(frame, sid, ip);
+	}
+	return headend(frame);
+}
+
 SEC("xdp.frags")
 int srv6(struct xdp_md *ctx)
 {
 	__u32 zero = 0, ifindex = ctx->ingress_ifindex, slot = ifindex & (LIMIT_PORTS - 1);
 	struct frame frame = {.ctx = ctx, .l3 = ETH_HLEN};
+	__u32 removed = 0;
 
 	frame.control = bpf_map_lookup_elem(&control, &zero);
 	frame.port = bpf_map_lookup_elem(&ports, &slot);
 	if (!frame.control || !frame.port || frame.port->ifindex != ifindex)
 		return XDP_PASS;
 	frame.row = bpf_get_smp_processor_id();
-	/* Checked first, before any parser state exists that must survive the call. */
-	if (frame.port->flags & (PORT_EDGE | PORT_SOURCES) &&
-	    drop_refused(ctx, frame.port, frame.control))
-		return XDP_DROP;
 
 	const void *ethernet = data_of(&frame);
-	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
 
-	if ((void *)ip > end_of(&frame))
+	if (ethernet + ETH_HLEN > end_of(&frame))
 		return XDP_PASS;
-	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame.port->flags & PORT_CLOSED) &&
-	    (void *)(ip + 1) <= end_of(&frame) && is_for(frame.port, ethernet)) {
-		const struct sid *sid =
-			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
+	if (is_vlan(ethertype_of(ethernet)))
+		removed = untag(&frame);
+	int verdict = untagged(&frame);
 
-		if (sid)
-			return endpoint(&frame, sid, ip);
-	}
-	return headend(&frame);
+	return removed && verdict == XDP_PASS ? tag_again(ctx, removed) : verdict;
 }
 
 /* Returns XDP_PASS if the kernel can look up in a table by number (Linux 6.5, and later updates of
@@ -315,6 +346,13 @@ SEC("tc")
 int proxy_back(struct __sk_buff *skb)
 {
 	return out_of_function(skb);
+}
+
+/* A packet that a port's XDP program has left to the kernel. */
+SEC("tc")
+int port_in(struct __sk_buff *skb)
+{
+	return check_sum(skb);
 }
 
 /* A packet that leaves through another interface. */

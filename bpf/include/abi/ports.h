@@ -33,16 +33,18 @@ enum port_flag {
 	PORT_EDGE = 4,
 	/* `sources` has entries for packets to SIDs. */
 	PORT_SOURCES = 8,
+	/* The port has VLANs in the SR domain. */
+	PORT_VLANS = 16,
 };
 
-/* An interface that the program is attached to or may send on. */
+/* An interface that the program is attached to or may send on, or a VLAN interface in the SR domain. */
 struct port {
 	__u32 ifindex;
 	__u8 mac[6];
 	__u16 flags;  /* PORT_* */
 	__u32 tenant; /* of untagged frames, plus TENANT_*; 0 for none */
 	__u32 policy; /* of untagged frames, for H.Encaps.L2; 0 for none */
-	__u32 tagged; /* nonzero if an attachment may exist for tagged frames */
+	__u32 tagged; /* nonzero if tenants may own tagged frames */
 };
 _Static_assert(sizeof(struct port) == 24, "no hidden padding");
 
@@ -54,16 +56,17 @@ struct attachment_key {
 };
 _Static_assert(sizeof(struct attachment_key) == 8, "no hidden padding");
 
-/* The tenant or policy of these frames. */
+/* The tenant or policy of these frames, or the VLAN interface in the SR domain that receives them. */
 struct attachment {
 	__u32 tenant; /* plus TENANT_*; 0 for none */
 	__u32 policy; /* for H.Encaps.L2; 0 for none */
+	__u32 vlan;   /* index of the VLAN interface, which has an entry in `ports`; 0 for none */
 	/* MAC addresses of the VLAN interfaces that receive these frames. The kernel accepts a
 	 * frame to any of them, and to the port's. There are at most four: one of 802.1Q and one of
 	 * 802.1ad for the outer tag, and one for the inner tag on each of them. */
 	__u8 macs[4][6];
 };
-_Static_assert(sizeof(struct attachment) == 32, "no hidden padding");
+_Static_assert(sizeof(struct attachment) == 36, "no hidden padding");
 
 /* An interface stacked on a port, such as a VLAN interface: packets routed to it leave through the port,
  * tagged. */

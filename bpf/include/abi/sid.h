@@ -26,13 +26,14 @@ enum behavior {
 	BEHAVIOR_END_AM,
 };
 
-/* Flags of a SID: its flavors (RFC 8986 section 4.16, RFC 9800 section 4.1), and its presence in
- * the kernel. */
+/* Flags of a SID: its flavors (RFC 8986 section 4.16, RFC 9800 section 4), and its presence in the
+ * kernel. */
 enum sid_flag {
 	SID_PSP = 1,
 	SID_USD = 4,
 	SID_NEXT_CSID = 8,
 	SID_IN_KERNEL = 16,
+	SID_REPLACE_CSID = 32,
 };
 
 /* The routing table of a lookup. */
@@ -82,8 +83,8 @@ struct sid {
 	__u32 counter;
 	__u8 behavior;
 	__u8 flags;
-	__u8 csid;   /* NEXT-C-SID: locator block length in bytes times 16, plus node and
-		      * function length */
+	__u8 csid;   /* NEXT-C-SID and REPLACE-C-SID: locator block length in bytes times 16, plus
+		      * node and function length */
 	__u8 length; /* prefix length in bits */
 	__u16 outer; /* VLAN tags to push after decapsulation */
 	__u16 inner;

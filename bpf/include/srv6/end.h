@@ -120,9 +120,11 @@ static __always_inline int pop_and_send(const struct frame *frame, const struct 
 	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
 }
 
-/* Forwards to the next segment. `srh` is null if the address contains the segment (NEXT-C-SID). */
+/* Forwards to the next segment. `srh` is null if the address contains the segment (NEXT-C-SID).
+ * `is_last`: nonzero if no segment follows it. `step`: subtracted from Segments Left. */
 static __always_inline int forward(const struct frame *frame, const struct sid *sid,
-				   const struct srh *srh, __u64 dst0, __u64 dst1)
+				   const struct srh *srh, int is_last, __u8 step, __u64 dst0,
+				   __u64 dst1)
 {
 	const struct ipv6hdr *ip = data_of(frame) + ETH_HLEN;
 	__u32 removed = 0;
@@ -134,7 +136,7 @@ static __always_inline int forward(const struct frame *frame, const struct sid *
 		return leave(frame, REASON_HOP_LIMIT, is_in_kernel(sid));
 	__u8 protocol = ip->nexthdr;
 
-	if (srh && srh->segments_left == 1 && sid->flags & SID_PSP) {
+	if (srh && is_last && sid->flags & SID_PSP) {
 		removed = 8 + 8 * srh->length;
 		protocol = srh->next_header;
 	}
@@ -162,7 +164,7 @@ static __always_inline int forward(const struct frame *frame, const struct sid *
 	if (srh) {
 		if ((void *)(left + 1) > end_of(frame))
 			return drop(frame, REASON_TRUNCATED);
-		left->segments_left--;
+		left->segments_left -= step;
 	}
 	to->hop_limit--;
 	((__u64 *)&to->daddr)[0] = dst0;

@@ -148,7 +148,7 @@ static __always_inline int end_ad_back(struct __sk_buff *skb, const struct contr
 		return shoot(state, skb, REASON_STATE_LOST);
 	__u32 length = slot->length, inner = skb->len - ETH_HLEN;
 	__u32 counter = slot->counter, port = slot->port, ifindex = slot->ifindex;
-	__u32 generation = slot->generation, mtu = 0;
+	__u32 generation = slot->generation;
 	__be16 protocol = slot->flags & SLOT_IPV6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
 
 	if (skb->protocol != protocol)
@@ -180,7 +180,7 @@ static __always_inline int end_ad_back(struct __sk_buff *skb, const struct contr
 
 	if (generation == state->generation) {
 		/* The function may have enlarged the packet. */
-		if (bpf_check_mtu(skb, ifindex, &mtu, 0, 0))
+		if (exceeds(skb, ifindex))
 			return shoot(state, skb, REASON_TOO_BIG);
 		verdict = bpf_redirect(ifindex, 0);
 	} else {

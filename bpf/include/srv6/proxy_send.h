@@ -39,6 +39,15 @@ static __always_inline int is_finely_segmented(const struct __sk_buff *skb, __u3
 	return skb->gso_size && skb->gso_size < 2 * length;
 }
 
+/* True if the packet, or one of its segments, is larger than the MTU of an interface. A lookup with
+ * `tot_len` 0, and bpf_check_mtu() without the flag, accept segments of any size. */
+static __always_inline int exceeds(struct __sk_buff *skb, __u32 ifindex)
+{
+	__u32 mtu = 0;
+
+	return bpf_check_mtu(skb, ifindex, &mtu, 0, skb->gso_size ? BPF_MTU_CHK_SEGS : 0) != 0;
+}
+
 /* Handles a next segment that is local or has no route: function_again() decides, as for a packet
  * received on `port`. */
 static __always_inline int send_again(struct __sk_buff *skb, const struct control *state,
@@ -78,12 +87,14 @@ static __always_inline int send_by_route(struct __sk_buff *skb, const struct con
 
 	if (answer == BPF_FIB_LKUP_RET_FRAG_NEEDED)
 		return shoot(state, skb, REASON_TOO_BIG);
+	if (answer != BPF_FIB_LKUP_RET_SUCCESS && answer != BPF_FIB_LKUP_RET_NO_NEIGH)
+		return send_again(skb, state, port);
+	if (exceeds(skb, fib.ifindex))
+		return shoot(state, skb, REASON_TOO_BIG);
 	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
 		__builtin_memcpy(next.ipv6_nh, fib.ipv6_dst, 16);
 		return bpf_redirect_neigh(fib.ifindex, &next, sizeof(next), 0);
 	}
-	if (answer != BPF_FIB_LKUP_RET_SUCCESS)
-		return send_again(skb, state, port);
 	if (bpf_skb_store_bytes(skb, 0, fib.dmac, ETH_ALEN, 0) ||
 	    bpf_skb_store_bytes(skb, ETH_ALEN, fib.smac, ETH_ALEN, 0))
 		return shoot(state, skb, REASON_TRUNCATED);

@@ -128,6 +128,30 @@ static __always_inline int is_neighbor_discovery(const struct ipv6hdr *ip, const
 	       *type >= ND_ROUTER_SOLICITATION && *type <= ND_REDIRECT;
 }
 
+/* True for a link-local address. */
+static __always_inline int is_link_local6(const struct in6_addr *address)
+{
+	return (address->s6_addr16[0] & bpf_htons(0xffc0)) == bpf_htons(0xfe80);
+}
+
+/* True for a packet of the link without an address of its sender's (DHCP, IGMP), or, of IPv6, with its
+ * link-local one. */
+static __always_inline int is_of_link4(const struct iphdr *ip)
+{
+	return !ip->saddr &&
+	       (ip->daddr == ~0u || (ip->daddr & bpf_htonl(0xf0000000)) == bpf_htonl(0xe0000000));
+}
+
+static __always_inline int is_source_of_link6(const struct ipv6hdr *ip)
+{
+	return is_link_local6(&ip->saddr) || !(high(&ip->saddr) | low(&ip->saddr));
+}
+
+static __always_inline int is_to_link6(const struct ipv6hdr *ip)
+{
+	return is_link_local6(&ip->daddr) || ip->daddr.s6_addr[0] == 0xff;
+}
+
 /* True if a tenant's packet has a source that does not belong to the tenant. Link-scope protocols
  * may use an unspecified or link-local source: neighbor discovery (RFC 4861), DHCP. Only
  * neighbor discovery also sends such packets to a global address, which is that of the neighbor
@@ -143,13 +167,13 @@ static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, 
 	ip6 = (void *)(long)ctx->data + l3;
 	ip4 = (const void *)ip6;
 	if (protocol == bpf_htons(ETH_P_IP) && (void *)(ip4 + 1) <= end) {
-		if (is_special4(ip4->saddr) && is_special4(ip4->daddr))
+		if (is_of_link4(ip4))
 			return 0;
 		return !is_source(tenant, ip4->saddr, 0);
 	}
 	if (protocol == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end) {
-		if (is_special6(high(&ip6->saddr))) {
-			if (is_special6(high(&ip6->daddr)))
+		if (is_source_of_link6(ip6)) {
+			if (is_to_link6(ip6))
 				return 0;
 			return !is_neighbor_discovery(ip6, end) || !is_own(ctx, l3);
 		}

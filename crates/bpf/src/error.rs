@@ -87,6 +87,15 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The ingress filter of a port cannot be attached or detached.
+    #[error("cannot attach the ingress filter to port {interface} (tcx or clsact)")]
+    Filter {
+        /// Index of the interface.
+        interface: u32,
+        /// Cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// The egress filter of an interface cannot be attached or detached.
     #[error(
         "cannot attach the egress filter for local replies to interface {interface} (tcx or clsact)"

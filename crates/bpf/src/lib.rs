@@ -19,6 +19,7 @@ pub mod measure;
 mod meter;
 mod needs;
 pub mod pin;
+mod port_filter;
 pub mod proof;
 mod proxy;
 mod random;
@@ -40,6 +41,7 @@ pub use guard::unguard;
 pub use held::Held;
 pub use measure::{Measure, Template, words};
 pub use meter::{Count, Meter};
+pub use port_filter::unfilter_port;
 pub use proof::Proof;
 pub use proxy::{ProxyEnds, detach_return};
 pub use records::{Indexed, Numbered, wait_for_packets};
@@ -48,3 +50,9 @@ pub use sockets::{OnlySockets, ToSockets, program_name};
 pub use srv6::Srv6;
 pub use table::{Mapped, Table};
 pub use trace::{Filter, Replay, Replayed, Traced, Tracer};
+
+/// Returns the number of CPUs that the machine may have, which is that of the rows of per-CPU maps. `None`
+/// if it is not known (/sys is missing).
+pub fn possible_cpus() -> Option<u32> {
+    libbpf_rs::num_possible_cpus().ok()?.try_into().ok()
+}

@@ -8,7 +8,7 @@ use api::v1;
 use bpf::attach::Mode;
 use bpf::{Count, Drops, Filter};
 use dataplane::Counter;
-use dataplane::forwarding::{Names, lists};
+use dataplane::forwarding::{Names, Tags, lists};
 use ipnet::IpNet;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
@@ -183,6 +183,7 @@ fn get(reconciler: &Reconciler, counted: bool) -> v1::GetDataplaneResponse {
                 },
                 requires_hmac: port.requires_hmac,
                 edge: port.edge || port.closed,
+                vlans: now.domain_tags(*index).iter().map(Tags::to_string).collect(),
             })
             .collect(),
         sids: sids

@@ -94,6 +94,11 @@ impl Checked<'_> {
                     let message = format!("the VLAN {id} is given twice");
                     self.place.key(&place(), message, "remove one of the two");
                 }
+                Ok(id @ 1..=4094) if self.is_domain_vlan(known.as_ref(), id) => {
+                    let message = format!("VLAN {id} of `{port}` is in the SR domain");
+                    let help = "use another VLAN, or remove it from the port's `vlans:`";
+                    self.place.key(&place(), message, help);
+                }
                 Ok(id @ 1..=4094) => vlans.extend(known.map(|port| (id, port))),
                 _ => {
                     let message = format!("`{vlan}` is not a VLAN ID");

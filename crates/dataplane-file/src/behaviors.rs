@@ -99,9 +99,19 @@ impl Checked<'_> {
         }
     }
 
-    /// Reports an End.DX2 to a port whose tagged frames belong to tenants: the sender of the inner
-    /// frame chooses its tag, and so another tenant's VLAN.
+    /// Reports an End.DX2 to a port whose tagged frames belong to tenants or to the SR domain: the
+    /// sender of the inner frame chooses its tag, and so another's VLAN.
     fn reject_trunk(&mut self, at: At<'_>, port: &Name) {
+        if self.ports.get(port).is_some_and(|of| !of.vlans.is_empty()) {
+            let message = format!(
+                "End.DX2 sends frames with any tag to `{port}`, also into VLANs of the SR domain"
+            );
+            let help = format!(
+                "name the VLANs that it may send to, such as {{behavior: End.DX2V, vlans: {{10: {port}}}}}"
+            );
+            self.place.value(&key(at, "port"), message, &help);
+            return;
+        }
         let attachments = self.tenants.iter().flat_map(|(name, tenant)| {
             tenant.attachments.iter().map(move |attachment| (name, attachment))
         });

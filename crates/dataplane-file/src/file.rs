@@ -9,6 +9,7 @@ use srv6::Locator;
 use super::scalars::{Ipv6, SidPrefix};
 use super::sid_text::SidText;
 use super::steer_text::{PolicyText, SteerText};
+use super::vlan_text::VlanText;
 
 /// A Kaido data plane: ports, tenants, policies and SIDs.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -56,9 +57,12 @@ pub(crate) struct PortText {
     pub(crate) tenant: Option<String>,
     /// Interface that packets for this port are redirected to; the port itself if absent.
     pub(crate) exit: Option<String>,
-    /// Reachability of this node's SIDs from this port; true if absent. Set it to false at the edge
-    /// of the SR domain.
+    /// Reachability of this node's SIDs in untagged frames of this port; true if absent. Set it to
+    /// false at the edge of the SR domain.
     pub(crate) sids: Option<bool>,
+    /// VLANs of this port in the SR domain, in whose frames SIDs are reachable too.
+    #[serde(default)]
+    pub(crate) vlans: Items<VlanText>,
 }
 
 /// Capacities of the tables.

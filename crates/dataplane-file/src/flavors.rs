@@ -1,7 +1,7 @@
-//! Flavors: the permitted combinations with behaviors, and the lengths of NEXT-C-SID.
+//! Flavors: the permitted combinations with behaviors, and the lengths of compressed SIDs.
 
 use ipnet::Ipv6Net;
-use srv6::{Flavor, Flavors, NextCsid};
+use srv6::{CsidLengths, Flavor, Flavors};
 
 use super::checked::{At, Checked, key};
 use super::names::short;
@@ -17,13 +17,14 @@ impl Checked<'_> {
             path.push(index.into());
             path
         };
-        let mut next_csid = false;
+        let (mut next_csid, mut replace_csid) = (false, false);
         for (index, flavor) in text.flavors.0.iter().copied().enumerate() {
             let held = match flavor {
                 Flavor::Psp => &mut flavors.psp,
                 Flavor::Usp => &mut flavors.usp,
                 Flavor::Usd => &mut flavors.usd,
                 Flavor::NextCsid => &mut next_csid,
+                Flavor::ReplaceCsid => &mut replace_csid,
             };
             if std::mem::replace(held, true) {
                 let message = format!("{} is listed twice", flavor.name());
@@ -38,13 +39,23 @@ impl Checked<'_> {
                 self.place.value(&item(index), message, &help);
             }
         }
-        if next_csid {
-            flavors.next_csid = Some(self.container(at, sid, text));
+        if next_csid && replace_csid {
+            let message = "NEXT-C-SID and REPLACE-C-SID read the argument differently";
+            self.place.key(&key(at, "flavors"), message, "remove one of the two");
+        } else if next_csid {
+            flavors.next_csid = Some(self.container(at, sid, text, [32, 16]));
+        } else if replace_csid {
+            // The SID is a prefix of block and node.
+            let node = text.node.unwrap_or(32);
+            let block = u32::from(sid.prefix_len()).saturating_sub(node);
+            let lengths = self.container(at, sid, text, [block, 32]);
+            self.check_replaced(at, lengths);
+            flavors.replace_csid = Some(lengths);
         } else {
             for (argument, _) in
                 [("block", text.block), ("node", text.node)].iter().filter(|(_, l)| l.is_some())
             {
-                let message = format!("`{argument}` is a length of NEXT-C-SID");
+                let message = format!("`{argument}` is a length of NEXT-C-SID or REPLACE-C-SID");
                 let help = "add `flavors: [NEXT-C-SID]`, or remove it";
                 self.place.key(&key(at, argument), message, help);
             }
@@ -52,9 +63,30 @@ impl Checked<'_> {
         flavors
     }
 
-    /// Returns the lengths of the parts of a NEXT-C-SID container.
-    fn container(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> NextCsid {
-        let lengths = [("block", text.block.unwrap_or(32)), ("node", text.node.unwrap_or(16))];
+    /// Checks the length of a C-SID (RFC 9800 section 6.1), and that the index of one fits the
+    /// argument.
+    fn check_replaced(&mut self, at: At<'_>, lengths: CsidLengths) {
+        let CsidLengths { block_bits, node_function_bits: node } = lengths;
+        if node != 16 && node != 32 {
+            let message = format!("a C-SID of REPLACE-C-SID cannot have {node} bits");
+            self.place.value(&key(at, "node"), message, "write 16 or 32");
+        } else if u32::from(block_bits) + u32::from(node) >= 128 {
+            let message = format!("a block of {block_bits} bits leaves none for the argument");
+            let help = "write a shorter one, such as 48";
+            self.place.value(&key(at, "block"), message, help);
+        }
+    }
+
+    /// Returns the lengths of the parts of a compressed SID. `by_default`: of block and node.
+    fn container(
+        &mut self,
+        at: At<'_>,
+        sid: Ipv6Net,
+        text: &SidMap,
+        by_default: [u32; 2],
+    ) -> CsidLengths {
+        let [block, node] = by_default;
+        let lengths = [("block", text.block.unwrap_or(block)), ("node", text.node.unwrap_or(node))];
         let mut right = true;
         for (argument, length) in lengths {
             if length == 0 || length > 120 || !length.is_multiple_of(8) {
@@ -79,6 +111,6 @@ impl Checked<'_> {
             self.place.key(&at(), message, &help);
         }
         // Below 128, or the file is rejected.
-        NextCsid { block_bits: block as u8, node_function_bits: node as u8 }
+        CsidLengths { block_bits: block as u8, node_function_bits: node as u8 }
     }
 }

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use document::{Tree, Value, load};
 use model::dataplane::{Behavior, Dataplane, File, Limits, Mode, Port, Steer, Table, Tags};
-use srv6::{Flavors, Form, NextCsid};
+use srv6::{CsidLengths, Flavors, Form};
 
 use super::*;
 
@@ -25,7 +25,8 @@ fn the_least_file() {
     assert_eq!((file.source, file.import, file.sids.len()), (None, true, 0));
     assert_eq!(file.dataplane, Dataplane::Xdp);
     assert_eq!(good("ports: {eth0: {}}\ndataplane: kernel\n").dataplane, Dataplane::Kernel);
-    let port = Port { mode: Mode::Auto, tenant: None, exit: None, edge: false, line: 1 };
+    let port =
+        Port { mode: Mode::Auto, tenant: None, exit: None, edge: false, vlans: vec![], line: 1 };
     assert_eq!(file.ports.get("eth0"), Some(&port));
     let limits = Limits {
         sids: 4096,
@@ -39,13 +40,36 @@ fn the_least_file() {
 }
 
 #[test]
+fn vlans_of_the_domain() {
+    let file = good("ports: {eth0: {sids: false, vlans: [100, {vlan: 7}, {vlan: 7, inner: 8}]}}\n");
+    let tags = |outer, inner| Tags { outer, inner };
+    assert_eq!(file.ports["eth0"].vlans, [tags(100, 0), tags(7, 0), tags(7, 8)]);
+    assert!(file.ports["eth0"].edge);
+}
+
+#[test]
+fn replaced_csids() {
+    let sid = |sid: &str, more: &str| {
+        let map = format!("{{behavior: End, flavors: [PSP, REPLACE-C-SID]{more}}}");
+        good(&format!(
+            "locators: [fd00:1::/32]\nports: {{eth0: {{}}}}\nsids: {{\"{sid}\": {map}}}\n"
+        ))
+    };
+    let lengths = |file: File| file.sids[0].1.flavors.replace_csid.unwrap();
+    let csid = |block_bits, node_function_bits| CsidLengths { block_bits, node_function_bits };
+    assert_eq!(lengths(sid("fd00:1:0:5:7::/80", "")), csid(48, 32));
+    assert_eq!(lengths(sid("fd00:1:0:5::/64", ", node: 16")), csid(48, 16));
+    assert_eq!(lengths(sid("fd00:1:0:5::/64", ", node: 32, block: 32")), csid(32, 32));
+}
+
+#[test]
 fn the_whole_grammar() {
     let file = good(EVERYTHING);
     assert_eq!(file.source, Some("fd00:0:1::1".parse().unwrap()));
     let port = |name: &str| file.ports.get(name).unwrap();
     assert_eq!(
         port("eth0"),
-        &Port { mode: Mode::Auto, tenant: None, exit: None, edge: false, line: 10 }
+        &Port { mode: Mode::Auto, tenant: None, exit: None, edge: false, vlans: vec![], line: 10 }
     );
     assert_eq!(port("eth1").tenant.as_deref(), Some("blue"));
     assert_eq!(["eth0", "eth1", "eth2"].map(|name| port(name).edge), [false, false, true]);
@@ -101,7 +125,7 @@ fn the_whole_grammar() {
     let (x, out) = (&file.sids[1].1, &file.sids[5].1);
     assert_eq!(x.flavors, Flavors { psp: true, usd: true, ..Flavors::default() });
     assert_eq!(out.tags, Tags { outer: 10, inner: 20 });
-    let csid = |node_function_bits| NextCsid { block_bits: 32, node_function_bits };
+    let csid = |node_function_bits| CsidLengths { block_bits: 32, node_function_bits };
     assert_eq!(file.sids[10].1.flavors.next_csid, Some(csid(16)));
     assert_eq!(file.sids[11].1.flavors.next_csid, Some(csid(32)));
     // The line, for errors that are detected later.

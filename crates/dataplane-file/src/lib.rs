@@ -23,6 +23,8 @@ mod sid_text;
 mod sids;
 mod steer_text;
 mod tenants;
+mod vlan_text;
+mod vlans;
 
 #[cfg(test)]
 mod bad_input;

@@ -39,6 +39,7 @@ pub(crate) fn resolve<'a>(
     checked.ports(&file.ports.0, file.mode);
     checked.named_policies(file.policies.0);
     checked.tenants(&file.ports.0, file.tenants.0);
+    checked.domain_vlans(&file.ports.0);
     let sids = checked.sids(file.sids.0);
     let limits = checked.limits(&file.limits, sids.len());
     let Checked { place, ports, policies, tenants, .. } = checked;

@@ -47,10 +47,12 @@ pub(crate) struct SidMap {
     /// Flavors of the behavior.
     #[serde(default)]
     pub(crate) flavors: Items<Flavor>,
-    /// Length of the NEXT-C-SID locator block in bits; 32 if absent.
+    /// Length of the locator block of compressed SIDs in bits; if absent 32 for NEXT-C-SID, and the rest
+    /// of the SID's prefix for REPLACE-C-SID.
     #[schemars(range(min = 8, max = 120))]
     pub(crate) block: Option<u32>,
-    /// Length of the NEXT-C-SID node and function in bits; 16 if absent.
+    /// Length of node and function of compressed SIDs in bits; if absent 16 for NEXT-C-SID, 32 for
+    /// REPLACE-C-SID.
     #[schemars(range(min = 8, max = 120))]
     pub(crate) node: Option<u32>,
     /// Interface on which End.AS, End.AD and End.AM send packets to the function (IFACE-OUT). It

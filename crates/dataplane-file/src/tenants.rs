@@ -44,7 +44,10 @@ impl Checked<'_> {
             let line = self.line("ports", index);
             let exit = text.exit.as_deref().map(Into::into);
             let edge = text.sids == Some(false);
-            self.ports.insert(name.as_str().into(), Port { mode, tenant: None, exit, edge, line });
+            let at_vlans = || vec!["ports".into(), Step::Index(index), "vlans".into()];
+            let vlans = self.vlans(&at_vlans, &text.vlans.0);
+            let port = Port { mode, tenant: None, exit, edge, vlans, line };
+            self.ports.insert(name.as_str().into(), port);
         }
     }
 
@@ -92,6 +95,9 @@ impl Checked<'_> {
                     path
                 };
                 let Some(attachment) = self.attachment(&at, text) else { continue };
+                if self.is_in_domain(&at, &attachment) {
+                    continue;
+                }
                 let key = (attachment.port.clone(), attachment.tags);
                 if let Some(other) = owners.get(&key) {
                     let other_name = tenant_names.get(*other).cloned();

@@ -67,6 +67,8 @@ pub struct DataplanePort {
     pub requires_hmac: bool,
     /// True at the edge of the SR domain.
     pub edge: bool,
+    /// VLANs in the SR domain: `100`, or `200/10` with two tags.
+    pub vlans: Vec<String>,
 }
 
 /// A SID or a policy.

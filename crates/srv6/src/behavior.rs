@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::Flavor::{NextCsid, Psp, Usd, Usp};
+use crate::Flavor::{NextCsid, Psp, ReplaceCsid, Usd, Usp};
 use crate::table::{Info, Kernel};
 
 /// An endpoint behavior (RFC 8986 section 4) with its arguments.
@@ -119,14 +119,14 @@ const PROGRAMMING: &str = "draft-ietf-spring-sr-service-programming";
 /// The endpoint behaviors, in the order of [`Kind`].
 pub const TABLE: [Info; 15] = [
     Info {
-        flavors: &[Psp, Usp, Usd, NextCsid],
+        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
         kernel: Some(Kernel { since: "4.14" }),
         ..Info::new(Kind::End, "End", "RFC 8986 section 4.1", "Forwards to the next segment.")
     },
     Info {
         keys: &["next_hop"],
         arguments: "`next_hop` (IPv6, not link-local)",
-        flavors: &[Psp, Usp, Usd, NextCsid],
+        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
         kernel: Some(Kernel { since: "4.14" }),
         ..Info::new(
             Kind::EndX,
@@ -138,7 +138,7 @@ pub const TABLE: [Info; 15] = [
     Info {
         keys: &["tenant", "table", "vrf"],
         arguments: "a table",
-        flavors: &[Psp, Usp, Usd, NextCsid],
+        flavors: &[Psp, Usp, Usd, NextCsid, ReplaceCsid],
         kernel: Some(Kernel { since: "4.14" }),
         ..Info::new(
             Kind::EndT,
@@ -193,7 +193,7 @@ pub const TABLE: [Info; 15] = [
     Info {
         keys: &["tenant", "table", "vrf", "vlan", "inner"],
         arguments: "a table; tags",
-        flavors: &[NextCsid],
+        flavors: &[NextCsid, ReplaceCsid],
         kernel: Some(Kernel { since: "5.11" }),
         ..Info::new(
             Kind::EndDt4,
@@ -205,7 +205,7 @@ pub const TABLE: [Info; 15] = [
     Info {
         keys: &["tenant", "table", "vrf", "vlan", "inner"],
         arguments: "a table; tags",
-        flavors: &[NextCsid],
+        flavors: &[NextCsid, ReplaceCsid],
         kernel: Some(Kernel { since: "4.14" }),
         ..Info::new(
             Kind::EndDt6,
@@ -217,7 +217,7 @@ pub const TABLE: [Info; 15] = [
     Info {
         keys: &["tenant", "table", "vrf", "vlan", "inner"],
         arguments: "a table; tags",
-        flavors: &[NextCsid],
+        flavors: &[NextCsid, ReplaceCsid],
         kernel: Some(Kernel { since: "5.14" }),
         ..Info::new(
             Kind::EndDt46,

@@ -1,4 +1,4 @@
-//! Flavors of endpoint behaviors (RFC 8986 section 4.16, RFC 9800 section 4.1).
+//! Flavors of endpoint behaviors (RFC 8986 section 4.16, RFC 9800 section 4).
 
 use std::fmt;
 
@@ -20,6 +20,9 @@ pub enum Flavor {
     /// Several compressed SIDs in one address (RFC 9800 section 4.1).
     #[serde(rename = "NEXT-C-SID")]
     NextCsid,
+    /// Compressed SIDs in the segment list, which replace that in the address (section 4.2).
+    #[serde(rename = "REPLACE-C-SID")]
+    ReplaceCsid,
 }
 
 impl Flavor {
@@ -30,6 +33,7 @@ impl Flavor {
             Self::Usp => "USP",
             Self::Usd => "USD",
             Self::NextCsid => "NEXT-C-SID",
+            Self::ReplaceCsid => "REPLACE-C-SID",
         }
     }
 }
@@ -44,20 +48,29 @@ pub struct Flavors {
     /// Ultimate Segment Decapsulation.
     pub usd: bool,
     /// NEXT-C-SID, with its field lengths.
-    pub next_csid: Option<NextCsid>,
+    pub next_csid: Option<CsidLengths>,
+    /// REPLACE-C-SID, with its field lengths. Not together with NEXT-C-SID.
+    pub replace_csid: Option<CsidLengths>,
 }
 
-/// Field lengths of a NEXT-C-SID container, multiples of 8 bits.
+impl Flavors {
+    /// Returns the field lengths of compressed SIDs.
+    pub fn csid(&self) -> Option<CsidLengths> {
+        self.next_csid.or(self.replace_csid)
+    }
+}
+
+/// Field lengths of a compressed SID, multiples of 8 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct NextCsid {
+pub struct CsidLengths {
     /// The locator block (LBL), in bits.
     pub block_bits: u8,
     /// Locator node and function (LNFL), in bits.
     pub node_function_bits: u8,
 }
 
-impl Default for NextCsid {
-    /// F3216, as in the kernel: 32 and 16 bits.
+impl Default for CsidLengths {
+    /// F3216 of NEXT-C-SID, as in the kernel: 32 and 16 bits.
     fn default() -> Self {
         Self { block_bits: 32, node_function_bits: 16 }
     }
@@ -68,11 +81,12 @@ impl fmt::Display for Flavors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = [(self.psp, Flavor::Psp), (self.usp, Flavor::Usp), (self.usd, Flavor::Usd)];
         let plain = plain.into_iter().filter(|(on, _)| *on).map(|(_, flavor)| flavor.name().into());
-        let next_csid = self.next_csid.map(|lengths| {
-            let NextCsid { block_bits, node_function_bits } = lengths;
-            format!("{} {block_bits}+{node_function_bits}", Flavor::NextCsid.name())
+        let csids = [(self.next_csid, Flavor::NextCsid), (self.replace_csid, Flavor::ReplaceCsid)];
+        let csids = csids.into_iter().filter_map(|(lengths, flavor)| {
+            let CsidLengths { block_bits, node_function_bits } = lengths?;
+            Some(format!("{} {block_bits}+{node_function_bits}", flavor.name()))
         });
-        let all: Vec<String> = plain.chain(next_csid).collect();
+        let all: Vec<String> = plain.chain(csids).collect();
         if all.is_empty() { Ok(()) } else { write!(f, " [{}]", all.join(", ")) }
     }
 }
@@ -84,14 +98,18 @@ mod tests {
     #[test]
     fn flavors_are_listed_in_brackets() {
         assert_eq!(Flavors::default().to_string(), "");
-        let next_csid = Some(NextCsid::default());
+        let next_csid = Some(CsidLengths::default());
         let flavors = Flavors { psp: true, usd: true, next_csid, ..Flavors::default() };
         assert_eq!(flavors.to_string(), " [PSP, USD, NEXT-C-SID 32+16]");
+        let replace_csid = Some(CsidLengths { block_bits: 48, node_function_bits: 32 });
+        let flavors = Flavors { replace_csid, ..Flavors::default() };
+        assert_eq!(flavors.to_string(), " [REPLACE-C-SID 48+32]");
     }
 
     #[test]
     fn a_flavor_is_read_by_its_name() {
-        for flavor in [Flavor::Psp, Flavor::Usp, Flavor::Usd, Flavor::NextCsid] {
+        let csids = [Flavor::NextCsid, Flavor::ReplaceCsid];
+        for flavor in [Flavor::Psp, Flavor::Usp, Flavor::Usd].into_iter().chain(csids) {
             let name = serde_json::Value::from(flavor.name());
             assert_eq!(serde_json::from_value::<Flavor>(name).unwrap(), flavor);
         }

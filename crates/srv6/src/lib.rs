@@ -13,6 +13,6 @@ mod table;
 
 pub use behavior::{Behavior, Kind, LookUp, Proxy, Resolve, TABLE};
 pub use encap::{EncapMode, Form, Payload};
-pub use flavor::{Flavor, Flavors, NextCsid};
+pub use flavor::{CsidLengths, Flavor, Flavors};
 pub use sid::{Locator, LocatorError, SegmentList, Sid, function};
 pub use table::{Info, Kernel, functions};

@@ -29,6 +29,11 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// Returns a number below `bound`, which is not 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.bits() % bound
+    }
+
     /// Returns a fraction in 0..1.
     pub fn fraction(&mut self) -> f64 {
         // An f64 represents 53 bits exactly.

@@ -61,12 +61,28 @@ impl Tap {
     /// Sends a frame whose checksum the next device computes: from `start` on, written `offset` bytes
     /// later. Received frames then have a `struct virtio_net_hdr` in front.
     pub fn send_with_checksum(&self, frame: &[u8], start: u16, offset: u16) {
+        self.send_unfinished(frame, (0, 0), (start, offset));
+    }
+
+    /// Sends a frame with TCP over IPv6, whose header begins at `start`. A later device segments it, into
+    /// payloads of `size` bytes.
+    pub fn send_segmented(&self, frame: &[u8], start: u16, size: u16) {
+        /// VIRTIO_NET_HDR_GSO_TCPV6 (linux/virtio_net.h).
+        const TCP6: u8 = 4;
+        self.send_unfinished(frame, (TCP6, size), (start, 16));
+    }
+
+    /// Sends a frame that leaves work to a device: the type and size of its segments, and the start and
+    /// offset of its checksum.
+    fn send_unfinished(&self, frame: &[u8], segments: (u8, u16), checksum: (u16, u16)) {
         /// VIRTIO_NET_HDR_F_NEEDS_CSUM (linux/virtio_net.h).
         const NEEDS_CHECKSUM: u8 = 1;
         set(&self.socket, PACKET_VNET_HDR);
-        // Flags, GSO type; header length, GSO size; checksum.
-        let mut bytes = vec![NEEDS_CHECKSUM, 0, 0, 0, 0, 0];
-        bytes.extend([start.to_ne_bytes(), offset.to_ne_bytes()].concat());
+        let ((kind, size), (start, offset)) = (segments, checksum);
+        // The header is that of TCP without options, if there are segments.
+        let header = if size > 0 { start + 20 } else { 0 };
+        let mut bytes = vec![NEEDS_CHECKSUM, kind];
+        bytes.extend([header, size, start, offset].map(u16::to_ne_bytes).concat());
         bytes.extend(frame);
         self.send(&bytes);
     }

@@ -16,12 +16,15 @@ use bpf::attach::{Attached, Mode};
 use bpf::measure::go_first;
 use bpf::srv6::Sizes;
 use bpf::{Measure, Srv6, Template};
-use dataplane::forwarding::{Forwarding, Kernel, Owner, Port, TableTenants, import};
+use dataplane::forwarding::{
+    Attachment, DomainVlan, Forwarding, Kernel, Owner, Port, TableTenants, Tags, import,
+};
 use dataplane::xdp::Tables;
 use ipnet::IpNet;
 use netlink::{
     Address, Batch, GenericHandle, Handle, Mac, Namespace, NextHop, Offload, Route, VethEnd,
-    add_address, add_neighbor, add_route, add_veth, delete_route, set_offload, set_up, sysctl,
+    add_address, add_neighbor, add_route, add_veth_with_queues, delete_route, set_offload, set_up,
+    sysctl,
 };
 
 use super::bisection::Trial;
@@ -67,6 +70,11 @@ pub(super) struct Bed {
 
 impl Bed {
     pub(super) fn new(sizes: Sizes) -> anyhow::Result<Self> {
+        Self::with_queues(sizes, 1)
+    }
+
+    /// Creates a node whose interfaces have several queues. A CPU uses the queue of its number.
+    pub(super) fn with_queues(sizes: Sizes, queues: u32) -> anyhow::Result<Self> {
         let (node, world) = (Namespace::unnamed()?, Namespace::unnamed()?);
         node.run(prepare)??;
         let end = |name, namespace, mac, index| VethEnd {
@@ -79,23 +87,26 @@ impl Bed {
         let mut batch = Batch::new();
         batch.push(
             "the way in",
-            add_veth(
+            add_veth_with_queues(
                 &end("in", &node, IN_MAC, IN),
                 &end("generator", &world, WORLD_IN_MAC, WORLD_IN),
+                queues,
             ),
         );
         batch.push(
             "the way out",
-            add_veth(
+            add_veth_with_queues(
                 &end("out", &node, OUT_MAC, OUT),
                 &end("sink", &world, WORLD_OUT_MAC, WORLD_OUT),
+                queues,
             ),
         );
         batch.push(
             "the hole",
-            add_veth(
+            add_veth_with_queues(
                 &end("hole", &node, IN_MAC, HOLE),
                 &end("world-hole", &world, WORLD_IN_MAC, WORLD_HOLE),
+                queues,
             ),
         );
         Handle::new()?.commit(batch)?;
@@ -111,6 +122,16 @@ impl Bed {
     /// Runs `work` in the node's namespace.
     pub(super) fn in_node<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         Ok(self.node.run(work)?)
+    }
+
+    /// Runs `work` in the generator's and sink's namespace.
+    pub(super) fn in_world<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        Ok(self.world.run(work)?)
+    }
+
+    /// Sets the frame that the generator sends to the node.
+    pub(super) fn to_node(&self, template: &Template) -> anyhow::Result<()> {
+        Ok(self.measure.set_template(&Template { egress: WORLD_IN, ..*template })?)
     }
 
     /// Configures one action as a route in the node's kernel, and lets the program take it over.
@@ -279,7 +300,8 @@ fn connect_world() -> anyhow::Result<()> {
     Ok(Handle::new()?.commit(batch)?)
 }
 
-/// Adds the node's two ports, unless they have an owner.
+/// Adds the node's two ports, unless they have an owner, and VLAN 100 of the first one. The node's third
+/// interface stands for the VLAN's, which the machines here lack.
 fn with_ports(forwarding: Forwarding) -> Forwarding {
     let port = |name: &str, mac| Port {
         name: name.into(),
@@ -293,7 +315,10 @@ fn with_ports(forwarding: Forwarding) -> Forwarding {
     let mut ports = forwarding.ports;
     ports.entry(IN).or_insert(port("in", IN_MAC));
     ports.entry(OUT).or_insert(port("out", OUT_MAC));
-    Forwarding { ports, ..forwarding }
+    let frames = Attachment { port: IN, tags: Tags { outer: 100, inner: 0 } };
+    let (name, closed, requires_hmac) = ("in.100".into(), false, false);
+    let vlan = DomainVlan { name, frames, mac: IN_MAC, closed, requires_hmac };
+    Forwarding { ports, domain_vlans: [(HOLE, vlan)].into(), ..forwarding }
 }
 
 fn set_kernel(what: What) -> anyhow::Result<()> {

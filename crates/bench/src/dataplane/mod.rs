@@ -9,6 +9,9 @@
 //!   included in both, which reduces the ratio.
 //! - `forwarding/SIZE`: cost of plain IPv4 forwarding in the kernel, in the same run.
 //! - `raw/…`: packets delivered per second, with generator and sink on the same CPU.
+//! - `tagged/…`: cost of a packet in a VLAN of the SR domain, and `raw/tagged/…` its rate, compared with
+//!   the same packet untagged.
+//! - `two-cpus/…`: packets delivered per second on two CPUs, compared with one.
 //! - `no-loss/…`: highest rate without loss, with the generator on another CPU.
 
 mod bed;
@@ -19,8 +22,10 @@ mod instructions;
 mod napi;
 mod no_loss;
 mod packets;
+mod processors;
 mod program;
 mod scale;
+mod tagged;
 mod wire;
 
 use crate::{Context, Row};
@@ -32,7 +37,9 @@ pub use scale::bench as scale;
 pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     let mut rows = program::bench(context, quick)?;
     rows.extend(wire::bench(context, quick)?);
+    rows.extend(tagged::bench(context, quick)?);
     rows.extend(no_loss::bench(context, quick)?);
+    rows.extend(processors::bench(context, quick)?);
     Ok(rows)
 }
 /// Runs the benchmarks for a guest with an instruction-counting clock.

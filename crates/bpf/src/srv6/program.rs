@@ -222,6 +222,11 @@ impl Srv6 {
         if link_header { progs.answers.as_fd() } else { progs.answers_without_link.as_fd() }
     }
 
+    /// Returns the filter of packets that ports leave to the kernel.
+    pub(crate) fn port_filter(&self) -> BorrowedFd<'_> {
+        self.skel.progs.port_in.as_fd()
+    }
+
     /// Returns the XDP program.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.skel.progs.srv6.as_fd()

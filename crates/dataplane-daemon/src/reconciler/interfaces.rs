@@ -11,8 +11,10 @@ pub(super) fn guarded(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> 
     all.flatten().filter(|index| has_local_senders(links, *index)).collect()
 }
 
-/// Returns the ports with attachments of tagged frames.
+/// Returns the ports with attachments of tagged frames, or with VLANs in the SR domain.
 pub(super) fn tagged(forwarding: &Forwarding) -> BTreeSet<&str> {
-    let ports = forwarding.attachments.keys().filter_map(|key| forwarding.ports.get(&key.port));
+    let in_domain = forwarding.domain_vlans.values().map(|vlan| vlan.frames.port);
+    let ports = forwarding.attachments.keys().map(|key| key.port).chain(in_domain);
+    let ports = ports.filter_map(|index| forwarding.ports.get(&index));
     ports.map(|port| port.name.as_str()).collect()
 }

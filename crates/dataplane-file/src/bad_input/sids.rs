@@ -52,6 +52,20 @@ fn end_dx2_to_a_port_with_tags_of_tenants() {
     }
 }
 
+/// The same for VLANs of the SR domain.
+#[test]
+fn frames_of_tenants_into_vlans_of_the_domain() {
+    let text = |sid: &str| {
+        let sids = format!("sids:\n  fd00:0:1:abc::: {{{sid}}}\n");
+        format!("locators: [fd00:0:1::/48]\nports: {{eth0: {{}}, eth1: {{vlans: [10]}}}}\n{sids}")
+    };
+    let message = "frames with any tag to `eth1`, also into VLANs of the SR domain";
+    expect(&text("behavior: End.DX2, port: eth1"), &[("4:45", message, "vlans: {10: eth1}")]);
+    let table = "behavior: End.DX2V, vlans: {9: eth1, 10: eth1}";
+    expect(&text(table), &[("4:57", "VLAN 10 of `eth1` is in the SR domain", "another VLAN")]);
+    parse("x", &text("behavior: End.DX2V, vlans: {10: eth0, 9: eth1}")).unwrap();
+}
+
 #[test]
 fn behaviors_and_arguments() {
     let lacks = [
@@ -176,6 +190,26 @@ fn flavors() {
     expect(
         &csid("fd00:1:1::/64", "block: 32, node: 16"),
         &[("6:3", "`fd00:1:1::/64` is /64, and block and node make /48", "write fd00:1:1::/48")],
+    );
+    let replace = |prefix: &str, lengths: &str| {
+        let map = format!("{{behavior: End, flavors: [REPLACE-C-SID]{lengths}}}");
+        file(&format!("sids:\n  {prefix}: {map}"))
+    };
+    expect(
+        &replace("fd00:1:1::/48", ", node: 24"),
+        &[("6:66", "a C-SID of REPLACE-C-SID cannot have 24 bits", "write 16 or 32")],
+    );
+    expect(
+        &replace("fd00:1:1::/48", ", block: 32"),
+        &[("6:3", "`fd00:1:1::/48` is /48, and block and node make /64", "write fd00:1:1::/64")],
+    );
+    expect(
+        &sid("behavior: End, flavors: [NEXT-C-SID, REPLACE-C-SID]"),
+        &[("6:35", "NEXT-C-SID and REPLACE-C-SID read the argument differently", "one of the two")],
+    );
+    expect(
+        &file("sids:\n  fd00:0:1:5::1: {behavior: End, flavors: [REPLACE-C-SID]}"),
+        &[("6:3", "a block of 96 bits leaves none for the argument", "such as 48")],
     );
 }
 

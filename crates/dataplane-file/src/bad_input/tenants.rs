@@ -79,3 +79,36 @@ fn vlans() {
         &[("3:48", "what comes to `eth0` without a tag is `b`'s", "frames and routes need")],
     );
 }
+
+#[test]
+fn vlans_of_the_domain() {
+    let ports = |vlans: &str| format!("ports: {{eth0: {{vlans: {vlans}}}}}\n");
+    expect(&ports("100"), &[("1:23", "expected a list", "")]);
+    expect(&ports("[red]"), &[("1:24", "expected a VLAN ID such as 100", "")]);
+    for vlan in ["0", "4095", "70000000000"] {
+        let found = format!("{} is not a VLAN ID", vlan.replace("70000000000", "4294967295"));
+        expect(&ports(&format!("[{vlan}]")), &[("1:24", &found, "write 1 to 4094")]);
+    }
+    expect(&ports("[{inner: 7}]"), &[("1:24", "tags without `vlan`", "such as 100")]);
+    expect(&ports("[{vlan: 7, inner: 0}]"), &[("1:41", "0 is not a VLAN ID", "")]);
+    expect(&ports("[{vlan: 7, outer: 8}]"), &[("1:34", "`outer`", "")]);
+    expect(&ports("[100, 200, {vlan: 100}]"), &[("1:34", "VLAN 100 is given twice", "remove one")]);
+    expect(
+        &ports("[{vlan: 7, inner: 8}, {vlan: 7, inner: 8}]"),
+        &[("1:45", "VLAN 7/8 is given twice", "remove one")],
+    );
+    let taken = "VLAN 7 of `eth0` is in the SR domain";
+    expect(
+        "ports: {eth0: {vlans: [7]}}\ntenants: {a: {table: 9, attachments: [{port: eth0, vlan: 7}]}}\n",
+        &[("2:39", taken, "use another VLAN")],
+    );
+    let chosen = "untagged frames of `eth0` belong to `a`";
+    expect(
+        "ports: {eth0: {tenant: a, vlans: [7]}}\ntenants: {a: {table: 9}}\n",
+        &[("1:27", chosen, "give the tenant a VLAN")],
+    );
+    expect(
+        "ports: {eth0: {vlans: [7]}}\ntenants: {a: {table: 9, attachments: [{port: eth0}]}}\n",
+        &[("1:16", chosen, "give the tenant a VLAN")],
+    );
+}

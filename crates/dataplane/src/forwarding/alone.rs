@@ -193,6 +193,9 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<String> {
     if info.kernel.is_none() {
         return Some(format!("the kernel has no {}: write `dataplane: xdp`", info.name));
     }
+    if endpoint.flavors.replace_csid.is_some() {
+        return Some("the kernel has no REPLACE-C-SID: write `dataplane: xdp`".into());
+    }
     let why = match &endpoint.behavior {
         Behavior::EndDt4 { table } | Behavior::EndDt46 { table } if table.vrf.is_none() => {
             "the kernel finds its table only by a VRF: `ip link add NAME type vrf table …`"

@@ -12,7 +12,7 @@ pub(in crate::forwarding) fn counterpart(
     endpoint: &Endpoint,
     forwarding: &Forwarding,
 ) -> Option<LocalAction> {
-    if endpoint.tags != Tags::default() {
+    if endpoint.tags != Tags::default() || endpoint.flavors.replace_csid.is_some() {
         return None;
     }
     LocalAction::of(&endpoint.behavior.resolve(&mut FirstLists(forwarding)))

@@ -102,6 +102,11 @@ pub(in crate::forwarding) fn rules(
     let closed = closed(forwarding, kernel);
     // A rule that goes to a priority without rules has no effect.
     let unspoofed = if closed.is_empty() { PRIORITY } else { FROM_EDGES };
+    for name in function_links(forwarding) {
+        let interface = Some(name.to_string());
+        let on = |ipv6| InterfaceRule { interface: interface.clone(), ipv6, ..rule(FROM_EDGES) };
+        rules.extend([false, true].map(on));
+    }
     for link in &kernel.links {
         let on = |priority| InterfaceRule { interface: Some(link.name.clone()), ..rule(priority) };
         let (is_edge, is_over) = (edges.contains(&link.index), over_tenants.contains(&link.index));
@@ -139,6 +144,14 @@ pub(in crate::forwarding) fn rules(
     rules
 }
 
+/// Returns the names of interfaces that lead to functions. The kernel forwards none of their packets. The
+/// program at their tc ingress sees to it, but an interface that has been created again is without it
+/// until the daemon has seen it.
+fn function_links(forwarding: &Forwarding) -> BTreeSet<&str> {
+    let proxies = forwarding.proxies();
+    proxies.flat_map(|proxy| [&*proxy.to.name, &*proxy.back.name]).collect()
+}
+
 /// Returns the ports at the edge, and the interfaces stacked on them. With an edge or a tenant,
 /// tunnels that are not ports belong to them: from there, anybody can send packets through them.
 fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
@@ -152,7 +165,8 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
         let tunnels = links.iter().filter(|link| link.is_open_tunnel() && !is_known(link));
         found.extend(tunnels.map(|link| link.index));
     }
-    with_stacked(found, links, |_| true)
+    // An operator puts a VLAN of an edge port into the domain.
+    with_stacked(found, links, |link| !forwarding.domain_vlans.contains_key(&link.index))
 }
 
 /// Returns the interfaces of tenants.
@@ -322,14 +336,15 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
         ));
     }
     // The file has no such SID.
-    let with_tags = forwarding.attachments.keys().map(|attachment| attachment.port);
-    let with_tags: BTreeSet<u32> = with_tags.collect();
+    let in_domain = forwarding.domain_vlans.values().map(|vlan| &vlan.frames);
+    let with_tags = forwarding.attachments.keys().chain(in_domain);
+    let with_tags: BTreeSet<u32> = with_tags.map(|attachment| attachment.port).collect();
     for (sid, endpoint) in forwarding.sids.iter().filter(|_| !with_tags.is_empty()) {
         if let Behavior::EndDx2 { port } = endpoint.behavior
             && let Some(port) = forwarding.ports.get(&port).filter(|_| with_tags.contains(&port))
         {
             found.push(format!(
-                "the kernel's {sid} (End.DX2) sends frames with any tag to `{0}`, also into tenants' VLANs: \
+                "the kernel's {sid} (End.DX2) sends frames with any tag to `{0}`, also into VLANs of others: \
                  delete its route, and add End.DX2V with `vlans: {{VLAN: {0}}}` to `sids:`",
                 port.name
             ));

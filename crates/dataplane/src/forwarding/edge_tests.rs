@@ -75,6 +75,40 @@ fn an_edge_is_closed_with_the_vlans_above_it() {
     );
 }
 
+#[test]
+fn a_vlan_of_the_domain_stays_open_on_an_edge_port() {
+    let mut links = links();
+    links.push(Link { lower: Some(3), ..link(8, "macvlan") });
+    let vlan = Some(Vlan { id: 11, protocol: 0x8100, parent: Some(2) });
+    links.push(Link { vlan, lower: Some(2), ..link(9, "out.11") });
+    assert_eq!(
+        written_with("ports: {core: {}, out: {sids: false, vlans: [10]}}", links),
+        ["5999: to fd00:1::/48 iif out blackhole", "5999: to fd00:1::/48 iif out.11 blackhole"]
+    );
+}
+
+/// Also one that does not exist at present. The rules are for IPv4 and IPv6.
+#[test]
+fn the_kernel_forwards_nothing_from_functions() {
+    let text = "ports: {core: {}}\nsids:\n  \"fd00:1::1\": End\n  \
+                \"fd00:1::f\": {behavior: End.AD, to: out, back: later}\n";
+    let text = format!("locators: [\"fd00:1::/48\"]\n{text}");
+    let file = dataplane_file::parse("file", &text).unwrap_or_else(|problems| panic!("{problems}"));
+    let machine = Links::new(links(), true).lacking_functions();
+    let state = resolve(&file, &machine, &mut Tenants::default()).unwrap();
+    let rules = rules(&state, &Kernel { links: links(), ..Kernel::default() });
+    let found: Vec<_> = rules
+        .iter()
+        .map(|rule| (rule.priority, rule.ipv6, rule.interface.as_deref().unwrap(), rule.to))
+        .collect();
+    let expected = [(false, "later"), (false, "out"), (true, "later"), (true, "out")];
+    let mut expected = expected.map(|(ipv6, name)| (5999, ipv6, name, None));
+    let mut found = found;
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
 /// A SID may be in another table than the main one, and in a VRF's, which only its interfaces use.
 #[test]
 fn an_edge_is_closed_to_sids_that_only_the_kernel_has() {

@@ -9,7 +9,7 @@ use model::dataplane as file;
 use netlink::Mac;
 
 use super::machine::{Links, Unresolved};
-use super::{Attachment, Forwarding, Kernel, Proxy, ProxyLink, Upper};
+use super::{Attachment, Forwarding, Kernel, Owner, Proxy, ProxyLink, Upper};
 use crate::Error;
 
 /// Resolves a proxy on this machine.
@@ -52,7 +52,9 @@ fn proxy_link(
     };
     if let Some(Upper { port, tags }) = forwarding.uppers.get(&link.index) {
         let key = Attachment { port: *port, tags: *tags };
-        if forwarding.attachments.contains_key(&key) {
+        // A tenant that owns untagged frames chooses their tags.
+        let is_tenants = forwarding.ports.get(port).is_some_and(|port| port.owner != Owner::Nobody);
+        if is_tenants || forwarding.attachments.contains_key(&key) {
             problems.push(Unresolved::IsTenants { line, name: name.clone() });
         }
     }

@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use model::dataplane::Name;
 use netlink::Link;
 
+use super::Tags;
+
 /// The interfaces of a machine, as netlink lists them.
 #[derive(Debug, Default)]
 pub struct Links {
@@ -116,8 +118,8 @@ pub enum Unresolved {
     },
     /// The frames of an interface to a service function belong to a tenant.
     #[error(
-        "line {line}: frames of `{name}` belong to a tenant: remove them from its `attachments:`, or use \
-         another VLAN"
+        "line {line}: frames of `{name}` belong to a tenant, or are tagged frames of its port: remove them from \
+         its `attachments:`, or use a VLAN of another port"
     )]
     IsTenants {
         /// Line in the file.
@@ -134,8 +136,8 @@ pub enum Unresolved {
         name: Name,
     },
     /// The port is an interface stacked on another one.
-    #[error("line {line}: `{port}` is VLAN {vlan}{}: write that interface under `ports`, \
-         and the VLAN under `attachments`", match parent {
+    #[error("line {line}: `{port}` is VLAN {vlan}{}: write that interface under `ports`, and the VLAN \
+         under its `vlans`, or under `attachments` of a tenant", match parent {
         Some(parent) => format!(" of `{parent}`"),
         None => String::new(),
     })]
@@ -148,6 +150,27 @@ pub enum Unresolved {
         vlan: u16,
         /// The lower interface.
         parent: Option<String>,
+    },
+    /// The port has no interface for a VLAN in the SR domain.
+    #[error("line {line}: `{port}` has no interface for {}: {}", match tags {
+        Tags { outer, inner: 0 } => format!("VLAN {outer}"),
+        Tags { outer, inner } => format!("VLAN {inner} within VLAN {outer} (802.1ad)"),
+    }, match tags {
+        Tags { outer, inner: 0 } => {
+            format!("`ip link add link {port} name {port}.{outer} up type vlan id {outer}`")
+        }
+        Tags { outer, inner } => format!(
+            "`ip link add link {port} name {port}.{outer} up type vlan proto 802.1ad id {outer}`, then \
+             `ip link add link {port}.{outer} name {port}.{outer}.{inner} up type vlan id {inner}`"
+        ),
+    })]
+    NoVlan {
+        /// Line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+        /// Tags of the VLAN.
+        tags: Tags,
     },
     /// The port is a VRF.
     #[error("line {line}: `{port}` is a VRF: write the interfaces in it under `ports`")]

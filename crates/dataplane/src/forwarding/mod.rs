@@ -25,7 +25,7 @@ pub use machine::{Links, Unresolved};
 pub use resolve::{Tenants, resolve};
 pub use slow_path::{Present, Refused, SlowPath};
 pub use state::{
-    Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy,
-    ProxyLink, Tags, TenantId, Upper, VlanInterface, Weighted,
+    Attachment, Behavior, DomainVlan, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port,
+    Proxy, ProxyLink, Tags, TenantId, Upper, VlanInterface, Weighted,
 };
 pub use text::{Names, lists};

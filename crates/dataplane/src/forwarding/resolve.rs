@@ -11,7 +11,7 @@ use srv6::{LookUp, Resolve};
 
 use super::machine::{Links, Unresolved};
 use super::{
-    Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Proxy, ProxyLink,
+    Attachment, DomainVlan, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Proxy, ProxyLink,
     TABLE_TENANTS, Tags, TenantId, Upper, VlanInterface, Weighted, function_links,
 };
 
@@ -90,6 +90,7 @@ pub fn resolve(
     }
     resolving.uppers();
     resolving.vlans();
+    resolving.domain_vlans(file, &ports);
     resolving.sids(file, &ports);
     if !resolving.problems.is_empty() {
         return Err(resolving.problems);
@@ -152,11 +153,8 @@ impl Resolving<'_> {
                 },
                 None => None,
             };
-            // There may be a bridge in between.
             let above = |link: &Link| link.master.and_then(|index| self.links.indexed(index));
-            let masters = std::iter::successors(above(link), |link| above(link));
-            let in_vrf = masters.take(MASTERS).any(|master| master.vrf_table.is_some());
-            let closed = in_vrf || owner != Owner::Nobody;
+            let closed = self.is_in_vrf(link) || owner != Owner::Nobody;
             let edge = port.edge;
             // Its frames arrive on the master, which has other ports too. A master that took the
             // port after `apply` is closed with all its ports.
@@ -221,6 +219,40 @@ impl Resolving<'_> {
             let receiver = VlanInterface { frames: Attachment { port, tags }, macs };
             self.forwarding.vlans.insert(link.index, receiver);
         }
+    }
+
+    /// Adds the VLAN interfaces in the SR domain.
+    fn domain_vlans(&mut self, file: &File, ports: &HashMap<&str, u32>) {
+        let uppers = self.forwarding.uppers.iter();
+        let uppers: HashMap<Attachment, u32> = uppers
+            .map(|(index, upper)| (Attachment { port: upper.port, tags: upper.tags }, *index))
+            .collect();
+        for (name, port) in &file.ports {
+            let Some(&index) = ports.get(&**name) else { continue };
+            for vlan in &port.vlans {
+                let frames = Attachment { port: index, tags: tags(*vlan) };
+                let interface = uppers.get(&frames).copied();
+                let link = interface.and_then(|interface| self.links.indexed(interface));
+                let Some((link, mac)) = link.and_then(|link| Some((link, link.mac?))) else {
+                    if !self.links.may_lack {
+                        let (line, port, tags) = (port.line, name.clone(), frames.tags);
+                        self.problems.push(Unresolved::NoVlan { line, port, tags });
+                    }
+                    continue;
+                };
+                let closed = self.is_in_vrf(link);
+                let (name, requires_hmac) = (link.name.clone(), link.requires_hmac);
+                let vlan = DomainVlan { name, frames, mac, closed, requires_hmac };
+                self.forwarding.domain_vlans.insert(link.index, vlan);
+            }
+        }
+    }
+
+    /// Returns true if an interface is in a VRF, perhaps by a bridge.
+    fn is_in_vrf(&self, link: &Link) -> bool {
+        let above = |link: &Link| link.master.and_then(|index| self.links.indexed(index));
+        let masters = std::iter::successors(above(link), |link| above(link));
+        masters.take(MASTERS).any(|master| master.vrf_table.is_some())
     }
 
     /// Adds the prefixes and policies of tenants. Returns the owner of each tenant's frames.

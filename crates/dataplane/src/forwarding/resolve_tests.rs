@@ -1,5 +1,5 @@
 use netlink::Vlan;
-use srv6::{Form, NextCsid};
+use srv6::{CsidLengths, Form};
 
 use super::*;
 use crate::forwarding::Behavior;
@@ -110,7 +110,7 @@ fn every_name_is_resolved() {
     assert_eq!(forwarding.policies[&policy].lists[0].segments.0.len(), 2);
     assert_eq!(b6.behavior, Behavior::EndB6Encaps { policy });
     let next_csid = forwarding.sids[&"fd00:1:1::/48".parse().unwrap()].flavors.next_csid;
-    assert_eq!(next_csid, Some(NextCsid { block_bits: 32, node_function_bits: 16 }));
+    assert_eq!(next_csid, Some(CsidLengths { block_bits: 32, node_function_bits: 16 }));
 }
 
 #[test]
@@ -243,4 +243,66 @@ fn a_vlan_interface_has_mac_addresses_of_its_own() {
         ]
     );
     assert_eq!(found.vlans[&10].frames.tags, tags(10, 11), "two tags of 802.1Q");
+}
+
+#[test]
+fn vlans_of_the_domain_have_interfaces() {
+    let resolved = |text: &str, links: Vec<Link>| {
+        resolve(&file(text), &Links::new(links, true), &mut Tenants::default())
+    };
+    let text =
+        "ports:\n  eth1: {sids: false, vlans: [10]}\n  eth2: {vlans: [{vlan: 20, inner: 30}]}\n";
+    let forwarding = resolved(text, links()).unwrap();
+    let one = forwarding.domain_vlans[&6].clone();
+    assert_eq!((one.frames.port, one.frames.tags), (3, Tags { outer: 10, inner: 0 }));
+    assert_eq!((&*one.name, one.mac, one.closed), ("eth1.10", Mac([2, 0, 0, 0, 0, 6]), false));
+    assert_eq!(forwarding.domain_vlans[&8].frames.tags, Tags { outer: 20, inner: 30 });
+    assert_eq!(forwarding.domain_vlans.len(), 2);
+    assert_eq!(forwarding.domain_tags(4), [Tags { outer: 20, inner: 30 }]);
+
+    let mut in_vrf = links();
+    in_vrf[5].master = Some(5);
+    assert!(resolved(text, in_vrf).unwrap().domain_vlans[&6].closed);
+
+    for (ports, line, help) in [
+        (
+            "eth0: {vlans: [5]}",
+            "`eth0` has no interface for VLAN 5",
+            "name eth0.5 up type vlan id 5`",
+        ),
+        // The kernel's interface has another protocol.
+        ("eth2: {vlans: [20]}", "`eth2` has no interface for VLAN 20", "type vlan id 20`"),
+        (
+            "eth1: {vlans: [{vlan: 10, inner: 11}]}",
+            "no interface for VLAN 11 within VLAN 10 (802.1ad)",
+            "link eth1.10 name eth1.10.11 up type vlan id 11`",
+        ),
+    ] {
+        let text = format!("ports:\n  {ports}\n");
+        let problems = resolved(&text, links()).unwrap_err();
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        let problem = problem.to_string();
+        assert!(problem.starts_with("line 2: "), "{problem}");
+        assert!(problem.contains(line) && problem.contains(help), "{problem}");
+        let later = Links::new(links(), true).lacking_functions();
+        let state = resolve(&file(&text), &later, &mut Tenants::default()).unwrap();
+        assert!(state.domain_vlans.is_empty(), "it has gone later");
+    }
+}
+
+/// A tenant that owns the untagged frames of a port sends any tag.
+#[test]
+fn a_function_is_not_reached_through_frames_of_a_tenant() {
+    let sid = "sids:\n  \"fd00:1::f\": {behavior: End.AD, to: eth1.10, back: eth1.10}\n";
+    let text = |port: &str, more: &str| {
+        let tenants = format!("tenants: {{blue: {{table: 9, attachments: [{more}]}}}}\n");
+        format!("locators: [\"fd00:1::/48\"]\nports: {{eth1: {port}}}\n{tenants}{sid}")
+    };
+    let resolved = |text: &str| resolve(&file(text), &machine(), &mut Tenants::default());
+    assert!(resolved(&text("{}", "{port: eth1, vlan: 11}")).is_ok());
+    for (port, more) in [("{tenant: blue}", ""), ("{}", "{port: eth1, vlan: 10}")] {
+        let problems = resolved(&text(port, more)).unwrap_err();
+        let problem = problems[0].to_string();
+        assert!(problem.starts_with("line 5: frames of `eth1.10` belong to a tenant"), "{problem}");
+    }
 }

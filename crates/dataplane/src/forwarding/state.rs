@@ -2,6 +2,7 @@
 //! number.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -36,6 +37,8 @@ pub struct Forwarding {
     pub vlans: BTreeMap<u32, VlanInterface>,
     /// Owners of tagged frames.
     pub attachments: BTreeMap<Attachment, Owner>,
+    /// VLAN interfaces in the SR domain, by index: SIDs are reached in the frames that they receive.
+    pub domain_vlans: BTreeMap<u32, DomainVlan>,
     /// Endpoint behaviors, by SID.
     pub sids: Map<Ipv6Net, Endpoint>,
     /// Policies of tenants' destinations.
@@ -48,6 +51,14 @@ impl Forwarding {
     /// True if packets leave by this interface: it is a port, or stacked on one.
     pub fn has_interface(&self, index: u32) -> bool {
         self.ports.contains_key(&index) || self.uppers.contains_key(&index)
+    }
+
+    /// Returns the tags of a port's VLANs in the SR domain, in order.
+    pub fn domain_tags(&self, port: u32) -> Vec<Tags> {
+        let of_port = self.domain_vlans.values().filter(|vlan| vlan.frames.port == port);
+        let mut tags: Vec<Tags> = of_port.map(|vlan| vlan.frames.tags).collect();
+        tags.sort_unstable();
+        tags
     }
 
     /// Returns the permitted source prefixes of a tenant or, for none, of packets to SIDs; none if all
@@ -67,6 +78,7 @@ impl Default for Forwarding {
             uppers: BTreeMap::new(),
             vlans: BTreeMap::new(),
             attachments: BTreeMap::new(),
+            domain_vlans: BTreeMap::new(),
             sids: Map::default(),
             prefixes: Map::default(),
             policies: Map::default(),
@@ -114,6 +126,21 @@ pub struct VlanInterface {
     pub macs: Vec<Mac>,
 }
 
+/// A VLAN interface in the SR domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainVlan {
+    /// Name of the interface, for messages.
+    pub name: String,
+    /// The frames that it receives.
+    pub frames: Attachment,
+    /// MAC address. Frames to other addresses are left to the kernel.
+    pub mac: Mac,
+    /// True if packets received here cannot reach SIDs, because the interface is in a VRF.
+    pub closed: bool,
+    /// True if the kernel drops segment routing headers without an HMAC here (`seg6_require_hmac`).
+    pub requires_hmac: bool,
+}
+
 /// VLAN tags; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tags {
@@ -121,6 +148,16 @@ pub struct Tags {
     pub outer: u16,
     /// The inner of two tags.
     pub inner: u16,
+}
+
+/// `100`, or `200/10` with two tags.
+impl fmt::Display for Tags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { outer, inner: 0 } => write!(f, "{outer}"),
+            Self { outer, inner } => write!(f, "{outer}/{inner}"),
+        }
+    }
 }
 
 /// Frames of a port with certain tags.

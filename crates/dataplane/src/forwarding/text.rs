@@ -19,13 +19,16 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Returns the text of a port: index, MAC address, owner, index of its exit.
+    /// Returns the text of a port: index, MAC address, owner, index of its exit, VLANs in the SR
+    /// domain.
     pub(super) fn port(self, index: u32) -> String {
         let Some(port) = self.of.ports.get(&index) else { return String::new() };
         let owner = Some(self.owner(&port.owner)).filter(|owner| !owner.is_empty());
         let exit = port.exit.map(|exit| format!("exit {exit}"));
         let edge = port.edge.then(|| "edge".to_owned());
-        let words = [Some(format!("{index} {}", port.mac)), owner, exit, edge];
+        let vlans: Vec<String> = self.of.domain_tags(index).iter().map(Tags::to_string).collect();
+        let vlans = Some(format!("vlans {}", vlans.join(", "))).filter(|_| !vlans.is_empty());
+        let words = [Some(format!("{index} {}", port.mac)), owner, exit, edge, vlans];
         words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 

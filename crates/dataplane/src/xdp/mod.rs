@@ -1,6 +1,7 @@
 //! SRv6 in XDP.
 
 mod attach;
+mod filters;
 mod functions;
 mod pins;
 mod plane;

@@ -18,6 +18,8 @@ const GUARD: &str = "watch:guard:";
 /// Prefix of the pins of programs that handle packets from proxies' functions, followed by the
 /// interface index.
 const BACK: &str = "watch:back:";
+/// Prefix of the pins of ports' ingress filters, followed by the interface index.
+const FILTER: &str = "watch:filter:";
 /// Prefix of the pins of service functions' state.
 const HELD: &str = "watch:held:";
 
@@ -72,6 +74,16 @@ impl Pins {
     /// daemons.
     pub(super) fn backs(&self) -> Result<Vec<u32>, Error> {
         self.indices(BACK)
+    }
+
+    /// Returns the pin of a port's ingress filter.
+    pub(super) fn filter(&self, interface: u32) -> PathBuf {
+        self.0.join(format!("{FILTER}{interface}"))
+    }
+
+    /// Returns the ports with ingress filters, including those of earlier daemons.
+    pub(super) fn filters(&self) -> Result<Vec<u32>, Error> {
+        self.indices(FILTER)
     }
 
     fn indices(&self, of: &str) -> Result<Vec<u32>, Error> {

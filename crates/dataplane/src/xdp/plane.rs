@@ -1,5 +1,6 @@
 //! The XDP data plane behind the interfaces that all data planes have.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use bpf::attach::Mode;
@@ -11,7 +12,7 @@ use model::dataplane::File;
 
 use super::functions::{netfilter, proxies};
 use super::program::Xdp;
-use super::tables::{proxy_count, rings};
+use super::tables::{attachments, proxy_count, rings};
 use super::tracing::Tracing;
 use crate::forwarding::{Forwarding, TABLE_TENANTS};
 use crate::{Counted, Counter, Dataplane, Error, Trace};
@@ -31,8 +32,10 @@ impl Dataplane for Xdp {
         changed?;
         // The forwarding state has changed. Steps that fail from here on are repeated by the next
         // change.
-        let left = self.ports.leave_others(&self.pins, &self.tables.now().ports);
-        for done in [left, self.keep_watch(), functions] {
+        let ports = &self.tables.now().ports;
+        let left = self.ports.leave_others(&self.pins, ports);
+        let unfiltered = self.filters.leave_others(ports, &self.pins);
+        for done in [left, unfiltered, self.keep_watch(), functions] {
             if let Err(error) = done {
                 tracing::warn!(
                     "cleanup after the last change failed, and is repeated with the next one: {error}"
@@ -51,6 +54,7 @@ impl Dataplane for Xdp {
     fn detach(&mut self) -> Result<(), Error> {
         // The tracer is removed with the ports.
         let _ = self.end_trace();
+        self.filters.leave_others(&BTreeMap::new(), &self.pins)?;
         // The program of a port is detached when its pin and this descriptor are gone.
         self.pins.clear()?;
         self.ports.clear();
@@ -167,7 +171,7 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         spreads: limits.policies,
         // A later daemon does not reuse the numbers of its predecessor.
         tenants: 2 * limits.tenants + TABLE_TENANTS,
-        attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
+        attachments: (attachments(forwarding) as u32).next_power_of_two().max(4096),
         slots: if netfilter::are_in(forwarding) { limits.held.next_power_of_two() } else { 1 },
         proxies: proxy_count(forwarding),
         rings: rings(forwarding),

@@ -11,6 +11,7 @@ use model::dataplane::File;
 use netlink::Handle;
 
 use super::attach::{Attachments, Source};
+use super::filters::{Filters, NewFilters};
 use super::functions::guards::Guards;
 use super::functions::netfilter;
 use super::functions::proxies::{self, Backs};
@@ -24,6 +25,7 @@ use crate::forwarding::Forwarding;
 pub struct Xdp {
     pub(super) tables: Tables,
     pub(super) ports: Attachments,
+    pub(super) filters: Filters,
     pub(super) pins: Pins,
     pub(super) guards: Guards,
     pub(super) backs: Backs,
@@ -43,6 +45,7 @@ impl Xdp {
             guards: Guards::default(),
             backs: Backs::default(),
             ports: Attachments::default(),
+            filters: Filters::default(),
             pins,
             handle: Handle::new()?,
             trace: None,
@@ -79,12 +82,16 @@ impl Xdp {
             &self.pins,
             &mut self.handle,
         );
+        let ports = &tables.now().ports;
+        let done = done.and_then(|()| self.filters.replace(tables.program(), ports, &self.pins));
         let done = done.and_then(|()| self.ports.replace_all(tables.program().program()));
         let done = done
             .and_then(|()| proxies::attach(&tables, &mut self.backs, &self.pins, &mut self.handle));
         if let Err(error) = done {
             // The previous state worked before. The first error is reported.
             let _ = self.attach_own_functions();
+            let (program, ports) = (self.tables.program(), &self.tables.now().ports);
+            let _ = self.filters.replace(program, ports, &self.pins);
             let _ = self.ports.replace_all(self.tables.program().program());
             return Err(error);
         }
@@ -104,6 +111,12 @@ impl Xdp {
         let before = self.tables.change_to(wanted)?;
         let (now, program) = (self.tables.now(), self.tables.program());
         let done = netfilter::attach(now, program, &mut self.guards, &self.pins, &mut self.handle);
+        // Before the program: the kernel then gets no packet without it.
+        let mut new = NewFilters::default();
+        let done = done.and_then(|()| {
+            new = self.filters.put(program, &now.ports, &self.pins)?;
+            Ok(())
+        });
         let from = Source { program: program.program(), pins: &self.pins };
         let done = done.and_then(|()| {
             self.ports.attach_to(from, &now.ports, &before.ports, file, &mut self.handle)
@@ -111,6 +124,7 @@ impl Xdp {
         if let Err(error) = done.and_then(|()| self.attach_own_proxies()) {
             // The first error is reported. The previous state fits, since it was installed before.
             let _ = self.tables.change_to(before);
+            self.filters.take_back(new, &self.pins);
             return Err(error);
         }
         Ok(())

@@ -5,7 +5,8 @@ use bpf::Srv6;
 use bpf::measure::{run_once, verdict};
 use bpf::srv6::Sizes;
 use dataplane::forwarding::{
-    Attachment, Forwarding, Owner, Policy, PolicyId, Port, TABLE_TENANTS, Tags, Weighted,
+    Attachment, Behavior, DomainVlan, Endpoint, Forwarding, Owner, Policy, PolicyId, Port,
+    TABLE_TENANTS, Tags, Weighted,
 };
 use dataplane::xdp::Tables;
 use ipnet::IpNet;
@@ -103,5 +104,160 @@ fn root_a_port_of_whole_frames_leaves_no_priority_tag_to_the_kernel() {
             assert_eq!(on(tags), verdict::DROP, "{tags:x?}");
         }
         assert_eq!(on(&[0x8100_0009]), verdict::PASS, "another VLAN");
+    });
+}
+
+/// Index of the VLAN interface, which this kernel may not have.
+const VLAN: u32 = 9000;
+const SID: &str = "fd00:1::1";
+const ONE: Tags = Tags { outer: 100, inner: 0 };
+const TWO: Tags = Tags { outer: 200, inner: 10 };
+
+/// Returns a state in which VLANs of the left port are in the SR domain. The SID sends frames to
+/// the right.
+fn in_domain(vlans: &[Tags]) -> Forwarding {
+    let mut state = state(Owner::Nobody);
+    let endpoint = Endpoint::new(Behavior::EndDx2 { port: index("r") });
+    state.sids = [(format!("{SID}/128").parse().unwrap(), endpoint)].into_iter().collect();
+    state.sources = [].into();
+    state.attachments.clear();
+    for (index_of, tags) in (VLAN..).zip(vlans) {
+        let frames = Attachment { port: index("l"), tags: *tags };
+        let (name, mac) = (format!("l.{tags}"), Mac(NODE_LEFT));
+        let vlan = DomainVlan { name, frames, mac, closed: false, requires_hmac: false };
+        state.domain_vlans.insert(index_of, vlan);
+    }
+    state
+}
+
+/// Returns an Ethernet frame to the SID, with these tags.
+fn to_sid(sid: &str, tags: &[u32]) -> Vec<u8> {
+    let inner = frame(&udp4("10.1.0.1", "10.2.0.1", 22));
+    let mut packet = vec![0x60, 0, 0, 0, 0, inner.len() as u8, 143, 64];
+    for address in ["fd00:9::1", sid] {
+        packet.extend(address.parse::<std::net::Ipv6Addr>().unwrap().octets());
+    }
+    packet.extend(inner);
+    let mut frame = frame(&packet);
+    frame.splice(12..12, tags.iter().flat_map(|tag| tag.to_be_bytes()));
+    frame
+}
+
+#[test]
+fn root_sids_are_reached_in_vlans_of_the_domain() {
+    in_node(|| {
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        tables.change_to(in_domain(&[ONE, TWO])).unwrap();
+        let run = |sid: &str, tags: &[u32]| {
+            let sent = to_sid(sid, tags);
+            let run = run_once(tables.program().program(), index("l"), &sent).unwrap();
+            // The kernel gets the frame as it came.
+            assert!(run.verdict != verdict::PASS || run.frame == sent, "{tags:x?}");
+            run.verdict
+        };
+        for tags in [
+            &[][..],
+            &[0x8100_0064],
+            &[0x8100_e064],
+            &[0x88a8_00c8, 0x8100_000a],
+            &[0x8100_0000],
+            &[0x8100_6000],
+        ] {
+            assert_eq!(run(SID, tags), verdict::REDIRECT, "{tags:x?}");
+            assert_eq!(run("fd00:1::2", tags), verdict::PASS, "{tags:x?}");
+        }
+        for tags in [
+            // VLAN interfaces have 802.1Q, and 802.1ad with 802.1Q within.
+            &[0x88a8_0064][..],
+            &[0x8100_00c8, 0x8100_000a],
+            &[0x88a8_00c8, 0x88a8_000a],
+            &[0x8100_000a],
+            &[0x8100_00c8],
+            &[0x88a8_00c8],
+            &[0x88a8_00c8, 0x8100_000b],
+            &[0x88a8_00c8, 0x8100_0000],
+            &[0x88a8_0000, 0x8100_000a],
+            &[0x88a8_0000],
+            &[0x8100_0064, 0x8100_0064],
+            &[0x8100_0000, 0x8100_0064],
+            &[0x8100_0064, 0x8100_0000],
+        ] {
+            assert_eq!(run(SID, tags), verdict::PASS, "{tags:x?}");
+        }
+    });
+}
+
+/// Frames cut anywhere, which may end within a tag.
+#[test]
+fn root_short_tagged_frames_are_left_as_they_are() {
+    in_node(|| {
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        tables.change_to(in_domain(&[ONE, TWO])).unwrap();
+        for tags in [&[0x8100_0064][..], &[0x88a8_00c8, 0x8100_000a], &[0x8100_0000]] {
+            let whole = to_sid(SID, tags);
+            for length in 14..whole.len() {
+                let sent = &whole[..length];
+                let run = run_once(tables.program().program(), index("l"), sent).unwrap();
+                assert!(
+                    run.verdict == verdict::DROP
+                        || run.verdict == verdict::PASS && run.frame == sent,
+                    "{tags:x?}, {length} bytes: {}",
+                    run.verdict
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn root_vlans_join_and_leave_the_domain() {
+    in_node(|| {
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        let on = |tables: &Tables, tags: &[u32]| verdict_on(tables, &to_sid(SID, tags));
+        let (one, two) = (&[0x8100_0064][..], &[0x88a8_00c8, 0x8100_000a][..]);
+        for (vlans, expected) in [
+            (&[][..], [verdict::PASS, verdict::PASS]),
+            (&[ONE], [verdict::REDIRECT, verdict::PASS]),
+            // The interface of the first one has another index from here on.
+            (&[TWO, ONE], [verdict::REDIRECT, verdict::REDIRECT]),
+            (&[TWO], [verdict::PASS, verdict::REDIRECT]),
+            (&[], [verdict::PASS, verdict::PASS]),
+        ] {
+            tables.change_to(in_domain(vlans)).unwrap();
+            assert_eq!([on(&tables, one), on(&tables, two)], expected, "{vlans:?}");
+        }
+        // A VLAN changes between the domain and a tenant.
+        for _ in 0..2 {
+            let mut state = in_domain(&[ONE]);
+            tables.change_to(state.clone()).unwrap();
+            assert_eq!(on(&tables, one), verdict::REDIRECT);
+            let attachment = Attachment { port: index("l"), tags: ONE };
+            state.domain_vlans.clear();
+            state.attachments.insert(attachment, Owner::Tenant(TENANT));
+            tables.change_to(state).unwrap();
+            assert_eq!(on(&tables, one), verdict::PASS, "of a tenant");
+        }
+    });
+}
+
+/// Edges and closed VLANs.
+#[test]
+fn root_a_vlan_is_closed_apart_from_its_port() {
+    in_node(|| {
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        let on = |tables: &Tables, tags: &[u32]| verdict_on(tables, &to_sid(SID, tags));
+        let mut state = in_domain(&[ONE]);
+        state.ports.get_mut(&index("l")).unwrap().edge = true;
+        tables.change_to(state.clone()).unwrap();
+        assert_eq!(on(&tables, &[0x8100_0064]), verdict::REDIRECT);
+        assert_eq!([on(&tables, &[]), on(&tables, &[0x8100_0000])], [verdict::DROP; 2], "the edge");
+        // Only from these sources.
+        state.sources = [(None, "fd00:5::/48".parse().unwrap())].into();
+        tables.change_to(state.clone()).unwrap();
+        assert_eq!(on(&tables, &[0x8100_0064]), verdict::DROP);
+        state.sources = [].into();
+        state.domain_vlans.get_mut(&VLAN).unwrap().closed = true;
+        tables.change_to(state).unwrap();
+        assert_eq!(on(&tables, &[0x8100_0064]), verdict::PASS, "in a VRF");
     });
 }

@@ -304,10 +304,16 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     let (packets, bytes) = (counter("PACKETS"), counter("BYTES"));
     let is_kernel = found.dataplane == "kernel";
     let port = |port: &v1::DataplanePort| {
+        let vlans = match &port.vlans[..] {
+            [] => None,
+            [vlan] => Some(format!("VLAN {vlan}")),
+            vlans => Some(format!("VLANs {}", vlans.join(" "))),
+        };
         let words = [
             Some(port.mode.as_str()).filter(|_| !is_kernel),
             Some("edge").filter(|_| port.edge),
             Some("requires HMAC").filter(|_| port.requires_hmac),
+            vlans.as_deref(),
         ];
         let words: Vec<&str> = words.into_iter().flatten().collect();
         match words.is_empty() {
@@ -402,6 +408,7 @@ fn state_output(found: &v1::GetDataplaneResponse) -> DataplaneState {
         mode: port.mode.clone(),
         requires_hmac: port.requires_hmac,
         edge: port.edge,
+        vlans: port.vlans.clone(),
     };
     let tenant = |tenant: &v1::DataplaneTenant| DataplaneTenant {
         name: tenant.name.clone(),

@@ -3,6 +3,7 @@
 //! right.
 
 mod bond;
+mod domain;
 mod foreign;
 mod stacked;
 mod tagged;
@@ -408,6 +409,13 @@ fn root_a_tenant_sends_from_its_own_addresses_alone() {
     assert_eq!(bed.dropped("tenant-source"), before);
     assert!(!bed.passes(icmp(128, "fd00:a::1")));
     assert_eq!(bed.dropped("tenant-source") - before, 1);
+    // Reserved addresses, which the kernel forwards, do not belong to a tenant.
+    let before = bed.dropped("tenant-source");
+    let ends = ["240.0.0.1", "240.0.0.2"].map(|address| address.parse().unwrap());
+    let reserved =
+        |mark: &str| Ipv4::new(ends[0], ends[1], protocol::UDP).around(&datagram(mark)).unwrap();
+    assert!(!bed.passes(reserved) && !bed.passes(|mark| plain("::7", "::8", mark)));
+    assert_eq!(bed.dropped("tenant-source") - before, 2);
     // A family that is not listed has no valid source.
     bed.apply(ports, &tenant("[10.1.0.0/24, \"fd00:a::2/128\"]"));
     assert!(!bed.passes(ours6));

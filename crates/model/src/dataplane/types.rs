@@ -75,8 +75,10 @@ pub struct Port {
     pub tenant: Option<Name>,
     /// Interface that packets for the port are redirected to instead.
     pub exit: Option<Name>,
-    /// True at the edge of the SR domain: no SID is reachable from the port.
+    /// True at the edge of the SR domain: no SID is reachable in untagged frames of the port.
     pub edge: bool,
+    /// VLANs of the port in the SR domain: SIDs are reachable in frames with these tags.
+    pub vlans: Vec<Tags>,
     /// Line in the file.
     pub line: u32,
 }

@@ -5,7 +5,7 @@ use crate::testing::{in_namespace, output, veth};
 use std::time::{Duration, Instant};
 
 use crate::{Address, Batch, LocalAction, add_address};
-use srv6::{EncapMode, Flavors, NextCsid, SegmentList, Sid};
+use srv6::{CsidLengths, EncapMode, Flavors, SegmentList, Sid};
 use testkit::feature::{NO_KERNEL, PSP, VRF, X_INTERFACE, X_NEXT_CSID};
 
 fn sids(list: &[&str]) -> SegmentList {
@@ -224,7 +224,7 @@ fn root_every_encapsulation_that_the_kernel_takes_is_read_back_equal() {
         let link_local = "fe80::2".parse().unwrap();
         let segments = sids(&["fd00:0:1:1::", "fd00:0:2:1::"]);
         let lengths =
-            |block_bits, node_function_bits| Some(NextCsid { block_bits, node_function_bits });
+            |block_bits, node_function_bits| Some(CsidLengths { block_bits, node_function_bits });
         let plain = Flavors::default();
         let psp = Flavors { psp: true, ..plain };
         let next = Flavors { next_csid: lengths(48, 16), ..plain };
@@ -332,7 +332,7 @@ fn root_routes_made_by_ip_are_read_or_left_out() {
             output("ip", &format!("-6 route add proto 75 {route}"));
         }
         let one = sids(&["fd00:0:1:1::"]);
-        let lengths = NextCsid { block_bits: 48, node_function_bits: 16 };
+        let lengths = CsidLengths { block_bits: 48, node_function_bits: 16 };
         let flavors = Flavors { next_csid: Some(lengths), ..Flavors::default() };
         let nh6 = "fd00:a::2".parse().unwrap();
         let x = LocalAction::EndX { nh6, interface: None };

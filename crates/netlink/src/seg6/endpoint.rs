@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use srv6::{Behavior, Flavors, LookUp, NextCsid, SegmentList};
+use srv6::{Behavior, CsidLengths, Flavors, LookUp, SegmentList};
 
 use super::headend;
 use crate::attribute::{Writer, array, each, u32_at};
@@ -218,11 +218,12 @@ pub(super) fn write(behavior: &LocalAction, flavors: Flavors, counters: bool) ->
 }
 
 fn write_flavors(out: &mut Writer, flavors: Flavors) {
-    let Flavors { psp, usp, usd, next_csid } = flavors;
+    // The kernel has no REPLACE-C-SID.
+    let Flavors { psp, usp, usd, next_csid, replace_csid: _ } = flavors;
     let bits = [(psp, PSP), (usp, USP), (usd, USD), (next_csid.is_some(), NEXT_CSID)];
     let operations: u32 = bits.iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum();
     out.put(SEG6_LOCAL_FLV_OPERATION, &operations.to_ne_bytes());
-    if let Some(NextCsid { block_bits, node_function_bits }) = next_csid {
+    if let Some(CsidLengths { block_bits, node_function_bits }) = next_csid {
         out.put(SEG6_LOCAL_FLV_LCBLOCK_BITS, &[block_bits]);
         out.put(SEG6_LOCAL_FLV_LCNODE_FN_BITS, &[node_function_bits]);
     }
@@ -286,7 +287,7 @@ pub(super) fn read(attributes: &[u8]) -> Option<(LocalAction, Flavors, bool)> {
 }
 
 fn read_flavors(attributes: &[u8]) -> Option<Flavors> {
-    let (mut operations, mut lengths) = (0, NextCsid::default());
+    let (mut operations, mut lengths) = (0, CsidLengths::default());
     for attribute in each(attributes) {
         let attribute = attribute.ok()?;
         match (attribute.kind(), attribute.value()) {
@@ -302,6 +303,7 @@ fn read_flavors(attributes: &[u8]) -> Option<Flavors> {
         usp: has(USP),
         usd: has(USD),
         next_csid: has(NEXT_CSID).then_some(lengths),
+        replace_csid: None,
     })
 }
 
@@ -387,12 +389,13 @@ mod tests {
         for behavior in behaviors() {
             for bits in 0..32 {
                 let on = |bit: u32| bits & bit != 0;
-                let lengths = NextCsid { block_bits: 48, node_function_bits: 24 };
+                let lengths = CsidLengths { block_bits: 48, node_function_bits: 24 };
                 let flavors = Flavors {
                     psp: on(1),
                     usp: on(2),
                     usd: on(4),
                     next_csid: on(8).then_some(lengths),
+                    replace_csid: None,
                 };
                 let bytes = write(&behavior, flavors, on(16));
                 assert_eq!(read(&bytes), Some((behavior.clone(), flavors, on(16))));
@@ -431,7 +434,7 @@ mod tests {
             inner.put(SEG6_LOCAL_FLV_OPERATION, &NEXT_CSID.to_ne_bytes());
         });
         let (_, flavors, _) = read(&bytes.0).unwrap();
-        let next_csid = Some(NextCsid { block_bits: 32, node_function_bits: 16 });
+        let next_csid = Some(CsidLengths { block_bits: 32, node_function_bits: 16 });
         assert_eq!(flavors, Flavors { next_csid, ..Flavors::default() });
     }
 }

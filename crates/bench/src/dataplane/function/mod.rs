@@ -12,6 +12,7 @@
 //! - `rules-…/N`: the same as the first with N rules, compared with plain IPv4 with the same rules
 //!   ([`rules`]).
 //! - `latency/…`: latency on an idle node ([`latency`]).
+//! - `two-cpus/…`: packets delivered per second on two CPUs, compared with one.
 
 mod instructions;
 mod latency;
@@ -21,10 +22,12 @@ mod ways;
 
 use bpf::Template;
 
+use super::bed::Plane;
+use super::processors::{Load, PROCESSORS};
 use super::wire::trimmed;
 use crate::{Better, Context, Row, median, row};
 pub(super) use instructions::bench as instructions;
-use ways::{Nodes, SIZES, Way};
+use ways::{Node, Nodes, SIZES, Way};
 
 const BASELINES: [Way; 3] = [Way::End, Way::DecapsulateAndEncapsulate, Way::Plain];
 
@@ -76,7 +79,17 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     nodes.each(|| nft::empty_chains("inet"))?;
     rows.extend(latency::bench(context, &nodes, scale)?);
     rows.extend(rules::bench(context, &nodes, scale)?);
+    rows.push(processors(context, scale)?);
     Ok(rows)
+}
+
+/// Measures End.AN.NF on two CPUs.
+fn processors(context: &Context<'_>, scale: &Scale) -> anyhow::Result<Row> {
+    (context.say)("End.AN.NF on two CPUs");
+    let node = Node::with_queues(context, Way::Function, PROCESSORS)?;
+    let (frame, count) = (Way::Function.frame(SIZES[0]), 2 * scale.count);
+    let load = Load { bed: node.bed(), plane: Plane::Kernel, frame, count };
+    load.row(context, &format!("End.AN.NF/{}", SIZES[0]), scale.rounds)
 }
 
 fn throughput(nodes: &Nodes, size: usize, scale: &Scale, chains: &str) -> anyhow::Result<Vec<Row>> {

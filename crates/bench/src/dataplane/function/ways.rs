@@ -60,7 +60,16 @@ pub(super) struct Node {
 
 impl Node {
     fn new(context: &Context<'_>, way: Way) -> anyhow::Result<Self> {
-        let mut bed = Bed::new(Sizes::default())?;
+        Self::with_queues(context, way, 1)
+    }
+
+    /// Creates a node whose interfaces have several queues.
+    pub(super) fn with_queues(
+        context: &Context<'_>,
+        way: Way,
+        queues: u32,
+    ) -> anyhow::Result<Self> {
+        let mut bed = Bed::with_queues(Sizes::default(), queues)?;
         bed.in_node(|| -> anyhow::Result<()> {
             nft::empty_chains("inet")?;
             Ok(sysctl::write("ipv4/ip_early_demux", "0")?)

@@ -14,11 +14,11 @@ use bpf::{FunctionEnds, Held, Srv6};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink::{
     Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Mac, Namespace, NextHop, Offload, Route,
-    RouteKind, VethEnd, add_interface_rule, add_neighbor, add_veth, delete_interface_rule,
-    delete_link, delete_route, replace_route, set_offload, set_up, sysctl,
+    RouteKind, VethEnd, add_interface_rule, add_neighbor, add_veth_with_queues,
+    delete_interface_rule, delete_link, delete_route, replace_route, set_offload, set_up, sysctl,
 };
 
-use super::devices::{INWARDS, OUTWARDS};
+use super::devices::{self, INWARDS, OUTWARDS};
 use super::guards::{self, Guards};
 use crate::xdp::pins::Pins;
 use wire::protocol;
@@ -158,7 +158,8 @@ fn is_there(handle: &mut Handle) -> Result<bool, Error> {
 fn add(handle: &mut Handle) -> Result<(), Error> {
     let namespace = Namespace::current()?;
     let end = |name, mac| VethEnd { name, namespace: &namespace, mtu: MTU, mac, index: None };
-    let ends = add_veth(&end(INWARDS, Some(MAC)), &end(OUTWARDS, None));
+    let ends =
+        add_veth_with_queues(&end(INWARDS, Some(MAC)), &end(OUTWARDS, None), devices::queues());
     Ok(handle.request("add the interfaces of service functions", ends)?)
 }
 

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use bpf::srv6::types::limit;
 use bpf::{ProxyEnds, Srv6, detach_return};
 use netlink::{
-    Batch, Errno, Handle, Link, Namespace, Offload, VethEnd, add_veth, delete_link, set_offload,
-    set_up, sysctl,
+    Batch, Errno, Handle, Link, Namespace, Offload, VethEnd, add_veth_with_queues, delete_link,
+    set_offload, set_up, sysctl,
 };
 
+use super::devices;
 use crate::Error;
 use crate::forwarding::Forwarding;
 use crate::xdp::pins::{Pins, remove};
@@ -111,7 +112,7 @@ pub(in crate::xdp) fn prepare(
     if !is_there(handle)? {
         let namespace = Namespace::current()?;
         let end = |name| VethEnd { name, namespace: &namespace, mtu: MTU, mac: None, index: None };
-        let ends = add_veth(&end(INWARDS), &end(OUTWARDS));
+        let ends = add_veth_with_queues(&end(INWARDS), &end(OUTWARDS), devices::queues());
         handle.request("add the interfaces of proxies", ends)?;
         // Attached before the interfaces are up.
         srv6.attach_proxies(ends_of(handle)?)?;

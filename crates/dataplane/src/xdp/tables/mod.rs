@@ -32,6 +32,7 @@ use crate::forwarding::{Endpoint, Forwarding, Map, Policy, PolicyId, TenantId};
 use crate::{Counted, Error};
 
 pub use self::outer::outer;
+pub(super) use self::ports::attachments;
 pub(super) use self::proxies::{count as proxy_count, interfaces, rings};
 
 /// A list, with all parameters of its header.
@@ -164,7 +165,7 @@ impl Tables {
             ("IPv6 prefixes", of(true), sizes.prefixes),
             ("policies", wanted.policies.len(), sizes.policies),
             ("tenants", tenants as usize, sizes.tenants),
-            ("attachments", wanted.attachments.len(), sizes.attachments),
+            ("attachments", attachments(wanted), sizes.attachments),
             ("sources", 2 * wanted.sources.len(), self.srv6.sources.capacity()),
             ("service functions", functions.count(), FUNCTIONS),
         ] {

@@ -8,7 +8,7 @@ use netlink::Mac;
 
 use crate::Error;
 use crate::forwarding::{
-    Attachment, Forwarding, Owner, PolicyId, Port, TABLE_TENANTS, Tags, TenantId, Upper,
+    Attachment, Forwarding, Owner, PolicyId, TABLE_TENANTS, Tags, TenantId, Upper,
 };
 
 /// Treatment of an owner's frames: a tenant, and a policy for whole frames.
@@ -24,8 +24,8 @@ struct Said {
     meets: Meets,
     /// True if tagged frames may have another owner.
     tagged: bool,
-    /// Redirect target.
-    device: u32,
+    /// Redirect target; none for a VLAN interface, whose frames leave by its port.
+    device: Option<u32>,
     flags: u16,
 }
 
@@ -36,14 +36,23 @@ pub(super) struct Ports {
     ports: BTreeMap<u32, Said>,
     uppers: BTreeMap<u32, Upper>,
     attachments: BTreeMap<Attachment, (Meets, Macs)>,
+    /// Frames in the SR domain, and the VLAN interface that receives them.
+    domain: BTreeMap<Attachment, u32>,
+}
+
+/// Number of entries for tagged frames.
+pub(in crate::xdp) fn attachments(forwarding: &Forwarding) -> usize {
+    forwarding.attachments.len() + forwarding.domain_vlans.len()
 }
 
 /// Rejects ports that would share an entry.
 pub(super) fn check(wanted: &Forwarding) -> Result<(), Error> {
     let mut slots: HashMap<u32, &str> = HashMap::new();
-    for (index, port) in &wanted.ports {
-        if let Some(other) = slots.insert(slot(*index), &port.name) {
-            let (first, second) = (other.to_owned(), port.name.clone());
+    let ports = wanted.ports.iter().map(|(index, port)| (index, &port.name));
+    let vlans = wanted.domain_vlans.iter().map(|(index, vlan)| (index, &vlan.name));
+    for (index, name) in ports.chain(vlans) {
+        if let Some(other) = slots.insert(slot(*index), name) {
+            let (first, second) = (other.to_owned(), name.clone());
             return Err(Error::SameSlot { first, second });
         }
     }
@@ -51,17 +60,25 @@ pub(super) fn check(wanted: &Forwarding) -> Result<(), Error> {
 }
 
 impl Ports {
-    /// Sets the flags that `wanted` adds to ports, all of which close them, before other entries
-    /// are added.
+    /// Sets the flags that `wanted` adds to ports, all of which close them, and removes VLANs from the
+    /// SR domain, before other entries are added.
     pub(super) fn close(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
-        let checks_sources = checks_sources(wanted);
         let mut has_closed = false;
-        for (index, port) in &wanted.ports {
-            if let Some(said) = self.ports.get(index) {
-                let flags = said.flags | flags(port, checks_sources);
+        for (index, wanted) in all_flags(wanted) {
+            if let Some(said) = self.ports.get(&index) {
+                let flags = said.flags | wanted;
                 has_closed |= flags != said.flags;
-                self.place(srv6, *index, Said { flags, ..*said })?;
+                self.place(srv6, index, Said { flags, ..*said })?;
             }
+        }
+        let domain = domain(wanted);
+        let is_other = |(frames, vlan): &(&Attachment, &u32)| domain.get(frames) != Some(vlan);
+        let other: Vec<Attachment> =
+            self.domain.iter().filter(is_other).map(|(frames, _)| *frames).collect();
+        for frames in other {
+            srv6.attachments.remove(&key(&frames))?;
+            self.domain.remove(&frames);
+            has_closed = true;
         }
         if has_closed {
             // A packet that has found its port open must not find an entry that is added now.
@@ -70,13 +87,19 @@ impl Ports {
         Ok(())
     }
 
-    /// Clears the flags that `wanted` does not have, after other entries have been removed.
+    /// Clears the flags that `wanted` does not have, and adds VLANs to the SR domain, after other
+    /// entries have been removed.
     pub(super) fn open(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
-        let checks_sources = checks_sources(wanted);
-        for (index, port) in &wanted.ports {
-            if let Some(said) = self.ports.get(index) {
-                let flags = flags(port, checks_sources);
-                self.place(srv6, *index, Said { flags, ..*said })?;
+        for (index, flags) in all_flags(wanted) {
+            if let Some(said) = self.ports.get(&index) {
+                self.place(srv6, index, Said { flags, ..*said })?;
+            }
+        }
+        for (frames, vlan) in domain(wanted) {
+            if self.domain.get(&frames) != Some(&vlan) {
+                let value = types::attachment { vlan, ..types::attachment::default() };
+                srv6.attachments.set(&key(&frames), &value)?;
+                self.domain.insert(frames, vlan);
             }
         }
         Ok(())
@@ -92,7 +115,10 @@ impl Ports {
         let value = types::port { ifindex: index, mac, tenant, policy, tagged, flags };
         // If either of the two fails, both are written again.
         self.ports.remove(&index);
-        srv6.devices.set(&slot(index), &device)?;
+        match device {
+            Some(device) => srv6.devices.set(&slot(index), &device)?,
+            None => srv6.devices.remove(&slot(index))?,
+        }
         srv6.ports.set(&slot(index), &value)?;
         self.ports.insert(index, said);
         Ok(())
@@ -130,20 +156,32 @@ impl Ports {
             let macs = macs.unwrap_or_else(|| unused(wanted, attachment));
             let said = ((tenant, policy), macs);
             if self.attachments.get(attachment) != Some(&said) {
-                let value = types::attachment { tenant, policy, macs };
+                let value = types::attachment { tenant, policy, vlan: 0, macs };
                 srv6.attachments.set(&key(attachment), &value)?;
                 self.attachments.insert(*attachment, said);
             }
         }
         let with_tags: BTreeSet<u32> = wanted.attachments.keys().map(|key| key.port).collect();
+        let flags: BTreeMap<u32, u16> = all_flags(wanted).into_iter().collect();
         for (index, port) in &wanted.ports {
             let before = self.ports.get(index).map_or(0, |said| said.flags);
             let said = Said {
                 mac: port.mac.0,
                 meets: meets(&port.owner, port.closed)?,
                 tagged: with_tags.contains(index),
-                flags: before | flags(port, checks_sources),
-                device: port.exit.unwrap_or(*index),
+                flags: before | flags[index],
+                device: Some(port.exit.unwrap_or(*index)),
+            };
+            self.place(srv6, *index, said)?;
+        }
+        for (index, vlan) in &wanted.domain_vlans {
+            let before = self.ports.get(index).map_or(0, |said| said.flags);
+            let said = Said {
+                mac: vlan.mac.0,
+                meets: meets(&Owner::Nobody, vlan.closed)?,
+                tagged: false,
+                flags: before | flags[index],
+                device: None,
             };
             self.place(srv6, *index, said)?;
         }
@@ -168,8 +206,12 @@ impl Ports {
             self.attachments.remove(&attachment);
         }
         // A new port may already use the entry.
-        let slots: BTreeSet<u32> = wanted.ports.keys().map(|index| slot(*index)).collect();
-        for index in gone(&self.ports, &wanted.ports) {
+        let kept: BTreeSet<u32> =
+            wanted.ports.keys().chain(wanted.domain_vlans.keys()).copied().collect();
+        let slots: BTreeSet<u32> = kept.iter().map(|index| slot(*index)).collect();
+        let gone: Vec<u32> =
+            self.ports.keys().filter(|index| !kept.contains(index)).copied().collect();
+        for index in gone {
             if !slots.contains(&slot(index)) {
                 srv6.ports.set(&slot(index), &types::port::default())?;
                 srv6.devices.remove(&slot(index))?;
@@ -209,14 +251,38 @@ fn checks_sources(forwarding: &Forwarding) -> bool {
     forwarding.sources_of(None).next().is_some()
 }
 
-/// Returns the flags of a port.
-fn flags(port: &Port, checks_sources: bool) -> u16 {
-    let bits = [
-        (port.closed, port_flag::PORT_CLOSED),
-        (port.requires_hmac, port_flag::PORT_HMAC),
-        (port.edge, port_flag::PORT_EDGE),
-        (checks_sources, port_flag::PORT_SOURCES),
-    ];
+/// Returns the frames in the SR domain, and the VLAN interface that receives them.
+fn domain(wanted: &Forwarding) -> BTreeMap<Attachment, u32> {
+    wanted.domain_vlans.iter().map(|(index, vlan)| (vlan.frames, *index)).collect()
+}
+
+/// Returns the flags of all ports and VLANs in the SR domain, by interface index.
+fn all_flags(wanted: &Forwarding) -> Vec<(u32, u16)> {
+    let checks_sources = checks_sources(wanted);
+    let with_vlans: BTreeSet<u32> =
+        wanted.domain_vlans.values().map(|vlan| vlan.frames.port).collect();
+    let ports = wanted.ports.iter().map(|(index, port)| {
+        let bits = [
+            (port.closed, port_flag::PORT_CLOSED),
+            (port.requires_hmac, port_flag::PORT_HMAC),
+            (port.edge, port_flag::PORT_EDGE),
+            (checks_sources, port_flag::PORT_SOURCES),
+            (with_vlans.contains(index), port_flag::PORT_VLANS),
+        ];
+        (*index, flags(&bits))
+    });
+    let vlans = wanted.domain_vlans.iter().map(|(index, vlan)| {
+        let bits = [
+            (vlan.closed, port_flag::PORT_CLOSED),
+            (vlan.requires_hmac, port_flag::PORT_HMAC),
+            (checks_sources, port_flag::PORT_SOURCES),
+        ];
+        (*index, flags(&bits))
+    });
+    ports.chain(vlans).collect()
+}
+
+fn flags(bits: &[(bool, port_flag)]) -> u16 {
     let set = bits.iter().filter(|(is, _)| *is);
     // The flags fit into 16 bits.
     set.fold(0, |all, (_, bit)| all | bit.0 as u16)

@@ -32,11 +32,12 @@ impl Tables {
             (flavors.psp, sid_flag::SID_PSP),
             (flavors.usd, sid_flag::SID_USD),
             (flavors.next_csid.is_some(), sid_flag::SID_NEXT_CSID),
+            (flavors.replace_csid.is_some(), sid_flag::SID_REPLACE_CSID),
             (endpoint.in_kernel, sid_flag::SID_IN_KERNEL),
         ] {
             value.flags |= if set { bit.0 as u8 } else { 0 };
         }
-        if let Some(lengths) = flavors.next_csid {
+        if let Some(lengths) = flavors.csid() {
             value.csid = ((lengths.block_bits / 8) << 4) | (lengths.node_function_bits / 8);
         }
         let (number, params) = self.params(sid, &endpoint.behavior, returned)?;

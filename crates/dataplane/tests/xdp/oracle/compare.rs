@@ -137,7 +137,7 @@ pub(crate) fn is_error(frame: &[u8]) -> bool {
 }
 
 /// Returns the offset of layer 3, after up to two tags.
-fn layer3(frame: &[u8]) -> usize {
+pub(crate) fn layer3(frame: &[u8]) -> usize {
     let is_tag = |at: usize| matches!(frame.get(at..at + 2), Some([0x81, 0x00] | [0x88, 0xa8]));
     let tags = (0..2).take_while(|tag| is_tag(12 + 4 * tag) && frame.len() >= 18 + 4 * tag);
     14 + 4 * tags.count()

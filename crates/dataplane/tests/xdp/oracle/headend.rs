@@ -90,7 +90,7 @@ fn root_tagged_and_untagged_frames_are_encapsulated_alike() {
         for (outer, inner) in [(7, 0), (100, 7)] {
             let key = types::attachment_key { ifindex: index("l"), outer, inner };
             let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 3], vlan_mac];
-            let value = types::attachment { tenant: 1, policy: 0, macs };
+            let value = types::attachment { tenant: 1, policy: 0, vlan: 0, macs };
             node.plane.attachments.set(&key, &value).unwrap();
         }
         let v4 = V4::new("10.1.0.1", "10.10.5.9").with(&udp(22));

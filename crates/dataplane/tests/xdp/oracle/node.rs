@@ -18,7 +18,7 @@ use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, setns, uns
 use nix::unistd::Pid;
 use testkit::Tap;
 
-use super::compare::is_error;
+use super::compare::{is_error, layer3};
 use crate::bed::{NODE_LEFT, frame, ip, ips, loaded, udp6};
 
 const NODE_RIGHT: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -108,7 +108,9 @@ impl Node {
 
     /// Returns true if a frame is addressed to a SID that this kernel does not support.
     pub(crate) fn is_without_kernel(&self, frame: &[u8]) -> bool {
-        let Some(dst) = frame.get(38..54).filter(|_| frame[12..14] == [0x86, 0xdd]) else {
+        let at = layer3(frame);
+        let Some(dst) = frame.get(at + 24..at + 40).filter(|_| frame[at - 2..at] == [0x86, 0xdd])
+        else {
             return false;
         };
         let dst = Ipv6Addr::from(<[u8; 16]>::try_from(dst).unwrap());

@@ -6,9 +6,10 @@ use bpf::srv6::types;
 use testkit::feature::VLAN;
 use wire::protocol::{IPV4, IPV6};
 
+use super::differential::random_packets;
 use super::node::{Node, with_node};
 use super::packets::*;
-use crate::bed::{index, ip, try_ip};
+use crate::bed::{NODE_LEFT, index, ip, try_ip};
 
 /// The device, the command that creates it, and its tags on the wire.
 const DEVICES: [(&str, &str, &[u32]); 3] = [
@@ -99,24 +100,30 @@ fn root_oracle_vlan_tags_in_front_of_an_outer_header() {
     });
 }
 
+/// Creates VLAN devices on `l`.
+fn with_vlans_on_the_left(node: &Node) {
+    for line in [
+        "link add link l name w7 type vlan id 7",
+        "link add link l name ws100 type vlan proto 802.1ad id 100",
+        "link add link ws100 name wq7 type vlan id 7",
+    ] {
+        ip(line);
+    }
+    for name in ["w7", "ws100", "wq7"] {
+        ip(&format!("link set dev {name} addrgenmode none up"));
+    }
+    let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
+    port.tagged = 1;
+    port.flags = types::port_flag::PORT_VLANS.0 as u16;
+    node.plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
+}
+
 /// A tagged frame to the node, sent through the kernel's VLAN device and through an attachment.
 #[test]
 fn root_oracle_vlan_tags_are_taken_off() {
     with_vlans(|node| {
         node.configure_all(true);
-        for line in [
-            "link add link l name w7 type vlan id 7",
-            "link add link l name ws100 type vlan proto 802.1ad id 100",
-            "link add link ws100 name wq7 type vlan id 7",
-        ] {
-            ip(line);
-        }
-        for name in ["w7", "ws100", "wq7"] {
-            ip(&format!("link set dev {name} addrgenmode none up"));
-        }
-        let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
-        port.tagged = 1;
-        node.plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
+        with_vlans_on_the_left(node);
         for (outer, inner) in [(7, 0), (100, 7)] {
             let key = types::attachment_key { ifindex: index("l"), outer, inner };
             let value = types::attachment { tenant: 1, ..Default::default() };
@@ -136,5 +143,44 @@ fn root_oracle_vlan_tags_are_taken_off() {
         let mut frame = frame4(&V4::new("10.1.0.1", "10.10.5.9").with(&udp(22)));
         frame.splice(12..12, 0x8100_0009u32.to_be_bytes());
         node.declines(&frame);
+    });
+}
+
+/// Least share of packets that are forwarded, in percent: those of tenants are not.
+const LEAST: u64 = 8;
+
+/// Random packets in VLANs of the SR domain: the kernel receives them on its VLAN devices.
+#[test]
+fn root_oracle_random_packets_with_tags() {
+    with_vlans(|node| {
+        node.configure_all(true);
+        with_vlans_on_the_left(node);
+        for (name, outer, inner) in [("w7", 7, 0), ("wq7", 100, 7)] {
+            let (key, vlan) = (index("l"), index(name));
+            let port = types::port { ifindex: vlan, mac: NODE_LEFT, ..Default::default() };
+            node.plane.ports.set(&(vlan % 16384), &port).unwrap();
+            let key = types::attachment_key { ifindex: key, outer, inner };
+            let value = types::attachment { vlan, ..Default::default() };
+            node.plane.attachments.set(&key, &value).unwrap();
+        }
+        let tags: Vec<Vec<u8>> = with_tags().map(|(_, tags)| tags).collect();
+        random_packets(node, LEAST, |n, frame| {
+            frame.splice(12..12, tags[n as usize % tags.len()].iter().copied());
+        });
+    });
+}
+
+/// Random packets with a priority tag, which to the kernel are untagged. The left port is not a
+/// tenant's here.
+#[test]
+fn root_oracle_random_packets_with_a_priority_tag() {
+    with_node(|node| {
+        node.configure_all(true);
+        let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
+        port.tenant = 0;
+        node.plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
+        random_packets(node, LEAST, |n, frame| {
+            frame.splice(12..12, (0x8100_0000 | (n as u32 & 7) << 13).to_be_bytes());
+        });
     });
 }

@@ -85,3 +85,34 @@ fn root_no_sid_of_the_kernel_is_reached_with_more_entries_than_the_kernel_gets()
     bed.apply("{ l: { tenant: many }, r: {} }", &many);
     assert_eq!(reached(&mut bed), [""; 0], "a tenant's port");
 }
+
+/// The sender of a frame may leave its checksum to a device, and chooses where that writes it: into
+/// addresses that have been checked.
+#[test]
+fn root_no_checksum_is_written_into_addresses() {
+    let mut bed = Bed::new();
+    bed.apply("{ l: { sids: false }, r: {} }", "");
+    let offload = || netlink::set_offload("port", netlink::Offload::TxChecksum, true).unwrap();
+    bed.net.left.run(offload).unwrap();
+    let own = bed.net.left.run(|| testkit::Tap::open("port")).unwrap();
+    let (priority, none) = ([0x81, 0, 0, 0], [0; 0]);
+    let mut dropped = bed.dropped("irregular");
+    for (tags, start, is_dropped) in [
+        // In the source address, at the end of the destination address, and behind it.
+        (&none[..], 14 + 8, true),
+        (&none, 14 + 38, true),
+        (&none, 14 + 40, false),
+        (&[priority, priority].concat(), 14 + 8 + 38, true),
+        (&[priority, priority].concat(), 14 + 8 + 40, false),
+        // More tags than anybody needs.
+        (&priority.repeat(10), 14 + 40 + 40, true),
+    ] {
+        let mut frame = bed.frame(&super::plain(SOURCE, "fd00:b::2", "sum"));
+        frame.splice(12..12, tags.iter().copied());
+        own.send_with_checksum(&frame, start, 0);
+        // Processed after it.
+        assert!(bed.passes(|mark| super::plain(SOURCE, "fd00:b::2", mark)));
+        dropped += u64::from(is_dropped);
+        assert_eq!(bed.dropped("irregular"), dropped, "{tags:x?}, {start}");
+    }
+}

@@ -30,7 +30,7 @@ fn tagged(tags: &[u32]) -> impl Fn(&mut Vec<u8>) + '_ {
 impl Bed {
     /// Creates the interface of VLAN 5 on the node's port, and returns true when its packets are
     /// forwarded. Returns false if this kernel has none.
-    fn add_vlan(&mut self) -> bool {
+    pub(super) fn add_vlan(&mut self) -> bool {
         let line = ["link", "add", "link", "l", "name", "l5", "type", "vlan", "id", "5"];
         let made = self.net.node.run(|| Command::new("ip").args(line).output().unwrap()).unwrap();
         if !made.status.success() {

@@ -51,11 +51,7 @@ fn root_an_offloaded_checksum_does_not_reach_the_outer_header() {
     own.send_with_checksum(&tagged(&[0, 0]), 20, 0);
     bed.expect_dropped("irregular", 1);
     bed.apply(MASKED);
-    let path = [THERE, "fd00:2::5", "fd00:9::1"].map(|sid| sid.parse().unwrap());
-    let udp = Udp::new(7, 7).around(b"sum").unwrap();
-    let inside = Srh { segments_left: 1, ..Srh::of_path(protocol::UDP, &path) };
-    let outer = Ipv6::new("fd00:a::2".parse().unwrap(), path[2], protocol::ROUTING);
-    let masked = frame(&bed.net, &outer.around(&inside.around(&udp).unwrap()).unwrap());
+    let masked = returned(&bed, protocol::UDP, &Udp::new(7, 7).around(b"sum").unwrap());
     // Next header and hop limit, and the last bytes of the SRH.
     for (start, dropped) in [(14 + 6, 2), (14 + 40 + 8 + 3 * 16 - 2, 3)] {
         own.send_with_checksum(&masked, start, 0);
@@ -63,6 +59,30 @@ fn root_an_offloaded_checksum_does_not_reach_the_outer_header() {
     }
     assert!(bed.is_quiet(&received));
     own.send_with_checksum(&masked, 14 + 40 + 8 + 3 * 16, 6);
+    bed.expect_counts(THERE, [0, 1]);
+}
+
+/// Returns a frame to the last segment, as a function returns it to End.AM.
+fn returned(bed: &Bed, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let path = [THERE, "fd00:2::5", "fd00:9::1"].map(|sid| sid.parse().unwrap());
+    let inside = Srh { segments_left: 1, ..Srh::of_path(protocol, &path) };
+    let outer = Ipv6::new("fd00:a::2".parse().unwrap(), path[2], protocol::ROUTING);
+    frame(&bed.net, &outer.around(&inside.around(payload).unwrap()).unwrap())
+}
+
+/// A packet that a device segments later may have segments of any size. The MTU is 1,700.
+#[test]
+fn root_no_segment_exceeds_the_mtu() {
+    let mut bed = Bed::new();
+    bed.start(MASKED);
+    let own = bed.function.run(|| Tap::open("b")).unwrap();
+    let mut tcp = vec![0, 7, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0];
+    tcp.resize(8000, 7);
+    let packet = returned(&bed, protocol::TCP, &tcp);
+    let start = 14 + 40 + 8 + 3 * 16;
+    own.send_segmented(&packet, start, 3000);
+    bed.expect_dropped("too-big", 1);
+    own.send_segmented(&packet, start, 1400);
     bed.expect_counts(THERE, [0, 1]);
 }
 

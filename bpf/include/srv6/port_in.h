@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * Packets that a port's XDP program has left to the kernel. Their sender may have left the checksum to a
+ * device (PACKET_VNET_HDR of packet(7), virtio), and chooses where it is written: within addresses
+ * that the program and the policy rules have checked, or, once the kernel has encapsulated the packet,
+ * within the outer header. A frame that XDP redirects natively has lost the note about its checksum.
+ */
+#ifndef KAIDO_SRV6_PORT_IN_H
+#define KAIDO_SRV6_PORT_IN_H
+
+#include "proxy_send.h"
+
+/* Number of tags that are skipped. The kernel takes off any number of priority tags. */
+#define MAX_TAGS 8
+
+/* Returns the offset after the Ethernet header, all tags, and the fixed part of an IP header; 0 if there
+ * are too many tags. The kernel has already taken off the first tag. */
+static __always_inline __u32 end_of_addresses(struct __sk_buff *skb)
+{
+	__be16 protocol = skb->protocol;
+	__u32 at = ETH_HLEN;
+
+	for (int i = 0; i < MAX_TAGS && is_vlan(protocol); i++) {
+		if (bpf_skb_load_bytes(skb, at + 2, &protocol, sizeof(protocol)))
+			return 0;
+		at += 4;
+	}
+	if (is_vlan(protocol))
+		return 0;
+	if (protocol == bpf_htons(ETH_P_IP))
+		return at + sizeof(struct iphdr);
+	return protocol == bpf_htons(ETH_P_IPV6) ? at + sizeof(struct ipv6hdr) : at;
+}
+
+/* Returns a TC action. */
+static __always_inline int check_sum(struct __sk_buff *skb)
+{
+	__u32 zero = 0, end;
+	const struct control *state;
+
+	/* No packet starts its checksum that far behind. */
+	if (!is_sum_before(skb, ~0u >> 1))
+		return TC_ACT_UNSPEC;
+	end = end_of_addresses(skb);
+	if (end && !is_sum_before(skb, end))
+		return TC_ACT_UNSPEC;
+	state = bpf_map_lookup_elem(&control, &zero);
+	return state ? shoot(state, skb, REASON_IRREGULAR) : TC_ACT_SHOT;
+}
+
+#endif
