@@ -16,7 +16,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct template {
 	__u32 length; /* of the whole frame */
-	__u32 head;   /* bytes of it given in `bytes`: 14 plus a multiple of 8 */
+	__u32 head;   /* bytes of it given in `bytes`: 14, or 18 with a tag, plus a multiple of 8 */
 	__u32 egress; /* interface that generate() sends on */
 	__u32 flows;  /* number of flows; consecutive frames belong to consecutive flows */
 	__u32 step;   /* increment of the 32 bits at `flow_at` from flow to flow */
@@ -25,7 +25,7 @@ struct template {
 			    * for none */
 	__u8 bytes[HEAD];
 	__u8 stamped; /* nonzero if the last 8 bytes of a frame are its transmit time */
-	__u8 pad;
+	__u8 tagged;  /* nonzero if layer 3 begins after a VLAN tag */
 };
 
 struct {
@@ -96,6 +96,21 @@ struct {
 /* The SID of plain_end(). */
 const volatile __u64 plain_sid[2] = {};
 
+/* Copies words from offset `start` on. */
+static __always_inline int write_words(void *to, const void *end, const struct template *from, int start)
+{
+	const void *bytes = from->bytes;
+
+	for (int at = start; at + 8 <= HEAD; at += 8) {
+		if (at + 8 > from->head)
+			break;
+		if (to + at + 8 > end)
+			return -1;
+		*(__u64 *)(to + at) = *(const __u64 *)(bytes + at);
+	}
+	return 0;
+}
+
 /* Copies the template's head over the frame's head, in units of the sizes in which headers are
  * read: a load that spans two stores would wait for both, which does not happen with packets from a
  * wire. */
@@ -110,14 +125,12 @@ static __always_inline int write_head(struct xdp_md *ctx, const struct template 
 	*(__u64 *)to = *(const __u64 *)bytes;
 	*(__u32 *)(to + 8) = *(const __u32 *)(bytes + 8);
 	*(__u16 *)(to + 12) = *(const __u16 *)(bytes + 12);
-	for (int at = ETH_HLEN; at + 8 <= HEAD; at += 8) {
-		if (at + 8 > from->head)
-			break;
-		if (to + at + 8 > end)
-			return -1;
-		*(__u64 *)(to + at) = *(const __u64 *)(bytes + at);
-	}
-	return 0;
+	if (!from->tagged)
+		return write_words(to, end, from, ETH_HLEN);
+	if (to + ETH_HLEN + 4 > end)
+		return -1;
+	*(__u32 *)(to + ETH_HLEN) = *(const __u32 *)(bytes + ETH_HLEN);
+	return write_words(to, end, from, ETH_HLEN + 4);
 }
 
 /* Changes the frame to the next flow. */

@@ -209,8 +209,8 @@ static __always_inline int headend(struct frame *frame)
 	return pass(frame, REASON_NO_ENTRY);
 }
 
-/* Handles a frame without tags of the SR domain. */
-static __always_inline int untagged(struct frame *frame)
+/* Handles a frame, without tags of the SR domain. */
+static __always_inline int process(struct frame *frame)
 {
 	/* Checked first, before any parser state exists that must survive the call. */
 	if (frame->port->flags & (PORT_EDGE | PORT_SOURCES) &&
@@ -252,7 +252,7 @@ int srv6(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (is_vlan(ethertype_of(ethernet)))
 		removed = untag(&frame);
-	int verdict = untagged(&frame);
+	int verdict = process(&frame);
 
 	return removed && verdict == XDP_PASS ? tag_again(ctx, removed) : verdict;
 }
@@ -352,7 +352,7 @@ int proxy_back(struct __sk_buff *skb)
 SEC("tc")
 int port_in(struct __sk_buff *skb)
 {
-	return check_sum(skb);
+	return refuse_sum_in_headers(skb);
 }
 
 /* A packet that leaves through another interface. */

@@ -32,14 +32,13 @@ static __always_inline __u32 end_of_addresses(struct __sk_buff *skb)
 	return protocol == bpf_htons(ETH_P_IPV6) ? at + sizeof(struct ipv6hdr) : at;
 }
 
-/* Returns a TC action. */
-static __always_inline int check_sum(struct __sk_buff *skb)
+/* Drops a packet whose checksum would be written into its headers. Returns a TC action. */
+static __always_inline int refuse_sum_in_headers(struct __sk_buff *skb)
 {
 	__u32 zero = 0, end;
 	const struct control *state;
 
-	/* No packet starts its checksum that far behind. */
-	if (!is_sum_before(skb, ~0u >> 1))
+	if (!is_sum_partial(skb))
 		return TC_ACT_UNSPEC;
 	end = end_of_addresses(skb);
 	if (end && !is_sum_before(skb, end))

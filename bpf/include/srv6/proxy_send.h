@@ -20,16 +20,24 @@ static __always_inline void forget_function(struct __sk_buff *skb)
 	skb->priority = 0;
 }
 
+/* True if the checksum is left to the device that sends the packet. The context of a tc program is the
+ * kernel's sk_buff. */
+static __always_inline int is_sum_partial(struct __sk_buff *ctx)
+{
+	const struct sk_buff *skb = (const void *)ctx;
+
+	return BPF_CORE_READ_BITFIELD_PROBED(skb, ip_summed) == CHECKSUM_PARTIAL;
+}
+
 /* True if the device that sends the packet would sum from a place before byte `at`, and could write the
- * result there: into an outer header. A function chooses that place (PACKET_VNET_HDR of packet(7)). The
- * context of a tc program is the kernel's sk_buff; data starts at the Ethernet header. */
+ * result there: into an outer header. The sender chooses that place (PACKET_VNET_HDR of packet(7)). Data
+ * starts at the Ethernet header. */
 static __always_inline int is_sum_before(struct __sk_buff *ctx, __u32 at)
 {
 	const struct sk_buff *skb = (const void *)ctx;
 	__u32 front = BPF_CORE_READ(skb, data) - BPF_CORE_READ(skb, head);
 
-	return BPF_CORE_READ_BITFIELD_PROBED(skb, ip_summed) == CHECKSUM_PARTIAL &&
-	       BPF_CORE_READ(skb, csum_start) < front + at;
+	return is_sum_partial(ctx) && BPF_CORE_READ(skb, csum_start) < front + at;
 }
 
 /* True if segmentation would leave little payload beside an outer header of `length` bytes, by which

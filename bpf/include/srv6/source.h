@@ -134,14 +134,14 @@ static __always_inline int is_link_local6(const struct in6_addr *address)
 	return (address->s6_addr16[0] & bpf_htons(0xffc0)) == bpf_htons(0xfe80);
 }
 
-/* True for a packet of the link without an address of its sender's (DHCP, IGMP), or, of IPv6, with its
- * link-local one. */
+/* True for an IPv4 packet of the link without an address of its sender's (DHCP, IGMP). */
 static __always_inline int is_of_link4(const struct iphdr *ip)
 {
 	return !ip->saddr &&
 	       (ip->daddr == ~0u || (ip->daddr & bpf_htonl(0xf0000000)) == bpf_htonl(0xe0000000));
 }
 
+/* The same for the source of an IPv6 packet, and for its destination. */
 static __always_inline int is_source_of_link6(const struct ipv6hdr *ip)
 {
 	return is_link_local6(&ip->saddr) || !(high(&ip->saddr) | low(&ip->saddr));

@@ -16,17 +16,19 @@ use crate::pin::{pin, pinned};
 use crate::tc::{Point, filter, put_filter};
 
 /// Distinguishes the filter from those of other users.
-const HANDLE: u32 = 0x6b61_6964;
+pub(crate) const HANDLE: u32 = 0x6b61_6964;
 /// Handle of [`OnlySockets`](crate::OnlySockets), which may be on the same interface.
 pub(crate) const ONLY_SOCKETS: u32 = HANDLE + 1;
+/// Handle of the filter of a port, which may be on the same interface.
+pub(crate) const PORT_FILTER: u32 = HANDLE + 2;
 /// BPF_F_BEFORE (linux/bpf.h): run before all attached programs.
 const BEFORE: u32 = 1 << 3;
 
-/// Attaches a program, replacing an earlier one pinned at `at`.
+/// Attaches a program, replacing an earlier one pinned at `at`, or with this handle.
 pub(crate) fn put_in_front(
     program: BorrowedFd<'_>,
     interface: u32,
-    point: Point,
+    (point, handle): (Point, u32),
     at: &Path,
 ) -> io::Result<()> {
     match pinned(at).and_then(|link| replace(link.as_fd(), program)) {
@@ -40,7 +42,7 @@ pub(crate) fn put_in_front(
         Ok(link) => pin(link.as_fd(), at).map_err(io::Error::other),
         // The kernel has no tcx, which requires Linux 6.6.
         Err(error) if error.raw_os_error() == Some(EINVAL) => {
-            let hook = filter(program, interface, classifier(point), HANDLE);
+            let hook = filter(program, interface, classifier(point), handle);
             put_filter(hook).map_err(io::Error::other)
         }
         Err(error) => Err(error),
@@ -48,13 +50,13 @@ pub(crate) fn put_in_front(
 }
 
 /// Detaches such a program, if it is attached.
-pub(crate) fn take_off(interface: u32, point: Point, at: &Path) -> io::Result<()> {
+pub(crate) fn take_off(interface: u32, (point, handle): (Point, u32), at: &Path) -> io::Result<()> {
     match std::fs::remove_file(at) {
         Err(error) if error.raw_os_error() == Some(ENOENT) => {}
         done => return done,
     }
     // Without a pin it is a filter, or absent.
-    remove_filter(interface, point, HANDLE);
+    remove_filter(interface, point, handle);
     Ok(())
 }
 

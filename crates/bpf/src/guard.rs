@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::front::{put_in_front, take_off};
+use crate::front::{HANDLE, put_in_front, take_off};
 use crate::tc::Point;
 use crate::{Error, Srv6};
 
@@ -12,12 +12,13 @@ impl Srv6 {
     /// `link_header`: true if frames of the interface have a link-layer header. The filter outlives this
     /// process: by the pin `at`, or on Linux before 6.6 by the clsact qdisc.
     pub fn guard(&self, interface: u32, link_header: bool, at: &Path) -> Result<(), Error> {
-        put_in_front(self.guard_program(link_header), interface, Point::Egress, at)
+        put_in_front(self.guard_program(link_header), interface, (Point::Egress, HANDLE), at)
             .map_err(|source| Error::Guard { interface, source })
     }
 }
 
 /// Detaches the egress filter of any program from an interface, if there is one.
 pub fn unguard(interface: u32, at: &Path) -> Result<(), Error> {
-    take_off(interface, Point::Egress, at).map_err(|source| Error::Guard { interface, source })
+    take_off(interface, (Point::Egress, HANDLE), at)
+        .map_err(|source| Error::Guard { interface, source })
 }

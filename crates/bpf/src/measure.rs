@@ -353,8 +353,11 @@ impl Template {
     pub fn new(frame: &[u8], egress: u32) -> Self {
         let length = frame.len() as u32;
         let mut template = Self { length, egress, step: 1, ..Self::default() };
-        let head = ETHERNET + (frame.len().min(HEAD) - ETHERNET) / 8 * 8;
-        template.head = head as u32;
+        // Layer 3 begins after a VLAN tag: it is written in words that begin there.
+        let is_tagged = frame.get(12..14) == Some(&[0x81, 0x00]);
+        let start = if is_tagged { ETHERNET + 4 } else { ETHERNET };
+        let head = start + (frame.len().min(HEAD) - start) / 8 * 8;
+        (template.head, template.tagged) = (head as u32, is_tagged.into());
         template.bytes[..head].copy_from_slice(&frame[..head]);
         template
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::attach::put;
-use crate::front::{put_in_front, take_off};
+use crate::front::{HANDLE, put_in_front, take_off};
 use crate::skeleton::types::function_device;
 use crate::tc::{Point, attach};
 use crate::{Error, Srv6};
@@ -39,12 +39,13 @@ impl Srv6 {
     /// program. `at`: the pin that keeps the attachment.
     pub fn take_back(&self, interface: u32, at: &Path) -> Result<(), Error> {
         let [_, _, back] = self.proxy_programs();
-        put_in_front(back, interface, Point::Ingress, at)
+        put_in_front(back, interface, (Point::Ingress, HANDLE), at)
             .map_err(|source| Error::Back { interface, source })
     }
 }
 
 /// Detaches the return program of an interface: the kernel processes its packets again.
 pub fn detach_return(interface: u32, at: &Path) -> Result<(), Error> {
-    take_off(interface, Point::Ingress, at).map_err(|source| Error::Back { interface, source })
+    take_off(interface, (Point::Ingress, HANDLE), at)
+        .map_err(|source| Error::Back { interface, source })
 }

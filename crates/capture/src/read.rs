@@ -66,7 +66,7 @@ pub enum Bad {
     #[error("malformed or truncated block at byte {0}")]
     Block(usize),
     /// More packets than the maximum.
-    #[error("more than {0} packets: split it with `editcap -c`")]
+    #[error("more than {0} packets and interfaces: split it with `editcap -c`")]
     Many(usize),
 }
 

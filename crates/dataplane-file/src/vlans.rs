@@ -56,19 +56,24 @@ impl Checked<'_> {
         }
     }
 
-    /// Returns true if the frames of an attachment are in the SR domain, and reports this.
+    /// Returns true if the frames of an attachment are in the SR domain, or have the same outer tag and no
+    /// or any inner one: its sender chooses further tags. Reports this.
     pub(crate) fn is_in_domain(&mut self, at: At<'_>, attachment: &Attachment) -> bool {
         let Attachment { port, tags } = attachment;
-        let is_in = self.ports.get(port).is_some_and(|of| of.vlans.contains(tags));
-        if is_in {
-            let message = format!(
-                "VLAN {} of `{port}` is in the SR domain (`vlans:` of the port)",
-                shown(*tags)
-            );
+        let overlaps = |vlan: &&Tags| {
+            let is_single = vlan.inner == 0 || tags.inner == 0;
+            *vlan == tags || vlan.outer == tags.outer && is_single
+        };
+        let vlans = self.ports.get(port).map(|port| &port.vlans[..]).unwrap_or_default();
+        let vlan = vlans.iter().find(overlaps).copied();
+        if let Some(vlan) = vlan {
+            let vlan = shown(vlan);
+            let message =
+                format!("VLAN {vlan} of `{port}` is in the SR domain (`vlans:` of the port)");
             let help = "use another VLAN, or remove it from the port's `vlans:`";
             self.place.key(&at(), message, help);
         }
-        is_in
+        vlan.is_some()
     }
 
     /// Returns true if frames of a port with this outer tag are in the SR domain.

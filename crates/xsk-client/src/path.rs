@@ -28,13 +28,7 @@ pub struct Path {
     pub(crate) dropped: Vec<u64>,
     /// A packet whose last descriptor has not been read.
     pub(crate) begun: Begun,
-    /// Number of calls of [`Path::poll`].
-    pub(crate) polls: u32,
 }
-
-/// A client that polls without a pause gets chunks of transmitted packets at each of this many calls. The
-/// kernel writes their index on the CPU of the receiver, so that each look at it delays both.
-const LOOKS_FOR_CHUNKS: u32 = 16;
 
 /// A packet whose last descriptor has not been read.
 #[derive(Debug, Default)]
@@ -52,22 +46,10 @@ pub(crate) enum Begun {
 impl Path {
     /// Moves all entries for which there is room.
     pub fn advance(&mut self) {
-        self.advance_with(true);
-    }
-
-    /// Moves all entries for which there is room, but returns chunks at some calls only.
-    pub fn poll(&mut self) {
-        self.polls = self.polls.wrapping_add(1);
-        self.advance_with(self.polls.is_multiple_of(LOOKS_FOR_CHUNKS));
-    }
-
-    fn advance_with(&mut self, looks_for_chunks: bool) {
         if !self.judge.is_quiet() {
             self.collect();
         }
-        if looks_for_chunks || !self.dropped.is_empty() {
-            self.return_chunks();
-        }
+        self.return_chunks();
         self.forward();
         if self.judge.is_hosted() && !self.judge.is_quiet() {
             self.collect();

@@ -108,7 +108,6 @@ impl Bed {
                 judge,
                 dropped: Vec::new(),
                 begun: Begun::default(),
-                polls: 0,
             };
             let (received, taken) = (Producer::new(&rx.view()), Consumer::new(&client_rx.view()));
             Self {

@@ -116,7 +116,6 @@ impl Socket {
                 judge: receiving,
                 dropped: Vec::new(),
                 begun: Begun::default(),
-                polls: 0,
             }
         });
         // SAFETY: as above.
@@ -132,7 +131,6 @@ impl Socket {
                 judge: transmitting,
                 dropped: Vec::new(),
                 begun: Begun::default(),
-                polls: 0,
             }
         });
         Self {
@@ -174,7 +172,7 @@ impl Socket {
         if let Ok(mut locked) = self.transmit.try_lock()
             && let Some(transmit) = locked.as_mut()
         {
-            transmit.poll();
+            transmit.advance();
             if transmit.has_output() && transmit.needs_wakeup() {
                 // The client has made its system call for these packets before their verdicts.
                 kick::kick(self.descriptor);

@@ -79,21 +79,27 @@ pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
             // A mistake of the operator.
             Err(why) if why.is_usage() && !matches!(why, Error::NoInterface(_)) => return Err(why),
             // A tenant can cause that at the other end of the interface.
-            Err(why) => failed.push((&one.interface, why)),
+            Err(why) => failed.push((one, why)),
         }
     }
     if open.is_empty() && !failed.is_empty() {
         return Err(failed.swap_remove(0).1);
     }
     let (mut closed, mut handle) = (Closed::default(), Handle::new()?);
-    for (interface, why) in &failed {
-        closed.add(interface);
+    for (port, _) in &failed {
+        closed.add(&port.interface);
+        if let Users::Existing(other) = &port.users {
+            closed.add(other);
+        }
+    }
+    closed.set_down(&mut handle, tell);
+    for (port, why) in &failed {
+        let interface = &port.interface;
         let is = match why {
-            Error::NoInterface(_) => "is set down if it appears",
+            Error::NoInterface(name) if name == interface => "is set down if it appears",
             _ => "is down",
         };
         tell(&format!("{interface} {is}, and the others go on: {}", in_one_line(why)));
     }
-    closed.set_down(&mut handle, tell);
     watch::until_end(open, closed, &signals, tell)
 }

@@ -65,7 +65,9 @@ pub(crate) fn until_end(
                     if let OpenUsers::Existing(other) = &port.users {
                         closed.add(&other.link.name);
                     }
+                    closed.set_down(&mut handle, tell);
                     drop(port);
+                    // The port may have set the other one up again.
                     closed.set_down(&mut handle, tell);
                     tell(&format!("{deleted}: the others go on"));
                 }

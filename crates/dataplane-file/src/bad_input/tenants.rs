@@ -102,6 +102,22 @@ fn vlans_of_the_domain() {
         "ports: {eth0: {vlans: [7]}}\ntenants: {a: {table: 9, attachments: [{port: eth0, vlan: 7}]}}\n",
         &[("2:39", taken, "use another VLAN")],
     );
+    // A tenant chooses the tags that follow its own.
+    for (vlan, attachment) in [
+        ("{vlan: 7, inner: 8}", "vlan: 7"),
+        ("7", "vlan: 7, inner: 8"),
+        ("{vlan: 7, inner: 8}", "vlan: 7, inner: 8"),
+    ] {
+        let tenant = format!("{{table: 9, attachments: [{{port: eth0, {attachment}}}]}}");
+        expect(
+            &format!("ports: {{eth0: {{vlans: [{vlan}]}}}}\ntenants: {{a: {tenant}}}\n"),
+            &[("2:39", "VLAN 7", "use another VLAN")],
+        );
+    }
+    let apart = "{table: 9, attachments: [{port: eth0, vlan: 7, inner: 9}]}";
+    let file =
+        format!("ports: {{eth0: {{vlans: [{{vlan: 7, inner: 8}}]}}}}\ntenants: {{a: {apart}}}\n");
+    assert!(crate::parse("x", &file).is_ok());
     let chosen = "untagged frames of `eth0` belong to `a`";
     expect(
         "ports: {eth0: {tenant: a, vlans: [7]}}\ntenants: {a: {table: 9}}\n",

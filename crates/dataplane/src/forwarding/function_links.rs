@@ -50,6 +50,9 @@ fn proxy_link(
         problems.push(Unresolved::NotEthernet { line, port: name.clone() });
         return absent;
     };
+    if forwarding.domain_vlans.contains_key(&link.index) {
+        problems.push(Unresolved::InDomain { line, name: name.clone() });
+    }
     if let Some(Upper { port, tags }) = forwarding.uppers.get(&link.index) {
         let key = Attachment { port: *port, tags: *tags };
         // A tenant that owns untagged frames chooses their tags.

@@ -184,7 +184,8 @@ fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> 
             places.push(Place::Untagged(link.index));
         } else if let Some(upper) = forwarding.uppers.get(&link.index) {
             let attachment = Attachment { port: upper.port, tags: upper.tags };
-            if !forwarding.attachments.contains_key(&attachment) {
+            let is_in_domain = forwarding.domain_vlans.contains_key(&link.index);
+            if !is_in_domain && !forwarding.attachments.contains_key(&attachment) {
                 places.push(Place::Tagged(attachment));
             }
         }

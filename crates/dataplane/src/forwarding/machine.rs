@@ -118,10 +118,21 @@ pub enum Unresolved {
     },
     /// The frames of an interface to a service function belong to a tenant.
     #[error(
-        "line {line}: frames of `{name}` belong to a tenant, or are tagged frames of its port: remove them from \
-         its `attachments:`, or use a VLAN of another port"
+        "line {line}: frames of `{name}` belong to a tenant, or to a port whose untagged frames are a tenant's: \
+         remove them from its `attachments:`, or use a VLAN of another port"
     )]
     IsTenants {
+        /// Line in the file.
+        line: u32,
+        /// The interface.
+        name: Name,
+    },
+    /// The interface to a service function is a VLAN in the SR domain.
+    #[error(
+        "line {line}: `{name}` is in the SR domain (`vlans:` of its port), so that the function would reach all \
+         SIDs: use another VLAN"
+    )]
+    InDomain {
         /// Line in the file.
         line: u32,
         /// The interface.

@@ -240,7 +240,8 @@ impl Resolving<'_> {
                     }
                     continue;
                 };
-                let closed = self.is_in_vrf(link);
+                // The kernel drops the frames of an interface that is down.
+                let closed = self.is_in_vrf(link) || !link.up;
                 let (name, requires_hmac) = (link.name.clone(), link.requires_hmac);
                 let vlan = DomainVlan { name, frames, mac, closed, requires_hmac };
                 self.forwarding.domain_vlans.insert(link.index, vlan);

@@ -252,7 +252,11 @@ fn vlans_of_the_domain_have_interfaces() {
     };
     let text =
         "ports:\n  eth1: {sids: false, vlans: [10]}\n  eth2: {vlans: [{vlan: 20, inner: 30}]}\n";
-    let forwarding = resolved(text, links()).unwrap();
+    let up = || {
+        let up = |link| Link { up: true, ..link };
+        links().into_iter().map(up).collect::<Vec<_>>()
+    };
+    let forwarding = resolved(text, up()).unwrap();
     let one = forwarding.domain_vlans[&6].clone();
     assert_eq!((one.frames.port, one.frames.tags), (3, Tags { outer: 10, inner: 0 }));
     assert_eq!((&*one.name, one.mac, one.closed), ("eth1.10", Mac([2, 0, 0, 0, 0, 6]), false));
@@ -260,9 +264,10 @@ fn vlans_of_the_domain_have_interfaces() {
     assert_eq!(forwarding.domain_vlans.len(), 2);
     assert_eq!(forwarding.domain_tags(4), [Tags { outer: 20, inner: 30 }]);
 
-    let mut in_vrf = links();
+    let mut in_vrf = up();
     in_vrf[5].master = Some(5);
     assert!(resolved(text, in_vrf).unwrap().domain_vlans[&6].closed);
+    assert!(resolved(text, links()).unwrap().domain_vlans[&6].closed, "it is down");
 
     for (ports, line, help) in [
         (
@@ -300,6 +305,8 @@ fn a_function_is_not_reached_through_frames_of_a_tenant() {
     };
     let resolved = |text: &str| resolve(&file(text), &machine(), &mut Tenants::default());
     assert!(resolved(&text("{}", "{port: eth1, vlan: 11}")).is_ok());
+    let problems = resolved(&text("{vlans: [10]}", "")).unwrap_err();
+    assert!(problems[0].to_string().contains("`eth1.10` is in the SR domain"), "{problems:?}");
     for (port, more) in [("{tenant: blue}", ""), ("{}", "{port: eth1, vlan: 10}")] {
         let problems = resolved(&text(port, more)).unwrap_err();
         let problem = problems[0].to_string();

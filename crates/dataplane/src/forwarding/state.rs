@@ -135,7 +135,7 @@ pub struct DomainVlan {
     pub frames: Attachment,
     /// MAC address. Frames to other addresses are left to the kernel.
     pub mac: Mac,
-    /// True if packets received here cannot reach SIDs, because the interface is in a VRF.
+    /// True if packets received here cannot reach SIDs: the interface is in a VRF, or down.
     pub closed: bool,
     /// True if the kernel drops segment routing headers without an HMAC here (`seg6_require_hmac`).
     pub requires_hmac: bool,

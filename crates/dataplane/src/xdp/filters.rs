@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bpf::{Srv6, unfilter_port};
+use netlink::Handle;
 
 use super::pins::Pins;
 use crate::Error;
@@ -10,9 +11,13 @@ use crate::forwarding::Port;
 
 /// The ports with a filter of the current program.
 #[derive(Debug, Default)]
-pub(super) struct Filters(BTreeSet<u32>);
+pub(super) struct Filters {
+    on: BTreeSet<u32>,
+    /// True once the interfaces of earlier daemons are known.
+    has_looked: bool,
+}
 
-/// Ports that had no filter, not even of an earlier daemon.
+/// Ports on which no program ran, not even that of an earlier daemon.
 #[derive(Debug, Default)]
 pub(super) struct NewFilters(Vec<u32>);
 
@@ -25,24 +30,23 @@ impl Filters {
         pins: &Pins,
     ) -> Result<NewFilters, Error> {
         let mut new = NewFilters::default();
-        for index in ports.keys().filter(|index| !self.0.contains(index)).collect::<Vec<_>>() {
-            let pin = pins.filter(*index);
-            let is_new = !pin.exists();
-            if let Err(error) = srv6.filter_port(*index, &pin) {
-                self.take_back(new, pins);
+        let earlier = pins.attached()?;
+        for index in ports.keys().filter(|index| !self.on.contains(index)).collect::<Vec<_>>() {
+            if let Err(error) = srv6.filter_port(*index, &pins.filter(*index)) {
+                self.undo(new, pins);
                 return Err(error.into());
             }
-            self.0.insert(*index);
-            new.0.extend(is_new.then_some(*index));
+            self.on.insert(*index);
+            new.0.extend((!earlier.contains_key(index)).then_some(*index));
         }
         Ok(new)
     }
 
-    /// Detaches new filters after a failure. It is reported, and not one that this has.
-    pub(super) fn take_back(&mut self, new: NewFilters, pins: &Pins) {
+    /// Detaches new filters after a failure, which is reported.
+    pub(super) fn undo(&mut self, new: NewFilters, pins: &Pins) {
         for index in new.0 {
             let _ = unfilter_port(index, &pins.filter(index));
-            self.0.remove(&index);
+            self.on.remove(&index);
         }
     }
 
@@ -53,7 +57,7 @@ impl Filters {
         ports: &BTreeMap<u32, Port>,
         pins: &Pins,
     ) -> Result<(), Error> {
-        self.0.clear();
+        self.on.clear();
         self.put(srv6, ports, pins).map(drop)
     }
 
@@ -62,11 +66,17 @@ impl Filters {
         &mut self,
         ports: &BTreeMap<u32, Port>,
         pins: &Pins,
+        handle: &mut Handle,
     ) -> Result<(), Error> {
-        let all: BTreeSet<u32> = self.0.iter().copied().chain(pins.filters()?).collect();
+        let mut all: BTreeSet<u32> = self.on.iter().copied().chain(pins.filters()?).collect();
+        if !self.has_looked {
+            // Before Linux 6.6 there are no pins. Detaching a missing filter is harmless.
+            all.extend(handle.links()?.iter().map(|link| link.index));
+            self.has_looked = true;
+        }
         for index in all.into_iter().filter(|index| !ports.contains_key(index)) {
             unfilter_port(index, &pins.filter(index))?;
-            self.0.remove(&index);
+            self.on.remove(&index);
         }
         Ok(())
     }

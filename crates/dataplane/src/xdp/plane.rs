@@ -34,7 +34,7 @@ impl Dataplane for Xdp {
         // change.
         let ports = &self.tables.now().ports;
         let left = self.ports.leave_others(&self.pins, ports);
-        let unfiltered = self.filters.leave_others(ports, &self.pins);
+        let unfiltered = self.filters.leave_others(ports, &self.pins, &mut self.handle);
         for done in [left, unfiltered, self.keep_watch(), functions] {
             if let Err(error) = done {
                 tracing::warn!(
@@ -54,7 +54,7 @@ impl Dataplane for Xdp {
     fn detach(&mut self) -> Result<(), Error> {
         // The tracer is removed with the ports.
         let _ = self.end_trace();
-        self.filters.leave_others(&BTreeMap::new(), &self.pins)?;
+        self.filters.leave_others(&BTreeMap::new(), &self.pins, &mut self.handle)?;
         // The program of a port is detached when its pin and this descriptor are gone.
         self.pins.clear()?;
         self.ports.clear();

@@ -124,7 +124,7 @@ impl Xdp {
         if let Err(error) = done.and_then(|()| self.attach_own_proxies()) {
             // The first error is reported. The previous state fits, since it was installed before.
             let _ = self.tables.change_to(before);
-            self.filters.take_back(new, &self.pins);
+            self.filters.undo(new, &self.pins);
             return Err(error);
         }
         Ok(())

@@ -66,7 +66,8 @@ impl Ports {
         let mut has_closed = false;
         for (index, wanted) in all_flags(wanted) {
             if let Some(said) = self.ports.get(&index) {
-                let flags = said.flags | wanted;
+                // This one opens the port to VLANs, and is set later.
+                let flags = said.flags | wanted & !(port_flag::PORT_VLANS.0 as u16);
                 has_closed |= flags != said.flags;
                 self.place(srv6, index, Said { flags, ..*said })?;
             }

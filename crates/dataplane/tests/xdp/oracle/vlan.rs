@@ -166,6 +166,8 @@ fn root_oracle_random_packets_with_tags() {
         let tags: Vec<Vec<u8>> = with_tags().map(|(_, tags)| tags).collect();
         random_packets(node, LEAST, |n, frame| {
             frame.splice(12..12, tags[n as usize % tags.len()].iter().copied());
+            // The MTU of the peers' links.
+            frame.truncate(2014);
         });
     });
 }

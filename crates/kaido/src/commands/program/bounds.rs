@@ -33,7 +33,7 @@ const STACK: usize = 8 << 20;
 
 /// CPU time that programs have taken in this process.
 static SPENT: Mutex<Duration> = Mutex::new(Duration::ZERO);
-/// True after an error: the thread of that part goes on, and no other part is started.
+/// True after a part that took more: its thread goes on, and no other part is started.
 static IS_EXCEEDED: AtomicBool = AtomicBool::new(false);
 
 /// Runs a reader or a part of the compiler. After an error, its thread goes on until the command ends.
@@ -50,11 +50,7 @@ pub(in crate::commands) fn bounded<T: Send + 'static>(
         let why = "an earlier one takes more than a command's programs may";
         return Err(Failure::usage(anyhow!("{name}: not read, because {why}")));
     }
-    let result = BOUNDS.run(file, &SPENT, part);
-    if result.is_err() {
-        IS_EXCEEDED.store(true, Ordering::Relaxed);
-    }
-    result
+    BOUNDS.run(file, &SPENT, &IS_EXCEEDED, part)
 }
 
 impl Bounds {
@@ -62,6 +58,7 @@ impl Bounds {
         &self,
         file: &Path,
         spent: &Mutex<Duration>,
+        is_exceeded: &AtomicBool,
         part: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         // A panic leaves a valid time.
@@ -80,10 +77,12 @@ impl Bounds {
                     Ok(()) => unreachable!("the thread sends its result before it ends"),
                 },
                 Err(RecvTimeoutError::Timeout) if *spent > self.cpu_time => {
+                    is_exceeded.store(true, Ordering::Relaxed);
                     let time = self.cpu_time.as_secs();
                     return Err(exceeded(file, &format!("{time} s of CPU time")));
                 }
                 Err(RecvTimeoutError::Timeout) if memory()? > self.memory => {
+                    is_exceeded.store(true, Ordering::Relaxed);
                     let memory = self.memory >> 20;
                     return Err(exceeded(file, &format!("{memory} MiB of memory")));
                 }
@@ -122,13 +121,15 @@ mod tests {
     /// Runs `part` in a loop within the bounds, and returns the error.
     fn endless(bounds: &Bounds, part: impl Fn() + Send + 'static) -> String {
         let (spent, ended) = (Mutex::new(Duration::ZERO), Arc::new(AtomicBool::new(false)));
+        let exceeded = AtomicBool::new(false);
         let end = Arc::clone(&ended);
         let work = move || {
             while !end.load(Ordering::Relaxed) {
                 part();
             }
         };
-        let result = bounds.run(Path::new("endless.p4"), &spent, work);
+        let result = bounds.run(Path::new("endless.p4"), &spent, &exceeded, work);
+        assert!(exceeded.load(Ordering::Relaxed));
         ended.store(true, Ordering::Relaxed);
         result.expect_err("it takes more than the bounds").text()
     }
@@ -163,6 +164,6 @@ mod tests {
         let bounds = Bounds { cpu_time: Duration::from_secs(1), memory: u64::MAX };
         let spent = Mutex::new(Duration::from_secs(2));
         let slow = || thread::park_timeout(Duration::from_secs(1));
-        assert!(bounds.run(Path::new("second.p4"), &spent, slow).is_err());
+        assert!(bounds.run(Path::new("second.p4"), &spent, &AtomicBool::new(false), slow).is_err());
     }
 }

@@ -28,6 +28,8 @@ fn root_sids_are_reached_in_a_vlan_of_the_domain_alone() {
     if !bed.add_vlan() {
         return;
     }
+    let for_functions = || netlink::sysctl::write("ipv4/ip_early_demux", "0").unwrap();
+    bed.net.node.run(for_functions).unwrap();
     let sid = |mark: &str| to_sid(SOURCE, mark);
     let function = |mark: &str| through("fd00:1::f:0:7", SOURCE, mark);
     let apply = |bed: &Bed, dataplane: &str, l: &str, more: &str| {

@@ -47,7 +47,8 @@ pub(super) fn run(
         if target.is_none() {
             continue;
         }
-        size += leaving.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+        // Each takes some memory, also if it is empty.
+        size += leaving.iter().map(|(_, bytes)| bytes.len() as u64 + 64).sum::<u64>();
         if size > LARGEST {
             let most = LARGEST >> 20;
             let why = anyhow!("more than {most} MiB of packets leave: use a shorter capture");
