@@ -124,13 +124,17 @@ static __always_inline int write_head(struct xdp_md *ctx, const struct template 
 		return -1;
 	*(__u64 *)to = *(const __u64 *)bytes;
 	*(__u32 *)(to + 8) = *(const __u32 *)(bytes + 8);
-	*(__u16 *)(to + 12) = *(const __u16 *)(bytes + 12);
-	if (!from->tagged)
+	if (!from->tagged) {
+		*(__u16 *)(to + 12) = *(const __u16 *)(bytes + 12);
 		return write_words(to, end, from, ETH_HLEN);
-	if (to + ETH_HLEN + 4 > end)
+	}
+	if (to + 26 > end)
 		return -1;
-	*(__u32 *)(to + ETH_HLEN) = *(const __u32 *)(bytes + ETH_HLEN);
-	return write_words(to, end, from, ETH_HLEN + 4);
+	/* The program reads the tag as a whole, and fields of the IPv6 header behind it. */
+	*(__u64 *)(to + 12) = *(const __u64 *)(bytes + 12);
+	*(__u16 *)(to + 20) = *(const __u16 *)(bytes + 20);
+	*(__u32 *)(to + 22) = *(const __u32 *)(bytes + 22);
+	return write_words(to, end, from, 26);
 }
 
 /* Changes the frame to the next flow. */

@@ -45,8 +45,13 @@ struct port {
 	__u32 tenant; /* of untagged frames, plus TENANT_*; 0 for none */
 	__u32 policy; /* of untagged frames, for H.Encaps.L2; 0 for none */
 	__u32 tagged; /* nonzero if tenants may own tagged frames */
+	/* The first VLAN in the SR domain. Without a lookup in `attachments`, End takes 10 ns longer
+	 * than untagged instead of 69 ns (bench dataplane). */
+	__u32 vlan; /* index of the VLAN interface; 0 for none */
+	__u16 outer;
+	__u16 inner;
 };
-_Static_assert(sizeof(struct port) == 24, "no hidden padding");
+_Static_assert(sizeof(struct port) == 32, "no hidden padding");
 
 /* Tagged frames of a port (802.1Q, 802.1ad). */
 struct attachment_key {

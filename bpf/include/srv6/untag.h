@@ -30,6 +30,16 @@ static __always_inline void move_stations(void *to, const void *from)
 	store32(to + 8, rest);
 }
 
+/* Returns the index of the VLAN interface in the SR domain; 0 if there is none. */
+static __always_inline __u32 vlan_of(const struct port *port, const struct attachment_key *key)
+{
+	if (key->outer == port->outer && key->inner == port->inner)
+		return port->vlan;
+	const struct attachment *found = bpf_map_lookup_elem(&attachments, key);
+
+	return found ? found->vlan : 0;
+}
+
 /* Returns the port on which the kernel would receive a tagged frame of the SR domain: the VLAN
  * interface, or the port itself for a priority tag (802.1Q, VLAN 0). Null for all other frames.
  * `*length`: of the tags. */
@@ -60,14 +70,10 @@ static __always_inline const struct port *port_of_tags(const struct frame *frame
 	}
 	if (!(frame->port->flags & PORT_VLANS))
 		return 0;
-	const struct attachment *found = bpf_map_lookup_elem(&attachments, &key);
+	__u32 ifindex = vlan_of(frame->port, &key), slot = ifindex & (LIMIT_PORTS - 1);
+	const struct port *port = ifindex ? bpf_map_lookup_elem(&ports, &slot) : 0;
 
-	if (!found || !found->vlan)
-		return 0;
-	__u32 slot = found->vlan & (LIMIT_PORTS - 1);
-	const struct port *port = bpf_map_lookup_elem(&ports, &slot);
-
-	return port && port->ifindex == found->vlan ? port : 0;
+	return port && port->ifindex == ifindex ? port : 0;
 }
 
 static __always_inline __u32 untag(struct frame *frame)

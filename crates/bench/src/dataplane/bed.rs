@@ -300,8 +300,8 @@ fn connect_world() -> anyhow::Result<()> {
     Ok(Handle::new()?.commit(batch)?)
 }
 
-/// Adds the node's two ports, unless they have an owner, and VLAN 100 of the first one. The node's third
-/// interface stands for the VLAN's, which the machines here lack.
+/// Adds the node's two ports, unless they have an owner, and VLANs 100 and 101 of the first one. Other
+/// indices stand for their interfaces, so that a machine without VLAN devices can measure.
 fn with_ports(forwarding: Forwarding) -> Forwarding {
     let port = |name: &str, mac| Port {
         name: name.into(),
@@ -315,10 +315,13 @@ fn with_ports(forwarding: Forwarding) -> Forwarding {
     let mut ports = forwarding.ports;
     ports.entry(IN).or_insert(port("in", IN_MAC));
     ports.entry(OUT).or_insert(port("out", OUT_MAC));
-    let frames = Attachment { port: IN, tags: Tags { outer: 100, inner: 0 } };
-    let (name, closed, requires_hmac) = ("in.100".into(), false, false);
-    let vlan = DomainVlan { name, frames, mac: IN_MAC, closed, requires_hmac };
-    Forwarding { ports, domain_vlans: [(HOLE, vlan)].into(), ..forwarding }
+    let vlan = |outer: u16| {
+        let frames = Attachment { port: IN, tags: Tags { outer, inner: 0 } };
+        let (name, closed, requires_hmac) = (format!("in.{outer}"), false, false);
+        DomainVlan { name, frames, mac: IN_MAC, closed, requires_hmac }
+    };
+    let domain_vlans = [(HOLE, vlan(100)), (HOLE + 1, vlan(101))].into();
+    Forwarding { ports, domain_vlans, ..forwarding }
 }
 
 fn set_kernel(what: What) -> anyhow::Result<()> {

@@ -8,9 +8,9 @@ use super::packets::What;
 use super::wire::{SIZES, trimmed};
 use crate::{Better, Context, Row, median, row};
 
-/// A frame's tag: VLAN 100 (802.1Q).
-const TAG: [u8; 4] = [0x81, 0x00, 0x00, 100];
-const COUNT: u32 = 1_500_000;
+/// VLANs of the port, and the suffix of their rows: the first needs no lookup.
+const VLANS: [(u8, &str); 2] = [(100, ""), (101, "-second-vlan")];
+const COUNT: u32 = 1_000_000;
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     let mut bed = Bed::new(Sizes::default())?;
@@ -22,16 +22,23 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
         for &size in sizes {
             context.cancel.check()?;
             (context.say)(&format!("{} in a VLAN, {size} bytes", what.name()));
-            rows.extend(measure(&bed, what, size, rounds)?);
+            for (vlan, suffix) in VLANS {
+                rows.extend(measure(&bed, what, (size, vlan, suffix), rounds)?);
+            }
         }
     }
     Ok(rows)
 }
 
-fn measure(bed: &Bed, what: What, size: usize, rounds: usize) -> anyhow::Result<[Row; 2]> {
+fn measure(
+    bed: &Bed,
+    what: What,
+    (size, vlan, suffix): (usize, u8, &str),
+    rounds: usize,
+) -> anyhow::Result<[Row; 2]> {
     let untagged = what.frame(size);
     let mut tagged = untagged.clone();
-    tagged.splice(12..12, TAG);
+    tagged.splice(12..12, [0x81, 0x00, 0x00, vlan]);
     let cost = |plane: Plane, frame: &[u8]| -> anyhow::Result<f64> {
         let (cost, arrived) = bed.send(plane, &Template::new(frame, 0), frame, COUNT)?;
         let lost = u64::from(COUNT).saturating_sub(arrived);
@@ -52,7 +59,7 @@ fn measure(bed: &Bed, what: What, size: usize, rounds: usize) -> anyhow::Result<
     let (without, with) = (trimmed(without), trimmed(with));
     let net = |runs: &[f64]| runs.iter().map(|run| run - generator).collect::<Vec<_>>();
     let rate = |runs: &[f64]| runs.iter().map(|run| 1e3 / run).collect::<Vec<_>>();
-    let name = format!("tagged/{}/{size}", what.name());
+    let name = format!("tagged/{}/{size}{suffix}", what.name());
     Ok([
         row(&name, "ns", &net(&with), Better::Less, Some(median(&net(&without)))),
         row(

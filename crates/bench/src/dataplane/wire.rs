@@ -16,6 +16,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
     let mut bed = Bed::new(Sizes::default())?;
     let (sizes, flows, rounds) =
         if quick { (&SIZES[..1], &FLOWS[..1], 3) } else { (&SIZES[..], &FLOWS[..], 5) };
+    let count = if quick { 750_000 } else { 1_500_000 };
     let mut rows = Vec::new();
     for &size in sizes {
         rows.push(forwarding(context, &bed, size, rounds)?);
@@ -26,7 +27,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
             for &size in sizes {
                 context.cancel.check()?;
                 (context.say)(&format!("{}, {size} bytes, {flows} flows", what.name()));
-                rows.extend(measure(&bed, what, size, flows, rounds)?);
+                rows.extend(measure(&bed, what, size, flows, (rounds, count))?);
             }
         }
     }
@@ -54,7 +55,7 @@ fn measure(
     what: What,
     size: usize,
     flows: u32,
-    rounds: usize,
+    (rounds, count): (usize, u32),
 ) -> anyhow::Result<[Row; 2]> {
     let frame = what.frame(size);
     let mut template = Template::new(&frame, 0);
@@ -64,7 +65,7 @@ fn measure(
     for _ in 0..rounds {
         for (plane, runs) in [Plane::Drop, Plane::Kernel, Plane::Xdp].into_iter().zip(&mut runs) {
             // The kernel's clock advances in ticks: a run must last many of them.
-            let count = if plane == Plane::Kernel { 400_000 } else { 1_500_000 };
+            let count = if plane == Plane::Kernel { 400_000 } else { count };
             let (cost, arrived) = bed.send(plane, &template, &frame, count)?;
             let lost = u64::from(count).saturating_sub(arrived);
             // More than the last batches of a run, which may not have arrived yet: the run would

@@ -27,6 +27,8 @@ struct Said {
     /// Redirect target; none for a VLAN interface, whose frames leave by its port.
     device: Option<u32>,
     flags: u16,
+    /// The first VLAN in the SR domain, and the index of its interface.
+    vlan: (Tags, u32),
 }
 
 /// Contents of the program's tables of interfaces.
@@ -64,15 +66,19 @@ impl Ports {
     /// SR domain, before other entries are added.
     pub(super) fn close(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
         let mut has_closed = false;
+        let domain = domain(wanted);
         for (index, wanted) in all_flags(wanted) {
             if let Some(said) = self.ports.get(&index) {
                 // This one opens the port to VLANs, and is set later.
                 let flags = said.flags | wanted & !(port_flag::PORT_VLANS.0 as u16);
-                has_closed |= flags != said.flags;
-                self.place(srv6, index, Said { flags, ..*said })?;
+                // Tags and index are not changed at once: a packet must not find one of each.
+                let is_first = said.vlan == first_vlan(&domain, index);
+                let vlan = if is_first { said.vlan } else { <(Tags, u32)>::default() };
+                let closed = Said { flags, vlan, ..*said };
+                has_closed |= closed != *said;
+                self.place(srv6, index, closed)?;
             }
         }
-        let domain = domain(wanted);
         let is_other = |(frames, vlan): &(&Attachment, &u32)| domain.get(frames) != Some(vlan);
         let other: Vec<Attachment> =
             self.domain.iter().filter(is_other).map(|(frames, _)| *frames).collect();
@@ -91,12 +97,14 @@ impl Ports {
     /// Clears the flags that `wanted` does not have, and adds VLANs to the SR domain, after other
     /// entries have been removed.
     pub(super) fn open(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
+        let domain = domain(wanted);
         for (index, flags) in all_flags(wanted) {
             if let Some(said) = self.ports.get(&index) {
-                self.place(srv6, index, Said { flags, ..*said })?;
+                let vlan = first_vlan(&domain, index);
+                self.place(srv6, index, Said { flags, vlan, ..*said })?;
             }
         }
-        for (frames, vlan) in domain(wanted) {
+        for (frames, vlan) in domain {
             if self.domain.get(&frames) != Some(&vlan) {
                 let value = types::attachment { vlan, ..types::attachment::default() };
                 srv6.attachments.set(&key(&frames), &value)?;
@@ -111,9 +119,10 @@ impl Ports {
         if self.ports.get(&index) == Some(&said) {
             return Ok(());
         }
-        let Said { mac, meets: (tenant, policy), tagged, flags, device } = said;
-        let tagged = u32::from(tagged);
-        let value = types::port { ifindex: index, mac, tenant, policy, tagged, flags };
+        let Said { mac, meets: (tenant, policy), tagged, flags, device, vlan } = said;
+        let (tagged, (Tags { outer, inner }, vlan)) = (u32::from(tagged), vlan);
+        let value =
+            types::port { ifindex: index, mac, tenant, policy, tagged, flags, vlan, outer, inner };
         // If either of the two fails, both are written again.
         self.ports.remove(&index);
         match device {
@@ -165,13 +174,14 @@ impl Ports {
         let with_tags: BTreeSet<u32> = wanted.attachments.keys().map(|key| key.port).collect();
         let flags: BTreeMap<u32, u16> = all_flags(wanted).into_iter().collect();
         for (index, port) in &wanted.ports {
-            let before = self.ports.get(index).map_or(0, |said| said.flags);
+            let before = self.ports.get(index);
             let said = Said {
                 mac: port.mac.0,
                 meets: meets(&port.owner, port.closed)?,
                 tagged: with_tags.contains(index),
-                flags: before | flags[index],
+                flags: before.map_or(0, |said| said.flags) | flags[index],
                 device: Some(port.exit.unwrap_or(*index)),
+                vlan: before.map(|said| said.vlan).unwrap_or_default(),
             };
             self.place(srv6, *index, said)?;
         }
@@ -183,6 +193,7 @@ impl Ports {
                 tagged: false,
                 flags: before | flags[index],
                 device: None,
+                vlan: <(Tags, u32)>::default(),
             };
             self.place(srv6, *index, said)?;
         }
@@ -255,6 +266,13 @@ fn checks_sources(forwarding: &Forwarding) -> bool {
 /// Returns the frames in the SR domain, and the VLAN interface that receives them.
 fn domain(wanted: &Forwarding) -> BTreeMap<Attachment, u32> {
     wanted.domain_vlans.iter().map(|(index, vlan)| (vlan.frames, *index)).collect()
+}
+
+/// Returns the first VLAN of a port in the SR domain.
+fn first_vlan(domain: &BTreeMap<Attachment, u32>, port: u32) -> (Tags, u32) {
+    let first = domain.range(Attachment { port, tags: Tags::default() }..).next();
+    let vlan = first.filter(|(frames, _)| frames.port == port);
+    vlan.map(|(frames, vlan)| (frames.tags, *vlan)).unwrap_or_default()
 }
 
 /// Returns the flags of all ports and VLANs in the SR domain, by interface index.

@@ -163,6 +163,9 @@ fn root_oracle_random_packets_with_tags() {
             let value = types::attachment { vlan, ..Default::default() };
             node.plane.attachments.set(&key, &value).unwrap();
         }
+        let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
+        (port.vlan, port.outer) = (index("w7"), 7);
+        node.plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
         let tags: Vec<Vec<u8>> = with_tags().map(|(_, tags)| tags).collect();
         random_packets(node, LEAST, |n, frame| {
             frame.splice(12..12, tags[n as usize % tags.len()].iter().copied());
