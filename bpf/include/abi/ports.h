@@ -45,8 +45,8 @@ struct port {
 	__u32 tenant; /* of untagged frames, plus TENANT_*; 0 for none */
 	__u32 policy; /* of untagged frames, for H.Encaps.L2; 0 for none */
 	__u32 tagged; /* nonzero if tenants may own tagged frames */
-	/* The first VLAN in the SR domain. Without a lookup in `attachments`, End takes 10 ns longer
-	 * than untagged instead of 69 ns (bench dataplane). */
+	/* The first VLAN in the SR domain. It saves the lookup in `attachments`: 20 ns (bench
+	 * dataplane). */
 	__u32 vlan; /* index of the VLAN interface; 0 for none */
 	__u16 outer;
 	__u16 inner;

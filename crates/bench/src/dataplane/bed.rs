@@ -41,6 +41,9 @@ const WORLD_IN: u32 = 20;
 const WORLD_OUT: u32 = 21;
 const HOLE: u32 = 12;
 const WORLD_HOLE: u32 = 22;
+/// Stands, like [`HOLE`], for a VLAN interface.
+const SPARE: u32 = 13;
+const WORLD_SPARE: u32 = 23;
 /// Accommodates 1500 bytes after an outer header.
 const MTU: u32 = 2000;
 /// CPU of the generator, and also of the node unless it is [`Bed::separate`].
@@ -106,6 +109,14 @@ impl Bed {
             add_veth_with_queues(
                 &end("hole", &node, IN_MAC, HOLE),
                 &end("world-hole", &world, WORLD_IN_MAC, WORLD_HOLE),
+                queues,
+            ),
+        );
+        batch.push(
+            "the spare",
+            add_veth_with_queues(
+                &end("spare", &node, IN_MAC, SPARE),
+                &end("world-spare", &world, WORLD_IN_MAC, WORLD_SPARE),
                 queues,
             ),
         );
@@ -273,7 +284,7 @@ fn connect_node() -> anyhow::Result<()> {
     // own.
     set_offload("in", Offload::Gro, true)?;
     let mut batch = Batch::new();
-    for index in [IN, OUT, HOLE] {
+    for index in [IN, OUT, HOLE, SPARE] {
         batch.push("up", set_up(index));
     }
     for net in ["fd00:b::1/64", "10.0.2.1/24"] {
@@ -294,14 +305,14 @@ fn connect_node() -> anyhow::Result<()> {
 
 fn connect_world() -> anyhow::Result<()> {
     let mut batch = Batch::new();
-    for index in [WORLD_IN, WORLD_OUT, WORLD_HOLE] {
+    for index in [WORLD_IN, WORLD_OUT, WORLD_HOLE, WORLD_SPARE] {
         batch.push("up", set_up(index));
     }
     Ok(Handle::new()?.commit(batch)?)
 }
 
 /// Adds the node's two ports, unless they have an owner, and VLANs 100 and 101 of the first one. Other
-/// indices stand for their interfaces, so that a machine without VLAN devices can measure.
+/// interfaces stand for theirs, so that a machine without VLAN devices can measure.
 fn with_ports(forwarding: Forwarding) -> Forwarding {
     let port = |name: &str, mac| Port {
         name: name.into(),
@@ -320,7 +331,7 @@ fn with_ports(forwarding: Forwarding) -> Forwarding {
         let (name, closed, requires_hmac) = (format!("in.{outer}"), false, false);
         DomainVlan { name, frames, mac: IN_MAC, closed, requires_hmac }
     };
-    let domain_vlans = [(HOLE, vlan(100)), (HOLE + 1, vlan(101))].into();
+    let domain_vlans = [(HOLE, vlan(100)), (SPARE, vlan(101))].into();
     Forwarding { ports, domain_vlans, ..forwarding }
 }
 
