@@ -13,6 +13,11 @@ const MAX_VLANS: usize = 4094;
 impl Checked<'_> {
     /// Returns the VLANs of a port.
     pub(crate) fn vlans(&mut self, at: At<'_>, texts: &[VlanText]) -> Vec<Tags> {
+        if texts.len() > MAX_VLANS {
+            let message = format!("{} VLANs, more than {MAX_VLANS}", texts.len());
+            self.place.value(&at(), message, "use another port for some of them");
+            return Vec::new();
+        }
         let mut vlans = Vec::with_capacity(texts.len());
         for (item, VlanText(text)) in texts.iter().enumerate() {
             let at = || {
@@ -31,10 +36,6 @@ impl Checked<'_> {
                 continue;
             }
             vlans.push(tags);
-        }
-        if vlans.len() > MAX_VLANS {
-            let message = format!("{} VLANs, more than {MAX_VLANS}", vlans.len());
-            self.place.value(&at(), message, "use another port for some of them");
         }
         vlans
     }

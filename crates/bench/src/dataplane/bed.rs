@@ -80,46 +80,16 @@ impl Bed {
     pub(super) fn with_queues(sizes: Sizes, queues: u32) -> anyhow::Result<Self> {
         let (node, world) = (Namespace::unnamed()?, Namespace::unnamed()?);
         node.run(prepare)??;
-        let end = |name, namespace, mac, index| VethEnd {
-            name,
-            namespace,
-            mtu: MTU,
-            mac: Some(mac),
-            index: Some(index),
-        };
         let mut batch = Batch::new();
-        batch.push(
-            "the way in",
-            add_veth_with_queues(
-                &end("in", &node, IN_MAC, IN),
-                &end("generator", &world, WORLD_IN_MAC, WORLD_IN),
-                queues,
-            ),
-        );
-        batch.push(
-            "the way out",
-            add_veth_with_queues(
-                &end("out", &node, OUT_MAC, OUT),
-                &end("sink", &world, WORLD_OUT_MAC, WORLD_OUT),
-                queues,
-            ),
-        );
-        batch.push(
-            "the hole",
-            add_veth_with_queues(
-                &end("hole", &node, IN_MAC, HOLE),
-                &end("world-hole", &world, WORLD_IN_MAC, WORLD_HOLE),
-                queues,
-            ),
-        );
-        batch.push(
-            "the spare",
-            add_veth_with_queues(
-                &end("spare", &node, IN_MAC, SPARE),
-                &end("world-spare", &world, WORLD_IN_MAC, WORLD_SPARE),
-                queues,
-            ),
-        );
+        for (what, inner, outer) in [
+            ("the way in", ("in", IN_MAC, IN), ("generator", WORLD_IN_MAC, WORLD_IN)),
+            ("the way out", ("out", OUT_MAC, OUT), ("sink", WORLD_OUT_MAC, WORLD_OUT)),
+            ("the hole", ("hole", IN_MAC, HOLE), ("world-hole", WORLD_IN_MAC, WORLD_HOLE)),
+            ("the spare", ("spare", IN_MAC, SPARE), ("world-spare", WORLD_IN_MAC, WORLD_SPARE)),
+        ] {
+            let pair = add_veth_with_queues(&end(&node, inner), &end(&world, outer), queues);
+            batch.push(what, pair);
+        }
         Handle::new()?.commit(batch)?;
         node.run(connect_node)??;
         world.run(connect_world)??;
@@ -277,6 +247,10 @@ fn prepare() -> anyhow::Result<()> {
         sysctl::write(key, "1")?;
     }
     Ok(GenericHandle::new()?.set_tunnel_source(SOURCE)?)
+}
+
+fn end<'a>(namespace: &'a Namespace, (name, mac, index): (&'a str, Mac, u32)) -> VethEnd<'a> {
+    VethEnd { name, namespace, mtu: MTU, mac: Some(mac), index: Some(index) }
 }
 
 fn connect_node() -> anyhow::Result<()> {

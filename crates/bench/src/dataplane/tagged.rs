@@ -5,8 +5,8 @@ use bpf::srv6::Sizes;
 
 use super::bed::{Bed, Plane};
 use super::packets::What;
-use super::wire::{SIZES, trimmed};
-use crate::{Better, Context, Row, median, row};
+use super::wire::{SIZES, cost, net_and_raw};
+use crate::{Context, Row};
 
 /// VLANs of the port, and the suffix of their rows: the first needs no lookup.
 const VLANS: [(u8, &str); 2] = [(100, ""), (101, "-second-vlan")];
@@ -39,35 +39,15 @@ fn measure(
     let untagged = what.frame(size);
     let mut tagged = untagged.clone();
     tagged.splice(12..12, [0x81, 0x00, 0x00, vlan]);
-    let cost = |plane: Plane, frame: &[u8]| -> anyhow::Result<f64> {
-        let (cost, arrived) = bed.send(plane, &Template::new(frame, 0), frame, COUNT)?;
-        let lost = u64::from(COUNT).saturating_sub(arrived);
-        anyhow::ensure!(
-            plane == Plane::Drop || lost * 100 < u64::from(COUNT),
-            "{lost} of {COUNT} packets of {} were lost: is the machine busy?",
-            what.name()
-        );
-        Ok(cost)
+    let name = format!("tagged/{}/{size}{suffix}", what.name());
+    let cost = |plane: Plane, frame: &[u8]| {
+        cost(bed, plane, (&Template::new(frame, 0), frame), COUNT, &name)
     };
-    let (mut drops, mut without, mut with) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut drop, mut without, mut with) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        drops.push(cost(Plane::Drop, &untagged)?);
+        drop.push(cost(Plane::Drop, &untagged)?);
         without.push(cost(Plane::Xdp, &untagged)?);
         with.push(cost(Plane::Xdp, &tagged)?);
     }
-    let generator = median(&trimmed(drops));
-    let (without, with) = (trimmed(without), trimmed(with));
-    let net = |runs: &[f64]| runs.iter().map(|run| run - generator).collect::<Vec<_>>();
-    let rate = |runs: &[f64]| runs.iter().map(|run| 1e3 / run).collect::<Vec<_>>();
-    let name = format!("tagged/{}/{size}{suffix}", what.name());
-    Ok([
-        row(&name, "ns", &net(&with), Better::Less, Some(median(&net(&without)))),
-        row(
-            &format!("raw/{name}"),
-            "Mpps",
-            &rate(&with),
-            Better::More,
-            Some(median(&rate(&without))),
-        ),
-    ])
+    Ok(net_and_raw(&name, drop, without, with))
 }

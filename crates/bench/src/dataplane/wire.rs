@@ -66,34 +66,51 @@ fn measure(
         for (plane, runs) in [Plane::Drop, Plane::Kernel, Plane::Xdp].into_iter().zip(&mut runs) {
             // The kernel's clock advances in ticks: a run must last many of them.
             let count = if plane == Plane::Kernel { 400_000 } else { count };
-            let (cost, arrived) = bed.send(plane, &template, &frame, count)?;
-            let lost = u64::from(count).saturating_sub(arrived);
-            // More than the last batches of a run, which may not have arrived yet: the run would
-            // count drops.
-            anyhow::ensure!(
-                plane == Plane::Drop || lost * 100 < u64::from(count),
-                "{lost} of {count} packets of {} were lost ({plane:?}): is the machine busy?",
-                what.name()
-            );
-            runs.push(cost);
+            let of = format!("{} ({plane:?})", what.name());
+            runs.push(cost(bed, plane, (&template, &frame), count, &of)?);
         }
     }
-    let [drop, kernel, xdp] = runs.map(trimmed);
+    let [drop, kernel, xdp] = runs;
+    let variant = if flows == 1 { format!("{size}") } else { format!("{size}-{flows}-flows") };
+    Ok(net_and_raw(&format!("{}/{variant}", what.name()), drop, kernel, xdp))
+}
+
+/// Returns the cost of a packet in a run. Fails if packets `of` this kind were lost.
+pub(super) fn cost(
+    bed: &Bed,
+    plane: Plane,
+    (template, frame): (&Template, &[u8]),
+    count: u32,
+    of: &str,
+) -> anyhow::Result<f64> {
+    let (cost, arrived) = bed.send(plane, template, frame, count)?;
+    let lost = u64::from(count).saturating_sub(arrived);
+    // More than the last batches of a run, which may not have arrived yet: the run would count
+    // drops.
+    anyhow::ensure!(
+        plane == Plane::Drop || lost * 100 < u64::from(count),
+        "{lost} of {count} packets of {of} were lost: is the machine busy?"
+    );
+    Ok(cost)
+}
+
+/// Returns the cost of a packet without that of the generator, whose own runs are `drop`, and the rate
+/// with it.
+pub(super) fn net_and_raw(
+    name: &str,
+    drop: Vec<f64>,
+    baseline: Vec<f64>,
+    runs: Vec<f64>,
+) -> [Row; 2] {
+    let [drop, baseline, runs] = [drop, baseline, runs].map(trimmed);
     let generator = median(&drop);
     let net = |runs: &[f64]| runs.iter().map(|run| run - generator).collect::<Vec<_>>();
     let rate = |runs: &[f64]| runs.iter().map(|run| 1e3 / run).collect::<Vec<_>>();
-    let variant = if flows == 1 { format!("{size}") } else { format!("{size}-{flows}-flows") };
-    let name = format!("{}/{variant}", what.name());
-    Ok([
-        row(&name, "ns", &net(&xdp), Better::Less, Some(median(&net(&kernel)))),
-        row(
-            &format!("raw/{name}"),
-            "Mpps",
-            &rate(&xdp),
-            Better::More,
-            Some(median(&rate(&kernel))),
-        ),
-    ])
+    let raw = format!("raw/{name}");
+    [
+        row(name, "ns", &net(&runs), Better::Less, Some(median(&net(&baseline)))),
+        row(&raw, "Mpps", &rate(&runs), Better::More, Some(median(&rate(&baseline)))),
+    ]
 }
 
 /// Removes the best and the worst run, as published.

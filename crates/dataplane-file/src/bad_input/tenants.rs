@@ -97,6 +97,8 @@ fn vlans_of_the_domain() {
         &ports("[{vlan: 7, inner: 8}, {vlan: 7, inner: 8}]"),
         &[("1:45", "VLAN 7/8 is given twice", "remove one")],
     );
+    let many = format!("[{}]", vec!["100"; 4095].join(", "));
+    expect(&ports(&many), &[("1:16", "4095 VLANs, more than 4094", "use another port")]);
     let taken = "VLAN 7 of `eth0` is in the SR domain";
     expect(
         "ports: {eth0: {vlans: [7]}}\ntenants: {a: {table: 9, attachments: [{port: eth0, vlan: 7}]}}\n",

@@ -4,3 +4,4 @@ mod devices;
 pub(super) mod guards;
 pub(crate) mod netfilter;
 pub(super) mod proxies;
+mod queues;

@@ -18,8 +18,9 @@ use netlink::{
     delete_interface_rule, delete_link, delete_route, replace_route, set_offload, set_up, sysctl,
 };
 
-use super::devices::{self, INWARDS, OUTWARDS};
+use super::devices::{INWARDS, OUTWARDS};
 use super::guards::{self, Guards};
+use super::queues::queues;
 use crate::xdp::pins::Pins;
 use wire::protocol;
 
@@ -158,8 +159,7 @@ fn is_there(handle: &mut Handle) -> Result<bool, Error> {
 fn add(handle: &mut Handle) -> Result<(), Error> {
     let namespace = Namespace::current()?;
     let end = |name, mac| VethEnd { name, namespace: &namespace, mtu: MTU, mac, index: None };
-    let ends =
-        add_veth_with_queues(&end(INWARDS, Some(MAC)), &end(OUTWARDS, None), devices::queues());
+    let ends = add_veth_with_queues(&end(INWARDS, Some(MAC)), &end(OUTWARDS, None), queues());
     Ok(handle.request("add the interfaces of service functions", ends)?)
 }
 

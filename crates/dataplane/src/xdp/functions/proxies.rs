@@ -15,7 +15,7 @@ use netlink::{
     set_offload, set_up, sysctl,
 };
 
-use super::devices;
+use super::queues::queues;
 use crate::Error;
 use crate::forwarding::Forwarding;
 use crate::xdp::pins::{Pins, remove};
@@ -112,7 +112,7 @@ pub(in crate::xdp) fn prepare(
     if !is_there(handle)? {
         let namespace = Namespace::current()?;
         let end = |name| VethEnd { name, namespace: &namespace, mtu: MTU, mac: None, index: None };
-        let ends = add_veth_with_queues(&end(INWARDS), &end(OUTWARDS), devices::queues());
+        let ends = add_veth_with_queues(&end(INWARDS), &end(OUTWARDS), queues());
         handle.request("add the interfaces of proxies", ends)?;
         // Attached before the interfaces are up.
         srv6.attach_proxies(ends_of(handle)?)?;
