@@ -155,7 +155,7 @@ static __always_inline int headend(struct frame *frame)
 	if (ethernet + ETH_HLEN > end_of(frame))
 		return pass(frame, REASON_NO_ENTRY);
 	protocol = ethertype_of(ethernet);
-	if ((frame->port->tagged || tenant) && is_vlan(protocol)) {
+	if ((frame->port->tagged || tenant || frame->port->flags & PORT_VLANS) && is_vlan(protocol)) {
 		const struct vlan_header *vlan = ethernet + ETH_HLEN;
 		struct attachment_key key = {.ifindex = frame->port->ifindex};
 
@@ -176,8 +176,8 @@ static __always_inline int headend(struct frame *frame)
 			policy = found->policy;
 		}
 		/* VLAN 0 is a priority tag (802.1Q). The kernel removes such tags wherever they are,
-		 * so that these frames may arrive on the interface of any attachment. H.Encaps.L2
-		 * leaves none to the kernel. */
+		 * so that these frames may arrive on the interface of any attachment or VLAN of the SR
+		 * domain. H.Encaps.L2 leaves none to the kernel. */
 		if ((is_vlan(protocol) || (!key.outer && frame->l3 != ETH_HLEN + 4)) &&
 		    !(found && policy))
 			return drop(frame, REASON_IRREGULAR);

@@ -65,8 +65,10 @@ static __always_inline const struct port *port_of_tags(const struct frame *frame
 		if (!key.outer || !key.inner)
 			return 0;
 	} else if (!key.outer) {
-		/* Frames of a tenant are handled by headend(). */
-		return frame->port->tenant | frame->port->policy ? 0 : frame->port;
+		/* Frames of a tenant, and other tags behind this one, are handled by headend(). */
+		return frame->port->tenant | frame->port->policy || is_vlan(vlan->protocol) ?
+			       0 :
+			       frame->port;
 	}
 	if (!(frame->port->flags & PORT_VLANS))
 		return 0;

@@ -107,6 +107,9 @@ fn root_a_port_of_whole_frames_leaves_no_priority_tag_to_the_kernel() {
     });
 }
 
+/// Number of entries of ports, by the lowest bits of their indices.
+const SLOTS: u32 = bpf::srv6::types::limit::LIMIT_PORTS.0;
+
 /// Index of the VLAN interface, which this kernel may not have.
 const VLAN: u32 = 9000;
 const SID: &str = "fd00:1::1";
@@ -170,19 +173,27 @@ fn root_sids_are_reached_in_vlans_of_the_domain() {
             // VLAN interfaces have 802.1Q, and 802.1ad with 802.1Q within.
             &[0x88a8_0064][..],
             &[0x8100_00c8, 0x8100_000a],
-            &[0x88a8_00c8, 0x88a8_000a],
             &[0x8100_000a],
             &[0x8100_00c8],
             &[0x88a8_00c8],
             &[0x88a8_00c8, 0x8100_000b],
             &[0x88a8_00c8, 0x8100_0000],
-            &[0x88a8_0000, 0x8100_000a],
             &[0x88a8_0000],
             &[0x8100_0064, 0x8100_0064],
-            &[0x8100_0000, 0x8100_0064],
             &[0x8100_0064, 0x8100_0000],
         ] {
             assert_eq!(run(SID, tags), verdict::PASS, "{tags:x?}");
+        }
+        // The kernel would remove the priority tag, and deliver them to a VLAN of the domain.
+        for tags in [
+            &[0x8100_0000, 0x8100_0064][..],
+            &[0x88a8_0000, 0x8100_0064],
+            &[0x8100_0000, 0x8100_0000, 0x8100_0064],
+            &[0x8100_0000, 0x88a8_00c8, 0x8100_000a],
+            &[0x88a8_00c8, 0x8100_0000, 0x8100_000a],
+            &[0x88a8_00c8, 0x88a8_0000, 0x8100_000a],
+        ] {
+            assert_eq!(run(SID, tags), verdict::DROP, "{tags:x?}");
         }
     });
 }
@@ -259,5 +270,26 @@ fn root_a_vlan_is_closed_apart_from_its_port() {
         state.domain_vlans.get_mut(&VLAN).unwrap().closed = true;
         tables.change_to(state).unwrap();
         assert_eq!(on(&tables, &[0x8100_0064]), verdict::PASS, "in a VRF");
+    });
+}
+
+/// A port of a refused state may have had the entry of a present one.
+#[test]
+fn root_ports_keep_their_entries_after_a_refused_change() {
+    in_node(|| {
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        let mut state = in_domain(&[]);
+        state.ports.get_mut(&index("l")).unwrap().edge = true;
+        tables.change_to(state.clone()).unwrap();
+        let mut other = state.clone();
+        let port = other.ports.remove(&index("l")).unwrap();
+        let same_entry = index("l") + SLOTS;
+        // Policies are looked up while ports are written.
+        let unknown = Owner::Frames(PolicyId::Named(Some(TENANT), "unknown".into()));
+        other.ports.insert(same_entry + 1, Port { owner: unknown, ..port.clone() });
+        // Frames are sent to an interface that exists.
+        other.ports.insert(same_entry, Port { exit: Some(index("r")), ..port });
+        assert!(tables.change_to(other).is_err());
+        assert_eq!(verdict_on(&tables, &to_sid(SID, &[])), verdict::DROP, "the edge");
     });
 }
