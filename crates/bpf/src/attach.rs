@@ -72,19 +72,7 @@ impl Attached {
     pub fn pinned(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Pin { path: path.into(), source };
         let link = pinned(path).map_err(failed)?;
-        // SAFETY: bpf_link_info is plain C data for which all zeros is a value.
-        let mut info: libbpf_sys::bpf_link_info = unsafe { std::mem::zeroed() };
-        let mut size = size_of_val(&info) as u32;
-        // SAFETY: both pointers are to values that live until the call returns.
-        let result = unsafe {
-            libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut size)
-        };
-        check(result).map_err(failed)?;
-        if info.type_ != libbpf_sys::BPF_LINK_TYPE_XDP {
-            return Err(failed(std::io::Error::other("it is not an attachment of XDP")));
-        }
-        // SAFETY: the kernel filled in the variant of an XDP link.
-        let interface = unsafe { info.__bindgen_anon_1.xdp.ifindex };
+        let (interface, _) = info(link.as_fd()).map_err(failed)?;
         Ok(Self { link, interface, pin: Some(path.into()) })
     }
 
@@ -104,6 +92,14 @@ impl Attached {
     /// Returns the interface, 0 if it is gone.
     pub fn interface(&self) -> u32 {
         self.interface
+    }
+
+    /// Returns true if the program is on the interface that has its index now, and on which these programs
+    /// are. That interface may be another one, since indices are reused.
+    pub fn is_on(&self, programs: impl IntoIterator<Item = u32>) -> bool {
+        info(self.link.as_fd()).is_ok_and(|(interface, program)| {
+            interface == self.interface && programs.into_iter().any(|other| other == program)
+        })
     }
 
     /// Replaces the attached program. Each packet is processed by one or the other.
@@ -131,6 +127,22 @@ impl Attached {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the interface of an XDP link, 0 if it is gone, and the ID of the program.
+fn info(link: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+    // SAFETY: bpf_link_info is plain C data for which all zeros is a value.
+    let mut info: libbpf_sys::bpf_link_info = unsafe { std::mem::zeroed() };
+    let mut size = size_of_val(&info) as u32;
+    // SAFETY: both pointers are to values that live until the call returns.
+    check(unsafe {
+        libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut size)
+    })?;
+    if info.type_ != libbpf_sys::BPF_LINK_TYPE_XDP {
+        return Err(io::Error::other("it is not an attachment of XDP"));
+    }
+    // SAFETY: the kernel filled in the variant of an XDP link.
+    Ok((unsafe { info.__bindgen_anon_1.xdp.ifindex }, info.prog_id))
 }
 
 /// Replaces the program of a link.

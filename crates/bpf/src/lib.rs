@@ -49,6 +49,7 @@ pub use skb::{Skb, SkbRun};
 pub use sockets::{OnlySockets, ToSockets, program_name};
 pub use srv6::Srv6;
 pub use table::{Mapped, Table};
+pub use tc::prepare_tc;
 pub use trace::{Filter, Replay, Replayed, Traced, Tracer};
 
 /// Returns the number of CPUs that the machine may have, which is that of the rows of per-CPU maps. `None`

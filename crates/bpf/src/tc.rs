@@ -153,12 +153,26 @@ pub(crate) fn filter(
 
 /// Attaches a classifier, replacing an earlier one in its slot.
 pub(crate) fn put_filter(mut hook: TcHook) -> libbpf_rs::Result<()> {
-    // Fails if the clsact qdisc exists already, and libbpf prints that error. Attaching reports all
-    // errors that matter.
+    add_clsact(&mut hook);
+    hook.attach().map(drop)
+}
+
+/// Adds the clsact qdisc that classifiers need. Attaching them reports all errors that matter.
+fn add_clsact(hook: &mut TcHook) {
+    // Fails if the qdisc exists already, and libbpf prints that error.
     let before = libbpf_rs::set_print(None);
     let _ = hook.create();
     libbpf_rs::set_print(before);
-    hook.attach().map(drop)
+}
+
+/// Adds what a program needs on an interface in advance: on Linux before 6.6, the clsact qdisc. The
+/// kernel drops packets that are sent through the interface meanwhile (qdisc_graft()).
+pub fn prepare_tc(interface: u32) {
+    let found = earlier("", interface, BPF_TCX_INGRESS);
+    if found.is_err_and(|error| error.raw_os_error() == Some(nix::libc::EINVAL)) {
+        // Adding the qdisc needs no program.
+        add_clsact(&mut filter(io::stdin().as_fd(), interface, TC_INGRESS, HANDLE));
+    }
 }
 
 #[cfg(test)]

@@ -166,7 +166,11 @@ impl Reconciler {
             self.warn(&wanted, file.dataplane);
             match self.install(wanted, next, &file) {
                 Ok(()) => break difference,
-                Err(error) => self.close_failed(error, ports)?,
+                Err(error) => {
+                    // If a port could not be restored, it is without the program: look at once.
+                    self.changed_since.get_or_insert_with(Instant::now);
+                    self.close_failed(error, ports)?;
+                }
             }
         };
         self.which = file.dataplane;
@@ -239,6 +243,8 @@ impl Reconciler {
             (!links.has(name) && self.may_lack(name, ports)) || self.closed.contains(*name)
         };
         let missing: Vec<Name> = named.flatten().filter(is_missing).cloned().collect();
+        let is_outside = |name: &&Name| file.is_outside(name);
+        let outside: Vec<Name> = missing.iter().filter(is_outside).cloned().collect();
         if !missing.is_empty() {
             self.warn_once(format!("left out at present: {}", missing.join(", ")));
             file = Cow::Owned(file.without_ports(&missing));
@@ -266,9 +272,10 @@ impl Reconciler {
         } else {
             SlowPath::new(&forwarding, &seen.kernel, &mut interface)
         };
-        if ports == Ports::Present {
-            routes.keep_absent(&seen.present, &seen.kernel.links);
+        if ports == Ports::Present || !missing.is_empty() {
+            routes.keep_absent(&seen.present, &seen.kernel.links, &missing);
         }
+        routes.close_absent(&outside, &forwarding, &seen.kernel);
         routes.leave_out(&self.refused);
         routes.mark(&mut forwarding);
         // A function that was never announced stays withdrawn until its first check.

@@ -29,7 +29,12 @@ impl Dataplane for KernelAlone {
         let ours = self.pins.attached()?;
         for link in Handle::new()?.links()? {
             let is_port = wanted.ports.contains_key(&link.index) && !ours.contains_key(&link.index);
-            if is_port && !link.xdp.is_empty() && !self.now.ports.contains_key(&link.index) {
+            if !is_port || self.now.ports.contains_key(&link.index) {
+                continue;
+            }
+            // XDP that takes over adds a filter, and must lose no packet by it.
+            bpf::prepare_tc(link.index);
+            if !link.xdp.is_empty() {
                 tracing::warn!(
                     "another XDP program is on `{}`: the kernel does not see the packets that it \
                      takes (`ip link show {0}`)",

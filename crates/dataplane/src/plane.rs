@@ -59,6 +59,11 @@ pub trait Dataplane {
     /// Invalidates cached routes and neighbors.
     fn invalidate_routes(&mut self) {}
 
+    /// Returns true if a port of the current state has its program.
+    fn is_attached(&self, _port: u32) -> bool {
+        true
+    }
+
     /// Returns true if the kernel still has the configuration that this data plane installed for
     /// itself.
     fn is_intact(&mut self) -> bool {

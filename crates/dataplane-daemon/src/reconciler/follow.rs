@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dataplane::forwarding::SlowPath;
 use model::dataplane::{Dataplane as Which, File, Name};
-use netlink::{Encap, Event, Neighbor, NeighborState};
+use netlink::{Encap, Event, Link, Neighbor, NeighborState};
 
 use super::{Ports, Reconciler, TICK};
 use crate::Error;
@@ -63,7 +63,9 @@ impl Reconciler {
         if self.looked_for_silent.elapsed() >= SILENT_EVERY {
             self.looked_for_silent = Instant::now();
             self.host.keep_guard();
-            let ports: Vec<u32> = self.plane.current().ports.keys().copied().collect();
+            let now = self.plane.current();
+            let ports: Vec<u32> =
+                now.ports.keys().chain(now.domain_vlans.keys()).copied().collect();
             if let Some(seen) = &self.seen
                 && self.host.has_changed_silently(seen, &ports)?
             {
@@ -86,8 +88,7 @@ impl Reconciler {
             let done = self.follow_kernel(&file);
             self.file = Some(file);
             if let Err(error) = done {
-                // For example a missing port, or too many routes. The current state stays, and the
-                // next change triggers another read.
+                // For example too many routes. The current state stays until the next attempt.
                 let why = api::in_one_line(&error);
                 self.warn_once(format!("the data plane stays as it is: {why}"));
                 if let Err(error) = self.close() {
@@ -95,10 +96,10 @@ impl Reconciler {
                     tracing::warn!(
                         "new interfaces may reach SIDs, the next attempt is in 1 s: {why}"
                     );
-                    self.changed_since = Some(Instant::now());
-                    self.rested_at = Instant::now() + SILENT_EVERY;
-                    return Ok(());
                 }
+                self.changed_since = Some(Instant::now());
+                self.rested_at = Instant::now() + SILENT_EVERY.max(started.elapsed() * REST);
+                return Ok(());
             }
         }
         self.rested_at = Instant::now() + started.elapsed() * REST;
@@ -110,6 +111,9 @@ impl Reconciler {
         let seen = self.look(None)?;
         let is_same = self.seen.as_ref() == Some(&seen.kernel);
         let is_same = is_same && self.plane.current().passes_to_functions(&seen.passing);
+        // It may have been set up again before that state was recorded.
+        let is_open = |link: &Link| link.up && self.closed.contains(link.name.as_str());
+        let is_same = is_same && !seen.kernel.links.iter().any(is_open);
         if is_same && self.host.is_intact(&seen) && self.plane.is_intact() {
             self.plane.set_exact(seen.exact);
             self.set_locked_mtus(seen.locked_mtus);
@@ -151,8 +155,10 @@ impl Reconciler {
             Error::Dataplane(dataplane::Error::SameSlot { first, second }) => vec![first, second],
             _ => return None,
         };
-        let attached: Vec<&str> =
-            self.plane.current().ports.values().map(|port| port.name.as_str()).collect();
+        // One with the name of a former interface is not attached either.
+        let ports = self.plane.current().ports.iter();
+        let attached = ports.filter(|(index, _)| self.plane.is_attached(**index));
+        let attached: Vec<&str> = attached.map(|(_, port)| port.name.as_str()).collect();
         let is_new = |name: &&&String| !attached.contains(&name.as_str());
         let name = names.iter().find(is_new)?;
         let name = Name::from(name.as_str());

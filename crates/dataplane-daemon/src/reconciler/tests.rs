@@ -2,6 +2,7 @@
 //! calls.
 
 mod fake_host;
+mod ports;
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -177,33 +178,6 @@ fn a_port_that_is_gone_is_left_out_until_it_is_back() {
 }
 
 /// A tenant can delete its interface, or prevent XDP on it.
-#[test]
-fn a_port_that_is_gone_or_refused_does_not_keep_the_file_from_being_changed() {
-    let host = FakeHost::new();
-    let mut reconciler = host.reconciler();
-    let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
-    host.plane.refuse_port("r");
-    let error = reconciler.apply(file(1), 0).unwrap_err();
-    assert!(matches!(error, Error::Dataplane(_)), "a new port has to be attached: {error}");
-    host.plane.refuse_port("");
-    reconciler.apply(file(1), 0).unwrap();
-    host.state.borrow_mut().kernel.links.pop();
-    reconciler.apply(file(2), 0).unwrap();
-    assert_eq!((host.sids(), ports()), (2, vec![1]));
-    assert!(reconciler.warned().contains(&"the port `r` is left out".to_owned()));
-    host.state.borrow_mut().kernel.links.push(link(3, "r"));
-    host.plane.refuse_port("r");
-    reconciler.apply(file(3), 0).unwrap();
-    assert_eq!((host.sids(), ports()), (3, vec![1]));
-    assert_eq!(host.state.borrow().closed, ["r"]);
-    // The next daemon starts without it, unless its file is another one.
-    let mut next = host.reconciler();
-    next.resume(file(3)).unwrap();
-    assert_eq!((host.sids(), ports()), (3, vec![1]));
-    host.state.borrow_mut().kernel.links.pop();
-    assert!(matches!(host.reconciler().apply(file(3), 0), Err(Error::Resolve(_))));
-}
-
 /// A changed file is applied at a start, too: the interfaces of the last one may be gone.
 #[test]
 fn a_start_with_another_file_lacks_what_the_last_one_had() {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv6Net};
-use model::dataplane::{File, Table};
+use model::dataplane::{File, Name, Table};
 use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
 use super::rule_priority::PRIORITY;
@@ -144,6 +144,24 @@ pub(in crate::forwarding) fn rules(
     rules
 }
 
+/// Returns the rules that keep packets from SIDs on ports that do not exist, or have no program.
+pub(in crate::forwarding) fn rules_of_absent(
+    ports: &[Name],
+    forwarding: &Forwarding,
+    kernel: &Kernel,
+) -> BTreeSet<InterfaceRule> {
+    let closed = closed(forwarding, kernel);
+    let rule = |port: &Name, net: &Ipv6Net| InterfaceRule {
+        priority: FROM_EDGES,
+        protocol: SLOW_PATH,
+        ipv6: true,
+        interface: Some(port.to_string()),
+        to: Some(IpNet::V6(*net)),
+        ..InterfaceRule::default()
+    };
+    ports.iter().flat_map(|port| closed.iter().map(move |net| rule(port, net))).collect()
+}
+
 /// Returns the names of interfaces that lead to functions. The kernel forwards none of their packets. The
 /// program at their tc ingress sees to it, but an interface that has been created again is without it
 /// until the daemon has seen it.
@@ -201,7 +219,7 @@ fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
 /// - all interfaces of an Open vSwitch with such a port, since its flows are not known here.
 ///
 /// Rules have no effect on a VRF's ports.
-fn with_stacked(
+pub(in crate::forwarding) fn with_stacked(
     mut found: BTreeSet<u32>,
     links: &[Link],
     follows: impl Fn(&Link) -> bool,

@@ -37,6 +37,30 @@ impl Attachments {
         self.attached.is_empty()
     }
 
+    /// Returns true if the program was attached to an interface with this index, and not detached.
+    pub(super) fn has(&self, port: u32) -> bool {
+        self.attached.contains_key(&port)
+    }
+
+    /// Returns true if the program is on all of these ports.
+    pub(super) fn are_on(&self, ports: &Ports, links: &[Link]) -> bool {
+        let is_on = |index: &u32| self.attached.get(index).is_some_and(|one| is_on(one, links));
+        ports.keys().all(is_on)
+    }
+
+    /// Detaches from interfaces that are gone from this namespace, and returns their indices, which other
+    /// interfaces may have now.
+    pub(super) fn forget_gone(&mut self, links: &[Link]) -> Vec<u32> {
+        let gone = self.attached.extract_if(.., |_, attached| !is_on(attached, links));
+        let gone: Vec<_> = gone.collect();
+        let detached = |(index, attached): (u32, Attached)| {
+            // The pin may be gone, too.
+            let _ = attached.detach();
+            index
+        };
+        gone.into_iter().map(detached).collect()
+    }
+
     /// Returns the XDP mode of a port, as reported by the kernel after the last change.
     pub(super) fn mode(&self, port: u32) -> Option<Mode> {
         self.modes.get(&port).copied()
@@ -97,7 +121,11 @@ impl Attachments {
         let is_now = modes_of(&links);
         // Attachments of an earlier daemon.
         let mut left = from.pins.attached()?;
-        left.retain(|index, _| ports.contains_key(index) && !self.attached.contains_key(index));
+        left.retain(|index, attached| {
+            ports.contains_key(index)
+                && !self.attached.contains_key(index)
+                && is_on(attached, &links)
+        });
         // An earlier version chose the generic mode where this one refuses it.
         let keeps_generic = |index: &u32, name: &str| {
             let is_attached = self.attached.contains_key(index) || left.contains_key(index);
@@ -222,6 +250,13 @@ impl Attachments {
             None => Ok(()),
         }
     }
+}
+
+/// Returns true if an attached program is on one of these interfaces, and on no former one with its index.
+fn is_on(attached: &Attached, links: &[Link]) -> bool {
+    let mut links = links.iter();
+    let link = links.find(|link| link.index == attached.interface());
+    link.is_some_and(|link| attached.is_on(link.xdp.iter().map(|xdp| xdp.program)))
 }
 
 /// Returns the modes in which a file's ports are attached. The mode `auto` does not fall back to the

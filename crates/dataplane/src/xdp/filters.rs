@@ -42,6 +42,12 @@ impl Filters {
         Ok(new)
     }
 
+    /// Detaches the filter of an interface that is gone. Another one may have its index now.
+    pub(super) fn forget(&mut self, interface: u32, pins: &Pins) {
+        let _ = unfilter_port(interface, &pins.filter(interface));
+        self.on.remove(&interface);
+    }
+
     /// Detaches new filters after a failure, which is reported.
     pub(super) fn undo(&mut self, new: NewFilters, pins: &Pins) {
         for index in new.0 {

@@ -107,8 +107,14 @@ impl Dataplane for Xdp {
         self.tables.program().begin_generation();
     }
 
+    fn is_attached(&self, port: u32) -> bool {
+        self.ports.has(port)
+    }
+
     fn is_intact(&mut self) -> bool {
-        netfilter::are_led(self.tables.now(), &self.guards, &mut self.handle)
+        let Ok(links) = self.handle.links() else { return false };
+        self.ports.are_on(&self.tables.now().ports, &links)
+            && netfilter::are_led(self.tables.now(), &self.guards, &mut self.handle)
             && proxies::are_led(&self.tables, &mut self.handle)
     }
 

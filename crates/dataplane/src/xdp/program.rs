@@ -105,6 +105,10 @@ impl Xdp {
 
     /// Performs the part of a change that may fail. On an error, tables and ports are unchanged.
     pub(super) fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
+        let links = self.handle.links()?;
+        for gone in self.ports.forget_gone(&links) {
+            self.filters.forget(gone, &self.pins);
+        }
         let (program, handle) = (self.tables.program(), &mut self.handle);
         netfilter::prepare(&wanted, program, &mut self.guards, &self.pins, handle)?;
         proxies::prepare(&wanted, program, handle)?;

@@ -91,7 +91,7 @@ fn root_a_driver_without_native_xdp() {
 
 /// Creates a veth pair at the node, or changes the number of TX queues of its other end. XDP of `x` is
 /// refused while the other end has more of them than it has RX queues.
-fn pair(net: &Net, lines: &[&str], queues: &str) {
+pub(crate) fn pair(net: &Net, lines: &[&str], queues: &str) {
     ip(&net.node, lines);
     let set = || Command::new("ethtool").args(["-L", "y", "tx", queues]).status().unwrap();
     assert!(net.node.run(set).unwrap().success());

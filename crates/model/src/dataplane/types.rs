@@ -49,6 +49,11 @@ impl File {
         ports.flatten().chain(proxies.flat_map(|proxy| [&proxy.to, &proxy.back]))
     }
 
+    /// Returns true if senders of untagged frames on a port are outside of the SR domain.
+    pub fn is_outside(&self, port: &Name) -> bool {
+        self.ports.get(port).is_some_and(|port| port.edge || port.tenant.is_some())
+    }
+
     /// Returns this file without the given ports and the entries that depend on them.
     pub fn without_ports(&self, missing: &[Name]) -> Self {
         let mut file = self.clone();

@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) refuses_guards: bool,
     /// The ports that were set down.
     pub(super) closed: Vec<String>,
+    /// Another program sets ports up as soon as they are set down.
+    pub(super) reopens: bool,
     /// The interfaces that take VLAN tags off, each with a driver that can leave them or not.
     pub(super) stripping: BTreeMap<&'static str, bool>,
     /// The functions that were announced last, each with its state.
@@ -115,7 +117,12 @@ impl Host for FakeHost {
     }
 
     fn close_port(&mut self, port: &str) -> Result<(), Error> {
-        self.state.borrow_mut().closed.push(port.into());
+        let state = &mut *self.state.borrow_mut();
+        state.closed.push(port.into());
+        let mut links = state.kernel.links.iter_mut();
+        if let Some(link) = links.find(|link| link.name == port) {
+            link.up = state.reopens;
+        }
         Ok(())
     }
 

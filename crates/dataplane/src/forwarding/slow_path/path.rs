@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::net::Ipv6Addr;
 
 use ipnet::{IpNet, Ipv6Net};
+use model::dataplane::Name;
 use netlink::{
     Encap, InterfaceRule, Link, LocalAction, MAIN_TABLE, NextHop, Route, RouteKind, SLOW_PATH,
 };
@@ -232,9 +233,14 @@ impl SlowPath {
     /// Keeps the rules of absent interfaces, and the routes that close their tables. Rules refer to
     /// names, so an interface that returns is closed from its first packet. Also keeps those of
     /// interfaces whose lower one is in another namespace, since it may be a port that was moved
-    /// there.
-    pub fn keep_absent(&mut self, present: &Present, links: &[Link]) {
-        let known = links.iter().filter(|link| !link.lower_is_elsewhere);
+    /// there, and of ports that are left out, `missing`: they may be set up again, and have no program
+    /// then.
+    pub fn keep_absent(&mut self, present: &Present, links: &[Link], missing: &[Name]) {
+        let is_missing = |link: &&Link| missing.iter().any(|name| **name == *link.name);
+        let left_out = links.iter().filter(is_missing).map(|link| link.index).collect();
+        let left_out = edge::with_stacked(left_out, links, |_| true);
+        let is_known = |link: &&Link| !link.lower_is_elsewhere && !left_out.contains(&link.index);
+        let known = links.iter().filter(is_known);
         let names: HashSet<&str> = known.map(|link| link.name.as_str()).collect();
         let is_absent = |rule: &&InterfaceRule| {
             rule.interface.as_deref().is_some_and(|name| !names.contains(name))
@@ -246,6 +252,11 @@ impl SlowPath {
         for route in routes.filter(|route| is_guard(route) && tables.contains(&route.table)) {
             self.routes.entry(key(route)).or_insert_with(|| route.clone());
         }
+    }
+
+    /// Closes ports to SIDs that are outside of the SR domain, and do not exist or have no program.
+    pub fn close_absent(&mut self, ports: &[Name], forwarding: &Forwarding, kernel: &Kernel) {
+        self.rules.extend(edge::rules_of_absent(ports, forwarding, kernel));
     }
 
     /// Removes the routes that the kernel rejected.

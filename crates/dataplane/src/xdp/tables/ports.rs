@@ -20,6 +20,8 @@ type Macs = [[u8; 6]; 4];
 /// Table entry of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Said {
+    /// Index of the interface.
+    index: u32,
     mac: [u8; 6],
     meets: Meets,
     /// True if tagged frames may have another owner.
@@ -34,7 +36,7 @@ struct Said {
 /// Contents of the program's tables of interfaces.
 #[derive(Debug, Default)]
 pub(super) struct Ports {
-    /// Keyed by interface index.
+    /// Keyed by slot, which a port of an earlier state may have had.
     ports: BTreeMap<u32, Said>,
     uppers: BTreeMap<u32, Upper>,
     attachments: BTreeMap<Attachment, (Meets, Macs)>,
@@ -68,15 +70,15 @@ impl Ports {
         let mut has_closed = false;
         let domain = domain(wanted);
         for (index, wanted) in all_flags(wanted) {
-            if let Some(said) = self.ports.get(&index) {
+            if let Some(said) = self.said(index) {
                 // This one opens the port to VLANs, and is set later.
                 let flags = said.flags | wanted & !(port_flag::PORT_VLANS.0 as u16);
                 // Tags and index are not changed at once: a packet must not find one of each.
                 let is_first = said.vlan == first_vlan(&domain, index);
                 let vlan = if is_first { said.vlan } else { <(Tags, u32)>::default() };
-                let closed = Said { flags, vlan, ..*said };
-                has_closed |= closed != *said;
-                self.place(srv6, index, closed)?;
+                let closed = Said { flags, vlan, ..said };
+                has_closed |= closed != said;
+                self.place(srv6, closed)?;
             }
         }
         let is_other = |(frames, vlan): &(&Attachment, &u32)| domain.get(frames) != Some(vlan);
@@ -99,9 +101,9 @@ impl Ports {
     pub(super) fn open(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
         let domain = domain(wanted);
         for (index, flags) in all_flags(wanted) {
-            if let Some(said) = self.ports.get(&index) {
+            if let Some(said) = self.said(index) {
                 let vlan = first_vlan(&domain, index);
-                self.place(srv6, index, Said { flags, vlan, ..*said })?;
+                self.place(srv6, Said { flags, vlan, ..said })?;
             }
         }
         for (frames, vlan) in domain {
@@ -114,23 +116,29 @@ impl Ports {
         Ok(())
     }
 
+    /// Returns the entry of a port.
+    fn said(&self, index: u32) -> Option<Said> {
+        self.ports.get(&slot(index)).copied().filter(|said| said.index == index)
+    }
+
     /// Writes the entry of a port if it differs.
-    fn place(&mut self, srv6: &Srv6, index: u32, said: Said) -> Result<(), Error> {
-        if self.ports.get(&index) == Some(&said) {
+    fn place(&mut self, srv6: &Srv6, said: Said) -> Result<(), Error> {
+        let at = slot(said.index);
+        if self.ports.get(&at) == Some(&said) {
             return Ok(());
         }
-        let Said { mac, meets: (tenant, policy), tagged, flags, device, vlan } = said;
+        let Said { index, mac, meets: (tenant, policy), tagged, flags, device, vlan } = said;
         let (tagged, (Tags { outer, inner }, vlan)) = (u32::from(tagged), vlan);
         let value =
             types::port { ifindex: index, mac, tenant, policy, tagged, flags, vlan, outer, inner };
         // If either of the two fails, both are written again.
-        self.ports.remove(&index);
+        self.ports.remove(&at);
         match device {
-            Some(device) => srv6.devices.set(&slot(index), &device)?,
-            None => srv6.devices.remove(&slot(index))?,
+            Some(device) => srv6.devices.set(&at, &device)?,
+            None => srv6.devices.remove(&at)?,
         }
-        srv6.ports.set(&slot(index), &value)?;
-        self.ports.insert(index, said);
+        srv6.ports.set(&at, &value)?;
+        self.ports.insert(at, said);
         Ok(())
     }
 
@@ -174,8 +182,9 @@ impl Ports {
         let with_tags: BTreeSet<u32> = wanted.attachments.keys().map(|key| key.port).collect();
         let flags: BTreeMap<u32, u16> = all_flags(wanted).into_iter().collect();
         for (index, port) in &wanted.ports {
-            let before = self.ports.get(index);
+            let before = self.said(*index);
             let said = Said {
+                index: *index,
                 mac: port.mac.0,
                 meets: meets(&port.owner, port.closed)?,
                 tagged: with_tags.contains(index),
@@ -183,11 +192,12 @@ impl Ports {
                 device: Some(port.exit.unwrap_or(*index)),
                 vlan: before.map(|said| said.vlan).unwrap_or_default(),
             };
-            self.place(srv6, *index, said)?;
+            self.place(srv6, said)?;
         }
         for (index, vlan) in &wanted.domain_vlans {
-            let before = self.ports.get(index).map_or(0, |said| said.flags);
+            let before = self.said(*index).map_or(0, |said| said.flags);
             let said = Said {
+                index: *index,
                 mac: vlan.mac.0,
                 meets: meets(&Owner::Nobody, vlan.closed)?,
                 tagged: false,
@@ -195,7 +205,7 @@ impl Ports {
                 device: None,
                 vlan: <(Tags, u32)>::default(),
             };
-            self.place(srv6, *index, said)?;
+            self.place(srv6, said)?;
         }
         for (index, upper) in &wanted.uppers {
             if self.uppers.get(index) != Some(upper) {
@@ -217,18 +227,15 @@ impl Ports {
             srv6.attachments.remove(&key(&attachment))?;
             self.attachments.remove(&attachment);
         }
-        // A new port may already use the entry.
-        let kept: BTreeSet<u32> =
-            wanted.ports.keys().chain(wanted.domain_vlans.keys()).copied().collect();
-        let slots: BTreeSet<u32> = kept.iter().map(|index| slot(*index)).collect();
-        let gone: Vec<u32> =
-            self.ports.keys().filter(|index| !kept.contains(index)).copied().collect();
-        for index in gone {
-            if !slots.contains(&slot(index)) {
-                srv6.ports.set(&slot(index), &types::port::default())?;
-                srv6.devices.remove(&slot(index))?;
-            }
-            self.ports.remove(&index);
+        let is_gone = |said: &Said| {
+            !wanted.ports.contains_key(&said.index)
+                && !wanted.domain_vlans.contains_key(&said.index)
+        };
+        let gone = self.ports.iter().filter(|(_, said)| is_gone(said));
+        for at in gone.map(|(at, _)| *at).collect::<Vec<_>>() {
+            srv6.ports.set(&at, &types::port::default())?;
+            srv6.devices.remove(&at)?;
+            self.ports.remove(&at);
         }
         Ok(())
     }
