@@ -24,6 +24,7 @@ DAEMONS=root_
 LABS="conformance:: root_netem"
 if [ "${1:-}" = --short ]; then
     SECONDS_AT_MOST=1500
+    PACKETS=1000
     # Counting works the same in the guest, but takes minutes under translation.
     SKIP="$SKIP --skip sids_push_each_other_out"
     LABS="root_conformance_of_delays root_conformance_of_loss root_segmented_datagrams"
@@ -39,7 +40,7 @@ if [ "${1:-}" = --only ]; then
     DAEMONS=${2:?}
 fi
 # Under translation everything takes about fifty times longer.
-PACKETS=${KAIDO_PACKETS:-2000}
+PACKETS=${KAIDO_PACKETS:-${PACKETS:-2000}}
 SLOWER=10
 
 kaido=$(realpath "$TARGET")/debug/kaido
