@@ -2,8 +2,9 @@
 //! to the branch's target. A block that only branches on a phi is then bypassed, so a packet that
 //! was dropped earlier is not tested again for being dropped.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
+use super::repair::{Definitions, Repair};
 use super::{BlockId, Graph, Op, Terminator, ValueId};
 
 /// Upper limit on the phis of a block that is considered.
@@ -397,73 +398,5 @@ impl Graph {
                 *value = repair.used(*value, *last);
             }
         }
-    }
-}
-
-/// Definition of each value that is available at the end of a block.
-type Definitions = HashMap<ValueId, HashMap<BlockId, ValueId>>;
-
-struct Repair<'g> {
-    graph: &'g mut Graph,
-    /// Block with the original definitions.
-    block: BlockId,
-    definitions: Definitions,
-}
-
-impl Repair<'_> {
-    /// Returns the definition of `value` that reaches a use in block `at`, after its phis.
-    fn used(&mut self, value: ValueId, at: BlockId) -> ValueId {
-        if let Op::Field { at: first, bit, width, bytes } = *self.graph.op(value) {
-            let now = self.used(first, at);
-            if now == first {
-                return value;
-            }
-            let span = self.graph.nodes[value.index()].span;
-            return self.graph.add(Op::Field { at: now, bit, width, bytes }, span);
-        }
-        if !self.definitions.contains_key(&value) {
-            return value;
-        }
-        self.reaching_definition(value, at)
-    }
-
-    fn reaching_definition(&mut self, value: ValueId, at: BlockId) -> ValueId {
-        // Walk up through single predecessors to a known definition; insert a phi at a join.
-        let mut path = Vec::new();
-        let mut here = at;
-        let found = loop {
-            if here == self.block {
-                break value;
-            }
-            if let Some(known) = self.definitions[&value].get(&here) {
-                break *known;
-            }
-            path.push(here);
-            match self.graph.blocks[here.index()].predecessors[..] {
-                [] => break value,
-                [one] => here = one,
-                _ => break self.insert_phi(value, here),
-            }
-        };
-        if let Some(definitions) = self.definitions.get_mut(&value) {
-            definitions.extend(path.into_iter().map(|at| (at, found)));
-        }
-        found
-    }
-
-    /// Inserts a phi for the value where edges join.
-    fn insert_phi(&mut self, value: ValueId, at: BlockId) -> ValueId {
-        let span = self.graph.nodes[value.index()].span;
-        let phi = self.graph.add(Op::Phi(Vec::new()), span);
-        self.graph.blocks[at.index()].phis.push(phi);
-        self.graph.homes.insert(phi, at);
-        if let Some(definitions) = self.definitions.get_mut(&value) {
-            definitions.insert(at, phi);
-        }
-        let predecessors = self.graph.blocks[at.index()].predecessors.clone();
-        let all =
-            predecessors.into_iter().map(|from| self.reaching_definition(value, from)).collect();
-        self.graph.nodes[phi.index()].op = Op::Phi(all);
-        phi
     }
 }

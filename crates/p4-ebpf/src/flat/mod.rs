@@ -17,6 +17,7 @@ mod jump_threading;
 mod lower;
 mod merge;
 mod place;
+mod repair;
 mod replacements;
 pub(crate) mod shape;
 mod simplify;
