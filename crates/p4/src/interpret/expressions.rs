@@ -7,7 +7,7 @@ use super::{Done, Error, Run, Stop};
 use crate::ir::{Applied, Binary, Expression, ExpressionKind, Type, Value, arithmetic};
 
 impl Run<'_, '_> {
-    fn value_there(&mut self, of: &Expression) -> Done<Value> {
+    fn value_in_place(&mut self, of: &Expression) -> Done<Value> {
         let place = self.place(of)?;
         let value = self.read(&place);
         self.weigh(&value);
@@ -16,6 +16,10 @@ impl Run<'_, '_> {
 
     /// Evaluates an expression.
     pub(super) fn value(&mut self, of: &Expression) -> Done<Value> {
+        self.deeper(|run| run.evaluate(of))
+    }
+
+    fn evaluate(&mut self, of: &Expression) -> Done<Value> {
         use ExpressionKind as K;
         self.step()?;
         match &of.kind {
@@ -25,8 +29,8 @@ impl Run<'_, '_> {
                 let given = given.get(*at).cloned().ok_or(Stop::Failed(Error::Internal))?;
                 self.value(&given)
             }
-            K::Variable(_) | K::Next(_) | K::Last(_) => self.value_there(of),
-            K::Field(..) | K::Element(..) if of.is_place() => self.value_there(of),
+            K::Variable(_) | K::Next(_) | K::Last(_) => self.value_in_place(of),
+            K::Field(..) | K::Element(..) if of.is_place() => self.value_in_place(of),
             K::Field(inner, at) => match self.value(inner)? {
                 Value::Record { mut fields, .. } => Ok(fields.swap_remove(*at)),
                 _ => Err(Stop::Failed(Error::Internal)),

@@ -67,6 +67,11 @@ pub enum Error {
     /// The program is for another model.
     #[error("the program is made for `{0}`, not for `ubpf`")]
     Model(String),
+    /// Calls within calls, each in a high expression, need too much stack.
+    #[error(
+        "more than {MAX_DEPTH} statements and operators are within each other over all calls: make fewer calls within calls (`kaido p4 compile` shows the place)"
+    )]
+    TooDeep,
     /// The program calls an extern function that is not implemented.
     #[error("extern function `{0}` is not implemented")]
     Extern(String),
@@ -78,6 +83,10 @@ pub const MAX_STEPS: u64 = 1 << 19;
 /// Maximum number of fields and elements copied for one packet. Compiled code avoids copies of
 /// unused values, so this limit is much higher than [`MAX_STEPS`].
 const MAX_COPIED: u64 = 1 << 23;
+
+/// Upper limit on statements and expressions within each other, over all calls: each is a level of the
+/// recursion. The compiler has the same limit.
+const MAX_DEPTH: usize = 1000;
 
 /// The reason why execution leaves its normal control flow.
 enum Stop {
@@ -136,6 +145,8 @@ struct Run<'r, 'p> {
     /// Variables that currently hold the model's metadata.
     metadata: Vec<VariableId>,
     steps: u64,
+    /// Statements and expressions around the one that runs.
+    depth: usize,
     /// Number of fields and elements copied so far.
     copied: u64,
     /// Maximum length of the output packet in bytes.
@@ -190,6 +201,7 @@ impl<'p> Machine<'p> {
             around: 0,
             metadata: Vec::new(),
             steps: 0,
+            depth: 0,
             copied: 0,
             truncated: None,
             entry: None,
@@ -336,6 +348,17 @@ impl Run<'_, '_> {
             }
         }
         self.copied = self.copied.saturating_add(parts(value));
+    }
+
+    /// Runs a part one level deeper.
+    fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Stop::Failed(Error::TooDeep));
+        }
+        self.depth += 1;
+        let done = part(self);
+        self.depth -= 1;
+        done
     }
 
     /// Counts one step of the run.

@@ -27,6 +27,10 @@ pub(super) struct Place {
 impl Run<'_, '_> {
     /// Evaluates an expression to an l-value.
     pub(super) fn place(&mut self, of: &Expression) -> Done<Place> {
+        self.deeper(|run| run.locate(of))
+    }
+
+    fn locate(&mut self, of: &Expression) -> Done<Place> {
         use ExpressionKind as K;
         Ok(match &of.kind {
             K::Variable(id) => Place { root: *id, steps: Vec::new() },

@@ -17,6 +17,10 @@ impl Run<'_, '_> {
     }
 
     fn statement(&mut self, statement: &Statement) -> Done {
+        self.deeper(|run| run.run_statement(statement))
+    }
+
+    fn run_statement(&mut self, statement: &Statement) -> Done {
         use StatementKind as K;
         self.step()?;
         match &statement.kind {

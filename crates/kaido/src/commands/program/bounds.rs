@@ -28,8 +28,9 @@ const BOUNDS: Bounds = Bounds { cpu_time: Duration::from_secs(60), memory: 2 << 
 
 /// Interval of the checks: 50 MB of new memory, as the kernel clears it.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Stack of the compiler's thread in bytes, as that of the main thread. The parser limits its depth.
-const STACK: usize = 8 << 20;
+/// Stack of the compiler's thread in bytes. Parser, compiler and interpreter limit their depth; in a debug
+/// build, that takes up to 12 MiB.
+const STACK: usize = 16 << 20;
 
 /// CPU time that programs have taken in this process.
 static SPENT: Mutex<Duration> = Mutex::new(Duration::ZERO);

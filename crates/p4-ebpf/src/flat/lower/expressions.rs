@@ -11,6 +11,10 @@ use crate::flat::{self, Compare, ValueId};
 impl Lower<'_> {
     /// Lowers an expression.
     pub(super) fn value(&mut self, of: &Expression) -> Lowered<Vec<ValueId>> {
+        self.deeper(of.span, |lower| lower.lower_value(of))
+    }
+
+    fn lower_value(&mut self, of: &Expression) -> Lowered<Vec<ValueId>> {
         use ExpressionKind as K;
         self.goes_on(of.span)?;
         Ok(match &of.kind {

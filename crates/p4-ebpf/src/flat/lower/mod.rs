@@ -63,6 +63,11 @@ const MAX_VALUES_SPLIT: usize = 60_000;
 /// has half a million.
 const MAX_OPERATIONS: usize = 20_000_000;
 
+/// Upper limit on statements and expressions within each other, over all calls: each is a level of the
+/// recursion, which takes 1 KB of stack, and 10 KB in a debug build. The parser and the checker limit the
+/// height of an expression (500) and the calls (64), but not their product.
+const MAX_DEPTH: usize = 1000;
+
 /// Returns the slot of a field of the model's metadata. Each field occupies one slot.
 fn part(std: Slot, field: usize) -> Slot {
     std + field as Slot
@@ -98,6 +103,8 @@ struct Lower<'p> {
     loops: Vec<(BlockId, BlockId)>,
     /// Number of loops around the code that is lowered, including those around the enclosing calls.
     within_loops: u32,
+    /// Statements and expressions around the code that is lowered.
+    depth: usize,
     /// Target of `exit`.
     exit: BlockId,
     /// Handling of the paths through the parser.
@@ -166,6 +173,7 @@ pub(crate) fn lower(
         calls: Vec::new(),
         loops: Vec::new(),
         within_loops: 0,
+        depth: 0,
         order: HashMap::new(),
         // A parser has no `exit`. The pipeline sets its own target.
         exit: reject,
@@ -289,6 +297,26 @@ impl Lower<'_> {
 
     fn refuse<T>(&self, span: Span, what: impl Into<String>) -> Lowered<T> {
         Err(NotCompiled { span, what: what.into(), help: None })
+    }
+
+    /// Lowers a part one level deeper.
+    fn deeper<T>(&mut self, span: Span, part: impl FnOnce(&mut Self) -> Lowered<T>) -> Lowered<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(NotCompiled {
+                span,
+                what: format!(
+                    "more than {MAX_DEPTH} statements and operators are within each other when every call is written out"
+                ),
+                help: Some(
+                    "fewer calls within calls, or variables for parts of long expressions"
+                        .to_owned(),
+                ),
+            });
+        }
+        self.depth += 1;
+        let done = part(self);
+        self.depth -= 1;
+        done
     }
 
     /// Sets the current source location, and checks the limits on the size of the graph.

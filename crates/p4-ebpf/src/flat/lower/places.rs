@@ -43,6 +43,10 @@ impl Place {
 impl Lower<'_> {
     /// Lowers an l-value.
     pub(super) fn place(&mut self, of: &Expression) -> Lowered<Place> {
+        self.deeper(of.span, |lower| lower.lower_place(of))
+    }
+
+    fn lower_place(&mut self, of: &Expression) -> Lowered<Place> {
         use ExpressionKind as K;
         Ok(match &of.kind {
             K::Variable(id) => Place {

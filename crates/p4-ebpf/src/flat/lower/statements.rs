@@ -15,6 +15,10 @@ impl Lower<'_> {
     }
 
     fn statement(&mut self, statement: &Statement) -> Lowered {
+        self.deeper(statement.span, |lower| lower.lower_statement(statement))
+    }
+
+    fn lower_statement(&mut self, statement: &Statement) -> Lowered {
         use StatementKind as K;
         self.goes_on(statement.span)?;
         match &statement.kind {
@@ -212,6 +216,10 @@ impl Lower<'_> {
 
     /// Branches on a condition, with short-circuit evaluation of its right operand.
     pub(super) fn decide(&mut self, condition: &Expression, yes: BlockId, no: BlockId) -> Lowered {
+        self.deeper(condition.span, |lower| lower.lower_decision(condition, yes, no))
+    }
+
+    fn lower_decision(&mut self, condition: &Expression, yes: BlockId, no: BlockId) -> Lowered {
         use p4::ir::{Binary as B, ExpressionKind as K, Unary};
         match &condition.kind {
             K::Binary(operator @ (B::LogicalAnd | B::LogicalOr), left, right) => {
