@@ -1,6 +1,7 @@
 //! Files that links refer to: traces and delay samples.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +53,16 @@ pub enum BadRecording {
     /// A line is invalid.
     #[error(transparent)]
     Line(#[from] Problems),
+    /// A line of a file outside of the topology file's directory is invalid.
+    #[error("{}: line {line} is invalid, and is not shown, because the file is outside of the topology file's directory: copy it there", path.display())]
+    Hidden {
+        /// Name in the topology file.
+        name: String,
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+    },
 }
 
 impl BadRecording {
@@ -61,20 +72,27 @@ impl BadRecording {
         let message = self.to_string();
         match self {
             Self::Line(problems) => problems,
-            Self::Unreadable { name, .. } => Problems::unreadable(file, topology, &name, &message),
+            Self::Unreadable { name, .. } | Self::Hidden { name, .. } => {
+                Problems::unreadable(file, topology, &name, &message)
+            }
         }
     }
 }
 
 impl Recordings {
-    /// Reads the files of a network. `path` maps a name to the file's path.
-    pub fn read(topology: &Topology, path: impl Fn(&str) -> PathBuf) -> Result<Self, BadRecording> {
-        let (mut all, mut total) = (Self::default(), 0);
+    /// Reads the files of a network. `path` maps a name to the file's path. Lines of files outside of
+    /// `directory` are not shown: the author of a topology may not be permitted to read what its user may.
+    pub fn read(
+        topology: &Topology,
+        directory: &Path,
+        path: impl Fn(&str) -> PathBuf,
+    ) -> Result<Self, BadRecording> {
+        let (mut all, mut total, mut shown) = (Self::default(), 0, HashSet::new());
         for interface in topology.nodes.iter().flat_map(|node| &node.interfaces) {
             let topology::Impairments { trace, samples, .. } = &interface.impairments;
             for name in trace.iter().chain(samples) {
                 if !all.texts.contains_key(name) {
-                    let text = text(name, path(name))?;
+                    let (text, is_shown) = text(name, path(name), directory)?;
                     total += text.len();
                     if total > LARGEST_TOTAL {
                         return Err(BadRecording::Unreadable {
@@ -86,15 +104,20 @@ impl Recordings {
                             ),
                         });
                     }
+                    shown.extend(is_shown.then_some(name));
                     all.texts.insert(name.clone(), text);
                 }
             }
             if let Some(name) = trace.as_ref().filter(|name| !all.traces.contains_key(*name)) {
-                let trace = parse_trace(name, &all.texts[name], &path(name))?;
+                let (path, is_shown) = (path(name), shown.contains(name));
+                let text = &all.texts[name];
+                let trace = parse_trace(&Source { name, text, path, is_shown })?;
                 all.traces.insert(name.clone(), trace);
             }
             if let Some(name) = samples.as_ref().filter(|name| !all.samples.contains_key(*name)) {
-                let samples = parse_samples(&all.texts[name], &path(name))?;
+                let (path, is_shown) = (path(name), shown.contains(name));
+                let text = &all.texts[name];
+                let samples = parse_samples(&Source { name, text, path, is_shown })?;
                 all.samples.insert(name.clone(), samples);
             }
         }
@@ -124,13 +147,22 @@ impl Recordings {
     }
 }
 
-/// Reads a text file. Only regular files are accepted, because others may be endless.
-fn text(name: &str, path: PathBuf) -> Result<String, BadRecording> {
-    read(&path).map_err(|source| BadRecording::Unreadable { name: name.into(), path, source })
+/// Reads a text file. Only regular files are accepted, because others may be endless. Also returns true if
+/// its lines may be shown.
+fn text(name: &str, path: PathBuf, directory: &Path) -> Result<(String, bool), BadRecording> {
+    let read = || {
+        let file = private::open_regular(&path)?;
+        let is_shown = private::is_below(&file, directory).unwrap_or(false);
+        Ok((read_open(file)?, is_shown))
+    };
+    read().map_err(|source| BadRecording::Unreadable { name: name.into(), path, source })
 }
 
 pub(crate) fn read(path: &Path) -> io::Result<String> {
-    let file = private::open_regular(path)?;
+    read_open(private::open_regular(path)?)
+}
+
+fn read_open(file: File) -> io::Result<String> {
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
@@ -144,20 +176,37 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-fn parse_trace(name: &str, text: &str, path: &Path) -> Result<Trace, BadRecording> {
-    let file = path.display().to_string();
-    if !topology::is_course(name) {
+/// A file to parse.
+struct Source<'s> {
+    name: &'s str,
+    text: &'s str,
+    path: PathBuf,
+    is_shown: bool,
+}
+
+impl Source<'_> {
+    /// Describes an invalid line, without its words if they may not be shown.
+    fn bad(&self, line: usize, message: &str, help: &str) -> BadRecording {
+        if self.is_shown {
+            let file = self.path.display().to_string();
+            return Problems::at_line(&file, self.text, line, message, help).into();
+        }
+        BadRecording::Hidden { name: self.name.into(), path: self.path.clone(), line }
+    }
+}
+
+fn parse_trace(source: &Source<'_>) -> Result<Trace, BadRecording> {
+    if !topology::is_course(source.name) {
         let help = "a line is a whole number of milliseconds, and none is less than the one before";
         let bad = |why: BadTrace| {
-            let line = why.line().unwrap_or_else(|| text.lines().count().max(1));
-            Problems::at_line(&file, text, line, &why.to_string(), help)
+            let line = why.line().unwrap_or_else(|| source.text.lines().count().max(1));
+            source.bad(line, &why.to_string(), help)
         };
-        return Ok(Trace::Opportunities(Opportunities::parse(text, 1).map_err(bad)?));
+        return Ok(Trace::Opportunities(Opportunities::parse(source.text, 1).map_err(bad)?));
     }
     let help = "a line has a time later than the one before, and a value for each column or none";
-    let bad =
-        |why: topology_file::BadLine| Problems::at_line(&file, text, why.line, &why.message, help);
-    let found = topology_file::Course::parse(text).map_err(bad)?;
+    let bad = |why: topology_file::BadLine| source.bad(why.line, &why.message, help);
+    let found = topology_file::Course::parse(source.text).map_err(bad)?;
     let moment = |moment: topology_file::Moment| Moment {
         at: nanos(moment.at),
         delay: moment.delay.map(nanos),
@@ -168,12 +217,10 @@ fn parse_trace(name: &str, text: &str, path: &Path) -> Result<Trace, BadRecordin
     Ok(Trace::Course(Course::new(moments, found.period.map(nanos))))
 }
 
-fn parse_samples(text: &str, path: &Path) -> Result<Arc<[f64]>, BadRecording> {
-    let file = path.display().to_string();
+fn parse_samples(source: &Source<'_>) -> Result<Arc<[f64]>, BadRecording> {
     let help = "a line is a delay with its unit, such as 1.5ms";
-    let bad =
-        |why: topology_file::BadLine| Problems::at_line(&file, text, why.line, &why.message, help);
-    let samples = topology_file::samples(text).map_err(bad)?;
+    let bad = |why: topology_file::BadLine| source.bad(why.line, &why.message, help);
+    let samples = topology_file::samples(source.text).map_err(bad)?;
     Ok(samples.into_iter().map(|sample| nanos(sample) as f64).collect())
 }
 
@@ -189,7 +236,7 @@ mod tests {
         let text =
             format!("name: a\nnodes: {{h1: {{}}, h2: {{}}}}\nlinks: [h1-h2: {{{option}}}]\n");
         let topology = topology_file::parse("a", &text).unwrap();
-        Recordings::read(&topology, |name| name.into())
+        Recordings::read(&topology, Path::new("/"), |name| name.into())
     }
 
     #[test]
@@ -231,7 +278,7 @@ mod tests {
             let text: String = slashes.map(link).collect();
             let topology = format!("name: a\nnodes: {{h1: {{}}, h2: {{}}}}\nlinks:\n{text}");
             let topology = topology_file::parse("a", &topology).unwrap();
-            Recordings::read(&topology, |name| name.into())
+            Recordings::read(&topology, Path::new("/"), |name| name.into())
         };
         assert!(links(2).is_ok());
         let why = links(3).unwrap_err().to_string();
@@ -252,6 +299,34 @@ mod tests {
             let bad = read_named(option, &path.display().to_string()).unwrap_err();
             let problems = bad.problems("lab.yaml", "").to_string();
             assert!(problems.contains(place) && problems.contains(why), "{problems}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_file_elsewhere_is_not_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let [lab, secret] = ["lab", "secret"].map(|name| directory.path().join(name));
+        fs::create_dir(&lab).unwrap();
+        fs::write(&secret, "hidden-word\n").unwrap();
+        fs::write(directory.path().join("secret.csv"), "time,hidden-word\n1,2\n").unwrap();
+        std::os::unix::fs::symlink(&secret, lab.join("link")).unwrap();
+        fs::write(lab.join("own"), "shown-word\n").unwrap();
+        let secret = secret.display().to_string();
+        let said = |option: &str, name: &str| {
+            let option = option.replace("FILE", name);
+            let text =
+                format!("name: a\nnodes: {{h1: {{}}, h2: {{}}}}\nlinks: [h1-h2: {{{option}}}]\n");
+            let topology = topology_file::parse("a", &text).unwrap();
+            let bad = Recordings::read(&topology, &lab, |name| lab.join(name)).unwrap_err();
+            bad.problems("lab.yaml", &text).to_string()
+        };
+        for option in ["trace: FILE", "delay: 1ms, jitter: {file: FILE}"] {
+            for name in [&*secret, "../secret", "link", "../secret.csv"] {
+                let said = said(option, name);
+                assert!(said.contains("lab.yaml:3:1") && said.contains("copy it there"), "{said}");
+                assert!(!said.contains("hidden-word"), "{said}");
+            }
+            assert!(said(option, "own").contains("shown-word"), "{option}");
         }
     }
 

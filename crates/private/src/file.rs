@@ -54,6 +54,17 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     open_by(path, OFlag::O_PATH)
 }
 
+/// Returns true if an open file is below a directory. Symbolic links on the way to either are resolved, so
+/// that one in the directory to a file elsewhere does not count.
+///
+/// # Errors
+///
+/// Fails if one of their paths cannot be found.
+pub fn is_below(file: &File, directory: &Path) -> io::Result<bool> {
+    let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    Ok(real.starts_with(directory.canonicalize()?))
+}
+
 /// Opens a regular file of root or of this user, without following a symbolic link, to read it.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let file = open_by(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
@@ -125,6 +136,29 @@ mod tests {
             assert_eq!(mode(path), 0o600);
         }
         assert!(create(&made, b"").is_err());
+    }
+
+    #[test]
+    fn links_lead_out_of_a_directory() {
+        let root = tempfile::tempdir().unwrap();
+        let [inside, beside] = ["inside", "inside-not"].map(|name| root.path().join(name));
+        for (at, directory) in [&inside, &beside].into_iter().enumerate() {
+            fs::create_dir(directory).unwrap();
+            fs::write(directory.join("file"), at.to_string()).unwrap();
+        }
+        symlink(beside.join("file"), inside.join("link")).unwrap();
+        symlink(&inside, root.path().join("way")).unwrap();
+        for (path, is_inside) in [
+            (inside.join("file"), true),
+            (inside.join("link"), false),
+            (inside.join("../inside-not/file"), false),
+            (root.path().join("way/file"), true),
+            (beside.join("file"), false),
+        ] {
+            let file = open_regular(&path).unwrap();
+            assert_eq!(is_below(&file, &inside).unwrap(), is_inside, "{}", path.display());
+            assert_eq!(is_below(&file, &root.path().join("way")).unwrap(), is_inside);
+        }
     }
 
     #[test]

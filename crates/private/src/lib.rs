@@ -15,7 +15,7 @@ mod trust;
 mod walk;
 
 pub use directory::{Owner, check, make};
-pub use file::{append, create, open_own, open_regular, reopen, replace};
+pub use file::{append, create, is_below, open_own, open_regular, reopen, replace};
 pub use installed::open_installed;
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};

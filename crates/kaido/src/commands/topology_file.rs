@@ -52,7 +52,8 @@ pub(super) fn read_recorded(
     let (text, topology) = read_topology(file, output)?;
     let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let beside = |name: &str| path.with_file_name(name);
-    let recordings = Recordings::read(&topology, beside).map_err(|bad| {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let recordings = Recordings::read(&topology, directory, beside).map_err(|bad| {
         let problems = bad.problems(&file.display().to_string(), &text);
         mistakes(&problems, output)
     })?;

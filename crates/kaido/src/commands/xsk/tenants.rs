@@ -90,7 +90,8 @@ pub(super) fn program(
 }
 
 /// Checks the programs of a lab's nodes, relative to the topology file. Returns the first file that
-/// cannot be read, by its name in the topology, with the reason.
+/// cannot be read, by its name in the topology, with the reason. Nothing of a file outside of the topology
+/// file's directory is shown: the author of a lab may not be permitted to read what its user may.
 pub(crate) fn check_programs(
     topology: &Topology,
     lab: &Path,
@@ -108,14 +109,35 @@ pub(crate) fn check_programs(
         if !checked.insert((files, tenant.isolation.clone(), tenant.vm_info.is_some())) {
             continue;
         }
+        let mut foreign = None;
         for file in [Some(&tenant.program), tenant.entries.as_ref()].into_iter().flatten() {
-            if let Err(why) = private::open_regular(&beside(lab, file)) {
-                return Ok(Some((file.display().to_string(), why.to_string())));
+            match private::open_regular(&beside(lab, file)) {
+                Err(why) => return Ok(Some((file.display().to_string(), why.to_string()))),
+                Ok(open)
+                    if !private::is_below(&open, &beside(lab, Path::new("."))).unwrap_or(false) =>
+                {
+                    foreign = Some(file);
+                }
+                Ok(_) => {}
             }
         }
-        failures.extend(program(tenant, lab, &[], output).err());
+        failures.extend(match foreign {
+            Some(file) => foreign_program(tenant, lab, file).err(),
+            None => program(tenant, lab, &[], output).err(),
+        });
     }
     if failures.is_empty() { Ok(None) } else { Err(Failure::all(failures)) }
+}
+
+/// Checks a program that is outside of the lab's directory, or has its entries there, in `file`.
+fn foreign_program(tenant: &Tenant, lab: &Path, file: &Path) -> Result<(), Failure> {
+    // With JSON, all messages are in the failure, which is replaced.
+    let quiet = Output::new(true);
+    program(tenant, lab, &[], &quiet).map(drop).map_err(|_| {
+        let (program, file) = (tenant.program.display(), file.display());
+        let why = format!("{file} is outside of the topology file's directory: copy it there");
+        Failure::usage(anyhow!("{program}: it has errors, which are not shown, because {why}"))
+    })
 }
 
 /// Resolves a path that a tenants file names.
