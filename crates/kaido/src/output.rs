@@ -13,10 +13,20 @@ use crate::failure::Failure;
 /// Cursor home and clear screen, supported by every terminal since the VT100.
 pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// Escapes text for a terminal. Keeps line breaks, tabs and colors (SGR, which diagnostics use).
-/// Other control characters, and those that change the writing direction, become `\u{..}`. Text of
-/// objects, of programs' processes and of daemons may contain any of them.
+/// Escapes text for a terminal. Keeps line breaks and tabs. Other control characters, and those that change
+/// the writing direction, become `\u{..}`. Text of objects, of programs' processes and of daemons may
+/// contain any of them.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| 0)
+}
+
+/// Does the same, but keeps the colors of rendered diagnostics.
+fn colored(text: &str) -> Cow<'_, str> {
+    escaped(text, color)
+}
+
+/// Escapes text, except for sequences that `kept` returns the length of.
+fn escaped(text: &str, kept: impl Fn(&str) -> usize) -> Cow<'_, str> {
     if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
@@ -24,10 +34,10 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find(is_control) {
         shown.push_str(&rest[..at]);
         rest = &rest[at..];
-        let color = color(rest);
-        if color > 0 {
-            shown.push_str(&rest[..color]);
-            rest = &rest[color..];
+        let kept = kept(rest);
+        if kept > 0 {
+            shown.push_str(&rest[..kept]);
+            rest = &rest[kept..];
         } else if let Some(control) = rest.chars().next() {
             shown.extend(control.escape_unicode());
             rest = &rest[control.len_utf8()..];
@@ -45,17 +55,24 @@ fn is_control(c: char) -> bool {
     }
 }
 
-/// Returns the length of the color sequence at the start of the text: `ESC [ 1;31 m` (ECMA-48
-/// section 8.3.117).
+/// Returns the length of the color sequence at the start of the text: `ESC [ 1;31 m` (ECMA-48 section
+/// 8.3.117). Only those of the renderer count. Others could hide what follows: 8 conceals it, and black or
+/// white text may have the color of the background.
 fn color(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\x1b[") else { return 0 };
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(rest.len());
-    if rest[end..].starts_with('m') { "\x1b[".len() + end + 1 } else { 0 }
+    let Some((parameters, _)) = rest.split_once('m') else { return 0 };
+    let is_harmless = |one: &str| {
+        matches!(one, "" | "0" | "1") || matches!(one.as_bytes(), [b'3' | b'9', b'1'..=b'6'])
+    };
+    match parameters.split(';').all(is_harmless) {
+        true => "\x1b[".len() + parameters.len() + "m".len(),
+        false => 0,
+    }
 }
 
 /// Prints a message for people on standard error. If that fails, the exit code is the only report.
 pub(crate) fn tell(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", plain(text));
+    let _ = writeln!(std::io::stderr(), "{}", colored(text));
 }
 
 /// The output format.
@@ -109,7 +126,7 @@ impl Output {
             let error = serde_json::to_string(&error).expect("texts and numbers are JSON");
             writeln!(errors, "{error}")
         } else {
-            writeln!(errors, "kaido: {}", plain(&text))
+            writeln!(errors, "kaido: {}", colored(&text))
         };
         failure.code()
     }
@@ -154,6 +171,10 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
 
 #[cfg(test)]
 mod tests {
+    use document::Problems;
+    use p4::diagnostic::{Diagnostic, Diagnostics};
+    use p4::source::{Sources, Span};
+
     use super::*;
 
     #[test]
@@ -162,9 +183,25 @@ mod tests {
         let shown = "one\ttwo\nthree \\u{1b}]0;evil\\u{7}\\u{d}\\u{9b}2J\\u{202e}ü";
         assert_eq!(plain(text), shown);
         assert!(matches!(plain("quiet"), Cow::Borrowed(_)));
-        let colored = "\x1b[1;31merror\x1b[0m";
-        assert_eq!(plain(colored), colored);
-        assert_eq!(plain("\x1b[31"), "\\u{1b}[31");
+    }
+
+    /// Text of others may not hide what follows it.
+    #[test]
+    fn only_the_colors_of_diagnostics_are_kept() {
+        let rendered = Problems::at_line("a.yaml", "one\n", 1, "wrong", "mend it").render(true);
+        assert!(rendered.contains('\x1b'));
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.add(Diagnostic::error(Span::default(), "wrong").help("mend it"));
+        diagnostics.add(Diagnostic::warning(Span::default(), "odd"));
+        let compiled = diagnostics.render(&Sources::default(), true);
+        for kept in [&*rendered, &compiled, "\x1b[1;31merror\x1b[0m", "\x1b[m"] {
+            assert_eq!(colored(kept), kept);
+        }
+        for text in ["\x1b[8mx", "\x1b[0;8mx", "\x1b[30mx", "\x1b[97mx", "\x1b[38;5;0mx", "\x1b[31"]
+        {
+            assert_eq!(colored(text), text.replace('\x1b', "\\u{1b}"));
+        }
+        assert_eq!(plain("\x1b[31mx"), "\\u{1b}[31mx");
     }
 
     #[test]
