@@ -21,6 +21,8 @@ use crate::target::Place;
 
 /// Maximum size of a startup file, in bytes; real ones have a few commands.
 const LARGEST_STARTUP: u64 = 1 << 20;
+/// Maximum size of all startup files of a lab, in bytes: they are kept until all are imported.
+const LARGEST_STARTUPS: usize = 16 << 20;
 /// Maximum number of startup files; a lab with more devices is too large anyway.
 const MAX_STARTUPS: usize = 2000;
 
@@ -103,11 +105,21 @@ fn startups(file: &Path) -> Result<Vec<Beside>, Failure> {
         let text = format!("{} has more than {MAX_STARTUPS} startup files", directory.display());
         return Err(Failure::usage(anyhow!(text)));
     }
-    let read = |name: OsString| {
+    let (mut all, mut total) = (Vec::with_capacity(names.len()), 0);
+    for name in names {
         let text = input::read_in(directory, &name, "startup file", LARGEST_STARTUP)?;
-        Ok(Beside { name: name.to_string_lossy().into_owned(), text })
-    };
-    names.into_iter().map(read).collect()
+        total += text.len();
+        if total > LARGEST_STARTUPS {
+            let most = LARGEST_STARTUPS >> 20;
+            let text = format!(
+                "the startup files in {} have more than {most} MiB: keep only commands for the network in them",
+                directory.display()
+            );
+            return Err(Failure::usage(anyhow!(text)));
+        }
+        all.push(Beside { name: name.to_string_lossy().into_owned(), text });
+    }
+    Ok(all)
 }
 
 /// Writes a new file. Keeps an existing one, which may have been edited. Other users cannot write
@@ -136,5 +148,28 @@ impl From<ImportFormat> for Format {
             ImportFormat::Kathara => Self::Kathara,
             ImportFormat::Miniedit => Self::Miniedit,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn all_startup_files_have_a_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let lab = directory.path().join("lab.conf");
+        let large = |count: usize| {
+            for at in 0..count {
+                let file = directory.path().join(format!("r{at}.startup"));
+                fs::write(file, vec![b'#'; 1 << 20]).unwrap();
+            }
+            startups(&lab).map(|all| all.len())
+        };
+        assert_eq!(large(16).unwrap(), 16);
+        let said = large(17).unwrap_err().text();
+        assert!(said.contains("have more than 16 MiB"), "{said}");
     }
 }
