@@ -85,11 +85,26 @@ fn settings(draft: &mut Draft, whose: &str, value: &Outline) {
     }
 }
 
-/// Sections from which nodes inherit values, by name.
+/// Kind and image of a node or a section.
+#[derive(Clone, Copy, Default)]
+struct Settings<'o> {
+    kind: Option<&'o str>,
+    image: Option<&'o str>,
+}
+
+impl<'o> Settings<'o> {
+    fn of(section: &'o Outline) -> Self {
+        let word = |key| section.get(key).and_then(Outline::word);
+        Self { kind: word("kind"), image: word("image") }
+    }
+}
+
+/// Sections from which nodes inherit values, by name. Each is searched once: it may have as many keys as
+/// there are nodes.
 struct Sections<'o> {
-    groups: HashMap<&'o str, &'o Outline>,
-    kinds: HashMap<&'o str, &'o Outline>,
-    defaults: Option<&'o Outline>,
+    groups: HashMap<&'o str, Settings<'o>>,
+    kinds: HashMap<&'o str, Settings<'o>>,
+    defaults: Settings<'o>,
 }
 
 impl<'o> Sections<'o> {
@@ -97,34 +112,30 @@ impl<'o> Sections<'o> {
         let by_name = |section: &str| {
             let entries = topology.get(section).into_iter().flat_map(Outline::entries);
             // Of two with the same name, the first one counts.
-            entries.rev().map(|(name, value)| (name.as_str(), value)).collect()
+            entries.rev().map(|(name, value)| (name.as_str(), Settings::of(value))).collect()
         };
         Self {
             groups: by_name("groups"),
             kinds: by_name("kinds"),
-            defaults: topology.get("defaults"),
+            defaults: topology.get("defaults").map(Settings::of).unwrap_or_default(),
         }
     }
 
-    /// A node's own value of a key, or the value that it inherits from its group, its kind or the
-    /// defaults.
-    fn inherited(&self, node: &'o Outline, key: &str) -> Option<&'o str> {
-        let word = |from: Option<&'o Outline>| from.and_then(|of| of.get(key)?.word());
-        let group = || {
-            let name = node.get("group").and_then(Outline::word)?;
-            word(self.groups.get(name).copied())
-        };
-        let kind = || match key {
-            "kind" => None,
-            _ => word(self.kinds.get(self.inherited(node, "kind")?).copied()),
-        };
-        word(Some(node)).or_else(group).or_else(kind).or_else(|| word(self.defaults))
+    /// A node's own settings, or those that it inherits from its group, its kind or the defaults.
+    fn inherited(&self, node: &'o Outline) -> Settings<'o> {
+        let own = Settings::of(node);
+        let group = node.get("group").and_then(Outline::word);
+        let group = group.and_then(|name| self.groups.get(name)).copied().unwrap_or_default();
+        let kind = own.kind.or(group.kind).or(self.defaults.kind);
+        let of_kind = kind.and_then(|name| self.kinds.get(name)).copied().unwrap_or_default();
+        let image = own.image.or(group.image).or(of_kind.image).or(self.defaults.image);
+        Settings { kind, image }
     }
 }
 
 fn add<'o>(draft: &mut Draft, sections: &Sections<'o>, name: &str, node: &'o Outline) -> Place {
-    let kind = sections.inherited(node, "kind").unwrap_or("linux");
-    let image = sections.inherited(node, "image").unwrap_or_default();
+    let found = sections.inherited(node);
+    let (kind, image) = (found.kind.unwrap_or("linux"), found.image.unwrap_or_default());
     settings(draft, name, node);
     let line = node.line;
     if BRIDGES.contains(&kind) {
@@ -229,5 +240,53 @@ fn many_links(draft: &mut Draft) {
             );
             draft.note(node.line, text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn nodes_inherit_kind_and_image() {
+        let text = "
+            defaults: {x: 1, image: default, kind: linux, group: none}
+            kinds: {linux: {image: of-linux}, ceos: {image: of-ceos}, bare: {}}
+            groups: {a: {kind: ceos}, b: {image: of-b}, c: {kind: bare}}";
+        let topology = outline("a", text).unwrap();
+        let sections = Sections::new(&topology);
+        for (node, expected) in [
+            ("{}", ("linux", "of-linux")),
+            ("{kind: ceos, image: own}", ("ceos", "own")),
+            ("{kind: ceos}", ("ceos", "of-ceos")),
+            ("{kind: bare}", ("bare", "default")),
+            ("{group: a}", ("ceos", "of-ceos")),
+            ("{group: b}", ("linux", "of-b")),
+            ("{group: b, kind: ceos}", ("ceos", "of-b")),
+            ("{group: c}", ("bare", "default")),
+            ("{group: unknown}", ("linux", "of-linux")),
+        ] {
+            let node = outline("node", node).unwrap();
+            let Settings { kind, image } = sections.inherited(&node);
+            assert_eq!((kind, image), (Some(expected.0), Some(expected.1)), "{node:?}");
+        }
+    }
+
+    /// The time does not grow with the product of nodes and default settings.
+    #[test]
+    fn many_defaults_are_searched_once() {
+        let keys: String = (0..8000).map(|at| format!("k{at}: 1, ")).collect();
+        let nodes: String = (0..8000).map(|at| format!("n{at}: {{}}, ")).collect();
+        let time = |section: &str| {
+            let text = format!("topology: {{{section}, nodes: {{{nodes}}}}}");
+            let started = Instant::now();
+            assert_eq!(read("a", &text).unwrap().nodes.len(), 8000);
+            started.elapsed()
+        };
+        let unused = time(&format!("kinds: {{x: {{{keys}}}}}"));
+        let used = time(&format!("defaults: {{{keys}}}"));
+        assert!(used < unused * 3 + Duration::from_millis(500), "{used:?}, {unused:?}");
     }
 }
