@@ -59,6 +59,8 @@ pub(crate) fn links<'f>(place: &mut Place<'_>, file: &'f File, nodes: &[Node]) -
     let mut links =
         Links { names: names.collect(), lans: HashSet::new(), parallel: HashMap::new() };
     let (mut plans, mut filters) = (Vec::<Plan<'f>>::with_capacity(file.links.len()), 0);
+    // Index of each switch's plan, and the members of the switch: a file has up to a million links.
+    let mut switches = HashMap::<usize, (usize, HashSet<usize>)>::new();
     for (index, link) in file.links.iter().enumerate() {
         let Some(plan) = links.link(place, index, link, nodes) else { continue };
         filters += link.body.filter.iter().flatten().count() * plan.members.len();
@@ -68,20 +70,31 @@ pub(crate) fn links<'f>(place: &mut Place<'_>, file: &'f File, nodes: &[Node]) -
             place.value(steps!["links", index], message, "write fewer filters, or smaller LANs");
             break;
         }
-        let is_same = |other: &&mut Plan<'_>| plan.switch.is_some() && other.switch == plan.switch;
-        match plans.iter_mut().find(is_same) {
-            None => plans.push(plan),
-            Some(switch) => switch.join(place, plan, nodes),
+        match plan.switch.and_then(|switch| switches.get_mut(&switch)) {
+            Some((first, members)) => plans[*first].join(place, plan, members, nodes),
+            None => {
+                if let Some(switch) = plan.switch {
+                    let members = plan.members.iter().copied().collect();
+                    switches.insert(switch, (plans.len(), members));
+                }
+                plans.push(plan);
+            }
         }
     }
     plans
 }
 
 impl Plan<'_> {
-    /// Adds another link of the same switch.
-    fn join(&mut self, place: &mut Place<'_>, link: Self, nodes: &[Node]) {
+    /// Adds another link of the same switch, which has these members.
+    fn join(
+        &mut self,
+        place: &mut Place<'_>,
+        link: Self,
+        members: &mut HashSet<usize>,
+        nodes: &[Node],
+    ) {
         let [member] = link.members[..] else { return };
-        if self.members.contains(&member) {
+        if !members.insert(member) {
             let message = format!("`{}` has a link to `{}` already", nodes[member].name, self.name);
             let help = "remove it: a switch has one link to a node";
             place.key(&link.at, message, help);
@@ -403,5 +416,36 @@ fn files_and_filters(
         Contradiction::Reorder => {
             place.key(&at("reorder"), message, "add `delay:`, or remove it");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// The time does not grow with the square of the number of links.
+    #[test]
+    fn many_links_are_not_searched_for_a_switch() {
+        let hosts: String = (0..=40).map(|at| format!("h{at}: {{}}, ")).collect();
+        let time = |count: usize| {
+            let plain = (0..count).map(|at| format!("h{}-h{}", at % 40, at % 40 + 1));
+            let of_switch = (0..count / 2).map(|_| "h1-s".to_owned());
+            let text = plain.chain(of_switch).collect::<Vec<_>>().join(", ");
+            let text = format!(
+                "name: a\nnodes: {{{hosts} s: {{switch: openvswitch}}}}\nlinks: [{text}]\n"
+            );
+            let Ok((tree, file, report)) = document::read::<File>(&text, &crate::KIND) else {
+                panic!("it is not valid")
+            };
+            let mut place = Place { tree: &tree, report };
+            let nodes = crate::nodes::nodes(&mut place, &file);
+            let started = Instant::now();
+            assert_eq!(links(&mut place, &file, &nodes).len(), count + 1);
+            started.elapsed()
+        };
+        let (few, many) = (time(4000), time(16_000));
+        assert!(many < few * 7 + Duration::from_millis(50), "{few:?}, {many:?}");
     }
 }

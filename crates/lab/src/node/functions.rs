@@ -1,5 +1,6 @@
 //! Service functions of a lab's routers: their rules, which are loaded before packets arrive.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,6 +15,8 @@ use crate::{Cancel, Error, files};
 
 /// Timeout for nft. It may have many rules to load, and an included file may have no end.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum size of all files of rules in bytes. One that has several names counts for each of them.
+const LARGEST_TOTAL: usize = if cfg!(test) { 1 << 20 } else { 128 << 20 };
 
 /// Rejects a topology with rules if nft is missing.
 pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {
@@ -77,12 +80,28 @@ fn rules(function: &Function, beside: &Path) -> Result<Option<String>, Error> {
 }
 
 /// The first unreadable file of rules, by its name in the topology, with the error. `beside`: path
-/// of the topology file.
+/// of the topology file. A file is read once, also if many functions have it.
 pub fn unreadable_rules<'t>(topology: &'t Topology, beside: &Path) -> Option<(&'t str, Error)> {
+    let (mut read, mut total) = (HashSet::new(), 0);
     let mut functions = topology.nodes.iter().flat_map(|node| &node.functions);
     functions.find_map(|function| {
-        let error = rules(function, beside).err()?;
-        Some((function.file.as_deref().unwrap_or_default(), error))
+        let file = function.file.as_deref().filter(|_| function.rules.is_none())?;
+        if !read.insert(file) {
+            return None;
+        }
+        let error = match rules(function, beside) {
+            Err(error) => error,
+            Ok(text) => {
+                total += text.map_or(0, |text| text.len());
+                if total <= LARGEST_TOTAL {
+                    return None;
+                }
+                let why = format!("all files of rules have more than {} MiB", LARGEST_TOTAL >> 20);
+                let why = io::Error::new(io::ErrorKind::InvalidInput, why);
+                Error::file("read", &beside.parent().unwrap_or(beside).join(file))(why)
+            }
+        };
+        Some((file, error))
     })
 }
 
@@ -91,6 +110,31 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    /// Files of rules are read before each lab: many functions share one, which may have many names.
+    #[test]
+    fn files_of_rules_are_read_once_and_have_a_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let beside = directory.path().join("lab.yaml");
+        fs::write(directory.path().join("fw.nft"), "#".repeat(200 << 10)).unwrap();
+        let said = |names: &[String]| {
+            let functions: String = names
+                .iter()
+                .enumerate()
+                .map(|(at, name)| format!("f{at}: {{file: {name}}}, "))
+                .collect();
+            let router = format!("{{router: linux, functions: {{{functions}}}}}");
+            let text = format!("name: a\nnodes: {{h1: {{}}, r1: {router}}}\nlinks: [h1-r1]\n");
+            let topology = topology_file::parse("a", &text).unwrap();
+            let error = unreadable_rules(&topology, &beside)?.1;
+            std::error::Error::source(&error).map(ToString::to_string)
+        };
+        let once = vec!["fw.nft".to_owned(); 20];
+        assert_eq!(said(&once), None);
+        let names: Vec<_> = (0..6).map(|dots| format!("{}fw.nft", "./".repeat(dots))).collect();
+        assert_eq!(said(&names[..5]), None);
+        assert_eq!(said(&names), Some("all files of rules have more than 1 MiB".to_owned()));
+    }
 
     #[test]
     fn rules_that_cannot_be_read_are_found_before_anything_is_made() {
