@@ -159,6 +159,20 @@ fn values_that_are_live_at_once_are_limited() {
     expect_refusal(&text, "more than 512 bytes for what it remembers at once");
 }
 
+/// An action that is not called, whose parameters have 420 million slots.
+#[test]
+fn slots_of_all_variables_are_limited() {
+    let fields: String = (0..256).map(|at| format!("bit<2048> f{at}; ")).collect();
+    let parameters: Vec<String> = (0..200).map(|at| format!("in h_t[256] p{at}")).collect();
+    let text =
+        program(&format!("action a0({}) {{}}", parameters.join(", ")), |_| String::new(), "")
+            .replace(
+                "struct headers {}",
+                &format!("header h_t {{ {fields} }} struct headers {{}}"),
+            );
+    expect_refusal(&text, "have too many fields in all");
+}
+
 /// A state with many ways back to itself, in a loop over a stack.
 #[test]
 fn cases_of_loops_are_limited() {

@@ -63,6 +63,17 @@ const MAX_VALUES_SPLIT: usize = 60_000;
 /// has half a million.
 const MAX_OPERATIONS: usize = 20_000_000;
 
+/// Upper limit on the slots of all variables and intermediate values: their numbers must not wrap.
+const MAX_SLOTS: Slot = 1 << 28;
+
+fn too_many_slots(span: Span) -> NotCompiled {
+    NotCompiled {
+        span,
+        what: "variables and parameters up to here have too many fields in all".to_owned(),
+        help: Some("fewer parameters, smaller stacks, or narrower fields".to_owned()),
+    }
+}
+
 /// Upper limit on statements and expressions within each other, over all calls: each is a level of the
 /// recursion, which takes 1 KB of stack, and 10 KB in a debug build. The parser and the checker limit the
 /// height of an expression (500) and the calls (64), but not their product.
@@ -151,13 +162,15 @@ pub(crate) fn lower(
     paths: Paths,
     linked: &[&str],
 ) -> Result<Graph, NotCompiled> {
-    let mut free = 0;
-    let place = |one: &p4::ir::Variable| {
-        let at = free;
-        free += program.slots(&one.of);
-        at
-    };
-    let variables: Vec<_> = program.variables.iter().map(place).collect();
+    let mut free: Slot = 0;
+    let mut variables = Vec::with_capacity(program.variables.len());
+    for one in &program.variables {
+        variables.push(free);
+        free = free.saturating_add(program.slots(&one.of));
+        if free > MAX_SLOTS {
+            return Err(too_many_slots(one.declared.span));
+        }
+    }
     let mut build = Builder::new();
     build.graph.linked = linked.iter().map(|name| (*name).to_owned()).collect();
     let reject = build.new_block();
@@ -206,9 +219,9 @@ impl Lower<'_> {
         self.program.variables[id.index()].of.clone()
     }
 
-    /// Allocates slots.
+    /// Allocates slots. [`Self::goes_on`] refuses a program with too many.
     fn slots(&mut self, count: u32) -> Slot {
-        self.free += count;
+        self.free = self.free.saturating_add(count);
         self.free - count
     }
 
@@ -332,6 +345,9 @@ impl Lower<'_> {
                 what: "the program is too large when every call is written out".to_owned(),
                 help: Some("this is where it went too far".to_owned()),
             });
+        }
+        if self.free > MAX_SLOTS {
+            return Err(too_many_slots(span));
         }
         if self.build.is_too_wide() {
             return Err(NotCompiled {
