@@ -10,14 +10,15 @@ pub struct CheckedTopology<'t> {
     /// The network.
     #[serde(flatten)]
     pub topology: &'t Topology,
-    /// Commands that the lab runs, besides Kaido itself and FRR's daemons.
+    /// Commands that the lab runs, besides Kaido itself and FRR's daemons, and interfaces that it attaches.
     pub runs: Vec<Run>,
 }
 
 /// A command that a lab runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Run {
-    /// The node that provides the network namespace. The file system is the machine's.
+    /// The node that provides the network namespace; that of an attached interface is the machine's. The
+    /// file system is the machine's.
     pub node: String,
     /// The user that runs it, or `a sandbox`.
     pub user: &'static str,

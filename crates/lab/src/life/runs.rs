@@ -1,7 +1,8 @@
-//! Commands and program inputs that a topology file contains: its author has root's rights.
+//! Commands and program inputs that a topology file contains, and interfaces of this machine that it takes:
+//! its author has root's rights.
 
 use model::Isolation;
-use model::topology::Topology;
+use model::topology::{Attachment, Means, Topology};
 use serde::Serialize;
 
 /// Stands for the user of a program in a sandbox.
@@ -10,7 +11,8 @@ pub const SANDBOX: &str = "a sandbox";
 /// A command that a topology file runs on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// The node that provides the network namespace. The file system is the machine's.
+    /// The node that provides the network namespace; that of an attached interface is the machine's. The
+    /// file system is the machine's.
     pub node: String,
     /// The user that runs it, or [`SANDBOX`].
     pub user: &'static str,
@@ -21,13 +23,18 @@ pub struct Run {
     pub text: String,
 }
 
-/// All commands that a lab of this topology runs, besides Kaido itself and FRR's daemons.
+/// All commands that a lab of this topology runs, besides Kaido itself and FRR's daemons, and all interfaces
+/// that it attaches.
 pub fn runs(topology: &Topology) -> Vec<Run> {
     let mut runs = Vec::new();
     for node in &topology.nodes {
         let mut add = |by, text: &str| {
             runs.push(Run { node: node.name.clone(), user: "root", by, text: text.into() });
         };
+        if let Some(attachment) = &node.attachment {
+            let (by, text) = taken(attachment);
+            add(Some(by), &text);
+        }
         if let Some(config) = &node.extra_config {
             add(Some("vtysh"), config);
         }
@@ -59,6 +66,29 @@ pub fn runs(topology: &Topology) -> Vec<Run> {
     runs
 }
 
+/// Describes the packets of this machine that an attachment takes.
+fn taken(Attachment { interface, means }: &Attachment) -> (&'static str, String) {
+    match means {
+        Means::Frames => (
+            "the emulator",
+            format!("sends and receives all frames of this machine's interface {interface}"),
+        ),
+        Means::Queue { prefixes, bypass } => {
+            let beyond: Vec<_> = prefixes.iter().map(ToString::to_string).collect();
+            let beyond = match &beyond[..] {
+                [] => String::new(),
+                all => format!(" (beyond it: {})", all.join(", ")),
+            };
+            let ended = if *bypass { "forwards" } else { "drops" };
+            let text = format!(
+                "rules in this machine's table mangle: packets from its interface {interface}{beyond} to the lab or \
+                 to another attached interface are sent through the lab; this machine {ended} them if the emulator ends"
+            );
+            ("iptables", text)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +112,23 @@ mod tests {
             ]
         );
         assert!(runs.iter().all(|run| run.user == "root"));
+    }
+
+    /// They change the network of this machine, and not only that of the lab.
+    #[test]
+    fn attached_interfaces_are_listed() {
+        let text = "name: x\nnodes:\n  a: {attach: eth1}\n  b: {attach: eth2, via: nfqueue, prefixes: \
+             [198.51.100.0/24, '2001:db8:b::/64']}\n  x1: {router: virtual}\nlinks: [a-x1: {ipv4: \
+             192.0.2.0/24}, x1-b]\n";
+        let topology =
+            topology_file::parse("lab.yaml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let runs = runs(&topology);
+        let seen: Vec<_> = runs.iter().map(|run| (&*run.node, run.user, run.by)).collect();
+        assert_eq!(seen, [("a", "root", Some("the emulator")), ("b", "root", Some("iptables"))]);
+        assert!(runs[0].text.contains("all frames of this machine's interface eth1"));
+        for part in ["eth2 (beyond it: 198.51.100.0/24, 2001:db8:b::/64)", "drops them"] {
+            assert!(runs[1].text.contains(part), "{}", runs[1].text);
+        }
     }
 
     #[test]
