@@ -40,7 +40,8 @@ pub(crate) trait Host {
 
     /// Returns true if state without kernel events has changed: the outer source address, or the
     /// HMAC requirement on these interfaces.
-    fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error>;
+    fn has_changed_silently(&mut self, seen: &Kernel, ports: &BTreeSet<u32>)
+    -> Result<bool, Error>;
 
     /// Makes a port leave VLAN tags in the frames that XDP sees, if its driver can.
     fn leave_tags(&mut self, port: &str);

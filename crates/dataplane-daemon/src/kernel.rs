@@ -120,7 +120,11 @@ impl Host for KernelSide {
         Ok(Seen { kernel, present, source: self.source, exact, locked_mtus, passing })
     }
 
-    fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error> {
+    fn has_changed_silently(
+        &mut self,
+        seen: &Kernel,
+        ports: &BTreeSet<u32>,
+    ) -> Result<bool, Error> {
         let source = self.seg6.tunnel_source()?;
         let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
         let mut ports = seen.links.iter().filter(|link| ports.contains(&link.index));

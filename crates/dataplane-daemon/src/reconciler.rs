@@ -5,6 +5,7 @@
 //! starts a new generation of adjacencies immediately. Events that concern SRv6 routes, links or
 //! addresses also trigger a full read of the kernel's tables, once the changes have settled.
 
+mod closing;
 mod follow;
 mod guarded;
 mod interfaces;
@@ -57,6 +58,10 @@ pub(crate) struct Reconciler {
     changed_since: Option<Instant>,
     /// Earliest time of the next read of the kernel's tables.
     rested_at: Instant,
+    /// Failed attempts to follow the kernel since the last successful one.
+    failures: u32,
+    /// Time of the next attempt after a failed one.
+    retry_at: Option<Instant>,
     neighbors: HashMap<(u32, IpAddr), Option<Mac>>,
     /// True if a route had a locked MTU when the tables were read.
     has_locked_mtus: bool,
@@ -93,7 +98,7 @@ struct Wanted {
     /// Service functions that are down.
     down: BTreeSet<Ipv6Net>,
     /// Ports that do not exist, or cannot be attached.
-    missing: Vec<Name>,
+    missing: BTreeSet<Name>,
     ports: Ports,
     seen: Seen,
 }
@@ -122,6 +127,8 @@ impl Reconciler {
             imported: Imported::default(),
             changed_since: None,
             rested_at: Instant::now(),
+            failures: 0,
+            retry_at: None,
             neighbors: HashMap::new(),
             has_locked_mtus: false,
             trace: None,
@@ -155,30 +162,42 @@ impl Reconciler {
     }
 
     fn apply_with(&mut self, file: File, ports: Ports, most: usize) -> Result<Difference, Error> {
-        // Retry the refused entries: a new file may succeed with them.
+        // Retry the refused entries and the closed ports: a new file may succeed with them.
         self.refused = Refused::default();
-        self.closed.clear();
-        let difference = loop {
-            let next = self.other(&file)?;
-            let seen = self.look(next.as_deref())?;
-            let wanted = self.wanted(&file, seen, ports)?;
-            let difference = self.difference(&wanted, &file, most);
-            self.warn(&wanted, file.dataplane);
-            match self.install(wanted, next, &file) {
-                Ok(()) => break difference,
-                Err(error) => {
-                    // If a port could not be restored, it is without the program: look at once.
-                    self.changed_since.get_or_insert_with(Instant::now);
-                    self.close_failed(error, ports)?;
-                }
-            }
-        };
+        let closed = std::mem::take(&mut self.closed);
+        let applied = self.apply_to_kernel(&file, ports, most);
+        if applied.is_err() {
+            self.closed.extend(closed);
+            // If a port could not be restored, it is without the program: look at once.
+            self.changed_since.get_or_insert_with(Instant::now);
+        }
+        let difference = applied?;
         self.which = file.dataplane;
         self.know(&file);
         self.file = Some(file);
         self.warnings.extend(self.stripping());
         self.warnings.extend(self.evaded());
         Ok(difference)
+    }
+
+    /// The fallible part of [`Reconciler::apply_with`].
+    fn apply_to_kernel(
+        &mut self,
+        file: &File,
+        ports: Ports,
+        most: usize,
+    ) -> Result<Difference, Error> {
+        loop {
+            let next = self.other(file)?;
+            let seen = self.look(next.as_deref())?;
+            let wanted = self.wanted(file, seen, ports)?;
+            let difference = self.difference(&wanted, file, most);
+            self.warn(&wanted, file.dataplane);
+            match self.install(wanted, next, file) {
+                Ok(()) => return Ok(difference),
+                Err(error) => self.close_failed(error, ports)?,
+            }
+        }
     }
 
     /// Lets a later file name interfaces of this one that do not exist.
@@ -232,8 +251,8 @@ impl Reconciler {
         let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables)
             .passing(seen.passing.clone());
         let mut file = Cow::Borrowed(file);
-        let now = self.plane.current().ports.iter();
-        links = links.also_called(now.map(|(index, port)| (port.name.as_str(), *index)));
+        let named = self.named_ports(&seen.kernel.links)?;
+        links = links.also_called(named.iter().map(|(index, name)| (name.as_str(), *index)));
         links = match ports {
             Ports::Present => links.lacking_functions(),
             Ports::New => links.lacking(self.known.clone()),
@@ -242,11 +261,12 @@ impl Reconciler {
         let is_missing = |name: &&Name| {
             (!links.has(name) && self.may_lack(name, ports)) || self.closed.contains(*name)
         };
-        let missing: Vec<Name> = named.flatten().filter(is_missing).cloned().collect();
+        let missing: BTreeSet<Name> = named.flatten().filter(is_missing).cloned().collect();
         let is_outside = |name: &&Name| file.is_outside(name);
-        let outside: Vec<Name> = missing.iter().filter(is_outside).cloned().collect();
+        let outside: BTreeSet<Name> = missing.iter().filter(is_outside).cloned().collect();
         if !missing.is_empty() {
-            self.warn_once(format!("left out at present: {}", missing.join(", ")));
+            let names: Vec<&str> = missing.iter().map(|name| &**name).collect();
+            self.warn_once(format!("left out at present: {}", names.join(", ")));
             file = Cow::Owned(file.without_ports(&missing));
         }
         let file: &File = &file;
@@ -261,7 +281,7 @@ impl Reconciler {
         // its own routes anyway.
         let alone = file.dataplane == Which::Kernel;
         if file.import && !alone {
-            imported = import(&mut forwarding, &seen.kernel, &mut table_tenants);
+            imported = import(&mut forwarding, &seen.kernel, &mut table_tenants, &file.limits);
         }
         // If a segment has no route, any interface will do: the kernel repeats the lookup.
         let mut interface = |segment| self.host.interface_to(segment);
@@ -302,6 +322,9 @@ impl Reconciler {
         next: Option<Box<dyn Dataplane>>,
         file: &File,
     ) -> Result<(), Error> {
+        if wanted.ports == Ports::Present {
+            self.close_former(&wanted);
+        }
         let links = &wanted.seen.kernel.links;
         let before = guarded(self.plane.current(), links);
         let after = guarded(&wanted.forwarding, links);

@@ -171,7 +171,7 @@ mod tests {
         let vlans = vec![(10, "eth1".into()), (4094, "eth2".into())];
         assert_eq!(*behavior, Behavior::EndDx2v { vlans });
         // A port that is missing takes the SID with it.
-        assert_eq!(file.without_ports(&["eth2".into()]).sids, []);
+        assert_eq!(file.without_ports(&["eth2".into()].into()).sids, []);
         let table = |vlans: &str| sid(&format!("behavior: End.DX2V, vlans: {{{vlans}}}"));
         for vlan in ["0", "4095", "70000", "ten"] {
             let message = format!("`{vlan}` is not a VLAN ID");

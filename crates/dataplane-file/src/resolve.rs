@@ -11,11 +11,6 @@ use super::checked::Checked;
 use super::file::{FileText, LimitsText};
 use super::scalars::Ipv6;
 
-/// Minimum capacities, for files that do not set any.
-const SIZE: u32 = 4096;
-const TENANTS: u32 = 256;
-/// Number of packets in service functions: 4 MiB per CPU.
-const HELD: u32 = 16384;
 /// Maximum capacity of a table.
 const MAX_SIZE: u32 = 1 << 24;
 
@@ -145,13 +140,14 @@ impl Checked<'_> {
             }
             given
         };
+        let least = Limits::default();
         Limits {
-            sids: size("sids", given.sids, sids, SIZE),
-            prefixes: size("prefixes", given.prefixes, prefixes, SIZE),
-            policies: size("policies", given.policies, policies, SIZE),
-            lists: size("lists", given.lists, lists, SIZE),
-            tenants: size("tenants", given.tenants, self.tenants.len(), TENANTS),
-            held: size("held", given.held, 0, HELD),
+            sids: size("sids", given.sids, sids, least.sids),
+            prefixes: size("prefixes", given.prefixes, prefixes, least.prefixes),
+            policies: size("policies", given.policies, policies, least.policies),
+            lists: size("lists", given.lists, lists, least.lists),
+            tenants: size("tenants", given.tenants, self.tenants.len(), least.tenants),
+            held: size("held", given.held, 0, least.held),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Interface of the data planes, which forward a node's SRv6 packets.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use bpf::attach::Mode;
@@ -59,9 +60,11 @@ pub trait Dataplane {
     /// Invalidates cached routes and neighbors.
     fn invalidate_routes(&mut self) {}
 
-    /// Returns true if a port of the current state has its program.
-    fn is_attached(&self, _port: u32) -> bool {
-        true
+    /// Returns the interfaces with the program, also that of an earlier daemon, and their names in
+    /// the file. They may have been renamed. Without a program, these are the ports.
+    fn attached(&mut self) -> Result<BTreeMap<u32, String>, Error> {
+        let ports = self.current().ports.iter();
+        Ok(ports.map(|(index, port)| (*index, port.name.clone())).collect())
     }
 
     /// Returns true if the kernel still has the configuration that this data plane installed for

@@ -21,6 +21,7 @@ use dataplane::forwarding::{
 };
 use dataplane::xdp::Tables;
 use ipnet::IpNet;
+use model::dataplane::Limits;
 use netlink::{
     Address, Batch, GenericHandle, Handle, Mac, Namespace, NextHop, Offload, Route, VethEnd,
     add_address, add_neighbor, add_route, add_veth_with_queues, delete_route, set_offload, set_up,
@@ -125,7 +126,8 @@ impl Bed {
     pub(super) fn take_over(&mut self) -> anyhow::Result<()> {
         let kernel = self.node.run(kernel)??;
         let mut wanted = with_ports(Forwarding::default());
-        let imported = import(&mut wanted, &kernel, &mut TableTenants::default());
+        let imported =
+            import(&mut wanted, &kernel, &mut TableTenants::default(), &Limits::default());
         anyhow::ensure!(imported.taken == 1, "the route was not taken over: {:?}", imported.left);
         self.apply(wanted)
     }

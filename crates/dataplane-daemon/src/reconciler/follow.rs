@@ -1,10 +1,10 @@
 //! Follows the kernel: handles its change events as they arrive, and reads its tables in full once
 //! the changes have settled.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use dataplane::forwarding::SlowPath;
-use model::dataplane::{Dataplane as Which, File, Name};
+use model::dataplane::{Dataplane as Which, File};
 use netlink::{Encap, Event, Link, Neighbor, NeighborState};
 
 use super::{Ports, Reconciler, TICK};
@@ -17,7 +17,7 @@ pub(super) const SETTLE: Duration = Duration::from_millis(20);
 const REST: u32 = 4;
 /// Poll interval for kernel state without events: the outer source address (`ip sr tunsrc`), and
 /// the interfaces that require an HMAC.
-const SILENT_EVERY: Duration = Duration::from_secs(1);
+pub(super) const SILENT_EVERY: Duration = Duration::from_secs(1);
 /// Number of events between two orders: a tenant's neighbor discovery can cause 100,000 a second.
 const EVENTS: u32 = 1000;
 
@@ -64,13 +64,16 @@ impl Reconciler {
             self.looked_for_silent = Instant::now();
             self.host.keep_guard();
             let now = self.plane.current();
-            let ports: Vec<u32> =
+            let ports: BTreeSet<u32> =
                 now.ports.keys().chain(now.domain_vlans.keys()).copied().collect();
             if let Some(seen) = &self.seen
                 && self.host.has_changed_silently(seen, &ports)?
             {
                 self.changed_since.get_or_insert_with(Instant::now);
             }
+        }
+        if self.retry_at.is_some_and(|at| Instant::now() >= at) {
+            self.changed_since.get_or_insert_with(Instant::now);
         }
         let settled = self.changed_since.is_some_and(|since| since.elapsed() >= SETTLE);
         if settled && Instant::now() >= self.rested_at {
@@ -82,28 +85,37 @@ impl Reconciler {
     /// Brings the data plane in line with the kernel's tables.
     fn look_again(&mut self) -> Result<(), Error> {
         let started = Instant::now();
-        self.changed_since = None;
+        (self.changed_since, self.retry_at) = (None, None);
         // Move the file out instead of cloning it: it is large and does not change here.
         if let Some(file) = self.file.take() {
             let done = self.follow_kernel(&file);
             self.file = Some(file);
-            if let Err(error) = done {
-                // For example too many routes. The current state stays until the next attempt.
-                let why = api::in_one_line(&error);
-                self.warn_once(format!("the data plane stays as it is: {why}"));
-                if let Err(error) = self.close() {
-                    let why = api::in_one_line(&error);
-                    tracing::warn!(
-                        "new interfaces may reach SIDs, the next attempt is in 1 s: {why}"
-                    );
-                }
-                self.changed_since = Some(Instant::now());
-                self.rested_at = Instant::now() + SILENT_EVERY.max(started.elapsed() * REST);
-                return Ok(());
+            match done {
+                Ok(()) => self.failures = 0,
+                Err(error) => self.retry(&error),
             }
         }
         self.rested_at = Instant::now() + started.elapsed() * REST;
         Ok(())
+    }
+
+    /// Plans the next attempt after a failed one, and closes new interfaces in the meantime. The
+    /// current state stays.
+    fn retry(&mut self, error: &Error) {
+        self.failures += 1;
+        if self.failures == 1 {
+            // An interface may have been deleted between the read and the change.
+            self.changed_since.get_or_insert_with(Instant::now);
+            tracing::debug!("the kernel is read again: {}", api::in_one_line(error));
+            return;
+        }
+        let why = api::in_one_line(error);
+        self.warn_once(format!("the data plane stays as it is: {why}"));
+        if let Err(error) = self.close() {
+            let why = api::in_one_line(&error);
+            tracing::warn!("new interfaces may reach SIDs, the next attempt is in 1 s: {why}");
+        }
+        self.retry_at = Some(Instant::now() + SILENT_EVERY);
     }
 
     /// Applies the file to the kernel's new state; does nothing if that state is unchanged.
@@ -131,46 +143,6 @@ impl Reconciler {
             self.told.clear();
         }
         Ok(())
-    }
-
-    /// Sets the port down that is the reason for a failed change, so that it does not keep the others from
-    /// being changed. Returns the error if there is no such port, or a file names it for the first time.
-    pub(super) fn close_failed(&mut self, error: Error, ports: Ports) -> Result<(), Error> {
-        let port = self.failed_port(&error).filter(|port| self.may_lack(port, ports));
-        let Some(port) = port else { return Err(error) };
-        let why = api::in_one_line(&error);
-        self.warn_once(format!(
-            "`{port}` is set down, packets would pass without the program: {why}"
-        ));
-        self.host.close_port(&port)?;
-        self.closed.insert(port);
-        Ok(())
-    }
-
-    /// The port that is the reason for a failed change, unless it has been closed.
-    fn failed_port(&self, error: &Error) -> Option<Name> {
-        let names = match error {
-            Error::Dataplane(dataplane::Error::Port { port, .. }) => vec![port],
-            // The one that has come back.
-            Error::Dataplane(dataplane::Error::SameSlot { first, second }) => vec![first, second],
-            _ => return None,
-        };
-        // One with the name of a former interface is not attached either.
-        let ports = self.plane.current().ports.iter();
-        let attached = ports.filter(|(index, _)| self.plane.is_attached(**index));
-        let attached: Vec<&str> = attached.map(|(_, port)| port.name.as_str()).collect();
-        let is_new = |name: &&&String| !attached.contains(&name.as_str());
-        let name = names.iter().find(is_new)?;
-        let name = Name::from(name.as_str());
-        (!self.closed.contains(&name)).then_some(name)
-    }
-
-    /// Closes interfaces that have appeared since the current state was installed.
-    fn close(&mut self) -> Result<(), Error> {
-        let seen = self.look(None)?;
-        let now = self.plane.current();
-        let rules = SlowPath::closing(now, &seen.kernel);
-        self.host.extend(&rules, now.source, &seen).map(drop)
     }
 
     /// Handles an event, and returns the state that it affects.

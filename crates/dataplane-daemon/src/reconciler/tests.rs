@@ -2,6 +2,7 @@
 //! calls.
 
 mod fake_host;
+mod limits;
 mod ports;
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -151,16 +152,24 @@ fn events_without_end_do_not_keep_orders_waiting() {
 }
 
 #[test]
-fn a_change_that_fails_is_retried_at_the_next_change() {
+fn a_change_that_fails_is_retried_at_once_and_at_the_next_change() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
     reconciler.apply(file(1), 0).unwrap();
-    host.plane.fail_next(1);
+    host.plane.fail_next(2);
     host.change_sid(true);
-    follow_for_a_while(&mut reconciler);
+    let started = Instant::now();
+    let looks = host.state.borrow().looks;
+    // The third one closes new interfaces.
+    follow_until(&mut reconciler, || host.state.borrow().looks == looks + 3);
     assert_eq!(host.sids(), 1);
     host.tell(Event::RoutesChanged);
     follow_until(&mut reconciler, || host.sids() == 2);
+    assert!(started.elapsed() < super::follow::SILENT_EVERY, "it waits for the next attempt");
+    // Without an event, it is retried too.
+    host.plane.fail_next(2);
+    host.change_sid(false);
+    follow_until(&mut reconciler, || host.sids() == 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv6Net};
-use model::dataplane::{File, Name, Table};
+use model::dataplane::{File, Table};
 use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
 use super::rule_priority::PRIORITY;
@@ -20,10 +20,10 @@ use super::{
 use crate::Error;
 
 /// Priority of the rules for packets to SIDs from edge ports and tenants, before tenants' tables.
-const FROM_EDGES: u32 = PRIORITY - 1;
+pub(super) const FROM_EDGES: u32 = PRIORITY - 1;
 /// Priority of the rules for packets from edge ports and tenants with a source inside the domain,
 /// which other nodes would trust.
-const SPOOFED: u32 = PRIORITY - 2;
+pub(super) const SPOOFED: u32 = PRIORITY - 2;
 /// Priority of the rules that exempt the outer packets of tenants, which the kernel looks up as if
 /// received on the tenant's interface, and packets from a tenant's own sources inside the domain.
 const OUTER: u32 = PRIORITY - 3;
@@ -144,24 +144,6 @@ pub(in crate::forwarding) fn rules(
     rules
 }
 
-/// Returns the rules that keep packets from SIDs on ports that do not exist, or have no program.
-pub(in crate::forwarding) fn rules_of_absent(
-    ports: &[Name],
-    forwarding: &Forwarding,
-    kernel: &Kernel,
-) -> BTreeSet<InterfaceRule> {
-    let closed = closed(forwarding, kernel);
-    let rule = |port: &Name, net: &Ipv6Net| InterfaceRule {
-        priority: FROM_EDGES,
-        protocol: SLOW_PATH,
-        ipv6: true,
-        interface: Some(port.to_string()),
-        to: Some(IpNet::V6(*net)),
-        ..InterfaceRule::default()
-    };
-    ports.iter().flat_map(|port| closed.iter().map(move |net| rule(port, net))).collect()
-}
-
 /// Returns the names of interfaces that lead to functions. The kernel forwards none of their packets. The
 /// program at their tc ingress sees to it, but an interface that has been created again is without it
 /// until the daemon has seen it.
@@ -175,7 +157,8 @@ fn function_links(forwarding: &Forwarding) -> BTreeSet<&str> {
 fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let ports = || forwarding.ports.iter().filter(|(_, port)| port.edge);
     // A port that was created again has another index until the state suits the file.
-    let again = |link: &&Link| ports().any(|(_, port)| port.name == link.name);
+    let names: BTreeSet<&str> = ports().map(|(_, port)| port.name.as_str()).collect();
+    let again = |link: &&Link| names.contains(link.name.as_str());
     let mut found: BTreeSet<u32> = ports().map(|(index, _)| *index).collect();
     found.extend(links.iter().filter(again).map(|link| link.index));
     if !found.is_empty() || !tenants(forwarding).is_empty() {
@@ -276,7 +259,7 @@ fn is_tenant(owner: &Owner) -> bool {
 
 /// Returns the prefixes of the domain from which an owner must not send, and those within them from
 /// which it may, because they are its own.
-fn spoofed(forwarding: &Forwarding, owner: Option<&Owner>) -> (Vec<IpNet>, Vec<IpNet>) {
+pub(super) fn spoofed(forwarding: &Forwarding, owner: Option<&Owner>) -> (Vec<IpNet>, Vec<IpNet>) {
     let mut own: Vec<IpNet> = match owner {
         Some(Owner::Tenant(tenant)) => forwarding.sources_of(Some(*tenant)).collect(),
         _ => Vec::new(),

@@ -3,18 +3,22 @@
 //!
 //! Only routes with the same meaning in both are imported. Other routes stay with the kernel and
 //! are reported in [`Imported::left`]: a SID that contains a longer plain route, a route with too
-//! many segments, a behavior that only the kernel supports. If there are policy rules of others,
-//! headend routes stay with the kernel too, since no single table determines the result.
+//! many segments, a behavior that only the kernel supports, more routes than the file's `limits`. If
+//! there are policy rules of others, headend routes stay with the kernel too, since no single table
+//! determines the result.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
+use model::dataplane::Limits;
 use netlink::{Encap, Link, LocalAction, MAIN_TABLE, Route};
 use srv6::{EncapMode, Form, LookUp, Payload};
 
+use super::import_room::{Additions, Room};
 use super::{
-    Attachment, Behavior, Endpoint, Forwarding, Owner, Policy, PolicyId, TenantId, Upper, Weighted,
+    Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, TenantId, Upper,
+    Weighted,
 };
 
 /// The kernel's configuration at the time of listing.
@@ -84,16 +88,20 @@ impl TableTenants {
     }
 }
 
-/// Adds the kernel's routes to `forwarding`. Existing entries take precedence.
+/// Adds the kernel's routes to `forwarding`. Existing entries take precedence. Routes that exceed
+/// `limits` stay with the kernel: a neighbor router that announces too many must not keep the data
+/// plane from following other changes.
 pub fn import(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
     tenants: &mut TableTenants,
+    limits: &Limits,
 ) -> Imported {
     let mut imported = Imported::default();
+    let mut room = Room::new(limits, forwarding);
     let tables = best_routes(&kernel.routes);
     if let Some(main) = tables.get(&MAIN_TABLE) {
-        import_sids(forwarding, kernel, main, &mut imported);
+        import_sids(forwarding, kernel, main, &mut room, &mut imported);
     }
     let headend: Vec<u32> = tables
         .iter()
@@ -103,7 +111,6 @@ pub fn import(
     for table in headend {
         let routes = &tables[&table];
         let ports = ports_of(forwarding, kernel, table);
-        let tenant = tenants.of(table);
         let why_not = if kernel.has_rules {
             Some("policy rules decide which table applies")
         } else if kernel.source.is_none() {
@@ -116,14 +123,20 @@ pub fn import(
         } else {
             None
         };
-        let why_not = why_not.or(tenant.is_none().then_some("too many routing tables"));
-        if let Some(reason) = why_not {
-            let routes = routes.values().filter(|route| is_headend(route));
-            imported.left.extend(routes.map(|r| Left { destination: r.destination, reason }));
-            continue;
-        }
-        let Some(tenant) = tenant else { continue };
-        import_table(forwarding, kernel, tenant, routes, &mut imported);
+        let taken = match why_not {
+            Some(reason) => Err(reason),
+            None => import_table(forwarding, kernel, (table, tenants), routes, &mut room),
+        };
+        let (tenant, found) = match taken {
+            Ok(taken) => taken,
+            Err(reason) => {
+                let routes = routes.values().filter(|route| is_headend(route));
+                imported.left.extend(routes.map(|r| Left { destination: r.destination, reason }));
+                continue;
+            }
+        };
+        imported.taken += found.taken;
+        imported.left.extend(found.left);
         for port in ports {
             match port {
                 Place::Untagged(index) => {
@@ -194,14 +207,18 @@ fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> 
 }
 
 /// Imports the headend routes of a table, and the plain routes within them, which keep packets
-/// unencapsulated.
+/// unencapsulated. Returns the table's tenant, or the reason why the table stays with the kernel.
 fn import_table(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
-    tenant: TenantId,
+    (table, tenants): (u32, &mut TableTenants),
     routes: &HashMap<IpNet, &Route>,
-    imported: &mut Imported,
-) {
+    room: &mut Room<'_>,
+) -> Result<(TenantId, Imported), &'static str> {
+    // Work on a copy: if the table stays with the kernel, its number stays free.
+    let mut numbers = tenants.clone();
+    let tenant = numbers.of(table).ok_or("too many routing tables")?;
+    let (mut imported, mut additions) = (Imported::default(), Additions::default());
     let mut steered: HashSet<IpNet> = HashSet::new();
     for (destination, route) in routes {
         let Some(Encap::Seg6 { mode, segments }) = &route.encap else { continue };
@@ -225,8 +242,8 @@ fn import_table(
         let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
         let policy = Policy { lists, form, in_kernel: true };
         let id = PolicyId::Of(Some(tenant), *destination);
-        forwarding.policies.insert(id.clone(), policy);
-        forwarding.prefixes.insert((tenant, *destination), id);
+        additions.policies.insert(id.clone(), policy);
+        additions.prefixes.insert((tenant, *destination), id);
         imported.taken += 1;
     }
     let lengths: BTreeSet<(bool, u8)> =
@@ -239,10 +256,15 @@ fn import_table(
         })
     };
     let own = kernel.addresses.iter().map(|address| IpNet::from(*address));
-    let plain: Vec<IpNet> = routes.keys().copied().chain(own).filter(within).collect();
-    for net in plain {
-        leave_to_kernel(forwarding, tenant, net);
+    for net in routes.keys().copied().chain(own).filter(within) {
+        let (id, policy) = left_to_kernel(tenant);
+        additions.policies.insert(id.clone(), policy);
+        additions.prefixes.entry((tenant, net)).or_insert(id);
     }
+    // A part of the table would let packets of missing prefixes match shorter ones.
+    room.take(forwarding, additions)?;
+    *tenants = numbers;
+    Ok((tenant, imported))
 }
 
 /// Leaves packets of a file's tenants to this node's addresses on their interfaces to the kernel,
@@ -269,10 +291,15 @@ fn leave_to_kernel(forwarding: &mut Forwarding, tenant: TenantId, net: IpNet) {
     if forwarding.prefixes.contains_key(&(tenant, net)) {
         return;
     }
-    let id = PolicyId::Named(Some(tenant), "left to the kernel".into());
-    let policy = Policy { lists: Vec::new(), form: Form::Encaps, in_kernel: true };
+    let (id, policy) = left_to_kernel(tenant);
     forwarding.policies.insert(id.clone(), policy);
     forwarding.prefixes.insert((tenant, net), id);
+}
+
+/// Returns the policy of a tenant's packets that the kernel handles.
+fn left_to_kernel(tenant: TenantId) -> (PolicyId, Policy) {
+    let id = PolicyId::Named(Some(tenant), "left to the kernel".into());
+    (id, Policy { lists: Vec::new(), form: Form::Encaps, in_kernel: true })
 }
 
 fn is_ipv6(net: &IpNet) -> bool {
@@ -283,6 +310,7 @@ fn import_sids(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
     routes: &HashMap<IpNet, &Route>,
+    room: &mut Room<'_>,
     imported: &mut Imported,
 ) {
     // Prefixes that contain a longer one. In sorted order, it follows directly after them.
@@ -290,9 +318,11 @@ fn import_sids(
     sorted.sort_by_key(|net| (net.network(), net.prefix_len()));
     let cut: HashSet<Ipv6Net> =
         sorted.windows(2).filter(|pair| pair[0].contains(&pair[1])).map(|pair| pair[0]).collect();
-    for (destination, route) in routes {
+    // Sorted, so that each import takes the same ones if they exceed the limits.
+    for sid in sorted {
+        let destination = IpNet::V6(sid);
+        let Some(route) = routes.get(&destination) else { continue };
         let Some(Encap::Seg6Local { action, flavors, .. }) = &route.encap else { continue };
-        let Some(sid) = v6(*destination) else { continue };
         if forwarding.sids.contains_key(&sid) {
             continue;
         }
@@ -303,27 +333,29 @@ fn import_sids(
         } else {
             behavior_of(forwarding, kernel, sid, action)
         };
-        match behavior {
-            Err(reason) => imported.left.push(Left { destination: *destination, reason }),
-            Ok(behavior) => {
-                let flavors = *flavors;
-                let endpoint = Endpoint { flavors, in_kernel: true, ..Endpoint::new(behavior) };
-                forwarding.sids.insert(sid, endpoint);
-                imported.taken += 1;
-            }
+        let taken = behavior.and_then(|(behavior, policy)| {
+            let endpoint =
+                Endpoint { flavors: *flavors, in_kernel: true, ..Endpoint::new(behavior) };
+            let sids = Map::from_iter([(sid, endpoint)]);
+            let policies = policy.into_iter().collect();
+            room.take(forwarding, Additions { sids, policies, ..Additions::default() })
+        });
+        match taken {
+            Err(reason) => imported.left.push(Left { destination, reason }),
+            Ok(()) => imported.taken += 1,
         }
     }
 }
 
-/// Returns the behavior that does the same as the kernel's action, or the reason why the SID stays
-/// with the kernel.
+/// Returns the behavior that does the same as the kernel's action, with its policy, or the reason why
+/// the SID stays with the kernel.
 fn behavior_of(
-    forwarding: &mut Forwarding,
+    forwarding: &Forwarding,
     kernel: &Kernel,
     sid: Ipv6Net,
     action: &LocalAction,
-) -> Result<Behavior, &'static str> {
-    Ok(match action {
+) -> Result<(Behavior, Option<(PolicyId, Policy)>), &'static str> {
+    let behavior = match action {
         LocalAction::End => Behavior::End,
         LocalAction::EndX { nh6, .. } if nh6.is_unicast_link_local() => {
             return Err("its next hop is a link-local address");
@@ -357,10 +389,11 @@ fn behavior_of(
             let id = PolicyId::Of(None, IpNet::V6(sid));
             let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
             let policy = Policy { lists, form: Form::Encaps, in_kernel: true };
-            forwarding.policies.insert(id.clone(), policy);
-            Behavior::EndB6Encaps { policy: id }
+            let behavior = Behavior::EndB6Encaps { policy: id.clone() };
+            return Ok((behavior, Some((id, policy))));
         }
-    })
+    };
+    Ok((behavior, None))
 }
 
 /// Returns the table of a VRF.

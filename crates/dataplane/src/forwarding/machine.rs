@@ -38,9 +38,11 @@ impl Links {
 
     /// Adds the old names of renamed interfaces.
     pub fn also_called<'a>(mut self, names: impl Iterator<Item = (&'a str, u32)>) -> Self {
+        let links = self.links.iter().enumerate();
+        let by_index: HashMap<u32, usize> = links.map(|(at, link)| (link.index, at)).collect();
         for (name, index) in names {
-            if let Some(at) = self.links.iter().position(|link| link.index == index) {
-                self.by_name.entry(name.into()).or_insert(at);
+            if let Some(at) = by_index.get(&index) {
+                self.by_name.entry(name.into()).or_insert(*at);
             }
         }
         self

@@ -2,12 +2,14 @@
 //! ([`resolve`]) and the kernel's own configuration ([`import`]), compared ([`Difference`]), and
 //! expressed as routes of the kernel ([`SlowPath`]).
 
+mod absent;
 mod alone;
 mod counterpart;
 mod difference;
 mod edge;
 mod function_links;
 mod import;
+mod import_room;
 mod machine;
 mod outer_destinations;
 mod resolve;

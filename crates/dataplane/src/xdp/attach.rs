@@ -1,6 +1,6 @@
 //! Attachment of the program to ports: its XDP mode, additions and removals.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::BorrowedFd;
 
 use bpf::attach::{Attached, Mode};
@@ -44,14 +44,16 @@ impl Attachments {
 
     /// Returns true if the program is on all of these ports.
     pub(super) fn are_on(&self, ports: &Ports, links: &[Link]) -> bool {
-        let is_on = |index: &u32| self.attached.get(index).is_some_and(|one| is_on(one, links));
+        let on = Interfaces::new(links);
+        let is_on = |index: &u32| self.attached.get(index).is_some_and(|one| on.have(one));
         ports.keys().all(is_on)
     }
 
     /// Detaches from interfaces that are gone from this namespace, and returns their indices, which other
     /// interfaces may have now.
     pub(super) fn forget_gone(&mut self, links: &[Link]) -> Vec<u32> {
-        let gone = self.attached.extract_if(.., |_, attached| !is_on(attached, links));
+        let on = Interfaces::new(links);
+        let gone = self.attached.extract_if(.., |_, attached| !on.have(attached));
         let gone: Vec<_> = gone.collect();
         let detached = |(index, attached): (u32, Attached)| {
             // The pin may be gone, too.
@@ -86,45 +88,22 @@ impl Attachments {
         Ok(first?)
     }
 
-    /// Attaches the program to `ports`, in the modes that `file` requests. `before`: the previous
-    /// ports. On an error, no port has changed.
+    /// Attaches the program to `ports`, in the modes that `file` requests: to new ones, and to those
+    /// that change their mode once more. Returns the new ones. On an error, no port has changed.
     pub(super) fn attach_to(
         &mut self,
         from: Source<'_>,
         ports: &Ports,
-        before: &Ports,
         file: &File,
         handle: &mut Handle,
-    ) -> Result<(), Error> {
-        let is_new = |port: &&u32| !self.attached.contains_key(port);
-        // A re-created interface has the name, and therefore the pin, of its predecessor. The pin
-        // must not be removed with the predecessor.
-        let new = ports.keys().filter(is_new);
-        let names: HashSet<&str> = new.map(|index| ports[index].name.as_str()).collect();
-        self.attached.retain(|index, _| {
-            let of_same_name = before.get(index).is_some_and(|p| names.contains(&*p.name));
-            ports.contains_key(index) || !of_same_name
-        });
-        self.attach_ports(from, ports, file, handle)
-    }
-
-    /// Attaches the program to new ports, and reattaches it to ports that change their mode. On an
-    /// error, none of them has changed.
-    fn attach_ports(
-        &mut self,
-        from: Source<'_>,
-        ports: &Ports,
-        file: &File,
-        handle: &mut Handle,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<u32>, Error> {
         let links = handle.links()?;
+        let on = Interfaces::new(&links);
         let is_now = modes_of(&links);
         // Attachments of an earlier daemon.
         let mut left = from.pins.attached()?;
         left.retain(|index, attached| {
-            ports.contains_key(index)
-                && !self.attached.contains_key(index)
-                && is_on(attached, &links)
+            ports.contains_key(index) && !self.attached.contains_key(index) && on.have(attached)
         });
         // An earlier version chose the generic mode where this one refuses it.
         let keeps_generic = |index: &u32, name: &str| {
@@ -136,7 +115,7 @@ impl Attachments {
         let wanted = wanted(ports, file, &links, keeps_generic);
         for (index, attached) in &mut left {
             // Moved before a new interface takes over the previous name of this one.
-            attached.move_pin(&from.pins.port(&ports[index].name))?;
+            attached.move_pin(&from.pins.port(*index, &ports[index].name))?;
         }
         let mut done = Vec::new();
         if let Err(error) = self.attach_new(from, ports, &wanted, &left, &is_now, &mut done) {
@@ -149,16 +128,25 @@ impl Attachments {
             }
             return Err(error);
         }
+        let new = done.into_iter().filter(|(_, before)| before.is_none());
+        let new = new.map(|(index, _)| index).collect();
         // Done last, since it cannot be undone: it ends forwarding by the earlier daemon's program.
         for (index, attached) in left {
             let name = &ports[&index].name;
             let before = is_now.get(&index).copied().unwrap_or_default();
             self.take_over(from, (index, attached), name, before, wanted[&index])?;
         }
-        Ok(())
+        Ok(new)
     }
 
-    /// Performs the part of [`Self::attach_ports`] that may fail. `done`: the ports that have
+    /// Detaches from ports that [`Self::attach_to`] has added, after a failure, which is reported.
+    pub(super) fn undo(&mut self, new: Vec<u32>) {
+        for index in new {
+            let _ = self.detach(index);
+        }
+    }
+
+    /// Performs the part of [`Self::attach_to`] that may fail. `done`: the ports that have
     /// changed, and their previous XDP mode.
     fn attach_new(
         &mut self,
@@ -214,14 +202,16 @@ impl Attachments {
         for (index, attached) in &mut self.attached {
             // A file may refer to a port by its new name.
             if let Some(port) = ports.get(index) {
-                attached.move_pin(&pins.port(&port.name))?;
+                attached.move_pin(&pins.port(*index, &port.name))?;
             }
         }
         let is_gone = |port: &&u32| !ports.contains_key(port);
         for index in self.attached.keys().filter(is_gone).copied().collect::<Vec<_>>() {
             self.detach(index)?;
         }
-        pins.sweep(ports.values().map(|port| port.name.as_str()))
+        let wanted: BTreeSet<_> =
+            ports.iter().map(|(index, port)| pins.port(*index, &port.name)).collect();
+        pins.sweep(&wanted)
     }
 
     /// Attaches the program to a port that has none.
@@ -232,9 +222,9 @@ impl Attachments {
         name: &str,
         mode: Mode,
     ) -> Result<(), Error> {
-        let pin = from.pins.port(name);
+        let pin = from.pins.port(index, name);
         if pin.exists() {
-            // The pin of a deleted interface.
+            // The pin of a deleted interface with the same index.
             remove(&pin)?;
         }
         let made = Attached::new(from.program, index, mode);
@@ -252,11 +242,19 @@ impl Attachments {
     }
 }
 
-/// Returns true if an attached program is on one of these interfaces, and on no former one with its index.
-fn is_on(attached: &Attached, links: &[Link]) -> bool {
-    let mut links = links.iter();
-    let link = links.find(|link| link.index == attached.interface());
-    link.is_some_and(|link| attached.is_on(link.xdp.iter().map(|xdp| xdp.program)))
+/// The interfaces of this namespace, by index.
+pub(super) struct Interfaces<'a>(HashMap<u32, &'a Link>);
+
+impl<'a> Interfaces<'a> {
+    pub(super) fn new(links: &'a [Link]) -> Self {
+        Self(links.iter().map(|link| (link.index, link)).collect())
+    }
+
+    /// Returns true if an attached program is on one of them, and on no former one with its index.
+    pub(super) fn have(&self, attached: &Attached) -> bool {
+        let link = self.0.get(&attached.interface());
+        link.is_some_and(|link| attached.is_on(link.xdp.iter().map(|xdp| xdp.program)))
+    }
 }
 
 /// Returns the modes in which a file's ports are attached. The mode `auto` does not fall back to the

@@ -31,10 +31,13 @@ impl Filters {
     ) -> Result<NewFilters, Error> {
         let mut new = NewFilters::default();
         let earlier = pins.attached()?;
-        for index in ports.keys().filter(|index| !self.on.contains(index)).collect::<Vec<_>>() {
-            if let Err(error) = srv6.filter_port(*index, &pins.filter(*index)) {
+        for (index, port) in ports {
+            if self.on.contains(index) {
+                continue;
+            }
+            if let Err(source) = srv6.filter_port(*index, &pins.filter(*index)) {
                 self.undo(new, pins);
-                return Err(error.into());
+                return Err(Error::Port { port: port.name.clone(), source });
             }
             self.on.insert(*index);
             new.0.extend((!earlier.contains_key(index)).then_some(*index));

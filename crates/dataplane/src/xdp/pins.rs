@@ -1,6 +1,6 @@
 //! Pins, which keep programs attached after the daemon exits: files in a BPF file system.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bpf::attach::Attached;
@@ -39,10 +39,10 @@ impl Pins {
         Ok(Self(directory.into()))
     }
 
-    /// Returns the pin of a port. A BPF file system does not allow dots in names, and interface
-    /// names cannot contain a colon.
-    pub(super) fn port(&self, name: &str) -> PathBuf {
-        self.0.join(name.replace('.', ":"))
+    /// Returns the pin of a port: its index, since names can be swapped, and its name in the file.
+    /// A BPF file system does not allow dots in names, and interface names cannot contain a colon.
+    pub(super) fn port(&self, index: u32, name: &str) -> PathBuf {
+        self.0.join(format!("{index}:{}", name.replace('.', ":")))
     }
 
     /// Returns the pin of the watchdog timer.
@@ -105,17 +105,28 @@ impl Pins {
         Ok(pins)
     }
 
-    /// Returns the pinned attachments of ports, by interface.
+    /// Returns the pinned attachments of ports to existing interfaces, by interface.
     pub(crate) fn attached(&self) -> Result<BTreeMap<u32, Attached>, Error> {
-        let pinned = self.ports()?;
-        let pinned = pinned.iter().filter_map(|pin| Attached::pinned(pin).ok());
-        Ok(pinned.map(|attached| (attached.interface(), attached)).collect())
+        let named = self.attached_by_name()?.into_iter();
+        Ok(named.map(|(_, attached)| (attached.interface(), attached)).collect())
+    }
+
+    /// Returns the same with the names of the ports in the file.
+    pub(super) fn attached_by_name(&self) -> Result<Vec<(String, Attached)>, Error> {
+        let mut found = Vec::new();
+        for pin in self.ports()? {
+            if let Ok(attached) = Attached::pinned(&pin)
+                && attached.interface() != 0
+            {
+                found.push((port_name(&pin), attached));
+            }
+        }
+        Ok(found)
     }
 
     /// Removes the pins of all ports other than `wanted`, which detaches programs of an earlier
     /// daemon.
-    pub(super) fn sweep<'a>(&self, wanted: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
-        let wanted: Vec<PathBuf> = wanted.into_iter().map(|name| self.port(name)).collect();
+    pub(super) fn sweep(&self, wanted: &BTreeSet<PathBuf>) -> Result<(), Error> {
         for pin in self.ports()? {
             if !wanted.contains(&pin) {
                 remove(&pin)?;
@@ -172,6 +183,16 @@ impl Pins {
     pub(super) fn failed(&self, source: std::io::Error) -> Error {
         Error::Pins { path: self.0.clone(), source }
     }
+}
+
+/// Returns the name in a port's pin. Pins of earlier versions lack the index.
+fn port_name(pin: &Path) -> String {
+    let name = pin.file_name().unwrap_or_default().to_string_lossy();
+    let name = match name.split_once(':') {
+        Some((index, name)) if index.parse::<u32>().is_ok() => name,
+        _ => &name,
+    };
+    name.replace(':', ".")
 }
 
 /// Removes a pin.

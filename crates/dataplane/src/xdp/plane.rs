@@ -10,6 +10,7 @@ use bpf::{Count, Drops, Filter, Replayed, Traced};
 use ipnet::Ipv6Net;
 use model::dataplane::File;
 
+use super::attach::Interfaces;
 use super::functions::{netfilter, proxies};
 use super::program::Xdp;
 use super::tables::{attachments, proxy_count, rings};
@@ -19,6 +20,7 @@ use crate::{Counted, Counter, Dataplane, Error, Trace};
 
 impl Dataplane for Xdp {
     fn change_to(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
+        self.forget_gone()?;
         let sizes = sizes_of(file, &wanted);
         if !sizes.fit_into(self.tables.program().sizes()) {
             self.grow(sizes)?;
@@ -107,8 +109,12 @@ impl Dataplane for Xdp {
         self.tables.program().begin_generation();
     }
 
-    fn is_attached(&self, port: u32) -> bool {
-        self.ports.has(port)
+    fn attached(&mut self) -> Result<BTreeMap<u32, String>, Error> {
+        let links = self.handle.links()?;
+        let on = Interfaces::new(&links);
+        let mut pinned = self.pins.attached_by_name()?;
+        pinned.retain(|(_, attached)| on.have(attached));
+        Ok(pinned.into_iter().map(|(name, attached)| (attached.interface(), name)).collect())
     }
 
     fn is_intact(&mut self) -> bool {

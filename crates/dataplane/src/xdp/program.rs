@@ -3,6 +3,7 @@
 //! An active program outlives the daemon: its attachments are pinned, and the next daemon fills its
 //! own tables before it replaces the program.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use bpf::srv6::Sizes;
@@ -19,7 +20,7 @@ use super::pins::{Pins, remove};
 use super::tables::Tables;
 use super::tracing::Tracing;
 use crate::Error;
-use crate::forwarding::Forwarding;
+use crate::forwarding::{Forwarding, Port};
 
 /// SRv6 in XDP, on ports of the calling thread's namespace.
 pub struct Xdp {
@@ -82,16 +83,15 @@ impl Xdp {
             &self.pins,
             &mut self.handle,
         );
-        let ports = &tables.now().ports;
-        let done = done.and_then(|()| self.filters.replace(tables.program(), ports, &self.pins));
+        let ports = self.attached_ports();
+        let done = done.and_then(|()| self.filters.replace(tables.program(), &ports, &self.pins));
         let done = done.and_then(|()| self.ports.replace_all(tables.program().program()));
         let done = done
             .and_then(|()| proxies::attach(&tables, &mut self.backs, &self.pins, &mut self.handle));
         if let Err(error) = done {
             // The previous state worked before. The first error is reported.
             let _ = self.attach_own_functions();
-            let (program, ports) = (self.tables.program(), &self.tables.now().ports);
-            let _ = self.filters.replace(program, ports, &self.pins);
+            let _ = self.filters.replace(self.tables.program(), &ports, &self.pins);
             let _ = self.ports.replace_all(self.tables.program().program());
             return Err(error);
         }
@@ -103,12 +103,24 @@ impl Xdp {
         Ok(())
     }
 
-    /// Performs the part of a change that may fail. On an error, tables and ports are unchanged.
-    pub(super) fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
+    /// Returns the ports of the current state that have the program. The others are gone.
+    fn attached_ports(&self) -> BTreeMap<u32, Port> {
+        let mut ports = self.tables.now().ports.clone();
+        ports.retain(|index, _| self.ports.has(*index));
+        ports
+    }
+
+    /// Forgets the ports that are gone. Other interfaces may have their indices now.
+    pub(super) fn forget_gone(&mut self) -> Result<(), Error> {
         let links = self.handle.links()?;
         for gone in self.ports.forget_gone(&links) {
             self.filters.forget(gone, &self.pins);
         }
+        Ok(())
+    }
+
+    /// Performs the part of a change that may fail. On an error, tables and ports are unchanged.
+    pub(super) fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
         let (program, handle) = (self.tables.program(), &mut self.handle);
         netfilter::prepare(&wanted, program, &mut self.guards, &self.pins, handle)?;
         proxies::prepare(&wanted, program, handle)?;
@@ -116,19 +128,18 @@ impl Xdp {
         let (now, program) = (self.tables.now(), self.tables.program());
         let done = netfilter::attach(now, program, &mut self.guards, &self.pins, &mut self.handle);
         // Before the program: the kernel then gets no packet without it.
-        let mut new = NewFilters::default();
+        let (mut new_filters, mut new_ports) = (NewFilters::default(), Vec::new());
         let done = done.and_then(|()| {
-            new = self.filters.put(program, &now.ports, &self.pins)?;
+            new_filters = self.filters.put(program, &now.ports, &self.pins)?;
+            let from = Source { program: program.program(), pins: &self.pins };
+            new_ports = self.ports.attach_to(from, &now.ports, file, &mut self.handle)?;
             Ok(())
-        });
-        let from = Source { program: program.program(), pins: &self.pins };
-        let done = done.and_then(|()| {
-            self.ports.attach_to(from, &now.ports, &before.ports, file, &mut self.handle)
         });
         if let Err(error) = done.and_then(|()| self.attach_own_proxies()) {
             // The first error is reported. The previous state fits, since it was installed before.
+            self.ports.undo(new_ports);
             let _ = self.tables.change_to(before);
-            self.filters.undo(new, &self.pins);
+            self.filters.undo(new_filters, &self.pins);
             return Err(error);
         }
         Ok(())

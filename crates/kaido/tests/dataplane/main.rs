@@ -33,6 +33,7 @@ mod numbered;
 mod orders;
 mod path_mtu;
 mod proxies;
+mod renamed;
 mod returning;
 mod slow_path;
 mod soak;

@@ -1,6 +1,6 @@
 //! Contents of a data plane file after validation. Interfaces and VRFs are still names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -55,14 +55,14 @@ impl File {
     }
 
     /// Returns this file without the given ports and the entries that depend on them.
-    pub fn without_ports(&self, missing: &[Name]) -> Self {
+    pub fn without_ports(&self, missing: &BTreeSet<Name>) -> Self {
         let mut file = self.clone();
         file.ports.retain(|name, _| !missing.contains(name));
         for tenant in file.tenants.values_mut() {
             tenant.attachments.retain(|attachment| !missing.contains(&attachment.port));
         }
         file.sids.retain(|(_, endpoint)| {
-            !endpoint.behavior.ports().iter().any(|port| missing.contains(port))
+            !endpoint.behavior.ports().iter().any(|port| missing.contains(*port))
         });
         for port in file.ports.values_mut() {
             port.exit = port.exit.take().filter(|exit| !missing.contains(exit));
@@ -101,7 +101,7 @@ pub enum Mode {
     Generic,
 }
 
-/// Capacities of the tables.
+/// Capacities of the tables. The default ones suit a file without `limits:` and with few entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limits {
     /// Number of SIDs.
@@ -116,6 +116,13 @@ pub struct Limits {
     pub tenants: u32,
     /// Number of packets in service functions, per CPU.
     pub held: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // 16384 packets take 4 MiB per CPU.
+        Self { sids: 4096, prefixes: 4096, policies: 4096, lists: 4096, tenants: 256, held: 16384 }
+    }
 }
 
 /// A policy: its weighted segment lists (RFC 9256).

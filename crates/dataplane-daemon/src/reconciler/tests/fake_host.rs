@@ -104,7 +104,7 @@ impl Host for FakeHost {
         Ok(Seen { kernel, ..Seen::default() })
     }
 
-    fn has_changed_silently(&mut self, _: &Kernel, _: &[u32]) -> Result<bool, Error> {
+    fn has_changed_silently(&mut self, _: &Kernel, _: &BTreeSet<u32>) -> Result<bool, Error> {
         Ok(false)
     }
 

@@ -62,3 +62,53 @@ fn a_failed_change_is_followed_by_a_look() {
     let before = host.state.borrow().looks;
     follow_until(&mut reconciler, || host.state.borrow().looks > before);
 }
+
+/// It would pass packets without the program until a change succeeds.
+#[test]
+fn a_port_that_returns_while_changes_fail_is_set_down() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), 0).unwrap();
+    host.plane.fail_next(2);
+    host.state.borrow_mut().kernel.links[1] = link(3, "r");
+    host.tell(Event::Link(link(3, "r")));
+    follow_until(&mut reconciler, || host.state.borrow().closed == ["r"]);
+    host.state.borrow_mut().kernel.links[1] = link(3, "r");
+    host.tell(Event::Link(link(3, "r")));
+    let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
+    follow_until(&mut reconciler, || ports() == [1, 3]);
+    assert_eq!(host.state.borrow().closed, ["r"], "no other port");
+}
+
+#[test]
+fn a_refused_file_leaves_closed_ports_closed() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), 0).unwrap();
+    host.state.borrow_mut().kernel.links[1] = link(3, "r");
+    host.plane.refuse_port("r");
+    host.tell(Event::Link(link(3, "r")));
+    follow_until(&mut reconciler, || host.state.borrow().closed == ["r"]);
+    let other = parse("ports: { l: {}, x: {} }\n");
+    assert!(matches!(reconciler.apply(other, 0), Err(Error::Resolve(_))));
+    // It is set up again.
+    host.state.borrow_mut().kernel.links[1].up = true;
+    host.tell(Event::Link(link(3, "r")));
+    follow_until(&mut reconciler, || host.state.borrow().closed == ["r", "r"]);
+}
+
+#[test]
+fn a_renamed_port_whose_name_is_taken_is_set_down() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), 0).unwrap();
+    host.state.borrow_mut().kernel.links[1] = link(2, "other");
+    host.state.borrow_mut().kernel.links.push(link(3, "r"));
+    host.tell(Event::Link(link(3, "r")));
+    let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
+    follow_until(&mut reconciler, || ports() == [1, 3]);
+    assert_eq!(host.state.borrow().closed, ["other"]);
+    // Not a port that the file does not have any more.
+    reconciler.apply(parse("ports: { l: {} }\n"), 0).unwrap();
+    assert_eq!((ports(), host.state.borrow().closed.len()), (vec![1], 1));
+}

@@ -15,6 +15,7 @@ use super::present::Present;
 use super::refused::Refused;
 use super::tenants::interfaces;
 use crate::Error;
+use crate::forwarding::absent::rules_of_absent;
 use crate::forwarding::counterpart::counterpart;
 use crate::forwarding::outer_destinations::{catches, outer_destinations};
 use crate::forwarding::rule_priority::PRIORITY;
@@ -235,8 +236,8 @@ impl SlowPath {
     /// interfaces whose lower one is in another namespace, since it may be a port that was moved
     /// there, and of ports that are left out, `missing`: they may be set up again, and have no program
     /// then.
-    pub fn keep_absent(&mut self, present: &Present, links: &[Link], missing: &[Name]) {
-        let is_missing = |link: &&Link| missing.iter().any(|name| **name == *link.name);
+    pub fn keep_absent(&mut self, present: &Present, links: &[Link], missing: &BTreeSet<Name>) {
+        let is_missing = |link: &&Link| missing.contains(link.name.as_str());
         let left_out = links.iter().filter(is_missing).map(|link| link.index).collect();
         let left_out = edge::with_stacked(left_out, links, |_| true);
         let is_known = |link: &&Link| !link.lower_is_elsewhere && !left_out.contains(&link.index);
@@ -255,8 +256,13 @@ impl SlowPath {
     }
 
     /// Closes ports to SIDs that are outside of the SR domain, and do not exist or have no program.
-    pub fn close_absent(&mut self, ports: &[Name], forwarding: &Forwarding, kernel: &Kernel) {
-        self.rules.extend(edge::rules_of_absent(ports, forwarding, kernel));
+    pub fn close_absent(
+        &mut self,
+        ports: &BTreeSet<Name>,
+        forwarding: &Forwarding,
+        kernel: &Kernel,
+    ) {
+        self.rules.extend(rules_of_absent(ports, forwarding, kernel));
     }
 
     /// Removes the routes that the kernel rejected.
