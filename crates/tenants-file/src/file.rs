@@ -40,7 +40,7 @@ pub struct TenantText {
     pub(crate) hold: Option<Time>,
     /// Number of packet queues: two for each socket of the client, which has one per interface and
     /// queue; 16 if absent.
-    #[schemars(range(min = 1, max = 31))]
+    #[schemars(range(min = 2, max = 31))]
     pub(crate) queues: Option<u32>,
     /// Place of the program; `process` if absent.
     pub(crate) isolation: Option<IsolationText>,

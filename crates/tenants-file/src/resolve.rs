@@ -13,6 +13,8 @@ use crate::file::{DefaultText, FileText, IsolationText, TenantText};
 const PORTS: u32 = 256;
 /// Maximum number of tenants of a client.
 const MAX_TENANTS: usize = 64;
+/// Number of queues of a socket: one for each direction.
+const PER_SOCKET: u32 = 2;
 /// Maximum number of queues of a tenant.
 const MAX_QUEUES: u32 = 31;
 const DEFAULT_QUEUES: u32 = 16;
@@ -142,9 +144,9 @@ fn tenant(
     let deadline = time("deadline", text.deadline, DEFAULT_DEADLINE);
     let hold = time("hold", text.hold, DEFAULT_HOLD);
     let queues = text.queues.unwrap_or(DEFAULT_QUEUES);
-    if !(1..=MAX_QUEUES).contains(&queues) {
-        let message = format!("a tenant cannot have {queues} queues");
-        place.value(&at("queues"), message, "write 1 to 31");
+    if !(PER_SOCKET..=MAX_QUEUES).contains(&queues) {
+        let message = format!("`queues` cannot be {queues}");
+        place.value(&at("queues"), message, "write 2 to 31");
     }
     if let Some(cpu) = text.cpu.filter(|cpu| !(1..=10_000).contains(cpu)) {
         let message = format!("a process cannot have {cpu} percent of a CPU");

@@ -32,7 +32,7 @@ fn all_errors_are_reported() {
     let text = "tenants:\n\
                 \x20 blue: {program: a.p4, ports: {eth1: 1, eth2: 1}}\n\
                 \x20 Red: {program: '', ports: {eth1: 300}}\n\
-                \x20 green: {program: c.p4, ports: {}, device: 1, deadline: 0s, queues: 32, cpu: 0}\n\
+                \x20 green: {program: c.p4, ports: {}, device: 1, deadline: 0s, queues: 1, cpu: 0}\n\
                 \x20 grey: {program: d.p4, ports: {a/b: 1}, default: maybe}\n\
                 \x20 pink: {program: e.p4, ports: {eth9: 1}, isolation: inline, cpu: 5}\n";
     let found = errors(text);
@@ -47,7 +47,7 @@ fn all_errors_are_reported() {
         "4: the tenant has no ports",
         "4: device 2 is tenant `Red`'s",
         "4: this cannot be a tenant's deadline",
-        "4: a tenant cannot have 32 queues",
+        "4: `queues` cannot be 1",
         "4: a process cannot have 0 percent of a CPU",
         "5: `a/b` cannot name an interface",
         "6: a program in the client's process has no limit of its own",

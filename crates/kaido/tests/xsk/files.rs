@@ -32,7 +32,7 @@ fn all_mistakes_of_a_tenants_file_are_reported() {
         "`eth1` is a port of tenant `blue`",
         "300 cannot be a port's number",
         "the tenant has no ports",
-        "a tenant cannot have 99 queues",
+        "`queues` cannot be 99",
     ];
     let json = refused(wrong, &[], &words);
     let error: serde_json::Value = serde_json::from_str(&json.stderr).expect("JSON");
