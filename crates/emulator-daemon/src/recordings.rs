@@ -81,7 +81,8 @@ impl BadRecording {
 
 impl Recordings {
     /// Reads the files of a network. `path` maps a name to the file's path. Lines of files outside of
-    /// `directory` are not shown: the author of a topology may not be permitted to read what its user may.
+    /// `directory`, a path without symbolic links, are not shown: the author of a topology may not be
+    /// permitted to read what its user may.
     pub fn read(
         topology: &Topology,
         directory: &Path,

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use nix::errno::Errno;
@@ -13,26 +14,55 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use crate::failure::Failure;
 use crate::foreign;
 
+/// Files of a tenant's program. They stay the same if the tenant puts others in their places.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) program: File,
+    pub(crate) entries: Option<File>,
+    /// Directory of the program's name, for included files (O_PATH).
+    pub(crate) directory: Arc<File>,
+}
+
 /// Reads a text file of at most `largest` bytes; `what` names its kind in errors. Rejects other
 /// file types, which may be endless.
 pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Failure> {
     text(read_bytes(path, what, largest)?, path)
 }
 
-/// Like [`read`], without pipes: opening one may wait forever for its writer.
-pub(crate) fn read_regular(path: &Path, what: &str, largest: u64) -> Result<String, Failure> {
-    text(read_regular_bytes(path, what, largest)?, path)
+/// Does the same, and returns the file's path without symbolic links, if it has one. It is that of the file
+/// that is read, also if another file takes its place.
+pub(crate) fn read_with_path(
+    path: &Path,
+    what: &str,
+    largest: u64,
+) -> Result<(String, PathBuf), Failure> {
+    let file = open(path)?;
+    let real = private::real_path(&file).ok().filter(|real| real.is_absolute());
+    let text = text(read_open(&file, path, what, largest)?, path)?;
+    Ok((text, real.unwrap_or_else(|| path.to_owned())))
 }
 
-/// Like [`read_bytes`], without pipes.
-pub(crate) fn read_regular_bytes(
+/// Like [`read`], of a file that may be open already; `path` is its name.
+pub(crate) fn read_opened(
+    opened: Option<&File>,
+    path: &Path,
+    what: &str,
+    largest: u64,
+) -> Result<String, Failure> {
+    text(read_opened_bytes(opened, path, what, largest)?, path)
+}
+
+/// Like [`read_bytes`], of a file that may be open already; `path` is its name.
+pub(crate) fn read_opened_bytes(
+    opened: Option<&File>,
     path: &Path,
     what: &str,
     largest: u64,
 ) -> Result<Vec<u8>, Failure> {
-    let cannot = || format!("cannot read {}", path.display());
-    let file = private::open_regular(path).with_context(cannot).map_err(Failure::usage)?;
-    read_open(file, path, what, largest)
+    match opened {
+        Some(file) => read_open(file, path, what, largest),
+        None => read_bytes(path, what, largest),
+    }
 }
 
 fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
@@ -43,17 +73,19 @@ fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(no_text).with_context(cannot).map_err(Failure::usage)
 }
 
-/// Reads a text file in a directory that other users control. Links that leave the directory are
-/// errors: they could lead to files that only this user may read.
+/// Reads a text file in a directory that other users control, and that may be open already. Links that
+/// leave the directory are errors: they could lead to files that only this user may read.
 pub(crate) fn read_in(
     directory: &Path,
+    opened: Option<&File>,
     name: &OsStr,
     what: &str,
     largest: u64,
 ) -> Result<String, Failure> {
     let path = directory.join(name);
     let cannot = || format!("cannot read {}", path.display());
-    let directory = File::open(directory).with_context(cannot).map_err(Failure::usage)?;
+    let directory = opened.map_or_else(|| File::open(directory), File::try_clone);
+    let directory = directory.with_context(cannot).map_err(Failure::usage)?;
     let how = OpenHow::new().flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC);
     let file = match openat2(directory, name, how.resolve(ResolveFlag::RESOLVE_BENEATH)) {
         Err(Errno::EXDEV) => {
@@ -62,17 +94,21 @@ pub(crate) fn read_in(
         }
         opened => opened.with_context(cannot).map_err(Failure::usage)?,
     };
-    text(read_open(file.into(), &path, what, largest)?, &path)
+    text(read_open(&file.into(), &path, what, largest)?, &path)
 }
 
 /// Reads a file of any content.
 pub(crate) fn read_bytes(path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
-    let cannot = || format!("cannot read {}", path.display());
-    let file = foreign::open(path, File::options().read(true));
-    read_open(file.with_context(cannot).map_err(Failure::usage)?, path, what, largest)
+    read_open(&open(path)?, path, what, largest)
 }
 
-fn read_open(file: File, path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
+fn open(path: &Path) -> Result<File, Failure> {
+    let cannot = || format!("cannot read {}", path.display());
+    let file = foreign::open(path, File::options().read(true));
+    file.with_context(cannot).map_err(Failure::usage)
+}
+
+fn read_open(file: &File, path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let cannot = || format!("cannot read {name}");
     let is_none = |why: &str| Failure::usage(anyhow!("{name} is not a {what}: {why}"));
@@ -114,14 +150,13 @@ mod tests {
         }
     }
 
-    /// Between a check and the reading, a tenant may replace a file by a pipe.
     #[test]
-    fn pipes_are_not_waited_for() {
+    fn a_file_is_read_with_its_own_path() {
         let directory = tempfile::tempdir().unwrap();
-        let pipe = directory.path().join("pipe");
-        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let said = format!("{:?}", read_regular(&pipe, "program", 9).unwrap_err());
-        assert!(said.contains("it is not a regular file"), "{said}");
+        let [file, link] = ["file", "link"].map(|name| directory.path().join(name));
+        std::fs::write(&file, "text").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        assert_eq!(read_with_path(&link, "text", 9).unwrap(), ("text".to_owned(), file));
     }
 
     #[test]
@@ -138,7 +173,7 @@ mod tests {
         link(&Path::new("..").join(outside.path().file_name().unwrap()).join("secret"), "above");
         // The kernel rejects an absolute link wherever it leads.
         link(&directory.path().join("file"), "absolute");
-        let read = |name: &str| read_in(directory.path(), OsStr::new(name), "text", 99);
+        let read = |name: &str| read_in(directory.path(), None, OsStr::new(name), "text", 99);
         assert_eq!(["file", "inside"].map(|name| read(name).unwrap()), ["text"; 2]);
         for name in ["outside", "above", "absolute"] {
             let error = format!("{:?}", read(name).unwrap_err());

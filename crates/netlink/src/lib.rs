@@ -19,6 +19,7 @@ mod neighbor;
 mod netem;
 mod netfilter;
 mod owned;
+mod process;
 mod qdisc;
 mod route;
 mod rule;
@@ -46,6 +47,7 @@ pub use netem::{NETEM_SPREAD, replace_netem, try_netem};
 pub use netfilter::NetfilterHandle;
 pub use nix::errno::Errno;
 pub use owned::{Ids, hold_owned_namespace};
+pub use process::Process;
 pub use qdisc::{
     QdiscStats, Tbf, change_tbf, delete_below, delete_root, replace_tbf, replace_tbf_below,
 };

@@ -54,15 +54,24 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     open_by(path, OFlag::O_PATH)
 }
 
-/// Returns true if an open file is below a directory. Symbolic links on the way to either are resolved, so
-/// that one in the directory to a file elsewhere does not count.
+/// Returns true if an open file is below a directory, or is the directory. Symbolic links on the way to
+/// the file are resolved, so that one in the directory to a file elsewhere does not count. `directory` is a
+/// path without links: a link that has since taken the place of one of its directories is not followed.
 ///
 /// # Errors
 ///
-/// Fails if one of their paths cannot be found.
+/// Fails if the file's path cannot be found.
 pub fn is_below(file: &File, directory: &Path) -> io::Result<bool> {
-    let real = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    Ok(real.starts_with(directory.canonicalize()?))
+    Ok(real_path(file)?.starts_with(directory))
+}
+
+/// Returns the path of an open file, without symbolic links.
+///
+/// # Errors
+///
+/// Fails if it cannot be found.
+pub fn real_path(file: &File) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Opens a regular file of root or of this user, without following a symbolic link, to read it.
@@ -73,11 +82,19 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 }
 
 fn open_by(path: &Path, flags: OFlag) -> io::Result<File> {
-    let found = File::options().read(true).custom_flags(flags.bits()).open(path)?;
+    reopen_regular(&File::options().read(true).custom_flags(flags.bits()).open(path)?)
+}
+
+/// Opens a file again that was opened with O_PATH, to read it.
+///
+/// # Errors
+///
+/// As [`reopen`], or if it is not a regular file.
+pub fn reopen_regular(found: &File) -> io::Result<File> {
     if !found.metadata()?.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    reopen(&found, File::options().read(true))
+    reopen(found, File::options().read(true))
 }
 
 /// Opens a file again that was opened with O_PATH. A regular one is not waited for if its owner holds a
@@ -147,7 +164,8 @@ mod tests {
             fs::write(directory.join("file"), at.to_string()).unwrap();
         }
         symlink(beside.join("file"), inside.join("link")).unwrap();
-        symlink(&inside, root.path().join("way")).unwrap();
+        let way = root.path().join("way");
+        symlink(&inside, &way).unwrap();
         for (path, is_inside) in [
             (inside.join("file"), true),
             (inside.join("link"), false),
@@ -157,7 +175,8 @@ mod tests {
         ] {
             let file = open_regular(&path).unwrap();
             assert_eq!(is_below(&file, &inside).unwrap(), is_inside, "{}", path.display());
-            assert_eq!(is_below(&file, &root.path().join("way")).unwrap(), is_inside);
+            // A link that takes the place of the directory leads to no files that may be shown.
+            assert!(!is_below(&file, &way).unwrap());
         }
     }
 

@@ -15,11 +15,13 @@ mod trust;
 mod walk;
 
 pub use directory::{Owner, check, make};
-pub use file::{append, create, is_below, open_own, open_regular, reopen, replace};
+pub use file::{
+    append, create, is_below, open_own, open_regular, real_path, reopen, reopen_regular, replace,
+};
 pub use installed::open_installed;
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};
-pub use reach::{entry, make_directory, open_directory};
+pub use reach::{Followed, check_place, entry, follow, make_directory, open_directory};
 pub use trust::Writers;
 
 /// Sets the umask so that files created from now on are private to this user, whatever the

@@ -1,18 +1,22 @@
-//! Directories of any owner, in which files for the user are created.
+//! Directories of any owner, in which files for the user are created, and files of any owner.
 //!
 //! Another user may own a directory on the way, but not lead elsewhere: symbolic links on the way have to
-//! be root's or this user's. The descriptor of the directory stays the same if a name on the way changes.
+//! be root's or this user's, or are reported. The descriptor of the directory or file stays the same if a
+//! name on the way changes.
 
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
+use crate::file::real_path;
+use crate::trust::{is_owned, is_shared, refused};
 use crate::walk::Walk;
 
 /// Opens a directory (O_PATH).
@@ -55,13 +59,76 @@ pub fn entry(directory: &File, name: &OsStr) -> PathBuf {
     Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name)
 }
 
+/// A file or directory of any owner.
+#[derive(Debug)]
+pub struct Followed {
+    /// Its descriptor (O_PATH).
+    pub file: File,
+    /// The first symbolic link of another user on the way, who could lead it to any file.
+    pub link: Option<PathBuf>,
+}
+
+/// Opens a file or directory as the kernel does, with O_PATH.
+///
+/// # Errors
+///
+/// Fails if it does not exist.
+pub fn follow(path: &Path) -> io::Result<Followed> {
+    let mut link = None;
+    let Walk { mut directories, missing, .. } = walk_with(path, |path, found| {
+        if link.is_none() && is_owned(found).is_err() {
+            link = Some(path.to_owned());
+        }
+        Ok(())
+    })?;
+    match directories.pop() {
+        Some(file) if missing.is_empty() => Ok(Followed { file, link }),
+        _ => Err(Errno::ENOENT.into()),
+    }
+}
+
+/// Checks that no user but root, this one and the owner of its directory can have created a file: another
+/// one can create a file in a directory that others write to, also a sticky one, before its rightful
+/// owner does. The same holds for the directories that lead to a file of another user.
+///
+/// # Errors
+///
+/// Fails if another user can have created it.
+pub fn check_place(file: &File) -> io::Result<()> {
+    let mut found = file.metadata()?;
+    if is_owned(&found).is_ok() {
+        return Ok(());
+    }
+    let path = real_path(file)?;
+    for (at, directory) in path.ancestors().zip(path.ancestors().skip(1)) {
+        let above = fs::symlink_metadata(directory)?;
+        if is_owned(&found).is_err() && is_shared(&above) {
+            let user = found.uid();
+            let why = format!("it is user {user}'s, in a directory that others may write to");
+            return Err(refused(at, why));
+        }
+        found = above;
+    }
+    Ok(())
+}
+
 fn walk(path: &Path) -> io::Result<Walk> {
+    walk_with(path, |next, link| is_owned(link).map_err(|why| refused(next, why)))
+}
+
+fn walk_with(
+    path: &Path,
+    check_link: impl FnMut(&Path, &Metadata) -> io::Result<()>,
+) -> io::Result<Walk> {
     fn any(_: &Metadata) -> Result<(), String> {
         Ok(())
     }
     // Components such as `..` are kept, since they follow links.
-    let absolute = std::env::current_dir()?.join(path);
-    Walk::with(&absolute, any)
+    let absolute = match path.is_absolute() {
+        true => path.to_owned(),
+        false => std::env::current_dir()?.join(path),
+    };
+    Walk::with(&absolute, any, check_link)
 }
 
 #[cfg(test)]
@@ -115,5 +182,49 @@ mod tests {
                 assert!(why.contains("it is user 65534's"), "{why}");
             }
         }
+    }
+
+    #[test]
+    fn root_links_of_other_users_are_reported() {
+        let root = tempfile::tempdir().unwrap();
+        let [file, own, theirs] = ["file", "own", "theirs"].map(|name| root.path().join(name));
+        fs::write(&file, "text").unwrap();
+        symlink("file", &own).unwrap();
+        symlink(&own, &theirs).unwrap();
+        std::os::unix::fs::lchown(&theirs, Some(65534), Some(65534)).unwrap();
+        for (path, link) in [(&file, None), (&own, None), (&theirs, Some(&theirs))] {
+            let found = follow(path).unwrap();
+            assert_eq!(found.link.as_ref(), link);
+            // The descriptor leads to the file that was found.
+            assert_eq!(real_path(&found.file).unwrap(), file);
+        }
+        assert_eq!(follow(&root.path().join("none")).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    /// A file of another user, by the mode of its directory and its owner.
+    #[test]
+    fn root_a_file_that_another_user_could_create_is_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, lchown};
+        let root = tempfile::tempdir().unwrap();
+        let [directory, file] = ["at", "at/file"].map(|name| root.path().join(name));
+        fs::create_dir(&directory).unwrap();
+        fs::write(&file, "").unwrap();
+        let check = |mode, owner: u32| {
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+            lchown(&file, Some(owner), None).unwrap();
+            check_place(&follow(&file).unwrap().file).map_err(|why| why.to_string())
+        };
+        for (mode, is_safe) in [(0o755, true), (0o1777, false), (0o777, false), (0o770, false)] {
+            assert_eq!(check(mode, 65534).is_ok(), is_safe, "{mode:o}");
+            check(mode, 0).unwrap();
+        }
+        let why = check(0o1777, 65534).unwrap_err();
+        assert!(why.contains("at/file is not safe: it is user 65534's"), "{why}");
+        // Their own directory, in one that others write to.
+        lchown(&directory, Some(65534), None).unwrap();
+        check(0o755, 65534).unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let why = check(0o755, 65534).unwrap_err();
+        assert!(why.contains("at is not safe: it is user 65534's"), "{why}");
     }
 }

@@ -70,10 +70,12 @@ pub(crate) fn is_ancestor(found: &Metadata) -> Result<(), String> {
 /// Checks a directory for files of this user only, so that a sticky one is refused too.
 pub(crate) fn is_private(found: &Metadata) -> Result<(), String> {
     is_owned(found)?;
-    if found.is_dir() && found.mode() & (GROUP_WRITES | WORLD_WRITES) != 0 {
-        return Err(writable(found));
-    }
-    Ok(())
+    if is_shared(found) { Err(writable(found)) } else { Ok(()) }
+}
+
+/// Returns true if other users than its owner create entries in a directory, which may be sticky.
+pub(crate) fn is_shared(found: &Metadata) -> bool {
+    found.is_dir() && found.mode() & (GROUP_WRITES | WORLD_WRITES) != 0
 }
 
 fn writable(found: &Metadata) -> String {

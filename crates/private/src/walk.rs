@@ -28,13 +28,14 @@ impl Walk {
     /// Resolves an absolute path. Each directory and each symbolic link on the way is opened first,
     /// and checked by its descriptor: only root and this user may be able to change it.
     pub(crate) fn to(path: &Path) -> io::Result<Self> {
-        Self::with(path, is_ancestor)
+        Self::with(path, is_ancestor, |next, link| is_owned(link).map_err(|why| refused(next, why)))
     }
 
-    /// Like [`Walk::to`], with another check of directories.
+    /// Like [`Walk::to`], with other checks of directories, and of symbolic links with their paths.
     pub(crate) fn with(
         path: &Path,
         check: impl Fn(&Metadata) -> Result<(), String>,
+        mut check_link: impl FnMut(&Path, &Metadata) -> io::Result<()>,
     ) -> io::Result<Self> {
         let mut walk =
             Self { at: "/".into(), directories: vec![File::open("/")?], missing: Vec::new() };
@@ -68,7 +69,7 @@ impl Walk {
             let next = walk.at.join(&name);
             let metadata = found.metadata()?;
             if metadata.is_symlink() {
-                is_owned(&metadata).map_err(|why| refused(&next, why))?;
+                check_link(&next, &metadata)?;
                 links += 1;
                 if links > LINKS {
                     return Err(Errno::ELOOP.into());

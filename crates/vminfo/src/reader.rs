@@ -1,10 +1,12 @@
 //! Reads the publication of a VM from the memory that it shares.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
+
+use private::Followed;
 
 use crate::layout::{HEADER, SIZE, header};
 use crate::publication::{Bad, Publication, check_magic, parse, u64_at};
@@ -46,19 +48,25 @@ impl Reader {
         &self.path
     }
 
+    /// Opens the file, unless another user can have put it there in place of the VM's. Nothing else is
+    /// opened, since opening a device may have effects.
+    fn open(&self) -> io::Result<File> {
+        let Followed { file, link } = private::follow(&self.path)?;
+        if let Some(link) = link {
+            let why = format!("{} is a symbolic link of another user", link.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        private::check_place(&file)?;
+        private::reopen_regular(&file)
+    }
+
     /// Reads a consistent publication. Never blocks; the worst case is copying 33 KB eight times.
     ///
     /// # Errors
     ///
     /// There is no readable publication.
     pub fn read(&mut self) -> Result<Publication, ReadError> {
-        let mut how = OpenOptions::new();
-        // Opening a FIFO would block, and a terminal would become the controlling terminal.
-        how.read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY);
-        let file = how.open(&self.path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file").into());
-        }
+        let file = self.open()?;
         let mut head = [0; HEADER];
         let sequence = |head: &mut [u8; HEADER]| {
             let found = fill(head, |bytes, at| file.read_at(bytes, at))?;

@@ -112,6 +112,8 @@ impl Writer {
             Errno::ELOOP => WriteError::Link(path.to_owned()),
             _ => failed(errno.into()),
         })?);
+        // Its owner could lock it, and truncate it.
+        private::check_place(&file).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {

@@ -284,6 +284,18 @@ fn a_special_file_does_not_block_the_reader() {
     assert!(matches!(Reader::new("/dev/zero".as_ref()).read(), Err(ReadError::File(_))));
 }
 
+/// Opening a device can have effects, such as starting a watchdog.
+#[test]
+fn a_special_file_is_not_opened() {
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+    let bed = bed();
+    nix::unistd::mkfifo(&bed.path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let watch = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+    watch.add_watch(&bed.path, AddWatchFlags::IN_OPEN).unwrap();
+    assert!(bed.reader().read().is_err());
+    assert_eq!(watch.read_events().map(drop), Err(nix::errno::Errno::EAGAIN));
+}
+
 #[test]
 fn another_file_is_not_overwritten() {
     let bed = bed();
@@ -328,4 +340,41 @@ proptest! {
             }
         }
     }
+}
+
+/// Another user creates the file before the VM or the publisher does, or leads it elsewhere.
+#[test]
+fn root_a_file_that_another_user_planted_is_not_used() {
+    use std::os::unix::fs::{PermissionsExt as _, lchown};
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let bed = bed();
+    drop(bed.writer(&["a"]));
+    let set = |mode, owner| {
+        let directory = bed.path.parent().unwrap();
+        std::fs::set_permissions(directory, std::fs::Permissions::from_mode(mode)).unwrap();
+        lchown(&bed.path, Some(owner), None).unwrap();
+    };
+    // The directory of a VM's files is writable by root alone.
+    set(0o755, 65534);
+    bed.reader().read().unwrap();
+    drop(bed.writer(&["a"]));
+    for mode in [0o777, 0o1777, 0o775] {
+        set(mode, 65534);
+        let why = bed.reader().read().unwrap_err().to_string();
+        assert!(why.contains("it is user 65534's, in a directory that others may write"), "{why}");
+        let before = std::fs::read(&bed.path).unwrap();
+        assert!(matches!(Writer::create(&bed.path), Err(WriteError::File { .. })), "{mode:o}");
+        assert_eq!(std::fs::read(&bed.path).unwrap(), before, "nothing is written");
+        set(mode, 0);
+        bed.reader().read().unwrap();
+    }
+    let link = bed.path.with_extension("link");
+    std::os::unix::fs::symlink(&bed.path, &link).unwrap();
+    set(0o755, 0);
+    Reader::new(&link).read().unwrap();
+    lchown(&link, Some(65534), None).unwrap();
+    let why = Reader::new(&link).read().unwrap_err().to_string();
+    assert!(why.contains("is a symbolic link of another user"), "{why}");
 }

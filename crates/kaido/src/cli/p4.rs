@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::p4_attach::P4Attach;
+use crate::input::Opened;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum P4Command {
@@ -400,9 +401,9 @@ pub(crate) struct P4Program {
     /// Object of clang (`-target bpf`) with the program's extern functions
     #[arg(long = "extern", value_name = "OBJECT")]
     pub(crate) externs: Vec<PathBuf>,
-    /// True if a tenants file names the files: pipes, which may never have a writer, are refused.
+    /// Files of a tenant, which are open already.
     #[arg(skip)]
-    pub(crate) of_tenant: bool,
+    pub(crate) opened: Option<Opened>,
 }
 
 /// Parses an election id; 0 is invalid.

@@ -36,7 +36,7 @@ pub(crate) fn run(
     // owner.
     let (file, text) = if path.is_dir() {
         let name = "lab.conf";
-        (path.join(name), input::read_in(path, name.as_ref(), "lab", LARGEST_FILE)?)
+        (path.join(name), input::read_in(path, None, name.as_ref(), "lab", LARGEST_FILE)?)
     } else {
         (path.to_owned(), input::read(path, "lab", LARGEST_FILE)?)
     };
@@ -107,7 +107,7 @@ fn startups(file: &Path) -> Result<Vec<Beside>, Failure> {
     }
     let (mut all, mut total) = (Vec::with_capacity(names.len()), 0);
     for name in names {
-        let text = input::read_in(directory, &name, "startup file", LARGEST_STARTUP)?;
+        let text = input::read_in(directory, None, &name, "startup file", LARGEST_STARTUP)?;
         total += text.len();
         if total > LARGEST_STARTUPS {
             let most = LARGEST_STARTUPS >> 20;

@@ -14,7 +14,7 @@ use output::lab::{
 };
 
 use super::progress::{program, progress_bar, shows};
-use super::topology_file::{read_all, read_topology};
+use super::topology_file::{TopologyFile, read_all, read_topology};
 use crate::cli::LabCommand;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted, table};
@@ -171,7 +171,7 @@ fn run_of(one: lab::Run) -> Run {
 }
 
 fn check(file: &Path, output: &Output) -> Done {
-    let (_, topology, _) = read_all(file, output)?;
+    let topology = read_all(file, output)?.topology;
     let runs = lab::runs(&topology).into_iter().map(run_of).collect();
     output.print(&CheckedTopology { topology: &topology, runs }, |checked| {
         let tests = match topology.tests.len() {
@@ -218,13 +218,12 @@ fn visible(text: &str) -> String {
 }
 
 fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {
-    let (text, topology, recordings) = read_all(file, output)?;
+    let TopologyFile { text, topology, recordings, path } = read_all(file, output)?;
     let options = Options { files: recordings.into_texts(), ..options };
     let started = Instant::now();
     let cancel = Cancel::default();
     let bar = progress_bar(output);
     let mut progress = shows(&bar);
-    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let brought_up =
         cancellable(&cancel, || labs.up(topology, &text, &path, &options, &cancel, &mut progress))?;
     bar.finish_and_clear();

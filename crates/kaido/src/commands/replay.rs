@@ -10,6 +10,7 @@ use output::links::Effects;
 use output::replay::{ReplayDifference, ReplayedLink};
 
 use super::capture::{CHANGED, CROSS, IN, MISSED, Origin, REFUSED};
+use super::topology_file::{TopologyFile, read_recorded};
 use crate::failure::{Done, Failure};
 use crate::output::Output;
 
@@ -24,7 +25,7 @@ const MOST_PACKETS: usize = 1_000_000;
 const LONGEST: Nanos = 24 * 3600 * 1_000_000_000;
 
 pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
-    let (_, topology, recordings) = super::topology_file::read_recorded(file, output)?;
+    let TopologyFile { topology, recordings, .. } = read_recorded(file, output)?;
     let name = capture.display().to_string();
     let wrong = |why: &str| Failure::usage(anyhow!("{name}: {why}"));
     let bytes = crate::input::read_bytes(capture, "capture", LARGEST_CAPTURE)?;

@@ -1,12 +1,12 @@
 //! The processes of a lab: those that run in its network namespaces.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use netlink::Process;
+use nix::sys::signal::Signal;
 
 use super::recorded::{self, Identity, identity};
 use crate::Error;
@@ -53,8 +53,8 @@ impl Namespaces {
     }
 }
 
-/// PIDs of the processes in a lab's namespaces. PIDs may be reused, so callers look the list up
-/// right before they send each signal: only the namespace identifies a lab's process.
+/// PIDs of the processes in a lab's namespaces. PIDs may be reused: only the namespace identifies a lab's
+/// process, and [`end`] looks the list up again.
 pub(crate) fn processes(directory: &Path) -> Vec<i32> {
     all_in(&Namespaces::of_lab(directory))
 }
@@ -89,8 +89,8 @@ pub(crate) fn end_all(directory: &Path) -> Result<(), Error> {
     end(|| processes(directory))
 }
 
-/// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again before each
-/// signal.
+/// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again while each of them is held
+/// by a descriptor, since another process may have got the number of one that has ended.
 pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
     end_within(find, Duration::from_millis(500))
 }
@@ -108,9 +108,13 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
             return Err(Error::Stubborn(alive));
         }
         let signal = if started.elapsed() < patience { Signal::SIGTERM } else { Signal::SIGKILL };
-        for pid in alive {
+        // Those that cannot be opened have exited by themselves.
+        let open = |pid: &i32| Some((*pid, Process::open(*pid).ok()?));
+        let open: Vec<_> = alive.iter().filter_map(open).collect();
+        let still: HashSet<i32> = find().into_iter().collect();
+        for (_, process) in open.iter().filter(|(pid, _)| still.contains(pid)) {
             // It may have exited by itself.
-            let _ = kill(Pid::from_raw(pid), signal);
+            let _ = process.signal(signal);
         }
         pause(Duration::from_millis(20));
     }
@@ -125,7 +129,38 @@ pub(super) fn is_roots(status: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
+
+    /// A process of a lab ends after it is found, and another one gets its number.
+    #[test]
+    fn a_process_that_is_not_found_again_gets_no_signal() {
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let looks = Cell::new(0);
+        let find = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 1 { vec![other.id().cast_signed()] } else { Vec::new() }
+        };
+        end(find).unwrap();
+        let ended = other.try_wait().unwrap();
+        other.kill().unwrap();
+        let status = other.wait().unwrap();
+        assert_eq!((ended, status.signal()), (None, Some(Signal::SIGKILL as i32)));
+    }
+
+    #[test]
+    fn processes_are_ended() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let number = child.id().cast_signed();
+        let child = std::cell::RefCell::new(&mut child);
+        let find = || match child.borrow_mut().try_wait().unwrap() {
+            None => vec![number],
+            Some(_) => Vec::new(),
+        };
+        end(find).unwrap();
+    }
 
     #[test]
     fn programs_that_others_have_started_are_not_roots() {

@@ -59,8 +59,18 @@ pub fn runs(topology: &Topology) -> Vec<Run> {
                 Isolation::Process => (SANDBOX, "in a process of its own"),
                 Isolation::Vm { .. } => (SANDBOX, "in a virtual machine of its own"),
             };
-            let text = format!("{program} of tenant {name}, {place}");
+            let kernel = match &tenant.isolation {
+                Isolation::Vm { kernel: Some(file) } => {
+                    format!(", with the kernel {}", file.display())
+                }
+                _ => String::new(),
+            };
+            let text = format!("{program} of tenant {name}, {place}{kernel}");
             runs.push(Run { node: node.name.clone(), user, by: Some("P4"), text });
+            if let Some(file) = &tenant.vm_info {
+                let text = format!("reads {}, values of the VM of tenant {name}", file.display());
+                runs.push(Run { node: node.name.clone(), user: "root", by: Some("Kaido"), text });
+            }
         }
     }
     runs
@@ -148,5 +158,19 @@ mod tests {
                 ("a sandbox", Some("P4"), "b.p4 of tenant b, in a process of its own"),
             ]
         );
+    }
+
+    #[test]
+    fn files_of_virtual_machines_are_listed() {
+        let text = "name: x\nnodes:\n  h1: {tenants: {a: {program: a.p4, ports: {h2: 1}, isolation: vm, \
+             kernel: ../vmlinuz, vm_info: /run/vm}}}\n  h2: {}\nlinks: [h1-h2]\n";
+        let topology =
+            topology_file::parse("lab.yaml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let runs = runs(&topology);
+        let seen: Vec<_> = runs.iter().map(|run| (run.user, run.by, run.text.as_str())).collect();
+        let program =
+            "a.p4 of tenant a, in a virtual machine of its own, with the kernel ../vmlinuz";
+        let values = "reads /run/vm, values of the VM of tenant a";
+        assert_eq!(seen, [(SANDBOX, Some("P4"), program), ("root", Some("Kaido"), values)]);
     }
 }

@@ -111,7 +111,7 @@ impl Source {
         let lines = |name: &String| {
             let path = std::path::absolute(name).ok()?;
             let name = path.strip_prefix(directory).ok()?.as_os_str();
-            let text = crate::input::read_in(directory, name, "program", MAX_BYTES as u64);
+            let text = crate::input::read_in(directory, None, name, "program", MAX_BYTES as u64);
             Some(text.ok()?.lines().map(str::to_owned).collect())
         };
         let files = object.lines.files.iter().take(MAX_FILES).map(lines).collect();

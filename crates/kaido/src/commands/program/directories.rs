@@ -1,6 +1,8 @@
 //! Files that a program includes.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use p4::Includes;
 use p4::source::MAX_BYTES;
@@ -11,6 +13,8 @@ use p4::source::MAX_BYTES;
 pub(super) struct Directories {
     /// Directory of the program.
     pub(super) program: PathBuf,
+    /// Its descriptor, if it is open already.
+    pub(super) opened: Option<Arc<File>>,
     pub(super) directories: Vec<PathBuf>,
     pub(super) defines: Vec<(String, String)>,
 }
@@ -42,8 +46,9 @@ impl Includes for Directories {
             // A link counts, wherever it leads.
             if path.symlink_metadata().is_ok() {
                 let of = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-                let text = crate::input::read_in(of, name.as_ref(), "program", MAX_BYTES as u64);
-                return text
+                let opened = self.opened.as_deref().filter(|_| directory == self.program);
+                let largest = MAX_BYTES as u64;
+                return crate::input::read_in(of, opened, name.as_ref(), "program", largest)
                     .map(|text| (path.display().to_string(), text))
                     .map_err(|why| why.text());
             }

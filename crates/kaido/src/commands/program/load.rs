@@ -60,8 +60,8 @@ pub(in crate::commands) fn load(
     let Some(file) = entries else {
         return Ok(Loaded { program: object, info, pipeline, updates: Vec::new() });
     };
-    let read = if program.of_tenant { input::read_regular } else { input::read };
-    let text = read(file, "list of entries", LARGEST)?;
+    let opened = program.opened.as_ref().and_then(|opened| opened.entries.as_ref());
+    let text = input::read_opened(opened, file, "list of entries", LARGEST)?;
     let parse = move || {
         let updates = table::updates(&pipeline, &text);
         (pipeline, updates)
@@ -86,8 +86,8 @@ fn program(
         let object = p4_object::write(&compiled.object).map_err(Failure::failed)?;
         return Ok((object, given.unwrap_or(own)));
     }
-    let read = if program.of_tenant { input::read_regular_bytes } else { input::read_bytes };
-    let bytes = read(file, "program", LARGEST)?;
+    let opened = program.opened.as_ref().map(|opened| &opened.program);
+    let bytes = input::read_opened_bytes(opened, file, "program", LARGEST)?;
     let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", file.display()));
     let parse = move || (p4_object::read(&bytes), bytes);
     let (object, bytes) = bounded(file, parse)?;

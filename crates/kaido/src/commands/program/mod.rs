@@ -6,6 +6,7 @@ mod directories;
 mod load;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use p4::Checked;
@@ -34,10 +35,12 @@ pub(in crate::commands) fn checked(
     output: &Output,
 ) -> Result<Checked, Failure> {
     let file = &program.file;
-    let read = if program.of_tenant { input::read_regular } else { input::read };
-    let text = read(file, "program", MAX_BYTES as u64)?;
+    let opened = program.opened.as_ref();
+    let own = opened.map(|opened| &opened.program);
+    let text = input::read_opened(own, file, "program", MAX_BYTES as u64)?;
     let includes = Directories {
         program: file.parent().unwrap_or(Path::new("")).to_owned(),
+        opened: opened.map(|opened| Arc::clone(&opened.directory)),
         directories: program.include.clone(),
         defines: program.defines.clone(),
     };

@@ -2,7 +2,7 @@
 
 mod junit;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use verify::Outcome;
 
 use self::junit::Junit;
 use super::progress::{program, progress_bar, shows};
-use super::topology_file::read_all;
+use super::topology_file::{TopologyFile, read_all};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
@@ -73,7 +73,7 @@ fn of_file(
     cancel: &Cancel,
     output: &Output,
 ) -> Result<(String, Vec<Outcome>), Failure> {
-    let (text, topology, recordings) = read_all(file, output)?;
+    let TopologyFile { text, topology, recordings, path } = read_all(file, output)?;
     let (name, tests) = (topology.name.clone(), topology.tests.clone());
     if labs.names()?.contains(&name) {
         let lab = labs.open(&name)?;
@@ -94,7 +94,6 @@ fn of_file(
     // `owned` lets `gc` remove the lab if this command is killed.
     let program = Some(program()?);
     let options = Options { program, limit, files, owned: true, ..Options::default() };
-    let path: PathBuf = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let bar = progress_bar(output);
     let done = cancellable(cancel, || {
         let lab = labs.up(topology, &text, &path, &options, cancel, &mut shows(&bar))?;

@@ -6,6 +6,7 @@ mod client;
 mod control;
 mod directory;
 mod log;
+mod opened;
 mod preload;
 mod run;
 mod served;

@@ -6,12 +6,14 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::pin::pin;
 use std::process::{ExitCode, ExitStatus};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use p4runtime::{Listener, Service};
 use sandbox::process::Launcher;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use xsk_daemon::{Control, Daemon, Server};
 
 use super::client::Client;
@@ -68,7 +70,7 @@ impl Served<'_> {
             daemon.listen(listener).map_err(Failure::failed)?;
             let control = daemon.control();
             let mut client = start(inherited)?;
-            let events = std::thread::spawn(move || daemon.run());
+            let (events, failed) = supervised(move || daemon.run());
             let about = xsk_daemon::Client {
                 process: client.process(),
                 executable,
@@ -83,6 +85,9 @@ impl Served<'_> {
                 }
                 () = count(control.clone(), metrics) => Ok(None),
                 status = ended(&mut client) => Ok(Some(status)),
+                () = failed => {
+                    Err(Failure::failed(anyhow!("the thread that serves the client has failed")))
+                }
                 () = &mut asked_to_end => Ok(None),
             };
             // Also after an error: it restores what it has changed.
@@ -98,6 +103,19 @@ impl Served<'_> {
         log.end();
         done?
     }
+}
+
+/// Starts a thread, with a future that completes when it ends, also by a panic.
+fn supervised(run: impl FnOnce() + Send + 'static) -> (JoinHandle<()>, impl Future<Output = ()>) {
+    let (alive, gone) = oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let _alive = alive;
+        run();
+    });
+    (thread, async move {
+        // Nothing is sent.
+        let _ = gone.await;
+    })
 }
 
 /// Installs the programs of the tenants.
@@ -138,4 +156,26 @@ async fn ended(client: &mut Client) -> ExitStatus {
 fn code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Without its thread, a client's packets would wait for verdicts, and the command would not end.
+    #[tokio::test]
+    async fn a_panic_of_the_thread_is_noticed() {
+        let (end, wait) = mpsc::channel::<()>();
+        let (thread, failed) = supervised(move || {
+            wait.recv().expect("the test orders it to fail");
+        });
+        let mut failed = pin!(failed);
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut failed).await;
+        assert!(early.is_err(), "it runs");
+        drop(end);
+        tokio::time::timeout(Duration::from_secs(60), failed).await.expect("it has failed");
+        assert!(thread.join().is_err());
+    }
 }

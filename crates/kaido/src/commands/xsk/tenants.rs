@@ -12,10 +12,12 @@ use p4_object::BadObject;
 use sandbox::process::{Config, Kernel, Policy, VmFeed};
 use xsk_daemon::Port;
 
+use super::opened::Files;
 use crate::cli::P4Program;
 use crate::commands::mistakes::mistakes;
 use crate::commands::program::{Loaded, load};
 use crate::failure::Failure;
+use crate::input::Opened;
 use crate::output::{Output, counted};
 
 /// Maximum size of a tenants file in bytes.
@@ -52,29 +54,61 @@ pub(super) fn read(
     if failures.is_empty() { Ok(all) } else { Err(Failure::all(failures)) }
 }
 
-/// Loads the program of a tenant, whose files are relative to `config`.
+/// Loads the program of a tenant, whose files are relative to `config`. A tenant may make its files links to
+/// files that only this user may read: nothing of those is shown.
 pub(super) fn program(
     tenant: &Tenant,
     config: &Path,
     include: &[PathBuf],
     output: &Output,
 ) -> Result<Loaded, Failure> {
-    let file = beside(config, &tenant.program);
+    kernel(tenant, config)?;
+    let Files { opened, link } = Files::open(tenant, config).map_err(|(name, why)| {
+        let cannot = format!("cannot read {}", beside(config, name).display());
+        Failure::usage(anyhow::Error::new(why).context(cannot))
+    })?;
+    match link {
+        None => load_files(tenant, config, include, opened, output),
+        Some(link) => {
+            let link = link.display();
+            let why = format!("{link} is a symbolic link of another user: name the file itself");
+            load_hidden(tenant, config, include, opened, &why)
+        }
+    }
+}
+
+/// Loads a program, and shows nothing of its files but `why`.
+fn load_hidden(
+    tenant: &Tenant,
+    config: &Path,
+    include: &[PathBuf],
+    opened: Opened,
+    why: &str,
+) -> Result<Loaded, Failure> {
+    // With JSON, all messages are in the failure, which is replaced.
+    let quiet = Output::new(true);
+    load_files(tenant, config, include, opened, &quiet).map_err(|_| {
+        let program = tenant.program.display();
+        Failure::usage(anyhow!("{program}: it has errors, which are not shown, because {why}"))
+    })
+}
+
+/// Loads a program from open files.
+pub(super) fn load_files(
+    tenant: &Tenant,
+    config: &Path,
+    include: &[PathBuf],
+    opened: Opened,
+    output: &Output,
+) -> Result<Loaded, Failure> {
     let program = P4Program {
-        file,
+        file: beside(config, &tenant.program),
         include: include.to_vec(),
         defines: Vec::new(),
         externs: Vec::new(),
-        of_tenant: true,
+        opened: Some(opened),
     };
     let entries = tenant.entries.as_deref().map(|file| beside(config, file));
-    kernel(tenant, config)?;
-    for named in [Some(&program.file), entries.as_ref()].into_iter().flatten() {
-        // A pipe that a file names may never have a writer.
-        private::open_regular(named)
-            .with_context(|| format!("cannot read {}", named.display()))
-            .map_err(Failure::usage)?;
-    }
     let loaded = load(&program, None, entries.as_deref(), output)?;
     let name = program.file.display();
     let bad = |why: BadObject| Failure::usage(anyhow!("{name}: {why}"));
@@ -89,9 +123,10 @@ pub(super) fn program(
     Ok(loaded)
 }
 
-/// Checks the programs of a lab's nodes, relative to the topology file. Returns the first file that
-/// cannot be read, by its name in the topology, with the reason. Nothing of a file outside of the topology
-/// file's directory is shown: the author of a lab may not be permitted to read what its user may.
+/// Checks the programs of a lab's nodes, relative to the topology file, a path without symbolic links.
+/// Returns the first file that cannot be read, by its name in the topology, with the reason. Nothing of a
+/// file outside of the topology file's directory is shown: the author of a lab may not be permitted to read
+/// what its user may.
 pub(crate) fn check_programs(
     topology: &Topology,
     lab: &Path,
@@ -109,39 +144,27 @@ pub(crate) fn check_programs(
         if !checked.insert((files, tenant.isolation.clone(), tenant.vm_info.is_some())) {
             continue;
         }
-        let mut foreign = None;
-        for file in [Some(&tenant.program), tenant.entries.as_ref()].into_iter().flatten() {
-            match private::open_regular(&beside(lab, file)) {
-                Err(why) => return Ok(Some((file.display().to_string(), why.to_string()))),
-                Ok(open)
-                    if !private::is_below(&open, &beside(lab, Path::new("."))).unwrap_or(false) =>
-                {
-                    foreign = Some(file);
-                }
-                Ok(_) => {}
+        let files = match Files::open(tenant, lab) {
+            Ok(files) => files,
+            Err((name, why)) => return Ok(Some((name.display().to_string(), why.to_string()))),
+        };
+        let outside = files.outside(tenant, lab.parent().unwrap_or(Path::new("")));
+        let loaded = kernel(tenant, lab).and_then(|_| match outside {
+            None => load_files(tenant, lab, &[], files.opened, output),
+            Some(file) => {
+                let file = file.display();
+                let why =
+                    format!("{file} is outside of the topology file's directory: copy it there");
+                load_hidden(tenant, lab, &[], files.opened, &why)
             }
-        }
-        failures.extend(match foreign {
-            Some(file) => foreign_program(tenant, lab, file).err(),
-            None => program(tenant, lab, &[], output).err(),
         });
+        failures.extend(loaded.err());
     }
     if failures.is_empty() { Ok(None) } else { Err(Failure::all(failures)) }
 }
 
-/// Checks a program that is outside of the lab's directory, or has its entries there, in `file`.
-fn foreign_program(tenant: &Tenant, lab: &Path, file: &Path) -> Result<(), Failure> {
-    // With JSON, all messages are in the failure, which is replaced.
-    let quiet = Output::new(true);
-    program(tenant, lab, &[], &quiet).map(drop).map_err(|_| {
-        let (program, file) = (tenant.program.display(), file.display());
-        let why = format!("{file} is outside of the topology file's directory: copy it there");
-        Failure::usage(anyhow!("{program}: it has errors, which are not shown, because {why}"))
-    })
-}
-
 /// Resolves a path that a tenants file names.
-fn beside(config: &Path, file: &Path) -> PathBuf {
+pub(super) fn beside(config: &Path, file: &Path) -> PathBuf {
     config.parent().unwrap_or(Path::new("")).join(file)
 }
 

@@ -17,7 +17,7 @@ use super::super::child::CONTROL;
 use super::super::isolation::{isolate_vm, set_death_signal};
 use super::super::message::{Answer, Request};
 use super::super::server::other;
-use super::{FRAMES, GUEST_MIB, Order, RINGS, RUN, filter, initramfs};
+use super::{FRAMES, GUEST_MIB, Order, RINGS, RUN, filter, initramfs, kernel};
 
 /// QEMU, from its package.
 pub const QEMU: &str = "/usr/bin/qemu-system-x86_64";
@@ -49,9 +49,9 @@ fn exec(channel: &mut Channel) -> io::Result<std::convert::Infallible> {
         return Err(other("no greeting"));
     };
     hello.check_version().map_err(other)?;
-    let kernel = memory("kernel")?;
+    let image = memory("kernel")?;
     // Opened again, since all machines share the position of the descriptor.
-    io::copy(&mut File::open(KERNEL)?, &mut &kernel)?;
+    kernel::copy(&File::open(KERNEL)?, &image)?;
     let archive = memory("initramfs")?;
     let init = initramfs::write(&archive)?;
     let isolation = isolate_vm(kvm_group()).map_err(other)?;
@@ -63,7 +63,7 @@ fn exec(channel: &mut Channel) -> io::Result<std::convert::Infallible> {
     // QEMU inherits nothing but the files below.
     // SAFETY: the call changes flags of descriptors alone.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-    for file in [rings.as_raw_fd(), frames.as_raw_fd(), kernel.as_raw_fd(), archive.as_raw_fd()] {
+    for file in [rings.as_raw_fd(), frames.as_raw_fd(), image.as_raw_fd(), archive.as_raw_fd()] {
         inherit(file)?;
     }
     let mut qemu = Command::new(QEMU);
@@ -74,7 +74,7 @@ fn exec(channel: &mut Channel) -> io::Result<std::convert::Infallible> {
         .arg(format!("{guest}M"))
         .args(DATA.into_iter().flat_map(|directory| ["-L", directory]));
     qemu.args(fixed()).args(memories(&rings, &frames)?);
-    qemu.arg("-kernel").arg(path(&kernel)).arg("-initrd").arg(path(&archive));
+    qemu.arg("-kernel").arg(path(&image)).arg("-initrd").arg(path(&archive));
     qemu.arg("-append").arg(command_line(&init, &order));
     qemu.stdin(Stdio::inherit()).stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
     let why = qemu.exec();
