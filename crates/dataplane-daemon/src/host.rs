@@ -50,7 +50,7 @@ pub(crate) trait Host {
     fn strips_tags(&self, port: &str) -> bool;
 
     /// Sets a port down, because packets would pass without the program.
-    fn close_port(&mut self, port: &str) -> Result<(), Error>;
+    fn close_port(&mut self, index: u32) -> Result<(), Error>;
 
     /// Drops what arrives on these interfaces to service functions without having passed the program.
     fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error>;

@@ -147,9 +147,9 @@ impl Host for KernelSide {
         with_members(port).iter().any(|name| netlink::strips_tags(name).unwrap_or(false))
     }
 
-    fn close_port(&mut self, port: &str) -> Result<(), Error> {
-        let index = self.handle.link(port)?.index;
-        Ok(self.handle.request(format!("set {port} down"), netlink::set_down(index))?)
+    fn close_port(&mut self, index: u32) -> Result<(), Error> {
+        let what = format!("set interface {index} down");
+        Ok(self.handle.request(what, netlink::set_down(index))?)
     }
 
     fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {

@@ -15,7 +15,7 @@ mod trace;
 mod warnings;
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,8 @@ use api::v1;
 use dataplane::Dataplane;
 use dataplane::forwarding::{
     Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath,
-    TableTenants, TenantId, Tenants, check_functions, check_tables, import, leave_own, resolve,
+    TableTenants, TenantId, Tenants, Unresolved, check_functions, check_tables, import, leave_own,
+    resolve,
 };
 use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Name, Table};
@@ -58,10 +59,9 @@ pub(crate) struct Reconciler {
     changed_since: Option<Instant>,
     /// Earliest time of the next read of the kernel's tables.
     rested_at: Instant,
-    /// Failed attempts to follow the kernel since the last successful one.
+    /// Failed attempts to follow the kernel since the last successful one, and the time of the first.
     failures: u32,
-    /// Time of the next attempt after a failed one.
-    retry_at: Option<Instant>,
+    failing_since: Instant,
     neighbors: HashMap<(u32, IpAddr), Option<Mac>>,
     /// True if a route had a locked MTU when the tables were read.
     has_locked_mtus: bool,
@@ -71,6 +71,8 @@ pub(crate) struct Reconciler {
     warnings: Vec<String>,
     /// Ports that cannot be attached and are down.
     closed: BTreeSet<Name>,
+    /// Renamed interfaces that are down, and their former names, which other interfaces have.
+    former: BTreeMap<u32, Name>,
     /// Messages since the state was last as the file has it.
     told: BTreeSet<String>,
     /// Last time the reconciler polled the kernel state that has no events.
@@ -128,13 +130,14 @@ impl Reconciler {
             changed_since: None,
             rested_at: Instant::now(),
             failures: 0,
-            retry_at: None,
+            failing_since: Instant::now(),
             neighbors: HashMap::new(),
             has_locked_mtus: false,
             trace: None,
             checks: Checks::default(),
             warnings: Vec::new(),
             closed: BTreeSet::new(),
+            former: BTreeMap::new(),
             told: BTreeSet::new(),
             looked_for_silent: Instant::now(),
         })
@@ -250,9 +253,13 @@ impl Reconciler {
         tenants.spare(seen.present.tenants());
         let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables)
             .passing(seen.passing.clone());
-        let mut file = Cow::Borrowed(file);
-        let named = self.named_ports(&seen.kernel.links)?;
-        links = links.also_called(named.iter().map(|(index, name)| (name.as_str(), *index)));
+        let attached = self.plane.attached()?;
+        // An interface with the name of another port is that port.
+        let named = seen.kernel.links.iter();
+        let named = named.filter(|link| file.ports.contains_key(link.name.as_str()));
+        let named: BTreeSet<u32> = named.map(|link| link.index).collect();
+        let attached = attached.iter().filter(|(index, _)| !named.contains(index));
+        links = links.also_called(attached.map(|(index, name)| (name.as_str(), *index)));
         links = match ports {
             Ports::Present => links.lacking_functions(),
             Ports::New => links.lacking(self.known.clone()),
@@ -261,16 +268,32 @@ impl Reconciler {
         let is_missing = |name: &&Name| {
             (!links.has(name) && self.may_lack(name, ports)) || self.closed.contains(*name)
         };
-        let missing: BTreeSet<Name> = named.flatten().filter(is_missing).cloned().collect();
-        let is_outside = |name: &&Name| file.is_outside(name);
-        let outside: BTreeSet<Name> = missing.iter().filter(is_outside).cloned().collect();
+        let mut missing: BTreeSet<Name> = named.flatten().filter(is_missing).cloned().collect();
+        let mut present = Cow::Borrowed(file);
+        let mut forwarding = loop {
+            if !missing.is_empty() {
+                present = Cow::Owned(file.without_ports(&missing));
+            }
+            let problems = match resolve(&present, &links, &mut tenants) {
+                Ok(forwarding) => break forwarding,
+                Err(problems) => problems,
+            };
+            // A tenant may create its interface again as one of another kind.
+            let unusable = problems.iter().filter_map(Unresolved::unusable_port);
+            let unusable: Vec<Name> =
+                unusable.filter(|_| ports == Ports::Present).cloned().collect();
+            if unusable.is_empty() {
+                return Err(Error::Resolve(problems));
+            }
+            missing.extend(unusable);
+        };
         if !missing.is_empty() {
             let names: Vec<&str> = missing.iter().map(|name| &**name).collect();
             self.warn_once(format!("left out at present: {}", names.join(", ")));
-            file = Cow::Owned(file.without_ports(&missing));
         }
-        let file: &File = &file;
-        let mut forwarding = resolve(file, &links, &mut tenants).map_err(Error::Resolve)?;
+        let outside: BTreeSet<Name> =
+            missing.iter().filter(|name| file.is_outside(name)).cloned().collect();
+        let file: &File = &present;
         leave_own(&mut forwarding, &seen.kernel);
         if ports == Ports::New {
             check_functions(&forwarding, &seen.kernel)?;
@@ -322,9 +345,7 @@ impl Reconciler {
         next: Option<Box<dyn Dataplane>>,
         file: &File,
     ) -> Result<(), Error> {
-        if wanted.ports == Ports::Present {
-            self.close_former(&wanted);
-        }
+        self.close_former(&wanted, file);
         let links = &wanted.seen.kernel.links;
         let before = guarded(self.plane.current(), links);
         let after = guarded(&wanted.forwarding, links);
@@ -437,6 +458,7 @@ impl Reconciler {
         self.end_trace();
         self.plane.detach()?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
+        self.former.clear();
         self.checks = Checks::default();
         self.guard(&BTreeSet::new());
         self.host.shrink(SlowPath::default())

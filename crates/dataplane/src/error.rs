@@ -94,6 +94,8 @@ pub enum Error {
         first: String,
         /// The second interface.
         second: String,
+        /// Their indices.
+        indices: [u32; 2],
     },
     /// With this setting, inner packets of service functions would be dropped or delivered locally.
     #[error(
@@ -159,6 +161,8 @@ pub enum Error {
     Port {
         /// The port.
         port: String,
+        /// Its interface index.
+        index: u32,
         /// Cause.
         #[source]
         source: bpf::Error,
@@ -175,6 +179,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the ports that are the reason, with their interface indices.
+    pub fn ports(&self) -> Vec<(u32, &str)> {
+        match self {
+            Self::Port { port, index, .. } => vec![(*index, port)],
+            Self::SameSlot { first, second, indices } => {
+                vec![(indices[0], first), (indices[1], second)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns true if the request itself is invalid, independent of the state of the machine.
     pub fn is_usage(&self) -> bool {
         !matches!(self, Self::Netlink(_) | Self::Bpf(_) | Self::Port { .. } | Self::Pins { .. })

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use model::dataplane::File;
 
-use crate::forwarding::Forwarding;
+use crate::forwarding::{Forwarding, Port};
 use crate::{Dataplane, Error};
 
 #[derive(Debug, Default)]
@@ -13,6 +13,7 @@ struct State {
     forwards: Forwarding,
     failures: u32,
     refused: Option<String>,
+    refused_interface: Option<u32>,
     forgotten: u32,
     exact: bool,
 }
@@ -46,6 +47,11 @@ impl FakeDataplane {
         self.state.borrow_mut().refused = Some(name.into());
     }
 
+    /// Makes changes fail that attach a port with this index.
+    pub fn refuse_interface(&self, index: u32) {
+        self.state.borrow_mut().refused_interface = Some(index);
+    }
+
     /// Returns the number of calls to `forget_routes`.
     pub fn forgotten(&self) -> u32 {
         self.state.borrow().forgotten
@@ -64,12 +70,13 @@ impl FakeDataplane {
             return Err(netlink::Error::Io { operation: "a fake".into(), source }.into());
         }
         let mut ports = wanted.ports.iter();
-        if let Some((interface, port)) =
-            ports.find(|(_, port)| state.refused.as_ref() == Some(&port.name))
-        {
+        let is_refused = |(index, port): &(&u32, &Port)| {
+            state.refused.as_ref() == Some(&port.name) || state.refused_interface == Some(**index)
+        };
+        if let Some((interface, port)) = ports.find(is_refused) {
             let source = std::io::Error::other("failing as configured");
             let source = bpf::Error::NotNative { interface: *interface, source };
-            return Err(Error::Port { port: port.name.clone(), source });
+            return Err(Error::Port { port: port.name.clone(), index: *interface, source });
         }
         state.forwards = wanted.clone();
         self.now = wanted;

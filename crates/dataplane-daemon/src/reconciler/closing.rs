@@ -1,9 +1,9 @@
 //! Closes interfaces that would pass packets without the program.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dataplane::forwarding::SlowPath;
-use model::dataplane::{Dataplane as Which, Name};
+use model::dataplane::{Dataplane as Which, File, Name};
 use netlink::Link;
 
 use super::{Ports, Reconciler, Wanted};
@@ -13,100 +13,92 @@ impl Reconciler {
     /// Sets the port down that is the reason for a failed change, so that it does not keep the others from
     /// being changed. Returns the error if there is no such port, or a file names it for the first time.
     pub(super) fn close_failed(&mut self, error: Error, ports: Ports) -> Result<(), Error> {
-        let port = self.failed_port(&error).filter(|port| self.may_lack(port, ports));
-        let Some(port) = port else { return Err(error) };
+        let port = self.failed_port(&error).filter(|(_, port)| self.may_lack(port, ports));
+        let Some((index, port)) = port else { return Err(error) };
         let why = api::in_one_line(&error);
-        self.set_down(&port, &format!("packets would pass without the program: {why}"))?;
+        self.set_down(index, &port, &format!("packets would pass without the program: {why}"))?;
         self.closed.insert(port);
         Ok(())
     }
 
-    /// The port that is the reason for a failed change, unless it has been closed.
-    fn failed_port(&mut self, error: &Error) -> Option<Name> {
-        let names = match error {
-            Error::Dataplane(dataplane::Error::Port { port, .. }) => vec![port],
-            // The one that has come back.
-            Error::Dataplane(dataplane::Error::SameSlot { first, second }) => vec![first, second],
-            _ => return None,
-        };
-        // One with the name of a former interface is not attached either.
-        let attached: BTreeSet<String> = self.plane.attached().ok()?.into_values().collect();
-        let is_new = |name: &&&String| !attached.contains(name.as_str());
-        let name = names.iter().find(is_new)?;
-        let name = Name::from(name.as_str());
-        (!self.closed.contains(&name)).then_some(name)
+    /// Returns the port that is the reason for a failed change, unless it has been closed.
+    fn failed_port(&mut self, error: &Error) -> Option<(u32, Name)> {
+        let Error::Dataplane(error) = error else { return None };
+        let attached = self.plane.attached().ok()?;
+        // Of two with the same slot, the one that has come back.
+        let mut new = error.ports().into_iter().filter(|(index, _)| !attached.contains_key(index));
+        let (index, name) = new.next()?;
+        let name = Name::from(name);
+        (!self.closed.contains(&name)).then_some((index, name))
     }
 
-    /// Closes interfaces that have appeared since the current state was installed: by rules, and
-    /// ports of the file without the program by setting them down.
-    pub(super) fn close(&mut self) -> Result<(), Error> {
+    /// Closes interfaces by rules that have appeared since the current state was installed. If
+    /// `sets_down`, also sets ports of the file down that do not have the program.
+    pub(super) fn close(&mut self, sets_down: bool) -> Result<(), Error> {
         let seen = self.look(None)?;
         let now = self.plane.current();
         let rules = SlowPath::closing(now, &seen.kernel);
-        let closed = self.host.extend(&rules, now.source, &seen).map(drop);
-        if self.which == Which::Xdp {
-            let attached = self.plane.attached()?;
-            let is_port = |link: &&Link| {
-                let mut files = self.file.iter();
-                files.any(|file| file.ports.contains_key(link.name.as_str()))
-            };
-            let links = seen.kernel.links.iter().filter(|link| link.up).filter(is_port);
-            let open: Vec<Name> = links
-                .filter(|link| !attached.contains_key(&link.index))
-                .map(|link| Name::from(link.name.as_str()))
-                .collect();
-            for port in open {
-                self.set_down(&port, "packets would pass without the program")?;
-                self.closed.insert(port);
-            }
+        let mut done = self.host.extend(&rules, now.source, &seen).map(drop);
+        if !sets_down || self.which == Which::Kernel {
+            return done;
         }
-        closed
+        let attached = self.plane.attached()?;
+        let is_port = |link: &&Link| {
+            let mut files = self.file.iter();
+            files.any(|file| file.ports.contains_key(link.name.as_str()))
+        };
+        let links = seen.kernel.links.iter().filter(|link| link.up).filter(is_port);
+        let open: Vec<&Link> = links.filter(|link| !attached.contains_key(&link.index)).collect();
+        for link in open {
+            let why = "packets would pass without the program";
+            done = done.and(self.set_down(link.index, &link.name, why));
+            self.closed.insert(link.name.as_str().into());
+        }
+        done
     }
 
-    /// Sets interfaces down that were ports and have been renamed, if the file's name for them
-    /// belongs to other interfaces now: without the program, they would reach all SIDs.
-    pub(super) fn close_former(&mut self, wanted: &Wanted) {
+    /// Sets interfaces down that were ports outside of the SR domain and have been renamed, if other
+    /// interfaces have the file's names for them now: without the program and its rules, they would
+    /// reach SIDs. They stay down as long as the file has these ports.
+    pub(super) fn close_former(&mut self, wanted: &Wanted, file: &File) {
         let links = &wanted.seen.kernel.links;
-        let named = match self.named_ports(links) {
-            Ok(named) => named,
-            Err(error) => {
-                let why = api::in_one_line(&error);
-                tracing::warn!("renamed ports may reach SIDs: {why}");
-                return;
+        if self.which == Which::Xdp {
+            match self.plane.attached() {
+                Ok(attached) => {
+                    let name = |(index, name): (u32, String)| (index, Name::from(name));
+                    self.former.extend(attached.into_iter().map(name));
+                }
+                Err(error) => {
+                    let why = api::in_one_line(&error);
+                    tracing::warn!("renamed ports may reach SIDs: {why}");
+                }
             }
-        };
-        let is_former = |link: &&Link| {
-            let is_port = wanted.forwarding.ports.contains_key(&link.index);
-            link.up && !is_port && named.contains_key(&link.index)
-        };
-        for link in links.iter().filter(is_former) {
-            let port = &named[&link.index];
-            let why = format!("it was the port `{port}`, and the file does not name it any more");
-            if let Err(error) = self.set_down(&link.name, &why) {
+        }
+        let names: BTreeMap<u32, &str> =
+            links.iter().map(|link| (link.index, link.name.as_str())).collect();
+        self.former.retain(|index, port| {
+            let is_renamed = names.get(index).is_some_and(|name| *name != &**port);
+            is_renamed && file.is_outside(port) && !wanted.forwarding.ports.contains_key(index)
+        });
+        for link in links.iter().filter(|link| link.up) {
+            let Some(port) = self.former.get(&link.index) else { continue };
+            let why = format!("it was the port `{port}`, and another interface has that name now");
+            if let Err(error) = self.set_down(link.index, &link.name, &why) {
                 tracing::warn!("`{}` reaches SIDs: {}", link.name, api::in_one_line(&error));
             }
         }
     }
 
-    /// Sets an interface down, with a message.
-    fn set_down(&mut self, interface: &str, why: &str) -> Result<(), Error> {
-        self.warn_once(format!("`{interface}` is set down: {why}"));
-        self.host.close_port(interface)
+    /// Returns true if an interface that was set down is up again.
+    pub(super) fn is_open_again(&self, link: &Link) -> bool {
+        let was_closed =
+            self.closed.contains(link.name.as_str()) || self.former.contains_key(&link.index);
+        link.up && was_closed
     }
 
-    /// Returns the interfaces that are ports, with their names in the file. They may have been
-    /// renamed.
-    pub(super) fn named_ports(&mut self, links: &[Link]) -> Result<BTreeMap<u32, String>, Error> {
-        let mut ports = self.plane.attached()?;
-        if self.which == Which::Kernel {
-            // Without a program, another interface with the same index differs by its MAC address.
-            let macs = |links: &[Link]| -> BTreeMap<_, _> {
-                links.iter().map(|link| (link.index, link.mac)).collect()
-            };
-            let before = self.seen.as_ref().map(|seen| macs(&seen.links)).unwrap_or_default();
-            let now = macs(links);
-            ports.retain(|index, _| before.get(index) == now.get(index));
-        }
-        Ok(ports)
+    /// Sets an interface down, with a message.
+    fn set_down(&mut self, index: u32, name: &str, why: &str) -> Result<(), Error> {
+        self.warn_once(format!("`{name}` is set down: {why}"));
+        self.host.close_port(index)
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use model::dataplane::{Dataplane as Which, File};
-use netlink::{Encap, Event, Link, Neighbor, NeighborState};
+use netlink::{Encap, Event, Neighbor, NeighborState};
 
 use super::{Ports, Reconciler, TICK};
 use crate::Error;
+use crate::host::Seen;
 
 /// Time that the kernel's tables must be unchanged for before they are read.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
@@ -72,9 +73,6 @@ impl Reconciler {
                 self.changed_since.get_or_insert_with(Instant::now);
             }
         }
-        if self.retry_at.is_some_and(|at| Instant::now() >= at) {
-            self.changed_since.get_or_insert_with(Instant::now);
-        }
         let settled = self.changed_since.is_some_and(|since| since.elapsed() >= SETTLE);
         if settled && Instant::now() >= self.rested_at {
             self.look_again()?;
@@ -85,37 +83,47 @@ impl Reconciler {
     /// Brings the data plane in line with the kernel's tables.
     fn look_again(&mut self) -> Result<(), Error> {
         let started = Instant::now();
-        (self.changed_since, self.retry_at) = (None, None);
+        self.changed_since = None;
+        let mut wait = Duration::ZERO;
         // Move the file out instead of cloning it: it is large and does not change here.
         if let Some(file) = self.file.take() {
             let done = self.follow_kernel(&file);
             self.file = Some(file);
             match done {
                 Ok(()) => self.failures = 0,
-                Err(error) => self.retry(&error),
+                Err(error) => wait = self.retry(&error),
             }
         }
-        self.rested_at = Instant::now() + started.elapsed() * REST;
+        if self.failures != 1 {
+            wait = wait.max(started.elapsed() * REST);
+        }
+        self.rested_at = Instant::now() + wait;
         Ok(())
     }
 
-    /// Plans the next attempt after a failed one, and closes new interfaces in the meantime. The
-    /// current state stays.
-    fn retry(&mut self, error: &Error) {
+    /// Closes new interfaces after a failed attempt to follow the kernel, and returns the time until
+    /// the next one. The current state stays.
+    fn retry(&mut self, error: &Error) -> Duration {
+        if self.failures == 0 {
+            self.failing_since = Instant::now();
+        }
         self.failures += 1;
-        if self.failures == 1 {
-            // An interface may have been deleted between the read and the change.
-            self.changed_since.get_or_insert_with(Instant::now);
-            tracing::debug!("the kernel is read again: {}", api::in_one_line(error));
-            return;
-        }
         let why = api::in_one_line(error);
-        self.warn_once(format!("the data plane stays as it is: {why}"));
-        if let Err(error) = self.close() {
-            let why = api::in_one_line(&error);
-            tracing::warn!("new interfaces may reach SIDs, the next attempt is in 1 s: {why}");
+        if self.failures == 1 {
+            // For example, an interface was deleted between the read and the change.
+            tracing::debug!("the kernel is read again: {why}");
+        } else {
+            self.warn_once(format!("the data plane stays as it is: {why}"));
         }
-        self.retry_at = Some(Instant::now() + SILENT_EVERY);
+        // Interfaces that come and go are not set down: that is not undone.
+        if let Err(error) = self.close(self.failing_since.elapsed() >= SILENT_EVERY) {
+            let why = api::in_one_line(&error);
+            tracing::warn!("new interfaces may reach SIDs until the next attempt: {why}");
+        }
+        self.changed_since.get_or_insert_with(Instant::now);
+        let doublings = self.failures.saturating_sub(1).min(16);
+        let wait = SETTLE * ((1 << doublings) - 1);
+        wait.min(SILENT_EVERY)
     }
 
     /// Applies the file to the kernel's new state; does nothing if that state is unchanged.
@@ -124,25 +132,31 @@ impl Reconciler {
         let is_same = self.seen.as_ref() == Some(&seen.kernel);
         let is_same = is_same && self.plane.current().passes_to_functions(&seen.passing);
         // It may have been set up again before that state was recorded.
-        let is_open = |link: &Link| link.up && self.closed.contains(link.name.as_str());
-        let is_same = is_same && !seen.kernel.links.iter().any(is_open);
+        let is_same = is_same && !seen.kernel.links.iter().any(|link| self.is_open_again(link));
         if is_same && self.host.is_intact(&seen) && self.plane.is_intact() {
             self.plane.set_exact(seen.exact);
             self.set_locked_mtus(seen.locked_mtus);
             return Ok(());
         }
-        self.closed.clear();
-        let mut seen = seen;
-        loop {
-            let wanted = self.wanted(file, seen, Ports::Present)?;
-            let Err(error) = self.install(wanted, None, file) else { break };
-            self.close_failed(error, Ports::Present)?;
-            seen = self.look(None)?;
+        let closed = std::mem::take(&mut self.closed);
+        if let Err(error) = self.change_to(seen, file) {
+            self.closed.extend(closed);
+            return Err(error);
         }
         if self.closed.is_empty() {
             self.told.clear();
         }
         Ok(())
+    }
+
+    /// The fallible part of [`Reconciler::follow_kernel`].
+    fn change_to(&mut self, mut seen: Seen, file: &File) -> Result<(), Error> {
+        loop {
+            let wanted = self.wanted(file, seen, Ports::Present)?;
+            let Err(error) = self.install(wanted, None, file) else { return Ok(()) };
+            self.close_failed(error, Ports::Present)?;
+            seen = self.look(None)?;
+        }
     }
 
     /// Handles an event, and returns the state that it affects.

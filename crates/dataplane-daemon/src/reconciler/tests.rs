@@ -152,24 +152,34 @@ fn events_without_end_do_not_keep_orders_waiting() {
 }
 
 #[test]
-fn a_change_that_fails_is_retried_at_once_and_at_the_next_change() {
+fn a_change_that_fails_is_retried_soon() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
     reconciler.apply(file(1), 0).unwrap();
-    host.plane.fail_next(2);
+    host.plane.fail_next(3);
     host.change_sid(true);
     let started = Instant::now();
-    let looks = host.state.borrow().looks;
-    // The third one closes new interfaces.
-    follow_until(&mut reconciler, || host.state.borrow().looks == looks + 3);
-    assert_eq!(host.sids(), 1);
-    host.tell(Event::RoutesChanged);
     follow_until(&mut reconciler, || host.sids() == 2);
-    assert!(started.elapsed() < super::follow::SILENT_EVERY, "it waits for the next attempt");
-    // Without an event, it is retried too.
-    host.plane.fail_next(2);
+    assert!(started.elapsed() < super::follow::SILENT_EVERY, "{:?}", started.elapsed());
+    // A failure that stays is not retried more than once a second, whatever events it causes.
+    host.plane.fail_next(u32::MAX);
     host.change_sid(false);
-    follow_until(&mut reconciler, || host.sids() == 1);
+    let started = Instant::now();
+    while started.elapsed() < 4 * super::follow::SILENT_EVERY {
+        host.tell(Event::RoutesChanged);
+        reconciler.follow().unwrap();
+        tick();
+    }
+    let before = host.state.borrow().looks;
+    let since = Instant::now();
+    while since.elapsed() < 2 * super::follow::SILENT_EVERY {
+        host.tell(Event::RoutesChanged);
+        reconciler.follow().unwrap();
+        tick();
+    }
+    // One to change, and one to close new interfaces.
+    let looks = host.state.borrow().looks - before;
+    assert!((2..=6).contains(&looks), "{looks}");
 }
 
 #[test]

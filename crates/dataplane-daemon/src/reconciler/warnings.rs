@@ -20,6 +20,14 @@ impl Reconciler {
         found.extend(self.closed.iter().map(|port| {
             format!("`{port}` is down, since the program cannot be attached: see the log")
         }));
+        let links = self.seen.iter().flat_map(|seen| &seen.links);
+        found.extend(links.filter_map(|link| {
+            let port = self.former.get(&link.index)?;
+            let name = &link.name;
+            Some(format!(
+                "`{name}` is down: it was the port `{port}`, and another interface has that name now"
+            ))
+        }));
         found
     }
 

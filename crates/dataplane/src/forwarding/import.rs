@@ -123,10 +123,15 @@ pub fn import(
         } else {
             None
         };
-        let taken = match why_not {
+        // Work on a copy: if the table stays with the kernel, its number stays free.
+        let mut numbers = tenants.clone();
+        let tenant = match why_not {
             Some(reason) => Err(reason),
-            None => import_table(forwarding, kernel, (table, tenants), routes, &mut room),
+            None => numbers.of(table).ok_or("too many routing tables"),
         };
+        let taken = tenant.and_then(|tenant| {
+            Ok((tenant, import_table(forwarding, kernel, tenant, routes, &mut room)?))
+        });
         let (tenant, found) = match taken {
             Ok(taken) => taken,
             Err(reason) => {
@@ -135,6 +140,7 @@ pub fn import(
                 continue;
             }
         };
+        *tenants = numbers;
         imported.taken += found.taken;
         imported.left.extend(found.left);
         for port in ports {
@@ -207,17 +213,14 @@ fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> 
 }
 
 /// Imports the headend routes of a table, and the plain routes within them, which keep packets
-/// unencapsulated. Returns the table's tenant, or the reason why the table stays with the kernel.
+/// unencapsulated. On an error, which is the reason, the table stays with the kernel.
 fn import_table(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
-    (table, tenants): (u32, &mut TableTenants),
+    tenant: TenantId,
     routes: &HashMap<IpNet, &Route>,
     room: &mut Room<'_>,
-) -> Result<(TenantId, Imported), &'static str> {
-    // Work on a copy: if the table stays with the kernel, its number stays free.
-    let mut numbers = tenants.clone();
-    let tenant = numbers.of(table).ok_or("too many routing tables")?;
+) -> Result<Imported, &'static str> {
     let (mut imported, mut additions) = (Imported::default(), Additions::default());
     let mut steered: HashSet<IpNet> = HashSet::new();
     for (destination, route) in routes {
@@ -256,15 +259,17 @@ fn import_table(
         })
     };
     let own = kernel.addresses.iter().map(|address| IpNet::from(*address));
-    for net in routes.keys().copied().chain(own).filter(within) {
+    let plain = routes.keys().copied().chain(own).filter(within);
+    let plain = plain.map(|net| (tenant, net)).filter(|key| !additions.prefixes.contains_key(key));
+    let plain: Vec<_> = plain.collect();
+    if !plain.is_empty() {
         let (id, policy) = left_to_kernel(tenant);
-        additions.policies.insert(id.clone(), policy);
-        additions.prefixes.entry((tenant, net)).or_insert(id);
+        additions.prefixes.extend(plain.into_iter().map(|key| (key, id.clone())));
+        additions.policies.insert(id, policy);
     }
     // A part of the table would let packets of missing prefixes match shorter ones.
     room.take(forwarding, additions)?;
-    *tenants = numbers;
-    Ok((tenant, imported))
+    Ok(imported)
 }
 
 /// Leaves packets of a file's tenants to this node's addresses on their interfaces to the kernel,
@@ -297,7 +302,7 @@ fn leave_to_kernel(forwarding: &mut Forwarding, tenant: TenantId, net: IpNet) {
 }
 
 /// Returns the policy of a tenant's packets that the kernel handles.
-fn left_to_kernel(tenant: TenantId) -> (PolicyId, Policy) {
+fn left_to_kernel(tenant: TenantId) -> NewPolicy {
     let id = PolicyId::Named(Some(tenant), "left to the kernel".into());
     (id, Policy { lists: Vec::new(), form: Form::Encaps, in_kernel: true })
 }
@@ -347,6 +352,9 @@ fn import_sids(
     }
 }
 
+/// A policy to add.
+type NewPolicy = (PolicyId, Policy);
+
 /// Returns the behavior that does the same as the kernel's action, with its policy, or the reason why
 /// the SID stays with the kernel.
 fn behavior_of(
@@ -354,7 +362,7 @@ fn behavior_of(
     kernel: &Kernel,
     sid: Ipv6Net,
     action: &LocalAction,
-) -> Result<(Behavior, Option<(PolicyId, Policy)>), &'static str> {
+) -> Result<(Behavior, Option<NewPolicy>), &'static str> {
     let behavior = match action {
         LocalAction::End => Behavior::End,
         LocalAction::EndX { nh6, .. } if nh6.is_unicast_link_local() => {

@@ -92,6 +92,19 @@ impl Links {
     }
 }
 
+impl Unresolved {
+    /// Returns the port, if its interface exists and cannot be a port.
+    pub fn unusable_port(&self) -> Option<&Name> {
+        match self {
+            Self::NotEthernet { port, .. }
+            | Self::IsVlan { port, .. }
+            | Self::IsVrf { port, .. }
+            | Self::IsBond { port, .. } => Some(port),
+            _ => None,
+        }
+    }
+}
+
 /// An entity that a file refers to and the machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {

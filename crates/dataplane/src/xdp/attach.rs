@@ -37,6 +37,13 @@ impl Attachments {
         self.attached.is_empty()
     }
 
+    /// Returns the indices of the present interfaces with the program.
+    pub(super) fn present(&self, links: &[Link]) -> BTreeSet<u32> {
+        let present = PresentLinks::new(links);
+        let attached = self.attached.iter().filter(|(_, one)| present.carry(one));
+        attached.map(|(index, _)| *index).collect()
+    }
+
     /// Returns true if the program was attached to an interface with this index, and not detached.
     pub(super) fn has(&self, port: u32) -> bool {
         self.attached.contains_key(&port)
@@ -44,16 +51,15 @@ impl Attachments {
 
     /// Returns true if the program is on all of these ports.
     pub(super) fn are_on(&self, ports: &Ports, links: &[Link]) -> bool {
-        let on = Interfaces::new(links);
-        let is_on = |index: &u32| self.attached.get(index).is_some_and(|one| on.have(one));
-        ports.keys().all(is_on)
+        let present = self.present(links);
+        ports.keys().all(|index| present.contains(index))
     }
 
     /// Detaches from interfaces that are gone from this namespace, and returns their indices, which other
     /// interfaces may have now.
     pub(super) fn forget_gone(&mut self, links: &[Link]) -> Vec<u32> {
-        let on = Interfaces::new(links);
-        let gone = self.attached.extract_if(.., |_, attached| !on.have(attached));
+        let present = PresentLinks::new(links);
+        let gone = self.attached.extract_if(.., |_, attached| !present.carry(attached));
         let gone: Vec<_> = gone.collect();
         let detached = |(index, attached): (u32, Attached)| {
             // The pin may be gone, too.
@@ -88,22 +94,26 @@ impl Attachments {
         Ok(first?)
     }
 
-    /// Attaches the program to `ports`, in the modes that `file` requests: to new ones, and to those
-    /// that change their mode once more. Returns the new ones. On an error, no port has changed.
+    /// Attaches the program to `ports`, in the modes that `file` requests: to new ones, which it adds
+    /// to `new`, and again to those whose mode changes. On an error, ports that have the program of
+    /// an earlier daemon may have this one.
     pub(super) fn attach_to(
         &mut self,
         from: Source<'_>,
         ports: &Ports,
         file: &File,
         handle: &mut Handle,
-    ) -> Result<Vec<u32>, Error> {
+        new: &mut Vec<u32>,
+    ) -> Result<(), Error> {
         let links = handle.links()?;
-        let on = Interfaces::new(&links);
+        let present = PresentLinks::new(&links);
         let is_now = modes_of(&links);
         // Attachments of an earlier daemon.
         let mut left = from.pins.attached()?;
         left.retain(|index, attached| {
-            ports.contains_key(index) && !self.attached.contains_key(index) && on.have(attached)
+            ports.contains_key(index)
+                && !self.attached.contains_key(index)
+                && present.carry(attached)
         });
         // An earlier version chose the generic mode where this one refuses it.
         let keeps_generic = |index: &u32, name: &str| {
@@ -128,15 +138,15 @@ impl Attachments {
             }
             return Err(error);
         }
-        let new = done.into_iter().filter(|(_, before)| before.is_none());
-        let new = new.map(|(index, _)| index).collect();
+        let added = done.into_iter().filter(|(_, before)| before.is_none());
+        new.extend(added.map(|(index, _)| index));
         // Done last, since it cannot be undone: it ends forwarding by the earlier daemon's program.
         for (index, attached) in left {
             let name = &ports[&index].name;
             let before = is_now.get(&index).copied().unwrap_or_default();
             self.take_over(from, (index, attached), name, before, wanted[&index])?;
         }
-        Ok(new)
+        Ok(())
     }
 
     /// Detaches from ports that [`Self::attach_to`] has added, after a failure, which is reported.
@@ -228,7 +238,7 @@ impl Attachments {
             remove(&pin)?;
         }
         let made = Attached::new(from.program, index, mode);
-        let mut made = made.map_err(|source| Error::Port { port: name.into(), source })?;
+        let mut made = made.map_err(|source| Error::Port { port: name.into(), index, source })?;
         made.pin(&pin)?;
         self.attached.insert(index, made);
         Ok(())
@@ -243,15 +253,15 @@ impl Attachments {
 }
 
 /// The interfaces of this namespace, by index.
-pub(super) struct Interfaces<'a>(HashMap<u32, &'a Link>);
+pub(super) struct PresentLinks<'a>(HashMap<u32, &'a Link>);
 
-impl<'a> Interfaces<'a> {
+impl<'a> PresentLinks<'a> {
     pub(super) fn new(links: &'a [Link]) -> Self {
         Self(links.iter().map(|link| (link.index, link)).collect())
     }
 
     /// Returns true if an attached program is on one of them, and on no former one with its index.
-    pub(super) fn have(&self, attached: &Attached) -> bool {
+    pub(super) fn carry(&self, attached: &Attached) -> bool {
         let link = self.0.get(&attached.interface());
         link.is_some_and(|link| attached.is_on(link.xdp.iter().map(|xdp| xdp.program)))
     }

@@ -37,7 +37,7 @@ impl Filters {
             }
             if let Err(source) = srv6.filter_port(*index, &pins.filter(*index)) {
                 self.undo(new, pins);
-                return Err(Error::Port { port: port.name.clone(), source });
+                return Err(Error::Port { port: port.name.clone(), index: *index, source });
             }
             self.on.insert(*index);
             new.0.extend((!earlier.contains_key(index)).then_some(*index));

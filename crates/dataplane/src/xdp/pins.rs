@@ -118,7 +118,7 @@ impl Pins {
             if let Ok(attached) = Attached::pinned(&pin)
                 && attached.interface() != 0
             {
-                found.push((port_name(&pin), attached));
+                found.push((port_name(&pin, attached.interface()), attached));
             }
         }
         Ok(found)
@@ -146,7 +146,7 @@ impl Pins {
 
     /// Removes everything, unless a port is active.
     pub(crate) fn end(&self) -> Result<(), Error> {
-        if self.0.exists() && self.ports()?.is_empty() {
+        if self.0.exists() && self.attached()?.is_empty() {
             // Removed one by one, since the pins outlive a mount that only this process sees.
             self.all()?.iter().try_for_each(|pin| remove(pin))?;
             // Without a program, the file system may never have been mounted.
@@ -185,13 +185,10 @@ impl Pins {
     }
 }
 
-/// Returns the name in a port's pin. Pins of earlier versions lack the index.
-fn port_name(pin: &Path) -> String {
+/// Returns the name in the pin of a port with this index. Pins of earlier versions lack the index.
+fn port_name(pin: &Path, index: u32) -> String {
     let name = pin.file_name().unwrap_or_default().to_string_lossy();
-    let name = match name.split_once(':') {
-        Some((index, name)) if index.parse::<u32>().is_ok() => name,
-        _ => &name,
-    };
+    let name = name.strip_prefix(&format!("{index}:")).unwrap_or(&name);
     name.replace(':', ".")
 }
 

@@ -10,7 +10,7 @@ use bpf::{Count, Drops, Filter, Replayed, Traced};
 use ipnet::Ipv6Net;
 use model::dataplane::File;
 
-use super::attach::Interfaces;
+use super::attach::PresentLinks;
 use super::functions::{netfilter, proxies};
 use super::program::Xdp;
 use super::tables::{attachments, proxy_count, rings};
@@ -111,10 +111,16 @@ impl Dataplane for Xdp {
 
     fn attached(&mut self) -> Result<BTreeMap<u32, String>, Error> {
         let links = self.handle.links()?;
-        let on = Interfaces::new(&links);
+        let present = PresentLinks::new(&links);
         let mut pinned = self.pins.attached_by_name()?;
-        pinned.retain(|(_, attached)| on.have(attached));
-        Ok(pinned.into_iter().map(|(name, attached)| (attached.interface(), name)).collect())
+        pinned.retain(|(_, attached)| present.carry(attached));
+        let earlier = pinned.into_iter().map(|(name, attached)| (attached.interface(), name));
+        let mut found: BTreeMap<u32, String> = earlier.collect();
+        // Also if the pins are gone.
+        let ports = &self.tables.now().ports;
+        let own = self.ports.present(&links).into_iter();
+        found.extend(own.filter_map(|index| Some((index, ports.get(&index)?.name.clone()))));
+        Ok(found)
     }
 
     fn is_intact(&mut self) -> bool {
@@ -174,10 +180,15 @@ impl Trace for Xdp {
 /// Returns the sizes of the tables for a file.
 fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
     let limits = &file.limits;
+    // Own addresses on tenants' interfaces take prefixes and policies that are not in the file.
+    let room = |limit: u32, needed: usize| match needed as u32 {
+        needed if needed > limit => needed.next_power_of_two(),
+        _ => limit,
+    };
     Sizes {
         sids: limits.sids,
-        prefixes: limits.prefixes,
-        policies: limits.policies,
+        prefixes: room(limits.prefixes, forwarding.prefixes.len()),
+        policies: room(limits.policies, forwarding.policies.len()),
         lists: limits.lists,
         // Each policy may have several lists.
         spreads: limits.policies,

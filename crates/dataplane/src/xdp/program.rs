@@ -132,8 +132,7 @@ impl Xdp {
         let done = done.and_then(|()| {
             new_filters = self.filters.put(program, &now.ports, &self.pins)?;
             let from = Source { program: program.program(), pins: &self.pins };
-            new_ports = self.ports.attach_to(from, &now.ports, file, &mut self.handle)?;
-            Ok(())
+            self.ports.attach_to(from, &now.ports, file, &mut self.handle, &mut new_ports)
         });
         if let Err(error) = done.and_then(|()| self.attach_own_proxies()) {
             // The first error is reported. The previous state fits, since it was installed before.

@@ -6,6 +6,7 @@ mod behaviors;
 mod found;
 mod function;
 mod oracle;
+mod ports;
 mod replace_csid;
 mod slots;
 mod tags;

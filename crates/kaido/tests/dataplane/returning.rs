@@ -1,11 +1,10 @@
 //! Ports that are deleted and created again while the daemon does not look.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use testkit::{pause, until};
+use testkit::until;
 
 use crate::modes::pair;
 use crate::net::{Net, ip, show};
@@ -92,23 +91,4 @@ fn root_an_absent_port_keeps_its_rules_when_a_file_is_applied() {
     // Not those of a port that the file does not have.
     net.apply(&EDGE.replace("l: {sids: false}, ", ""));
     assert_eq!(rules(&net, "l"), 0);
-}
-
-#[test]
-fn root_tables_grow_while_a_port_is_gone() {
-    let mut net = Net::new();
-    net.start(&[]);
-    net.apply(EDGE);
-    let sids: String = (1..=5000).map(|n| format!("  \"fd00:1::{n:x}\": End\n")).collect();
-    let larger = EDGE.replace("sids: { \"fd00:1::1\": End }", &format!("sids:\n{sids}"));
-    let file = net.kaido.file("larger.yaml", &larger);
-    signal(&net, Signal::SIGSTOP);
-    ip(&net.node, &["link del dev l"]);
-    let mut apply = net.kaido.command(&["dataplane", "apply", &file]);
-    let mut apply = apply.stdout(Stdio::null()).spawn().unwrap();
-    // Its order is waiting when the daemon goes on.
-    pause(Duration::from_millis(500));
-    signal(&net, Signal::SIGCONT);
-    assert!(apply.wait().unwrap().success(), "{}", net.log());
-    assert!(net.packets("fd00:1::1388/128").is_some());
 }

@@ -116,13 +116,12 @@ impl Host for FakeHost {
         self.state.borrow().stripping.contains_key(port)
     }
 
-    fn close_port(&mut self, port: &str) -> Result<(), Error> {
+    fn close_port(&mut self, index: u32) -> Result<(), Error> {
         let state = &mut *self.state.borrow_mut();
-        state.closed.push(port.into());
         let mut links = state.kernel.links.iter_mut();
-        if let Some(link) = links.find(|link| link.name == port) {
-            link.up = state.reopens;
-        }
+        let link = links.find(|link| link.index == index).unwrap();
+        link.up = state.reopens;
+        state.closed.push(link.name.clone());
         Ok(())
     }
 

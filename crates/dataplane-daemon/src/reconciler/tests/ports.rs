@@ -69,7 +69,8 @@ fn a_port_that_returns_while_changes_fail_is_set_down() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
     reconciler.apply(file(1), 0).unwrap();
-    host.plane.fail_next(2);
+    // The seventh comes more than a second after the first.
+    host.plane.fail_next(7);
     host.state.borrow_mut().kernel.links[1] = link(3, "r");
     host.tell(Event::Link(link(3, "r")));
     follow_until(&mut reconciler, || host.state.borrow().closed == ["r"]);
@@ -87,28 +88,99 @@ fn a_refused_file_leaves_closed_ports_closed() {
     reconciler.apply(file(1), 0).unwrap();
     host.state.borrow_mut().kernel.links[1] = link(3, "r");
     host.plane.refuse_port("r");
+    // Another program sets it up at once.
+    host.state.borrow_mut().reopens = true;
     host.tell(Event::Link(link(3, "r")));
     follow_until(&mut reconciler, || host.state.borrow().closed == ["r"]);
+    host.state.borrow_mut().reopens = false;
     let other = parse("ports: { l: {}, x: {} }\n");
     assert!(matches!(reconciler.apply(other, 0), Err(Error::Resolve(_))));
-    // It is set up again.
-    host.state.borrow_mut().kernel.links[1].up = true;
     host.tell(Event::Link(link(3, "r")));
     follow_until(&mut reconciler, || host.state.borrow().closed == ["r", "r"]);
 }
 
+/// Without the program and its rules, it would reach SIDs.
 #[test]
-fn a_renamed_port_whose_name_is_taken_is_set_down() {
+fn a_renamed_edge_whose_name_is_taken_is_down() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let file = parse("ports: { l: {}, r: {sids: false} }\n");
+    reconciler.apply(file.clone(), 0).unwrap();
+    let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
+    let closed = || host.state.borrow().closed.join(" ");
+    let rename = |index: u32, up| {
+        let mut links = vec![link(1, "l"), link(index, "r"), link(2, "other")];
+        links[2].up = up;
+        host.state.borrow_mut().kernel.links = links;
+    };
+    // It is down when the daemon looks, and set up later.
+    rename(3, false);
+    host.tell(Event::Link(link(3, "r")));
+    follow_until(&mut reconciler, || ports() == [1, 3]);
+    assert_eq!(closed(), "");
+    rename(3, true);
+    host.tell(Event::Link(link(2, "other")));
+    follow_until(&mut reconciler, || closed() == "other");
+    let is_warned = reconciler.warnings().iter().any(|line| line.contains("`other` is down"));
+    assert!(is_warned, "{:?}", reconciler.warnings());
+    // A file with the port does not open it, one without it does.
+    rename(3, true);
+    reconciler.apply(file, 0).unwrap();
+    assert_eq!(closed(), "other other");
+    rename(3, true);
+    reconciler.apply(parse("ports: { l: {} }\n"), 0).unwrap();
+    assert_eq!((ports(), closed().as_str()), (vec![1], "other other"));
+}
+
+/// An order may come before the daemon looks.
+#[test]
+fn an_edge_that_is_renamed_before_a_file_is_applied_is_down() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let file = parse("ports: { l: {}, r: {sids: false} }\n");
+    reconciler.apply(file.clone(), 0).unwrap();
+    host.state.borrow_mut().kernel.links = vec![link(1, "l"), link(2, "other"), link(3, "r")];
+    reconciler.apply(file, 0).unwrap();
+    assert_eq!(host.state.borrow().closed, ["other"]);
+}
+
+#[test]
+fn a_renamed_port_of_the_domain_stays_up() {
     let host = FakeHost::new();
     let mut reconciler = host.reconciler();
     reconciler.apply(file(1), 0).unwrap();
-    host.state.borrow_mut().kernel.links[1] = link(2, "other");
-    host.state.borrow_mut().kernel.links.push(link(3, "r"));
+    host.state.borrow_mut().kernel.links = vec![link(1, "l"), link(2, "other"), link(3, "r")];
     host.tell(Event::Link(link(3, "r")));
     let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
     follow_until(&mut reconciler, || ports() == [1, 3]);
-    assert_eq!(host.state.borrow().closed, ["other"]);
-    // Not a port that the file does not have any more.
-    reconciler.apply(parse("ports: { l: {} }\n"), 0).unwrap();
-    assert_eq!((ports(), host.state.borrow().closed.len()), (vec![1], 1));
+    assert_eq!(host.state.borrow().closed, [""; 0]);
+}
+
+/// The new interface has the name of a port with a program, and another index.
+#[test]
+fn a_port_that_took_the_name_of_another_is_set_down_alone() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(parse("ports: { l: {}, r: {sids: false} }\n"), 0).unwrap();
+    host.plane.refuse_interface(3);
+    host.state.borrow_mut().kernel.links = vec![link(1, "l"), link(2, "other"), link(3, "r")];
+    host.tell(Event::Link(link(3, "r")));
+    follow_until(&mut reconciler, || host.state.borrow().closed.contains(&"r".to_owned()));
+    host.change_sid(true);
+    follow_until(&mut reconciler, || host.sids() == 1);
+}
+
+#[test]
+fn a_port_that_returns_as_a_bond_is_left_out() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file(1), 0).unwrap();
+    let bond = Link { kind: "bond".into(), ..link(3, "r") };
+    host.state.borrow_mut().kernel.links[1] = bond.clone();
+    host.tell(Event::Link(bond));
+    let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
+    follow_until(&mut reconciler, || ports() == [1]);
+    // Also by the next daemon.
+    host.reconciler().resume(file(1)).unwrap();
+    assert!(matches!(host.reconciler().apply(file(1), 0), Err(Error::Resolve(_))));
 }

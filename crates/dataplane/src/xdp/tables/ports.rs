@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bpf::Srv6;
 use bpf::srv6::types::{self, limit, port_flag, tenant_flag};
 use netlink::Mac;
+use nix::net::if_::if_indextoname;
 
 use crate::Error;
 use crate::forwarding::{
@@ -51,13 +52,13 @@ pub(in crate::xdp) fn attachments(forwarding: &Forwarding) -> usize {
 
 /// Rejects ports that would share an entry.
 pub(super) fn check(wanted: &Forwarding) -> Result<(), Error> {
-    let mut slots: HashMap<u32, &str> = HashMap::new();
+    let mut slots: HashMap<u32, (u32, &str)> = HashMap::new();
     let ports = wanted.ports.iter().map(|(index, port)| (index, &port.name));
     let vlans = wanted.domain_vlans.iter().map(|(index, vlan)| (index, &vlan.name));
     for (index, name) in ports.chain(vlans) {
-        if let Some(other) = slots.insert(slot(*index), name) {
-            let (first, second) = (other.to_owned(), name.clone());
-            return Err(Error::SameSlot { first, second });
+        if let Some((other, first)) = slots.insert(slot(*index), (*index, name)) {
+            let (first, second) = (first.to_owned(), name.clone());
+            return Err(Error::SameSlot { first, second, indices: [other, *index] });
         }
     }
     Ok(())
@@ -134,7 +135,11 @@ impl Ports {
         // If either of the two fails, both are written again.
         self.ports.remove(&at);
         match device {
-            Some(device) => srv6.devices.set(&at, &device)?,
+            Some(device) => match srv6.devices.set(&at, &device) {
+                // The kernel refuses interfaces that are gone, and this may be the state before.
+                Err(_) if is_gone(device) => srv6.devices.remove(&at)?,
+                done => done?,
+            },
             None => srv6.devices.remove(&at)?,
         }
         srv6.ports.set(&at, &value)?;
@@ -227,11 +232,11 @@ impl Ports {
             srv6.attachments.remove(&key(&attachment))?;
             self.attachments.remove(&attachment);
         }
-        let is_gone = |said: &Said| {
+        let is_unused = |said: &Said| {
             !wanted.ports.contains_key(&said.index)
                 && !wanted.domain_vlans.contains_key(&said.index)
         };
-        let gone = self.ports.iter().filter(|(_, said)| is_gone(said));
+        let gone = self.ports.iter().filter(|(_, said)| is_unused(said));
         for at in gone.map(|(at, _)| *at).collect::<Vec<_>>() {
             srv6.ports.set(&at, &types::port::default())?;
             srv6.devices.remove(&at)?;
@@ -239,6 +244,12 @@ impl Ports {
         }
         Ok(())
     }
+}
+
+/// Returns true if there is no interface with this index.
+fn is_gone(index: u32) -> bool {
+    // nix 0.31 returns an empty name in place of the error.
+    !if_indextoname(index).is_ok_and(|name| !name.is_empty())
 }
 
 /// Returns the MAC addresses of all VLAN interfaces, by the frames that they receive.
