@@ -94,8 +94,8 @@ impl Attached {
         self.interface
     }
 
-    /// Returns true if the program is on the interface that has its index now, and on which these programs
-    /// are. That interface may be another one, since indices are reused.
+    /// Returns true if the program is still on its interface, and not on a deleted one whose index was reused.
+    /// `programs`: the IDs of those on the interface that has the index now.
     pub fn is_on(&self, programs: impl IntoIterator<Item = u32>) -> bool {
         info(self.link.as_fd()).is_ok_and(|(interface, program)| {
             interface == self.interface && programs.into_iter().any(|other| other == program)

@@ -170,7 +170,7 @@ fn add_clsact(hook: &mut TcHook) {
 pub fn prepare_tc(interface: u32) {
     let found = earlier("", interface, BPF_TCX_INGRESS);
     if found.is_err_and(|error| error.raw_os_error() == Some(nix::libc::EINVAL)) {
-        // Adding the qdisc needs no program.
+        // Standard input stands in for a program, which adding the qdisc does not use.
         add_clsact(&mut filter(io::stdin().as_fd(), interface, TC_INGRESS, HANDLE));
     }
 }

@@ -12,9 +12,9 @@ mod interfaces;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod wanted;
 mod warnings;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 use api::v1;
 use dataplane::Dataplane;
 use dataplane::forwarding::{
-    Difference, Endpoint, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath,
-    TableTenants, TenantId, Tenants, Unresolved, check_functions, check_tables, import, leave_own,
-    resolve,
+    Difference, Endpoint, Forwarding, Imported, Kernel, Names, Refused, SlowPath, TableTenants,
+    TenantId, Tenants,
 };
 use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Name, Table};
 use netlink::Mac;
 
 use self::interfaces::{guarded, tagged};
+use self::wanted::Wanted;
 use crate::health::{Checks, Record};
 use crate::host::{Host, Seen};
 use crate::trace::Trace;
@@ -87,22 +87,6 @@ enum Ports {
     /// Only existing ports. A port that was removed may come back, and a renamed port is still the
     /// same port.
     Present,
-}
-
-/// The state to install, with the tenant numbers that it uses.
-struct Wanted {
-    forwarding: Forwarding,
-    imported: Imported,
-    tenants: Tenants,
-    table_tenants: TableTenants,
-    /// The routes to install in the kernel.
-    routes: SlowPath,
-    /// Service functions that are down.
-    down: BTreeSet<Ipv6Net>,
-    /// Ports that do not exist, or cannot be attached.
-    missing: BTreeSet<Name>,
-    ports: Ports,
-    seen: Seen,
 }
 
 fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
@@ -246,99 +230,8 @@ impl Reconciler {
         found.handed_over(self.which.name(), file.dataplane.name())
     }
 
-    /// Computes the state that `file` and the kernel's routes ask for.
-    fn wanted(&mut self, file: &File, seen: Seen, ports: Ports) -> Result<Wanted, Error> {
-        // Work on copies: if the file is refused, the tenant numbers that it took stay free.
-        let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
-        tenants.spare(seen.present.tenants());
-        let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables)
-            .passing(seen.passing.clone());
-        let attached = self.plane.attached()?;
-        // An interface with the name of another port is that port.
-        let named = seen.kernel.links.iter();
-        let named = named.filter(|link| file.ports.contains_key(link.name.as_str()));
-        let named: BTreeSet<u32> = named.map(|link| link.index).collect();
-        let attached = attached.iter().filter(|(index, _)| !named.contains(index));
-        links = links.also_called(attached.map(|(index, name)| (name.as_str(), *index)));
-        links = match ports {
-            Ports::Present => links.lacking_functions(),
-            Ports::New => links.lacking(self.known.clone()),
-        };
-        let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
-        let is_missing = |name: &&Name| {
-            (!links.has(name) && self.may_lack(name, ports)) || self.closed.contains(*name)
-        };
-        let mut missing: BTreeSet<Name> = named.flatten().filter(is_missing).cloned().collect();
-        let mut present = Cow::Borrowed(file);
-        let mut forwarding = loop {
-            if !missing.is_empty() {
-                present = Cow::Owned(file.without_ports(&missing));
-            }
-            let problems = match resolve(&present, &links, &mut tenants) {
-                Ok(forwarding) => break forwarding,
-                Err(problems) => problems,
-            };
-            // A tenant may create its interface again as one of another kind.
-            let unusable = problems.iter().filter_map(Unresolved::unusable_port);
-            let unusable: Vec<Name> =
-                unusable.filter(|_| ports == Ports::Present).cloned().collect();
-            if unusable.is_empty() {
-                return Err(Error::Resolve(problems));
-            }
-            missing.extend(unusable);
-        };
-        if !missing.is_empty() {
-            let names: Vec<&str> = missing.iter().map(|name| &**name).collect();
-            self.warn_once(format!("left out at present: {}", names.join(", ")));
-        }
-        let outside: BTreeSet<Name> =
-            missing.iter().filter(|name| file.is_outside(name)).cloned().collect();
-        let file: &File = &present;
-        leave_own(&mut forwarding, &seen.kernel);
-        if ports == Ports::New {
-            check_functions(&forwarding, &seen.kernel)?;
-            check_tables(file, &seen.kernel)?;
-        }
-        let mut imported = Imported::default();
-        // Import only if a program runs in front of the kernel: otherwise the kernel forwards by
-        // its own routes anyway.
-        let alone = file.dataplane == Which::Kernel;
-        if file.import && !alone {
-            imported = import(&mut forwarding, &seen.kernel, &mut table_tenants, &file.limits);
-        }
-        // If a segment has no route, any interface will do: the kernel repeats the lookup.
-        let mut interface = |segment| self.host.interface_to(segment);
-        let mut routes = if alone {
-            let name = |tenant| name(&tenants, &table_tenants, tenant);
-            let names = Names { of: &forwarding, tenant: &name };
-            SlowPath::alone(names, &seen.kernel, &mut interface)?
-        } else {
-            SlowPath::new(&forwarding, &seen.kernel, &mut interface)
-        };
-        if ports == Ports::Present || !missing.is_empty() {
-            routes.keep_absent(&seen.present, &seen.kernel.links, &missing);
-        }
-        routes.close_absent(&outside, &forwarding, &seen.kernel);
-        routes.leave_out(&self.refused);
-        routes.mark(&mut forwarding);
-        // A function that was never announced stays withdrawn until its first check.
-        let down = self.checks.down(file, |sid| seen.present.announces(sid));
-        routes.withdraw(&down);
-        Ok(Wanted {
-            forwarding,
-            imported,
-            tenants,
-            table_tenants,
-            routes,
-            down,
-            missing,
-            ports,
-            seen,
-        })
-    }
-
     /// Changes the forwarding state and the kernel routes that accompany it. On an error the
-    /// previous state is restored.
+    /// previous state is restored, except that renamed edges stay down.
     fn install(
         &mut self,
         mut wanted: Wanted,

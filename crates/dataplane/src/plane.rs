@@ -61,7 +61,7 @@ pub trait Dataplane {
     fn invalidate_routes(&mut self) {}
 
     /// Returns the interfaces with the program, also that of an earlier daemon, and their names in
-    /// the file. They may have been renamed. Without a program, these are the ports.
+    /// the file. They may have been renamed. A data plane without a program returns its ports.
     fn attached(&mut self) -> Result<BTreeMap<u32, String>, Error> {
         let ports = self.current().ports.iter();
         Ok(ports.map(|(index, port)| (*index, port.name.clone())).collect())

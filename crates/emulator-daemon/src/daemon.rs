@@ -45,7 +45,7 @@ impl Config {
         let topology =
             topology_file::parse(&path.to_string_lossy(), &text).map_err(Error::Topology)?;
         let copy = |name: &str| self.files.get(name).cloned().unwrap_or_else(|| name.into());
-        // The copies were made of files that were read without errors.
+        // These files were checked when they were copied, so that no error shows a line of them.
         let directory = path.parent().unwrap_or(Path::new("/"));
         let recordings = Recordings::read(&topology, directory, copy)?;
         Ok(Plan::new(&topology, &recordings))

@@ -10,11 +10,12 @@ pub struct CheckedTopology<'t> {
     /// The network.
     #[serde(flatten)]
     pub topology: &'t Topology,
-    /// Commands that the lab runs, besides Kaido itself and FRR's daemons, and interfaces that it attaches.
+    /// Commands that the lab runs, besides Kaido itself and FRR's daemons, and other actions on this machine.
     pub runs: Vec<Run>,
 }
 
-/// A command that a lab runs.
+/// An action on this machine that a lab causes: a command, a program, an attached interface, or a file that
+/// is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Run {
     /// The node that provides the network namespace; that of an attached interface is the machine's. The

@@ -73,7 +73,7 @@ pub(crate) fn is_private(found: &Metadata) -> Result<(), String> {
     if is_shared(found) { Err(writable(found)) } else { Ok(()) }
 }
 
-/// Returns true if other users than its owner create entries in a directory, which may be sticky.
+/// Returns true if users other than its owner can create entries in a directory, also a sticky one.
 pub(crate) fn is_shared(found: &Metadata) -> bool {
     found.is_dir() && found.mode() & (GROUP_WRITES | WORLD_WRITES) != 0
 }

@@ -6,7 +6,8 @@ use dataplane::forwarding::SlowPath;
 use model::dataplane::{Dataplane as Which, File, Name};
 use netlink::Link;
 
-use super::{Ports, Reconciler, Wanted};
+use super::wanted::Wanted;
+use super::{Ports, Reconciler};
 use crate::Error;
 
 impl Reconciler {
@@ -25,30 +26,35 @@ impl Reconciler {
     fn failed_port(&mut self, error: &Error) -> Option<(u32, Name)> {
         let Error::Dataplane(error) = error else { return None };
         let attached = self.plane.attached().ok()?;
-        // Of two with the same slot, the one that has come back.
+        // Of two ports with one slot, the one that is not attached yet.
         let mut new = error.ports().into_iter().filter(|(index, _)| !attached.contains_key(index));
         let (index, name) = new.next()?;
         let name = Name::from(name);
         (!self.closed.contains(&name)).then_some((index, name))
     }
 
-    /// Closes interfaces by rules that have appeared since the current state was installed. If
-    /// `sets_down`, also sets ports of the file down that do not have the program.
-    pub(super) fn close(&mut self, sets_down: bool) -> Result<(), Error> {
+    /// Adds the rules that close interfaces which have appeared since the current state was installed.
+    pub(super) fn close_by_rules(&mut self) -> Result<(), Error> {
         let seen = self.look(None)?;
         let now = self.plane.current();
         let rules = SlowPath::closing(now, &seen.kernel);
-        let mut done = self.host.extend(&rules, now.source, &seen).map(drop);
-        if !sets_down || self.which == Which::Kernel {
-            return done;
+        self.host.extend(&rules, now.source, &seen).map(drop)
+    }
+
+    /// Sets ports of the file down that do not have the program.
+    pub(super) fn close_ports(&mut self) -> Result<(), Error> {
+        if self.which == Which::Kernel {
+            return Ok(());
         }
+        let seen = self.look(None)?;
         let attached = self.plane.attached()?;
-        let is_port = |link: &&Link| {
-            let mut files = self.file.iter();
-            files.any(|file| file.ports.contains_key(link.name.as_str()))
+        let Some(file) = &self.file else { return Ok(()) };
+        let is_open = |link: &&Link| {
+            let is_port = file.ports.contains_key(link.name.as_str());
+            link.up && is_port && !attached.contains_key(&link.index)
         };
-        let links = seen.kernel.links.iter().filter(|link| link.up).filter(is_port);
-        let open: Vec<&Link> = links.filter(|link| !attached.contains_key(&link.index)).collect();
+        let open: Vec<&Link> = seen.kernel.links.iter().filter(is_open).collect();
+        let mut done = Ok(());
         for link in open {
             let why = "packets would pass without the program";
             done = done.and(self.set_down(link.index, &link.name, why));
@@ -63,16 +69,8 @@ impl Reconciler {
     pub(super) fn close_former(&mut self, wanted: &Wanted, file: &File) {
         let links = &wanted.seen.kernel.links;
         if self.which == Which::Xdp {
-            match self.plane.attached() {
-                Ok(attached) => {
-                    let name = |(index, name): (u32, String)| (index, Name::from(name));
-                    self.former.extend(attached.into_iter().map(name));
-                }
-                Err(error) => {
-                    let why = api::in_one_line(&error);
-                    tracing::warn!("renamed ports may reach SIDs: {why}");
-                }
-            }
+            let attached = wanted.attached.iter();
+            self.former.extend(attached.map(|(index, name)| (*index, Name::from(name.as_str()))));
         }
         let names: BTreeMap<u32, &str> =
             links.iter().map(|link| (link.index, link.name.as_str())).collect();

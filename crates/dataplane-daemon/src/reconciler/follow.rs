@@ -94,6 +94,7 @@ impl Reconciler {
                 Err(error) => wait = self.retry(&error),
             }
         }
+        // The first failure is repeated at once.
         if self.failures != 1 {
             wait = wait.max(started.elapsed() * REST);
         }
@@ -115,8 +116,12 @@ impl Reconciler {
         } else {
             self.warn_once(format!("the data plane stays as it is: {why}"));
         }
-        // Interfaces that come and go are not set down: that is not undone.
-        if let Err(error) = self.close(self.failing_since.elapsed() >= SILENT_EVERY) {
+        let mut closed = self.close_by_rules();
+        // Not sooner, for interfaces that come and go: it is not undone.
+        if self.failing_since.elapsed() >= SILENT_EVERY {
+            closed = closed.and(self.close_ports());
+        }
+        if let Err(error) = closed {
             let why = api::in_one_line(&error);
             tracing::warn!("new interfaces may reach SIDs until the next attempt: {why}");
         }

@@ -196,7 +196,6 @@ fn a_port_that_is_gone_is_left_out_until_it_is_back() {
     follow_until(&mut reconciler, || ports() == [1, 3]);
 }
 
-/// A tenant can delete its interface, or prevent XDP on it.
 /// A changed file is applied at a start, too: the interfaces of the last one may be gone.
 #[test]
 fn a_start_with_another_file_lacks_what_the_last_one_had() {

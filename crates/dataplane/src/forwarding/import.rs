@@ -268,7 +268,7 @@ fn import_table(
         additions.policies.insert(id, policy);
     }
     // A part of the table would let packets of missing prefixes match shorter ones.
-    room.take(forwarding, additions)?;
+    room.add(forwarding, additions)?;
     Ok(imported)
 }
 
@@ -343,7 +343,7 @@ fn import_sids(
                 Endpoint { flavors: *flavors, in_kernel: true, ..Endpoint::new(behavior) };
             let sids = Map::from_iter([(sid, endpoint)]);
             let policies = policy.into_iter().collect();
-            room.take(forwarding, Additions { sids, policies, ..Additions::default() })
+            room.add(forwarding, Additions { sids, policies, ..Additions::default() })
         });
         match taken {
             Err(reason) => imported.left.push(Left { destination, reason }),

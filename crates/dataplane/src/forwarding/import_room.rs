@@ -33,7 +33,7 @@ impl<'a> Room<'a> {
     }
 
     /// Adds entries that `forwarding` does not have yet. Returns the limit that they exceed.
-    pub(super) fn take(
+    pub(super) fn add(
         &mut self,
         forwarding: &mut Forwarding,
         new: Additions,
@@ -44,14 +44,26 @@ impl<'a> Room<'a> {
         let prefixes = [self.prefixes[0] + ipv4, self.prefixes[1] + ipv6];
         let limits = self.limits;
         for (count, limit, exceeded) in [
-            (forwarding.sids.len() + new.sids.len(), limits.sids, "it exceeds `limits: sids`"),
-            (prefixes[0].max(prefixes[1]), limits.prefixes, "its table exceeds `limits: prefixes`"),
+            (
+                forwarding.sids.len() + new.sids.len(),
+                limits.sids,
+                "more SIDs than `limits: sids`: raise it",
+            ),
+            (
+                prefixes[0].max(prefixes[1]),
+                limits.prefixes,
+                "more prefixes than `limits: prefixes`: raise it",
+            ),
             (
                 forwarding.policies.len() + new.policies.len(),
                 limits.policies,
-                "it exceeds `limits: policies`",
+                "more policies than `limits: policies`: raise it",
             ),
-            (self.lists.len() + new_lists.len(), limits.lists, "it exceeds `limits: lists`"),
+            (
+                self.lists.len() + new_lists.len(),
+                limits.lists,
+                "more segment lists than `limits: lists`: raise it",
+            ),
         ] {
             if count > limit as usize {
                 return Err(exceeded);

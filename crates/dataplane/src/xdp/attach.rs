@@ -156,7 +156,7 @@ impl Attachments {
         }
     }
 
-    /// Performs the part of [`Self::attach_to`] that may fail. `done`: the ports that have
+    /// Performs the part of [`Self::attach_to`] that can be undone. `done`: the ports that have
     /// changed, and their previous XDP mode.
     fn attach_new(
         &mut self,
@@ -260,7 +260,8 @@ impl<'a> PresentLinks<'a> {
         Self(links.iter().map(|link| (link.index, link)).collect())
     }
 
-    /// Returns true if an attached program is on one of them, and on no former one with its index.
+    /// Returns true if an attached program is still on its interface, and not on a deleted one whose index was
+    /// reused.
     pub(super) fn carry(&self, attached: &Attached) -> bool {
         let link = self.0.get(&attached.interface());
         link.is_some_and(|link| attached.is_on(link.xdp.iter().map(|xdp| xdp.program)))

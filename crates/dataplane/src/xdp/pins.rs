@@ -111,7 +111,7 @@ impl Pins {
         Ok(named.map(|(_, attached)| (attached.interface(), attached)).collect())
     }
 
-    /// Returns the same with the names of the ports in the file.
+    /// Returns these attachments with the ports' names in the file.
     pub(super) fn attached_by_name(&self) -> Result<Vec<(String, Attached)>, Error> {
         let mut found = Vec::new();
         for pin in self.ports()? {

@@ -25,6 +25,17 @@ pub(crate) struct Net {
 /// Both ports; the rest is imported from the kernel.
 pub(crate) const FILE: &str = "ports: { l: {}, r: {} }\n";
 
+/// Time to wait for a daemon to follow the kernel.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A data plane whose left port is outside of the SR domain.
+pub(crate) const EDGE: &str = "\
+source: \"fd00:1::\"
+locators: [\"fd00:1::/48\"]
+ports: { l: {sids: false}, r: {} }
+sids: { \"fd00:1::1\": End }
+";
+
 /// Factor by which this machine is slower than others: the guest is.
 pub(crate) fn slower() -> f64 {
     std::env::var("KAIDO_SLOWER").map_or(1.0, |times| times.parse().unwrap())

@@ -1,21 +1,10 @@
 //! Ports whose interfaces get other names while the data plane runs, or between two daemons.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use testkit::until;
 
-use crate::net::{Net, ip, show};
-
-const TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Left is outside of the SR domain.
-const EDGE: &str = "\
-source: \"fd00:1::\"
-locators: [\"fd00:1::/48\"]
-ports: { l: {sids: false}, r: {} }
-sids: { \"fd00:1::1\": End }
-";
+use crate::net::{EDGE, Net, TIMEOUT, ip, show};
 
 fn rename(net: &Net, names: &[(&str, &str)]) {
     for (from, to) in names {
@@ -70,30 +59,41 @@ fn root_a_renamed_port_stays_a_port_for_the_next_daemon() {
     assert!(has_xdp(&net, "other.7"));
 }
 
+/// Adds an interface with the former name of a renamed port.
+fn take_name(net: &Net) {
+    ip(&net.node, &["link add dev l mtu 1700 type veth peer name y", "link set dev l up"]);
+}
+
+/// Waits until the renamed interface is down, and the new one a port.
+fn until_down(net: &Net) {
+    let is_down = || (!show(&net.node, "link show dev other").contains(",UP")).then_some(());
+    until(TIMEOUT, is_down, || show(&net.node, "link"));
+    until(TIMEOUT, || has_xdp(net, "l").then_some(()), || net.show().to_string());
+    assert!(net.log().contains("`other` is set down: it was the port `l`"), "{}", net.log());
+}
+
 /// Without the program and the rules, senders on the renamed interface would reach SIDs.
 #[test]
 fn root_a_renamed_port_whose_name_is_taken_is_down() {
     let mut net = Net::new();
-    let is_down =
-        |net: &Net| (!show(&net.node, "link show dev other").contains(",UP")).then_some(());
     net.start(&[]);
     net.apply(EDGE);
-    for is_killed in [false, true] {
-        if is_killed {
-            ip(&net.node, &["link del dev l"]);
-            rename(&net, &[("other", "l")]);
-            let is_port = || has_xdp(&net, "l").then_some(());
-            until(TIMEOUT, is_port, || net.show().to_string());
-            net.kill();
-        }
-        rename(&net, &[("l", "other")]);
-        ip(&net.node, &["link add dev l mtu 1700 type veth peer name y", "link set dev l up"]);
-        if is_killed {
-            net.start(&[]);
-        }
-        until(TIMEOUT, || is_down(&net), || show(&net.node, "link"));
-        let is_port = || has_xdp(&net, "l").then_some(());
-        until(TIMEOUT, is_port, || net.show().to_string());
-        assert!(net.log().contains("`other` is set down: it was the port `l`"), "{}", net.log());
-    }
+    rename(&net, &[("l", "other")]);
+    take_name(&net);
+    until_down(&net);
+    // Also if it is set up again.
+    ip(&net.node, &["link set dev other up"]);
+    until_down(&net);
+}
+
+#[test]
+fn root_a_port_that_is_renamed_between_daemons_and_whose_name_is_taken_is_down() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(EDGE);
+    net.kill();
+    rename(&net, &[("l", "other")]);
+    take_name(&net);
+    net.start(&[]);
+    until_down(&net);
 }

@@ -1,23 +1,11 @@
 //! Ports that are deleted and created again while the daemon does not look.
 
-use std::time::Duration;
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testkit::until;
 
 use crate::modes::pair;
-use crate::net::{Net, ip, show};
-
-const TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Left is outside of the SR domain.
-const EDGE: &str = "\
-source: \"fd00:1::\"
-locators: [\"fd00:1::/48\"]
-ports: { l: {sids: false}, r: {} }
-sids: { \"fd00:1::1\": End }
-";
+use crate::net::{EDGE, Net, TIMEOUT, ip, show};
 
 fn signal(net: &Net, signal: Signal) {
     kill(Pid::from_raw(net.pid() as i32), signal).expect("it runs");

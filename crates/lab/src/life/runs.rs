@@ -8,7 +8,8 @@ use serde::Serialize;
 /// Stands for the user of a program in a sandbox.
 pub const SANDBOX: &str = "a sandbox";
 
-/// A command that a topology file runs on this machine.
+/// An action on this machine that a topology file causes: a command, a program, an attached interface, or
+/// a file that is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Run {
     /// The node that provides the network namespace; that of an attached interface is the machine's. The
@@ -23,8 +24,7 @@ pub struct Run {
     pub text: String,
 }
 
-/// All commands that a lab of this topology runs, besides Kaido itself and FRR's daemons, and all interfaces
-/// that it attaches.
+/// All such actions of a lab with this topology, except the start of Kaido itself and of FRR's daemons.
 pub fn runs(topology: &Topology) -> Vec<Run> {
     let mut runs = Vec::new();
     for node in &topology.nodes {

@@ -34,7 +34,7 @@ fn routes_beyond_the_limits_stay_with_the_kernel() {
         left.iter().map(|left| format!("{}: {}", left.destination, left.reason)).collect()
     };
     assert_eq!(host.sids(), 2);
-    assert_eq!(left(&reconciler), ["fd00:1::3/128: it exceeds `limits: sids`"]);
+    assert_eq!(left(&reconciler), ["fd00:1::3/128: more SIDs than `limits: sids`: raise it"]);
     // A table is taken over as a whole, since a missing prefix would let packets match shorter ones.
     let prefixes = |nets: &[(&str, &str)]| {
         let routes = nets.iter().map(|(net, segment)| route(net, &segments(segment))).collect();
@@ -49,7 +49,7 @@ fn routes_beyond_the_limits_stay_with_the_kernel() {
     follow_until(&mut reconciler, || steered() == 0);
     let mut all = left(&reconciler);
     all.sort();
-    let reason = "it exceeds `limits: lists`";
+    let reason = "more segment lists than `limits: lists`: raise it";
     assert_eq!(all, [format!("10.0.0.0/8: {reason}"), format!("10.1.0.0/16: {reason}")]);
     // The data plane follows other changes.
     host.state.borrow_mut().kernel.links.pop();

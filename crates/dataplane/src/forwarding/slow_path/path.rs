@@ -21,7 +21,7 @@ use crate::forwarding::outer_destinations::{catches, outer_destinations};
 use crate::forwarding::rule_priority::PRIORITY;
 use crate::forwarding::{Forwarding, Kernel, Map, Names, PolicyId, TenantId, alone, edge};
 
-/// Priority of the rule for the table [`GUARD`]: after those of tenants, which cannot reach any SID.
+/// Priority of the rule for the table [`GUARD`]. Tenants' rules come first; their tables contain no SIDs.
 const GUARD_PRIORITY: u32 = PRIORITY + 1;
 /// Maximum number of entries to install in the kernel in addition to XDP. With more, only the
 /// locators are installed: a million routes take seconds, and half a kilobyte each.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use model::Tenant;
 use private::Followed;
 
-use super::tenants::beside;
 use crate::input::Opened;
 
 /// The files of a tenant's program.
@@ -56,6 +55,11 @@ impl Files {
         }
         tenant.entries.as_deref().filter(|_| entries.as_ref().is_some_and(is_outside))
     }
+}
+
+/// Resolves a path that a tenants file names.
+pub(super) fn beside(config: &Path, file: &Path) -> PathBuf {
+    config.parent().unwrap_or(Path::new("")).join(file)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use p4_object::BadObject;
 use sandbox::process::{Config, Kernel, Policy, VmFeed};
 use xsk_daemon::Port;
 
-use super::opened::Files;
+use super::opened::{Files, beside};
 use crate::cli::P4Program;
 use crate::commands::mistakes::mistakes;
 use crate::commands::program::{Loaded, load};
@@ -161,11 +161,6 @@ pub(crate) fn check_programs(
         failures.extend(loaded.err());
     }
     if failures.is_empty() { Ok(None) } else { Err(Failure::all(failures)) }
-}
-
-/// Resolves a path that a tenants file names.
-pub(super) fn beside(config: &Path, file: &Path) -> PathBuf {
-    config.parent().unwrap_or(Path::new("")).join(file)
 }
 
 /// Checks a tenants file.
