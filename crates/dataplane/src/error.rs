@@ -55,7 +55,7 @@ pub enum Error {
         sid: Sid,
     },
     /// Another process kept changing the rules, which must have a single writer.
-    #[error("color {}: another process changes its rules at the same time", color.0)]
+    #[error("color {}: another process changes its rules at the same time: stop it", color.0)]
     Contended {
         /// Color of the policy.
         color: Color,

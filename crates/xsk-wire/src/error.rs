@@ -112,7 +112,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// A socket cannot be opened.
-    #[error("`{interface}`")]
+    #[error("cannot open an AF_XDP socket on `{interface}`")]
     Socket {
         /// Interface.
         interface: String,
@@ -121,7 +121,7 @@ pub enum Error {
         source: xsk::Error,
     },
     /// A program cannot be loaded or attached.
-    #[error("`{interface}`")]
+    #[error("cannot attach the program to `{interface}`")]
     Program {
         /// Interface.
         interface: String,

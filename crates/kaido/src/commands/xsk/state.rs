@@ -162,7 +162,7 @@ fn programs(all: &[XskProgram]) -> String {
             _ if one.process.is_none() => "-".to_owned(),
             _ if one.is_inline => "inline".to_owned(),
             [] if one.isolation.iter().any(|part| part == "virtual machine") => "vm".to_owned(),
-            [] => "full".to_owned(),
+            [] => "process".to_owned(),
             lacks => format!("no {}", lacks.join(", no ")),
         };
         let last = one.evicted.then_some("evicted").into_iter().chain(one.last_failure.as_deref());
