@@ -29,10 +29,17 @@ pub struct ConnectError {
 }
 
 const EMULATOR: &str = "emulator";
+const DATAPLANE: &str = "data plane";
 
-/// The command that restarts the daemon. An emulator always belongs to a lab.
+/// The command that starts the daemon. An emulator always belongs to a lab.
 fn start(peer: &str) -> &'static str {
-    if peer == EMULATOR { " `kaido lab start emulator` starts it again" } else { "" }
+    match peer {
+        EMULATOR => " `kaido lab start emulator` starts it again",
+        DATAPLANE => {
+            " `kaido dataplane run` starts it, and `kaido lab start NODE` that of a lab's node"
+        }
+        _ => "",
+    }
 }
 
 /// Connects to the controller on the Unix socket `path`.
@@ -43,7 +50,7 @@ pub async fn connect(path: &Path) -> Result<ControllerClient<Channel>, ConnectEr
 /// Connects to the data plane on the Unix socket `path`.
 pub async fn connect_dataplane(path: &Path) -> Result<DataplaneClient<Channel>, ConnectError> {
     // Applying a file with a million entries takes time.
-    let client = DataplaneClient::new(channel("data plane", path, Duration::from_secs(600)).await?);
+    let client = DataplaneClient::new(channel(DATAPLANE, path, Duration::from_secs(600)).await?);
     Ok(client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE))
 }
 

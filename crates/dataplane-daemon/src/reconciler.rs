@@ -31,6 +31,7 @@ use netlink::Mac;
 
 use self::interfaces::{guarded, tagged};
 use self::wanted::Wanted;
+use self::warnings::left_out;
 use crate::health::{Checks, Record};
 use crate::host::{Host, Seen};
 use crate::trace::Trace;
@@ -71,10 +72,12 @@ pub(crate) struct Reconciler {
     warnings: Vec<String>,
     /// Ports that cannot be attached and are down.
     closed: BTreeSet<Name>,
+    /// Ports that do not exist, or cannot be attached.
+    missing: BTreeSet<Name>,
     /// Renamed interfaces that are down, and their former names, which other interfaces have.
     former: BTreeMap<u32, Name>,
-    /// Messages since the state was last as the file has it.
-    told: BTreeSet<String>,
+    /// Messages logged by the previous change and by the present one, which are not repeated.
+    logged: [BTreeSet<String>; 2],
     /// Last time the reconciler polled the kernel state that has no events.
     looked_for_silent: Instant,
 }
@@ -121,8 +124,9 @@ impl Reconciler {
             checks: Checks::default(),
             warnings: Vec::new(),
             closed: BTreeSet::new(),
+            missing: BTreeSet::new(),
             former: BTreeMap::new(),
-            told: BTreeSet::new(),
+            logged: Default::default(),
             looked_for_silent: Instant::now(),
         })
     }
@@ -164,6 +168,7 @@ impl Reconciler {
         self.file = Some(file);
         self.warnings.extend(self.stripping());
         self.warnings.extend(self.evaded());
+        self.warnings.extend(self.renamed());
         Ok(difference)
     }
 
@@ -202,8 +207,7 @@ impl Reconciler {
         let alone = which == Which::Kernel;
         self.warnings =
             dataplane::forwarding::warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
-        let missing = wanted.missing.iter();
-        self.warnings.extend(missing.map(|name| format!("the port `{name}` is left out")));
+        self.warnings.extend(wanted.missing.iter().map(left_out));
         if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
             let ports = wanted.forwarding.ports.values().map(|port| port.name.as_str()).collect();
             self.warnings.extend(self.host.firewall(&ports));
@@ -249,6 +253,7 @@ impl Reconciler {
             return Err(error);
         }
         self.guard(&after);
+        self.missing = wanted.missing;
         (self.imported, self.tenants) = (wanted.imported, wanted.tenants);
         self.table_tenants = wanted.table_tenants;
         self.plane.set_exact(wanted.seen.exact);
@@ -340,10 +345,22 @@ impl Reconciler {
         tenants::counts(&*self.plane, &|tenant| self.tenant(tenant), &owners)
     }
 
-    /// Returns the ifindex of a port.
+    /// Returns the ifindex of a port, by its name in the file or the present one of the interface.
     pub(crate) fn port(&self, name: &str) -> Option<u32> {
         let ports = &self.plane.current().ports;
-        ports.iter().find(|(_, port)| port.name == name).map(|(index, _)| *index)
+        let mut named = ports.iter().filter(|(_, port)| port.name == name);
+        let renamed = || {
+            let mut links = self.seen.iter().flat_map(|seen| &seen.links);
+            links.find(|link| link.name == name && ports.contains_key(&link.index))
+        };
+        named.next().map(|(index, _)| *index).or_else(|| renamed().map(|link| link.index))
+    }
+
+    /// Returns the present name of a port's interface, if it is not `name`.
+    pub(crate) fn renamed_to(&self, index: u32, name: &str) -> Option<String> {
+        let mut links = self.seen.iter().flat_map(|seen| &seen.links);
+        let link = links.find(|link| link.index == index)?;
+        (link.name != name).then(|| link.name.clone())
     }
 
     /// Hands everything back to the kernel.
@@ -351,7 +368,7 @@ impl Reconciler {
         self.end_trace();
         self.plane.detach()?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
-        self.former.clear();
+        (self.missing, self.former) = Default::default();
         self.checks = Checks::default();
         self.guard(&BTreeSet::new());
         self.host.shrink(SlowPath::default())

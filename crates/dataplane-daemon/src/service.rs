@@ -184,6 +184,7 @@ fn get(reconciler: &Reconciler, counted: bool) -> v1::GetDataplaneResponse {
                 requires_hmac: port.requires_hmac,
                 edge: port.edge || port.closed,
                 vlans: now.domain_tags(*index).iter().map(Tags::to_string).collect(),
+                renamed_to: reconciler.renamed_to(*index, &port.name).unwrap_or_default(),
             })
             .collect(),
         sids: sids

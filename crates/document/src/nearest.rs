@@ -19,7 +19,8 @@ pub fn suggest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= 4 * allowed)
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
+        // Of equal distances the first name in order, whatever the order of the candidates.
+        .min()
         .map(|(_, candidate)| candidate)
 }
 
@@ -31,6 +32,7 @@ mod tests {
     fn near_words_only() {
         assert_eq!(suggest("lniks", ["nodes", "links"]), Some("links"));
         assert_eq!(suggest("r11", ["r1", "h1"]), Some("r1"));
+        assert_eq!(suggest("r1-r9", ["r1-r3", "r1-r2"]), Some("r1-r2"));
         assert_eq!(suggest("bananas", ["nodes", "links"]), None);
         assert_eq!(suggest("x", ["l", "r"]), None);
         assert_eq!(suggest("attachments", ["attachmnt", "allotments"]), Some("attachmnt"));

@@ -65,11 +65,18 @@ pub(crate) fn read_opened_bytes(
     }
 }
 
+/// First bytes of an object (ELF).
+const OBJECT: &[u8] = b"\x7fELF";
+
 fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     let cannot = || format!("cannot read {}", path.display());
     let no_text = |error: std::string::FromUtf8Error| {
         std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error())
     };
+    if bytes.starts_with(OBJECT) {
+        let help = "give its source; `kaido p4 explain` and `kaido p4 run` take objects";
+        return Err(Failure::usage(anyhow!("{} is an object, not text: {help}", path.display())));
+    }
     String::from_utf8(bytes).map_err(no_text).with_context(cannot).map_err(Failure::usage)
 }
 
@@ -134,6 +141,15 @@ fn read_open(file: &File, path: &Path, what: &str, largest: u64) -> Result<Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_is_not_read_as_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.o");
+        std::fs::write(&file, b"\x7fELF\x02\x01\x01\xff").unwrap();
+        let why = read(&file, "program", 100).unwrap_err().text();
+        assert!(why.contains("a.o is an object, not text: give its source"), "{why}");
+    }
 
     #[test]
     fn no_more_is_read_than_there_may_be() {

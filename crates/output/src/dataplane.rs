@@ -69,6 +69,9 @@ pub struct DataplanePort {
     pub edge: bool,
     /// VLANs in the SR domain: `100`, or `200/10` with two tags.
     pub vlans: Vec<String>,
+    /// Present name of the interface, if it has been renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed_to: Option<String>,
 }
 
 /// A SID or a policy.

@@ -74,6 +74,11 @@ impl Reconciler {
         }
         let names: BTreeMap<u32, &str> =
             links.iter().map(|link| (link.index, link.name.as_str())).collect();
+        for (index, port) in &wanted.forwarding.ports {
+            if let Some(name) = names.get(index).filter(|name| **name != port.name) {
+                self.warn_once(format!("the port `{}` is the interface `{name}` now", port.name));
+            }
+        }
         self.former.retain(|index, port| {
             let is_renamed = names.get(index).is_some_and(|name| *name != &**port);
             is_renamed && file.is_outside(port) && !wanted.forwarding.ports.contains_key(index)

@@ -148,9 +148,7 @@ impl Reconciler {
             self.closed.extend(closed);
             return Err(error);
         }
-        if self.closed.is_empty() {
-            self.told.clear();
-        }
+        self.logged[0] = std::mem::take(&mut self.logged[1]);
         Ok(())
     }
 

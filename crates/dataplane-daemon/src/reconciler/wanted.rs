@@ -58,7 +58,10 @@ impl Reconciler {
             resolve_present(file, &links, missing, ports, &mut tenants)?;
         if !missing.is_empty() {
             let names: Vec<&str> = missing.iter().map(|name| &**name).collect();
-            self.warn_once(format!("left out at present: {}", names.join(", ")));
+            self.warn_once(format!(
+                "left out until they return: {} (they do not exist, or cannot be ports)",
+                names.join(", ")
+            ));
         }
         let outside: BTreeSet<Name> =
             missing.iter().filter(|name| file.is_outside(name)).cloned().collect();

@@ -2,11 +2,16 @@
 
 use bpf::attach::Mode;
 use dataplane::forwarding::{Owner, warnings};
-use model::dataplane::Dataplane as Which;
+use model::dataplane::{Dataplane as Which, Name};
 use netlink::{Link, has_local_senders};
 
 use super::Reconciler;
 use super::interfaces::tagged;
+
+/// Returns the warning about a port that does not exist, or cannot be one.
+pub(super) fn left_out(port: &Name) -> String {
+    format!("the port `{port}` is left out: it does not exist, or cannot be a port at present")
+}
 
 impl Reconciler {
     /// Returns the warnings about the current state.
@@ -20,23 +25,31 @@ impl Reconciler {
         found.extend(self.closed.iter().map(|port| {
             format!("`{port}` is down, since the program cannot be attached: see the log")
         }));
-        let links = self.seen.iter().flat_map(|seen| &seen.links);
-        found.extend(links.filter_map(|link| {
-            let port = self.former.get(&link.index)?;
-            let name = &link.name;
-            Some(format!(
-                "`{name}` is down: it was the port `{port}`, and another interface has that name now"
-            ))
-        }));
+        let absent = self.missing.iter().filter(|port| !self.closed.contains(*port));
+        found.extend(absent.map(left_out));
+        found.extend(self.renamed());
         found
     }
 
-    /// Logs a warning, once until the state is as the file has it.
+    /// Returns warnings about renamed interfaces that are kept down.
+    pub(super) fn renamed(&self) -> Vec<String> {
+        let links = self.seen.iter().flat_map(|seen| &seen.links);
+        let warning = |link: &Link| {
+            let (name, port) = (&link.name, self.former.get(&link.index)?);
+            Some(format!(
+                "`{name}` is down, and its routes are gone: it was the port `{port}`, and another interface has \
+                 that name now. Name `{name}` in the file, or rename both"
+            ))
+        };
+        links.filter_map(warning).collect()
+    }
+
+    /// Logs a warning, unless the previous change has logged it.
     pub(super) fn warn_once(&mut self, text: String) {
-        if !self.told.contains(&text) {
+        if !self.logged.iter().any(|logged| logged.contains(&text)) {
             tracing::warn!("{text}");
-            self.told.insert(text);
         }
+        self.logged[1].insert(text);
     }
 
     /// Returns warnings about ports whose senders can send packets past the program.

@@ -6,7 +6,8 @@ use ipnet::{IpNet, Ipv6Net};
 use srv6::{Form, LookUp, Resolve};
 
 use super::{
-    Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Proxy, ProxyLink, Tags, TenantId,
+    Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Proxy, ProxyLink, TABLE_TENANTS,
+    Tags, TenantId,
 };
 
 /// A state, and the names of its tenants.
@@ -36,6 +37,8 @@ impl<'a> Names<'a> {
     pub(super) fn owner(self, owner: &Owner) -> String {
         match owner {
             Owner::Nobody => String::new(),
+            // It stands for a table of the kernel, and has its name.
+            Owner::Tenant(tenant) if *tenant <= TABLE_TENANTS => (self.tenant)(*tenant),
             Owner::Tenant(tenant) => format!("tenant {}", (self.tenant)(*tenant)),
             Owner::Frames(id) => format!("frames {}", self.policy(id)),
         }

@@ -309,7 +309,9 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
             [vlan] => Some(format!("VLAN {vlan}")),
             vlans => Some(format!("VLANs {}", vlans.join(" "))),
         };
+        let renamed = format!("now {}", port.renamed_to);
         let words = [
+            Some(renamed.as_str()).filter(|_| !port.renamed_to.is_empty()),
             Some(port.mode.as_str()).filter(|_| !is_kernel),
             Some("edge").filter(|_| port.edge),
             Some("requires HMAC").filter(|_| port.requires_hmac),
@@ -409,6 +411,7 @@ fn state_output(found: &v1::GetDataplaneResponse) -> DataplaneState {
         requires_hmac: port.requires_hmac,
         edge: port.edge,
         vlans: port.vlans.clone(),
+        renamed_to: Some(port.renamed_to.clone()).filter(|name| !name.is_empty()),
     };
     let tenant = |tenant: &v1::DataplaneTenant| DataplaneTenant {
         name: tenant.name.clone(),

@@ -73,9 +73,9 @@ pub(crate) fn run(output: &Output) -> Done {
         required: false,
         ..finding(
             "QEMU",
-            Path::new(sandbox::process::QEMU).exists(),
+            Path::new(sandbox::process::QEMU).exists() && super::xsk::has_kernel(),
             "programs with `isolation: vm`",
-            "apt-get install qemu-system-x86",
+            "apt-get install qemu-system-x86; without a kernel in /boot, name one (`kernel`)",
         )
     });
     for (program, package, needed_for) in [

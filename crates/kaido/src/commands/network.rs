@@ -40,7 +40,9 @@ pub(crate) fn run(command: NetworkCommand, output: &Output) -> Done {
 
 async fn nodes(socket: &Path) -> Result<Vec<v1::NetworkNode>, Failure> {
     let mut client = api::connect(socket).await?;
-    Ok(client.get_network(v1::GetNetworkRequest {}).await?.into_inner().nodes)
+    let mut nodes = client.get_network(v1::GetNetworkRequest {}).await?.into_inner().nodes;
+    nodes.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(nodes)
 }
 
 fn all(nodes: &[v1::NetworkNode]) -> Vec<NetworkNode> {

@@ -54,6 +54,9 @@ fn root_a_renamed_port_stays_a_port_for_the_next_daemon() {
     rename(&net, &[("l", "other.7")]);
     net.start(&[]);
     assert_eq!(pins(&net), before);
+    let shown = net.show();
+    let port = shown["ports"].as_array().unwrap().iter().find(|port| port["name"] == "l");
+    assert_eq!(port.unwrap()["renamed_to"], "other.7", "{shown}");
     assert!(has_xdp(&net, "other.7"));
     net.end();
     assert!(has_xdp(&net, "other.7"));

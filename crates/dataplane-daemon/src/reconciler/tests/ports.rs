@@ -16,7 +16,9 @@ fn a_port_that_is_gone_or_refused_does_not_keep_the_file_from_being_changed() {
     host.state.borrow_mut().kernel.links.pop();
     reconciler.apply(file(2), 0).unwrap();
     assert_eq!((host.sids(), ports()), (2, vec![1]));
-    assert!(reconciler.warned().contains(&"the port `r` is left out".to_owned()));
+    let left_out = "the port `r` is left out: it does not exist, or cannot be a port at present";
+    assert!(reconciler.warned().contains(&left_out.to_owned()));
+    assert!(reconciler.warnings().contains(&left_out.to_owned()));
     host.state.borrow_mut().kernel.links.push(link(3, "r"));
     host.plane.refuse_port("r");
     reconciler.apply(file(3), 0).unwrap();

@@ -79,8 +79,12 @@ pub(super) async fn listen(options: &P4Run) -> Result<Option<Serving>, Failure> 
         None => {
             let path = of_device(options.device_id)?;
             let made = path.parent().map_or(Ok(()), private::make);
-            let cannot = || format!("P4Runtime cannot be served at unix:{}", path.display());
-            made.with_context(cannot).map_err(Failure::failed)?;
+            made.map_err(|why| {
+                let help = "set XDG_RUNTIME_DIR, or write `--p4runtime unix:PATH`";
+                let path = path.display();
+                let why = anyhow!("P4Runtime cannot be served at unix:{path}: {why}: {help}");
+                Failure::failed(why)
+            })?;
             return unix(&path).map(Some);
         }
         Some(Served::Socket(path)) => return unix(path).map(Some),

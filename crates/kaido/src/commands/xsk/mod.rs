@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 pub(super) use attach::attach;
 pub(crate) use state::sockets_of;
+pub(crate) use tenants::has_kernel;
 pub(crate) use wire::wire;
 
 use crate::cli::{WhichXsk, XskCommand};

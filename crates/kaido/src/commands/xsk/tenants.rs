@@ -189,14 +189,25 @@ fn kernel(tenant: &Tenant, config: &Path) -> Result<Option<Kernel>, Failure> {
     let path = match &tenant.isolation {
         Isolation::Process | Isolation::Inline => return Ok(None),
         Isolation::Vm { kernel: Some(named) } => beside(config, named),
-        Isolation::Vm { kernel: None } => {
-            let release = nix::sys::utsname::uname();
-            let release = release.as_ref().map(|name| name.release().to_string_lossy());
-            Path::new("/boot").join(format!("vmlinuz-{}", release.unwrap_or_default()))
-        }
+        Isolation::Vm { kernel: None } => running_kernel(),
     };
-    let cannot = || format!("cannot read the virtual machine's kernel {}", path.display());
-    Kernel::open(&path).map(Some).with_context(cannot).map_err(Failure::usage)
+    Kernel::open(&path).map(Some).map_err(|why| {
+        let help = "name another one with `kernel`, or `--kernel FILE`";
+        let path = path.display();
+        Failure::usage(anyhow!("cannot read the virtual machine's kernel {path}: {why}: {help}"))
+    })
+}
+
+/// Returns the file of the running system's kernel.
+fn running_kernel() -> PathBuf {
+    let release = nix::sys::utsname::uname();
+    let release = release.as_ref().map(|name| name.release().to_string_lossy());
+    Path::new("/boot").join(format!("vmlinuz-{}", release.unwrap_or_default()))
+}
+
+/// Returns true if virtual machines find a kernel without `kernel`.
+pub(crate) fn has_kernel() -> bool {
+    Kernel::open(&running_kernel()).is_ok()
 }
 
 /// Converts a tenant into the daemon's.

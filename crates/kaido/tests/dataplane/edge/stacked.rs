@@ -230,7 +230,7 @@ fn root_no_sid_is_reached_through_a_macvlan_whose_edge_port_has_moved() {
     ip(&bed.net.node, &[&format!("link set dev l netns {path}")]);
     ip(&elsewhere, &["link set dev l up"]);
     let shown = || bed.net.log();
-    let gone = || bed.net.log().contains("left out at present: l").then_some(());
+    let gone = || bed.net.log().contains("left out until they return: l").then_some(());
     testkit::until(Duration::from_secs(10), gone, shown);
     let sid = |mark: &str| to_sid(SOURCE, mark);
     for dress in [to_macvlan, to_macvlan_with_priority] {
