@@ -7,8 +7,8 @@ use std::time::Duration;
 use dataplane::Dataplane;
 use dataplane::forwarding::{Kernel, Present, Refused, SlowPath};
 use ipnet::Ipv6Net;
-use model::dataplane::Dataplane as Which;
-use netlink::Event;
+use model::dataplane::{Dataplane as Which, Name};
+use netlink::{Event, Link};
 
 use crate::Error;
 
@@ -26,6 +26,25 @@ pub(crate) struct Seen {
     pub(crate) locked_mtus: bool,
     /// The interfaces that are up and have a carrier. Such volatile state is not in `kernel`.
     pub(crate) passing: BTreeSet<u32>,
+}
+
+/// The interfaces that the file names, or named before they were renamed, by index.
+pub(crate) type Recorded = BTreeMap<u32, Interface>;
+
+/// An interface of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Interface {
+    /// Its name in the file.
+    pub(crate) name: Name,
+    /// Its MAC address as text, by which another interface with the index differs; empty without one.
+    pub(crate) mac: String,
+}
+
+impl Interface {
+    /// Returns a present interface with its name in the file.
+    pub(crate) fn of(link: &Link, name: Name) -> Self {
+        Self { name, mac: link.mac.map(|mac| mac.to_string()).unwrap_or_default() }
+    }
 }
 
 /// The kernel of the data plane's namespace: its state, and the routes that it keeps for the data
@@ -89,6 +108,12 @@ pub(crate) trait Host {
 
     /// Removes all routes that are not in `routes`.
     fn shrink(&mut self, routes: SlowPath) -> Result<(), Error>;
+
+    /// Records interfaces for the next daemon.
+    fn record(&mut self, interfaces: &Recorded) -> Result<(), Error>;
+
+    /// Returns the interfaces that an earlier daemon has recorded.
+    fn recorded(&mut self) -> Recorded;
 
     /// Reverts [`Host::extend`].
     fn restore(&mut self, seen: &Seen);

@@ -1,6 +1,7 @@
 //! The kernel of the data plane's namespace, over netlink.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
 
 use crate::Error;
 use crate::guard::Guard;
-use crate::host::{Host, Seen};
+use crate::host::{Host, Interface, Recorded, Seen};
 use crate::probe;
 
 /// The kernel.
@@ -28,6 +29,8 @@ pub(crate) struct KernelSide {
     /// that the successor of a killed daemon knows it.
     source: Option<Ipv6Addr>,
     source_file: PathBuf,
+    /// File with the interfaces for the next daemon.
+    interfaces: PathBuf,
     /// The directory of the pins that keep ports attached to XDP.
     pins: PathBuf,
     guard: Guard,
@@ -48,6 +51,7 @@ impl KernelSide {
             kept: SlowPath::default(),
             source: source.and_then(|text| text.trim().parse().ok()),
             source_file,
+            interfaces: state.join("interfaces"),
             pins: state.join("bpf"),
             guard: Guard::new(state),
         })
@@ -205,6 +209,33 @@ impl Host for KernelSide {
         }
         self.kept = routes;
         Ok(())
+    }
+
+    fn record(&mut self, interfaces: &Recorded) -> Result<(), Error> {
+        let failed = |source| Error::State { path: self.interfaces.clone(), source };
+        if interfaces.is_empty() {
+            return match std::fs::remove_file(&self.interfaces) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                removed => removed.map_err(failed),
+            };
+        }
+        let line = |(index, Interface { name, mac }): (&u32, &Interface)| {
+            format!("{index} {name} {mac}\n")
+        };
+        let text: String = interfaces.iter().map(line).collect();
+        private::replace(&self.interfaces, text.as_bytes()).map_err(failed)
+    }
+
+    fn recorded(&mut self) -> Recorded {
+        let file = private::open_own(&self.interfaces);
+        let text = file.and_then(std::io::read_to_string).unwrap_or_default();
+        let parse = |line: &str| {
+            let mut words = line.split(' ');
+            let (index, name) = (words.next()?.parse().ok()?, words.next()?.into());
+            let mac = words.next()?.to_owned();
+            Some((index, Interface { name, mac }))
+        };
+        text.lines().filter_map(parse).collect()
     }
 
     fn restore(&mut self, seen: &Seen) {

@@ -33,7 +33,7 @@ use self::interfaces::{guarded, tagged};
 use self::wanted::Wanted;
 use self::warnings::left_out;
 use crate::health::{Checks, Record};
-use crate::host::{Host, Seen};
+use crate::host::{Host, Recorded, Seen};
 use crate::trace::Trace;
 use crate::{Error, tenants};
 
@@ -76,6 +76,8 @@ pub(crate) struct Reconciler {
     missing: BTreeSet<Name>,
     /// Renamed interfaces that are down, and their former names, which other interfaces have.
     former: BTreeMap<u32, Name>,
+    /// The interfaces of the last change, and the former ones.
+    recorded: Recorded,
     /// Messages logged by the previous change and by the present one, which are not repeated.
     logged: [BTreeSet<String>; 2],
     /// Last time the reconciler polled the kernel state that has no events.
@@ -106,6 +108,7 @@ impl Reconciler {
         Ok(Self {
             plane: host.load(which)?,
             which,
+            recorded: host.recorded(),
             host,
             seen: None,
             refused: Refused::default(),
@@ -242,7 +245,7 @@ impl Reconciler {
         next: Option<Box<dyn Dataplane>>,
         file: &File,
     ) -> Result<(), Error> {
-        self.close_former(&wanted, file);
+        let recorded = self.close_former(&wanted, file);
         let links = &wanted.seen.kernel.links;
         let before = guarded(self.plane.current(), links);
         let after = guarded(&wanted.forwarding, links);
@@ -254,6 +257,7 @@ impl Reconciler {
         }
         self.guard(&after);
         self.missing = wanted.missing;
+        self.record(recorded);
         (self.imported, self.tenants) = (wanted.imported, wanted.tenants);
         self.table_tenants = wanted.table_tenants;
         self.plane.set_exact(wanted.seen.exact);
@@ -369,6 +373,7 @@ impl Reconciler {
         self.plane.detach()?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
         (self.missing, self.former) = Default::default();
+        self.record(Recorded::default());
         self.checks = Checks::default();
         self.guard(&BTreeSet::new());
         self.host.shrink(SlowPath::default())

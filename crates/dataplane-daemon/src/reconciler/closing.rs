@@ -9,6 +9,7 @@ use netlink::Link;
 use super::wanted::Wanted;
 use super::{Ports, Reconciler};
 use crate::Error;
+use crate::host::{Interface, Recorded};
 
 impl Reconciler {
     /// Sets the port down that is the reason for a failed change, so that it does not keep the others from
@@ -63,33 +64,77 @@ impl Reconciler {
         done
     }
 
-    /// Sets interfaces down that were ports outside of the SR domain and have been renamed, if other
-    /// interfaces have the file's names for them now: without the program and its rules, they would
-    /// reach SIDs. They stay down as long as the file has these ports.
-    pub(super) fn close_former(&mut self, wanted: &Wanted, file: &File) {
-        let links = &wanted.seen.kernel.links;
+    /// Returns the interfaces that the last file names, and their names there. They may have been renamed
+    /// since.
+    pub(super) fn named(&mut self, links: &[Link]) -> Result<BTreeMap<u32, Name>, Error> {
+        let links: BTreeMap<u32, &Link> = links.iter().map(|link| (link.index, link)).collect();
+        let is_same = |(index, one): &(&u32, &Interface)| {
+            links.get(index).is_some_and(|link| Interface::of(link, one.name.clone()) == **one)
+        };
+        let recorded = self.recorded.iter().filter(is_same);
+        let mut named: BTreeMap<u32, Name> =
+            recorded.map(|(index, one)| (*index, one.name.clone())).collect();
         if self.which == Which::Xdp {
-            let attached = wanted.attached.iter();
-            self.former.extend(attached.map(|(index, name)| (*index, Name::from(name.as_str()))));
+            let attached = self.plane.attached()?.into_iter();
+            named.extend(attached.map(|(index, name)| (index, Name::from(name))));
         }
-        let names: BTreeMap<u32, &str> =
-            links.iter().map(|link| (link.index, link.name.as_str())).collect();
-        for (index, port) in &wanted.forwarding.ports {
-            if let Some(name) = names.get(index).filter(|name| **name != port.name) {
-                self.warn_once(format!("the port `{}` is the interface `{name}` now", port.name));
+        Ok(named)
+    }
+
+    /// Sets interfaces down that have been renamed, if other interfaces have the file's names for them now,
+    /// and their packets must not reach SIDs: they have neither the program nor rules. They stay down as
+    /// long as the file has these names. Returns the interfaces to record after the change.
+    pub(super) fn close_former(&mut self, wanted: &Wanted, file: &File) -> Recorded {
+        let links: BTreeMap<u32, &Link> =
+            wanted.seen.kernel.links.iter().map(|link| (link.index, link)).collect();
+        let interface = |(index, name): (u32, &Name)| {
+            Some((index, Interface::of(links.get(&index)?, name.clone())))
+        };
+        let ports = wanted.forwarding.ports.iter();
+        let ports = ports.map(|(index, port)| (*index, Name::from(port.name.as_str())));
+        let ports: BTreeMap<u32, Name> = ports.collect();
+        let functions = wanted.forwarding.function_interfaces();
+        let used = ports.iter().map(|(index, name)| (*index, name)).chain(functions);
+        let mut recorded: Recorded = used.filter_map(interface).collect();
+        for (index, one) in &recorded {
+            if links[index].name != *one.name {
+                let name = &links[index].name;
+                self.warn_once(format!("`{}` of the file is the interface `{name}` now", one.name));
             }
         }
-        self.former.retain(|index, port| {
-            let is_renamed = names.get(index).is_some_and(|name| *name != &**port);
-            is_renamed && file.is_outside(port) && !wanted.forwarding.ports.contains_key(index)
-        });
-        for link in links.iter().filter(|link| link.up) {
-            let Some(port) = self.former.get(&link.index) else { continue };
-            let why = format!("it was the port `{port}`, and another interface has that name now");
-            if let Err(error) = self.set_down(link.index, &link.name, &why) {
+        self.former.clear();
+        for (index, name) in wanted.named.iter().filter(|(index, _)| !recorded.contains_key(index))
+        {
+            let Some(link) = links.get(index) else { continue };
+            if *link.name != **name && file.closes(name) {
+                self.former.insert(*index, name.clone());
+            }
+        }
+        for (index, name) in self.former.clone() {
+            let link = links[&index];
+            let why =
+                format!("it was `{name}` of the file, and another interface has that name now");
+            if link.up
+                && let Err(error) = self.set_down(index, &link.name, &why)
+            {
                 tracing::warn!("`{}` reaches SIDs: {}", link.name, api::in_one_line(&error));
             }
         }
+        let former = self.former.iter().map(|(index, name)| (*index, name));
+        recorded.extend(former.filter_map(interface));
+        recorded
+    }
+
+    /// Records the interfaces of a change, for later ones and for the next daemon.
+    pub(super) fn record(&mut self, interfaces: Recorded) {
+        if interfaces == self.recorded {
+            return;
+        }
+        if let Err(error) = self.host.record(&interfaces) {
+            let why = api::in_one_line(&error);
+            tracing::warn!("the next daemon does not recognize renamed interfaces: {why}");
+        }
+        self.recorded = interfaces;
     }
 
     /// Returns true if an interface that was set down is up again.

@@ -27,8 +27,8 @@ pub(super) struct Wanted {
     /// Ports that do not exist, or cannot be attached.
     pub(super) missing: BTreeSet<Name>,
     pub(super) ports: Ports,
-    /// The interfaces with the program, and their names in the file.
-    pub(super) attached: BTreeMap<u32, String>,
+    /// The interfaces that the last file names, and their names there.
+    pub(super) named: BTreeMap<u32, Name>,
     pub(super) seen: Seen,
 }
 
@@ -51,8 +51,8 @@ impl Reconciler {
         // Work on copies: if the file is refused, the tenant numbers that it took stay free.
         let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
         tenants.spare(seen.present.tenants());
-        let attached = self.plane.attached()?;
-        let links = self.links(file, &seen, &attached, ports);
+        let named = self.named(&seen.kernel.links)?;
+        let links = self.links(file, &seen, &named, ports);
         let missing = self.missing(file, &links, ports);
         let Resolved { mut forwarding, file: present, missing } =
             resolve_present(file, &links, missing, ports, &mut tenants)?;
@@ -105,27 +105,21 @@ impl Reconciler {
             down,
             missing,
             ports,
-            attached,
+            named,
             seen,
         })
     }
 
-    /// Returns the interfaces of the machine, also by the names that `attached` ones had before.
-    fn links(
-        &self,
-        file: &File,
-        seen: &Seen,
-        attached: &BTreeMap<u32, String>,
-        ports: Ports,
-    ) -> Links {
+    /// Returns the interfaces of the machine, also by the names that `named` ones had before.
+    fn links(&self, file: &File, seen: &Seen, named: &BTreeMap<u32, Name>, ports: Ports) -> Links {
         let links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables)
             .passing(seen.passing.clone());
-        // An interface that has a port's name now is that port, whatever it was before.
-        let now = seen.kernel.links.iter();
-        let now = now.filter(|link| file.ports.contains_key(link.name.as_str()));
+        // An interface that has a name of the file now is that one, whatever it was before.
+        let names: BTreeSet<&str> = file.interfaces().map(|name| &**name).collect();
+        let now = seen.kernel.links.iter().filter(|link| names.contains(link.name.as_str()));
         let now: BTreeSet<u32> = now.map(|link| link.index).collect();
-        let renamed = attached.iter().filter(|(index, _)| !now.contains(index));
-        let links = links.also_called(renamed.map(|(index, name)| (name.as_str(), *index)));
+        let renamed = named.iter().filter(|(index, _)| !now.contains(index));
+        let links = links.also_called(renamed.map(|(index, name)| (&**name, *index)));
         match ports {
             Ports::Present => links.lacking_functions(),
             Ports::New => links.lacking(self.known.clone()),

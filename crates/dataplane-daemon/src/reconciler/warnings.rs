@@ -37,8 +37,8 @@ impl Reconciler {
         let warning = |link: &Link| {
             let (name, port) = (&link.name, self.former.get(&link.index)?);
             Some(format!(
-                "`{name}` is down, and its routes are gone: it was the port `{port}`, and another interface has \
-                 that name now. Name `{name}` in the file, or rename both"
+                "`{name}` is down, and its routes are gone: it was `{port}` of the file, and another interface \
+                 has that name now. Name `{name}` in the file, or rename both"
             ))
         };
         links.filter_map(warning).collect()

@@ -102,7 +102,7 @@ pub(in crate::forwarding) fn rules(
     let closed = closed(forwarding, kernel);
     // A rule that goes to a priority without rules has no effect.
     let unspoofed = if closed.is_empty() { PRIORITY } else { FROM_EDGES };
-    for name in function_links(forwarding) {
+    for name in function_links(forwarding, &kernel.links) {
         let interface = Some(name.to_string());
         let on = |ipv6| InterfaceRule { interface: interface.clone(), ipv6, ..rule(FROM_EDGES) };
         rules.extend([false, true].map(on));
@@ -144,12 +144,14 @@ pub(in crate::forwarding) fn rules(
     rules
 }
 
-/// Returns the names of interfaces that lead to functions. The kernel forwards none of their packets. The
-/// program at their tc ingress sees to it, but an interface that has been created again is without it
-/// until the daemon has seen it.
-fn function_links(forwarding: &Forwarding) -> BTreeSet<&str> {
-    let proxies = forwarding.proxies();
-    proxies.flat_map(|proxy| [&*proxy.to.name, &*proxy.back.name]).collect()
+/// Returns the names of interfaces that lead to functions: those in the file, and those that they have now.
+/// The kernel forwards none of their packets. The program at their tc ingress sees to it, but an interface
+/// that has been created again is without it until the daemon has seen it.
+fn function_links<'a>(forwarding: &'a Forwarding, links: &'a [Link]) -> BTreeSet<&'a str> {
+    let all = || forwarding.proxies().flat_map(|proxy| [&proxy.to, &proxy.back]);
+    let indices: BTreeSet<u32> = all().filter_map(|link| link.index).collect();
+    let now = links.iter().filter(|link| indices.contains(&link.index));
+    all().map(|link| &*link.name).chain(now.map(|link| link.name.as_str())).collect()
 }
 
 /// Returns the ports at the edge, and the interfaces stacked on them. With an edge or a tenant,

@@ -73,6 +73,12 @@ impl Forwarding {
         links.into_iter().all(|link| link.index.is_none_or(|at| passing.contains(&at) == link.up))
     }
 
+    /// Returns the interfaces that lead to functions, without those that do not exist.
+    pub fn function_interfaces(&self) -> impl Iterator<Item = (u32, &file::Name)> {
+        let links = self.proxies().flat_map(|proxy| [&proxy.to, &proxy.back]);
+        links.filter_map(|link| Some((link.index?, &link.name)))
+    }
+
     /// Returns all proxies.
     pub fn proxies(&self) -> impl Iterator<Item = &Proxy> {
         self.sids.values().filter_map(|endpoint| endpoint.behavior.proxy())

@@ -72,7 +72,7 @@ fn until_down(net: &Net) {
     let is_down = || (!show(&net.node, "link show dev other").contains(",UP")).then_some(());
     until(TIMEOUT, is_down, || show(&net.node, "link"));
     until(TIMEOUT, || has_xdp(net, "l").then_some(()), || net.show().to_string());
-    assert!(net.log().contains("`other` is set down: it was the port `l`"), "{}", net.log());
+    assert!(net.log().contains("`other` is set down: it was `l` of the file"), "{}", net.log());
 }
 
 /// Without the program and the rules, senders on the renamed interface would reach SIDs.
@@ -99,4 +99,32 @@ fn root_a_port_that_is_renamed_between_daemons_and_whose_name_is_taken_is_down()
     take_name(&net);
     net.start(&[]);
     until_down(&net);
+}
+
+/// The kernel forwards none of its packets, by its former name or the present one.
+#[test]
+fn root_a_renamed_interface_to_a_function_is_closed() {
+    let mut net = Net::new();
+    ip(&net.node, &["link add dev fn type veth peer name fx", "link set dev fn up"]);
+    ip(&net.node, &["link set dev fx up"]);
+    let sids = "sids: { \"fd00:1::1\": End, \"fd00:1::f\": {behavior: End.AD, to: fn} }\n";
+    let file = EDGE.replace("sids: { \"fd00:1::1\": End }\n", sids);
+    net.start(&[]);
+    net.apply(&file);
+    let rules = |interface: &str| {
+        let rules = show(&net.node, "-6 rule");
+        rules.lines().filter(|line| line.contains(&format!("iif {interface} "))).count()
+    };
+    assert!(rules("fn") > 0, "{}", show(&net.node, "-6 rule"));
+    rename(&net, &[("fn", "fn2")]);
+    until(TIMEOUT, || (rules("fn2") > 0).then_some(()), || show(&net.node, "-6 rule"));
+    net.apply(&file);
+    assert!(rules("fn2") > 0, "{}", show(&net.node, "-6 rule"));
+    ip(&net.node, &["link add dev fn type veth peer name fy", "link set dev fn up"]);
+    let is_down = || (!show(&net.node, "link show dev fn2").contains(",UP")).then_some(());
+    until(TIMEOUT, is_down, || show(&net.node, "link"));
+    net.kill();
+    net.start(&[]);
+    ip(&net.node, &["link set dev fn2 up"]);
+    until(TIMEOUT, is_down, || show(&net.node, "link"));
 }

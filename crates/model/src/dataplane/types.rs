@@ -54,6 +54,14 @@ impl File {
         self.ports.get(port).is_some_and(|port| port.edge || port.tenant.is_some())
     }
 
+    /// Returns true if packets from an interface of the file must not reach SIDs: it is a port outside of
+    /// the SR domain, or leads to a service function.
+    pub fn closes(&self, interface: &Name) -> bool {
+        let mut proxies = self.sids.iter().filter_map(|(_, endpoint)| endpoint.behavior.proxy());
+        self.is_outside(interface)
+            || proxies.any(|proxy| proxy.to == *interface || proxy.back == *interface)
+    }
+
     /// Returns this file without the given ports and the entries that depend on them.
     pub fn without_ports(&self, missing: &BTreeSet<Name>) -> Self {
         let mut file = self.clone();

@@ -13,7 +13,7 @@ use model::dataplane::Dataplane as Which;
 use netlink::{Encap, Event, Link, LocalAction, Mac, NextHop, Route};
 
 use crate::Error;
-use crate::host::{Host, Seen};
+use crate::host::{Host, Recorded, Seen};
 use crate::reconciler::Reconciler;
 
 /// The state of the fake kernel, and the calls that it received.
@@ -26,6 +26,7 @@ pub(super) struct State {
     /// The destination that it refuses.
     pub(super) refuses: Option<IpNet>,
     pub(super) looks: u32,
+    pub(super) recorded: Recorded,
     pub(super) guarded: BTreeSet<u32>,
     pub(super) refuses_guards: bool,
     /// The ports that were set down.
@@ -171,6 +172,15 @@ impl Host for FakeHost {
         self.log("shrink");
         self.state.borrow_mut().kept = routes;
         Ok(())
+    }
+
+    fn record(&mut self, interfaces: &Recorded) -> Result<(), Error> {
+        self.state.borrow_mut().recorded.clone_from(interfaces);
+        Ok(())
+    }
+
+    fn recorded(&mut self) -> Recorded {
+        self.state.borrow().recorded.clone()
     }
 
     fn restore(&mut self, _: &Seen) {

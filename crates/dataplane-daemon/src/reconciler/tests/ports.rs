@@ -188,3 +188,57 @@ fn a_port_that_returns_as_a_bond_is_left_out() {
     host.reconciler().resume(file(1)).unwrap();
     assert!(matches!(host.reconciler().apply(file(1), 0), Err(Error::Resolve(_))));
 }
+
+#[test]
+fn a_former_edge_stays_down_with_the_next_daemon() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let file = parse("ports: { l: {}, r: {sids: false} }\n");
+    reconciler.apply(file.clone(), 0).unwrap();
+    let rename = || {
+        host.state.borrow_mut().kernel.links = vec![link(1, "l"), link(2, "other"), link(3, "r")];
+    };
+    rename();
+    host.tell(Event::Link(link(3, "r")));
+    let closed = || host.state.borrow().closed.len();
+    follow_until(&mut reconciler, || closed() == 1);
+    drop(reconciler);
+    let mut next = host.reconciler();
+    next.resume(file).unwrap();
+    // It is set up.
+    rename();
+    host.tell(Event::Link(link(2, "other")));
+    follow_until(&mut next, || closed() == 2);
+    // Another interface with its index is not.
+    let other = Link { mac: Some(Mac([2, 0, 0, 0, 0, 9])), ..link(2, "other") };
+    host.state.borrow_mut().kernel.links[1] = other.clone();
+    host.tell(Event::Link(other));
+    follow_for_a_while(&mut next);
+    assert_eq!(closed(), 2);
+}
+
+#[test]
+fn a_renamed_interface_to_a_function_stays_it_or_is_down() {
+    let host = FakeHost::new();
+    host.state.borrow_mut().kernel.links.push(link(3, "fn"));
+    let file = parse(
+        "locators: [\"fd00:1::/48\"]\nports: { l: {}, r: {} }\n\
+         sids: { \"fd00:1::f\": {behavior: End.AD, to: fn} }\n",
+    );
+    let mut reconciler = host.reconciler();
+    reconciler.apply(file.clone(), 0).unwrap();
+    let functions = || -> Vec<u32> {
+        host.plane.forwards().function_interfaces().map(|(index, _)| index).collect()
+    };
+    assert_eq!(functions(), [3, 3], "to and back");
+    host.state.borrow_mut().kernel.links[2] = link(3, "fn2");
+    reconciler.apply(file.clone(), 0).unwrap();
+    assert_eq!(functions(), [3, 3]);
+    let mut next = host.reconciler();
+    next.resume(file).unwrap();
+    assert_eq!(functions(), [3, 3]);
+    host.state.borrow_mut().kernel.links.push(link(4, "fn"));
+    host.tell(Event::Link(link(4, "fn")));
+    follow_until(&mut next, || functions() == [4, 4]);
+    assert_eq!(host.state.borrow().closed, ["fn2"]);
+}
