@@ -67,10 +67,16 @@ fn take_name(net: &Net) {
     ip(&net.node, &["link add dev l mtu 1700 type veth peer name y", "link set dev l up"]);
 }
 
-/// Waits until the renamed interface is down, and the new one a port.
-fn until_down(net: &Net) {
-    let is_down = || (!show(&net.node, "link show dev other").contains(",UP")).then_some(());
+/// Waits until an interface is down.
+fn until_down(net: &Net, interface: &str) {
+    let line = format!("link show dev {interface}");
+    let is_down = || (!show(&net.node, &line).contains(",UP")).then_some(());
     until(TIMEOUT, is_down, || show(&net.node, "link"));
+}
+
+/// Waits until the renamed port is down, and the new interface a port.
+fn until_replaced(net: &Net) {
+    until_down(net, "other");
     until(TIMEOUT, || has_xdp(net, "l").then_some(()), || net.show().to_string());
     assert!(net.log().contains("`other` is set down: it was `l` of the file"), "{}", net.log());
 }
@@ -83,10 +89,10 @@ fn root_a_renamed_port_whose_name_is_taken_is_down() {
     net.apply(EDGE);
     rename(&net, &[("l", "other")]);
     take_name(&net);
-    until_down(&net);
+    until_replaced(&net);
     // Also if it is set up again.
     ip(&net.node, &["link set dev other up"]);
-    until_down(&net);
+    until_replaced(&net);
 }
 
 #[test]
@@ -98,7 +104,7 @@ fn root_a_port_that_is_renamed_between_daemons_and_whose_name_is_taken_is_down()
     rename(&net, &[("l", "other")]);
     take_name(&net);
     net.start(&[]);
-    until_down(&net);
+    until_replaced(&net);
 }
 
 /// The kernel forwards none of its packets, by its former name or the present one.
@@ -121,10 +127,9 @@ fn root_a_renamed_interface_to_a_function_is_closed() {
     net.apply(&file);
     assert!(rules("fn2") > 0, "{}", show(&net.node, "-6 rule"));
     ip(&net.node, &["link add dev fn type veth peer name fy", "link set dev fn up"]);
-    let is_down = || (!show(&net.node, "link show dev fn2").contains(",UP")).then_some(());
-    until(TIMEOUT, is_down, || show(&net.node, "link"));
+    until_down(&net, "fn2");
     net.kill();
     net.start(&[]);
     ip(&net.node, &["link set dev fn2 up"]);
-    until(TIMEOUT, is_down, || show(&net.node, "link"));
+    until_down(&net, "fn2");
 }

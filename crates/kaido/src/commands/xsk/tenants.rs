@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use model::topology::Topology;
 use model::{Isolation, Tenant};
 use output::xsk::{CheckedTenant, CheckedTenants, XskPort};
