@@ -37,10 +37,7 @@ pub(super) fn named<'a, T>(
 fn unknown<'a>(all: impl Iterator<Item = &'a str>, name: &str, what: &str) -> Wrong {
     /// Maximum number of names.
     const LISTED: usize = 32;
-    let mut names: Vec<_> = all.collect();
-    names.sort_unstable();
-    names.truncate(LISTED + 1);
-    let mut names: Vec<_> = names.into_iter().map(|one| format!("`{}`", short(one))).collect();
+    let mut names: Vec<_> = all.take(LISTED + 1).map(|one| format!("`{}`", short(one))).collect();
     let name = short(name);
     if names.is_empty() {
         return format!("no {what} `{name}`: the program has none");
