@@ -93,6 +93,9 @@ impl Drop for Interface {
 /// Returns the interface of this name, if it can be used.
 pub(crate) fn usable(handle: &mut Handle, name: &str) -> Result<Link, Error> {
     let link = match handle.link(name) {
+        Err(netlink::Error::AlternativeName { name, interface }) => {
+            return Err(Error::AlternativeName { name, interface });
+        }
         Err(why) if why.is_not_found() => return Err(Error::NoInterface(name.to_owned())),
         link => link?,
     };
