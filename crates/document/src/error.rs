@@ -2,6 +2,7 @@
 
 use serde::de::{self, Unexpected};
 
+use super::cut::{MOST_SHOWN, begin};
 use super::nearest::suggest;
 use super::tree::{Span, Step};
 
@@ -58,15 +59,9 @@ fn expectation(expected: &dyn de::Expected) -> String {
     }
 }
 
-/// Characters of a wrong value that a message shows.
-const MOST_SHOWN: usize = 200;
-
 fn found(unexpected: Unexpected<'_>) -> String {
     match unexpected {
-        Unexpected::Str(text) => match text.char_indices().nth(MOST_SHOWN) {
-            Some((end, _)) => format!("`{}…`", &text[..end]),
-            None => format!("`{text}`"),
-        },
+        Unexpected::Str(text) => format!("`{}`", begin(text, MOST_SHOWN)),
         Unexpected::Unsigned(number) => format!("`{number}`"),
         Unexpected::Signed(number) => format!("`{number}`"),
         Unexpected::Bool(value) => format!("`{value}`"),

@@ -14,6 +14,7 @@
 //! [`outline()`] reads files that have no grammar here.
 #![forbid(unsafe_code)]
 
+mod cut;
 mod de;
 mod elements;
 mod entries;

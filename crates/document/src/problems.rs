@@ -6,6 +6,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cut::cut;
 use super::nearest::suggest;
 use super::tree::{Span, Step, Tree};
 
@@ -121,7 +122,7 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn add(&mut self, span: Span, message: impl Into<String>, help: Option<String>) {
-        self.found.push((span, message.into(), help));
+        self.found.push((span, cut(message.into()), help.map(cut)));
     }
 
     /// The errors in file order, without duplicates.

@@ -55,6 +55,14 @@ pub enum Error {
         /// The version or option that provides it.
         needs: &'static str,
     },
+    /// An interface is named by an alternative name (IFLA_ALT_IFNAME). It counts as not found.
+    #[error("`{name}` is an alternative name of the interface {interface}: write `{interface}`")]
+    AlternativeName {
+        /// The alternative name.
+        name: String,
+        /// The name of the interface.
+        interface: String,
+    },
     /// A path that should be a namespace is a different kind of file.
     #[error("{path} is neither a network namespace nor an empty file: left alone")]
     NotANamespace {
@@ -74,6 +82,7 @@ impl Error {
         match self {
             Self::Kernel { errno, .. } => Some(*errno),
             Self::Io { source, .. } => source.raw_os_error().map(Errno::from_raw),
+            Self::AlternativeName { .. } => Some(Errno::ENODEV),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use netlink_packet_route::link::{
 
 use crate::attribute::{after, array, each, text, u32_at, u64_at};
 use crate::socket::{CREATE, EXCL};
-use crate::{Handle, Namespace, Request, Result};
+use crate::{Error, Handle, Namespace, Request, Result};
 
 pub use kinds::{has_local_senders, with_members};
 
@@ -260,12 +260,18 @@ impl Handle {
         Ok(links)
     }
 
-    /// The interface called `name`; see [`crate::Error::is_not_found`].
+    /// The interface called `name`; see [`crate::Error::is_not_found`]. The kernel also finds it by an
+    /// alternative name, which is an error here: [`crate::Error::AlternativeName`].
     pub fn link(&mut self, name: &str) -> Result<Link> {
         let mut message = LinkMessage::default();
         message.attributes = vec![LinkAttribute::IfName(name.into())];
         let body = crate::socket::bytes(&message);
-        self.socket.get(&format!("look up the interface {name}"), GETLINK, &body, link)
+        let operation = format!("look up the interface {name}");
+        let found = self.socket.get(&operation, GETLINK, &body, link)?;
+        if found.name == name {
+            return Ok(found);
+        }
+        Err(Error::AlternativeName { name: name.into(), interface: found.name })
     }
 
     /// The interface with this index; see [`crate::Error::is_not_found`].

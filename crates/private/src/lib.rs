@@ -21,7 +21,7 @@ pub use file::{
 pub use installed::open_installed;
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};
-pub use reach::{Followed, check_place, entry, follow, make_directory, open_directory};
+pub use reach::{Followed, entry, follow, make_directory, open_directory, open_place};
 pub use trust::Writers;
 
 /// Sets the umask so that files created from now on are private to this user, whatever the

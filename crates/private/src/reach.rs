@@ -5,7 +5,7 @@
 //! name on the way changes.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,7 +15,6 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, mkdirat};
 
-use crate::file::real_path;
 use crate::trust::{is_owned, is_shared, refused};
 use crate::walk::Walk;
 
@@ -59,6 +58,22 @@ pub fn entry(directory: &File, name: &OsStr) -> PathBuf {
     Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name)
 }
 
+/// Opens a directory as [`open_directory`] does, with the directories that lead to it.
+///
+/// # Errors
+///
+/// As [`open_directory`].
+pub fn open_place(path: &Path) -> io::Result<Followed> {
+    let Walk { at, mut directories, missing } = walk(path)?;
+    match directories.pop() {
+        Some(file) if missing.is_empty() && file.metadata()?.is_dir() => {
+            Ok(Followed { file, link: None, above: directories, path: at })
+        }
+        Some(_) if missing.is_empty() => Err(Errno::ENOTDIR.into()),
+        _ => Err(Errno::ENOENT.into()),
+    }
+}
+
 /// A file or directory of any owner.
 #[derive(Debug)]
 pub struct Followed {
@@ -66,6 +81,55 @@ pub struct Followed {
     pub file: File,
     /// The first symbolic link of another user on the way, who could lead it to any file.
     pub link: Option<PathBuf>,
+    /// The directories in which it was found, from the root directory on.
+    above: Vec<File>,
+    /// Its path then, without symbolic links.
+    path: PathBuf,
+}
+
+impl Followed {
+    /// Checks that no user but root, this one and the owner of its directory can have created a file: another
+    /// one can create a file in a directory that others write to, also a sticky one, before its rightful
+    /// owner does. The same holds for the directories that lead to a file of another user. They are those
+    /// in which the file was found, also if it is elsewhere now.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another user can have created it.
+    pub fn check_place(&self) -> io::Result<()> {
+        check_place(&self.above, &self.file, &self.path)
+    }
+
+    /// Does the same for the file `name`, which has been opened in this directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Followed::check_place`].
+    pub fn check_entry(&self, name: &OsStr, file: &File) -> io::Result<()> {
+        check_place(self.above.iter().chain([&self.file]), file, &self.path.join(name))
+    }
+}
+
+/// Checks the place of a file by the directories that led to it, from the root directory on.
+fn check_place<'f>(
+    above: impl IntoIterator<Item = &'f File, IntoIter: DoubleEndedIterator>,
+    file: &File,
+    path: &Path,
+) -> io::Result<()> {
+    let mut found = file.metadata()?;
+    if is_owned(&found).is_ok() {
+        return Ok(());
+    }
+    for (at, directory) in path.ancestors().zip(above.into_iter().rev()) {
+        let above = directory.metadata()?;
+        if is_owned(&found).is_err() && is_shared(&above) {
+            let user = found.uid();
+            let why = format!("it is user {user}'s, in a directory that others may write to");
+            return Err(refused(at, why));
+        }
+        found = above;
+    }
+    Ok(())
 }
 
 /// Opens a file or directory as the kernel does, with O_PATH.
@@ -75,41 +139,18 @@ pub struct Followed {
 /// Fails if it does not exist.
 pub fn follow(path: &Path) -> io::Result<Followed> {
     let mut link = None;
-    let Walk { mut directories, missing, .. } = walk_with(path, |path, found| {
+    let Walk { at, mut directories, missing } = walk_with(path, |path, found| {
         if link.is_none() && is_owned(found).is_err() {
             link = Some(path.to_owned());
         }
         Ok(())
     })?;
     match directories.pop() {
-        Some(file) if missing.is_empty() => Ok(Followed { file, link }),
+        Some(file) if missing.is_empty() => {
+            Ok(Followed { file, link, above: directories, path: at })
+        }
         _ => Err(Errno::ENOENT.into()),
     }
-}
-
-/// Checks that no user but root, this one and the owner of its directory can have created a file: another
-/// one can create a file in a directory that others write to, also a sticky one, before its rightful
-/// owner does. The same holds for the directories that lead to a file of another user.
-///
-/// # Errors
-///
-/// Fails if another user can have created it.
-pub fn check_place(file: &File) -> io::Result<()> {
-    let mut found = file.metadata()?;
-    if is_owned(&found).is_ok() {
-        return Ok(());
-    }
-    let path = real_path(file)?;
-    for (at, directory) in path.ancestors().zip(path.ancestors().skip(1)) {
-        let above = fs::symlink_metadata(directory)?;
-        if is_owned(&found).is_err() && is_shared(&above) {
-            let user = found.uid();
-            let why = format!("it is user {user}'s, in a directory that others may write to");
-            return Err(refused(at, why));
-        }
-        found = above;
-    }
-    Ok(())
 }
 
 fn walk(path: &Path) -> io::Result<Walk> {
@@ -138,6 +179,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::real_path;
 
     #[test]
     fn directories_are_opened_and_made() {
@@ -212,7 +254,7 @@ mod tests {
         let check = |mode, owner: u32| {
             fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
             lchown(&file, Some(owner), None).unwrap();
-            check_place(&follow(&file).unwrap().file).map_err(|why| why.to_string())
+            follow(&file).unwrap().check_place().map_err(|why| why.to_string())
         };
         for (mode, is_safe) in [(0o755, true), (0o1777, false), (0o777, false), (0o770, false)] {
             assert_eq!(check(mode, 65534).is_ok(), is_safe, "{mode:o}");
@@ -226,5 +268,44 @@ mod tests {
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         let why = check(0o755, 65534).unwrap_err();
         assert!(why.contains("at is not safe: it is user 65534's"), "{why}");
+    }
+
+    /// The owner of a file moves it from a directory that others write to into an own one, and back.
+    #[test]
+    fn root_a_file_that_is_moved_during_the_check_is_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, lchown};
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let root = tempfile::tempdir().unwrap();
+        let [shared, own] = ["shared", "own"].map(|name| root.path().join(name));
+        for (directory, mode) in [(&shared, 0o1777), (&own, 0o755)] {
+            fs::create_dir(directory).unwrap();
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let [planted, moved] = [&shared, &own].map(|directory| directory.join("file"));
+        fs::write(&planted, "").unwrap();
+        for path in [&own, &planted] {
+            lchown(path, Some(65534), None).unwrap();
+        }
+        let has_ended = AtomicBool::new(false);
+        let accepted = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Relaxed) {
+                    fs::rename(&planted, &moved).unwrap();
+                    fs::rename(&moved, &planted).unwrap();
+                }
+            });
+            let opened = (0..5000).filter_map(|_| follow(&planted).ok());
+            let accepted = opened.filter(|opened| opened.check_place().is_ok()).count();
+            has_ended.store(true, Ordering::Relaxed);
+            accepted
+        });
+        assert_eq!(accepted, 0);
+        // A file that was found in its owner's directory is accepted.
+        fs::rename(&planted, &moved).unwrap();
+        let found = follow(&moved).unwrap();
+        fs::rename(&moved, &planted).unwrap();
+        found.check_place().unwrap();
+        let why = open_place(&shared).unwrap().check_entry("file".as_ref(), &found.file);
+        assert!(why.unwrap_err().to_string().contains("shared/file is not safe"));
     }
 }

@@ -42,7 +42,7 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
         None => ivshmem::find(Path::new(ivshmem::DEVICES))?,
     };
     // Another user's link in place of a directory could lead to any file.
-    let directory = private::open_directory(file.parent().unwrap_or(Path::new("")));
+    let directory = private::open_place(file.parent().unwrap_or(Path::new("")));
     let directory = directory.map_err(|source| WriteError::File { path: file.clone(), source })?;
     let mut writer = Writer::create_in(&directory, &file)?;
     let mut sources = sources::all(options);

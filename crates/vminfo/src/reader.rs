@@ -6,8 +6,6 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
-use private::Followed;
-
 use crate::layout::{HEADER, SIZE, header};
 use crate::publication::{Bad, Publication, check_magic, parse, u64_at};
 
@@ -51,13 +49,13 @@ impl Reader {
     /// Opens the file, unless another user can have put it there in place of the VM's. Nothing else is
     /// opened, since opening a device may have effects.
     fn open(&self) -> io::Result<File> {
-        let Followed { file, link } = private::follow(&self.path)?;
-        if let Some(link) = link {
+        let found = private::follow(&self.path)?;
+        if let Some(link) = &found.link {
             let why = format!("{} is a symbolic link of another user", link.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
-        private::check_place(&file)?;
-        private::reopen_regular(&file)
+        found.check_place()?;
+        private::reopen_regular(&found.file)
     }
 
     /// Reads a consistent publication. Never blocks; the worst case is copying 33 KB eight times.

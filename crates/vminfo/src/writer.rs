@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
+use private::Followed;
 
 use crate::key::Key;
 use crate::layout::{ENTRY, HEADER, MAGIC, MAX_KEYS, SIZE, VERSION, entry, header, state};
@@ -91,8 +91,8 @@ impl Writer {
     /// The file cannot be opened, contains something else, or is in use by another writer.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = File::open(parent.unwrap_or(Path::new(".")));
-        Self::create_in(directory.map_err(|source| failed(path, source))?, path)
+        let directory = private::follow(parent.unwrap_or(Path::new(".")));
+        Self::create_in(&directory.map_err(|source| failed(path, source))?, path)
     }
 
     /// Like [`Writer::create`], in an open directory: the file is the last component of `path`.
@@ -100,20 +100,20 @@ impl Writer {
     /// # Errors
     ///
     /// As [`Writer::create`].
-    pub fn create_in(directory: impl AsFd, path: &Path) -> Result<Self, WriteError> {
+    pub fn create_in(directory: &Followed, path: &Path) -> Result<Self, WriteError> {
         let failed = |source| failed(path, source);
         let name = path.file_name().ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
         // In a directory that others write to, a symbolic link could lead to any file. Opening a
         // FIFO would block.
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_CLOEXEC;
         let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-        let opened = openat(directory, name, flags, Mode::from_bits_truncate(0o666));
+        let opened = openat(&directory.file, name, flags, Mode::from_bits_truncate(0o666));
         let file = File::from(opened.map_err(|errno| match errno {
             Errno::ELOOP => WriteError::Link(path.to_owned()),
             _ => failed(errno.into()),
         })?);
         // Its owner could lock it, and truncate it.
-        private::check_place(&file).map_err(failed)?;
+        directory.check_entry(name, &file).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {

@@ -68,6 +68,13 @@ impl Daemon {
         (Self { programs, sessions, trace: None, unjudged, events, sender, tell }, devices)
     }
 
+    /// Refuses sockets of interfaces that no tenant has.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.unjudged.refuse();
+        self
+    }
+
     /// Sends requests to this daemon.
     pub fn control(&self) -> Control {
         Control(self.sender.clone())
@@ -193,10 +200,7 @@ impl Daemon {
                     Some(Err(AttachError::Link(why))) => return Err(why),
                     Some(Err(AttachError::Refused(why))) => Err(why.to_string()),
                     Some(Ok(())) => Ok(()),
-                    None => {
-                        self.unjudged.message(&opened.interface).inspect(|it| (self.tell)(it));
-                        Ok(())
-                    }
+                    None => self.unjudged.open(&opened.interface, &self.tell),
                 };
                 if let Err(why) = attached {
                     let name = &opened.interface;

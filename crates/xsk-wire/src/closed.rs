@@ -10,8 +10,9 @@ pub(crate) fn in_one_line(error: &dyn Error) -> String {
     causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
 }
 
-/// Interfaces that have no program: they take none, or do not exist. Each is set down whenever it is up,
-/// also one that is created later. On drop, those that exist are up again.
+/// Names of interfaces, those of all ports. An interface with such a name and without a program is set down
+/// whenever it is up: it takes none, or was created later, in place of a renamed or deleted port. On drop,
+/// those that exist are up again.
 #[derive(Default)]
 pub(crate) struct Closed(Vec<Unjudged>);
 
@@ -25,15 +26,16 @@ struct Unjudged {
 }
 
 impl Closed {
-    /// Adds an interface by its name.
+    /// Adds a name.
     pub(crate) fn add(&mut self, name: &str) {
         self.0.push(Unjudged { name: name.to_owned(), lowered: None, is_reported: false });
     }
 
-    /// Sets the interfaces down that are up. Errors are reported once, and the next call tries again.
-    pub(crate) fn set_down(&mut self, handle: &mut Handle, tell: &dyn Fn(&str)) {
+    /// Sets the interfaces down that are up and not `judged` by a program. Errors are reported once, and the
+    /// next call tries again.
+    pub(crate) fn set_down(&mut self, handle: &mut Handle, judged: &[u32], tell: &dyn Fn(&str)) {
         for one in &mut self.0 {
-            match one.set_down(handle) {
+            match one.set_down(handle, judged) {
                 Ok(()) => one.is_reported = false,
                 Err(_) if one.is_reported => {}
                 Err(why) => {
@@ -47,12 +49,12 @@ impl Closed {
 }
 
 impl Unjudged {
-    fn set_down(&mut self, handle: &mut Handle) -> Result<(), netlink::Error> {
+    fn set_down(&mut self, handle: &mut Handle, judged: &[u32]) -> Result<(), netlink::Error> {
         let link = match handle.link(&self.name) {
             Err(why) if why.is_not_found() => return Ok(()),
             link => link?,
         };
-        if link.up {
+        if link.up && !judged.contains(&link.index) {
             match handle.request(format!("set {} down", self.name), set_down(link.index)) {
                 // Deleted meanwhile.
                 Err(why) if why.is_not_found() => return Ok(()),

@@ -10,6 +10,17 @@ pub enum Error {
     /// The interface does not exist.
     #[error("no interface `{0}` in this network namespace: `ip link` lists them")]
     NoInterface(String),
+    /// The interface is named by an alternative name, which no tenant has.
+    #[error(
+        "`{name}` is an alternative name of `{interface}`, and packets would pass without a program: write \
+         `{interface}`"
+    )]
+    AlternativeName {
+        /// The alternative name.
+        name: String,
+        /// Name of the interface.
+        interface: String,
+    },
     /// The interface is not an Ethernet device.
     #[error("`{0}` is not an Ethernet interface: programs judge Ethernet frames")]
     NotEthernet(String),
@@ -161,6 +172,7 @@ impl Error {
         matches!(
             self,
             Self::NoInterface(_)
+                | Self::AlternativeName { .. }
                 | Self::NotEthernet(_)
                 | Self::Bond(_)
                 | Self::Occupied { .. }

@@ -66,6 +66,12 @@ impl Interface {
         Ok(())
     }
 
+    /// Returns true if its program is on the interface `link`, which may be another one with its index.
+    pub(crate) fn is_on(&self, link: &Link) -> bool {
+        let programs = link.xdp.iter().map(|xdp| xdp.program);
+        self.attached.as_ref().is_some_and(|attached| attached.is_on(programs))
+    }
+
     /// Gives its other end a carrier, or takes it away.
     pub(crate) fn set_carrier(&mut self, has: bool) -> Result<(), Error> {
         let index = self.link.index;
@@ -84,15 +90,20 @@ impl Drop for Interface {
             (true, true) => set_up(index),
             (true, false) => return,
         };
-        // It may have been deleted.
-        let _ = Handle::new()
-            .and_then(|mut one| one.request(format!("restore {}", self.link.name), request));
+        // It may have been deleted, and another interface may have its index.
+        let _ = Handle::new().and_then(|mut one| match one.link_at(index) {
+            Ok(link) if !self.is_on(&link) => Ok(()),
+            _ => one.request(format!("restore {}", self.link.name), request),
+        });
     }
 }
 
 /// Returns the interface of this name, if it can be used.
 pub(crate) fn usable(handle: &mut Handle, name: &str) -> Result<Link, Error> {
     let link = match handle.link(name) {
+        Err(netlink::Error::AlternativeName { name, interface }) => {
+            return Err(Error::AlternativeName { name, interface });
+        }
         Err(why) if why.is_not_found() => return Err(Error::NoInterface(name.to_owned())),
         link => link?,
     };

@@ -86,13 +86,14 @@ pub fn run(ports: &[Port], tell: &dyn Fn(&str)) -> Result<(), Error> {
         return Err(failed.swap_remove(0).1);
     }
     let (mut closed, mut handle) = (Closed::default(), Handle::new()?);
-    for (port, _) in &failed {
+    for port in ports {
         closed.add(&port.interface);
         if let Users::Existing(other) = &port.users {
             closed.add(other);
         }
     }
-    closed.set_down(&mut handle, tell);
+    let judged: Vec<u32> = open.iter().flat_map(port::Open::judged).collect();
+    closed.set_down(&mut handle, &judged, tell);
     for (port, why) in &failed {
         let interface = &port.interface;
         let is = match why {

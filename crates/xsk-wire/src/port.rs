@@ -51,6 +51,15 @@ pub(crate) enum OpenUsers {
 }
 
 impl Open {
+    /// Indices of the interfaces whose packets its programs judge.
+    pub(crate) fn judged(&self) -> impl Iterator<Item = u32> {
+        let other = match &self.users {
+            OpenUsers::New { .. } => None,
+            OpenUsers::Existing(other) => Some(other.link.index),
+        };
+        [self.interface.link.index].into_iter().chain(other)
+    }
+
     /// Prepares the interfaces of a port, and starts to move packets.
     pub(crate) fn new(port: &Port, tell: &dyn Fn(&str)) -> Result<Self, Error> {
         let mut handle = Handle::new()?;

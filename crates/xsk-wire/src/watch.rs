@@ -30,8 +30,8 @@ struct Carrier {
 }
 
 /// Passes the carrier of one interface on to the other, until a signal arrives or no interface is left.
-/// A port with a deleted interface ends alone: its tenant may have deleted it. An interface of the same
-/// name, and the other one of two that exist, are set down, as those in `closed`.
+/// A port with a deleted interface ends alone: its tenant may have deleted it. An interface with a name in
+/// `closed`, those of all ports, is set down if it is not that of a port any more.
 pub(crate) fn until_end(
     ports: Vec<Open>,
     mut closed: Closed,
@@ -61,21 +61,22 @@ pub(crate) fn until_end(
                     if ports.is_empty() {
                         return Err(deleted);
                     }
-                    closed.add(&port.interface.link.name);
-                    if let OpenUsers::Existing(other) = &port.users {
-                        closed.add(&other.link.name);
-                    }
-                    closed.set_down(&mut handle, tell);
+                    closed.set_down(&mut handle, &judged(&ports), tell);
                     drop(port);
                     // The port may have set the other one up again.
-                    closed.set_down(&mut handle, tell);
+                    closed.set_down(&mut handle, &judged(&ports), tell);
                     tell(&format!("{deleted}: the others go on"));
                 }
                 Err(why) => return Err(why),
             }
         }
-        closed.set_down(&mut handle, tell);
+        closed.set_down(&mut handle, &judged(&ports), tell);
     }
+}
+
+/// Indices of the interfaces whose packets programs judge.
+fn judged(ports: &[(Open, [Carrier; 2])]) -> Vec<u32> {
+    ports.iter().flat_map(|(port, _)| port.judged()).collect()
 }
 
 /// The carriers of a port's two interfaces at the beginning.
@@ -98,7 +99,7 @@ fn first(port: &Open) -> [Carrier; 2] {
 fn update(port: &mut Open, carriers: &mut [Carrier; 2], handle: &mut Handle) -> Result<(), Error> {
     let [own, users] = carriers;
     let [longest_to_users, longest_to_interface] = &port.longest;
-    let link = look(handle, &port.interface.link.name, port.interface.link.index)?;
+    let link = port.interface.look(handle)?;
     follow_mtu(longest_to_interface, link.as_ref());
     match &mut port.users {
         OpenUsers::New { peer, .. } => {
@@ -109,7 +110,7 @@ fn update(port: &mut Open, carriers: &mut [Carrier; 2], handle: &mut Handle) -> 
             }
         }
         OpenUsers::Existing(other) => {
-            let other_link = look(handle, &other.link.name, other.link.index)?;
+            let other_link = other.look(handle)?;
             follow_mtu(longest_to_users, other_link.as_ref());
             // An interface that is set down here has no carrier: that is not its own.
             if users.passed_on
@@ -159,6 +160,17 @@ impl Carrier {
     /// Lets the interface negotiate.
     fn grace(&mut self) {
         self.grace_until = Some(Instant::now() + NEGOTIATION);
+    }
+}
+
+impl Interface {
+    /// Looks at the interface as [`look`] does. One without its program is another one, which has its index.
+    fn look(&self, handle: &mut Handle) -> Result<Option<Link>, Error> {
+        let Link { name, index, .. } = &self.link;
+        match look(handle, name, *index)? {
+            Some(link) if !self.is_on(&link) => Err(Error::Deleted(name.clone())),
+            link => Ok(link),
+        }
     }
 }
 

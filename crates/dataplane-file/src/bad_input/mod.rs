@@ -199,3 +199,21 @@ fn limits() {
         ],
     );
 }
+
+/// Values of any length are cut.
+#[test]
+fn long_values_are_not_shown() {
+    let long = "x".repeat(1_000_000);
+    for text in [
+        format!("ports: {{? {long} : {{}}}}"),
+        file(&format!("policies: {{? {long} : [fd00:0:2::1]}}")),
+        file(&format!("? {long} : 1")),
+        sid(&format!("behavior: End.DX2, port: {long}")),
+    ] {
+        let problems = parse("dataplane.yaml", &text).unwrap_err();
+        let all = problems.problems.iter();
+        let longest =
+            all.map(|one| one.message.len().max(one.help.as_ref().map_or(0, String::len)));
+        assert!(longest.max().unwrap() < 1000, "a long message");
+    }
+}

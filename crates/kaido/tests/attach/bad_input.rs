@@ -60,6 +60,23 @@ fn root_mistakes_of_the_command_line_are_reported() {
     refused(&bed, &[program, "br0"], 2, &["`br0` is a bridge interface, without native XDP"]);
 }
 
+/// The kernel finds interfaces by their alternative names, which no tenant has.
+#[test]
+fn root_an_alternative_name_is_refused() {
+    let bed = Bed::new();
+    bed.at_switch("ip link property add dev p1 altname wan0");
+    bed.at_switch("ip link property add dev p2 altname lan0");
+    let program = bed.program.as_str();
+    let text = "tenants:\n  blue: {program: filter.p4, ports: {wan0: 1}}\n";
+    let config = bed.kaido.file("tenants.yaml", text);
+    let words = ["`wan0` is an alternative name of `p1`", "write `p1`"];
+    for arguments in [&[program, "wan0"][..], &["--config", &config]] {
+        refused(&bed, arguments, 2, &words);
+    }
+    refused(&bed, &[program, "p1", "--to", "lan0"], 2, &["`lan0` is an alternative name of `p2`"]);
+    refused(&bed, &[program, "p1", "--peer", "lan0"], 2, &["there is an interface `lan0` already"]);
+}
+
 #[test]
 fn root_an_interface_that_cannot_be_used_is_reported() {
     let bed = Bed::new();

@@ -199,3 +199,45 @@ fn root_a_deleted_interface_ends_its_port_alone() {
     bed.at_switch("ip link del p1");
     assert_eq!(running.code(), Some(1));
 }
+
+/// An interface that is another one now has no program: one with the index of a deleted port, and one with
+/// the name of a renamed port.
+#[test]
+fn root_an_interface_in_place_of_a_port_is_set_down() {
+    let bed = Bed::new();
+    for line in ["m1 index 4101 type veth peer name m2", "n1 type veth peer name n2"] {
+        bed.at_switch(&format!("ip link add {line}"));
+    }
+    for name in ["m1", "m2", "n1", "n2"] {
+        bed.at_switch(&format!("ip link set {name} up"));
+    }
+    let text = "tenants:\n  blue: {program: filter.p4, ports: {p1: 1}}\n  \
+                red: {program: filter.p4, ports: {m1: 1, n1: 2}}\n";
+    let config = bed.kaido.file("tenants.yaml", text);
+    let mut running = bed.attach(&["--config", &config]);
+    let is_ready = || running.log().contains("p4-n1 takes the place of n1").then_some(());
+    until(TIMEOUT, is_ready, || running.log());
+    let is_down = |name: &str| {
+        let link = || bed.link(name).filter(|link| !link.up).map(drop);
+        until(TIMEOUT, link, || format!("{name} is up: {}", running.log()));
+    };
+    // In one step, so that no look falls in between.
+    let again = "link del m2\nlink add m1 index 4101 up type veth peer name m2\n";
+    let again = bed.kaido.file("again", again);
+    bed.at_switch(&format!("ip -batch {again}"));
+    is_down("m1");
+    let said = || running.log().contains("the interface `m1` has been deleted").then_some(());
+    until(TIMEOUT, said, || running.log());
+    bed.at_switch("ip link set m1 up");
+    is_down("m1");
+    // The renamed port goes on.
+    for line in ["set n1 down", "set n1 name foo", "set foo up", "add n1 up type veth peer name n3"]
+    {
+        bed.at_switch(&format!("ip link {line}"));
+    }
+    is_down("n1");
+    assert!(bed.link("foo").unwrap().up && bed.link("p4-n1").is_some());
+    assert!(bed.answers(), "{}", running.log());
+    assert_eq!(running.end(Signal::SIGTERM), Some(0), "{}", running.log());
+    assert!(["foo", "m1", "n1"].iter().all(|name| bed.link(name).unwrap().up));
+}

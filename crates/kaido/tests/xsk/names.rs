@@ -1,5 +1,8 @@
 //! The selection of a client by its name.
 
+use netlink::Namespace;
+use testkit::Said;
+
 use super::{Running, assert_empty, kaido, run, stats};
 
 #[test]
@@ -71,4 +74,19 @@ fn mistakes_in_names_of_ports_and_sockets_are_reported() {
     let address = format!("unix:{}", socket.display());
     let table = ["p4", "table", "ls", "--address", &address];
     kaido.run(&table).failed(2, &["control.sock is not an address of P4Runtime"]);
+}
+
+/// Sockets have the name of their interface, which the file does not mention.
+#[test]
+fn root_a_port_with_an_alternative_name_is_refused() {
+    let (kaido, here) = (kaido(), Namespace::unnamed().unwrap());
+    for line in ["link add wan type bridge", "link property add dev wan altname eth3"] {
+        Said::of_words(&here, &format!("ip {line}")).ok();
+    }
+    let said = here.run(|| run(&kaido, &[], &["true"])).unwrap();
+    said.failed(
+        2,
+        &["tenants.yaml: port eth3 of red is an alternative name of `wan`", "write `wan`"],
+    );
+    assert_empty(&kaido);
 }

@@ -13,6 +13,12 @@ use crate::Error;
 use crate::life::state::namespaces_directory;
 use crate::pause::pause;
 
+/// Number of scans in a row without a process after which all have ended. A scan of /proc can miss a process
+/// that is started while another one ends, as those of a program that forks again and again.
+const EMPTY_SCANS: u32 = 5;
+/// Time between them.
+const BETWEEN_SCANS: Duration = Duration::from_millis(3);
+
 /// Network namespaces.
 #[derive(Debug, Default)]
 struct Namespaces {
@@ -99,11 +105,18 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
 pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Result<(), Error> {
     let limit = patience + Duration::from_secs(10);
     let started = Instant::now();
+    let mut empty = 0;
     loop {
         let alive = find();
         if alive.is_empty() {
-            return Ok(());
+            empty += 1;
+            if empty == EMPTY_SCANS {
+                return Ok(());
+            }
+            pause(BETWEEN_SCANS);
+            continue;
         }
+        empty = 0;
         if started.elapsed() > limit {
             return Err(Error::Stubborn(alive));
         }
@@ -160,6 +173,25 @@ mod tests {
             Some(_) => Vec::new(),
         };
         end(find).unwrap();
+    }
+
+    /// A scan misses a process that forks while its parent exits.
+    #[test]
+    fn a_process_that_some_scans_miss_is_ended() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let number = child.id().cast_signed();
+        let (looks, child) = (Cell::new(0), std::cell::RefCell::new(&mut child));
+        let find = || {
+            looks.set(looks.get() + 1);
+            let is_missed = looks.get() < EMPTY_SCANS;
+            let has_ended = child.borrow_mut().try_wait().unwrap().is_some();
+            if is_missed || has_ended { Vec::new() } else { vec![number] }
+        };
+        end(find).unwrap();
+        let ended = child.borrow_mut().try_wait().unwrap();
+        // It does not outlive a failed test.
+        child.borrow_mut().kill().unwrap();
+        assert!(ended.is_some(), "it runs");
     }
 
     #[test]

@@ -94,6 +94,20 @@ fn root_a_macvlan_is_on_its_interface_and_a_veth_is_not() {
     });
 }
 
+/// The kernel finds an interface by these, too.
+#[test]
+fn root_an_alternative_name_finds_no_interface() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        crate::testing::veth(&mut handle);
+        output("ip", "link property add dev a altname wan0");
+        let why = handle.link("wan0").unwrap_err();
+        assert!(why.is_not_found(), "{why}");
+        assert_eq!(why.to_string(), "`wan0` is an alternative name of the interface a: write `a`");
+        assert_eq!(handle.link("a").unwrap().name, "a");
+    });
+}
+
 #[test]
 fn a_vrf_has_its_table_and_another_kind_none() {
     for (kind, table) in [("vrf", Some(100_000)), ("bond", None)] {

@@ -100,7 +100,7 @@ fn tenants_of_a_switch() {
         ("program: a, ports: {h1: 1}, default: maybe", "7:46", "`maybe` is not known", "drop"),
         ("program: a, ports: {h1: 1}, deadline: 0s", "7:47", "a tenant's deadline", "100ms"),
         ("program: a, ports: {h1: 1}, hold: 2", "7:43", "`2` has no unit", "2s"),
-        ("program: a, ports: {h1: 1}, queues: 40", "7:45", "cannot have 40 queues", "1 to 31"),
+        ("program: a, ports: {h1: 1}, queues: 40", "7:45", "`queues` cannot be 40", "2 to 31"),
         ("program: a, ports: {h1: 1}, isolation: cage", "7:48", "`cage` is not known", "process"),
         ("program: a, ports: {h1: 1}, cpu: 0", "7:42", "0 percent", "1 to 10000"),
         ("program: a, ports: {h1: 1}, vm_info: {}", "7:37", "found a map", ""),

@@ -51,6 +51,7 @@ pub(in crate::commands) fn attach(options: &P4Attach, output: &Output) -> Done {
         config,
         metrics: options.metrics,
         executable: "kaido p4 attach".to_owned(),
+        is_strict: true,
     };
     served.run(|inherited| {
         let mut command = Command::new(MYSELF);

@@ -30,7 +30,7 @@ impl Files {
     ) -> Result<Self, (&'t Path, io::Error)> {
         let mut link = None;
         let mut follow = |path: &Path| {
-            let Followed { file, link: on_the_way } = private::follow(path)?;
+            let Followed { file, link: on_the_way, .. } = private::follow(path)?;
             link = link.take().or(on_the_way);
             Ok(file)
         };

@@ -36,13 +36,15 @@ pub(super) struct Served<'s> {
     pub(super) metrics: Option<SocketAddr>,
     /// Text in place of the client's executable.
     pub(super) executable: String,
+    /// True if the client may have no interface without a tenant.
+    pub(super) is_strict: bool,
 }
 
 impl Served<'_> {
     /// Starts the client with the descriptor for its links, and serves it until it ends or this
     /// process is asked to end.
     pub(super) fn run(self, start: impl FnOnce(OwnedFd) -> Result<Client, Failure>) -> Done {
-        let Self { name, tenants, config, metrics, executable } = self;
+        let Self { name, tenants, config, metrics, executable, is_strict } = self;
         let directory = Directory::take(name)?;
         let launcher = Launcher::installed().context("a sandbox cannot start");
         let launcher = launcher.map_err(Failure::failed)?;
@@ -50,6 +52,7 @@ impl Served<'_> {
         let configured = configured.collect::<Result<_, Failure>>()?;
         let log = Log::start().map_err(Failure::failed)?;
         let (daemon, devices) = Daemon::new(configured, &launcher, log.printer());
+        let daemon = if is_strict { daemon.strict() } else { daemon };
         let (listener, inherited) = xsk_link::Listener::new().map_err(Failure::failed)?;
         let done = block_on(async {
             // From here on a signal leaves nothing behind.
