@@ -18,8 +18,10 @@ fn with_pins(test: impl FnOnce(&Path) + Send + 'static) {
         unshare(CloneFlags::CLONE_NEWNS).unwrap();
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
         mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
-        mount(Some("tmpfs"), "/mnt", Some("tmpfs"), MsFlags::empty(), None::<&str>).unwrap();
-        test(Path::new("/mnt/pins"));
+        let directory = std::env::temp_dir();
+        let (tmpfs, none) = (Some("tmpfs"), None::<&str>);
+        mount(tmpfs, &directory, tmpfs, MsFlags::empty(), none).unwrap();
+        test(&directory.join("pins"));
     });
 }
 
