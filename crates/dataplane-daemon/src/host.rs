@@ -63,10 +63,10 @@ pub(crate) trait Host {
     -> Result<bool, Error>;
 
     /// Makes a port leave VLAN tags in the frames that XDP sees, if its driver can.
-    fn leave_tags(&mut self, port: &str);
+    fn leave_tags(&mut self, port: u32);
 
     /// Returns true if a port takes VLAN tags off before XDP sees the frames.
-    fn strips_tags(&self, port: &str) -> bool;
+    fn strips_tags(&self, port: u32) -> bool;
 
     /// Sets a port down, because packets would pass without the program.
     fn close_port(&mut self, index: u32) -> Result<(), Error>;

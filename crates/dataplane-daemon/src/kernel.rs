@@ -138,7 +138,7 @@ impl Host for KernelSide {
         Ok(source != seen.source || ports.any(differs))
     }
 
-    fn leave_tags(&mut self, port: &str) {
+    fn leave_tags(&mut self, port: u32) {
         // Not every driver has these settings. If it has, `strips_tags` shows the result.
         for name in with_members(port) {
             if let Err(error) = netlink::leave_tags(&name) {
@@ -147,7 +147,7 @@ impl Host for KernelSide {
         }
     }
 
-    fn strips_tags(&self, port: &str) -> bool {
+    fn strips_tags(&self, port: u32) -> bool {
         with_members(port).iter().any(|name| netlink::strips_tags(name).unwrap_or(false))
     }
 
@@ -275,10 +275,9 @@ fn settled(link: Link) -> Link {
 }
 
 /// Names of a port and of the interfaces whose frames arrive on it.
-fn with_members(port: &str) -> Vec<String> {
+fn with_members(port: u32) -> Vec<String> {
     let links = Handle::new().and_then(|mut handle| handle.links()).unwrap_or_default();
-    let Some(link) = links.iter().find(|link| link.name == port) else { return Vec::new() };
-    let members = netlink::with_members(&links, link.index);
+    let members = netlink::with_members(&links, port);
     let name = |index: u32| links.iter().find(|link| link.index == index).map(|l| l.name.clone());
     members.into_iter().filter_map(name).collect()
 }

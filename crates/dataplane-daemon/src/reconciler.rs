@@ -212,7 +212,10 @@ impl Reconciler {
             dataplane::forwarding::warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
         self.warnings.extend(wanted.missing.iter().map(left_out));
         if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
-            let ports = wanted.forwarding.ports.values().map(|port| port.name.as_str()).collect();
+            // By their present names, which rules match.
+            let links = wanted.seen.kernel.links.iter();
+            let ports = links.filter(|link| wanted.forwarding.ports.contains_key(&link.index));
+            let ports = ports.map(|link| link.name.as_str()).collect();
             self.warnings.extend(self.host.firewall(&ports));
         }
     }
@@ -291,7 +294,7 @@ impl Reconciler {
         routes.leave_out(&refused);
         self.refused.add(&refused);
         if file.dataplane == Which::Xdp {
-            tagged(forwarding).iter().for_each(|port| self.host.leave_tags(port));
+            tagged(forwarding).into_iter().for_each(|port| self.host.leave_tags(port));
         }
         let forwarding = std::mem::take(forwarding);
         match next {

@@ -31,6 +31,8 @@ const RECEIVE_BUFFER: usize = 64 << 20;
 const EVENT_BYTES: usize = 64 << 10;
 /// Messages read in one batch.
 const READ_AHEAD: usize = 256;
+/// Maximum number of messages to read at a time, most of which cause no event.
+const MOST_READ: usize = 64 * READ_AHEAD;
 
 // linux/rtnetlink.h: RTNLGRP_*
 const GROUPS: [u32; 9] = [
@@ -122,7 +124,7 @@ impl Monitor {
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &receive_buffer);
         socket.set_non_blocking(true).map_err(failed)?;
         socket.bind_auto().map_err(failed)?;
-        // From now on only the kernel can send to this socket.
+        // From now on only the kernel can send to this socket, except to its groups.
         socket.connect(&SocketAddr::new(0, 0)).map_err(failed)?;
         for group in GROUPS {
             socket.add_membership(group).map_err(failed)?;
@@ -170,15 +172,19 @@ impl Monitor {
     /// Reads pending messages, up to about READ_AHEAD, into the empty queue.
     fn read(&mut self) -> Result<()> {
         let mut messages = 0;
-        while messages < READ_AHEAD || self.queue.is_empty() {
-            match self.socket.recv(&mut &mut self.buffer[..], libc::MSG_TRUNC) {
-                Ok(length) if length > self.buffer.len() => return self.overrun(),
-                Ok(length) => {
-                    for answer in answers(&self.buffer[..length]) {
-                        let events = &mut self.queue;
-                        translate(&answer, &mut self.links, events).map_err(|source| {
-                            Error::Decode { operation: OPERATION.into(), source }
-                        })?;
+        while messages < READ_AHEAD || self.queue.is_empty() && messages < MOST_READ {
+            match self.socket.recv_from(&mut &mut self.buffer[..], libc::MSG_TRUNC) {
+                // Another process has sent it to the group.
+                Ok((_, sender)) if sender.port_number() != 0 => {}
+                Ok((length, _)) if length > self.buffer.len() => return self.overrun(),
+                Ok((length, _)) => {
+                    let mut all = answers(&self.buffer[..length]);
+                    let (links, queue) = (&mut self.links, &mut self.queue);
+                    let done = all.try_for_each(|answer| translate(&answer, links, queue));
+                    drop(all);
+                    if done.is_err() {
+                        // The changes are found by reading everything.
+                        return self.overrun();
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,

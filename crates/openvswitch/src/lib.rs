@@ -13,10 +13,14 @@
 mod installation;
 
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use installation::{Installation, NotInstalled};
+
+/// Maximum size of the switch's arguments in bytes.
+const LARGEST: u64 = 1 << 17;
 
 /// Name of the file of the switch's process ID.
 const PID_FILE: &str = "switch.pid";
@@ -53,7 +57,13 @@ impl Instance {
     pub fn is_running(directory: &Path) -> bool {
         let file = directory.join(PID_FILE);
         let Ok(pid) = std::fs::read_to_string(&file) else { return false };
-        let arguments = std::fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        let mut arguments = Vec::new();
+        // Another user's process may have the number now, with arguments of any length.
+        let line = std::fs::File::open(format!("/proc/{}/cmdline", pid.trim()));
+        let read = line.and_then(|line| line.take(LARGEST).read_to_end(&mut arguments));
+        if read.is_err() {
+            return false;
+        }
         let own = pid_option(&file);
         arguments.split(|byte| *byte == 0).any(|one| one == own.as_encoded_bytes())
     }

@@ -12,9 +12,8 @@ pub(super) fn guarded(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> 
 }
 
 /// Returns the ports with attachments of tagged frames, or with VLANs in the SR domain.
-pub(super) fn tagged(forwarding: &Forwarding) -> BTreeSet<&str> {
+pub(super) fn tagged(forwarding: &Forwarding) -> BTreeSet<u32> {
     let in_domain = forwarding.domain_vlans.values().map(|vlan| vlan.frames.port);
     let ports = forwarding.attachments.keys().map(|key| key.port).chain(in_domain);
-    let ports = ports.filter_map(|index| forwarding.ports.get(&index));
-    ports.map(|port| port.name.as_str()).collect()
+    ports.filter(|index| forwarding.ports.contains_key(index)).collect()
 }

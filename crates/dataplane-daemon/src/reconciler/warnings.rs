@@ -76,8 +76,12 @@ impl Reconciler {
         if self.which == Which::Kernel {
             return Vec::new();
         }
-        let ports = tagged(self.plane.current()).into_iter();
-        let stripping = ports.filter(|port| self.host.strips_tags(port));
+        let now = self.plane.current();
+        let ports = tagged(now).into_iter().filter(|port| self.host.strips_tags(*port));
+        let stripping = ports.filter_map(|index| {
+            let name = &now.ports.get(&index)?.name;
+            Some(self.renamed_to(index, name).unwrap_or_else(|| name.clone()))
+        });
         let warning = |port| {
             format!(
                 "`{port}` takes VLAN tags off before XDP sees the frames: those of tenants look untagged. Run \

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -87,6 +88,9 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.into())
 }
 
+/// Maximum size of the arguments of a daemon in bytes.
+const LARGEST: u64 = 1 << 17;
+
 /// Arguments of root's processes that are paths to one of the expected files: a daemon's arguments
 /// include its configuration or its directory. Other users could name these files as well, and
 /// paths that take hours to resolve.
@@ -96,8 +100,12 @@ fn paths_of_processes(expected: &[(PathBuf, String)]) -> HashSet<PathBuf> {
     let processes = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         entry.file_name().to_str()?.parse::<u32>().ok()?;
-        let arguments = fs::read(entry.path().join("cmdline")).ok()?;
-        is_roots(&fs::read_to_string(entry.path().join("status")).ok()?).then_some(arguments)
+        // Checked first: other users can make their arguments as long as they like.
+        is_roots(&fs::read_to_string(entry.path().join("status")).ok()?).then_some(())?;
+        let mut arguments = Vec::new();
+        let file = fs::File::open(entry.path().join("cmdline")).ok()?;
+        file.take(LARGEST).read_to_end(&mut arguments).ok()?;
+        Some(arguments)
     });
     let paths = processes.flat_map(|arguments| {
         let each = arguments.split(|byte| *byte == 0).map(|one| Path::new(OsStr::from_bytes(one)));
@@ -107,4 +115,27 @@ fn paths_of_processes(expected: &[(PathBuf, String)]) -> HashSet<PathBuf> {
         each.filter(is_known).map(real).collect::<Vec<_>>()
     });
     paths.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn root_arguments_of_other_users_are_not_read() {
+        let expected = [(PathBuf::from("/run/kaido/a/node.yaml"), "a".to_owned())];
+        for (user, is_read) in [(0, true), (65534, false)] {
+            let mut sleep = Command::new("sleep");
+            // Its name is an argument.
+            let mut child =
+                sleep.arg0("/run/kaido/a/node.yaml").arg("60").uid(user).spawn().unwrap();
+            let found = paths_of_processes(&expected);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(found.contains(Path::new("/run/kaido/a/node.yaml")), is_read, "{user}");
+        }
+    }
 }

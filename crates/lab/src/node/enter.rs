@@ -107,8 +107,10 @@ fn descriptor(file: &std::fs::File) -> PathBuf {
 /// Mounts /sys again, since it shows the interfaces of the namespace in which it was mounted.
 /// Mounts below it (bpffs, control groups) are moved along.
 fn fresh_sys() -> Result<(), Error> {
-    let below: Vec<String> = std::fs::read_to_string("/proc/self/mounts")
-        .map_err(Error::file("read", "/proc/self/mounts"))?
+    // Other users can mount at paths that are not UTF-8.
+    let mounts =
+        std::fs::read("/proc/self/mounts").map_err(Error::file("read", "/proc/self/mounts"))?;
+    let below: Vec<String> = String::from_utf8_lossy(&mounts)
         .lines()
         .filter_map(|line| line.split(' ').nth(1))
         .filter(|path| path.starts_with("/sys/fs/") && path.matches('/').count() == 3)

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::topology::Topology;
-use netlink::{Handle, Namespace, delete_link};
+use netlink::{Handle, Namespace, delete_link_at};
+use nix::net::if_::if_nametoindex;
 
 use crate::life::state::namespace_path;
 use crate::node::build::SID_DEVICE;
@@ -26,29 +27,38 @@ pub(crate) fn delete(directory: &Path, topology: &Topology) {
         else {
             continue;
         };
-        let is_surplus =
-            |name: &&String| **name != LOOPBACK && **name != SID_DEVICE && !own.contains(&***name);
-        let surplus: Vec<&String> = names.iter().filter(is_surplus).collect();
+        let is_surplus = |(name, _): &&(String, u32)| {
+            *name != LOOPBACK && *name != SID_DEVICE && !own.contains(&**name)
+        };
+        let surplus: Vec<u32> = names.iter().filter(is_surplus).map(|(_, index)| *index).collect();
         if surplus.len() > FEW {
             // The last ones first: what is stacked on an interface goes with it, all at once.
-            for name in surplus.into_iter().rev() {
-                let _ = handle.request("delete an interface", delete_link(name));
+            for index in surplus.into_iter().rev() {
+                let _ = handle.request("delete an interface", delete_link_at(index));
             }
         }
     }
 }
 
-/// Returns the names of the interfaces of the calling thread's namespace. Not by netlink: one interface
-/// with many alternative names would not fit into its messages, and end the list.
-fn names() -> Vec<String> {
-    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-    let names = text.lines().filter_map(|line| line.split_once(':'));
-    names.map(|(name, _)| name.trim().to_owned()).collect()
+/// Returns the names and indices of the interfaces of the calling thread's namespace. Not by netlink: one
+/// interface with many alternative names would not fit into its messages, and end the list. A name may be
+/// any bytes but white space, `/` and `:`.
+fn names() -> Vec<(String, u32)> {
+    let text = std::fs::read("/proc/thread-self/net/dev").unwrap_or_default();
+    let interface = |line: &[u8]| {
+        let name = line.split(|byte| *byte == b':').next()?.trim_ascii();
+        let index = if_nametoindex(name).ok().filter(|index| *index != 0)?;
+        Some((String::from_utf8_lossy(name).into_owned(), index))
+    };
+    text.split(|byte| *byte == b'\n').filter_map(interface).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use netlink::add_bridge;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use netlink::{add_bridge, delete_link};
 
     use super::*;
     use crate::life::state::namespaces_directory;
@@ -66,6 +76,11 @@ mod tests {
             for name in names.chain([own.to_owned(), SID_DEVICE.to_owned()]) {
                 handle.request("make a bridge", add_bridge(&name, None)).unwrap();
             }
+            if count > FEW {
+                let mut odd = std::process::Command::new("ip");
+                odd.args(["link", "add"]).arg(OsStr::from_bytes(b"\xff")).args(["type", "bridge"]);
+                assert!(namespace.run(|| odd.status().unwrap()).unwrap().success());
+            }
             // Its alternative names exceed a message.
             let names = (0..300).flat_map(|at| ["altname".into(), format!("{at:0>127}")]);
             let mut named = std::process::Command::new("ip");
@@ -74,7 +89,11 @@ mod tests {
             delete(root.path(), &topology);
             if count > FEW {
                 assert!(
-                    namespace.run(super::names).unwrap().iter().all(|name| !name.starts_with('x'))
+                    namespace
+                        .run(super::names)
+                        .unwrap()
+                        .iter()
+                        .all(|(name, _)| !name.starts_with('x'))
                 );
             } else {
                 handle.request("delete it", delete_link("x0")).unwrap();

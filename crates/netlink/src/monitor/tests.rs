@@ -245,3 +245,21 @@ fn root_a_monitor_stays_in_its_namespace_and_keeps_its_timeout() {
         assert_eq!(monitor.next().unwrap(), Some(Event::Rules));
     });
 }
+
+/// A process with CAP_NET_ADMIN may send to the groups, also of itself.
+#[test]
+fn root_messages_of_other_processes_are_ignored() {
+    in_namespace(|| {
+        links();
+        let mut monitor = Monitor::new().unwrap();
+        quiet(&mut monitor);
+        let mut other = netlink_sys::Socket::new(NETLINK_ROUTE).unwrap();
+        other.bind_auto().unwrap();
+        // RTM_NEWNEIGH without its fixed part, for RTNLGRP_NEIGH.
+        let message = [20, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
+        other.send_to(&message, &SocketAddr::new(0, 1 << 2), 0).unwrap();
+        assert_eq!(quiet(&mut monitor), []);
+        output("ip", "link set dev b down");
+        assert!(!quiet(&mut monitor).is_empty());
+    });
+}

@@ -55,7 +55,6 @@ impl Group {
     pub(super) fn new(share: Share) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
         let mut group = Self::default();
         for one in hierarchies(&read("/proc/self/mounts"), &read("/proc/self/cgroup")) {
             group.join(&one, &name, share);
@@ -157,10 +156,14 @@ fn hierarchies(mounts: &str, own: &str) -> Vec<Hierarchy> {
     all
 }
 
+/// Reads a file of /proc. Other users can mount at paths that are not UTF-8.
+fn read(path: &str) -> String {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
 /// Removes the control groups of processes that were killed together with the commands that had
 /// started them.
 pub fn remove_stale_groups() {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
     for one in hierarchies(&read("/proc/self/mounts"), &read("/proc/self/cgroup")) {
         remove_dead(&one.root);
     }
@@ -201,6 +204,16 @@ fn remove_dead(root: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mounts_of_any_name_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mounts");
+        fs::write(&path, b"f /home/a/x\xff fuse rw 0 0\nc /sys/fs/cgroup cgroup2 rw 0 0\n")
+            .unwrap();
+        let text = read(path.to_str().unwrap());
+        assert!(text.lines().nth(1) == Some("c /sys/fs/cgroup cgroup2 rw 0 0"), "{text}");
+    }
 
     #[test]
     fn groups_of_ended_creators_are_removed() {

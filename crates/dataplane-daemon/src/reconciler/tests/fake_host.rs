@@ -109,12 +109,16 @@ impl Host for FakeHost {
         Ok(false)
     }
 
-    fn leave_tags(&mut self, port: &str) {
-        self.state.borrow_mut().stripping.retain(|name, can_leave| *name != port || !*can_leave);
+    fn leave_tags(&mut self, port: u32) {
+        let state = &mut *self.state.borrow_mut();
+        let link = state.kernel.links.iter().find(|link| link.index == port).unwrap();
+        state.stripping.retain(|name, can_leave| *name != link.name || !*can_leave);
     }
 
-    fn strips_tags(&self, port: &str) -> bool {
-        self.state.borrow().stripping.contains_key(port)
+    fn strips_tags(&self, port: u32) -> bool {
+        let state = self.state.borrow();
+        let mut links = state.kernel.links.iter();
+        links.any(|link| link.index == port && state.stripping.contains_key(link.name.as_str()))
     }
 
     fn close_port(&mut self, index: u32) -> Result<(), Error> {

@@ -242,3 +242,19 @@ fn a_renamed_interface_to_a_function_stays_it_or_is_down() {
     follow_until(&mut next, || functions() == [4, 4]);
     assert_eq!(host.state.borrow().closed, ["fn2"]);
 }
+
+#[test]
+fn a_renamed_port_leaves_tags_in_the_frames() {
+    let host = FakeHost::new();
+    let mut reconciler = host.reconciler();
+    let tenants = "tenants:\n  a: { table: 9, attachments: [{ port: l, vlan: 5 }] }\n";
+    reconciler.apply(file(1), 0).unwrap();
+    host.state.borrow_mut().kernel.links[0] = link(1, "other");
+    for (can_leave, count) in [(true, 0), (false, 1)] {
+        host.state.borrow_mut().stripping = [("other", can_leave)].into();
+        reconciler.apply(parse(&format!("ports: {{ l: {{}}, r: {{}} }}\n{tenants}")), 0).unwrap();
+        let warnings = reconciler.warnings();
+        let about_tags = warnings.iter().filter(|text| text.contains("`ethtool -K other rxvlan"));
+        assert_eq!(about_tags.count(), count, "{warnings:?}");
+    }
+}
