@@ -8,6 +8,7 @@
 mod closing;
 mod follow;
 mod guarded;
+mod install;
 mod interfaces;
 #[cfg(test)]
 mod tests;
@@ -22,16 +23,12 @@ use std::time::{Duration, Instant};
 use api::v1;
 use dataplane::Dataplane;
 use dataplane::forwarding::{
-    Difference, Endpoint, Forwarding, Imported, Kernel, Names, Refused, SlowPath, TableTenants,
-    TenantId, Tenants,
+    Difference, Imported, Kernel, Refused, SlowPath, TableTenants, TenantId, Tenants,
 };
 use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Name, Table};
 use netlink::Mac;
 
-use self::interfaces::{guarded, tagged};
-use self::wanted::Wanted;
-use self::warnings::left_out;
 use crate::health::{Checks, Record};
 use crate::host::{Host, Recorded, Seen};
 use crate::trace::Trace;
@@ -205,21 +202,6 @@ impl Reconciler {
         ports == Ports::Present || self.known.contains(name)
     }
 
-    /// Stores the warnings about that state.
-    fn warn(&mut self, wanted: &Wanted, which: Which) {
-        let alone = which == Which::Kernel;
-        self.warnings =
-            dataplane::forwarding::warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
-        self.warnings.extend(wanted.missing.iter().map(left_out));
-        if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
-            // By their present names, which rules match.
-            let links = wanted.seen.kernel.links.iter();
-            let ports = links.filter(|link| wanted.forwarding.ports.contains_key(&link.index));
-            let ports = ports.map(|link| link.name.as_str()).collect();
-            self.warnings.extend(self.host.firewall(&ports));
-        }
-    }
-
     /// Loads the data plane that is to replace this one, if `file` asks for another kind.
     fn other(&mut self, file: &File) -> Result<Option<Box<dyn Dataplane>>, Error> {
         let is_other = file.dataplane != self.which;
@@ -229,100 +211,6 @@ impl Reconciler {
     /// Reads the kernel state for the current data plane, or for `next` if there is one.
     fn look(&mut self, next: Option<&dyn Dataplane>) -> Result<Seen, Error> {
         self.host.look(next.unwrap_or(&*self.plane).has_table_lookup())
-    }
-
-    fn difference(&self, wanted: &Wanted, file: &File, most: usize) -> Difference {
-        let name = |tenant| name(&wanted.tenants, &wanted.table_tenants, tenant);
-        let found = Difference::between(self.plane.current(), &wanted.forwarding, &name, most);
-        if file.dataplane == self.which {
-            return found;
-        }
-        found.handed_over(self.which.name(), file.dataplane.name())
-    }
-
-    /// Changes the forwarding state and the kernel routes that accompany it. On an error the
-    /// previous state is restored, except that renamed edges stay down.
-    fn install(
-        &mut self,
-        mut wanted: Wanted,
-        next: Option<Box<dyn Dataplane>>,
-        file: &File,
-    ) -> Result<(), Error> {
-        let recorded = self.close_former(&wanted, file);
-        let links = &wanted.seen.kernel.links;
-        let before = guarded(self.plane.current(), links);
-        let after = guarded(&wanted.forwarding, links);
-        self.guard_first(&before.union(&after).copied().collect(), wanted.ports)?;
-        if let Err(error) = self.install_first(&mut wanted, next, file) {
-            self.host.restore(&wanted.seen);
-            self.guard(&before);
-            return Err(error);
-        }
-        self.guard(&after);
-        self.missing = wanted.missing;
-        self.record(recorded);
-        (self.imported, self.tenants) = (wanted.imported, wanted.tenants);
-        self.table_tenants = wanted.table_tenants;
-        self.plane.set_exact(wanted.seen.exact);
-        self.set_locked_mtus(wanted.seen.locked_mtus);
-        self.seen = Some(wanted.seen.kernel);
-        // Remove routes only now, when the data plane no longer hands packets to them.
-        if let Err(error) = self.host.shrink(wanted.routes) {
-            // The next read of the kernel's tables removes the surplus.
-            tracing::warn!("routes are left over: {}", api::in_one_line(&error));
-        }
-        self.tenants.keep_only(file);
-        self.checks.follow(file, &wanted.down);
-        Ok(())
-    }
-
-    /// The fallible part of [`Reconciler::install`].
-    fn install_first(
-        &mut self,
-        wanted: &mut Wanted,
-        next: Option<Box<dyn Dataplane>>,
-        file: &File,
-    ) -> Result<(), Error> {
-        let Wanted { forwarding, tenants, table_tenants, routes, seen, .. } = wanted;
-        let refused = self.host.extend(routes, forwarding.source, seen)?;
-        if file.dataplane == Which::Kernel {
-            let name = |tenant| name(tenants, table_tenants, tenant);
-            refused.check(Names { of: forwarding, tenant: &name })?;
-        }
-        // The kernel does not have the refused routes, so do not refer to them.
-        refused.unmark(forwarding);
-        routes.leave_out(&refused);
-        self.refused.add(&refused);
-        if file.dataplane == Which::Xdp {
-            tagged(forwarding).into_iter().for_each(|port| self.host.leave_tags(port));
-        }
-        let forwarding = std::mem::take(forwarding);
-        match next {
-            Some(next) => self.hand_over(next, forwarding, file),
-            None => Ok(self.plane.change_to(forwarding, file)?),
-        }
-    }
-
-    /// Lets `next` forward, and only then makes this data plane leave. On an error this one
-    /// continues.
-    fn hand_over(
-        &mut self,
-        mut next: Box<dyn Dataplane>,
-        forwarding: Forwarding,
-        file: &File,
-    ) -> Result<(), Error> {
-        self.end_trace();
-        next.change_to(forwarding, file)?;
-        let now = self.plane.current().clone();
-        if let Err(error) = self.plane.detach() {
-            // Report the first error. Restoring cannot fail for lack of space: this state was
-            // installed a moment ago.
-            let _ = next.detach();
-            let _ = self.plane.change_to(now, self.file.as_ref().unwrap_or(file));
-            return Err(error.into());
-        }
-        self.plane = next;
-        Ok(())
     }
 
     /// Returns the name of a tenant.

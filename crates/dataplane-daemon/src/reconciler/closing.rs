@@ -9,7 +9,7 @@ use netlink::Link;
 use super::wanted::Wanted;
 use super::{Ports, Reconciler};
 use crate::Error;
-use crate::host::{Interface, Recorded};
+use crate::host::{Interface, Recorded, Seen};
 
 impl Reconciler {
     /// Sets the port down that is the reason for a failed change, so that it does not keep the others from
@@ -35,19 +35,17 @@ impl Reconciler {
     }
 
     /// Adds the rules that close interfaces which have appeared since the current state was installed.
-    pub(super) fn close_by_rules(&mut self) -> Result<(), Error> {
-        let seen = self.look(None)?;
+    pub(super) fn close_by_rules(&mut self, seen: &Seen) -> Result<(), Error> {
         let now = self.plane.current();
         let rules = SlowPath::closing(now, &seen.kernel);
-        self.host.extend(&rules, now.source, &seen).map(drop)
+        self.host.extend(&rules, now.source, seen).map(drop)
     }
 
     /// Sets ports of the file down that do not have the program.
-    pub(super) fn close_ports(&mut self) -> Result<(), Error> {
+    pub(super) fn close_ports(&mut self, seen: &Seen) -> Result<(), Error> {
         if self.which == Which::Kernel {
             return Ok(());
         }
-        let seen = self.look(None)?;
         let attached = self.plane.attached()?;
         let Some(file) = &self.file else { return Ok(()) };
         let is_open = |link: &&Link| {

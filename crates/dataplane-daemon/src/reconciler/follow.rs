@@ -116,11 +116,14 @@ impl Reconciler {
         } else {
             self.warn_once(format!("the data plane stays as it is: {why}"));
         }
-        let mut closed = self.close_by_rules();
-        // Not sooner, for interfaces that come and go: it is not undone.
-        if self.failing_since.elapsed() >= SILENT_EVERY {
-            closed = closed.and(self.close_ports());
-        }
+        let closed = self.look(None).and_then(|seen| {
+            let mut closed = self.close_by_rules(&seen);
+            // Not sooner, for interfaces that come and go: it is not undone.
+            if self.failing_since.elapsed() >= SILENT_EVERY {
+                closed = closed.and(self.close_ports(&seen));
+            }
+            closed
+        });
         if let Err(error) = closed {
             let why = api::in_one_line(&error);
             tracing::warn!("new interfaces may reach SIDs until the next attempt: {why}");

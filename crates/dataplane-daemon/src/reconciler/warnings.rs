@@ -1,19 +1,34 @@
 //! Warnings about the current state.
 
 use bpf::attach::Mode;
-use dataplane::forwarding::{Owner, warnings};
+use dataplane::forwarding::{Endpoint, Owner, warnings};
 use model::dataplane::{Dataplane as Which, Name};
 use netlink::{Link, has_local_senders};
 
 use super::Reconciler;
 use super::interfaces::tagged;
+use super::wanted::Wanted;
 
 /// Returns the warning about a port that does not exist, or cannot be one.
-pub(super) fn left_out(port: &Name) -> String {
+fn left_out(port: &Name) -> String {
     format!("the port `{port}` is left out: it does not exist, or cannot be a port at present")
 }
 
 impl Reconciler {
+    /// Stores the warnings about a state to install.
+    pub(super) fn warn(&mut self, wanted: &Wanted, which: Which) {
+        let alone = which == Which::Kernel;
+        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel, alone);
+        self.warnings.extend(wanted.missing.iter().map(left_out));
+        if wanted.forwarding.sids.values().any(Endpoint::is_netfilter) {
+            // By their present names, which rules match.
+            let links = wanted.seen.kernel.links.iter();
+            let ports = links.filter(|link| wanted.forwarding.ports.contains_key(&link.index));
+            let ports = ports.map(|link| link.name.as_str()).collect();
+            self.warnings.extend(self.host.firewall(&ports));
+        }
+    }
+
     /// Returns the warnings about the current state.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let alone = self.which == Which::Kernel;
