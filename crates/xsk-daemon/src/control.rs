@@ -12,6 +12,17 @@ use crate::trace::{Trace, TracedPacket};
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Error of an interface that is named by an alternative name. The client may create the interface
+/// later, so that others need not exist.
+fn alternative(name: &str) -> Option<Error> {
+    match netlink::Handle::new().and_then(|mut handle| handle.link(name)) {
+        Err(netlink::Error::AlternativeName { name, interface }) => {
+            Some(Error::AlternativeName { name, interface })
+        }
+        _ => None,
+    }
+}
+
 /// Sends requests to a running daemon. Clones are of the same daemon.
 #[derive(Debug, Clone)]
 pub struct Control(pub(crate) SyncSender<Event>);
@@ -37,7 +48,8 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// Fails if the tenant does not exist, or if the interface or the number is taken.
+    /// Fails if the tenant does not exist, or if the interface or the number is taken, or if
+    /// the name is an alternative one.
     pub fn attach(
         &self,
         tenant: &str,
@@ -49,6 +61,9 @@ impl Control {
         }
         if let Some(number) = number.filter(|number| *number >= TRANSMITTED) {
             return Err(Error::BadNumber(number));
+        }
+        if let Some(name) = alternative(interface) {
+            return Err(name);
         }
         let (tenant, interface) = (tenant.to_owned(), interface.to_owned());
         self.ask(|done| Request::Attach { tenant, interface, number, done })?

@@ -8,6 +8,14 @@ pub enum Error {
     /// The text cannot be the name of an interface.
     #[error("`{0}` cannot name an interface: write a name as `ip link` shows it, up to 15 bytes")]
     BadInterface(String),
+    /// The name is an alternative name of an interface: sockets have the other one.
+    #[error("`{name}` is an alternative name of `{interface}`: write `{interface}`")]
+    AlternativeName {
+        /// Alternative name.
+        name: String,
+        /// Name of the interface.
+        interface: String,
+    },
     /// The number cannot be a port's.
     #[error("{0} cannot be a port's number: write a number below {most}", most = TRANSMITTED)]
     BadNumber(u32),

@@ -99,7 +99,7 @@ impl From<Error> for tonic::Status {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::BadInterface(_) | Error::BadNumber(_) => Self::invalid_argument(text),
+            Error::BadInterface(_) | Error::AlternativeName { .. } | Error::BadNumber(_) => Self::invalid_argument(text),
             Error::NoTenant { .. } | Error::NotAttached(_) => Self::not_found(text),
             Error::Taken { .. } | Error::NumberTaken { .. } => Self::already_exists(text),
             Error::Full(_) | Error::Refused(_) | Error::Tracing => Self::failed_precondition(text),
@@ -168,10 +168,6 @@ fn state(client: &Client, status: Status) -> v1::GetXskResponse {
 }
 
 fn program(of: ProgramStatus) -> v1::XskProgram {
-    let required = match of.health.isolation.has(Isolation::MACHINE) {
-        true => Isolation::REQUIRED_OF_VM,
-        false => Isolation::REQUIRED,
-    };
     let texts = |isolation: Isolation| isolation.names().into_iter().map(str::to_owned).collect();
     let ports = of.ports.into_iter();
     let ports =
@@ -186,7 +182,7 @@ fn program(of: ProgramStatus) -> v1::XskProgram {
         last_failure: of.health.last_failure,
         inline: of.health.is_hosted,
         isolation: texts(of.health.isolation),
-        isolation_lacks: texts(of.health.isolation.lacks(required)),
+        isolation_lacks: texts(of.health.lacks),
         ports,
     }
 }

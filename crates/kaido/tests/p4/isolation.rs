@@ -126,6 +126,25 @@ fn root_a_program_that_cannot_be_isolated_does_not_run() {
     assert_eq!(isolation["ok"], false, "{isolation}");
 }
 
+/// In a mount namespace without control groups.
+#[test]
+fn root_a_missing_cpu_limit_is_reported() {
+    let here = directory(&[("p.p4", PROGRAM)]);
+    capture(here.path(), 3);
+    let kaido = env!("CARGO_BIN_EXE_kaido");
+    let script = format!(
+        "umount --recursive /sys/fs/cgroup && exec {kaido} p4 run p.p4 --pcap in.pcapng --cpu 50"
+    );
+    let run = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]).current_dir(here.path());
+        command.output().expect("unshare runs")
+    };
+    says(&run(&script), 0, &["the program's process has no CPU limit of a control group", "3 packets"]);
+    let said = value_of(&["p4", "run"], &run(&format!("{script} --json")).stdout);
+    assert_eq!(said["isolation_lacks"], serde_json::json!(["CPU limit of a control group"]));
+}
+
 #[test]
 fn root_this_machine_isolates_programs() {
     let here = directory(&[("p.p4", PROGRAM)]);

@@ -89,4 +89,10 @@ fn root_a_port_with_an_alternative_name_is_refused() {
         &["tenants.yaml: port eth3 of red is an alternative name of `wan`", "write `wan`"],
     );
     assert_empty(&kaido);
+    Said::of_words(&here, "ip link property del dev wan altname eth3").ok();
+    Said::of_words(&here, "ip link property add dev wan altname eth9").ok();
+    let running = here.run(|| Running::start(&kaido, "first", &[])).unwrap();
+    let said = kaido.run(&["xsk", "attach", "blue", "eth9"]);
+    said.failed(2, &["`eth9` is an alternative name of `wan`: write `wan`"]);
+    drop(running);
 }

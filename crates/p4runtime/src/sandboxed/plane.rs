@@ -57,6 +57,8 @@ pub struct Health {
     pub last_failure: Option<String>,
     /// Isolation of the process.
     pub isolation: Isolation,
+    /// Parts of the isolation that were asked for and are missing.
+    pub lacks: Isolation,
     /// True if a client hosts the program in its own process.
     pub is_hosted: bool,
 }

@@ -196,11 +196,11 @@ impl Running for Alone {
     fn health(&mut self) -> Health {
         let sandbox = self.sandbox();
         sandbox.look_after();
-        let Status { process, is_evicted, last_failure, is_hosted, isolation, .. } =
+        let Status { process, is_evicted, last_failure, is_hosted, isolation, lacks, .. } =
             sandbox.status();
         let Counters { slow_processes, crashed_processes, violating_processes, .. } =
             sandbox.counters();
         let failures = slow_processes + crashed_processes + violating_processes;
-        Health { process, failures, is_evicted, last_failure, is_hosted, isolation }
+        Health { process, failures, is_evicted, last_failure, is_hosted, isolation, lacks }
     }
 }

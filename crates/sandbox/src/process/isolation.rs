@@ -35,8 +35,8 @@ const PARTS: [(Isolation, &str); 14] = [
     (Isolation::OWN_USER, "a user of its own"),
     (Isolation::NO_RIGHTS, "no capabilities"),
     (Isolation::CALLS, "system calls filtered"),
-    (Isolation::MEMORY, "memory limited by a control group"),
-    (Isolation::CPU, "CPUs limited by a control group"),
+    (Isolation::MEMORY, "memory limit of a control group"),
+    (Isolation::CPU, "CPU limit of a control group"),
     (Isolation::MACHINE, "virtual machine"),
 ];
 

@@ -111,6 +111,19 @@ impl Config {
         let (load_time, answer_time) = (Duration::from_secs(120), Duration::from_secs(10));
         Self { is_background: false, requires, load_time, answer_time, ..self }
     }
+
+    /// Parts of the isolation whose absence is reported: the usual ones, even if [`Config::requires`]
+    /// has fewer, and the CPU limit if there is one.
+    pub(super) fn expects(&self) -> Isolation {
+        let usual = match self.requires.has(Isolation::MACHINE) {
+            true => Isolation::REQUIRED_OF_VM,
+            false => Isolation::REQUIRED,
+        };
+        match self.cpu {
+            Some(_) => usual.with(Isolation::CPU),
+            None => usual,
+        }
+    }
 }
 
 #[cfg(test)]

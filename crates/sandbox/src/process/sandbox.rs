@@ -205,6 +205,7 @@ impl Sandbox {
             executor: self.executor,
             is_hosted: self.is_hosted(),
             isolation: self.isolation,
+            lacks: self.isolation.lacks(self.config.expects()),
             last_failure: self.last_failure.clone(),
         }
     }

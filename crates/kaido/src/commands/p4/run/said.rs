@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use output::p4::{EndedProgram, Packets, RunningProgram};
-use p4runtime::{Counts, Pipeline, Plane, Running};
-use sandbox::process::Isolation;
+use p4runtime::{Counts, Health, Pipeline, Plane, Running};
 
 use crate::cli::P4Run;
 use crate::failure::{Done, Failure};
@@ -18,7 +17,7 @@ pub(super) fn begun(
     options: &P4Run,
     output: &Output,
 ) -> Result<(), Failure> {
-    let isolation = plane.health().unwrap_or_default().isolation;
+    let Health { isolation, lacks, .. } = plane.health().unwrap_or_default();
     let said = RunningProgram {
         program: options.program.file.display().to_string(),
         tables: pipeline.tables.len(),
@@ -29,7 +28,7 @@ pub(super) fn begun(
         vm_info: options.vm_info.as_ref().map(|file| file.display().to_string()),
         vm_keys: plane.program().vm_keys.clone(),
         isolation: isolation.names(),
-        isolation_lacks: isolation.lacks(Isolation::REQUIRED).names(),
+        isolation_lacks: lacks.names(),
     };
     output.print(&said, |said| {
         let RunningProgram { program, device_id, vm_keys: keys, .. } = said;
@@ -47,10 +46,10 @@ pub(super) fn begun(
     })
 }
 
-/// Warns if the process has less than the usual isolation, which `--isolation reduced` allows.
+/// Warns if the process has less than the usual isolation, which `--isolation reduced` allows, or no
+/// CPU limit although one was asked for.
 pub(super) fn lacks(plane: &Plane<impl Running>, output: &Output) {
-    let isolation = plane.health().unwrap_or_default().isolation;
-    let lacks = isolation.lacks(Isolation::REQUIRED);
+    let lacks = plane.health().unwrap_or_default().lacks;
     if !lacks.is_empty() && !output.is_json() {
         crate::output::tell(&format!(
             "kaido: reduced isolation: the program's process has no {}",
@@ -65,8 +64,7 @@ pub(super) fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
     let Counts { passed, redirected, dropped, aborted, faults, cloned, to_cpu, lost, .. } = counts;
     let (digests, lost_digests) = (counts.digests, counts.lost_digests);
     let packets = passed + redirected + dropped + aborted + faults;
-    let isolation = plane.health().unwrap_or_default().isolation;
-    let lacks = isolation.lacks(Isolation::REQUIRED).names();
+    let lacks = plane.health().unwrap_or_default().lacks.names();
     let said = EndedProgram {
         isolation_lacks: lacks,
         packets: Packets {
