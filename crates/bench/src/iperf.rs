@@ -49,6 +49,8 @@ struct Sum {
     start: f64,
     end: f64,
     bits_per_second: f64,
+    #[serde(default)]
+    omitted: bool,
 }
 
 impl Transfer {
@@ -138,14 +140,43 @@ impl Load {
 /// Sends at the maximum rate from one namespace to another for `seconds`.
 pub(crate) fn stream(
     cancel: &Cancel,
-    (from, to): (&Namespace, &Namespace),
+    ends: (&Namespace, &Namespace),
     address: IpAddr,
     seconds: u64,
     load: Load,
 ) -> Result<Streamed> {
+    let (end, _) = transfer(cancel, ends, address, seconds, load)?;
+    let sum = end.sum_received.or(end.sum).context("iperf3 reports no sum")?;
+    Ok(Streamed { mbit: sum.bits_per_second / 1e6 })
+}
+
+/// Sends as [`stream`] does. Returns the payload rate at the receiver in each second, in Mbit/s.
+pub(crate) fn seconds_of_stream(
+    cancel: &Cancel,
+    ends: (&Namespace, &Namespace),
+    address: IpAddr,
+    seconds: u64,
+    load: Load,
+) -> Result<Vec<f64>> {
+    let (_, received) = transfer(cancel, ends, address, seconds, load)?;
+    let report: Report = serde_json::from_slice(&received).context("iperf3's report")?;
+    let sums = report.intervals.iter().map(|interval| &interval.sum);
+    // The last interval may be short.
+    let whole = sums.filter(|sum| !sum.omitted && sum.end - sum.start > 0.9);
+    Ok(whole.map(|sum| sum.bits_per_second / 1e6).collect())
+}
+
+/// Runs both ends. Returns the client's result and the server's report.
+fn transfer(
+    cancel: &Cancel,
+    (from, to): (&Namespace, &Namespace),
+    address: IpAddr,
+    seconds: u64,
+    load: Load,
+) -> Result<(End, Vec<u8>)> {
     const PORT: &str = "5201";
     let mut server = Command::new("iperf3");
-    server.args(["-s", "-1", "-J", "-p", PORT]);
+    server.args(["-s", "-1", "-J", "-i", "1", "-p", PORT]);
     let mut server = spawn_in(to, server)?;
     wait_for_port(to, cancel, PORT)?;
     let mut client = Command::new("iperf3");
@@ -169,10 +200,7 @@ pub(crate) fn stream(
         let _ = server.wait();
         bail!("iperf3: {error}");
     }
-    server.wait()?;
-    let end = report.end;
-    let sum = end.sum_received.or(end.sum).context("iperf3 reports no sum")?;
-    Ok(Streamed { mbit: sum.bits_per_second / 1e6 })
+    Ok((report.end, server.wait_with_output()?.stdout))
 }
 
 #[derive(Deserialize)]

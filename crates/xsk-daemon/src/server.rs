@@ -99,7 +99,9 @@ impl From<Error> for tonic::Status {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::BadInterface(_) | Error::AlternativeName { .. } | Error::BadNumber(_) => Self::invalid_argument(text),
+            Error::BadInterface(_) | Error::AlternativeName { .. } | Error::BadNumber(_) => {
+                Self::invalid_argument(text)
+            }
             Error::NoTenant { .. } | Error::NotAttached(_) => Self::not_found(text),
             Error::Taken { .. } | Error::NumberTaken { .. } => Self::already_exists(text),
             Error::Full(_) | Error::Refused(_) | Error::Tracing => Self::failed_precondition(text),

@@ -36,16 +36,10 @@ pub enum Part {
     Reroute,
 }
 
-impl Part {
-    /// All groups, in the order in which they run.
-    pub const ALL: [Self; 6] =
-        [Self::Streams, Self::Packets, Self::Exact, Self::Cross, Self::Late, Self::Reroute];
-}
-
-/// Runs groups of experiments, each once.
+/// Runs groups of experiments, each once and in this order.
 pub fn bench(context: &Context<'_>, quick: bool, parts: &[Part]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for part in Part::ALL.into_iter().filter(|part| parts.contains(part)) {
+    for part in parts {
         rows.extend(match part {
             Part::Streams => stream::bench(context, quick)?,
             Part::Packets => packets::bench(context, quick)?,

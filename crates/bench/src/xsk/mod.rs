@@ -7,6 +7,7 @@
 
 mod delay;
 mod round_trips;
+mod steady;
 mod switch;
 
 use std::borrow::Cow;
@@ -58,6 +59,17 @@ const QUICK: Effort = Effort {
     delay_rounds: 1,
 };
 
+/// A part of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Round trips, and throughput by the length of writes.
+    Rounds,
+    /// Programs with processing delays.
+    Delays,
+    /// TCP for ten minutes.
+    Steady,
+}
+
 const SIDES: [Side; 4] = [Side::Alone, Side::Detached, Side::Process, Side::Inline];
 
 /// Figures of all rounds, by row and side.
@@ -99,13 +111,32 @@ impl Figures {
 /// # Errors
 ///
 /// Fails without root, Open vSwitch or iperf3, and if a datagram of a round trip is lost.
-pub fn bench(context: &Context<'_>, root: &Path, quick: bool) -> Result<Vec<Row>> {
+pub fn bench(context: &Context<'_>, root: &Path, quick: bool, parts: &[Part]) -> Result<Vec<Row>> {
     let installation = Installation::at(root)?;
     let effort = if quick { QUICK } else { FULL };
     let program = Program {
         file: "pass.p4",
         content: Cow::Borrowed(include_bytes!("../../programs/pass.p4")),
     };
+    let mut rows = Vec::new();
+    for part in parts {
+        rows.extend(match part {
+            Part::Rounds => rounds(context, &installation, &program, &effort)?,
+            Part::Delays => delays(context, &installation, &effort)?,
+            // Half an hour.
+            Part::Steady if quick => Vec::new(),
+            Part::Steady => steady::bench(context, &installation, &program)?,
+        });
+    }
+    Ok(rows)
+}
+
+fn rounds(
+    context: &Context<'_>,
+    installation: &Installation,
+    program: &Program,
+    effort: &Effort,
+) -> Result<Vec<Row>> {
     let mut figures = Figures::default();
     for round in 1..=effort.rounds {
         for side in SIDES {
@@ -113,14 +144,12 @@ pub fn bench(context: &Context<'_>, root: &Path, quick: bool) -> Result<Vec<Row>
             (context.say)(&format!("{side:?}, round {round} of {}", effort.rounds));
             // After some 30 starts on the same ports, Open vSwitch forwards nothing, also alone.
             let hosts = Hosts::new()?;
-            let switch = Switch::start(context, &installation, &hosts, side, &program)?;
+            let switch = Switch::start(context, installation, &hosts, side, program)?;
             round_trips(&hosts, side, effort.transactions, &mut figures)?;
-            streams(context, &hosts, &switch, side, &effort, &mut figures)?;
+            streams(context, &hosts, &switch, side, effort, &mut figures)?;
         }
     }
-    let mut rows = figures.rows();
-    rows.extend(delays(context, &installation, &effort)?);
-    Ok(rows)
+    Ok(figures.rows())
 }
 
 /// Measures a program with processing delays: the median UDP round trip (`delay-latency/Nus`) and

@@ -253,9 +253,9 @@ pub(crate) struct BenchOptions {
     /// Take less than 50 s, with fewer runs
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Parts of `emulator` to run; the others are skipped
+    /// Parts of `emulator` or `xsk` to run; the others are skipped
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',', requires = "name")]
-    pub(crate) only: Vec<EmulatorPart>,
+    pub(crate) only: Vec<BenchPart>,
     /// Directory below which Open vSwitch is installed, for `xsk`
     #[arg(long, value_name = "DIRECTORY", requires = "name", default_value = "/")]
     pub(crate) openvswitch: PathBuf,
@@ -268,19 +268,25 @@ pub(crate) struct BenchOptions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum EmulatorPart {
-    /// TCP and UDP through routers and namespaces
+pub(crate) enum BenchPart {
+    /// `emulator`: TCP and UDP through routers and namespaces
     Streams,
-    /// Packets of 64 bytes
+    /// `emulator`: packets of 64 bytes
     Packets,
-    /// Delays, losses and rates
+    /// `emulator`: delays, losses and rates
     Exact,
-    /// TCP's share next to cross traffic
+    /// `emulator`: TCP's share next to cross traffic
     Cross,
-    /// Lateness of packets
+    /// `emulator`: lateness of packets
     Late,
-    /// Convergence time of routing after a link failure; not with `--quick`
+    /// `emulator`: convergence time of routing after a link failure; not with `--quick`
     Reroute,
+    /// `xsk`: round trips, and throughput by the length of writes
+    Rounds,
+    /// `xsk`: programs with processing delays
+    Delays,
+    /// `xsk`: TCP for ten minutes, alone and with a program; not with `--quick`
+    Steady,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bench::demo::Outcome;
-use bench::emulator::Part;
-use bench::{Context, Kind, Row, Scale};
+use bench::{Context, Kind, Row, Scale, emulator, xsk};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Cancel, Labs};
 use model::topology::Dataplane;
 use output::bench::{DemoLine, DemoOutcome};
 
 use super::progress::program;
-use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions, EmulatorPart};
+use crate::cli::{BenchName, BenchOptions, BenchPart, DataplaneName, DemoOptions};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
@@ -74,32 +73,53 @@ fn demo_text(outcome: &DemoOutcome) -> String {
     text + &format!("\n{verdict}\nThe report: {}", outcome.report)
 }
 
-/// Returns the selected parts of the emulator benchmark; all if none is named.
-fn parts(options: &BenchOptions) -> Result<Vec<Part>, Failure> {
-    if options.only.is_empty() {
-        return Ok(Part::ALL.to_vec());
-    }
-    if options.name != Some(BenchName::Emulator) {
-        return Err(Failure::usage(anyhow::anyhow!(
-            "`--only` names parts of `kaido bench emulator`"
-        )));
-    }
-    if options.quick && options.only.contains(&EmulatorPart::Reroute) {
-        return Err(Failure::usage(anyhow::anyhow!("`reroute` takes minutes: not with `--quick`")));
-    }
-    let part = |part: &EmulatorPart| match part {
-        EmulatorPart::Streams => Part::Streams,
-        EmulatorPart::Packets => Part::Packets,
-        EmulatorPart::Exact => Part::Exact,
-        EmulatorPart::Cross => Part::Cross,
-        EmulatorPart::Late => Part::Late,
-        EmulatorPart::Reroute => Part::Reroute,
+/// Parts of the emulator benchmark, by their names in `--only`.
+const OF_EMULATOR: [(BenchPart, emulator::Part); 6] = [
+    (BenchPart::Streams, emulator::Part::Streams),
+    (BenchPart::Packets, emulator::Part::Packets),
+    (BenchPart::Exact, emulator::Part::Exact),
+    (BenchPart::Cross, emulator::Part::Cross),
+    (BenchPart::Late, emulator::Part::Late),
+    (BenchPart::Reroute, emulator::Part::Reroute),
+];
+
+/// Parts of the benchmark of AF_XDP clients, likewise.
+const OF_XSK: [(BenchPart, xsk::Part); 3] = [
+    (BenchPart::Rounds, xsk::Part::Rounds),
+    (BenchPart::Delays, xsk::Part::Delays),
+    (BenchPart::Steady, xsk::Part::Steady),
+];
+
+/// Returns the selected parts of a benchmark; all if none is named.
+fn parts<P: Copy>(only: &[BenchPart], all: &[(BenchPart, P)]) -> Vec<P> {
+    let is_selected = |name: &BenchPart| only.is_empty() || only.contains(name);
+    all.iter().filter(|(name, _)| is_selected(name)).map(|(_, part)| *part).collect()
+}
+
+/// Rejects `--only` with parts of another benchmark.
+fn check_parts(options: &BenchOptions) -> Result<(), Failure> {
+    let known: Vec<BenchPart> = match options.name {
+        _ if options.only.is_empty() => return Ok(()),
+        Some(BenchName::Emulator) => OF_EMULATOR.iter().map(|(name, _)| *name).collect(),
+        Some(BenchName::Xsk) => OF_XSK.iter().map(|(name, _)| *name).collect(),
+        _ => Vec::new(),
     };
-    Ok(options.only.iter().map(part).collect())
+    if options.only.iter().any(|part| !known.contains(part)) {
+        let why =
+            "`--only` names parts of `kaido bench emulator` or `xsk`: see `kaido bench --help`";
+        return Err(Failure::usage(anyhow::anyhow!(why)));
+    }
+    for (part, name) in [(BenchPart::Reroute, "reroute"), (BenchPart::Steady, "steady")] {
+        if options.quick && options.only.contains(&part) {
+            let why = anyhow::anyhow!("`{name}` takes minutes: not with `--quick`");
+            return Err(Failure::usage(why));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
-    let parts = parts(&options)?;
+    check_parts(&options)?;
     let only = [("--figure", options.figure.is_some()), ("--live", options.live)];
     for (option, _) in only.into_iter().filter(|(_, given)| *given) {
         if options.name != Some(BenchName::VmFilter) {
@@ -127,7 +147,8 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
             rows.extend(bench::dataplane::function(context, options.quick)?);
         }
         if matches!(options.name, Some(BenchName::Emulator) | None) {
-            rows.extend(bench::emulator::bench(context, options.quick, &parts)?);
+            let parts = parts(&options.only, &OF_EMULATOR);
+            rows.extend(emulator::bench(context, options.quick, &parts)?);
         }
         if matches!(options.name, Some(BenchName::Dataplane) | None) {
             rows.extend(bench::dataplane::bench(context, options.quick)?);
@@ -144,7 +165,8 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
             rows.extend(found);
         }
         if matches!(options.name, Some(BenchName::Xsk)) {
-            rows.extend(bench::xsk::bench(context, &options.openvswitch, options.quick)?);
+            let parts = parts(&options.only, &OF_XSK);
+            rows.extend(xsk::bench(context, &options.openvswitch, options.quick, &parts)?);
         }
         if matches!(options.name, Some(BenchName::Instructions)) {
             rows.extend(bench::dataplane::instructions(context)?);

@@ -261,7 +261,12 @@ fn parts_of_a_benchmark_without_parts_are_refused() {
     let kaido = kaido();
     let reroute = ["bench", "emulator", "--quick", "--only", "reroute"];
     kaido.run(&reroute).failed(2, &["not with `--quick`"]);
-    kaido.run(&["bench", "lab", "--only", "exact"]).failed(2, &["`kaido bench emulator`"]);
+    for (name, part) in [("lab", "exact"), ("xsk", "exact"), ("emulator", "steady")] {
+        let said = kaido.run(&["bench", name, "--only", part]);
+        said.failed(2, &["`kaido bench emulator` or `xsk`"]);
+    }
+    let steady = ["bench", "xsk", "--quick", "--only", "steady"];
+    kaido.run(&steady).failed(2, &["takes minutes"]);
     kaido.run(&["bench", "emulator", "--only", "all"]).failed(2, &["streams", "reroute"]);
 }
 

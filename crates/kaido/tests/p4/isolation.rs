@@ -140,7 +140,11 @@ fn root_a_missing_cpu_limit_is_reported() {
         command.args(["--mount", "sh", "-c", script]).current_dir(here.path());
         command.output().expect("unshare runs")
     };
-    says(&run(&script), 0, &["the program's process has no CPU limit of a control group", "3 packets"]);
+    says(
+        &run(&script),
+        0,
+        &["the program's process has no CPU limit of a control group", "3 packets"],
+    );
     let said = value_of(&["p4", "run"], &run(&format!("{script} --json")).stdout);
     assert_eq!(said["isolation_lacks"], serde_json::json!(["CPU limit of a control group"]));
 }
