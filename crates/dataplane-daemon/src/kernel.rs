@@ -250,7 +250,9 @@ impl Host for KernelSide {
 /// Returns true if the mount namespace of PID 1 has a file system mounted at `pins`: that mount
 /// outlives this process.
 fn is_mounted_outside(pins: &Path) -> bool {
-    let mounts = std::fs::read_to_string("/proc/1/mounts").unwrap_or_default();
+    // Other users can mount at paths that are not UTF-8.
+    let mounts = std::fs::read("/proc/1/mounts").unwrap_or_default();
+    let mounts = String::from_utf8_lossy(&mounts);
     let at = |line: &str| line.split(' ').nth(1).is_some_and(|path| Path::new(path) == pins);
     mounts.lines().any(at)
 }

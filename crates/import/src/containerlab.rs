@@ -41,7 +41,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Draft, Problems> {
     for (key, value) in topology.entries() {
         match key.as_str() {
             "nodes" | "links" => {}
-            key if SECTIONS.contains(&key) => section(&mut draft, key, value),
+            key if SECTIONS.contains(&key) => section(&mut draft, &source, key, value)?,
             key => draft.left_out(&format!("`{key}`"), value),
         }
     }
@@ -51,7 +51,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Draft, Problems> {
     };
     let (mut places, sections) = (HashMap::new(), Sections::new(topology));
     for (name, node) in nodes.entries() {
-        places.insert(name.as_str(), add(&mut draft, &sections, name, node));
+        places.insert(name.as_str(), add(&mut draft, &source, &sections, name, node)?);
     }
     if let Some(links) = topology.get("links") {
         if !matches!(links.value, OutlineValue::List(_)) && !links.is_nothing() {
@@ -68,13 +68,21 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Draft, Problems> {
 
 /// Imports defaults that apply to many nodes: kind and image are used, the other keys are noted
 /// once.
-fn section(draft: &mut Draft, name: &str, value: &Outline) {
+fn section(
+    draft: &mut Draft,
+    source: &Source<'_>,
+    name: &str,
+    value: &Outline,
+) -> Result<(), Problems> {
     if name == "defaults" {
-        return settings(draft, "`defaults`", value);
+        settings(draft, "`defaults`", value);
+        return Ok(());
     }
     for (kind, value) in value.entries() {
+        source.check_name(value.line, "the name of a kind or group", kind)?;
         settings(draft, &format!("`{name}: {kind}`"), value);
     }
+    Ok(())
 }
 
 fn settings(draft: &mut Draft, whose: &str, value: &Outline) {
@@ -133,15 +141,24 @@ impl<'o> Sections<'o> {
     }
 }
 
-fn add<'o>(draft: &mut Draft, sections: &Sections<'o>, name: &str, node: &'o Outline) -> Place {
+fn add<'o>(
+    draft: &mut Draft,
+    source: &Source<'_>,
+    sections: &Sections<'o>,
+    name: &str,
+    node: &'o Outline,
+) -> Result<Place, Problems> {
     let found = sections.inherited(node);
     let (kind, image) = (found.kind.unwrap_or("linux"), found.image.unwrap_or_default());
-    settings(draft, name, node);
     let line = node.line;
+    for (what, text) in [("a node's name", name), ("its kind", kind), ("its image", image)] {
+        source.check_name(line, what, text)?;
+    }
+    settings(draft, name, node);
     if BRIDGES.contains(&kind) {
         let lan = Lan { name: name.into(), members: Vec::new(), options: Vec::new(), line };
         draft.lans.push(lan);
-        return Place::Lan(draft.lans.len() - 1);
+        return Ok(Place::Lan(draft.lans.len() - 1));
     }
     let is_frr = image.to_ascii_lowercase().contains("frr");
     let becomes = match kind {
@@ -154,7 +171,7 @@ fn add<'o>(draft: &mut Draft, sections: &Sections<'o>, name: &str, node: &'o Out
         draft.note(line, format!("{name} is a host with this machine's programs, not {image}"));
     }
     draft.nodes.push(Node { name: name.into(), kind: becomes, line });
-    Place::Node(draft.nodes.len() - 1)
+    Ok(Place::Node(draft.nodes.len() - 1))
 }
 
 fn connect(

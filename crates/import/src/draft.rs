@@ -37,18 +37,40 @@ pub(crate) struct Lan {
     pub(crate) line: usize,
 }
 
+/// Maximum number of notes.
+const MAX_NOTES: usize = 10_000;
+/// Maximum length of a name in bytes. Each key of a node can be a note with the node's name.
+const MAX_NAME: usize = 255;
+
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) name: Option<String>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
     pub(crate) lans: Vec<Lan>,
-    pub(crate) notes: Vec<Note>,
+    notes: Vec<Note>,
+    /// Number of notes beyond the maximum.
+    more: usize,
 }
 
 impl Draft {
     pub(crate) fn note(&mut self, line: impl Into<Option<usize>>, text: impl Into<String>) {
-        self.notes.push(Note { line: line.into(), text: text.into() });
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(Note { line: line.into(), text: text.into() });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Takes the notes, ordered by line.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.sort_by_key(|note| note.line.unwrap_or(usize::MAX));
+        if self.more > 0 {
+            let text = format!("{} more are not listed", self.more);
+            notes.push(Note { line: None, text });
+        }
+        notes
     }
 
     /// Notes a key that cannot be represented in a topology file, with its value if that is short.
@@ -75,6 +97,15 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Rejects a name of excessive length. `what`: its meaning.
+    pub(crate) fn check_name(&self, line: usize, what: &str, name: &str) -> Result<(), Problems> {
+        if name.len() <= MAX_NAME {
+            return Ok(());
+        }
+        let message = format!("{what} has {} bytes", name.len());
+        Err(self.wrong(line, &message, &format!("use at most {MAX_NAME}")))
+    }
+
     pub(crate) fn wrong(&self, line: usize, message: &str, help: &str) -> Problems {
         Problems::at_line(self.file, self.text, line, message, help)
     }

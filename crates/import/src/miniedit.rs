@@ -94,6 +94,7 @@ impl Reader {
             let help = "write `\"opts\": {\"hostname\": \"h1\"}`";
             return Err(source.wrong(line, "a node without a hostname", help));
         };
+        source.check_name(line, "a hostname", name)?;
         let kind = options.and_then(|opts| opts.get("switchType")).and_then(Outline::word);
         let place = if is_host || kind == Some("legacyRouter") {
             let kind = if is_host { Kind::Host } else { Kind::Linux };

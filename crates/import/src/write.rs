@@ -19,15 +19,15 @@ pub(crate) fn write(file: &str, lab: &str, mut draft: Draft) -> Result<Imported,
             "what the FRR routers are configured with is not known: they speak OSPF (`routing:`)",
         );
     }
-    draft.notes.iter_mut().for_each(|note| note.text = plain(&note.text));
-    draft.notes.sort_by_key(|note| note.line.unwrap_or(usize::MAX));
+    let mut notes = draft.take_notes();
+    notes.iter_mut().for_each(|note| note.text = plain(&note.text));
     let mut topology = String::new();
     // Writing to a string cannot fail.
-    let _ = header(&mut topology, file, &draft.notes);
+    let _ = header(&mut topology, file, &notes);
     let _ = body(&mut topology, &lab, &draft, &nodes, &lans);
     // Validate the result, so that limits such as the number of nodes are reported here.
     topology_file::parse(&format!("{file}, as a topology"), &topology)?;
-    Ok(Imported { lab, topology, notes: draft.notes })
+    Ok(Imported { lab, topology, notes })
 }
 
 /// The lab's own name, or `given` if it has none.
@@ -75,9 +75,9 @@ fn same_routing(draft: &mut Draft) {
     for node in draft.nodes.iter_mut().filter(|node| node.kind == Kind::Linux) {
         node.kind = Kind::Frr;
         let text = format!("{} is an FRR router, since there are others", node.name);
-        notes.push(Note { line: Some(node.line), text });
+        notes.push((node.line, text));
     }
-    draft.notes.extend(notes);
+    notes.into_iter().for_each(|(line, text)| draft.note(line, text));
 }
 
 /// Drops self-loops, duplicate ports of a node on a LAN, and LANs with a single node.
@@ -88,7 +88,7 @@ fn drop_impossible(draft: &mut Draft) {
         if !stays {
             let name = &draft.nodes[link.ends[0]].name;
             let text = format!("a link of {name} to itself is not carried over");
-            notes.push(Note { line: Some(link.line), text });
+            notes.push((link.line, text));
         }
         stays
     });
@@ -98,14 +98,14 @@ fn drop_impossible(draft: &mut Draft) {
         lan.members.retain(|member| known.insert(*member));
         if lan.members.len() < before {
             let text = format!("on the LAN {} nodes have one interface, not more", lan.name);
-            notes.push(Note { line: Some(lan.line), text });
+            notes.push((lan.line, text));
         }
         if lan.members.len() < 2 {
             let text = format!("the LAN {} has fewer than two nodes and is left out", lan.name);
-            notes.push(Note { line: Some(lan.line), text });
+            notes.push((lan.line, text));
         }
     }
-    draft.notes.extend(notes);
+    notes.into_iter().for_each(|(line, text)| draft.note(line, text));
 }
 
 fn header(out: &mut String, file: &str, notes: &[Note]) -> std::fmt::Result {

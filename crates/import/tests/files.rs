@@ -187,3 +187,40 @@ fn many_kinds_of_many_nodes() {
     // What a kind or an image means is not the question.
     let _ = import(Format::Containerlab, "some/file", "given", &text, &[]);
 }
+
+/// Each key that is left out is noted with its node's name.
+#[test]
+fn notes_have_a_maximum_number_and_length() {
+    let keys: String = (0..10_002).map(|at| format!(", \"k{at}\": 1")).collect();
+    let file = |name: &str| {
+        format!("{{\"hosts\": [{{\"opts\": {{\"hostname\": \"{name}\"{keys}}}}}], \"links\": []}}")
+    };
+    let lab = imported(Format::Miniedit, &file("a"), &[]);
+    assert_eq!(lab.notes.len(), 10_001);
+    has_note(&lab, None, "2 more are not listed");
+    let long = "a".repeat(256);
+    let clab = |text: String| format!("topology:\n  {text}\n");
+    let cases = [
+        (Format::Miniedit, file(&long), "a hostname has 256 bytes"),
+        (
+            Format::Containerlab,
+            clab(format!("nodes: {{{long}: {{}}}}")),
+            "a node's name has 256 bytes",
+        ),
+        (Format::Containerlab, clab(format!("nodes: {{a: {{kind: {long}}}}}")), "its kind has 256"),
+        (
+            Format::Containerlab,
+            clab(format!("nodes: {{a: {{image: {long}}}}}")),
+            "its image has 256",
+        ),
+        (
+            Format::Containerlab,
+            clab(format!("kinds: {{{long}: {{a: 1}}}}")),
+            "kind or group has 256",
+        ),
+    ];
+    for (format, text, message) in cases {
+        let said = import(format, "some/file", "given", &text, &[]).unwrap_err().to_string();
+        assert!(said.contains(message) && said.contains("use at most 255"), "{said}");
+    }
+}

@@ -6,7 +6,7 @@ use std::fmt;
 
 use netlink_packet_core::DecodeError;
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
 };
 
 use crate::attribute::{after, array, each, text, u32_at, u64_at};
@@ -253,7 +253,12 @@ pub struct Link {
 impl Handle {
     /// All interfaces, ordered by index.
     pub fn links(&mut self) -> Result<Vec<Link>> {
-        let body = [0; HEADER];
+        // With any extension mask, the kernel allocates messages for the largest interface. Without one,
+        // the list ends at an interface whose alternative names exceed 32 KiB, and on Linux 6.18 without an
+        // error. This mask adds nothing to the list.
+        let mut message = LinkMessage::default();
+        message.attributes = vec![LinkAttribute::ExtMask(vec![LinkExtentMask::Mrp])];
+        let body = crate::socket::bytes(&message);
         let mut links =
             self.socket.dump("list the interfaces", GETLINK, &body, |b| link(b).map(Some))?;
         links.sort_by_key(|link| link.index);

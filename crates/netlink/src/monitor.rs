@@ -21,18 +21,18 @@ use crate::attribute::{array, u32_at};
 use crate::link::link;
 use crate::neighbor::neighbor;
 use crate::route::route;
-use crate::socket::{Answer, EXCL, REPLACE, answers};
+use crate::socket::{Answer, EXCL, RECEIVE_BYTES, REPLACE, answers};
 use crate::{Error, Handle, Link, Namespace, Neighbor, Result, Route};
 
 /// Receive buffer size in bytes. The kernel accounts about 1 KiB per event, and allocates memory as
 /// the buffer fills. A route daemon that installs a million routes fills it in about a second.
 const RECEIVE_BUFFER: usize = 64 << 20;
-/// Maximum size of one event. The longest are links with many virtual functions.
-const EVENT_BYTES: usize = 64 << 10;
 /// Messages read in one batch.
 const READ_AHEAD: usize = 256;
 /// Maximum number of messages to read at a time, most of which cause no event.
 const MOST_READ: usize = 64 * READ_AHEAD;
+/// Maximum number of messages to drain at a time: twice as many as fit into the receive buffer.
+const MOST_DRAINED: usize = 2 * (RECEIVE_BUFFER >> 10);
 
 // linux/rtnetlink.h: RTNLGRP_*
 const GROUPS: [u32; 9] = [
@@ -91,8 +91,8 @@ pub enum Event {
 
 /// A socket that receives every change in one namespace from its opening on.
 ///
-/// With tokio, wrap it in an `AsyncFd` and call [`Monitor::next`] until it returns None before
-/// clearing the readiness.
+/// Call [`Monitor::next`] again as long as its descriptor is readable: it returns None also after many
+/// messages without an event.
 #[derive(Debug)]
 pub struct Monitor {
     socket: netlink_sys::Socket,
@@ -101,6 +101,10 @@ pub struct Monitor {
     /// Up flag and master of each interface. A change of either removes routes without
     /// notifications.
     links: HashMap<u32, (bool, Option<u32>)>,
+    /// True if `links` could not be listed again after an overrun.
+    are_links_stale: bool,
+    /// True if the kernel has dropped events, and drops others until the socket is empty.
+    is_congested: bool,
     queue: VecDeque<Event>,
     buffer: Vec<u8>,
 }
@@ -133,8 +137,10 @@ impl Monitor {
             socket,
             handle: Handle::new()?,
             links: HashMap::new(),
+            are_links_stale: false,
+            is_congested: false,
             queue: VecDeque::new(),
-            buffer: vec![0; EVENT_BYTES],
+            buffer: vec![0; RECEIVE_BYTES],
         };
         monitor.list_links()?;
         Ok(monitor)
@@ -171,6 +177,9 @@ impl Monitor {
 
     /// Reads pending messages, up to about READ_AHEAD, into the empty queue.
     fn read(&mut self) -> Result<()> {
+        if self.is_congested || self.are_links_stale {
+            return self.overrun();
+        }
         let mut messages = 0;
         while messages < READ_AHEAD || self.queue.is_empty() && messages < MOST_READ {
             match self.socket.recv_from(&mut &mut self.buffer[..], libc::MSG_TRUNC) {
@@ -213,12 +222,17 @@ impl Monitor {
     }
 
     /// Drains the socket and discards all messages, so that an older event cannot undo the dump
-    /// that the reader is about to take. It must drain completely: until the socket is empty, the
-    /// kernel drops new events without reporting it again.
+    /// that the reader is about to take. Until the socket is empty, the kernel drops new events
+    /// without reporting it again. If other processes fill it faster than that, the next call is
+    /// an overrun again.
     fn overrun(&mut self) -> Result<()> {
-        loop {
+        self.is_congested = true;
+        for _ in 0..MOST_DRAINED {
             match self.socket.recv(&mut &mut self.buffer[..], 0) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_congested = false;
+                    break;
+                }
                 Err(error)
                     if error.kind() != ErrorKind::Interrupted
                         && error.raw_os_error() != Some(libc::ENOBUFS) =>
@@ -230,7 +244,9 @@ impl Monitor {
         }
         self.queue.clear();
         self.queue.push_back(Event::Overrun);
-        self.list_links()
+        // The list fails if interfaces come and go all the time. The next call tries again.
+        self.are_links_stale = self.list_links().is_err();
+        Ok(())
     }
 
     fn list_links(&mut self) -> Result<()> {

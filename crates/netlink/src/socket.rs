@@ -33,7 +33,9 @@ const DUMP_ATTEMPTS: u32 = 16;
 /// number of ACKs fits into the smallest default receive buffer.
 const SEND_BYTES: usize = 64 << 10;
 const SEND_REQUESTS: usize = 128;
-const RECEIVE_BYTES: usize = 64 << 10;
+/// Maximum size of a message from the kernel. The longest is that of an interface with the maximum
+/// number of alternative names, 66 KiB.
+pub(crate) const RECEIVE_BYTES: usize = 128 << 10;
 const SOCKET_BUFFER: usize = 4 << 20;
 
 /// A change requested from the kernel.

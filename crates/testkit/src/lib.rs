@@ -5,6 +5,7 @@
 
 #[allow(unsafe_code, reason = "an allocator is an unsafe trait")]
 pub mod allocations;
+mod alternative;
 mod bystanders;
 mod datagrams;
 pub mod feature;
@@ -30,6 +31,7 @@ pub mod testpmd;
 mod tun;
 mod wait;
 
+pub use alternative::alternative_names;
 pub use bystanders::Bystanders;
 pub use datagrams::{Count, Datagrams};
 pub use hosts::{Hosts, RoundTrips};

@@ -274,7 +274,13 @@ impl Daemon {
                 is_detached: false,
                 incarnation: None,
             };
-            to.incarnation = its.attach(number, &session.link, &to)?;
+            match its.attach(number, &session.link, &to) {
+                Ok(incarnation) => to.incarnation = incarnation,
+                Err(why) => {
+                    its.free_queue(queue);
+                    return Err(why.into());
+                }
+            }
             session.attached.push(to);
         }
         Ok(())

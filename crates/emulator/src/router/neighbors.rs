@@ -1,7 +1,7 @@
 //! Neighbor cache, with the packets that wait for address resolution.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use wire::Mac;
 
@@ -16,7 +16,8 @@ const MAX_MULTICAST_SOLICIT: u32 = 3;
 pub(super) const RETRANS_TIMER: Nanos = 1_000_000_000;
 /// Maximum number of packets waiting for one neighbor.
 const MAX_QUEUED: usize = 128;
-/// Maximum number of entries. A scan of a /64 would otherwise create an entry for every address.
+/// Maximum number of entries of all interfaces together. A scan of a /64 would otherwise create an
+/// entry for every address.
 const MAX_NEIGHBORS: usize = 8192;
 
 /// An IP address on an interface.
@@ -56,13 +57,16 @@ enum Rank {
 }
 
 impl Neighbor {
-    fn place(&self, key: Key) -> (Rank, Nanos, Key) {
-        let rank = match self.state {
+    fn rank(&self) -> Rank {
+        match self.state {
             State::Asked { .. } => Rank::Asked,
             State::Doubted { .. } => Rank::Doubted,
             State::Known { .. } => Rank::Known,
-        };
-        (rank, self.at, key)
+        }
+    }
+
+    fn has_timer(&self) -> bool {
+        self.rank() != Rank::Known
     }
 }
 
@@ -98,10 +102,10 @@ struct Last {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Neighbors {
     all: BTreeMap<Key, Neighbor>,
-    /// The keys in order of eviction, and within a state by time.
-    order: BTreeSet<(Rank, Nanos, Key)>,
-    /// Time of the next retransmission.
-    next: Option<Nanos>,
+    /// The addresses of each interface in order of eviction, and within a state by time.
+    order: Vec<BTreeSet<(Rank, Nanos, IpAddr)>>,
+    /// Times of retransmissions and of giving up.
+    timers: BTreeSet<(Nanos, Key)>,
     /// Last used neighbor of each interface. The next packet usually goes to the same one.
     last: Vec<Option<Last>>,
     /// Number of waiting packets, and their memory in bytes.
@@ -192,13 +196,13 @@ impl Neighbors {
 
     /// Returns the time of the next retransmission or of giving up.
     pub(super) fn next(&self) -> Option<Nanos> {
-        self.next
+        self.timers.first().map(|(at, _)| *at)
     }
 
     /// Returns the expired timers.
     pub(super) fn turns(&mut self, now: Nanos) -> Vec<Expired> {
         let mut turns = Vec::new();
-        while let Some((_, key)) = self.first().filter(|(at, _)| *at <= now) {
+        while let Some((_, key)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
             let Some(mut neighbor) = self.remove(key) else { break };
             let (mac, times) = match &mut neighbor.state {
                 State::Asked { times, .. } => (None, times),
@@ -217,39 +221,39 @@ impl Neighbors {
         turns
     }
 
-    /// Returns the entry with the earliest timer.
-    fn first(&self) -> Option<(Nanos, Key)> {
-        let firsts = [Rank::Asked, Rank::Doubted].map(|rank| {
-            let least = (rank, 0, (0, IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
-            let first = self.order.range(least..).next().filter(|(other, ..)| *other == rank);
-            first.map(|(_, at, key)| (*at, *key))
-        });
-        firsts.into_iter().flatten().min()
-    }
-
-    /// Inserts an entry and returns its predecessor. Evicts another entry if the cache is full.
+    /// Inserts an entry and returns its predecessor. If the cache is full, evicts another entry, of
+    /// the interface that has the most: the hosts of one interface cannot evict those of another.
     fn put(&mut self, key: Key, neighbor: Neighbor) -> Option<Neighbor> {
         let before = self.remove(key);
         if self.all.len() >= MAX_NEIGHBORS
-            && let Some((_, _, first)) = self.order.first().copied()
+            && let Some((interface, order)) =
+                self.order.iter().enumerate().max_by_key(|(_, o)| o.len())
+            && let Some((_, _, first)) = order.first().copied()
         {
             // Send no ICMP errors for evicted packets: an error may need address resolution, and so
             // evict another entry.
-            let gone = self.remove(first);
+            let gone = self.remove((interface, first));
             self.evicted += self.release(gone).len() as u64;
         }
-        self.order.insert(neighbor.place(key));
+        let (interface, address) = key;
+        if self.order.len() <= interface {
+            self.order.resize(interface + 1, BTreeSet::new());
+        }
+        self.order[interface].insert((neighbor.rank(), neighbor.at, address));
+        if neighbor.has_timer() {
+            self.timers.insert((neighbor.at, key));
+        }
         self.all.insert(key, neighbor);
-        self.next = self.first().map(|(at, _)| at);
         before
     }
 
     fn remove(&mut self, key: Key) -> Option<Neighbor> {
         let neighbor = self.all.remove(&key)?;
-        self.order.remove(&neighbor.place(key));
-        self.next = self.first().map(|(at, _)| at);
-        if let Some(last) = self.last.get_mut(key.0) {
-            last.take_if(|last| last.address == key.1);
+        let (interface, address) = key;
+        self.order[interface].remove(&(neighbor.rank(), neighbor.at, address));
+        self.timers.remove(&(neighbor.at, key));
+        if let Some(last) = self.last.get_mut(interface) {
+            last.take_if(|last| last.address == address);
         }
         Some(neighbor)
     }
@@ -348,7 +352,7 @@ mod tests {
             evicted += neighbors.take_evicted();
         }
         assert_eq!(neighbors.all.len(), MAX_NEIGHBORS);
-        assert_eq!(neighbors.order.len(), MAX_NEIGHBORS);
+        assert_eq!(neighbors.order[0].len(), MAX_NEIGHBORS);
         assert_eq!(neighbors.waiting() + evicted, u64::from(many));
         assert_eq!(neighbors.memory(), neighbors.waiting() * 2048);
         assert_eq!(goes(&mut neighbors, SECOND, 0), (true, false));
@@ -363,6 +367,30 @@ mod tests {
         }
         assert_eq!(lost, MAX_NEIGHBORS - 2);
         assert_eq!((neighbors.waiting(), neighbors.memory(), neighbors.all.len()), (0, 0, 2));
+    }
+
+    #[test]
+    fn hosts_of_one_interface_evict_no_neighbor_of_another() {
+        let mut neighbors = Neighbors::default();
+        let other = |n: u32| (1, IpAddr::V4(n.into()));
+        let many = MAX_NEIGHBORS as u32;
+        for n in 0..many {
+            neighbors.learn(Nanos::from(n), key(n), MAC, true);
+        }
+        for n in 0..many / 4 {
+            assert!(matches!(
+                neighbors.send(0, other(n), packet()),
+                Next::Waits { solicits: true }
+            ));
+        }
+        for n in many..3 * many {
+            neighbors.learn(Nanos::from(n), key(n), MAC, true);
+        }
+        assert_eq!(neighbors.take_evicted(), 0);
+        for n in 0..many / 4 {
+            assert_eq!(neighbors.learn(SECOND, other(n), MAC, true).len(), 1);
+        }
+        assert_eq!(neighbors.all.len(), MAX_NEIGHBORS);
     }
 
     #[test]

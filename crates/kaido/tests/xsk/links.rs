@@ -76,6 +76,41 @@ fn sockets_of_a_client_are_limited() {
     end(&mut running);
 }
 
+/// Opens a socket on each of 200 links, which it closes at once, and then one on a link that stays.
+/// Reports the orders to attach, which have two descriptors.
+const LEAVING: &str = "HELLO, OPENED = 0, 1
+def opened():
+    link = request()
+    link.send(bytes([HELLO, 2, 1, 6]) + b'client')
+    link.send(bytes([OPENED, 1, 4]) + b'eth1' + bytes([0, 1, 1]))
+    return link
+for _ in range(200):
+    opened().close()
+link, orders = opened(), 0
+while orders < 2:
+    data, files, _, _ = socket.recv_fds(link, 1 << 18, 4)
+    if not data:
+        break
+    orders += len(files) == 2
+report(str(orders))
+signal.pause()
+";
+
+#[test]
+fn a_client_that_leaves_at_once_keeps_no_queue() {
+    let kaido = kaido();
+    let file = kaido.file("links", "");
+    let client = ["/usr/bin/python3", "-c", &format!("{REQUEST}{LEAVING}"), &file];
+    let mut running = Running::with_client(&kaido, "default", &[], &client);
+    let said = || std::fs::read_to_string(&file).expect("a file");
+    until(
+        TIMEOUT,
+        || (said() == "2").then_some(()),
+        || format!("{}, {:#}", said(), stats(&kaido, "default")),
+    );
+    end(&mut running);
+}
+
 /// Introduces itself twice, without a process id, and 3,000 times in sessions of their own.
 const HELLOS: &str = "hello = lambda process: bytes([0, 2, process, 6]) + b'client'
 def refused(*processes):

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,7 @@ use model::topology::Topology;
 use openvswitch::Instance;
 
 use crate::daemons::control_plane;
-use crate::daemons::processes::is_roots;
+use crate::daemons::processes::arguments_of_root;
 use crate::daemons::switch;
 use crate::daemons::tenants;
 use crate::daemons::xdp;
@@ -88,9 +87,6 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.into())
 }
 
-/// Maximum size of the arguments of a daemon in bytes.
-const LARGEST: u64 = 1 << 17;
-
 /// Arguments of root's processes that are paths to one of the expected files: a daemon's arguments
 /// include its configuration or its directory. Other users could name these files as well, and
 /// paths that take hours to resolve.
@@ -100,12 +96,7 @@ fn paths_of_processes(expected: &[(PathBuf, String)]) -> HashSet<PathBuf> {
     let processes = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         entry.file_name().to_str()?.parse::<u32>().ok()?;
-        // Checked first: other users can make their arguments as long as they like.
-        is_roots(&fs::read_to_string(entry.path().join("status")).ok()?).then_some(())?;
-        let mut arguments = Vec::new();
-        let file = fs::File::open(entry.path().join("cmdline")).ok()?;
-        file.take(LARGEST).read_to_end(&mut arguments).ok()?;
-        Some(arguments)
+        arguments_of_root(&entry.path())
     });
     let paths = processes.flat_map(|arguments| {
         let each = arguments.split(|byte| *byte == 0).map(|one| Path::new(OsStr::from_bytes(one)));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ use crate::pause::pause;
 const EMPTY_SCANS: u32 = 5;
 /// Time between them.
 const BETWEEN_SCANS: Duration = Duration::from_millis(3);
+/// Maximum size of arguments in bytes.
+const LARGEST: u64 = 1 << 17;
 
 /// Network namespaces.
 #[derive(Debug, Default)]
@@ -133,9 +136,19 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
     }
 }
 
+/// Arguments of a process of root, separated by zero bytes; `None` if it is another user's, who can
+/// write there what he likes, of any length. `process`: its directory in /proc.
+pub(super) fn arguments_of_root(process: &Path) -> Option<Vec<u8>> {
+    is_roots(&fs::read_to_string(process.join("status")).ok()?).then_some(())?;
+    let mut arguments = Vec::new();
+    let file = fs::File::open(process.join("cmdline")).ok()?;
+    file.take(LARGEST).read_to_end(&mut arguments).ok()?;
+    Some(arguments)
+}
+
 /// Returns true if all user IDs of a process are root's, from its `/proc/PID/status`: those of a
 /// set-user-ID program that another user has started are not.
-pub(super) fn is_roots(status: &str) -> bool {
+fn is_roots(status: &str) -> bool {
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.is_some_and(|ids| ids.split_whitespace().all(|id| id == "0"))
 }

@@ -1,7 +1,6 @@
 //! Starts daemons in the namespaces of a lab, and finds those that run.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::daemons::patience::{Patience, worked};
-use crate::daemons::processes::{is_roots, processes};
+use crate::daemons::processes::{arguments_of_root, processes};
 use crate::error::StartError;
 use crate::files::tail;
 use crate::life::state::INFRASTRUCTURE;
@@ -69,12 +68,8 @@ pub fn is_deaf(socket: &Path) -> bool {
     matches!(found, Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
-/// Arguments of a process, separated by zero bytes; none if it is not root's: a process can write
-/// what it likes there.
 fn arguments_of(pid: i32) -> Vec<u8> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let arguments = is_roots(&status).then(|| fs::read(format!("/proc/{pid}/cmdline")).ok());
-    arguments.flatten().unwrap_or_default()
+    arguments_of_root(Path::new(&format!("/proc/{pid}"))).unwrap_or_default()
 }
 
 /// True if a process was started with this flag and path.

@@ -1,6 +1,7 @@
 //! Links as created by `ip`, and as parsed from bytes.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 use super::*;
 use crate::Errno;
@@ -91,6 +92,26 @@ fn root_a_macvlan_is_on_its_interface_and_a_veth_is_not() {
         output("ip", "link add link a name over type macvlan");
         assert_eq!(handle.link("over").unwrap().lower, Some(a));
         assert_eq!(handle.link("a").unwrap().lower, None);
+    });
+}
+
+/// They make the messages of the interface longer than others. The kernel permits 496 of this length.
+#[test]
+fn root_many_alternative_names_hide_no_interface() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        let [a, b] = crate::testing::veth(&mut handle);
+        let mut monitor = crate::Monitor::new().unwrap();
+        for some in [0..240, 240..496] {
+            testkit::alternative_names("lo", some);
+            let links = handle.links().unwrap();
+            let indices = [1, a, b].map(|index| links.iter().any(|link| link.index == index));
+            assert_eq!(indices, [true; 3], "{links:?}");
+        }
+        assert_eq!(handle.link_at(1).unwrap().name, "lo");
+        let events = std::iter::from_fn(|| monitor.wait(Duration::from_millis(300)).unwrap());
+        let last = events.last().expect("an event");
+        assert!(matches!(&last, crate::Event::Link(link) if link.name == "lo"), "{last:?}");
     });
 }
 

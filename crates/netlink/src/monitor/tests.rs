@@ -247,6 +247,45 @@ fn root_a_monitor_stays_in_its_namespace_and_keeps_its_timeout() {
 }
 
 /// A process with CAP_NET_ADMIN may send to the groups, also of itself.
+/// A flood from the namespace's own processes ends in overruns, not in a read without end.
+#[test]
+fn root_a_flood_of_other_processes_keeps_no_reader() {
+    in_namespace(|| {
+        links();
+        let mut monitor = Monitor::open(1 << 16).unwrap();
+        quiet(&mut monitor);
+        let here = Namespace::current().unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| here.run(|| flood(&is_over)).unwrap());
+            }
+            let overrun = (0..1000).any(|_| {
+                let event = monitor.wait(Duration::from_millis(100)).unwrap();
+                event == Some(Event::Overrun)
+            });
+            is_over.store(true, std::sync::atomic::Ordering::SeqCst);
+            assert!(overrun);
+        });
+        // All changes are noticed again.
+        quiet(&mut monitor);
+        output("ip", "link set dev b down");
+        assert!(!quiet(&mut monitor).is_empty());
+    });
+}
+
+/// Sends messages to RTNLGRP_NEIGH, for at most 20 s.
+fn flood(is_over: &std::sync::atomic::AtomicBool) {
+    let mut socket = netlink_sys::Socket::new(NETLINK_ROUTE).unwrap();
+    socket.bind_auto().unwrap();
+    let message = [20, 0, 0, 0, 28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_over.load(std::sync::atomic::Ordering::SeqCst) && Instant::now() < end {
+        // Fails with ENOBUFS while the receiver is congested.
+        let _ = socket.send_to(&message, &SocketAddr::new(0, 1 << 2), 0);
+    }
+}
+
 #[test]
 fn root_messages_of_other_processes_are_ignored() {
     in_namespace(|| {
