@@ -457,9 +457,12 @@ impl<P: Frame> Link<P> {
         self.counts.sent += 1;
         self.counts.sent_bytes += u64::from(packet.packet.length());
         self.flying_bytes += memory_of(&packet.packet);
-        let place = self.flying.iter().rposition(|(before, ..)| *before <= at);
+        let place = match self.flying.back() {
+            Some((last, ..)) if *last > at => self.flying.partition_point(|(one, ..)| *one <= at),
+            _ => self.flying.len(),
+        };
         let Charged { came, packet, .. } = packet;
-        self.flying.insert(place.map_or(0, |place| place + 1), (at, came, packet));
+        self.flying.insert(place, (at, came, packet));
     }
 
     fn bps(&self) -> u64 {

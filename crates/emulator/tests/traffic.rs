@@ -306,6 +306,28 @@ fn a_network_has_room_for_so_much_and_no_more() {
     assert_eq!(line.network.get(line.link).inside(), 1);
 }
 
+/// Packets on one link leave room for some on each other one.
+#[test]
+fn a_full_network_has_room_on_each_link() {
+    let slow = |delay| Impairments { delay, ..Impairments::default() };
+    let settings = |delay| Settings { impairments: slow(delay), ..Settings::default() };
+    let mut line = Line::new(1, settings(10 * SECOND));
+    let (from, to) = (line.network.port(), line.network.port());
+    let ends = ((from.into(), 0), (to.into(), 0));
+    let other = line.network.link("c-d from c", ends.0, ends.1, settings(SECOND));
+    line.network.set_room(1 << 20);
+    let frame = Packet::new(&[0; 1000]).unwrap();
+    for n in 0..2000 {
+        line.network.receive(n, line.from, frame.clone());
+        if n % 100 == 0 {
+            line.network.receive(n, from, frame.clone());
+        }
+    }
+    assert!(line.network.get(line.link).counts().dropped(Cause::Backlog) > 1000);
+    assert_eq!(line.network.get(other).counts().dropped(Cause::Backlog), 0);
+    assert!(line.network.memory() < (1 << 20) + (64 << 10) + 2048);
+}
+
 /// ECN-capable packets are marked.
 #[test]
 fn disciplines_mark_ecn_capable_packets_instead_of_dropping_them() {

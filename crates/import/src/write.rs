@@ -180,10 +180,11 @@ fn quoted(name: &str) -> String {
 
 /// Replaces characters that would end a comment or affect a terminal.
 fn plain(text: &str) -> String {
-    // Line ends of Unicode, directions of text, and the byte order mark.
+    // Line ends of Unicode, directions of text, invisible characters, and the byte order mark.
     let is_odd = |c: char| {
         c.is_control()
-            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
     text.chars().map(|c| if is_odd(c) { ' ' } else { c }).collect()
 }
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn comments_have_no_odd_characters() {
-        assert_eq!(plain("a\u{202e}b\u{2066}c\u{2028}d\re\u{85}f\u{feff}"), "a b c d e f ");
+        assert_eq!(plain("a\u{202e}b\u{2066}c\u{2028}d\re\u{85}f\u{feff}g\u{200b}"), "a b c d e f g ");
         assert_eq!(plain("Zürich – 東京"), "Zürich – 東京");
     }
 }

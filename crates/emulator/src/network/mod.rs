@@ -95,6 +95,10 @@ pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
 /// Default limit of the memory for packets: one second of traffic at 8 Gbit/s.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// Memory that a link has in any case: packets on other links leave it this much, and so do those in
+/// routers if they take less than half of the limit.
+const OWN_BYTES: u64 = 64 << 10;
+
 /// A network. It is deterministic: the same packets at the same times yield the same result.
 #[derive(Debug, Clone)]
 pub struct Network {
@@ -135,7 +139,7 @@ impl Network {
     }
 
     /// Sets the memory limit in bytes for packets on links and in routers. Packets beyond it are
-    /// dropped.
+    /// dropped on links that have more than a small share.
     pub fn set_room(&mut self, bytes: u64) {
         self.room = bytes;
     }
@@ -458,7 +462,9 @@ impl Network {
         }
         let is_many = packet.segments().is_some() && link.settings().tells_packets_apart();
         let (others, room) = (self.memory - *memory, self.room);
-        let mut receive = |packet| match others + link.memory() < room {
+        let own = if self.waiting < room / 2 { OWN_BYTES } else { 0 };
+        let has_room = |link: &Link<Packet>| link.memory() < own || others + link.memory() < room;
+        let mut receive = |packet| match has_room(link) {
             true => link.receive(now, packet),
             false => link.refuse(now, &packet),
         };

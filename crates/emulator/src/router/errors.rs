@@ -78,7 +78,7 @@ impl Router {
         }
     }
 
-    /// Sends an ICMP error to the packet's source.
+    /// Sends an ICMP error to the packet's source, unless its interface has caused many.
     pub(super) fn say(
         &mut self,
         arrival: Arrival,
@@ -86,6 +86,9 @@ impl Router {
         problem: Problem,
         out: &mut Outbox,
     ) {
+        if !self.errors[arrival.interface].take(arrival.now) {
+            return;
+        }
         // Report the first segment on behalf of all.
         let mut first = None;
         packet.clone().split(|mut piece| {

@@ -5,6 +5,7 @@
 //! The router runs no routing protocol: its routes are static.
 
 mod arp;
+mod budget;
 mod errors;
 mod icmp;
 mod ipv4;
@@ -19,6 +20,7 @@ use ipnet::IpNet;
 use wire::{ETHERNET, EthernetPacket, Ipv4Packet, Ipv6Packet, Mac, ethertype};
 
 use crate::{Account, Nanos, Packet};
+use budget::Budget;
 use neighbors::{Expired, Neighbors, Next};
 use routes::Prefixes;
 
@@ -127,6 +129,8 @@ pub struct Router {
     /// Route cache: an uncached longest-prefix match costs one lookup per prefix length.
     ways: [Option<(IpAddr, (usize, IpAddr))>; WAYS],
     neighbors: Neighbors,
+    /// Rate limits of ICMP errors, by interface.
+    errors: Vec<Budget>,
     counts: RouterCounts,
 }
 
@@ -138,6 +142,7 @@ impl Router {
     /// automatically.
     pub fn new(interfaces: Vec<Interface>, routes: Vec<Route>) -> Self {
         let mut router = Self {
+            errors: vec![Budget::default(); interfaces.len()],
             interfaces,
             routes: Vec::new(),
             prefixes: Prefixes::default(),

@@ -16,6 +16,10 @@ const MAX_MULTICAST_SOLICIT: u32 = 3;
 pub(super) const RETRANS_TIMER: Nanos = 1_000_000_000;
 /// Maximum number of packets waiting for one neighbor.
 const MAX_QUEUED: usize = 128;
+/// Memory in bytes of the packets waiting for all neighbors together, from which on one neighbor has at
+/// most one packet (RFC 4861 section 7.2.2 requires no more), and the maximum.
+const MUCH_MEMORY: u64 = 8 << 20;
+const MAX_MEMORY: u64 = 4 * MUCH_MEMORY;
 /// Maximum number of entries of all interfaces together. A scan of a /64 would otherwise create an
 /// entry for every address.
 const MAX_NEIGHBORS: usize = 8192;
@@ -136,7 +140,7 @@ impl Neighbors {
         let bytes = memory_of(&packet);
         match self.all.get_mut(&key) {
             Some(Neighbor { state: State::Asked { waiting, .. }, .. }) => {
-                if waiting.len() >= MAX_QUEUED {
+                if waiting.len() >= MAX_QUEUED || self.memory >= MUCH_MEMORY {
                     return Next::Drop;
                 }
                 waiting.push_back(packet);
@@ -160,6 +164,7 @@ impl Neighbors {
                 self.remember(key, mac, again);
                 Next::To { mac, packet, solicits: true }
             }
+            None if self.memory >= MAX_MEMORY => Next::Drop,
             None => {
                 let state = State::Asked { times: 1, waiting: VecDeque::from([packet]) };
                 self.put(key, Neighbor { state, at: now.saturating_add(RETRANS_TIMER) });
@@ -367,6 +372,24 @@ mod tests {
         }
         assert_eq!(lost, MAX_NEIGHBORS - 2);
         assert_eq!((neighbors.waiting(), neighbors.memory(), neighbors.all.len()), (0, 0, 2));
+    }
+
+    #[test]
+    fn many_neighbors_have_one_waiting_packet_each() {
+        let mut neighbors = Neighbors::default();
+        for n in 0..MAX_NEIGHBORS as u32 {
+            for _ in 0..2 * MAX_QUEUED {
+                neighbors.send(0, key(n), packet());
+            }
+        }
+        let (all, many) = (MAX_NEIGHBORS as u64, MUCH_MEMORY / 2048);
+        assert_eq!(neighbors.waiting(), many + all - many / MAX_QUEUED as u64);
+        let large = || Packet::new(&[0; 60_000]).expect("it has an Ethernet header");
+        let mut neighbors = Neighbors::default();
+        for n in 0..MAX_NEIGHBORS as u32 {
+            neighbors.send(0, key(n), large());
+        }
+        assert!(neighbors.memory() < MAX_MEMORY + 60_000, "{}", neighbors.memory());
     }
 
     #[test]
