@@ -195,7 +195,10 @@ mod tests {
 
     #[test]
     fn comments_have_no_odd_characters() {
-        assert_eq!(plain("a\u{202e}b\u{2066}c\u{2028}d\re\u{85}f\u{feff}g\u{200b}"), "a b c d e f g ");
+        assert_eq!(
+            plain("a\u{202e}b\u{2066}c\u{2028}d\re\u{85}f\u{feff}g\u{200b}"),
+            "a b c d e f g "
+        );
         assert_eq!(plain("Zürich – 東京"), "Zürich – 東京");
     }
 }

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use netlink_packet_core::{DecodeError, Parseable};
+use netlink_packet_core::DecodeError;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 
+use crate::attribute::{after, array, each, u32_at};
 use crate::socket::{CREATE, EXCL, bytes};
 use crate::{Handle, Request, Result};
 
@@ -58,20 +59,32 @@ impl Handle {
     }
 }
 
+// linux/if_addr.h
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+/// struct ifaddrmsg
+const HEADER: usize = 8;
+
+/// Parses an address. Not by netlink-packet-route, which fails at a label that is not UTF-8.
 fn address(body: &[u8]) -> Result<Option<Address>, DecodeError> {
-    let message = AddressMessage::parse(body)?;
+    let [family, prefix_len] = array(body, 0)?;
+    let ip = |value: &[u8]| match i32::from(family) {
+        libc::AF_INET => array::<4>(value, 0).map(IpAddr::from),
+        _ => array::<16>(value, 0).map(IpAddr::from),
+    };
     let mut found: Option<IpAddr> = None;
-    for attribute in message.attributes {
-        match attribute {
+    for attribute in each(after(body, HEADER)?) {
+        let attribute = attribute?;
+        match attribute.kind() {
             // On a point-to-point interface IFA_ADDRESS is the peer's address. IFA_LOCAL is always
             // our own, but IPv6 may omit it.
-            AddressAttribute::Local(local) => found = Some(local),
-            AddressAttribute::Address(address) => found = found.or(Some(address)),
+            IFA_LOCAL => found = Some(ip(attribute.value())?),
+            IFA_ADDRESS if found.is_none() => found = Some(ip(attribute.value())?),
             _ => {}
         }
     }
-    let interface = message.header.index;
-    let net = found.and_then(|found| IpNet::new(found, message.header.prefix_len).ok());
+    let interface = u32_at(body, 4)?;
+    let net = found.and_then(|found| IpNet::new(found, prefix_len).ok());
     Ok(net.map(|net| Address { interface, net }))
 }
 

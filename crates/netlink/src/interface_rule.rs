@@ -95,7 +95,8 @@ impl Handle {
             let rule = bytes(&local_rule(ipv6));
             let mut message = RuleMessage::default();
             message.header.family = family(ipv6);
-            let is_it = |body: &[u8]| Ok(is_first_local(body)?.then_some(()));
+            // Rules of others may have any names.
+            let is_it = |body: &[u8]| Ok(is_first_local(body).unwrap_or(false).then_some(()));
             let body = bytes(&message);
             let found = self.socket.dump("list the rules", libc::RTM_GETRULE, &body, is_it)?;
             if found.is_empty() {
@@ -118,10 +119,9 @@ impl Handle {
         for ipv6 in [false, true] {
             let mut message = RuleMessage::default();
             message.header.family = family(ipv6);
-            let read = |body: &[u8]| {
-                let rule = read(body, ipv6)?;
-                Ok((rule.protocol == protocol).then_some(rule))
-            };
+            // One that cannot be read is not ours: its interface may have any name.
+            let read =
+                |body: &[u8]| Ok(read(body, ipv6).ok().filter(|rule| rule.protocol == protocol));
             let body = bytes(&message);
             rules.extend(self.socket.dump("list the rules", libc::RTM_GETRULE, &body, read)?);
         }
@@ -173,6 +173,34 @@ mod tests {
 
     use super::*;
     use crate::{Batch, Namespace, SLOW_PATH};
+
+    /// The kernel takes any bytes for the name of an interface that does not exist, and for a label.
+    #[test]
+    fn root_names_that_are_not_utf8_hide_no_rule_and_no_address() {
+        crate::testing::in_namespace(|| {
+            let mut handle = Handle::new().unwrap();
+            let own =
+                InterfaceRule { priority: 1, protocol: SLOW_PATH, ..InterfaceRule::default() };
+            handle.request("add", add_interface_rule(&own)).unwrap();
+            let mut odd = bytes(&message(&InterfaceRule { priority: 2, ..own.clone() }));
+            let (iif_name, label, name) = (3, 3, b"\xff\0");
+            let mut attributes = crate::attribute::Writer::default();
+            odd.extend_from_slice(&attributes.put(iif_name, name).0);
+            let odd = Request::new(libc::RTM_NEWRULE, CREATE, odd);
+            handle.request("add", odd).unwrap();
+            assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), [own]);
+            assert_eq!(handle.rules(SLOW_PATH).unwrap(), []);
+            handle.put_local_rules_last().unwrap();
+            // struct ifaddrmsg: 10.1.2.3/24 on lo
+            let mut address = vec![libc::AF_INET as u8, 24, 0, 0, 1, 0, 0, 0];
+            let mut attributes = crate::attribute::Writer::default();
+            attributes.put(2, &[10, 1, 2, 3]).put(label, name);
+            address.extend_from_slice(&attributes.0);
+            handle.request("add", Request::new(libc::RTM_NEWADDR, CREATE, address)).unwrap();
+            let addresses = handle.addresses().unwrap();
+            assert!(addresses.iter().any(|one| one.net.to_string() == "10.1.2.3/24"));
+        });
+    }
 
     #[test]
     fn root_a_rule_by_interface_comes_and_goes() {

@@ -2,6 +2,7 @@
 
 mod kinds;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use netlink_packet_core::DecodeError;
@@ -11,7 +12,7 @@ use netlink_packet_route::link::{
 
 use crate::attribute::{after, array, each, text, u32_at, u64_at};
 use crate::socket::{CREATE, EXCL};
-use crate::{Error, Handle, Namespace, Request, Result};
+use crate::{Errno, Error, Handle, Namespace, Request, Result};
 
 pub use kinds::{has_local_senders, with_members};
 
@@ -20,6 +21,9 @@ const DELLINK: u16 = libc::RTM_DELLINK;
 const GETLINK: u16 = libc::RTM_GETLINK;
 /// struct ifinfomsg
 const HEADER: usize = 16;
+// linux/rtnetlink.h, linux/if_link.h
+const RTM_GETSTATS: u16 = 94;
+const STATS_HEADER: usize = 12;
 
 /// A MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -251,18 +255,48 @@ pub struct Link {
 }
 
 impl Handle {
-    /// All interfaces, ordered by index.
+    /// All interfaces, ordered by index. One that exceeds a message is left out: a macvlan with more than
+    /// 10,000 source addresses.
     pub fn links(&mut self) -> Result<Vec<Link>> {
+        let mut links = match self.listed_links() {
+            Err(Error::Unstable { .. }) => Vec::new(),
+            Err(why) if why.errno() == Some(Errno::EMSGSIZE) => Vec::new(),
+            links => links?,
+        };
+        // If an interface outgrows the message while it is listed, the kernel ends the list there, on
+        // Linux 6.18 without an error.
+        let listed: HashSet<u32> = links.iter().map(|link| link.index).collect();
+        for index in self.indices()?.into_iter().filter(|index| !listed.contains(index)) {
+            match self.link_at(index) {
+                Ok(link) => links.push(link),
+                Err(why) if why.is_not_found() || why.errno() == Some(Errno::EMSGSIZE) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        links.sort_by_key(|link| link.index);
+        Ok(links)
+    }
+
+    /// The interfaces that the kernel lists.
+    fn listed_links(&mut self) -> Result<Vec<Link>> {
         // With any extension mask, the kernel allocates messages for the largest interface. Without one,
-        // the list ends at an interface whose alternative names exceed 32 KiB, and on Linux 6.18 without an
-        // error. This mask adds nothing to the list.
+        // the list ends at an interface whose alternative names exceed 32 KiB. This mask adds nothing.
         let mut message = LinkMessage::default();
         message.attributes = vec![LinkAttribute::ExtMask(vec![LinkExtentMask::Mrp])];
         let body = crate::socket::bytes(&message);
-        let mut links =
-            self.socket.dump("list the interfaces", GETLINK, &body, |b| link(b).map(Some))?;
-        links.sort_by_key(|link| link.index);
-        Ok(links)
+        self.socket.dump("list the interfaces", GETLINK, &body, |b| link(b).map(Some))
+    }
+
+    /// The indices of all interfaces. Their statistics have a fixed size, so that none ends this list.
+    fn indices(&mut self) -> Result<Vec<u32>> {
+        // struct if_stats_msg, with IFLA_STATS_LINK_64
+        let mut body = [0; STATS_HEADER];
+        body[8] = 1;
+        let mut index = |body: &[u8]| u32_at(body, 4).map(Some);
+        // If interfaces come and go meanwhile, the others are in the list.
+        let (indices, _) =
+            self.socket.dump_once("list the interfaces", RTM_GETSTATS, &body, &mut index)?;
+        Ok(indices)
     }
 
     /// The interface called `name`; see [`crate::Error::is_not_found`]. The kernel also finds it by an
@@ -331,8 +365,8 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let mut link =
         Link { index: u32_at(body, 4)?, up: flags & libc::IFF_UP as u32 != 0, ..Link::default() };
     let (mut parent, mut namespace) = (None, None);
-    for attribute in each(after(body, HEADER)?) {
-        let attribute = attribute?;
+    // The length of an attribute has 16 bits: behind one of more than 64 KiB, the rest cannot be read.
+    for attribute in each(after(body, HEADER)?).map_while(Result::ok) {
         let value = attribute.value();
         match attribute.kind() {
             IFLA_ADDRESS => link.mac = value.try_into().ok().map(Mac),

@@ -31,6 +31,8 @@ const RECEIVE_BUFFER: usize = 64 << 20;
 const READ_AHEAD: usize = 256;
 /// Maximum number of messages to read at a time, most of which cause no event.
 const MOST_READ: usize = 64 * READ_AHEAD;
+/// Interval between attempts to list the interfaces after an overrun.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Maximum number of messages to drain at a time: twice as many as fit into the receive buffer.
 const MOST_DRAINED: usize = 2 * (RECEIVE_BUFFER >> 10);
 
@@ -85,7 +87,8 @@ pub enum Event {
     RoutesChanged,
     /// A policy rule was added or removed.
     Rules,
-    /// Events were lost because the reader was too slow: list all tables again.
+    /// Events were lost because the reader was too slow: list all tables again. It is the last event of
+    /// a read, and others may follow at once if processes flood the socket.
     Overrun,
 }
 
@@ -101,8 +104,8 @@ pub struct Monitor {
     /// Up flag and master of each interface. A change of either removes routes without
     /// notifications.
     links: HashMap<u32, (bool, Option<u32>)>,
-    /// True if `links` could not be listed again after an overrun.
-    are_links_stale: bool,
+    /// Time since which `links` could not be listed after an overrun.
+    links_stale_since: Option<Instant>,
     /// True if the kernel has dropped events, and drops others until the socket is empty.
     is_congested: bool,
     queue: VecDeque<Event>,
@@ -137,7 +140,7 @@ impl Monitor {
             socket,
             handle: Handle::new()?,
             links: HashMap::new(),
-            are_links_stale: false,
+            links_stale_since: None,
             is_congested: false,
             queue: VecDeque::new(),
             buffer: vec![0; RECEIVE_BYTES],
@@ -177,7 +180,7 @@ impl Monitor {
 
     /// Reads pending messages, up to about READ_AHEAD, into the empty queue.
     fn read(&mut self) -> Result<()> {
-        if self.is_congested || self.are_links_stale {
+        if self.is_congested || self.links_stale_since.is_some_and(|at| at.elapsed() > AGAIN) {
             return self.overrun();
         }
         let mut messages = 0;
@@ -223,7 +226,7 @@ impl Monitor {
 
     /// Drains the socket and discards all messages, so that an older event cannot undo the dump
     /// that the reader is about to take. Until the socket is empty, the kernel drops new events
-    /// without reporting it again. If other processes fill it faster than that, the next call is
+    /// without reporting it again. If other processes fill it faster than that, the next read is
     /// an overrun again.
     fn overrun(&mut self) -> Result<()> {
         self.is_congested = true;
@@ -244,8 +247,7 @@ impl Monitor {
         }
         self.queue.clear();
         self.queue.push_back(Event::Overrun);
-        // The list fails if interfaces come and go all the time. The next call tries again.
-        self.are_links_stale = self.list_links().is_err();
+        self.links_stale_since = self.list_links().is_err().then(Instant::now);
         Ok(())
     }
 

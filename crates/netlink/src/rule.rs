@@ -97,7 +97,10 @@ impl Handle {
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut message = RuleMessage::default();
             message.header.family = family;
-            let read = |body: &[u8]| Ok(read(body)?.filter(|rule| rule.protocol == protocol));
+            // One that cannot be read is not ours: its interface may have any name.
+            let read = |body: &[u8]| {
+                Ok(read(body).ok().flatten().filter(|rule| rule.protocol == protocol))
+            };
             let body = bytes(&message);
             rules.extend(self.socket.dump("list the rules", libc::RTM_GETRULE, &body, read)?);
         }

@@ -33,8 +33,8 @@ const DUMP_ATTEMPTS: u32 = 16;
 /// number of ACKs fits into the smallest default receive buffer.
 const SEND_BYTES: usize = 64 << 10;
 const SEND_REQUESTS: usize = 128;
-/// Maximum size of a message from the kernel. The longest is that of an interface with the maximum
-/// number of alternative names, 66 KiB.
+/// Maximum size of a message from the kernel. An interface with the maximum number of alternative
+/// names has 66 KiB.
 pub(crate) const RECEIVE_BYTES: usize = 128 << 10;
 const SOCKET_BUFFER: usize = 4 << 20;
 
@@ -319,27 +319,37 @@ impl Socket {
         mut read: impl FnMut(&[u8]) -> Result<Option<T>, DecodeError>,
     ) -> Result<Vec<T>> {
         for _ in 0..DUMP_ATTEMPTS {
-            if let Some(entries) = self.dump_once(operation, kind, body, &mut read)? {
+            let (entries, is_interrupted) = self.dump_once(operation, kind, body, &mut read)?;
+            if !is_interrupted {
                 return Ok(entries);
             }
         }
         Err(Error::Unstable { operation: operation.into(), attempts: DUMP_ATTEMPTS })
     }
 
-    /// One attempt at a dump; None if the table changed during it.
-    fn dump_once<T>(
+    /// One attempt at a dump, and true if the table changed during it.
+    pub(crate) fn dump_once<T>(
         &mut self,
         operation: &str,
         kind: u16,
         body: &[u8],
         read: &mut impl FnMut(&[u8]) -> Result<Option<T>, DecodeError>,
-    ) -> Result<Option<Vec<T>>> {
+    ) -> Result<(Vec<T>, bool)> {
         let mut out = Vec::new();
         let sequence = self.append(&mut out, kind, REQUEST | DUMP, body);
         self.send(operation, &out)?;
         let (mut entries, mut interrupted, mut failure) = (Vec::new(), false, None);
+        let mut too_long = None;
         loop {
-            let length = self.receive(operation)?;
+            let length = match self.receive(operation) {
+                Ok(length) => length,
+                // The rest is received, since the kernel refuses another dump before its end.
+                Err(why) if why.errno() == Some(Errno::EMSGSIZE) => {
+                    too_long = Some(why);
+                    continue;
+                }
+                Err(why) => return Err(why),
+            };
             for answer in answers(&self.buffer[..length]) {
                 if answer.sequence != sequence {
                     continue;
@@ -358,7 +368,7 @@ impl Socket {
                 if let Some(source) = failure {
                     return Err(Error::Decode { operation: operation.into(), source });
                 }
-                return Ok((!interrupted).then_some(entries));
+                return too_long.map_or(Ok((entries, interrupted)), Err);
             }
         }
     }

@@ -99,7 +99,10 @@ impl Devices {
                             |known: &&mut Known| known.place == *place && known.index == Some(gone);
                         self.known.iter_mut().filter(is_it).for_each(|known| known.index = None);
                     }
-                    Event::Overrun => is_overrun = true,
+                    Event::Overrun => {
+                        is_overrun = true;
+                        break;
+                    }
                     _ => {}
                 }
             }

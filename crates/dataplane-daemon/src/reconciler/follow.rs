@@ -52,7 +52,8 @@ impl Reconciler {
             if change.tables && self.changed_since.is_none() {
                 self.changed_since = Some(Instant::now());
             }
-            left -= 1;
+            // Another overrun may follow: processes can flood the socket.
+            left = if one == Event::Overrun { 0 } else { left - 1 };
             event = match left {
                 0 => None,
                 _ => self.host.event(Duration::ZERO)?,

@@ -149,6 +149,12 @@ fn events_without_end_do_not_keep_orders_waiting() {
     let left = host.state.borrow().events.len();
     assert!((1..5000).contains(&left), "{left} events are left");
     follow_until(&mut reconciler, || host.state.borrow().events.is_empty());
+    // Each overrun takes time.
+    for _ in 0..10 {
+        host.tell(Event::Overrun);
+    }
+    reconciler.follow().unwrap();
+    assert_eq!(host.state.borrow().events.len(), 9);
 }
 
 #[test]

@@ -115,6 +115,8 @@ pub(super) struct Neighbors {
     /// Number of waiting packets, and their memory in bytes.
     waiting: u64,
     memory: u64,
+    /// Memory in bytes of the packets that wait for hosts of each interface.
+    of_interface: Vec<u64>,
     /// Packets that waited for an evicted entry.
     evicted: u64,
 }
@@ -138,14 +140,18 @@ impl Neighbors {
     /// Looks up the neighbor for a packet that [`Neighbors::remembered`] does not cover.
     pub(super) fn send(&mut self, now: Nanos, key: Key, packet: Packet) -> Next {
         let bytes = memory_of(&packet);
+        let own = self.of_interface.get(key.0).copied().unwrap_or_default();
+        let interfaces = self.of_interface.len() as u64;
+        let all = self.memory;
+        // Packets to hosts of one interface leave a share to each other one.
+        let is_beyond = |most: u64| all >= most && own >= most / interfaces.max(1);
         match self.all.get_mut(&key) {
             Some(Neighbor { state: State::Asked { waiting, .. }, .. }) => {
-                if waiting.len() >= MAX_QUEUED || self.memory >= MUCH_MEMORY {
+                if waiting.len() >= MAX_QUEUED || is_beyond(MUCH_MEMORY) {
                     return Next::Drop;
                 }
                 waiting.push_back(packet);
-                self.waiting += 1;
-                self.memory += bytes;
+                self.hold(key.0, bytes);
                 Next::Waits { solicits: false }
             }
             Some(Neighbor { state: State::Doubted { mac, .. }, at }) => {
@@ -164,12 +170,11 @@ impl Neighbors {
                 self.remember(key, mac, again);
                 Next::To { mac, packet, solicits: true }
             }
-            None if self.memory >= MAX_MEMORY => Next::Drop,
+            None if is_beyond(MAX_MEMORY) => Next::Drop,
             None => {
                 let state = State::Asked { times: 1, waiting: VecDeque::from([packet]) };
                 self.put(key, Neighbor { state, at: now.saturating_add(RETRANS_TIMER) });
-                self.waiting += 1;
-                self.memory += bytes;
+                self.hold(key.0, bytes);
                 Next::Waits { solicits: true }
             }
         }
@@ -196,7 +201,7 @@ impl Neighbors {
         }
         let before = self.put(key, Neighbor { state: State::Known { mac }, at: now });
         self.remember(key, mac, now.saturating_add(REACHABLE_TIME));
-        self.release(before)
+        self.release(key.0, before)
     }
 
     /// Returns the time of the next retransmission or of giving up.
@@ -220,7 +225,7 @@ impl Neighbors {
                 self.put(key, neighbor);
                 turns.push(Expired::Solicit(key, mac));
             } else {
-                turns.push(Expired::Failed(key, self.release(Some(neighbor))));
+                turns.push(Expired::Failed(key, self.release(key.0, Some(neighbor))));
             }
         }
         turns
@@ -238,7 +243,7 @@ impl Neighbors {
             // Send no ICMP errors for evicted packets: an error may need address resolution, and so
             // evict another entry.
             let gone = self.remove((interface, first));
-            self.evicted += self.release(gone).len() as u64;
+            self.evicted += self.release(interface, gone).len() as u64;
         }
         let (interface, address) = key;
         if self.order.len() <= interface {
@@ -263,13 +268,27 @@ impl Neighbors {
         Some(neighbor)
     }
 
+    /// Counts a waiting packet.
+    fn hold(&mut self, interface: usize, bytes: u64) {
+        if self.of_interface.len() <= interface {
+            self.of_interface.resize(interface + 1, 0);
+        }
+        self.of_interface[interface] += bytes;
+        self.waiting += 1;
+        self.memory += bytes;
+    }
+
     /// Takes the waiting packets out of a removed entry.
-    fn release(&mut self, neighbor: Option<Neighbor>) -> VecDeque<Packet> {
+    fn release(&mut self, interface: usize, neighbor: Option<Neighbor>) -> VecDeque<Packet> {
         let Some(Neighbor { state: State::Asked { waiting, .. }, .. }) = neighbor else {
             return VecDeque::new();
         };
         self.waiting -= waiting.len() as u64;
-        self.memory -= waiting.iter().map(memory_of).sum::<u64>();
+        let bytes = waiting.iter().map(memory_of).sum::<u64>();
+        self.memory -= bytes;
+        if bytes > 0 {
+            self.of_interface[interface] -= bytes;
+        }
         waiting
     }
 
@@ -390,6 +409,11 @@ mod tests {
             neighbors.send(0, key(n), large());
         }
         assert!(neighbors.memory() < MAX_MEMORY + 60_000, "{}", neighbors.memory());
+        // Hosts of another interface have a share.
+        for n in 0..100 {
+            let next = neighbors.send(0, (1, IpAddr::V4(n.into())), packet());
+            assert!(matches!(next, Next::Waits { solicits: true }), "{next:?}");
+        }
     }
 
     #[test]

@@ -115,6 +115,28 @@ fn root_many_alternative_names_hide_no_interface() {
     });
 }
 
+/// A macvlan's list of source addresses has no limit.
+#[test]
+fn root_an_interface_that_exceeds_a_message_hides_no_other() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        let [a, b] = crate::testing::veth(&mut handle);
+        output("ip", "link add link a name over type macvlan mode source");
+        let add = |number: u32| {
+            let [_, x, y, z] = number.to_be_bytes();
+            format!("link set dev over type macvlan macaddr add 02:00:00:{x:02x}:{y:02x}:{z:02x}\n")
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let batch = directory.path().join("batch");
+        std::fs::write(&batch, (0..12_000).map(add).collect::<String>()).unwrap();
+        output("ip", &format!("-batch {}", batch.display()));
+        let found = |links: Vec<Link>| links.iter().map(|link| link.index).collect::<Vec<_>>();
+        assert_eq!(found(handle.links().unwrap()), [1, a.min(b), a.max(b)]);
+        output("ip", "link set dev over type macvlan macaddr flush");
+        assert_eq!(found(handle.links().unwrap()).len(), 4);
+    });
+}
+
 /// The kernel finds an interface by these, too.
 #[test]
 fn root_an_alternative_name_finds_no_interface() {

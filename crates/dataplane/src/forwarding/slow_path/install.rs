@@ -10,7 +10,7 @@ use netlink::{
 
 use super::SlowPath;
 use super::key::{Key, METRIC, announced, is_guard, key};
-use super::present::{Present, add, from, remove};
+use super::present::{Present, add, from, label, remove};
 use super::refused::Refused;
 use crate::Error;
 use crate::forwarding::Map;
@@ -65,7 +65,16 @@ impl SlowPath {
         let now: Map<Key, &Route> = now.iter().map(|route| (key(route), route)).collect();
         // If the new route was rejected, the old one is still present.
         let is_old = |route: &&Route| now.get(&key(route)) == there.get(&key(route));
-        Ok(missing.into_iter().filter(is_old).collect())
+        let mut refused = Vec::new();
+        for route in missing.into_iter().filter(is_old) {
+            // A list lacks routes at times, if a neighbor changes tens of thousands a second.
+            match handle.request(label(route), replace_route(route)) {
+                Ok(()) => {}
+                Err(netlink::Error::Kernel { .. }) => refused.push(route),
+                Err(why) => return Err(why.into()),
+            }
+        }
+        Ok(refused.into_iter().collect())
     }
 
     /// Removes surplus routes and rules from the kernel.

@@ -58,10 +58,14 @@ pub(super) fn from(rule: &InterfaceRule) -> &str {
 pub(super) fn add(handle: &mut Handle, routes: &[&Route]) -> Result<(), Error> {
     let mut batch = Batch::new();
     for route in routes {
-        let label = format!("route {} for the slow path", route.destination);
-        batch.push(label, replace_route(route).tolerate_any());
+        batch.push(label(route), replace_route(route).tolerate_any());
     }
     Ok(handle.commit(batch)?)
+}
+
+/// Describes the addition of a route.
+pub(super) fn label(route: &Route) -> String {
+    format!("route {} for the slow path", route.destination)
 }
 
 /// Deletes routes and rules. Routes that keep packets from leaving are deleted last.
