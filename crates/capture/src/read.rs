@@ -18,6 +18,12 @@ const SECOND: u64 = 1_000_000_000;
 /// for it.
 const MAX_PACKETS: usize = 1 << 23;
 
+/// Maximum length of a block of a pcapng file in bytes.
+const MAX_BLOCK: u32 = 16 << 20;
+
+/// Byte order of a section.
+const BIG_ENDIAN: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
+
 /// First bytes of a pcapng file, in either byte order.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
@@ -123,6 +129,10 @@ fn read_pcapng(bytes: &[u8], most: usize) -> Result<Contents, Bad> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let bad = Bad::Block(bytes.len() - rest.len());
+        // The parser takes 32 bytes of memory for an option of 4.
+        if section.length_of_block(rest).is_some_and(|length| length > MAX_BLOCK) {
+            return Err(bad);
+        }
         let (next, block) = section.parse(rest).map_err(|_| bad)?;
         match block {
             Block::SectionHeader(header) => {
@@ -155,6 +165,17 @@ struct Section {
 }
 
 impl Section {
+    /// Length of the first block. A section header has its own byte order, by a magic number after the
+    /// length.
+    fn length_of_block(&self, bytes: &[u8]) -> Option<u32> {
+        let length = *bytes.get(4..)?.first_chunk()?;
+        let is_big = match bytes.starts_with(&PCAPNG) {
+            true => bytes.get(8..)?.starts_with(&BIG_ENDIAN),
+            false => self.is_big,
+        };
+        Some(if is_big { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) })
+    }
+
     fn parse<'a>(&self, bytes: &'a [u8]) -> IResult<&'a [u8], Block<'a>, PcapError<&'a [u8]>> {
         if self.is_big { parse_block_be(bytes) } else { parse_block_le(bytes) }
     }
@@ -226,6 +247,27 @@ mod tests {
         writer.packet(0, 7, &[1, 2, 3], "").unwrap();
         writer.packet(1, 5 << 32, &[4; 1500], "late").unwrap();
         writer.finish().unwrap()
+    }
+
+    /// A block is parsed with all its options, each of which takes eight times its length.
+    #[test]
+    fn blocks_have_a_maximum_length() {
+        for (is_big, is_header) in [(false, false), (true, false), (false, true), (true, true)] {
+            let number = |value: u32| match is_big {
+                true => value.to_be_bytes(),
+                false => value.to_le_bytes(),
+            };
+            let length = MAX_BLOCK + 32;
+            let header = [SECTION, 28, ORDER, 1, u32::MAX, u32::MAX, 28];
+            let mut file: Vec<u8> = header.into_iter().flat_map(number).collect();
+            let at = if is_header { 0 } else { file.len() };
+            file.truncate(at);
+            let kind = if is_header { [SECTION, length, ORDER] } else { [PACKET, length, 0] };
+            file.extend(kind.into_iter().flat_map(number));
+            file.resize(at + length as usize - 4, 0);
+            file.extend(number(length));
+            assert_eq!(read(&file), Err(Bad::Block(at)), "{is_big} {is_header}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
+use super::problems::MAX_FOUND;
 use super::tree::{Entry, Span, Tree, Value};
 
 /// An error that prevents the construction of a tree.
@@ -136,7 +137,9 @@ impl Loader {
             let is_first: Vec<bool> = entries.iter().map(|e| known.insert(e.key.clone())).collect();
             let mut is_first = is_first.into_iter();
             entries.retain(|_| is_first.next().unwrap_or(true));
-            for (key, span) in twice {
+            // More are not shown.
+            let room = MAX_FOUND.saturating_sub(self.faults.len());
+            for (key, span) in twice.into_iter().take(room) {
                 let message = format!("`{key}` is given twice");
                 self.faults.push(Fault::new(span, message, "rename or remove one of the two"));
             }
@@ -248,6 +251,13 @@ mod tests {
         let (key, value) = tree.unwrap().locate(&path);
         assert_eq!(&text[key.start as usize..key.end as usize], "rate");
         assert_eq!(&text[value.start as usize..value.end as usize], "5mbit");
+    }
+
+    #[test]
+    fn faults_have_a_maximum_number() {
+        let keys = "a,".repeat(100_000);
+        let (_, faults) = load(&format!("{{{keys}}}"));
+        assert_eq!(faults.len(), MAX_FOUND);
     }
 
     #[test]

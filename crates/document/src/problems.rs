@@ -33,13 +33,18 @@ pub struct Problems {
     pub file: String,
     /// The errors; never empty.
     pub problems: Vec<Problem>,
-    /// Source line of each error, for the excerpt.
+    /// Source line of each error that is displayed, for the excerpt.
     #[serde(skip)]
     excerpts: Vec<String>,
+    /// Number of errors that were not recorded.
+    #[serde(skip)]
+    more: usize,
 }
 
 /// Maximum number of errors displayed; the rest is only counted.
 const MAX_SHOWN: usize = 50;
+/// Maximum number of errors recorded. One takes a hundred times as much memory as its cause in the file.
+pub(crate) const MAX_FOUND: usize = 1000;
 /// Maximum length of a line displayed as an excerpt.
 const MAX_EXCERPT: usize = 400;
 
@@ -85,7 +90,7 @@ impl Problems {
             }
             out.push(renderer.render(&[group]));
         }
-        let more = self.problems.len().saturating_sub(MAX_SHOWN);
+        let more = self.problems.len().saturating_sub(MAX_SHOWN) + self.more;
         if more > 0 {
             out.push(format!("… and {more} more problems"));
         }
@@ -109,11 +114,13 @@ impl std::error::Error for Problems {}
 pub struct Report<'a> {
     text: &'a str,
     found: Vec<(Span, String, Option<String>)>,
+    /// Number of errors beyond [`MAX_FOUND`].
+    more: usize,
 }
 
 impl<'a> Report<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, found: Vec::new() }
+        Self { text, found: Vec::new(), more: 0 }
     }
 
     /// True if there are no errors.
@@ -122,7 +129,10 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn add(&mut self, span: Span, message: impl Into<String>, help: Option<String>) {
-        self.found.push((span, cut(message.into()), help.map(cut)));
+        match self.found.len() < MAX_FOUND {
+            true => self.found.push((span, cut(message.into()), help.map(cut))),
+            false => self.more += 1,
+        }
     }
 
     /// The errors in file order, without duplicates.
@@ -151,9 +161,11 @@ impl<'a> Report<'a> {
             let room = excerpt.chars().count().saturating_sub(column);
             let length = (span.end.saturating_sub(span.start) as usize).min(room).max(1);
             problems.push(Problem { line, column: column + 1, message, help, length });
-            excerpts.push(excerpt);
+            if excerpts.len() < MAX_SHOWN {
+                excerpts.push(excerpt);
+            }
         }
-        Problems { file: file.into(), problems, excerpts }
+        Problems { file: file.into(), problems, excerpts, more: self.more }
     }
 }
 
@@ -224,6 +236,17 @@ mod tests {
              = help: write `nodes`"
         );
         assert!(problems.render(true).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn errors_have_a_maximum_number() {
+        let mut report = Report::new("x");
+        for at in 0..3 * MAX_FOUND as u32 {
+            report.add(Span { start: 0, end: 1, line: 1 }, format!("{at}"), None);
+        }
+        let problems = report.finish("x");
+        assert_eq!((problems.problems.len(), problems.excerpts.len()), (MAX_FOUND, MAX_SHOWN));
+        assert!(problems.to_string().ends_with("… and 2950 more problems"));
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl NetemSettings {
 
 impl Lab {
     /// Samples every direction of the kernel links, in the file's order. An interface that no
-    /// longer exists is skipped.
+    /// longer exists, or cannot be read, is skipped.
     pub fn counted(&self) -> Result<Vec<Counted>, Error> {
         let topology = &self.topology;
         let mut nodes: BTreeMap<usize, (u64, Vec<Sample>)> = BTreeMap::new();
@@ -56,7 +56,9 @@ impl Lab {
                 let (at_ns, samples) = match nodes.get(&end.node) {
                     Some(read) => read,
                     None => {
-                        let samples = Handle::within(&self.namespace(&node.name)?)?.samples()?;
+                        // Other nodes are shown if one cannot be read.
+                        let mut handle = Handle::within(&self.namespace(&node.name)?)?;
+                        let samples = handle.samples().unwrap_or_default();
                         let at_ns = now().as_nanos() as u64;
                         nodes.entry(end.node).or_insert((at_ns, samples))
                     }

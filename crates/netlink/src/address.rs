@@ -68,9 +68,14 @@ const HEADER: usize = 8;
 /// Parses an address. Not by netlink-packet-route, which fails at a label that is not UTF-8.
 fn address(body: &[u8]) -> Result<Option<Address>, DecodeError> {
     let [family, prefix_len] = array(body, 0)?;
-    let ip = |value: &[u8]| match i32::from(family) {
-        libc::AF_INET => array::<4>(value, 0).map(IpAddr::from),
-        _ => array::<16>(value, 0).map(IpAddr::from),
+    let is_ipv4 = match i32::from(family) {
+        libc::AF_INET => true,
+        libc::AF_INET6 => false,
+        _ => return Ok(None),
+    };
+    let ip = |value: &[u8]| match is_ipv4 {
+        true => array::<4>(value, 0).map(IpAddr::from),
+        false => array::<16>(value, 0).map(IpAddr::from),
     };
     let mut found: Option<IpAddr> = None;
     for attribute in each(after(body, HEADER)?) {

@@ -265,10 +265,15 @@ impl Handle {
         };
         // If an interface outgrows the message while it is listed, the kernel ends the list there, on
         // Linux 6.18 without an error.
+        let indices = self.indices()?;
         let listed: HashSet<u32> = links.iter().map(|link| link.index).collect();
-        for index in self.indices()?.into_iter().filter(|index| !listed.contains(index)) {
-            match self.link_at(index) {
-                Ok(link) => links.push(link),
+        for index in indices.iter().filter(|index| !listed.contains(index)) {
+            match self.link_at(*index) {
+                Ok(link) => {
+                    // One that was deleted and created again meanwhile has another index.
+                    links.retain(|one| one.name != link.name || indices.contains(&one.index));
+                    links.push(link);
+                }
                 Err(why) if why.is_not_found() || why.errno() == Some(Errno::EMSGSIZE) => {}
                 Err(why) => return Err(why),
             }
@@ -288,15 +293,19 @@ impl Handle {
     }
 
     /// The indices of all interfaces. Their statistics have a fixed size, so that none ends this list.
-    fn indices(&mut self) -> Result<Vec<u32>> {
+    pub fn indices(&mut self) -> Result<Vec<u32>> {
         // struct if_stats_msg, with IFLA_STATS_LINK_64
         let mut body = [0; STATS_HEADER];
         body[8] = 1;
         let mut index = |body: &[u8]| u32_at(body, 4).map(Some);
-        // If interfaces come and go meanwhile, the others are in the list.
-        let (indices, _) =
-            self.socket.dump_once("list the interfaces", RTM_GETSTATS, &body, &mut index)?;
-        Ok(indices)
+        let operation = "list the interfaces";
+        match self.socket.dump(operation, RTM_GETSTATS, &body, &mut index) {
+            // They come and go all the time.
+            Err(Error::Unstable { .. }) => {
+                Ok(self.socket.dump_once(operation, RTM_GETSTATS, &body, &mut index)?.0)
+            }
+            indices => indices,
+        }
     }
 
     /// The interface called `name`; see [`crate::Error::is_not_found`]. The kernel also finds it by an
@@ -359,31 +368,44 @@ const DEVCONF_SEG6_REQUIRE_HMAC: usize = 45;
 /// kind counts as stacked.
 const NOT_STACKED: [&str; 6] = ["veth", "netkit", "vxcan", "vti", "vti6", "xfrm"];
 
+impl Link {
+    /// Takes over an attribute.
+    fn read(&mut self, kind: u16, value: &[u8]) -> Result<(), DecodeError> {
+        match kind {
+            IFLA_ADDRESS => self.mac = value.try_into().ok().map(Mac),
+            IFLA_IFNAME => self.name = text(value),
+            IFLA_MTU => self.mtu = u32_at(value, 0)?,
+            IFLA_MASTER => self.master = Some(u32_at(value, 0)?),
+            IFLA_OPERSTATE => self.operational = array::<1>(value, 0)? == [IF_OPER_UP],
+            IFLA_CARRIER => self.carrier = array::<1>(value, 0)? == [1],
+            IFLA_NUM_TX_QUEUES => self.tx_queues = u32_at(value, 0)?,
+            IFLA_NUM_RX_QUEUES => self.rx_queues = u32_at(value, 0)?,
+            IFLA_STATS64 => self.stats = stats(value)?,
+            IFLA_LINKINFO => info(value, self)?,
+            IFLA_XDP => self.xdp = xdp(value)?,
+            IFLA_AF_SPEC => families(value, self)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// Parses the body of RTM_NEWLINK.
 pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let flags = u32_at(body, 8)?;
     let mut link =
         Link { index: u32_at(body, 4)?, up: flags & libc::IFF_UP as u32 != 0, ..Link::default() };
     let (mut parent, mut namespace) = (None, None);
-    // The length of an attribute has 16 bits: behind one of more than 64 KiB, the rest cannot be read.
+    // Attributes that cannot be read count as absent. The length of an attribute has 16 bits: one of more
+    // than 64 KiB is cut, and what follows are no attributes.
     for attribute in each(after(body, HEADER)?).map_while(Result::ok) {
         let value = attribute.value();
         match attribute.kind() {
-            IFLA_ADDRESS => link.mac = value.try_into().ok().map(Mac),
-            IFLA_IFNAME => link.name = text(value),
-            IFLA_MTU => link.mtu = u32_at(value, 0)?,
-            IFLA_LINK => parent = Some(u32_at(value, 0)?),
-            IFLA_LINK_NETNSID => namespace = Some(u32_at(value, 0)?),
-            IFLA_MASTER => link.master = Some(u32_at(value, 0)?),
-            IFLA_OPERSTATE => link.operational = array::<1>(value, 0)? == [IF_OPER_UP],
-            IFLA_CARRIER => link.carrier = array::<1>(value, 0)? == [1],
-            IFLA_NUM_TX_QUEUES => link.tx_queues = u32_at(value, 0)?,
-            IFLA_NUM_RX_QUEUES => link.rx_queues = u32_at(value, 0)?,
-            IFLA_STATS64 => link.stats = stats(value)?,
-            IFLA_LINKINFO => info(value, &mut link)?,
-            IFLA_XDP => link.xdp = xdp(value)?,
-            IFLA_AF_SPEC => families(value, &mut link)?,
-            _ => {}
+            IFLA_LINK => parent = u32_at(value, 0).ok(),
+            IFLA_LINK_NETNSID => namespace = u32_at(value, 0).ok(),
+            kind => {
+                let _ = link.read(kind, value);
+            }
         }
     }
     let elsewhere = namespace.is_some();

@@ -32,7 +32,7 @@ pub struct Sample {
 }
 
 impl Handle {
-    /// Samples all interfaces except the loopback, by index, in two requests.
+    /// Samples all interfaces except the loopback, by index, in three requests.
     pub fn samples(&mut self) -> Result<Vec<Sample>> {
         let (links, queues) = (self.links()?, self.qdisc_stats()?);
         let queues: HashMap<u32, _> =

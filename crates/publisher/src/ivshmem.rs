@@ -1,8 +1,14 @@
 //! Discovery of QEMU's ivshmem device, which shares memory between a VM and its host.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+use nix::sys::statfs::{SYSFS_MAGIC, fstatfs};
 
 use crate::error::Error;
 
@@ -13,17 +19,17 @@ const VENDOR: &str = "0x1af4";
 const DEVICE: &str = "0x1110";
 /// The shared memory is BAR 2.
 const MEMORY: &str = "resource2";
+/// The device is enabled if this file has another content than 0.
+const SWITCH: &str = "enable";
 
-/// Finds the only ivshmem device and enables it, because no driver has done so. Returns its memory.
+/// Finds the only ivshmem device. Returns its memory.
 pub(crate) fn find(devices: &Path) -> Result<PathBuf, Error> {
     let mut found = all(devices);
-    let memory = match found.len() {
-        0 => return Err(Error::NoDevice),
-        1 => found.remove(0),
-        _ => return Err(Error::Devices(found)),
-    };
-    switch_on(&memory)?;
-    Ok(memory)
+    match found.len() {
+        0 => Err(Error::NoDevice),
+        1 => Ok(found.remove(0)),
+        _ => Err(Error::Devices(found)),
+    }
 }
 
 fn all(devices: &Path) -> Vec<PathBuf> {
@@ -40,17 +46,23 @@ fn all(devices: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Enables the device to which a memory file belongs, if it belongs to one.
-pub(crate) fn switch_on(memory: &Path) -> Result<(), Error> {
-    let Some(device) = memory.parent().filter(|_| memory.ends_with(MEMORY)) else { return Ok(()) };
-    let switch = device.join("enable");
-    let is_on = fs::read_to_string(&switch).is_ok_and(|text| text.trim() != "0");
-    match if is_on { Ok(()) } else { fs::write(&switch, "1") } {
-        Err(why) if why.kind() != io::ErrorKind::NotFound => {
-            Err(Error::Device { device: device.to_owned(), source: why })
-        }
-        _ => Ok(()),
-    }
+/// Returns true if a file in this directory is the memory of a device: elsewhere, files of other users may
+/// have these names.
+pub(crate) fn is_of_device(directory: &File, memory: &Path) -> bool {
+    let is_in_sysfs = fstatfs(directory).is_ok_and(|at| at.filesystem_type() == SYSFS_MAGIC);
+    memory.ends_with(MEMORY) && is_in_sysfs
+}
+
+/// Enables the device with this directory, because no driver has done so.
+pub(crate) fn switch_on(device: &File) -> io::Result<()> {
+    let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut switch = match openat(device, SWITCH, flags, Mode::empty()) {
+        Err(Errno::ENOENT) => return Ok(()),
+        switch => File::from(switch?),
+    };
+    let mut state = String::new();
+    Read::take(&mut switch, 16).read_to_string(&mut state)?;
+    if state.trim() == "0" { switch.write_all_at(b"1", 0) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -76,7 +88,23 @@ mod tests {
         device(here, "0000:00:04.0", [VENDOR, DEVICE]);
         let memory = here.join("0000:00:04.0/resource2");
         assert_eq!(find(here).unwrap(), memory);
-        assert_eq!(fs::read_to_string(here.join("0000:00:04.0/enable")).unwrap(), "1");
+        let device_of = |memory: &Path| File::open(memory.parent().unwrap()).unwrap();
+        switch_on(&device_of(&memory)).unwrap();
+        let switch = memory.with_file_name(SWITCH);
+        assert_eq!(fs::read_to_string(&switch).unwrap(), "1\n");
+        // A link leads nowhere, and outside of sysfs there is no device.
+        let elsewhere = here.join("elsewhere");
+        fs::write(&elsewhere, "0").unwrap();
+        fs::remove_file(&switch).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &switch).unwrap();
+        assert!(switch_on(&device_of(&memory)).is_err());
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "0");
+        fs::remove_file(&switch).unwrap();
+        switch_on(&device_of(&memory)).unwrap();
+        assert!(!switch.exists() && !is_of_device(&device_of(&memory), &memory));
+        let devices = Path::new("/sys/class/net/lo/resource2");
+        assert!(is_of_device(&device_of(devices), devices));
+        fs::write(&switch, "0\n").unwrap();
         device(here, "0000:00:05.0", [VENDOR, DEVICE]);
         match find(here) {
             Err(Error::Devices(all)) => {

@@ -35,15 +35,17 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
     // Before threads are created, because they inherit the signal mask.
     let signals = signals().map_err(Error::Signals)?;
     let file = match &options.to {
-        Some(file) => {
-            ivshmem::switch_on(file)?;
-            file.clone()
-        }
+        Some(file) => file.clone(),
         None => ivshmem::find(Path::new(ivshmem::DEVICES))?,
     };
     // Another user's link in place of a directory could lead to any file.
     let directory = private::open_place(file.parent().unwrap_or(Path::new("")));
     let directory = directory.map_err(|source| WriteError::File { path: file.clone(), source })?;
+    if ivshmem::is_of_device(&directory.file, &file) {
+        let device = || file.parent().unwrap_or(Path::new("")).to_owned();
+        let failed = |source| Error::Device { device: device(), source };
+        ivshmem::switch_on(&directory.file).map_err(failed)?;
+    }
     let mut writer = Writer::create_in(&directory, &file)?;
     let mut sources = sources::all(options);
     let mut places = HashMap::new();

@@ -15,7 +15,7 @@ pub struct InterfaceSample {
 }
 
 /// Reads the counters of all interfaces of a namespace, except the loopback. Create it once and
-/// reuse it: a sample then costs two requests on its open socket.
+/// reuse it: a sample then costs three requests on its open socket.
 #[derive(Debug)]
 pub struct Sampler {
     handle: Handle,

@@ -96,7 +96,7 @@ pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Memory that a link has in any case: packets on other links leave it this much, and so do those in
-/// routers if they take less than half of the limit.
+/// routers if they take less than half of the limit. All links together exceed the limit by at most an eighth.
 const OWN_BYTES: u64 = 64 << 10;
 
 /// A network. It is deterministic: the same packets at the same times yield the same result.
@@ -462,7 +462,8 @@ impl Network {
         }
         let is_many = packet.segments().is_some() && link.settings().tells_packets_apart();
         let (others, room) = (self.memory - *memory, self.room);
-        let own = if self.waiting < room / 2 { OWN_BYTES } else { 0 };
+        let is_exempt = self.waiting < room / 2 && self.memory < room + room / 8;
+        let own = if is_exempt { OWN_BYTES } else { 0 };
         let has_room = |link: &Link<Packet>| link.memory() < own || others + link.memory() < room;
         let mut receive = |packet| match has_room(link) {
             true => link.receive(now, packet),

@@ -86,7 +86,12 @@ impl Router {
         problem: Problem,
         out: &mut Outbox,
     ) {
-        if !self.errors[arrival.interface].take(arrival.now) {
+        let interface = match problem {
+            // Of the neighbor: packets of any interface have waited for it.
+            Problem::NoHost => &mut self.unreachable[arrival.interface],
+            _ => &mut self.errors[arrival.interface],
+        };
+        if !interface.take(arrival.now) {
             return;
         }
         // Report the first segment on behalf of all.

@@ -129,8 +129,10 @@ pub struct Router {
     /// Route cache: an uncached longest-prefix match costs one lookup per prefix length.
     ways: [Option<(IpAddr, (usize, IpAddr))>; WAYS],
     neighbors: Neighbors,
-    /// Rate limits of ICMP errors, by interface.
+    /// Rate limits of ICMP errors, by the interface on which the packet arrived.
     errors: Vec<Budget>,
+    /// Rate limits of those about neighbors that do not answer, by the neighbor's interface.
+    unreachable: Vec<Budget>,
     counts: RouterCounts,
 }
 
@@ -143,11 +145,12 @@ impl Router {
     pub fn new(interfaces: Vec<Interface>, routes: Vec<Route>) -> Self {
         let mut router = Self {
             errors: vec![Budget::default(); interfaces.len()],
+            unreachable: vec![Budget::default(); interfaces.len()],
+            neighbors: Neighbors::new(interfaces.len()),
             interfaces,
             routes: Vec::new(),
             prefixes: Prefixes::default(),
             ways: [None; WAYS],
-            neighbors: Neighbors::default(),
             counts: RouterCounts::default(),
         };
         for interface in &mut router.interfaces {

@@ -122,6 +122,11 @@ pub(super) struct Neighbors {
 }
 
 impl Neighbors {
+    /// Creates an empty cache for this number of interfaces.
+    pub(super) fn new(interfaces: usize) -> Self {
+        Self { of_interface: vec![0; interfaces], ..Self::default() }
+    }
+
     /// Returns the number of packets waiting for resolution.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting
@@ -140,10 +145,10 @@ impl Neighbors {
     /// Looks up the neighbor for a packet that [`Neighbors::remembered`] does not cover.
     pub(super) fn send(&mut self, now: Nanos, key: Key, packet: Packet) -> Next {
         let bytes = memory_of(&packet);
-        let own = self.of_interface.get(key.0).copied().unwrap_or_default();
+        let own = self.of_interface[key.0];
         let interfaces = self.of_interface.len() as u64;
         let all = self.memory;
-        // Packets to hosts of one interface leave a share to each other one.
+        // Packets to hosts of one interface leave a share to each other one. All shares are as much again.
         let is_beyond = |most: u64| all >= most && own >= most / interfaces.max(1);
         match self.all.get_mut(&key) {
             Some(Neighbor { state: State::Asked { waiting, .. }, .. }) => {
@@ -270,9 +275,6 @@ impl Neighbors {
 
     /// Counts a waiting packet.
     fn hold(&mut self, interface: usize, bytes: u64) {
-        if self.of_interface.len() <= interface {
-            self.of_interface.resize(interface + 1, 0);
-        }
         self.of_interface[interface] += bytes;
         self.waiting += 1;
         self.memory += bytes;
@@ -334,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_stale_neighbor_is_probed_and_still_gets_packets() {
-        let mut neighbors = Neighbors::default();
+        let mut neighbors = Neighbors::new(2);
         assert_eq!(goes(&mut neighbors, 0, 1), (false, true));
         assert_eq!(neighbors.learn(1, key(1), MAC, true).len(), 1);
         assert_eq!(goes(&mut neighbors, REACHABLE_TIME, 1), (true, false));
@@ -367,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_scan_takes_bounded_memory_and_no_known_neighbor() {
-        let mut neighbors = Neighbors::default();
+        let mut neighbors = Neighbors::new(2);
         neighbors.learn(0, key(0), MAC, true);
         let many = 10 * MAX_NEIGHBORS as u32;
         let mut evicted = 0;
@@ -395,7 +397,7 @@ mod tests {
 
     #[test]
     fn many_neighbors_have_one_waiting_packet_each() {
-        let mut neighbors = Neighbors::default();
+        let mut neighbors = Neighbors::new(2);
         for n in 0..MAX_NEIGHBORS as u32 {
             for _ in 0..2 * MAX_QUEUED {
                 neighbors.send(0, key(n), packet());
@@ -404,7 +406,7 @@ mod tests {
         let (all, many) = (MAX_NEIGHBORS as u64, MUCH_MEMORY / 2048);
         assert_eq!(neighbors.waiting(), many + all - many / MAX_QUEUED as u64);
         let large = || Packet::new(&[0; 60_000]).expect("it has an Ethernet header");
-        let mut neighbors = Neighbors::default();
+        let mut neighbors = Neighbors::new(2);
         for n in 0..MAX_NEIGHBORS as u32 {
             neighbors.send(0, key(n), large());
         }
@@ -418,7 +420,7 @@ mod tests {
 
     #[test]
     fn hosts_of_one_interface_evict_no_neighbor_of_another() {
-        let mut neighbors = Neighbors::default();
+        let mut neighbors = Neighbors::new(2);
         let other = |n: u32| (1, IpAddr::V4(n.into()));
         let many = MAX_NEIGHBORS as u32;
         for n in 0..many {
@@ -442,7 +444,7 @@ mod tests {
 
     #[test]
     fn a_full_table_evicts_the_oldest_neighbor() {
-        let mut neighbors = Neighbors::default();
+        let mut neighbors = Neighbors::new(2);
         for n in 0..=MAX_NEIGHBORS as u32 {
             neighbors.learn(Nanos::from(n), key(n), MAC, true);
         }

@@ -1,10 +1,11 @@
 //! Interfaces of a router's namespace other than those of its links: a routing daemon may create some.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use model::topology::Topology;
-use netlink::{Handle, Link, Namespace, delete_link_at};
+use netlink::{Handle, Namespace, delete_link_at};
 
 use crate::life::state::namespace_path;
 use crate::node::build::SID_DEVICE;
@@ -12,6 +13,8 @@ use crate::node::build::SID_DEVICE;
 /// Number of such interfaces that are left to the kernel.
 const FEW: usize = 16;
 const LOOPBACK: u32 = 1;
+/// Maximum number of interfaces on top of each other (the kernel's MAX_NEST_DEV and the lowest one).
+const DEEPEST: usize = 9;
 
 /// Deletes such interfaces one by one if a router has many. The kernel deletes those of a namespace
 /// all at once, under the lock that all changes of interfaces on the machine wait for (RTNL): 1,000
@@ -19,20 +22,30 @@ const LOOPBACK: u32 = 1;
 /// mounted in another mount namespace, are left to the kernel.
 pub(crate) fn delete(directory: &Path, topology: &Topology) {
     for node in topology.nodes.iter().filter(|node| node.runs_frr()) {
-        let own: BTreeSet<&str> = node.interfaces.iter().map(|one| &*one.name).collect();
         let namespace = Namespace::open(namespace_path(directory, &node.name));
-        let listed = namespace.and_then(|namespace| {
-            let mut handle = Handle::within(&namespace)?;
-            Ok((handle.links()?, handle))
-        });
-        let Ok((links, mut handle)) = listed else { continue };
-        let is_surplus = |link: &&Link| {
-            link.index != LOOPBACK && link.name != SID_DEVICE && !own.contains(&*link.name)
+        let Ok(mut handle) = namespace.and_then(|namespace| Handle::within(&namespace)) else {
+            continue;
         };
-        let surplus: Vec<u32> = links.iter().filter(is_surplus).map(|link| link.index).collect();
+        let own = node.interfaces.iter().map(|one| one.name.as_str()).chain([SID_DEVICE]);
+        let own: BTreeSet<u32> =
+            own.filter_map(|name| Some(handle.link(name).ok()?.index)).chain([LOOPBACK]).collect();
+        let mut surplus = handle.indices().unwrap_or_default();
+        surplus.retain(|index| !own.contains(index));
         if surplus.len() > FEW {
-            // The last ones first: what is stacked on an interface goes with it, all at once.
-            for index in surplus.into_iter().rev() {
+            // Those that are stacked on others first: they go with these, all at once.
+            let lower: HashMap<u32, u32> = handle
+                .links()
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|link| Some((link.index, link.lower?)))
+                .collect();
+            let depth = |index: &u32| {
+                std::iter::successors(Some(*index), |above| lower.get(above).copied())
+                    .take(DEEPEST)
+                    .count()
+            };
+            surplus.sort_by_cached_key(|index| Reverse(depth(index)));
+            for index in surplus {
                 let _ = handle.request("delete an interface", delete_link_at(index));
             }
         }

@@ -128,12 +128,21 @@ fn root_an_interface_that_exceeds_a_message_hides_no_other() {
         };
         let directory = tempfile::tempdir().unwrap();
         let batch = directory.path().join("batch");
-        std::fs::write(&batch, (0..12_000).map(add).collect::<String>()).unwrap();
-        output("ip", &format!("-batch {}", batch.display()));
-        let found = |links: Vec<Link>| links.iter().map(|link| link.index).collect::<Vec<_>>();
-        assert_eq!(found(handle.links().unwrap()), [1, a.min(b), a.max(b)]);
+        let over = handle.link("over").unwrap().index;
+        // With the first number, 16 bits for the length of IFLA_LINKINFO contain 12, which is its end within
+        // another attribute.
+        for (numbers, is_listed) in [(0..5457, true), (5457..12_000, false)] {
+            std::fs::write(&batch, numbers.map(add).collect::<String>()).unwrap();
+            output("ip", &format!("-batch {}", batch.display()));
+            let mut expected =
+                [vec![1, a, b], is_listed.then_some(over).into_iter().collect()].concat();
+            expected.sort();
+            let links = handle.links().unwrap();
+            assert_eq!(links.iter().map(|link| link.index).collect::<Vec<_>>(), expected);
+            assert!(handle.indices().unwrap().contains(&over));
+        }
         output("ip", "link set dev over type macvlan macaddr flush");
-        assert_eq!(found(handle.links().unwrap()).len(), 4);
+        assert_eq!(handle.links().unwrap().len(), 4);
     });
 }
 
