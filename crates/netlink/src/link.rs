@@ -397,7 +397,7 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
         Link { index: u32_at(body, 4)?, up: flags & libc::IFF_UP as u32 != 0, ..Link::default() };
     let (mut parent, mut namespace) = (None, None);
     // Attributes that cannot be read count as absent. The length of an attribute has 16 bits: one of more
-    // than 64 KiB is cut, and what follows are no attributes.
+    // than 64 KiB is cut, and what follows is not one.
     for attribute in each(after(body, HEADER)?).map_while(Result::ok) {
         let value = attribute.value();
         match attribute.kind() {
