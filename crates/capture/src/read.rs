@@ -19,10 +19,7 @@ const SECOND: u64 = 1_000_000_000;
 const MAX_PACKETS: usize = 1 << 23;
 
 /// Maximum length of a block of a pcapng file in bytes.
-const MAX_BLOCK: u32 = 16 << 20;
-
-/// Byte order of a section.
-const BIG_ENDIAN: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
+const MAX_BLOCK: usize = 16 << 20;
 
 /// First bytes of a pcapng file, in either byte order.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -129,11 +126,9 @@ fn read_pcapng(bytes: &[u8], most: usize) -> Result<Contents, Bad> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let bad = Bad::Block(bytes.len() - rest.len());
-        // The parser takes 32 bytes of memory for an option of 4.
-        if section.length_of_block(rest).is_some_and(|length| length > MAX_BLOCK) {
-            return Err(bad);
-        }
-        let (next, block) = section.parse(rest).map_err(|_| bad)?;
+        // Options take eight times their length in memory.
+        let window = &rest[..rest.len().min(MAX_BLOCK)];
+        let (after, block) = section.parse(window).map_err(|_| bad)?;
         match block {
             Block::SectionHeader(header) => {
                 let first = contents.interfaces.len();
@@ -150,7 +145,7 @@ fn read_pcapng(bytes: &[u8], most: usize) -> Result<Contents, Bad> {
             // Skip other block types.
             _ => {}
         }
-        rest = next;
+        rest = &rest[window.len() - after.len()..];
     }
     Ok(contents)
 }
@@ -165,17 +160,6 @@ struct Section {
 }
 
 impl Section {
-    /// Length of the first block. A section header has its own byte order, by a magic number after the
-    /// length.
-    fn length_of_block(&self, bytes: &[u8]) -> Option<u32> {
-        let length = *bytes.get(4..)?.first_chunk()?;
-        let is_big = match bytes.starts_with(&PCAPNG) {
-            true => bytes.get(8..)?.starts_with(&BIG_ENDIAN),
-            false => self.is_big,
-        };
-        Some(if is_big { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) })
-    }
-
     fn parse<'a>(&self, bytes: &'a [u8]) -> IResult<&'a [u8], Block<'a>, PcapError<&'a [u8]>> {
         if self.is_big { parse_block_be(bytes) } else { parse_block_le(bytes) }
     }
@@ -257,7 +241,7 @@ mod tests {
                 true => value.to_be_bytes(),
                 false => value.to_le_bytes(),
             };
-            let length = MAX_BLOCK + 32;
+            let length = MAX_BLOCK as u32 + 32;
             let header = [SECTION, 28, ORDER, 1, u32::MAX, u32::MAX, 28];
             let mut file: Vec<u8> = header.into_iter().flat_map(number).collect();
             let at = if is_header { 0 } else { file.len() };

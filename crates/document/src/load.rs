@@ -137,7 +137,7 @@ impl Loader {
             let is_first: Vec<bool> = entries.iter().map(|e| known.insert(e.key.clone())).collect();
             let mut is_first = is_first.into_iter();
             entries.retain(|_| is_first.next().unwrap_or(true));
-            // More are not shown.
+            // A report records no more.
             let room = MAX_FOUND.saturating_sub(self.faults.len());
             for (key, span) in twice.into_iter().take(room) {
                 let message = format!("`{key}` is given twice");

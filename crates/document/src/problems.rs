@@ -36,7 +36,7 @@ pub struct Problems {
     /// Source line of each error that is displayed, for the excerpt.
     #[serde(skip)]
     excerpts: Vec<String>,
-    /// Number of errors that were not recorded.
+    /// Number of errors that were not recorded; not serialized.
     #[serde(skip)]
     more: usize,
 }

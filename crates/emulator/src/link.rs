@@ -457,10 +457,7 @@ impl<P: Frame> Link<P> {
         self.counts.sent += 1;
         self.counts.sent_bytes += u64::from(packet.packet.length());
         self.flying_bytes += memory_of(&packet.packet);
-        let place = match self.flying.back() {
-            Some((last, ..)) if *last > at => self.flying.partition_point(|(one, ..)| *one <= at),
-            _ => self.flying.len(),
-        };
+        let place = self.flying.partition_point(|(one, ..)| *one <= at);
         let Charged { came, packet, .. } = packet;
         self.flying.insert(place, (at, came, packet));
     }

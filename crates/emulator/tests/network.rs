@@ -398,6 +398,42 @@ fn a_neighbor_that_has_gone_is_given_up_after_three_questions() {
     assert_eq!((icmp(&answer).1, (at - begun) / SECOND), ([3, 1], 3));
 }
 
+/// 1,000 a second, for packets that arrive on an interface and for absent neighbors on it.
+#[test]
+fn errors_have_a_rate_limit() {
+    let mut chain = Chain::new(1, MTU);
+    // No delays, so that all packets are there at once.
+    for link in chain.links.clone() {
+        chain.network.change(0, link, delayed(0));
+    }
+    let expired = datagram(false, 1, 100, true);
+    let errors = |chain: &mut Chain| chain.got(0).iter().filter(|ip| icmp(ip).1[0] == 11).count();
+    // The first error resolves the neighbor.
+    chain.send(0, &expired);
+    assert_eq!(errors(&mut chain), 1);
+    for _ in 0..2000 {
+        chain.send(0, &expired);
+    }
+    assert_eq!(errors(&mut chain), 1000);
+    // Those about absent neighbors have a limit of their own, beside that for packets from there.
+    let from = |host: &str, to: [u8; 4], ttl| {
+        let ip = Ipv4 { ttl, ..Ipv4::new(host.parse().unwrap(), to.into(), 17) };
+        ip.around(&Udp::new(1, 2).around(&[]).unwrap()).unwrap()
+    };
+    for n in 3..253 {
+        let absent = from("10.0.0.2", [10, 200, 0, n], 64);
+        (0..5).for_each(|_| chain.send(0, &absent));
+    }
+    chain.settle(3 * SECOND + MILLISECOND);
+    chain.send(1, &from("10.200.0.2", [10, 0, 0, 2], 1));
+    chain.settle(MILLISECOND);
+    let unreachable = std::mem::take(&mut chain.arrived[0]);
+    assert_eq!(unreachable.iter().filter(|(_, ip)| icmp(ip).1 == [3, 1]).count(), 1000);
+    let of_host: Vec<[u8; 2]> =
+        chain.got(1).iter().filter(|ip| ip[0] == 0x45).map(|ip| icmp(ip).1).collect();
+    assert_eq!(of_host, [[11, 0]]);
+}
+
 #[test]
 fn packets_that_wait_for_neighbors_use_buffer_space() {
     let mut chain = Chain::new(1, MTU);

@@ -97,7 +97,8 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Rejects a name of excessive length. `what`: its meaning.
+    /// Rejects a name of excessive length. `what` describes the name in the
+    /// message.
     pub(crate) fn check_name(&self, line: usize, what: &str, name: &str) -> Result<(), Problems> {
         if name.len() <= MAX_NAME {
             return Ok(());

@@ -8,6 +8,7 @@ use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 
 use crate::attribute::{after, array, each, u32_at};
+use crate::route::address as ip;
 use crate::socket::{CREATE, EXCL, bytes};
 use crate::{Handle, Request, Result};
 
@@ -65,18 +66,12 @@ const IFA_LOCAL: u16 = 2;
 /// struct ifaddrmsg
 const HEADER: usize = 8;
 
-/// Parses an address. Not by netlink-packet-route, which fails at a label that is not UTF-8.
+/// Parses struct ifaddrmsg. netlink-packet-route rejects labels that are not UTF-8.
 fn address(body: &[u8]) -> Result<Option<Address>, DecodeError> {
     let [family, prefix_len] = array(body, 0)?;
-    let is_ipv4 = match i32::from(family) {
-        libc::AF_INET => true,
-        libc::AF_INET6 => false,
-        _ => return Ok(None),
-    };
-    let ip = |value: &[u8]| match is_ipv4 {
-        true => array::<4>(value, 0).map(IpAddr::from),
-        false => array::<16>(value, 0).map(IpAddr::from),
-    };
+    if !matches!(i32::from(family), libc::AF_INET | libc::AF_INET6) {
+        return Ok(None);
+    }
     let mut found: Option<IpAddr> = None;
     for attribute in each(after(body, HEADER)?) {
         let attribute = attribute?;

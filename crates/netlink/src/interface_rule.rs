@@ -95,7 +95,7 @@ impl Handle {
             let rule = bytes(&local_rule(ipv6));
             let mut message = RuleMessage::default();
             message.header.family = family(ipv6);
-            // Rules of others may have any names.
+            // Rules of others may name interfaces that are not UTF-8: skip them.
             let is_it = |body: &[u8]| Ok(is_first_local(body).unwrap_or(false).then_some(()));
             let body = bytes(&message);
             let found = self.socket.dump("list the rules", libc::RTM_GETRULE, &body, is_it)?;
@@ -119,7 +119,7 @@ impl Handle {
         for ipv6 in [false, true] {
             let mut message = RuleMessage::default();
             message.header.family = family(ipv6);
-            // One that cannot be read is not ours: its interface may have any name.
+            // Rules of others may name interfaces that are not UTF-8: skip them.
             let read =
                 |body: &[u8]| Ok(read(body, ipv6).ok().filter(|rule| rule.protocol == protocol));
             let body = bytes(&message);

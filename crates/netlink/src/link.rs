@@ -24,6 +24,7 @@ const HEADER: usize = 16;
 // linux/rtnetlink.h, linux/if_link.h
 const RTM_GETSTATS: u16 = 94;
 const STATS_HEADER: usize = 12;
+const STATS_LINK_64: u32 = 1;
 
 /// A MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -270,7 +271,7 @@ impl Handle {
         for index in indices.iter().filter(|index| !listed.contains(index)) {
             match self.link_at(*index) {
                 Ok(link) => {
-                    // One that was deleted and created again meanwhile has another index.
+                    // Drop the entry of a deleted interface whose name this one has.
                     links.retain(|one| one.name != link.name || indices.contains(&one.index));
                     links.push(link);
                 }
@@ -294,13 +295,13 @@ impl Handle {
 
     /// The indices of all interfaces. Their statistics have a fixed size, so that none ends this list.
     pub fn indices(&mut self) -> Result<Vec<u32>> {
-        // struct if_stats_msg, with IFLA_STATS_LINK_64
+        // struct if_stats_msg
         let mut body = [0; STATS_HEADER];
-        body[8] = 1;
+        body[8..].copy_from_slice(&STATS_LINK_64.to_ne_bytes());
         let mut index = |body: &[u8]| u32_at(body, 4).map(Some);
         let operation = "list the interfaces";
         match self.socket.dump(operation, RTM_GETSTATS, &body, &mut index) {
-            // They come and go all the time.
+            // Interfaces are created and deleted without a pause: use the last list.
             Err(Error::Unstable { .. }) => {
                 Ok(self.socket.dump_once(operation, RTM_GETSTATS, &body, &mut index)?.0)
             }
@@ -368,45 +369,36 @@ const DEVCONF_SEG6_REQUIRE_HMAC: usize = 45;
 /// kind counts as stacked.
 const NOT_STACKED: [&str; 6] = ["veth", "netkit", "vxcan", "vti", "vti6", "xfrm"];
 
-impl Link {
-    /// Takes over an attribute.
-    fn read(&mut self, kind: u16, value: &[u8]) -> Result<(), DecodeError> {
-        match kind {
-            IFLA_ADDRESS => self.mac = value.try_into().ok().map(Mac),
-            IFLA_IFNAME => self.name = text(value),
-            IFLA_MTU => self.mtu = u32_at(value, 0)?,
-            IFLA_MASTER => self.master = Some(u32_at(value, 0)?),
-            IFLA_OPERSTATE => self.operational = array::<1>(value, 0)? == [IF_OPER_UP],
-            IFLA_CARRIER => self.carrier = array::<1>(value, 0)? == [1],
-            IFLA_NUM_TX_QUEUES => self.tx_queues = u32_at(value, 0)?,
-            IFLA_NUM_RX_QUEUES => self.rx_queues = u32_at(value, 0)?,
-            IFLA_STATS64 => self.stats = stats(value)?,
-            IFLA_LINKINFO => info(value, self)?,
-            IFLA_XDP => self.xdp = xdp(value)?,
-            IFLA_AF_SPEC => families(value, self)?,
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
 /// Parses the body of RTM_NEWLINK.
 pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let flags = u32_at(body, 8)?;
     let mut link =
         Link { index: u32_at(body, 4)?, up: flags & libc::IFF_UP as u32 != 0, ..Link::default() };
     let (mut parent, mut namespace) = (None, None);
-    // Attributes that cannot be read count as absent. The length of an attribute has 16 bits: one of more
-    // than 64 KiB is cut, and what follows is not one.
-    for attribute in each(after(body, HEADER)?).map_while(Result::ok) {
-        let value = attribute.value();
-        match attribute.kind() {
-            IFLA_LINK => parent = u32_at(value, 0).ok(),
-            IFLA_LINK_NETNSID => namespace = u32_at(value, 0).ok(),
-            kind => {
-                let _ = link.read(kind, value);
-            }
+    let mut read = |kind, value: &[u8]| -> Result<(), DecodeError> {
+        match kind {
+            IFLA_ADDRESS => link.mac = value.try_into().ok().map(Mac),
+            IFLA_IFNAME => link.name = text(value),
+            IFLA_MTU => link.mtu = u32_at(value, 0)?,
+            IFLA_LINK => parent = Some(u32_at(value, 0)?),
+            IFLA_LINK_NETNSID => namespace = Some(u32_at(value, 0)?),
+            IFLA_MASTER => link.master = Some(u32_at(value, 0)?),
+            IFLA_OPERSTATE => link.operational = array::<1>(value, 0)? == [IF_OPER_UP],
+            IFLA_CARRIER => link.carrier = array::<1>(value, 0)? == [1],
+            IFLA_NUM_TX_QUEUES => link.tx_queues = u32_at(value, 0)?,
+            IFLA_NUM_RX_QUEUES => link.rx_queues = u32_at(value, 0)?,
+            IFLA_STATS64 => link.stats = stats(value)?,
+            IFLA_LINKINFO => info(value, &mut link)?,
+            IFLA_XDP => link.xdp = xdp(value)?,
+            IFLA_AF_SPEC => families(value, &mut link)?,
+            _ => {}
         }
+        Ok(())
+    };
+    // Attributes that cannot be read count as absent. The length of an attribute has 16 bits: that of one of
+    // more than 64 KiB wraps, and the bytes after it are not attributes.
+    for attribute in each(after(body, HEADER)?).map_while(Result::ok) {
+        let _ = read(attribute.kind(), attribute.value());
     }
     let elsewhere = namespace.is_some();
     let is_separate = link.is_open_tunnel() || NOT_STACKED.contains(&link.kind.as_str());

@@ -31,9 +31,8 @@ const RECEIVE_BUFFER: usize = 64 << 20;
 const READ_AHEAD: usize = 256;
 /// Maximum number of messages to read at a time, most of which cause no event.
 const MOST_READ: usize = 64 * READ_AHEAD;
-/// Interval between attempts to list the interfaces after an overrun.
-const AGAIN: Duration = Duration::from_secs(1);
-/// Maximum number of messages to drain at a time: twice as many as fit into the receive buffer.
+/// Maximum number of messages to drain at a time: about as many as the receive buffer holds (the kernel
+/// doubles its size, and accounts about 1 KiB per event).
 const MOST_DRAINED: usize = 2 * (RECEIVE_BUFFER >> 10);
 
 // linux/rtnetlink.h: RTNLGRP_*
@@ -104,8 +103,6 @@ pub struct Monitor {
     /// Up flag and master of each interface. A change of either removes routes without
     /// notifications.
     links: HashMap<u32, (bool, Option<u32>)>,
-    /// Time since which `links` could not be listed after an overrun.
-    links_stale_since: Option<Instant>,
     /// True if the kernel has dropped events, and drops others until the socket is empty.
     is_congested: bool,
     queue: VecDeque<Event>,
@@ -140,7 +137,6 @@ impl Monitor {
             socket,
             handle: Handle::new()?,
             links: HashMap::new(),
-            links_stale_since: None,
             is_congested: false,
             queue: VecDeque::new(),
             buffer: vec![0; RECEIVE_BYTES],
@@ -149,7 +145,7 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// The next event, if there is one; None once the socket is drained.
+    /// The next event. None does not mean that the socket is empty: see [`Monitor`].
     #[expect(clippy::should_implement_trait, reason = "it fails, and goes on after None")]
     pub fn next(&mut self) -> Result<Option<Event>> {
         if self.queue.is_empty() {
@@ -178,9 +174,10 @@ impl Monitor {
         }
     }
 
-    /// Reads pending messages, up to about READ_AHEAD, into the empty queue.
+    /// Reads about READ_AHEAD pending messages into the empty queue, or up to MOST_READ if they cause
+    /// no event.
     fn read(&mut self) -> Result<()> {
-        if self.is_congested || self.links_stale_since.is_some_and(|at| at.elapsed() > AGAIN) {
+        if self.is_congested {
             return self.overrun();
         }
         let mut messages = 0;
@@ -247,8 +244,7 @@ impl Monitor {
         }
         self.queue.clear();
         self.queue.push_back(Event::Overrun);
-        self.links_stale_since = self.list_links().is_err().then(Instant::now);
-        Ok(())
+        self.list_links()
     }
 
     fn list_links(&mut self) -> Result<()> {

@@ -97,7 +97,7 @@ impl Handle {
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut message = RuleMessage::default();
             message.header.family = family;
-            // One that cannot be read is not ours: its interface may have any name.
+            // Rules of others may name interfaces that are not UTF-8: skip them.
             let read = |body: &[u8]| {
                 Ok(read(body).ok().flatten().filter(|rule| rule.protocol == protocol))
             };

@@ -339,13 +339,12 @@ impl Socket {
         let sequence = self.append(&mut out, kind, REQUEST | DUMP, body);
         self.send(operation, &out)?;
         let (mut entries, mut interrupted, mut failure) = (Vec::new(), false, None);
-        let mut too_long = None;
         loop {
             let length = match self.receive(operation) {
                 Ok(length) => length,
                 // The rest is received, since the kernel refuses another dump before its end.
                 Err(why) if why.errno() == Some(Errno::EMSGSIZE) => {
-                    too_long = Some(why);
+                    failure = Some(why);
                     continue;
                 }
                 Err(why) => return Err(why),
@@ -358,17 +357,17 @@ impl Socket {
                 if !matches!(answer.kind, NLMSG_DONE | NLMSG_ERROR) {
                     match read(answer.body) {
                         Ok(entry) => entries.extend(entry),
-                        Err(source) => failure = failure.or(Some(source)),
+                        Err(source) => {
+                            let operation = operation.into();
+                            failure.get_or_insert(Error::Decode { operation, source });
+                        }
                     }
                     continue;
                 }
                 if let Some((errno, message)) = verdict(&answer) {
                     return Err(Error::Kernel { operation: operation.into(), errno, message });
                 }
-                if let Some(source) = failure {
-                    return Err(Error::Decode { operation: operation.into(), source });
-                }
-                return too_long.map_or(Ok((entries, interrupted)), Err);
+                return failure.map_or(Ok((entries, interrupted)), Err);
             }
         }
     }

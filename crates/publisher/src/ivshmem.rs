@@ -102,8 +102,8 @@ mod tests {
         fs::remove_file(&switch).unwrap();
         switch_on(&device_of(&memory)).unwrap();
         assert!(!switch.exists() && !is_of_device(&device_of(&memory), &memory));
-        let devices = Path::new("/sys/class/net/lo/resource2");
-        assert!(is_of_device(&device_of(devices), devices));
+        let in_sysfs = Path::new("/sys/class/net/lo/resource2");
+        assert!(is_of_device(&device_of(in_sysfs), in_sysfs));
         fs::write(&switch, "0\n").unwrap();
         device(here, "0000:00:05.0", [VENDOR, DEVICE]);
         match find(here) {

@@ -39,11 +39,11 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
         None => ivshmem::find(Path::new(ivshmem::DEVICES))?,
     };
     // Another user's link in place of a directory could lead to any file.
-    let directory = private::open_place(file.parent().unwrap_or(Path::new("")));
+    let parent = file.parent().unwrap_or(Path::new(""));
+    let directory = private::open_place(parent);
     let directory = directory.map_err(|source| WriteError::File { path: file.clone(), source })?;
     if ivshmem::is_of_device(&directory.file, &file) {
-        let device = || file.parent().unwrap_or(Path::new("")).to_owned();
-        let failed = |source| Error::Device { device: device(), source };
+        let failed = |source| Error::Device { device: parent.to_owned(), source };
         ivshmem::switch_on(&directory.file).map_err(failed)?;
     }
     let mut writer = Writer::create_in(&directory, &file)?;

@@ -12,14 +12,14 @@ use crate::trace::{Trace, TracedPacket};
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Error of an interface that is named by an alternative name. The client may create the interface
-/// later, so that others need not exist.
-fn alternative(name: &str) -> Option<Error> {
-    match netlink::Handle::new().and_then(|mut handle| handle.link(name)) {
+/// Rejects an alternative name of an interface. Other failures are ignored: the client may create the
+/// interface later.
+fn check_name(interface: &str) -> Result<(), Error> {
+    match netlink::Handle::new().and_then(|mut handle| handle.link(interface)) {
         Err(netlink::Error::AlternativeName { name, interface }) => {
-            Some(Error::AlternativeName { name, interface })
+            Err(Error::AlternativeName { name, interface })
         }
-        _ => None,
+        _ => Ok(()),
     }
 }
 
@@ -62,9 +62,7 @@ impl Control {
         if let Some(number) = number.filter(|number| *number >= TRANSMITTED) {
             return Err(Error::BadNumber(number));
         }
-        if let Some(name) = alternative(interface) {
-            return Err(name);
-        }
+        check_name(interface)?;
         let (tenant, interface) = (tenant.to_owned(), interface.to_owned());
         self.ask(|done| Request::Attach { tenant, interface, number, done })?
     }

@@ -274,13 +274,8 @@ impl Daemon {
                 is_detached: false,
                 incarnation: None,
             };
-            match its.attach(number, &session.link, &to) {
-                Ok(incarnation) => to.incarnation = incarnation,
-                Err(why) => {
-                    its.free_queue(queue);
-                    return Err(why.into());
-                }
-            }
+            let attached = its.attach(number, &session.link, &to);
+            to.incarnation = attached.inspect_err(|_| its.free_queue(queue))?;
             session.attached.push(to);
         }
         Ok(())

@@ -66,7 +66,7 @@ pub enum Part {
     Rounds,
     /// Programs with processing delays.
     Delays,
-    /// TCP for ten minutes.
+    /// TCP for ten minutes on each of three sides.
     Steady,
 }
 
@@ -105,8 +105,8 @@ impl Figures {
     }
 }
 
-/// Measures round trips, UDP and TCP throughput, and the CPU time per packet. `root` is the
-/// directory below which Open vSwitch is installed.
+/// Measures round trips, UDP and TCP throughput, the CPU time per packet, and TCP over ten minutes.
+/// `root` is the directory below which Open vSwitch is installed.
 ///
 /// # Errors
 ///

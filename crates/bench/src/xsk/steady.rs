@@ -13,7 +13,7 @@ use crate::iperf::{self, Load};
 use crate::{Better, Context, Row, median, row};
 
 /// Time of a side, with all lengths.
-pub(super) const WHOLE: Duration = Duration::from_secs(600);
+const TIME_OF_A_SIDE: Duration = Duration::from_secs(600);
 
 /// Sides, each with the name of its rows. The first one is the baseline of the others.
 const SIDES: [(Side, &str); 3] =
@@ -27,7 +27,7 @@ pub(super) fn bench(
     program: &Program,
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let each = (WHOLE / u32::try_from(FULL.tcp.len())?).as_secs();
+    let each = (TIME_OF_A_SIDE / u32::try_from(FULL.tcp.len())?).as_secs();
     for length in FULL.tcp {
         let mut alone = None;
         for (side, name) in SIDES {

@@ -95,8 +95,8 @@ pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
 /// Default limit of the memory for packets: one second of traffic at 8 Gbit/s.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Memory that a link has in any case: packets on other links leave it this much, and so do those in
-/// routers if they take less than half of the limit. All links together exceed the limit by at most an eighth.
+/// Memory that a link may use when the network is full, unless routers hold half of the limit. The total
+/// exceeds the limit by at most an eighth.
 const OWN_BYTES: u64 = 64 << 10;
 
 /// A network. It is deterministic: the same packets at the same times yield the same result.
@@ -139,7 +139,7 @@ impl Network {
     }
 
     /// Sets the memory limit in bytes for packets on links and in routers. Packets beyond it are
-    /// dropped on links that have more than a small share.
+    /// dropped, except on links with less than 64 KiB.
     pub fn set_room(&mut self, bytes: u64) {
         self.room = bytes;
     }
@@ -462,10 +462,9 @@ impl Network {
         }
         let is_many = packet.segments().is_some() && link.settings().tells_packets_apart();
         let (others, room) = (self.memory - *memory, self.room);
-        let is_exempt = self.waiting < room / 2 && self.memory < room + room / 8;
-        let own = if is_exempt { OWN_BYTES } else { 0 };
-        let has_room = |link: &Link<Packet>| link.memory() < own || others + link.memory() < room;
-        let mut receive = |packet| match has_room(link) {
+        let has_reserve = self.waiting < room / 2 && self.memory < room + room / 8;
+        let reserve = if has_reserve { OWN_BYTES } else { 0 };
+        let mut receive = |packet| match link.memory() < reserve || others + link.memory() < room {
             true => link.receive(now, packet),
             false => link.refuse(now, &packet),
         };

@@ -78,7 +78,7 @@ impl Router {
         }
     }
 
-    /// Sends an ICMP error to the packet's source, unless its interface has caused many.
+    /// Sends an ICMP error to the packet's source, within the rate limit of the interface.
     pub(super) fn say(
         &mut self,
         arrival: Arrival,
@@ -86,12 +86,12 @@ impl Router {
         problem: Problem,
         out: &mut Outbox,
     ) {
-        let interface = match problem {
-            // Of the neighbor: packets of any interface have waited for it.
+        let budget = match problem {
+            // `arrival.interface` is the neighbor's.
             Problem::NoHost => &mut self.unreachable[arrival.interface],
             _ => &mut self.errors[arrival.interface],
         };
-        if !interface.take(arrival.now) {
+        if !budget.take(arrival.now) {
             return;
         }
         // Report the first segment on behalf of all.

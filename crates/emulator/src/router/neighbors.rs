@@ -16,10 +16,11 @@ const MAX_MULTICAST_SOLICIT: u32 = 3;
 pub(super) const RETRANS_TIMER: Nanos = 1_000_000_000;
 /// Maximum number of packets waiting for one neighbor.
 const MAX_QUEUED: usize = 128;
-/// Memory in bytes of the packets waiting for all neighbors together, from which on one neighbor has at
-/// most one packet (RFC 4861 section 7.2.2 requires no more), and the maximum.
-const MUCH_MEMORY: u64 = 8 << 20;
-const MAX_MEMORY: u64 = 4 * MUCH_MEMORY;
+/// Memory of all waiting packets in bytes above which a neighbor has at most one (RFC 4861 section 7.2.2
+/// requires no more).
+const SOFT_LIMIT: u64 = 8 << 20;
+/// Memory of all waiting packets in bytes above which none waits for a new neighbor.
+const HARD_LIMIT: u64 = 32 << 20;
 /// Maximum number of entries of all interfaces together. A scan of a /64 would otherwise create an
 /// entry for every address.
 const MAX_NEIGHBORS: usize = 8192;
@@ -102,21 +103,27 @@ struct Last {
     until: Nanos,
 }
 
-/// The neighbor cache of a router.
+/// Neighbors of an interface.
 #[derive(Debug, Clone, Default)]
+struct Interface {
+    /// Their addresses in order of eviction, and within a state by time.
+    order: BTreeSet<(Rank, Nanos, IpAddr)>,
+    /// The last used one. The next packet usually goes to it.
+    last: Option<Last>,
+    /// Memory in bytes of the packets that wait for them.
+    waiting_bytes: u64,
+}
+
+/// The neighbor cache of a router.
+#[derive(Debug, Clone)]
 pub(super) struct Neighbors {
     all: BTreeMap<Key, Neighbor>,
-    /// The addresses of each interface in order of eviction, and within a state by time.
-    order: Vec<BTreeSet<(Rank, Nanos, IpAddr)>>,
+    interfaces: Vec<Interface>,
     /// Times of retransmissions and of giving up.
     timers: BTreeSet<(Nanos, Key)>,
-    /// Last used neighbor of each interface. The next packet usually goes to the same one.
-    last: Vec<Option<Last>>,
     /// Number of waiting packets, and their memory in bytes.
     waiting: u64,
     memory: u64,
-    /// Memory in bytes of the packets that wait for hosts of each interface.
-    of_interface: Vec<u64>,
     /// Packets that waited for an evicted entry.
     evicted: u64,
 }
@@ -124,7 +131,14 @@ pub(super) struct Neighbors {
 impl Neighbors {
     /// Creates an empty cache for this number of interfaces.
     pub(super) fn new(interfaces: usize) -> Self {
-        Self { of_interface: vec![0; interfaces], ..Self::default() }
+        Self {
+            all: BTreeMap::new(),
+            interfaces: vec![Interface::default(); interfaces],
+            timers: BTreeSet::new(),
+            waiting: 0,
+            memory: 0,
+            evicted: 0,
+        }
     }
 
     /// Returns the number of packets waiting for resolution.
@@ -145,14 +159,14 @@ impl Neighbors {
     /// Looks up the neighbor for a packet that [`Neighbors::remembered`] does not cover.
     pub(super) fn send(&mut self, now: Nanos, key: Key, packet: Packet) -> Next {
         let bytes = memory_of(&packet);
-        let own = self.of_interface[key.0];
-        let interfaces = self.of_interface.len() as u64;
-        let all = self.memory;
-        // Packets to hosts of one interface leave a share to each other one. All shares are as much again.
-        let is_beyond = |most: u64| all >= most && own >= most / interfaces.max(1);
+        let (all, interfaces) = (self.memory, self.interfaces.len() as u64);
+        let own = self.interfaces[key.0].waiting_bytes;
+        // An interface below an equal share of the limit is exempt, so that the total is at most twice the
+        // limit.
+        let is_beyond = |limit: u64| all >= limit && own >= limit / interfaces;
         match self.all.get_mut(&key) {
             Some(Neighbor { state: State::Asked { waiting, .. }, .. }) => {
-                if waiting.len() >= MAX_QUEUED || is_beyond(MUCH_MEMORY) {
+                if waiting.len() >= MAX_QUEUED || is_beyond(SOFT_LIMIT) {
                     return Next::Drop;
                 }
                 waiting.push_back(packet);
@@ -175,7 +189,7 @@ impl Neighbors {
                 self.remember(key, mac, again);
                 Next::To { mac, packet, solicits: true }
             }
-            None if is_beyond(MAX_MEMORY) => Next::Drop,
+            None if is_beyond(HARD_LIMIT) => Next::Drop,
             None => {
                 let state = State::Asked { times: 1, waiting: VecDeque::from([packet]) };
                 self.put(key, Neighbor { state, at: now.saturating_add(RETRANS_TIMER) });
@@ -241,9 +255,9 @@ impl Neighbors {
     fn put(&mut self, key: Key, neighbor: Neighbor) -> Option<Neighbor> {
         let before = self.remove(key);
         if self.all.len() >= MAX_NEIGHBORS
-            && let Some((interface, order)) =
-                self.order.iter().enumerate().max_by_key(|(_, o)| o.len())
-            && let Some((_, _, first)) = order.first().copied()
+            && let Some((interface, of)) =
+                self.interfaces.iter().enumerate().max_by_key(|(_, of)| of.order.len())
+            && let Some((_, _, first)) = of.order.first().copied()
         {
             // Send no ICMP errors for evicted packets: an error may need address resolution, and so
             // evict another entry.
@@ -251,10 +265,7 @@ impl Neighbors {
             self.evicted += self.release(interface, gone).len() as u64;
         }
         let (interface, address) = key;
-        if self.order.len() <= interface {
-            self.order.resize(interface + 1, BTreeSet::new());
-        }
-        self.order[interface].insert((neighbor.rank(), neighbor.at, address));
+        self.interfaces[interface].order.insert((neighbor.rank(), neighbor.at, address));
         if neighbor.has_timer() {
             self.timers.insert((neighbor.at, key));
         }
@@ -265,17 +276,16 @@ impl Neighbors {
     fn remove(&mut self, key: Key) -> Option<Neighbor> {
         let neighbor = self.all.remove(&key)?;
         let (interface, address) = key;
-        self.order[interface].remove(&(neighbor.rank(), neighbor.at, address));
         self.timers.remove(&(neighbor.at, key));
-        if let Some(last) = self.last.get_mut(interface) {
-            last.take_if(|last| last.address == address);
-        }
+        let of = &mut self.interfaces[interface];
+        of.order.remove(&(neighbor.rank(), neighbor.at, address));
+        of.last.take_if(|last| last.address == address);
         Some(neighbor)
     }
 
     /// Counts a waiting packet.
     fn hold(&mut self, interface: usize, bytes: u64) {
-        self.of_interface[interface] += bytes;
+        self.interfaces[interface].waiting_bytes += bytes;
         self.waiting += 1;
         self.memory += bytes;
     }
@@ -288,22 +298,17 @@ impl Neighbors {
         self.waiting -= waiting.len() as u64;
         let bytes = waiting.iter().map(memory_of).sum::<u64>();
         self.memory -= bytes;
-        if bytes > 0 {
-            self.of_interface[interface] -= bytes;
-        }
+        self.interfaces[interface].waiting_bytes -= bytes;
         waiting
     }
 
     fn remember(&mut self, (interface, address): Key, mac: Mac, until: Nanos) {
-        if self.last.len() <= interface {
-            self.last.resize(interface + 1, None);
-        }
-        self.last[interface] = Some(Last { address, mac, until });
+        self.interfaces[interface].last = Some(Last { address, mac, until });
     }
 
     /// Returns the MAC address of the last used neighbor, if it is still reachable.
     pub(super) fn remembered(&self, now: Nanos, (interface, address): Key) -> Option<Mac> {
-        let last = self.last.get(interface)?.as_ref()?;
+        let last = self.interfaces[interface].last.as_ref()?;
         (last.address == address && now < last.until).then_some(last.mac)
     }
 }
@@ -378,7 +383,7 @@ mod tests {
             evicted += neighbors.take_evicted();
         }
         assert_eq!(neighbors.all.len(), MAX_NEIGHBORS);
-        assert_eq!(neighbors.order[0].len(), MAX_NEIGHBORS);
+        assert_eq!(neighbors.interfaces[0].order.len(), MAX_NEIGHBORS);
         assert_eq!(neighbors.waiting() + evicted, u64::from(many));
         assert_eq!(neighbors.memory(), neighbors.waiting() * 2048);
         assert_eq!(goes(&mut neighbors, SECOND, 0), (true, false));
@@ -403,14 +408,14 @@ mod tests {
                 neighbors.send(0, key(n), packet());
             }
         }
-        let (all, many) = (MAX_NEIGHBORS as u64, MUCH_MEMORY / 2048);
+        let (all, many) = (MAX_NEIGHBORS as u64, SOFT_LIMIT / 2048);
         assert_eq!(neighbors.waiting(), many + all - many / MAX_QUEUED as u64);
         let large = || Packet::new(&[0; 60_000]).expect("it has an Ethernet header");
         let mut neighbors = Neighbors::new(2);
         for n in 0..MAX_NEIGHBORS as u32 {
             neighbors.send(0, key(n), large());
         }
-        assert!(neighbors.memory() < MAX_MEMORY + 60_000, "{}", neighbors.memory());
+        assert!(neighbors.memory() < HARD_LIMIT + 60_000, "{}", neighbors.memory());
         // Hosts of another interface have a share.
         for n in 0..100 {
             let next = neighbors.send(0, (1, IpAddr::V4(n.into())), packet());

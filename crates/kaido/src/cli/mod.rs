@@ -285,7 +285,7 @@ pub(crate) enum BenchPart {
     Rounds,
     /// `xsk`: programs with processing delays
     Delays,
-    /// `xsk`: TCP for ten minutes, alone and with a program; not with `--quick`
+    /// `xsk`: TCP for ten minutes on each of three sides, half an hour; not with `--quick`
     Steady,
 }
 

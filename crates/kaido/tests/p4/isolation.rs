@@ -113,7 +113,7 @@ fn root_a_program_that_cannot_be_isolated_does_not_run() {
     ];
     says(&refused, 2, &missing);
     let reduced = [&run[..], &["--isolation", "reduced"]].concat();
-    let lacks = "kaido: reduced isolation: the program's process has no network namespace";
+    let lacks = "kaido: warning: the program's process has no network namespace";
     says(&without_rights(&reduced, here.path()), 0, &[lacks, "3 packets"]);
     let json = without_rights(&[&reduced[..], &["--json"]].concat(), here.path());
     let said = value_of(&["p4", "run"], &json.stdout);

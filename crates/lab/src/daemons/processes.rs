@@ -136,8 +136,8 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
     }
 }
 
-/// Arguments of a process of root, separated by zero bytes; `None` if it is another user's, who can
-/// write there what he likes, of any length. `process`: its directory in /proc.
+/// Arguments of a process of root, separated by zero bytes; `None` if it is not root's: other users choose
+/// theirs, of any length. `process`: its directory in /proc.
 pub(super) fn arguments_of_root(process: &Path) -> Option<Vec<u8>> {
     is_roots(&fs::read_to_string(process.join("status")).ok()?).then_some(())?;
     let mut arguments = Vec::new();

@@ -32,7 +32,7 @@ pub(crate) fn delete(directory: &Path, topology: &Topology) {
         let mut surplus = handle.indices().unwrap_or_default();
         surplus.retain(|index| !own.contains(index));
         if surplus.len() > FEW {
-            // Those that are stacked on others first: they go with these, all at once.
+            // Upper interfaces first: the kernel deletes them with the lower one, all at once.
             let lower: HashMap<u32, u32> = handle
                 .links()
                 .unwrap_or_default()

@@ -105,8 +105,8 @@ fn root_many_alternative_names_hide_no_interface() {
         for some in [0..240, 240..496] {
             testkit::alternative_names("lo", some);
             let links = handle.links().unwrap();
-            let indices = [1, a, b].map(|index| links.iter().any(|link| link.index == index));
-            assert_eq!(indices, [true; 3], "{links:?}");
+            let are_listed = [1, a, b].map(|index| links.iter().any(|link| link.index == index));
+            assert_eq!(are_listed, [true; 3], "{links:?}");
         }
         assert_eq!(handle.link_at(1).unwrap().name, "lo");
         let events = std::iter::from_fn(|| monitor.wait(Duration::from_millis(300)).unwrap());

@@ -246,7 +246,6 @@ fn root_a_monitor_stays_in_its_namespace_and_keeps_its_timeout() {
     });
 }
 
-/// A process with CAP_NET_ADMIN may send to the groups, also of itself.
 /// A flood from the namespace's own processes ends in overruns, not in a read without end.
 #[test]
 fn root_a_flood_of_other_processes_keeps_no_reader() {
@@ -256,6 +255,7 @@ fn root_a_flood_of_other_processes_keeps_no_reader() {
         quiet(&mut monitor);
         let here = Namespace::current().unwrap();
         let is_over = std::sync::atomic::AtomicBool::new(false);
+        let begun = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| here.run(|| flood(&is_over)).unwrap());
@@ -266,6 +266,8 @@ fn root_a_flood_of_other_processes_keeps_no_reader() {
             });
             is_over.store(true, std::sync::atomic::Ordering::SeqCst);
             assert!(overrun);
+            // A flood ends by itself after 20 s.
+            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
         });
         // All changes are noticed again.
         quiet(&mut monitor);
@@ -286,6 +288,7 @@ fn flood(is_over: &std::sync::atomic::AtomicBool) {
     }
 }
 
+/// A process with CAP_NET_ADMIN may send to the groups, also of itself.
 #[test]
 fn root_messages_of_other_processes_are_ignored() {
     in_namespace(|| {

@@ -57,7 +57,7 @@ pub struct Health {
     pub last_failure: Option<String>,
     /// Isolation of the process.
     pub isolation: Isolation,
-    /// Parts of the isolation that were asked for and are missing.
+    /// Missing parts of the usual isolation, and the CPU limit if it is configured and not set.
     pub lacks: Isolation,
     /// True if a client hosts the program in its own process.
     pub is_hosted: bool,

@@ -67,7 +67,7 @@ impl SlowPath {
         let is_old = |route: &&Route| now.get(&key(route)) == there.get(&key(route));
         let mut refused = Vec::new();
         for route in missing.into_iter().filter(is_old) {
-            // A list lacks routes at times, if a neighbor changes tens of thousands a second.
+            // The list may lack routes while others change: ask the kernel about each.
             match handle.request(label(route), replace_route(route)) {
                 Ok(()) => {}
                 Err(netlink::Error::Kernel { .. }) => refused.push(route),

@@ -18,8 +18,7 @@ pub struct Status {
     pub is_hosted: bool,
     /// Isolation of the process.
     pub isolation: Isolation,
-    /// Parts of the isolation that [`Config`](super::super::Config) asks for and the host does not
-    /// provide.
+    /// Missing parts of the usual isolation, and the CPU limit if it is configured and not set.
     pub lacks: Isolation,
     /// Reason that the last process was killed.
     pub last_failure: Option<String>,

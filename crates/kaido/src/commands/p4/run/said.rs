@@ -52,7 +52,7 @@ pub(super) fn lacks(plane: &Plane<impl Running>, output: &Output) {
     let lacks = plane.health().unwrap_or_default().lacks;
     if !lacks.is_empty() && !output.is_json() {
         crate::output::tell(&format!(
-            "kaido: reduced isolation: the program's process has no {}",
+            "kaido: warning: the program's process has no {}",
             lacks.names().join(", no ")
         ));
     }
