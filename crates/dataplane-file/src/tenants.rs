@@ -71,7 +71,11 @@ impl Checked<'_> {
                     }
                 }
                 None => {
-                    let known: Vec<Name> = names.keys().map(|name| name.as_str().into()).collect();
+                    // Each search takes time.
+                    let known: Vec<Name> = match self.place.searches() {
+                        true => names.keys().map(|name| name.as_str().into()).collect(),
+                        false => Vec::new(),
+                    };
                     let at = || vec!["ports".into(), Step::Index(index), "tenant".into()];
                     self.unknown(&at, "tenant", tenant, &known, &add_tenant(tenant));
                 }

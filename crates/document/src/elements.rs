@@ -23,9 +23,8 @@ impl<'t> Within<'t> {
 
     /// Called before each element. Returns false if there are too many errors.
     fn goes_on(&mut self) -> bool {
-        let Some(error) = self.failed.take() else { return true };
         let mut passed_over = self.passed_over.borrow_mut();
-        passed_over.push(error);
+        passed_over.extend(self.failed.take());
         passed_over.len() < MAX_MISFITS
     }
 

@@ -24,6 +24,8 @@ impl Fault {
     }
 }
 
+/// Maximum length of a key in bytes.
+const MAX_KEY: usize = 1024;
 /// Maximum nesting depth of values; the grammar needs seven levels.
 const MAX_DEPTH: usize = 32;
 /// Maximum memory of all copies for anchors and aliases, in bytes: some 100,000 values.
@@ -185,6 +187,11 @@ impl Loader {
         }
         match open.key.take() {
             None => match tree.value {
+                // It is a part of the path of each error below it, and of other texts.
+                Value::Scalar { text, .. } if text.len() > MAX_KEY => {
+                    let message = format!("a key has {} bytes", text.len());
+                    return Err(Fault::new(span, message, "use at most 1024"));
+                }
                 Value::Scalar { text, .. } => open.key = Some((text, tree.span)),
                 _ => return Err(Fault::new(span, "a key must be a word", "write `key: value`")),
             },
@@ -251,6 +258,13 @@ mod tests {
         let (key, value) = tree.unwrap().locate(&path);
         assert_eq!(&text[key.start as usize..key.end as usize], "rate");
         assert_eq!(&text[value.start as usize..value.end as usize], "5mbit");
+    }
+
+    #[test]
+    fn keys_have_a_maximum_length() {
+        let fault = |length| load(&format!("? {}\n: 1\n", "k".repeat(length))).1;
+        assert!(fault(MAX_KEY).is_empty());
+        assert_eq!(fault(MAX_KEY + 1)[0].message, "a key has 1025 bytes");
     }
 
     #[test]

@@ -13,7 +13,8 @@ fn thousands_of_problems_take_little_time() {
         text += &format!("      10.{}.{}.0/24: x{n}\n", n / 256, n % 256);
     }
     let problems = parse("dataplane.yaml", &text).unwrap_err();
-    assert_eq!(problems.problems.len(), 20_000);
+    // The others are only counted.
+    assert_eq!(problems.problems.len(), 1000);
     assert!(problems.to_string().ends_with("… and 19950 more problems"));
     let text = text.replace("/24: x", "/33: x");
     assert_eq!(parse("dataplane.yaml", &text).unwrap_err().problems.len(), 100);

@@ -202,7 +202,7 @@ fn run_in_words(run: &Run) -> String {
     let by = run.by.map_or_else(String::new, |by| format!(" {by}:"));
     match run.text.trim().lines().map(visible).collect::<Vec<_>>()[..] {
         [ref one] => format!("{head}{by} {one}"),
-        ref lines => lines.iter().fold(head + &by, |text, line| format!("{text}\n  | {line}")),
+        ref lines => lines.iter().fold(head + &by, |text, line| text + "\n  | " + line),
     }
 }
 

@@ -13,7 +13,8 @@ fn thousands_of_problems_take_little_time() {
         text += &format!("  - h1-x{n}\n");
     }
     let problems = parse("lab.yaml", &text).unwrap_err();
-    assert_eq!(problems.problems.len(), 20_000);
+    // The others are only counted.
+    assert_eq!(problems.problems.len(), 1000);
     assert!(problems.to_string().ends_with("… and 19950 more problems"));
 }
 
