@@ -1,18 +1,18 @@
 //! Network interfaces: veth pairs, bridges, their state and their list.
 
 mod kinds;
+mod list;
 
-use std::collections::HashSet;
 use std::fmt;
 
 use netlink_packet_core::DecodeError;
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 
 use crate::attribute::{after, array, each, text, u32_at, u64_at};
 use crate::socket::{CREATE, EXCL};
-use crate::{Errno, Error, Handle, Namespace, Request, Result};
+use crate::{Error, Handle, Namespace, Request, Result};
 
 pub use kinds::{has_local_senders, with_members};
 
@@ -21,10 +21,6 @@ const DELLINK: u16 = libc::RTM_DELLINK;
 const GETLINK: u16 = libc::RTM_GETLINK;
 /// struct ifinfomsg
 const HEADER: usize = 16;
-// linux/rtnetlink.h, linux/if_link.h
-const RTM_GETSTATS: u16 = 94;
-const STATS_HEADER: usize = 12;
-const STATS_LINK_64: u32 = 1;
 
 /// A MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -256,59 +252,6 @@ pub struct Link {
 }
 
 impl Handle {
-    /// All interfaces, ordered by index. One that exceeds a message is left out: a macvlan with more than
-    /// 10,000 source addresses.
-    pub fn links(&mut self) -> Result<Vec<Link>> {
-        let mut links = match self.listed_links() {
-            Err(Error::Unstable { .. }) => Vec::new(),
-            Err(why) if why.errno() == Some(Errno::EMSGSIZE) => Vec::new(),
-            links => links?,
-        };
-        // If an interface outgrows the message while it is listed, the kernel ends the list there, on
-        // Linux 6.18 without an error.
-        let indices = self.indices()?;
-        let listed: HashSet<u32> = links.iter().map(|link| link.index).collect();
-        for index in indices.iter().filter(|index| !listed.contains(index)) {
-            match self.link_at(*index) {
-                Ok(link) => {
-                    // Drop the entry of a deleted interface whose name this one has.
-                    links.retain(|one| one.name != link.name || indices.contains(&one.index));
-                    links.push(link);
-                }
-                Err(why) if why.is_not_found() || why.errno() == Some(Errno::EMSGSIZE) => {}
-                Err(why) => return Err(why),
-            }
-        }
-        links.sort_by_key(|link| link.index);
-        Ok(links)
-    }
-
-    /// The interfaces that the kernel lists.
-    fn listed_links(&mut self) -> Result<Vec<Link>> {
-        // With any extension mask, the kernel allocates messages for the largest interface. Without one,
-        // the list ends at an interface whose alternative names exceed 32 KiB. This mask adds nothing.
-        let mut message = LinkMessage::default();
-        message.attributes = vec![LinkAttribute::ExtMask(vec![LinkExtentMask::Mrp])];
-        let body = crate::socket::bytes(&message);
-        self.socket.dump("list the interfaces", GETLINK, &body, |b| link(b).map(Some))
-    }
-
-    /// The indices of all interfaces. Their statistics have a fixed size, so that none ends this list.
-    pub fn indices(&mut self) -> Result<Vec<u32>> {
-        // struct if_stats_msg
-        let mut body = [0; STATS_HEADER];
-        body[8..].copy_from_slice(&STATS_LINK_64.to_ne_bytes());
-        let mut index = |body: &[u8]| u32_at(body, 4).map(Some);
-        let operation = "list the interfaces";
-        match self.socket.dump(operation, RTM_GETSTATS, &body, &mut index) {
-            // Interfaces are created and deleted without a pause: use the last list.
-            Err(Error::Unstable { .. }) => {
-                Ok(self.socket.dump_once(operation, RTM_GETSTATS, &body, &mut index)?.0)
-            }
-            indices => indices,
-        }
-    }
-
     /// The interface called `name`; see [`crate::Error::is_not_found`]. The kernel also finds it by an
     /// alternative name, which is an error here: [`crate::Error::AlternativeName`].
     pub fn link(&mut self, name: &str) -> Result<Link> {
