@@ -22,7 +22,7 @@ use crate::node::netem;
 /// removed together with the link. The name cannot collide with a node's: those have no hyphen.
 pub(crate) const SID_DEVICE: &str = "sr-local";
 const SID_DEVICE_INDEX: u32 = 2;
-const LOOPBACK: u32 = 1;
+pub(crate) const LOOPBACK: u32 = 1;
 
 /// Creates a node's namespace and sets the sysctls that must be set before its first interface
 /// exists.

@@ -8,11 +8,10 @@ use model::topology::Topology;
 use netlink::{Handle, Namespace, delete_link_at};
 
 use crate::life::state::namespace_path;
-use crate::node::build::SID_DEVICE;
+use crate::node::build::{LOOPBACK, SID_DEVICE};
 
 /// Number of such interfaces that are left to the kernel.
 const FEW: usize = 16;
-const LOOPBACK: u32 = 1;
 /// Maximum number of interfaces on top of each other (the kernel's MAX_NEST_DEV and the lowest one).
 const DEEPEST: usize = 9;
 
