@@ -5,8 +5,8 @@
 //!        (u32), "wake me" (u32), digests taken (u32)
 //!    64  written by the process: "wake me" (u32), digests put (u32), digests lost (u32)
 //!  1024  readings of the tenant's VM
-//!  4096  256 digests: id (u32), length (u32), and 256 bytes
-//! 71680  queues:
+//!  8192  256 digests: id (u32), length (u32), and 256 bytes
+//! 75776  queues:
 //!          0  written by the switch: descriptors put (u32)
 //!         64  written by the process: verdicts put (u32)
 //!        128  descriptors, 32 bytes each, then as many verdicts
@@ -39,7 +39,7 @@ pub use switch::SwitchEnd;
 /// Maximum number of queues of a process.
 pub const MAX_QUEUES: u32 = 32;
 /// Size of the header in bytes. From byte 1024 on, it is free for other uses.
-pub const HEADER: usize = 4096;
+pub const HEADER: usize = 8192;
 
 /// Queues that the switch uses, a bit each.
 const USED: usize = 0;

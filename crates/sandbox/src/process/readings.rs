@@ -1,14 +1,17 @@
 //! Readings of a tenant's VM in shared memory, from the switch to the sandbox process: values by
-//! key index, protected by a sequence lock. They are located before the rings, in unused space.
+//! key index, in two copies under a sequence latch. They are located before the rings, in unused
+//! space.
 //!
 //! ```text
-//! 1024  sequence number (u64): odd while the switch writes
+//! 1024  sequence number (u64): readers use the first copy while it is even, else the second
 //! 1088  for each key: presence of a value, the value, its timestamp, and the time until which
 //!       it is fresh (u64 each)
+//! 3136  the second copy
 //! ```
 //!
-//! The process does not see the VM's memory, only validated values. The switch does not read the
-//! memory back and never waits.
+//! The switch writes the copy that readers do not use, so that a process also finds the last
+//! values while the switch is suspended in a write. The process does not see the VM's memory, only
+//! validated values. The switch does not read the memory back, and neither side waits.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -21,7 +24,8 @@ use sandbox_queue::{HEADER, Mapping};
 const SEQUENCE: usize = 1024;
 const SLOTS: usize = 1088;
 const SLOT: usize = 32;
-const END: usize = SLOTS + MAX_KEYS * SLOT;
+const COPY: usize = MAX_KEYS * SLOT;
+const END: usize = SLOTS + 2 * COPY;
 const _: () = assert!(END <= HEADER);
 
 /// Shared memory of the readings.
@@ -51,41 +55,55 @@ impl Readings {
 
     /// Writer (switch): publishes all readings.
     pub(super) fn write(&mut self, all: &[Option<Reading>]) {
-        self.sequence = self.sequence.wrapping_add(2);
-        self.word(SEQUENCE).store(self.sequence.wrapping_sub(1), Ordering::Relaxed);
-        // The odd number becomes visible before the new words.
-        fence(Ordering::Release);
+        for copy in [0, 1] {
+            // Publishes the other copy, which is complete.
+            self.sequence = self.sequence.wrapping_add(1);
+            self.word(SEQUENCE).store(self.sequence, Ordering::Release);
+            // The number becomes visible before the new words.
+            fence(Ordering::Release);
+            self.fill(copy, all);
+        }
+    }
+
+    fn fill(&self, copy: usize, all: &[Option<Reading>]) {
         for (place, reading) in all.iter().take(MAX_KEYS).enumerate() {
             let words = match reading {
                 Some(Reading { value, at_ns, until_ns }) => [1, *value, *at_ns, *until_ns],
                 None => [0; 4],
             };
             for (part, word) in words.into_iter().enumerate() {
-                self.word(SLOTS + place * SLOT + part * 8).store(word, Ordering::Relaxed);
+                self.slot_word(copy, place, part).store(word, Ordering::Relaxed);
             }
         }
-        self.word(SEQUENCE).store(self.sequence, Ordering::Release);
     }
 
-    /// Reader (process): takes new readings. During a write, the previous readings stay: each
-    /// carries the end of its freshness.
+    fn slot_word(&self, copy: usize, place: usize, part: usize) -> &AtomicU64 {
+        self.word(SLOTS + copy * COPY + place * SLOT + part * 8)
+    }
+
+    /// Reader (process): takes new readings. If the switch publishes during each attempt, the
+    /// previous readings stay: each carries the end of its freshness.
     pub(super) fn read(&mut self, all: &mut [Option<Reading>]) {
-        let before = self.word(SEQUENCE).load(Ordering::Acquire);
-        if before == self.sequence || !before.is_multiple_of(2) {
-            return;
-        }
-        let mut read = [None; MAX_KEYS];
-        for (place, reading) in read.iter_mut().take(all.len()).enumerate() {
-            let part =
-                |part: usize| self.word(SLOTS + place * SLOT + part * 8).load(Ordering::Relaxed);
-            let [is_there, value, at_ns, until_ns] = [0, 1, 2, 3].map(part);
-            *reading = (is_there == 1).then_some(Reading { value, at_ns, until_ns });
-        }
-        fence(Ordering::Acquire);
-        if self.word(SEQUENCE).load(Ordering::Relaxed) == before {
-            self.sequence = before;
-            let count = all.len().min(MAX_KEYS);
-            all[..count].copy_from_slice(&read[..count]);
+        const ATTEMPTS: usize = 3;
+        for _ in 0..ATTEMPTS {
+            let before = self.word(SEQUENCE).load(Ordering::Acquire);
+            if before == self.sequence {
+                return;
+            }
+            let copy = usize::from(!before.is_multiple_of(2));
+            let mut read = [None; MAX_KEYS];
+            for (place, reading) in read.iter_mut().take(all.len()).enumerate() {
+                let part = |part| self.slot_word(copy, place, part).load(Ordering::Relaxed);
+                let [is_there, value, at_ns, until_ns] = [0, 1, 2, 3].map(part);
+                *reading = (is_there == 1).then_some(Reading { value, at_ns, until_ns });
+            }
+            fence(Ordering::Acquire);
+            if self.word(SEQUENCE).load(Ordering::Relaxed) == before {
+                self.sequence = before;
+                let count = all.len().min(MAX_KEYS);
+                all[..count].copy_from_slice(&read[..count]);
+                return;
+            }
         }
     }
 }
@@ -132,16 +150,21 @@ mod tests {
         assert_eq!(seen, [reading(199_999); 3]);
     }
 
+    /// A process that starts at that moment has no previous readings.
     #[test]
-    fn a_switch_that_is_writing_is_not_waited_for() {
+    fn the_last_readings_are_found_while_the_switch_writes() {
         let memory = sealed("test", HEADER).unwrap();
-        let [mut switch, mut process] = [0, 1].map(|_| Readings::new(&memory).unwrap());
-        let mut seen = [None; 1];
+        let mut switch = Readings::new(&memory).unwrap();
         switch.write(&[reading(1)]);
-        process.read(&mut seen);
-        switch.word(SEQUENCE).store(3, Ordering::Relaxed);
-        switch.word(SLOTS + 8).store(9, Ordering::Relaxed);
-        process.read(&mut seen);
-        assert_eq!(seen, [reading(1)]);
+        for copy in [0, 1] {
+            switch.sequence += 1;
+            switch.word(SEQUENCE).store(switch.sequence, Ordering::Relaxed);
+            switch.slot_word(copy, 0, 1).store(9, Ordering::Relaxed);
+            let mut seen = [None; 1];
+            Readings::new(&memory).unwrap().read(&mut seen);
+            let value = seen[0].map(|reading| reading.value);
+            // The first copy is complete when the second is written.
+            assert_eq!(value, Some([1, 9][copy]));
+        }
     }
 }
