@@ -91,13 +91,14 @@ impl Recordings {
         let (mut all, mut total, mut shown) = (Self::default(), 0, HashSet::new());
         for interface in topology.nodes.iter().flat_map(|node| &node.interfaces) {
             let topology::Impairments { trace, samples, .. } = &interface.impairments;
-            for name in trace.iter().chain(samples) {
+            let (trace, samples) = (trace.as_deref(), samples.as_deref());
+            for name in trace.into_iter().chain(samples) {
                 if !all.texts.contains_key(name) {
                     let (text, is_shown) = text(name, path(name), directory)?;
                     total += text.len();
                     if total > LARGEST_TOTAL {
                         return Err(BadRecording::Unreadable {
-                            name: name.clone(),
+                            name: name.to_owned(),
                             path: path(name),
                             source: io::Error::new(
                                 io::ErrorKind::InvalidInput,
@@ -106,20 +107,20 @@ impl Recordings {
                         });
                     }
                     shown.extend(is_shown.then_some(name));
-                    all.texts.insert(name.clone(), text);
+                    all.texts.insert(name.to_owned(), text);
                 }
             }
-            if let Some(name) = trace.as_ref().filter(|name| !all.traces.contains_key(*name)) {
+            if let Some(name) = trace.filter(|name| !all.traces.contains_key(*name)) {
                 let (path, is_shown) = (path(name), shown.contains(name));
                 let text = &all.texts[name];
                 let trace = parse_trace(&Source { name, text, path, is_shown })?;
-                all.traces.insert(name.clone(), trace);
+                all.traces.insert(name.to_owned(), trace);
             }
-            if let Some(name) = samples.as_ref().filter(|name| !all.samples.contains_key(*name)) {
+            if let Some(name) = samples.filter(|name| !all.samples.contains_key(*name)) {
                 let (path, is_shown) = (path(name), shown.contains(name));
                 let text = &all.texts[name];
                 let samples = parse_samples(&Source { name, text, path, is_shown })?;
-                all.samples.insert(name.clone(), samples);
+                all.samples.insert(name.to_owned(), samples);
             }
         }
         Ok(all)
@@ -134,7 +135,7 @@ impl Recordings {
     /// 2.
     pub(crate) fn of(&self, impairments: &topology::Impairments, bytes: u32) -> Recorded {
         let mut found = Recorded::default();
-        match impairments.trace.as_ref().and_then(|name| self.traces.get(name)) {
+        match impairments.trace.as_deref().and_then(|name| self.traces.get(name)) {
             // Each opportunity can send one full-sized packet.
             Some(Trace::Opportunities(trace)) => {
                 found.opportunities = Some(Arc::new(trace.with_bytes(bytes)));
@@ -142,7 +143,7 @@ impl Recordings {
             Some(Trace::Course(course)) => found.course = Some(course.clone()),
             None => {}
         }
-        let samples = impairments.samples.as_ref().and_then(|name| self.samples.get(name));
+        let samples = impairments.samples.as_deref().and_then(|name| self.samples.get(name));
         found.samples = samples.cloned();
         found
     }

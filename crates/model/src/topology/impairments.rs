@@ -1,6 +1,7 @@
 //! Impairments of one direction of a link.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -164,8 +165,8 @@ pub struct Impairments {
     pub delay: Duration,
     /// Delay variation.
     pub jitter: Option<Jitter>,
-    /// File of additional delays, which replaces the jitter.
-    pub samples: Option<String>,
+    /// File of additional delays, which replaces the jitter. All members of a LAN share the name.
+    pub samples: Option<Arc<str>>,
     /// Loss model.
     pub loss: Loss,
     /// Fraction of packets that overtake others.
@@ -179,8 +180,8 @@ pub struct Impairments {
     /// True to mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
     /// File of packet departure times, which replaces the rate; or, as CSV, of link properties over
-    /// time.
-    pub trace: Option<String>,
+    /// time. All members of a LAN share the name.
+    pub trace: Option<Arc<str>>,
     /// Filters for packets to drop.
     pub filters: Vec<Filter>,
 }
