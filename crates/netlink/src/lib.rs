@@ -41,7 +41,7 @@ pub use link::{
     set_up, with_members,
 };
 pub use monitor::{Event, Monitor};
-pub use namespace::Namespace;
+pub use namespace::{LOOPBACK, Namespace};
 pub use neighbor::{Neighbor, NeighborState, add_neighbor};
 pub use netem::{NETEM_SPREAD, replace_netem, try_netem};
 pub use netfilter::NetfilterHandle;

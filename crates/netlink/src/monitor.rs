@@ -22,7 +22,7 @@ use crate::link::link;
 use crate::neighbor::neighbor;
 use crate::route::route;
 use crate::socket::{Answer, EXCL, RECEIVE_BYTES, REPLACE, answers};
-use crate::{Error, Handle, Link, Namespace, Neighbor, Result, Route};
+use crate::{Error, Handle, LOOPBACK, Link, Namespace, Neighbor, Result, Route};
 
 /// Receive buffer size in bytes. The kernel accounts about 1 KiB per event, and allocates memory as
 /// the buffer fills. A route daemon that installs a million routes fills it in about a second.
@@ -215,7 +215,6 @@ impl Monitor {
     /// sends the notification before it makes the change, and holds the RTNL lock, which this
     /// request takes as well.
     fn settle(&mut self) -> Result<()> {
-        const LOOPBACK: u32 = 1;
         let mut body = [0; LINK_HEADER];
         body[4..8].copy_from_slice(&LOOPBACK.to_ne_bytes());
         self.handle.socket.get(OPERATION, libc::RTM_GETLINK, &body, |_| Ok(()))

@@ -19,8 +19,8 @@ use nix::sys::statfs::{NSFS_MAGIC, statfs};
 use crate::owned::{Holder, Ids};
 use crate::{Error, Handle, Result, set_up};
 
-/// The loopback interface's index: the first interface of every namespace.
-const LOOPBACK: u32 = 1;
+/// Index of the loopback interface, the first of every network namespace.
+pub const LOOPBACK: u32 = 1;
 
 /// An open network namespace. It lives as long as a descriptor, a process or a bind mount refers to
 /// it.

@@ -7,7 +7,7 @@ use model::topology::{Impairments, Loss, Share};
 use crate::attribute::Writer;
 use crate::qdisc::{HANDLE, TC_H_ROOT, header};
 use crate::socket::{CREATE, REPLACE};
-use crate::{Handle, Namespace, Request, Result};
+use crate::{Handle, LOOPBACK, Namespace, Request, Result};
 
 // linux/pkt_sched.h, linux/rtnetlink.h
 const TCA_KIND: u16 = 1;
@@ -28,8 +28,6 @@ pub const NETEM_SPREAD: f64 = 8192.0;
 
 /// Installs netem in a namespace of its own. Returns the kernel's error if it has no netem.
 pub fn try_netem() -> Result<()> {
-    /// The loopback interface's index.
-    const LOOPBACK: u32 = 1;
     let namespace = Namespace::unnamed()?;
     let request = replace_netem(LOOPBACK, &Impairments::default(), &[]);
     Handle::within(&namespace)?.request("netem", request)

@@ -2,7 +2,7 @@
 
 use bpf::attach::{Attached, Mode};
 use bpf::{OnlySockets, ToSockets, program_name};
-use netlink::{Handle, Link, Offload, XdpMode, has_local_senders, set_down, set_up};
+use netlink::{Handle, LOOPBACK, Link, Offload, XdpMode, has_local_senders, set_down, set_up};
 
 use crate::error::Error;
 use crate::limits::{MAX_MTU, MAX_QUEUES};
@@ -10,8 +10,6 @@ use crate::other_end;
 use crate::promiscuous::Promiscuous;
 use crate::queue::Sockets;
 use crate::settings::Off;
-
-const LOOPBACK: u32 = 1;
 
 /// An interface that only AF_XDP sockets use. On drop, it is as it was before.
 pub(crate) struct Interface {

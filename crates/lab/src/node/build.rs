@@ -6,8 +6,8 @@ use std::path::Path;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::topology::{Backend, Interface, Node, Routing, Topology};
 use netlink::{
-    Address, Batch, Encap, GenericHandle, Handle, LocalAction, Namespace, NextHop, Request, Route,
-    RouteKind, Tbf,
+    Address, Batch, Encap, GenericHandle, Handle, LOOPBACK, LocalAction, Namespace, NextHop,
+    Request, Route, RouteKind, Tbf,
 };
 use pathfinder::{Routes, StaticRoute, routing};
 use srv6::function;
@@ -22,7 +22,6 @@ use crate::node::netem;
 /// removed together with the link. The name cannot collide with a node's: those have no hyphen.
 pub(crate) const SID_DEVICE: &str = "sr-local";
 const SID_DEVICE_INDEX: u32 = 2;
-pub(crate) const LOOPBACK: u32 = 1;
 
 /// Creates a node's namespace and sets the sysctls that must be set before its first interface
 /// exists.

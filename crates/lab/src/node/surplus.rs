@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use model::topology::Topology;
-use netlink::{Handle, Namespace, delete_link_at};
+use netlink::{Handle, LOOPBACK, Namespace, delete_link_at};
 
 use crate::life::state::namespace_path;
-use crate::node::build::{LOOPBACK, SID_DEVICE};
+use crate::node::build::SID_DEVICE;
 
 /// Number of such interfaces that are left to the kernel.
 const FEW: usize = 16;
