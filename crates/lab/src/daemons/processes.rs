@@ -19,6 +19,8 @@ use crate::pause::pause;
 const EMPTY_SCANS: u32 = 5;
 /// Time between them.
 const BETWEEN_SCANS: Duration = Duration::from_millis(3);
+/// Number of processes that are held at a time. A command may open 1,024 descriptors.
+const HELD: usize = 256;
 /// Maximum size of arguments in bytes.
 const LARGEST: u64 = 1 << 17;
 
@@ -112,6 +114,8 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
     loop {
         let alive = find();
         if alive.is_empty() {
+            // Without a descriptor for /proc every scan is empty.
+            fs::read_dir("/proc").map_err(Error::file("read", "/proc"))?;
             empty += 1;
             if empty == EMPTY_SCANS {
                 return Ok(());
@@ -124,13 +128,15 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
             return Err(Error::Stubborn(alive));
         }
         let signal = if started.elapsed() < patience { Signal::SIGTERM } else { Signal::SIGKILL };
-        // Those that cannot be opened have exited by themselves.
-        let open = |pid: &i32| Some((*pid, Process::open(*pid).ok()?));
-        let open: Vec<_> = alive.iter().filter_map(open).collect();
-        let still: HashSet<i32> = find().into_iter().collect();
-        for (_, process) in open.iter().filter(|(pid, _)| still.contains(pid)) {
-            // It may have exited by itself.
-            let _ = process.signal(signal);
+        for some in alive.chunks(HELD) {
+            // Those that cannot be opened have exited by themselves.
+            let open = |pid: &i32| Some((*pid, Process::open(*pid).ok()?));
+            let open: Vec<_> = some.iter().filter_map(open).collect();
+            let still: HashSet<i32> = find().into_iter().collect();
+            for (_, process) in open.iter().filter(|(pid, _)| still.contains(pid)) {
+                // It may have exited by itself.
+                let _ = process.signal(signal);
+            }
         }
         pause(Duration::from_millis(20));
     }
@@ -186,6 +192,27 @@ mod tests {
             Some(_) => Vec::new(),
         };
         end(find).unwrap();
+    }
+
+    /// More than the usual limit of descriptors.
+    #[test]
+    fn a_thousand_processes_are_ended() {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, soft.min(1024), hard).unwrap();
+        let script = "i=0; while [ $i -lt 1100 ]; do sleep 60 & i=$((i + 1)); done; wait";
+        let mut shell = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let children = || {
+            let path = format!("/proc/{0}/task/{0}/children", shell.id());
+            let text = fs::read_to_string(path).unwrap_or_default();
+            text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
+        };
+        while children().len() < 1100 {
+            pause(Duration::from_millis(10));
+        }
+        end(children).unwrap();
+        assert!(shell.wait().unwrap().success());
+        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
     }
 
     /// A scan misses a process that forks while its parent exits.
