@@ -24,9 +24,16 @@ impl Writer {
         self
     }
 
-    /// Appends a string with its terminating zero.
+    /// Appends a string with its terminating zero. Escaped bytes ([`text`]) are written as they are.
     pub(crate) fn put_text(&mut self, kind: u16, text: &str) -> &mut Self {
-        let mut value = text.as_bytes().to_vec();
+        let mut value = Vec::with_capacity(text.len() + 1);
+        for char in text.chars() {
+            match ESCAPED.contains(&char) {
+                // The low byte of the code point is the escaped byte.
+                true => value.push(char as u8),
+                false => value.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
         value.push(0);
         self.put(kind, &value)
     }
@@ -69,15 +76,44 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Result<u64, DecodeError> {
     array(bytes, at).map(u64::from_ne_bytes)
 }
 
-/// A string, without its terminating zero.
+/// Characters of the private use area that stand for the bytes 0x80 to 0xff.
+const ESCAPED: std::ops::RangeInclusive<char> = '\u{f780}'..='\u{f7ff}';
+
+/// A string, without its terminating zero. Names of interfaces may have any bytes: those that are not
+/// UTF-8 are escaped, one to one, so that different names stay different. So are the bytes of the
+/// escaping characters themselves.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    let escaped = |byte: &u8| char::from_u32(0xf700 | u32::from(*byte)).unwrap_or_default();
+    let mut text = String::with_capacity(end);
+    for chunk in bytes[..end].utf8_chunks() {
+        for char in chunk.valid().chars() {
+            match ESCAPED.contains(&char) {
+                true => text.extend(char.encode_utf8(&mut [0; 4]).as_bytes().iter().map(escaped)),
+                false => text.push(char),
+            }
+        }
+        text.extend(chunk.invalid().iter().map(escaped));
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_bytes_are_read_and_written_back() {
+        let of_escaped = '\u{f7ff}'.to_string();
+        for bytes in [&b"eth0"[..], "\u{e4}".as_bytes(), b"\xff\x80a\xc3", of_escaped.as_bytes()] {
+            let mut body = Writer::default();
+            body.put_text(1, &text(bytes));
+            let read = each(&body.0).next().unwrap().unwrap();
+            assert_eq!(read.value(), [bytes, &[0]].concat(), "{bytes:x?}");
+        }
+        assert_eq!(text(b"\xff\0a"), "\u{f7ff}");
+        assert_ne!(text(of_escaped.as_bytes()), text(b"\xff"));
+    }
 
     #[test]
     fn written_attributes_are_padded_and_read_back() {

@@ -8,6 +8,7 @@ use netlink_packet_core::{DecodeError, Parseable};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 
+use crate::attribute::{Writer, after, each, text};
 use crate::socket::{CREATE, EXCL, bytes};
 use crate::{Handle, Request, Result};
 
@@ -37,18 +38,32 @@ pub struct InterfaceRule {
 
 /// Adds a rule. An existing equal rule is an error (EEXIST).
 pub fn add_interface_rule(rule: &InterfaceRule) -> Request {
-    Request::encode(libc::RTM_NEWRULE, CREATE | EXCL, &message(rule))
+    Request::new(libc::RTM_NEWRULE, CREATE | EXCL, body(rule))
 }
 
 /// Deletes a rule.
 pub fn delete_interface_rule(rule: &InterfaceRule) -> Request {
-    Request::encode(libc::RTM_DELRULE, 0, &message(rule))
+    Request::new(libc::RTM_DELRULE, 0, body(rule))
 }
 
 fn family(ipv6: bool) -> AddressFamily {
     if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }
 
+/// Size of struct fib_rule_hdr.
+const RULE_HEADER: usize = 12;
+const FRA_IIFNAME: u16 = 3;
+
+/// Encodes a rule. netlink-packet-route has no names that are not UTF-8.
+fn body(rule: &InterfaceRule) -> Vec<u8> {
+    let mut body = Writer(bytes(&message(rule)));
+    if let Some(interface) = &rule.interface {
+        body.put_text(FRA_IIFNAME, interface);
+    }
+    body.0
+}
+
+/// Returns the message of a rule, without its interface.
 fn message(rule: &InterfaceRule) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = family(rule.ipv6);
@@ -69,7 +84,6 @@ fn message(rule: &InterfaceRule) -> RuleMessage {
         message.header.dst_len = to.prefix_len();
         message.attributes.push(RuleAttribute::Destination(to.network()));
     }
-    message.attributes.extend(rule.interface.clone().map(RuleAttribute::Iifname));
     let protocol = rule.ip_protocol.map(|number| RuleAttribute::IpProtocol(number.into()));
     message.attributes.extend(protocol);
     message
@@ -95,7 +109,7 @@ impl Handle {
             let rule = bytes(&local_rule(ipv6));
             let mut message = RuleMessage::default();
             message.header.family = family(ipv6);
-            // Rules of others may name interfaces that are not UTF-8: skip them.
+            // Skip rules of others that netlink-packet-route cannot parse.
             let is_it = |body: &[u8]| Ok(is_first_local(body).unwrap_or(false).then_some(()));
             let body = bytes(&message);
             let found = self.socket.dump("list the rules", libc::RTM_GETRULE, &body, is_it)?;
@@ -119,7 +133,7 @@ impl Handle {
         for ipv6 in [false, true] {
             let mut message = RuleMessage::default();
             message.header.family = family(ipv6);
-            // Rules of others may name interfaces that are not UTF-8: skip them.
+            // Skip rules of others that netlink-packet-route cannot parse.
             let read =
                 |body: &[u8]| Ok(read(body, ipv6).ok().filter(|rule| rule.protocol == protocol));
             let body = bytes(&message);
@@ -143,9 +157,21 @@ fn is_first_local(body: &[u8]) -> std::result::Result<bool, DecodeError> {
 
 /// Parses a rule.
 fn read(body: &[u8], ipv6: bool) -> std::result::Result<InterfaceRule, DecodeError> {
-    let message = RuleMessage::parse(body)?;
+    let attributes = after(body, RULE_HEADER)?;
+    let (mut others, mut interface) = (Writer(body[..RULE_HEADER].to_vec()), None);
+    for attribute in each(attributes) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            FRA_IIFNAME => interface = Some(text(attribute.value())),
+            kind => {
+                others.put(kind, attribute.value());
+            }
+        }
+    }
+    let message = RuleMessage::parse(&others.0[..])?;
     let header = &message.header;
-    let mut rule = InterfaceRule { table: header.table.into(), ipv6, ..InterfaceRule::default() };
+    let table = header.table.into();
+    let mut rule = InterfaceRule { table, ipv6, interface, ..InterfaceRule::default() };
     let net = |address: IpAddr, length| {
         let net = IpNet::new(address, length);
         net.map(Some).map_err(|_| DecodeError::from("a prefix is longer than its address"))
@@ -157,7 +183,6 @@ fn read(body: &[u8], ipv6: bool) -> std::result::Result<InterfaceRule, DecodeErr
             RuleAttribute::Table(table) => rule.table = table,
             RuleAttribute::Goto(priority) => rule.goto = Some(priority),
             RuleAttribute::Protocol(protocol) => rule.protocol = protocol.into(),
-            RuleAttribute::Iifname(name) => rule.interface = Some(name),
             RuleAttribute::Source(address) => rule.from = net(address, from)?,
             RuleAttribute::Destination(address) => rule.to = net(address, to)?,
             RuleAttribute::IpProtocol(number) => rule.ip_protocol = Some(i32::from(number) as u8),
@@ -182,23 +207,25 @@ mod tests {
             let own =
                 InterfaceRule { priority: 1, protocol: SLOW_PATH, ..InterfaceRule::default() };
             handle.request("add", add_interface_rule(&own)).unwrap();
-            let mut odd = bytes(&message(&InterfaceRule { priority: 2, ..own.clone() }));
-            let (iif_name, label, name) = (3, 3, b"\xff\0");
-            let mut attributes = crate::attribute::Writer::default();
-            odd.extend_from_slice(&attributes.put(iif_name, name).0);
-            let odd = Request::new(libc::RTM_NEWRULE, CREATE, odd);
-            handle.request("add", odd).unwrap();
-            assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), [own]);
+            // As long as a name can be.
+            let name = text(&[0xff; 15]);
+            let odd = InterfaceRule { priority: 2, interface: Some(name), ..own.clone() };
+            handle.request("add", add_interface_rule(&odd)).unwrap();
+            let all = handle.interface_rules(SLOW_PATH).unwrap();
+            assert_eq!(all, [own, odd.clone()]);
             assert_eq!(handle.rules(SLOW_PATH).unwrap(), []);
             handle.put_local_rules_last().unwrap();
             // struct ifaddrmsg: 10.1.2.3/24 on lo
             let mut address = vec![libc::AF_INET as u8, 24, 0, 0, 1, 0, 0, 0];
-            let mut attributes = crate::attribute::Writer::default();
-            attributes.put(2, &[10, 1, 2, 3]).put(label, name);
+            let (local, label) = (2, 3);
+            let mut attributes = Writer::default();
+            attributes.put(local, &[10, 1, 2, 3]).put(label, b"\xff\0");
             address.extend_from_slice(&attributes.0);
             handle.request("add", Request::new(libc::RTM_NEWADDR, CREATE, address)).unwrap();
             let addresses = handle.addresses().unwrap();
             assert!(addresses.iter().any(|one| one.net.to_string() == "10.1.2.3/24"));
+            handle.request("delete", delete_interface_rule(&odd)).unwrap();
+            assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), all[..1]);
         });
     }
 

@@ -23,7 +23,7 @@ const GETLINK: u16 = libc::RTM_GETLINK;
 const HEADER: usize = 16;
 
 /// A MAC address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Mac(pub [u8; 6]);
 
 impl fmt::Display for Mac {

@@ -67,7 +67,8 @@ pub(crate) fn ip(namespace: &Namespace, lines: &[&str]) {
 /// Returns the output of `ip`.
 pub(crate) fn show(namespace: &Namespace, line: &str) -> String {
     let run = || Command::new("ip").args(line.split_whitespace()).output().unwrap();
-    String::from_utf8(namespace.run(run).unwrap().stdout).unwrap()
+    // Names of interfaces may have any bytes.
+    String::from_utf8_lossy(&namespace.run(run).unwrap().stdout).into_owned()
 }
 
 impl Net {

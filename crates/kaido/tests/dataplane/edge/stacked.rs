@@ -1,6 +1,9 @@
 //! Interfaces on top of an edge port or a tenant's port, which receive frames to MAC addresses of
 //! their own.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::Command;
 use std::time::Duration;
 
 use wire::{Ipv6, Mac, Udp, ethertype, protocol};
@@ -239,4 +242,26 @@ fn root_no_sid_is_reached_through_a_macvlan_whose_edge_port_has_moved() {
     // Without the rules it would.
     ip(&bed.net.node, &["-6 rule flush", "-6 rule add pref 32766 lookup main"]);
     assert!(bed.passes_before(sid, to_macvlan, to_macvlan), "nothing to test");
+}
+
+/// A rule has the bytes of the name, which need not be text.
+#[test]
+fn root_no_sid_is_reached_through_a_macvlan_with_any_name() {
+    let mut bed = Bed::new();
+    bed.add_macvlan();
+    let name = OsStr::from_bytes(&[0xff; 15]);
+    ip(&bed.net.node, &["link set dev over down"]);
+    let rename =
+        || Command::new("ip").args(["link", "set", "dev", "over", "name"]).arg(name).status();
+    assert!(bed.net.node.run(rename).unwrap().unwrap().success());
+    let up = || Command::new("ip").args(["link", "set", "up", "dev"]).arg(name).status();
+    assert!(bed.net.node.run(up).unwrap().unwrap().success());
+    bed.apply("{ l: {}, r: {} }", "dataplane: kernel\n");
+    testkit::until(
+        Duration::from_secs(10),
+        || (bed.reaches_sid_through_macvlan() == [true; 2]).then_some(()),
+        || "nothing to test".into(),
+    );
+    bed.apply("{ l: { sids: false }, r: {} }", "dataplane: kernel\n");
+    assert_eq!(bed.reaches_sid_through_macvlan(), [false; 2], "{}", show(&bed.net.node, "-6 rule"));
 }
