@@ -154,7 +154,8 @@ fn resolve_present<'f>(
             Ok(forwarding) => return Ok(Resolved { forwarding, file: present, missing }),
             Err(problems) => problems,
         };
-        let unusable = problems.iter().filter_map(Unresolved::unusable_port);
+        let is_new = |name: &&Name| !missing.contains(*name);
+        let unusable = problems.iter().filter_map(Unresolved::unusable_port).filter(is_new);
         let unusable: Vec<Name> = unusable.filter(|_| ports == Ports::Present).cloned().collect();
         if unusable.is_empty() {
             return Err(Error::Resolve(problems));

@@ -33,36 +33,46 @@ fn proxy_link(
     forwarding: &Forwarding,
     problems: &mut Vec<Unresolved>,
 ) -> Arc<ProxyLink> {
-    let (index, mac, up) = (None, Mac([0; 6]), false);
-    let absent = Arc::new(ProxyLink { name: name.clone(), index, mac, up });
-    let Some(link) = links.named(name) else {
-        if !links.may_lack(name) {
-            problems.push(links.no_interface(line, name));
+    match usable(name, line, links, forwarding) {
+        Ok((index, mac)) => {
+            let (index, up) = (Some(index), links.passing.contains(&index));
+            Arc::new(ProxyLink { name: name.clone(), index, mac, up })
         }
-        return absent;
-    };
+        // The function may have created it again as one of another kind.
+        Err(problem) => {
+            problems.extend((!links.may_lack(name)).then_some(problem));
+            let (index, mac, up) = (None, Mac::default(), false);
+            Arc::new(ProxyLink { name: name.clone(), index, mac, up })
+        }
+    }
+}
+
+/// Returns the index and the MAC address of an interface that can lead to a function.
+fn usable(
+    name: &file::Name,
+    line: u32,
+    links: &Links,
+    forwarding: &Forwarding,
+) -> Result<(u32, Mac), Unresolved> {
+    let link = links.named(name).ok_or_else(|| links.no_interface(line, name))?;
     if link.vrf_table.is_some() {
-        problems.push(Unresolved::FunctionByVrf { line, name: name.clone() });
-        return absent;
+        return Err(Unresolved::FunctionByVrf { line, name: name.clone() });
     }
     // The MAC address of the loopback interface is all zeros.
-    let Some(mac) = link.mac.filter(|mac| *mac != absent.mac) else {
-        problems.push(Unresolved::NotEthernet { line, port: name.clone() });
-        return absent;
-    };
+    let mac = link.mac.filter(|mac| *mac != Mac::default());
+    let mac = mac.ok_or_else(|| Unresolved::NotEthernet { line, port: name.clone() })?;
     if forwarding.domain_vlans.contains_key(&link.index) {
-        problems.push(Unresolved::InDomain { line, name: name.clone() });
+        return Err(Unresolved::InDomain { line, name: name.clone() });
     }
     if let Some(Upper { port, tags }) = forwarding.uppers.get(&link.index) {
         let key = Attachment { port: *port, tags: *tags };
         // A tenant that owns untagged frames chooses their tags.
         let is_tenants = forwarding.ports.get(port).is_some_and(|port| port.owner != Owner::Nobody);
         if is_tenants || forwarding.attachments.contains_key(&key) {
-            problems.push(Unresolved::IsTenants { line, name: name.clone() });
+            return Err(Unresolved::IsTenants { line, name: name.clone() });
         }
     }
-    let up = links.passing.contains(&link.index);
-    Arc::new(ProxyLink { name: name.clone(), index: Some(link.index), mac, up })
+    Ok((link.index, mac))
 }
 
 impl Forwarding {

@@ -312,4 +312,16 @@ fn a_function_is_not_reached_through_frames_of_a_tenant() {
         let problem = problems[0].to_string();
         assert!(problem.starts_with("line 5: frames of `eth1.10` belong to a tenant"), "{problem}");
     }
+    // A function that turns its interface into one of another kind stops nothing else.
+    let without_mac = || {
+        let mut links = links();
+        links.iter_mut().filter(|link| link.name == "eth1.10").for_each(|link| link.mac = None);
+        links
+    };
+    for (text, links) in [(text("{vlans: [10]}", ""), links()), (text("{}", ""), without_mac())] {
+        let later = Links::new(links, true).lacking_functions();
+        let state = resolve(&file(&text), &later, &mut Tenants::default()).unwrap();
+        assert!(state.proxies().all(|proxy| proxy.to.index.is_none()), "{text}");
+        assert_eq!(state.proxies().count(), 1);
+    }
 }

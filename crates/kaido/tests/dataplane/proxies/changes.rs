@@ -52,6 +52,14 @@ fn root_an_interface_that_is_gone_drops_and_says_so() {
     until_action(&bed, "End.AD to f0 back f1 (not there)");
     expect(&bed.net, "10.9.0.1", false);
     assert!(has_route(&bed));
+    // Its software creates it again as an interface without a MAC address.
+    ip(&bed.net.node, &["tuntap add dev f1 mode tun"]);
+    bed.apply(BUMP);
+    until_action(&bed, "End.AD to f0 back f1 (not there)");
+    bed.net.kill();
+    bed.net.start(&[]);
+    until_action(&bed, "End.AD to f0 back f1 (not there)");
+    ip(&bed.net.node, &["link del dev f1"]);
     join(&bed.net.node, "f1", &bed.function, "b");
     ip(&bed.net.node, &["link set dev f1 mtu 1700 up"]);
     ip(&bed.function, &["link set dev b mtu 1700 up", "link set dev b master bridge"]);
