@@ -263,7 +263,7 @@ impl Reconciler {
         self.end_trace();
         self.plane.detach()?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
-        (self.missing, self.former) = Default::default();
+        (self.missing, self.former, self.closed) = Default::default();
         self.record(Recorded::default());
         self.checks = Checks::default();
         self.guard(&BTreeSet::new());

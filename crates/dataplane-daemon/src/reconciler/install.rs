@@ -28,6 +28,7 @@ impl Reconciler {
         next: Option<Box<dyn Dataplane>>,
         file: &File,
     ) -> Result<(), Error> {
+        let former = self.former.clone();
         let recorded = self.close_former(&wanted, file);
         let links = &wanted.seen.kernel.links;
         let before = guarded(self.plane.current(), links);
@@ -36,6 +37,7 @@ impl Reconciler {
         if let Err(error) = self.install_first(&mut wanted, next, file) {
             self.host.restore(&wanted.seen);
             self.guard(&before);
+            self.former = former;
             return Err(error);
         }
         self.guard(&after);
