@@ -65,8 +65,12 @@ pub enum Bad {
     /// Not a capture file: the magic number does not match.
     #[error("neither a pcap nor a pcapng file")]
     Other,
-    /// A block is malformed or truncated.
-    #[error("malformed or truncated block at byte {0}")]
+    /// A block is malformed, truncated or too long.
+    #[error(
+        "block at byte {at} that is malformed, truncated, or longer than {most} MiB",
+        at = .0,
+        most = MAX_BLOCK >> 20
+    )]
     Block(usize),
     /// More packets than the maximum.
     #[error("more than {0} packets and interfaces: split it with `editcap -c`")]
@@ -78,7 +82,7 @@ pub enum Bad {
 ///
 /// # Errors
 ///
-/// Fails if the file has another format, a block that is malformed or truncated, or more than eight
+/// Fails if the file has another format, a block that is malformed, truncated or too long, or more than eight
 /// million packets.
 pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
     read_at_most(bytes, MAX_PACKETS)

@@ -55,14 +55,18 @@ pub(crate) fn is_of_device(directory: &File, memory: &Path) -> bool {
 
 /// Enables the device with this directory, because no driver has done so.
 pub(crate) fn switch_on(device: &File) -> io::Result<()> {
-    let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut switch = match openat(device, SWITCH, flags, Mode::empty()) {
+    let open = |access| {
+        let flags = access | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        openat(device, SWITCH, flags, Mode::empty()).map(File::from)
+    };
+    let switch = match open(OFlag::O_RDONLY) {
         Err(Errno::ENOENT) => return Ok(()),
-        switch => File::from(switch?),
+        switch => switch?,
     };
     let mut state = String::new();
-    Read::take(&mut switch, 16).read_to_string(&mut state)?;
-    if state.trim() == "0" { switch.write_all_at(b"1", 0) } else { Ok(()) }
+    switch.take(16).read_to_string(&mut state)?;
+    // The user may be permitted to write to the memory of an enabled device only.
+    if state.trim() == "0" { open(OFlag::O_WRONLY)?.write_all_at(b"1", 0) } else { Ok(()) }
 }
 
 #[cfg(test)]

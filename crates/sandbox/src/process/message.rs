@@ -13,7 +13,7 @@ use crate::program::{Executor, Limits};
 use p4_object::bounded;
 
 /// Version of the socket protocol and of the shared memory layout.
-pub(super) const VERSION: u32 = 6;
+pub(super) const VERSION: u32 = 7;
 /// Maximum length of the reason of a failure in characters.
 const MAX_REASON: usize = 1000;
 
