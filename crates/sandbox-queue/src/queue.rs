@@ -6,9 +6,7 @@ use std::time::Instant;
 use crate::flights::Flights;
 use crate::rings::{Descriptor, Reply, SwitchEnd};
 use crate::verdicts::Code;
-use crate::{
-    Answer, Arena, Busy, Decision, Packet, PacketCounters, Policy, ProtocolViolation, Reason,
-};
+use crate::{Answer, Arena, Busy, Packet, PacketCounters, Policy, ProtocolViolation, Reason};
 
 /// A queue of packets to a process, which outlives the process: without one, the policy answers.
 #[derive(Debug)]
@@ -186,13 +184,7 @@ fn check(
         return Err(ProtocolViolation::Verdict);
     }
     let code = Code::decode(reply.verdict, reply.port).ok_or(ProtocolViolation::Verdict)?;
-    let (decision, reason) = match code {
-        Code::Abort => (policy.decision(), Reason::Aborted),
-        Code::Fault(kind) => (policy.decision(), Reason::Fault(kind)),
-        Code::Drop => (Decision::Drop, Reason::Program),
-        Code::Pass => (Decision::Pass, Reason::Program),
-        Code::Redirect(port) => (Decision::Redirect(port), Reason::Program),
-    };
+    let (decision, reason) = code.decide(policy);
     let has_clone = reply.has_clone == 1 && reason == Reason::Program;
     let clone = has_clone.then_some(reply.clone_port);
     Ok(Answer { slot, start, length, decision, clone, reason })

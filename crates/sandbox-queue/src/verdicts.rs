@@ -1,6 +1,6 @@
 //! Numeric encoding of verdicts in the rings.
 
-use crate::FaultKind;
+use crate::{Decision, FaultKind, Policy, Reason};
 
 const ABORT: u32 = 0;
 const DROP: u32 = 1;
@@ -37,6 +37,17 @@ impl Code {
             Self::Pass => (PASS, 0),
             Self::Redirect(port) => (REDIRECT, port),
             Self::Fault(kind) => (FAULT + kind as u32, 0),
+        }
+    }
+
+    /// Returns the decision about a packet with this verdict, and its origin.
+    pub fn decide(self, policy: Policy) -> (Decision, Reason) {
+        match self {
+            Self::Abort => (policy.decision(), Reason::Aborted),
+            Self::Fault(kind) => (policy.decision(), Reason::Fault(kind)),
+            Self::Drop => (Decision::Drop, Reason::Program),
+            Self::Pass => (Decision::Pass, Reason::Program),
+            Self::Redirect(port) => (Decision::Redirect(port), Reason::Program),
         }
     }
 

@@ -46,12 +46,23 @@ impl Area {
         left.min(self.chunk.saturating_sub(offset))
     }
 
+    /// Returns true if a packet may become longer. An unaligned address without an offset may lie
+    /// anywhere in its chunk: a longer packet could overwrite the next one.
+    fn may_grow(&self, address: u64) -> bool {
+        !self.is_unaligned || self.offsets(address).1 > 0
+    }
+
     /// Address in memory of a packet whose length changes; `None` if it does not fit.
     pub(crate) fn resized(&self, address: u64, before: u32, length: u32) -> Option<NonNull<u8>> {
-        // An unaligned address without an offset may lie anywhere in its chunk: a longer packet
-        // could overwrite the next one.
-        let may_grow = !self.is_unaligned || self.offsets(address).1 > 0;
-        self.packet(address, length).filter(|_| may_grow || length <= before)
+        self.packet(address, length).filter(|_| self.may_grow(address) || length <= before)
+    }
+
+    /// Address in memory of a packet, and the number of bytes that it may have there; `None` if it is
+    /// empty, or does not fit.
+    pub(crate) fn place(&self, address: u64, length: u32) -> Option<(NonNull<u8>, usize)> {
+        let packet = self.packet(address, length)?;
+        let room = if self.may_grow(address) { self.room(address) } else { length.into() };
+        Some((packet, usize::try_from(room).ok()?))
     }
 
     /// Address in memory of a packet; `None` if it is empty, or does not fit at this address.

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use sandbox::process::Hosted;
-use sandbox_queue::{Accusation, Answer, Arena, Decision, PacketQueue, Reason, Rings, SwitchEnd};
-use xsk_link::{Attach, Tally, Verdict};
+use sandbox::PacketBuffer;
+use sandbox::process::{Hosted, Turn};
+use sandbox_queue::{
+    Accusation, Answer, Arena, Decision, PacketQueue, Policy, Reason, Rings, SwitchEnd,
+};
+use xsk_link::{Attach, Direction, Tally, Verdict};
 
 use crate::area::Area;
+use crate::fate::Fate;
 use crate::packet::Packet;
 use crate::trace::Trace;
 
@@ -21,7 +25,8 @@ const POLLS: Duration = Duration::from_micros(20);
 
 /// A program attached to one direction of a socket. Packets are copied into frames that the
 /// program's process sees, and back after its verdict, so that the process neither reads other
-/// packets of the client nor changes one that the client reads.
+/// packets of the client nor changes one that the client reads. Of a program that this process
+/// hosts, received packets may stay where they are.
 pub(crate) struct Attachment {
     pub(crate) number: u64,
     port: u32,
@@ -35,6 +40,11 @@ pub(crate) struct Attachment {
     parts: u32,
     deadline: Duration,
     hold: Duration,
+    policy: Policy,
+    /// Received packets are judged where they are, if this process hosts the program. Those that the
+    /// client transmits may still be its own, as those that it keeps for a retransmission; and
+    /// those that `default` passes have their original bytes.
+    is_in_place: bool,
     /// Time until which packets wait for another process.
     held_until: Option<Instant>,
     /// Time of the last accusation.
@@ -44,15 +54,12 @@ pub(crate) struct Attachment {
     host: Option<Arc<Hosted>>,
 }
 
-/// Fate of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// This number of its descriptors pass, the first ones. Others have no bytes any more.
-    Pass(usize),
-    Drop,
-    /// The process has crashed: the next one judges it. A packet that is the cause ends when the
-    /// tenant is evicted.
-    Again,
+/// Decision about a packet, and its new length.
+#[derive(Debug, Clone, Copy)]
+struct Judged {
+    decision: Decision,
+    reason: Reason,
+    length: u32,
 }
 
 impl Attachment {
@@ -82,6 +89,8 @@ impl Attachment {
             arena,
             deadline: Duration::from_micros(order.deadline_us.into()),
             hold: Duration::from_micros(order.hold_us.into()),
+            policy: order.policy,
+            is_in_place: order.direction == Direction::Receive && order.policy == Policy::Closed,
             held_until: None,
             accused: None,
             has_violated: false,
@@ -201,38 +210,85 @@ impl Attachment {
         if answer.reason == Reason::Crashed {
             return Some((packet, Fate::Again));
         }
-        let before = trace.head(area, &packet).map(|head| (packet.length(), head));
-        let (verdict, fate) = self.verdict(&answer, &mut packet, area, longest, tally);
-        if let Some(before) = before {
-            let length = match verdict {
-                Verdict::Passed => answer.length,
-                _ => packet.length(),
-            };
-            let after = matches!(fate, Fate::Pass(_)).then(|| (length, packet.first()));
-            trace.add(area, before, verdict, after);
-        }
+        let before = trace.begun(area, &packet);
+        let Answer { start, length, decision, reason, .. } = answer;
+        let judged = Judged { decision, reason, length };
+        let keep = |packet: &mut Packet| packet.copy_from(area, &self.arena, slot, start, length);
+        let (verdict, fate) = self.verdict(judged, &mut packet, longest, tally, keep);
+        trace.end(area, before, verdict, fate, (length, &packet));
         Some((packet, fate))
     }
 
-    /// Executes and counts the verdict on a packet.
-    fn verdict(
+    /// Returns the program if this thread may [judge](Attachment::judge) packets: this process hosts it,
+    /// and no packet is in flight, which another one could overtake.
+    pub(crate) fn idle_host(&self) -> Option<Arc<Hosted>> {
+        self.host.clone().filter(|_| self.flying() == 0)
+    }
+
+    /// Judges a packet on this thread: in the client's memory, or in a copy. Fails as
+    /// [`submit`](Attachment::submit) does.
+    pub(crate) fn judge(
         &self,
-        answer: &Answer,
-        packet: &mut Packet,
+        turn: &mut Turn<'_>,
         area: &Area,
+        mut packet: Packet,
         longest: u32,
         tally: &mut Tally,
+        trace: &mut Trace,
+    ) -> Result<(Packet, Fate), Packet> {
+        let before = trace.begun(area, &packet);
+        let in_place = packet.place(area).filter(|_| self.is_in_place);
+        let slot = self.queue.frames().start;
+        let (memory, size, start) = match in_place {
+            Some((memory, size)) => (memory, size, 0),
+            None => {
+                let size = self.arena.frame_size();
+                let fits = packet.length() <= size.saturating_sub(HEADROOM);
+                if !fits || !packet.copy_to(area, &self.arena, slot, HEADROOM) {
+                    return Err(packet);
+                }
+                (self.arena.frame(slot), size as usize, HEADROOM as usize)
+            }
+        };
+        // SAFETY: the chunk is this library's until the packet is handed over, and so are the
+        // frames while no packet is in flight. There are no references to either.
+        let buffer =
+            unsafe { PacketBuffer::from_raw(memory, size, start, packet.length() as usize) };
+        let Some(mut buffer) = buffer else { return Err(packet) };
+        let (decision, reason) = turn.judge(&mut buffer, self.port).decide(self.policy);
+        // The casts do not truncate: both are below the size, which is at most 2^24.
+        let (start, length) = (buffer.start(), buffer.len() as u32);
+        let judged = Judged { decision, reason, length };
+        let keep = |packet: &mut Packet| match in_place {
+            Some(_) => packet.settle(area, start, length),
+            None => packet.copy_from(area, &self.arena, slot, start as u32, length),
+        };
+        let (verdict, fate) = self.verdict(judged, &mut packet, longest, tally, keep);
+        trace.end(area, before, verdict, fate, (length, &packet));
+        Ok((packet, fate))
+    }
+
+    /// Executes and counts the verdict on a packet. `keep` gives it its new bytes and length, and
+    /// returns the number of its descriptors; `None` if it does not fit.
+    fn verdict(
+        &self,
+        judged: Judged,
+        packet: &mut Packet,
+        longest: u32,
+        tally: &mut Tally,
+        keep: impl FnOnce(&mut Packet) -> Option<usize>,
     ) -> (Verdict, Fate) {
+        let Judged { decision, reason, length } = judged;
         tally.submitted += 1;
-        if answer.reason != Reason::Program {
-            // The client's packet is unchanged.
-            let passes = answer.decision == Decision::Pass;
+        if reason != Reason::Program {
+            // A packet that passes is unchanged.
+            let passes = decision == Decision::Pass;
             tally.policy += 1;
             tally.policy_dropped += u64::from(!passes);
             let fate = if passes { Fate::Pass(packet.count()) } else { Fate::Drop };
-            return (Verdict::Policy { passes, reason: answer.reason }, fate);
+            return (Verdict::Policy { passes, reason }, fate);
         }
-        match answer.decision {
+        match decision {
             Decision::Pass => {}
             Decision::Redirect(port) if port == self.port => {}
             Decision::Redirect(port) => {
@@ -244,10 +300,8 @@ impl Attachment {
                 return (Verdict::Dropped, Fate::Drop);
             }
         }
-        let Answer { slot, start, length, .. } = *answer;
         let fits = length <= longest.max(packet.length());
-        let kept = fits.then(|| packet.copy_from(area, &self.arena, slot, start, length));
-        let Some(kept) = kept.flatten() else {
+        let Some(kept) = fits.then(|| keep(packet)).flatten() else {
             tally.unfit += 1;
             return (Verdict::Unfit, Fate::Drop);
         };

@@ -1,12 +1,15 @@
 //! The programs of one direction of a socket.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use sandbox::process::{Hosted, Turn};
 use sandbox_queue::Reason;
 use xsk_link::{Report, Tally, Traced};
 
 use crate::area::Area;
-use crate::attachment::{Attachment, Fate};
+use crate::attachment::Attachment;
+use crate::fate::Fate;
 use crate::longest::LongestFrame;
 use crate::packet::Packet;
 use crate::trace::Trace;
@@ -102,6 +105,27 @@ impl Judge {
         let submitted = current.submit(area, packet);
         self.tally.unfit += u64::from(submitted.is_err());
         submitted
+    }
+
+    /// Returns the program if this thread can [judge](Judge::judge) packets that have not been submitted.
+    pub(crate) fn idle_host(&self) -> Option<Arc<Hosted>> {
+        let is_free = self.replaced.is_empty() && self.again.is_empty();
+        self.current.as_ref().filter(|_| is_free)?.idle_host()
+    }
+
+    /// Judges a packet on this thread. Returns it with its fate.
+    pub(crate) fn judge(&mut self, turn: &mut Turn<'_>, packet: Packet) -> (Packet, Fate) {
+        let judged = match (&self.area, &self.current) {
+            (Some(area), Some(current)) => {
+                let (longest, tally) = (self.longest.bytes(), &mut self.tally);
+                current.judge(turn, area, packet, longest, tally, &mut self.trace)
+            }
+            _ => Err(packet),
+        };
+        judged.unwrap_or_else(|packet| {
+            self.tally.unfit += 1;
+            (packet, Fate::Drop)
+        })
     }
 
     /// Counts a packet that cannot be judged, and is dropped.

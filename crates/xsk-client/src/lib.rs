@@ -19,6 +19,7 @@
 
 mod area;
 mod attachment;
+mod fate;
 mod judge;
 mod kick;
 mod longest;

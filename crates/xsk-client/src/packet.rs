@@ -1,5 +1,7 @@
 //! A packet in the client's memory.
 
+use std::ptr::NonNull;
+
 use sandbox_queue::Arena;
 use xsk::Descriptor;
 
@@ -51,6 +53,29 @@ impl Packet {
     /// Length in bytes.
     pub(crate) fn length(&self) -> u32 {
         self.parts().fold(0, |sum: u32, part| sum.saturating_add(part.length))
+    }
+
+    /// Memory of a packet of one descriptor, from its first byte on, and its size; `None` for others.
+    pub(crate) fn place(&self, area: &Area) -> Option<(NonNull<u8>, usize)> {
+        let Descriptor { address, length, options } = self.first;
+        area.place(address, length).filter(|_| self.rest.is_empty() && options == 0)
+    }
+
+    /// Moves a packet of one descriptor, which lies `start` bytes behind its address and has a new
+    /// length, to its address. Returns the number of its descriptors; `None` if it does not fit.
+    pub(crate) fn settle(&mut self, area: &Area, start: usize, length: u32) -> Option<usize> {
+        let Descriptor { address, length: before, .. } = self.first;
+        let to = area.resized(address, before, length)?;
+        if start > 0 {
+            let (_, room) = self.place(area)?;
+            let end = start.checked_add(length as usize)?;
+            assert!(end <= room, "the program leaves the packet in its memory");
+            // SAFETY: both ranges are in the chunk, which is this library's until the packet is
+            // handed over; they may overlap.
+            unsafe { std::ptr::copy(to.as_ptr().add(start), to.as_ptr(), length as usize) };
+        }
+        self.first.length = length;
+        Some(1)
     }
 
     /// Copies the packet into a frame. Returns false if a descriptor does not lie in the memory, or has
@@ -146,6 +171,37 @@ mod tests {
         assert_eq!(resized(&[1024, 1024, 500], 1), Some(vec![1]));
         assert_eq!(resized(&[60], 61), Some(vec![61]));
         assert_eq!(resized(&[60], 0), None);
+    }
+
+    #[test]
+    fn a_packet_in_its_chunk_changes_its_start_and_length() {
+        let mut memory: Vec<u8> = (0..2048).map(|at| (at % 251) as u8).collect();
+        let area = Area::new(memory.as_mut_ptr(), 2048, 1024, false).unwrap();
+        let descriptor = Descriptor { address: 1024 + 100, length: 60, options: 0 };
+        let packet = Packet::new(descriptor);
+        assert_eq!(packet.place(&area).unwrap().1, 924);
+        for (start, length, is_kept) in [
+            (0, 60, true),
+            (0, 924, true),
+            (14, 46, true),
+            (1, 923, true),
+            (0, 925, false),
+            (60, 0, false),
+        ] {
+            let mut packet = packet.clone();
+            let from = 1124 + start;
+            let expected = memory[from..].iter().take(length as usize).copied().collect::<Vec<_>>();
+            assert_eq!(packet.settle(&area, start, length), is_kept.then_some(1), "{length}");
+            if is_kept {
+                assert_eq!(packet.first(), Descriptor { length, ..descriptor });
+                assert_eq!(memory[1124..1124 + length as usize], expected);
+            }
+        }
+        // Packets of several descriptors are copied, and a chunk that may begin anywhere has no room.
+        let mut parts = packet.clone();
+        assert!(parts.push(descriptor) && parts.place(&area).is_none());
+        let unaligned = Area::new(memory.as_mut_ptr(), 2048, 1024, true).unwrap();
+        assert_eq!(packet.place(&unaligned).unwrap().1, 60);
     }
 
     #[test]

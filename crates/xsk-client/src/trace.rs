@@ -4,6 +4,7 @@ use xsk::Descriptor;
 use xsk_link::{MAX_HEAD, MAX_TRACED, Traced, Verdict};
 
 use crate::area::Area;
+use crate::fate::Fate;
 use crate::packet::Packet;
 
 /// A trace of a direction.
@@ -21,22 +22,26 @@ impl Trace {
         self.left = packets;
     }
 
-    /// Returns the first bytes of a packet if it is traced. Packets that come faster than they are
-    /// reported are not.
-    pub(crate) fn head(&self, area: &Area, packet: &Packet) -> Option<Vec<u8>> {
+    /// Returns the length and the first bytes of a packet before the program, if it is traced.
+    /// Packets that come faster than they are reported are not.
+    pub(crate) fn begun(&self, area: &Area, packet: &Packet) -> Option<(u32, Vec<u8>)> {
         let is_traced = self.left > 0 && self.traced.len() < MAX_TRACED;
-        is_traced.then(|| head(area, packet.first()))
+        is_traced.then(|| (packet.length(), head(area, packet.first())))
     }
 
-    /// Adds a packet with its verdict. `before` is its length and its first bytes before the program,
-    /// `after` its length after the program and its first descriptor, if it passes.
-    pub(crate) fn add(
+    /// Adds a packet with its verdict, if it is traced. `before`: of [`begun`](Trace::begun); `length`: of
+    /// the packet if the program passes it.
+    pub(crate) fn end(
         &mut self,
         area: &Area,
-        before: (u32, Vec<u8>),
+        before: Option<(u32, Vec<u8>)>,
         verdict: Verdict,
-        after: Option<(u32, Descriptor)>,
+        fate: Fate,
+        (length, packet): (u32, &Packet),
     ) {
+        let Some(before) = before else { return };
+        let length = if verdict == Verdict::Passed { length } else { packet.length() };
+        let after = matches!(fate, Fate::Pass(_)).then(|| (length, packet.first()));
         self.left = self.left.saturating_sub(1);
         self.traced.push(Traced {
             length: before.0,

@@ -5,7 +5,7 @@ use sandbox_queue::{Accusation, Policy, Reason};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Maximum number of sockets of a client.
 pub const MAX_SOCKETS: usize = 1024;
 

@@ -113,6 +113,22 @@ impl ProcessEnd {
         self.rings.word(DIGESTS_PUT).store(self.digests, Ordering::Release);
         let answered = self.queues[queue as usize].answered;
         self.rings.queue_word(queue, ANSWERED).store(answered, Ordering::Release);
+        self.wakes_switch()
+    }
+
+    /// Publishes all digests. Returns true if there are new ones, and the switch sleeps and has to be
+    /// woken.
+    pub fn show_digests(&self) -> bool {
+        let put = self.rings.word(DIGESTS_PUT);
+        let is_new = put.load(Ordering::Relaxed) != self.digests;
+        if is_new {
+            put.store(self.digests, Ordering::Release);
+        }
+        is_new && self.wakes_switch()
+    }
+
+    /// Returns true if the switch sleeps, and only once.
+    fn wakes_switch(&self) -> bool {
         fence(Ordering::SeqCst);
         let sleeps = self.rings.word(SWITCH_SLEEPS);
         let is_asked = sleeps.load(Ordering::Relaxed) != 0;

@@ -3,15 +3,17 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, OnceLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use sandbox_queue::Code;
 
 use super::channel::Channel;
 use super::isolation::Isolation;
 use super::message::Answer;
-use super::server::{Greeted, Server};
+use super::server::{BATCH, Greeted, Server};
+use crate::packet::PacketBuffer;
 
 /// Interval of the check for packets that another process has submitted.
 const LOOK: Duration = Duration::from_millis(5);
@@ -71,17 +73,62 @@ impl Hosted {
 
     /// Judges the packets that have been submitted, unless another thread does.
     pub fn serve(&self) {
-        let Some(engine) = self.engine.get() else { return };
-        let mut engine = match engine.try_lock() {
-            Ok(engine) => engine,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        engine.serve();
+        if let Some(mut engine) = self.try_lock() {
+            engine.serve();
+        }
+    }
+
+    /// Takes the program, for a batch of packets that are not submitted. Returns `None` if it has
+    /// ended, or if another thread runs it.
+    pub fn take(&self) -> Option<Turn<'_>> {
+        let mut engine = self.try_lock().filter(|engine| !engine.has_ended)?;
+        engine.server.begin();
+        Some(Turn { engine, judged: 0 })
+    }
+
+    fn try_lock(&self) -> Option<MutexGuard<'_, Engine>> {
+        match self.engine.get()?.try_lock() {
+            Ok(engine) => Some(engine),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// A hosted program that belongs to this thread while this value exists.
+#[derive(Debug)]
+pub struct Turn<'h> {
+    engine: MutexGuard<'h, Engine>,
+    judged: u32,
+}
+
+impl Turn<'_> {
+    /// Judges a packet, whose memory may be the caller's. Returns the verdict; the packet has its
+    /// new start and length.
+    pub fn judge(&mut self, packet: &mut PacketBuffer<'_>, port: u32) -> Code {
+        if self.judged > 0 && self.judged.is_multiple_of(BATCH) {
+            // Digests leave, and the program sees the time pass.
+            self.engine.finish();
+            self.engine.server.begin();
+        }
+        self.judged += 1;
+        self.engine.server.judge(packet, port)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.engine.finish();
     }
 }
 
 impl Engine {
+    /// Ends a batch of packets that are in no queue.
+    fn finish(&mut self) {
+        let Self { server, bell, .. } = self;
+        server.finish(|| ring(bell));
+    }
+
     fn serve(&mut self) {
         let Self { server, bell, has_ended } = self;
         for _ in 0..ROUNDS {
@@ -115,8 +162,8 @@ fn step(channel: &mut Channel, engine: &Mutex<Engine>) -> io::Result<()> {
     Ok(())
 }
 
-fn lock(engine: &Mutex<Engine>) -> std::sync::MutexGuard<'_, Engine> {
-    engine.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
+    engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn ring(bell: &OwnedFd) {

@@ -54,7 +54,7 @@ pub use error::StartError;
 #[doc(hidden)]
 pub use filter::filtered;
 pub use group::remove_stale_groups;
-pub use hosted::{Host, Hosted};
+pub use hosted::{Host, Hosted, Turn};
 pub use isolation::Isolation;
 pub use machine::{Kernel, QEMU};
 #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use sandbox_queue::{Descriptor, Mapping, ProcessEnd, Reply, Rings};
+use sandbox_queue::{Code, Descriptor, Mapping, ProcessEnd, Reply, Rings};
 use serde_bytes::ByteBuf;
 
 use super::channel::Channel;
@@ -18,7 +18,7 @@ use crate::packet::PacketBuffer;
 use crate::program::{Limits, Program};
 
 /// Number of verdicts that are published together.
-const BATCH: u32 = 32;
+pub(super) const BATCH: u32 = 32;
 
 /// Size of a packet's memory in a self-test.
 const TEST_MEMORY: usize = 64 << 10;
@@ -143,7 +143,29 @@ impl Server {
             let reply = self.packet(packet);
             self.rings.put(queue, reply);
         }
-        // Digests dropped because a single packet emitted too many.
+        self.count_lost_digests();
+    }
+
+    /// Begins a batch of packets that are in no queue.
+    pub(super) fn begin(&mut self) {
+        self.clock.look();
+    }
+
+    /// Judges a packet of the batch.
+    pub(super) fn judge(&mut self, packet: &mut PacketBuffer<'_>, port: u32) -> Code {
+        self.run(packet, port, None).verdict.code()
+    }
+
+    /// Ends the batch, and calls `ring` if the switch sleeps and has to read digests.
+    pub(super) fn finish(&mut self, ring: impl FnOnce()) {
+        self.count_lost_digests();
+        if self.rings.show_digests() {
+            ring();
+        }
+    }
+
+    /// Counts digests dropped because a single packet emitted too many.
+    fn count_lost_digests(&mut self) {
         let lost = self.instance.lost_digests();
         let new = lost.wrapping_sub(self.lost_digests);
         if new > 0 {
@@ -154,7 +176,6 @@ impl Server {
 
     fn packet(&mut self, packet: Descriptor) -> Reply {
         let Descriptor { slot, generation, start, length, port, at_ns } = packet;
-        self.clock.set(&mut self.instance, at_ns);
         let size = self.frames.size as usize;
         assert!(slot < self.frames.count, "the switch names frames that there are");
         let memory = self.frames.memory.at(slot as usize * size, size);
@@ -162,8 +183,7 @@ impl Server {
         let buffer =
             unsafe { PacketBuffer::from_raw(memory, size, start as usize, length as usize) };
         let mut buffer = buffer.expect("the switch's packets lie in their frames");
-        let outcome = self.instance.run(&mut buffer, port);
-        self.instance.take_digests(|id, data| self.rings.put_digest(id, data));
+        let outcome = self.run(&mut buffer, port, at_ns);
         let (verdict, port) = outcome.verdict.code().encode();
         Reply {
             slot,
@@ -176,6 +196,14 @@ impl Server {
             has_clone: u32::from(outcome.clone.is_some()),
             clone_port: outcome.clone.unwrap_or_default(),
         }
+    }
+
+    /// Runs the program on a packet, at its own time or at that of the batch.
+    fn run(&mut self, packet: &mut PacketBuffer<'_>, port: u32, at_ns: Option<u64>) -> Outcome {
+        self.clock.set(&mut self.instance, at_ns);
+        let outcome = self.instance.run(packet, port);
+        self.instance.take_digests(|id, data| self.rings.put_digest(id, data));
+        outcome
     }
 
     /// Executes a request, which has been taken from the socket.
