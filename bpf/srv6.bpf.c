@@ -239,6 +239,7 @@ int srv6(struct xdp_md *ctx)
 	__u32 zero = 0, ifindex = ctx->ingress_ifindex, slot = ifindex & (LIMIT_PORTS - 1);
 	struct frame frame = {.ctx = ctx, .l3 = ETH_HLEN};
 	__u32 removed = 0;
+	__u64 tags = 0;
 
 	frame.control = bpf_map_lookup_elem(&control, &zero);
 	frame.port = bpf_map_lookup_elem(&ports, &slot);
@@ -251,10 +252,10 @@ int srv6(struct xdp_md *ctx)
 	if (ethernet + ETH_HLEN > end_of(&frame))
 		return XDP_PASS;
 	if (is_vlan(ethertype_of(ethernet)))
-		removed = untag(&frame);
+		removed = untag(&frame, &tags);
 	int verdict = process(&frame);
 
-	return removed && verdict == XDP_PASS ? tag_again(ctx, removed) : verdict;
+	return removed && verdict == XDP_PASS ? tag_again(ctx, removed, tags) : verdict;
 }
 
 /* Returns XDP_PASS if the kernel can look up in a table by number (Linux 6.5, and later updates of

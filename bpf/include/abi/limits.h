@@ -7,6 +7,8 @@ enum limit {
 	/* Number of port slots. The low bits of the interface index select the slot; two interfaces
 	 * that share a slot are refused. A power of two. */
 	LIMIT_PORTS = 16384,
+	/* Number of slots for VLANs in the SR domain. A power of two. */
+	LIMIT_VLAN_SLOTS = 4096,
 	/* Log2 of the number of adjacencies that each CPU caches. */
 	LIMIT_ADJACENCY_BITS = 15,
 	/* Log2 of the number of SIDs, and of policies, that each CPU caches by address. */

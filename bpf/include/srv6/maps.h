@@ -48,6 +48,14 @@ struct {
 	__type(value, struct attachment);
 } attachments SEC(".maps");
 
+/* VLANs in the SR domain, indexed by vlan_slot_of(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LIMIT_VLAN_SLOTS);
+	__type(key, __u32);
+	__type(value, struct vlan_slot);
+} vlan_slots SEC(".maps");
+
 /* Memory is allocated per entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);

@@ -3,22 +3,13 @@
  * Tagged frames of the SR domain. Their tags are removed before anything else looks at the frame, so
  * that a SID is reached in them as in untagged frames, and are put back if the kernel gets the frame.
  *
- * untag() returns the number of bytes removed: 0 for all other frames, which are unchanged. Both
- * functions invalidate pointers into the frame.
+ * untag() returns the number of bytes removed: 0 for all other frames, which are unchanged. `*tags`
+ * holds the 8 bytes that followed the MAC addresses. Both functions invalidate pointers into the frame.
  */
 #ifndef KAIDO_SRV6_UNTAG_H
 #define KAIDO_SRV6_UNTAG_H
 
 #include "send.h"
-
-/* The bytes of the frame that untag() has removed, which follow the MAC addresses. Not on the stack,
- * which is limited to 512 bytes over the whole call chain. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} removed_tags SEC(".maps");
 
 /* Moves the MAC addresses, which begin at `from`, to `to`. */
 static __always_inline void move_stations(void *to, const void *from)
@@ -30,11 +21,21 @@ static __always_inline void move_stations(void *to, const void *from)
 	store32(to + 8, rest);
 }
 
-/* Returns the index of the VLAN interface in the SR domain; 0 if there is none. */
-static __always_inline __u32 vlan_of(const struct port *port, const struct attachment_key *key)
+/* Returns the slot of a VLAN. The VLANs of a port with one tag have different slots. */
+static __always_inline __u32 vlan_slot_of(const struct attachment_key *key)
 {
-	if (key->outer == port->outer && key->inner == port->inner)
-		return port->vlan;
+	return (key->ifindex * 61 + key->inner * 509 + key->outer) & (LIMIT_VLAN_SLOTS - 1);
+}
+
+/* Returns the index of the VLAN interface in the SR domain; 0 if there is none. */
+static __always_inline __u32 vlan_of(const struct attachment_key *key)
+{
+	__u32 at = vlan_slot_of(key);
+	const struct vlan_slot *slot = bpf_map_lookup_elem(&vlan_slots, &at);
+
+	if (slot && slot->frames.ifindex == key->ifindex && slot->frames.outer == key->outer &&
+	    slot->frames.inner == key->inner)
+		return slot->vlan;
 	const struct attachment *found = bpf_map_lookup_elem(&attachments, key);
 
 	return found ? found->vlan : 0;
@@ -72,22 +73,21 @@ static __always_inline const struct port *port_of_tags(const struct frame *frame
 	}
 	if (!(frame->port->flags & PORT_VLANS))
 		return 0;
-	__u32 ifindex = vlan_of(frame->port, &key), slot = ifindex & (LIMIT_PORTS - 1);
+	__u32 ifindex = vlan_of(&key), slot = ifindex & (LIMIT_PORTS - 1);
 	const struct port *port = ifindex ? bpf_map_lookup_elem(&ports, &slot) : 0;
 
 	return port && port->ifindex == ifindex ? port : 0;
 }
 
-static __always_inline __u32 untag(struct frame *frame)
+static __always_inline __u32 untag(struct frame *frame, __u64 *tags)
 {
-	__u32 zero = 0, length = 0;
-	__u64 *removed = bpf_map_lookup_elem(&removed_tags, &zero);
+	__u32 length = 0;
 	const struct port *port = port_of_tags(frame, &length);
 	void *ethernet = data_of(frame);
 
-	if (!removed || !port || ethernet + ETH_HLEN + sizeof(*removed) > end_of(frame))
+	if (!port || ethernet + ETH_HLEN + sizeof(*tags) > end_of(frame))
 		return 0;
-	*removed = load64(ethernet + 2 * ETH_ALEN);
+	*tags = load64(ethernet + 2 * ETH_ALEN);
 	if (length == sizeof(struct vlan_header))
 		move_stations(ethernet + 4, ethernet);
 	else
@@ -98,25 +98,22 @@ static __always_inline __u32 untag(struct frame *frame)
 	return length;
 }
 
-/* Puts back the tags, `length` bytes, that untag() has removed, for the kernel. Returns XDP_PASS, or
- * XDP_DROP on invalid bounds. */
-static __always_inline int tag_again(struct xdp_md *ctx, __u32 length)
+/* Puts back the first `length` bytes of the tags that untag() has removed, for the kernel. Returns XDP_PASS,
+ * or XDP_DROP on invalid bounds. */
+static __always_inline int tag_again(struct xdp_md *ctx, __u32 length, __u64 tags)
 {
-	__u32 zero = 0;
-	const __u64 *removed = bpf_map_lookup_elem(&removed_tags, &zero);
-
-	if (!removed || bpf_xdp_adjust_head(ctx, -(int)length))
+	if (bpf_xdp_adjust_head(ctx, -(int)length))
 		return XDP_DROP;
 	void *ethernet = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
-	if (ethernet + ETH_HLEN + sizeof(*removed) > end)
+	if (ethernet + ETH_HLEN + sizeof(tags) > end)
 		return XDP_DROP;
 	if (length == sizeof(struct vlan_header)) {
 		move_stations(ethernet, ethernet + 4);
-		store32(ethernet + 2 * ETH_ALEN, (__u32)*removed);
+		store32(ethernet + 2 * ETH_ALEN, (__u32)tags);
 	} else {
 		move_stations(ethernet, ethernet + 8);
-		store64(ethernet + 2 * ETH_ALEN, *removed);
+		store64(ethernet + 2 * ETH_ALEN, tags);
 	}
 	return XDP_PASS;
 }

@@ -19,5 +19,5 @@ macro_rules! plain {
         unsafe impl Abi for types::$name {}
     )*};
 }
-plain!(control port upper attachment_key attachment source tenant prefix4 prefix6);
+plain!(control port upper attachment_key vlan_slot attachment source tenant prefix4 prefix6);
 plain!(policy spread outer bucket sid found_sid count unresolved proxy back);

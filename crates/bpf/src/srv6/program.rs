@@ -42,6 +42,8 @@ pub struct Srv6 {
     pub stacked_links: Table<u32, types::upper>,
     /// Tenants' tagged frames.
     pub attachments: Table<types::attachment_key, types::attachment>,
+    /// VLANs in the SR domain by slot.
+    pub vlan_slots: Table<u32, types::vlan_slot>,
     /// Prefixes of permitted source addresses.
     pub sources: Table<types::source, u32>,
     /// Tenants by number.
@@ -132,6 +134,7 @@ impl Srv6 {
             devices: table("devices", &maps.devices)?,
             stacked_links: table("stacked_links", &maps.stacked_links)?,
             attachments: table("attachments", &maps.attachments)?,
+            vlan_slots: table("vlan_slots", &maps.vlan_slots)?,
             sources: table("sources", &maps.sources)?,
             tenants: mapped("tenants", &maps.tenants)?,
             prefixes4: indexed("prefixes4", &maps.prefixes4, prefix4_index)?,

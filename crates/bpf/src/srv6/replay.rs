@@ -35,6 +35,7 @@ impl Srv6 {
             (&mut new.devices, &shared.devices),
             (&mut new.stacked_links, &shared.stacked_links),
             (&mut new.attachments, &shared.attachments),
+            (&mut new.vlan_slots, &shared.vlan_slots),
             (&mut new.tenants, &shared.tenants),
             (&mut new.sources, &shared.sources),
             (&mut new.prefixes4, &shared.prefixes4),

@@ -115,6 +115,8 @@ const VLAN: u32 = 9000;
 const SID: &str = "fd00:1::1";
 const ONE: Tags = Tags { outer: 100, inner: 0 };
 const TWO: Tags = Tags { outer: 200, inner: 10 };
+/// Has the same slot as `ONE`: 10 * 509 + 3202 = 100 + 2 * 4096.
+const SAME_SLOT: Tags = Tags { outer: 3202, inner: 10 };
 
 /// Returns a state in which VLANs of the left port are in the SR domain. The SID sends frames to
 /// the right.
@@ -236,6 +238,17 @@ fn root_vlans_join_and_leave_the_domain() {
         ] {
             tables.change_to(in_domain(vlans)).unwrap();
             assert_eq!([on(&tables, one), on(&tables, two)], expected, "{vlans:?}");
+        }
+        let same_slot = &[0x88a8_0c82, 0x8100_000a][..];
+        for (vlans, expected) in [
+            (&[ONE, SAME_SLOT][..], [verdict::REDIRECT, verdict::REDIRECT]),
+            // The other one gets the slot.
+            (&[SAME_SLOT], [verdict::PASS, verdict::REDIRECT]),
+            (&[SAME_SLOT, ONE], [verdict::REDIRECT, verdict::REDIRECT]),
+            (&[ONE], [verdict::REDIRECT, verdict::PASS]),
+        ] {
+            tables.change_to(in_domain(vlans)).unwrap();
+            assert_eq!([on(&tables, one), on(&tables, same_slot)], expected, "{vlans:?}");
         }
         // A VLAN changes between the domain and a tenant.
         for _ in 0..2 {

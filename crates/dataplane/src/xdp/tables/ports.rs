@@ -30,8 +30,6 @@ struct Said {
     /// Redirect target; none for a VLAN interface, whose frames leave by its port.
     device: Option<u32>,
     flags: u16,
-    /// The first VLAN in the SR domain, and the index of its interface.
-    vlan: (Tags, u32),
 }
 
 /// Contents of the program's tables of interfaces.
@@ -43,6 +41,8 @@ pub(super) struct Ports {
     attachments: BTreeMap<Attachment, (Meets, Macs)>,
     /// Frames in the SR domain, and the VLAN interface that receives them.
     domain: BTreeMap<Attachment, u32>,
+    /// Those of `domain` that have their slot.
+    vlan_slots: BTreeMap<u32, (Attachment, u32)>,
 }
 
 /// Number of entries for tagged frames.
@@ -74,18 +74,22 @@ impl Ports {
             if let Some(said) = self.said(index) {
                 // This one opens the port to VLANs, and is set later.
                 let flags = said.flags | wanted & !(port_flag::PORT_VLANS.0 as u16);
-                // Tags and index are not changed at once: a packet must not find one of each.
-                let is_first = said.vlan == first_vlan(&domain, index);
-                let vlan = if is_first { said.vlan } else { <(Tags, u32)>::default() };
-                let closed = Said { flags, vlan, ..said };
+                let closed = Said { flags, ..said };
                 has_closed |= closed != said;
                 self.place(srv6, closed)?;
             }
         }
-        let is_other = |(frames, vlan): &(&Attachment, &u32)| domain.get(frames) != Some(vlan);
-        let other: Vec<Attachment> =
-            self.domain.iter().filter(is_other).map(|(frames, _)| *frames).collect();
-        for frames in other {
+        let is_other = |frames: &Attachment, vlan: &u32| domain.get(frames) != Some(vlan);
+        // A slot is free before another VLAN gets it: a packet must not find the tags of one and
+        // the interface of the other.
+        let slots = self.vlan_slots.iter().filter(|(_, (frames, vlan))| is_other(frames, vlan));
+        for at in slots.map(|(at, _)| *at).collect::<Vec<_>>() {
+            srv6.vlan_slots.set(&at, &types::vlan_slot::default())?;
+            self.vlan_slots.remove(&at);
+            has_closed = true;
+        }
+        let other = self.domain.iter().filter(|(frames, vlan)| is_other(frames, vlan));
+        for frames in other.map(|(frames, _)| *frames).collect::<Vec<_>>() {
             srv6.attachments.remove(&key(&frames))?;
             self.domain.remove(&frames);
             has_closed = true;
@@ -103,8 +107,7 @@ impl Ports {
         let domain = domain(wanted);
         for (index, flags) in all_flags(wanted) {
             if let Some(said) = self.said(index) {
-                let vlan = first_vlan(&domain, index);
-                self.place(srv6, Said { flags, vlan, ..said })?;
+                self.place(srv6, Said { flags, ..said })?;
             }
         }
         for (frames, vlan) in domain {
@@ -112,6 +115,12 @@ impl Ports {
                 let value = types::attachment { vlan, ..types::attachment::default() };
                 srv6.attachments.set(&key(&frames), &value)?;
                 self.domain.insert(frames, vlan);
+            }
+            let at = vlan_slot_of(&frames);
+            if !self.vlan_slots.contains_key(&at) {
+                let value = types::vlan_slot { frames: key(&frames), vlan };
+                srv6.vlan_slots.set(&at, &value)?;
+                self.vlan_slots.insert(at, (frames, vlan));
             }
         }
         Ok(())
@@ -128,10 +137,9 @@ impl Ports {
         if self.ports.get(&at) == Some(&said) {
             return Ok(());
         }
-        let Said { index, mac, meets: (tenant, policy), tagged, flags, device, vlan } = said;
-        let (tagged, (Tags { outer, inner }, vlan)) = (u32::from(tagged), vlan);
-        let value =
-            types::port { ifindex: index, mac, tenant, policy, tagged, flags, vlan, outer, inner };
+        let Said { index, mac, meets: (tenant, policy), tagged, flags, device } = said;
+        let tagged = u32::from(tagged);
+        let value = types::port { ifindex: index, mac, tenant, policy, tagged, flags };
         // If either of the two fails, both are written again.
         self.ports.remove(&at);
         match device {
@@ -195,7 +203,6 @@ impl Ports {
                 tagged: with_tags.contains(index),
                 flags: before.map_or(0, |said| said.flags) | flags[index],
                 device: Some(port.exit.unwrap_or(*index)),
-                vlan: before.map(|said| said.vlan).unwrap_or_default(),
             };
             self.place(srv6, said)?;
         }
@@ -208,7 +215,6 @@ impl Ports {
                 tagged: false,
                 flags: before | flags[index],
                 device: None,
-                vlan: <(Tags, u32)>::default(),
             };
             self.place(srv6, said)?;
         }
@@ -286,11 +292,12 @@ fn domain(wanted: &Forwarding) -> BTreeMap<Attachment, u32> {
     wanted.domain_vlans.iter().map(|(index, vlan)| (vlan.frames, *index)).collect()
 }
 
-/// Returns the first VLAN of a port in the SR domain.
-fn first_vlan(domain: &BTreeMap<Attachment, u32>, port: u32) -> (Tags, u32) {
-    let first = domain.range(Attachment { port, tags: Tags::default() }..).next();
-    let vlan = first.filter(|(frames, _)| frames.port == port);
-    vlan.map(|(frames, vlan)| (frames.tags, *vlan)).unwrap_or_default()
+/// Returns the slot of a VLAN, as vlan_slot_of() of the program does.
+fn vlan_slot_of(frames: &Attachment) -> u32 {
+    let Attachment { port, tags: Tags { outer, inner } } = frames;
+    let (outer, inner) = (u32::from(*outer), u32::from(*inner));
+    let all = port.wrapping_mul(61).wrapping_add(inner * 509).wrapping_add(outer);
+    all & (limit::LIMIT_VLAN_SLOTS.0 - 1)
 }
 
 /// Returns the flags of all ports and VLANs in the SR domain, by interface index.

@@ -163,9 +163,11 @@ fn root_oracle_random_packets_with_tags() {
             let value = types::attachment { vlan, ..Default::default() };
             node.plane.attachments.set(&key, &value).unwrap();
         }
-        let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
-        (port.vlan, port.outer) = (index("w7"), 7);
-        node.plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
+        // The first has its slot, the other one does not.
+        let frames = types::attachment_key { ifindex: index("l"), outer: 7, inner: 0 };
+        let slot = (index("l") * 61 + 7) % 4096;
+        let value = types::vlan_slot { frames, vlan: index("w7") };
+        node.plane.vlan_slots.set(&slot, &value).unwrap();
         let tags: Vec<Vec<u8>> = with_tags().map(|(_, tags)| tags).collect();
         random_packets(node, LEAST, |n, frame| {
             frame.splice(12..12, tags[n as usize % tags.len()].iter().copied());
