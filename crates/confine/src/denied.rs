@@ -85,6 +85,9 @@ const CALLS: &[i64] = &[
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
+    // The machine has one limit of contexts for asynchronous I/O (fs.aio-max-nr).
+    libc::SYS_io_setup,
+    libc::SYS_io_submit,
     // Requests of io_uring pass no filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -165,6 +168,7 @@ fn denied() -> Result<Rules, io::Error> {
     let other = FAMILIES.map(|family| Condition::new(0, Size::Dword, Compare::Ne, family as u64));
     let other: Result<Vec<_>, _> = other.into_iter().collect();
     let other = Rule::new(other.map_err(io::Error::other)?).map_err(io::Error::other)?;
+    rules.insert(libc::SYS_socketpair, vec![other.clone()]);
     rules.insert(libc::SYS_socket, vec![other]);
     let mut rings = Vec::new();
     for ring in RINGS {

@@ -25,6 +25,9 @@ const THREADS: u64 = 256;
 /// with a full BGP table needs less than half of it.
 const MEMORY: u64 = 4 << 30;
 
+/// Limit of open files. Buffers of sockets are memory of the kernel, which no other limit counts.
+const FILES: u64 = 1024;
+
 /// Limit of the queued signals of a user in a user namespace (RLIMIT_SIGPENDING), which include
 /// POSIX timers.
 const SIGNALS: u64 = 256;
@@ -41,7 +44,7 @@ pub fn close_inherited_on_exec() -> io::Result<()> {
 
 /// Replaces this process by a program that cannot gain privileges (no_new_privs), start processes,
 /// enter or create namespaces, mount, or use BPF. Such calls fail with EPERM. The process gets a
-/// session of its own, without a terminal, limits of threads and memory, and no inherited
+/// session of its own, without a terminal, limits of threads, files and memory, and no inherited
 /// descriptors except the standard ones. Writing beyond 64 MiB of a file fails with EFBIG. Returns
 /// only on failure.
 pub fn exec(program: &Path, arguments: &[impl AsRef<OsStr>]) -> io::Error {
@@ -50,6 +53,7 @@ pub fn exec(program: &Path, arguments: &[impl AsRef<OsStr>]) -> io::Error {
         setrlimit(Resource::RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE)?;
         setrlimit(Resource::RLIMIT_NPROC, THREADS, THREADS)?;
         setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
+        setrlimit(Resource::RLIMIT_NOFILE, FILES, FILES)?;
         setrlimit(Resource::RLIMIT_SIGPENDING, SIGNALS, SIGNALS)?;
         setrlimit(Resource::RLIMIT_MSGQUEUE, 0, 0)?;
         close_inherited_on_exec()?;

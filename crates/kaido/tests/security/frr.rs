@@ -98,7 +98,7 @@ fn root_frrs_user_reaches_no_file_of_roots() {
 /// PIDs of a process in another network namespace and of another router's daemon, and a directory
 /// that all users can reach. Descriptor 9 is another network namespace, which a local user has
 /// passed.
-const ESCAPE: &str = r"import ctypes, os, shutil, socket, struct, sys, tempfile
+const ESCAPE: &str = r"import ctypes, os, resource, shutil, socket, struct, sys, tempfile
 libc = ctypes.CDLL(None, use_errno=True)
 other, daemon = map(int, sys.argv[1:3])
 def call(name, *arguments):
@@ -125,6 +125,13 @@ memory = libc.syscall(29, 0, 4096, 0o600)                       # shmget, IPC_PR
 if memory >= 0:
     print('shmget')
     libc.syscall(31, memory, 0, None)                           # shmctl, IPC_RMID
+context = ctypes.c_ulong(0)
+if libc.syscall(206, 1, ctypes.byref(context)) >= 0:            # io_setup
+    print('io_setup')
+    libc.syscall(207, context)                                  # io_destroy
+# socketpair: no family but AF_VSOCK's own code answers otherwise.
+if libc.syscall(53, 40, 1, 0, zeros) >= 0 or ctypes.get_errno() != 1: print('pair of vsock')
+if resource.getrlimit(resource.RLIMIT_NOFILE)[1] > 1024: print('open files')
 ring = struct.pack('IIII', 4096, 1, 4096, 1)
 attempt('packet ring', lambda: socket.socket(17, 3, 0).setsockopt(263, 5, ring))
 attempt('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
@@ -222,6 +229,8 @@ fn root_a_compromised_routing_daemon_reaches_no_other_namespace() {
         "name_to_handle_at",
         "setns",
         "shmget",
+        "io_setup",
+        "pair of vsock",
         "files of all users",
         "fork",
         "new terminal",
