@@ -353,6 +353,7 @@ int proxy_back(struct __sk_buff *skb)
 SEC("tc")
 int port_in(struct __sk_buff *skb)
 {
+	mark_seen(skb);
 	return refuse_sum_in_headers(skb);
 }
 

@@ -35,6 +35,8 @@ enum port_flag {
 	PORT_SOURCES = 8,
 	/* The port has VLANs in the SR domain. */
 	PORT_VLANS = 16,
+	/* netfilter drops packets of this port that port_in has not marked. */
+	PORT_GUARDED = 32,
 };
 
 /* An interface that the program is attached to or may send on, or a VLAN interface in the SR domain. */

@@ -32,6 +32,21 @@ static __always_inline __u32 end_of_addresses(struct __sk_buff *skb)
 	return protocol == bpf_htons(ETH_P_IPV6) ? at + sizeof(struct ipv6hdr) : at;
 }
 
+/* The mark of packets that port_in has seen, on ports that netfilter guards (guard.rs): tc passes a packet
+ * without its programs that the sender's tc has redirected. netfilter clears it. A veth to another network
+ * namespace clears it as well, so that its sender cannot set it. */
+#define MARK_OF_PORT 0x10000000
+
+/* Marks a packet of a guarded port. */
+static __always_inline void mark_seen(struct __sk_buff *skb)
+{
+	__u32 slot = skb->ifindex & (LIMIT_PORTS - 1);
+	const struct port *port = bpf_map_lookup_elem(&ports, &slot);
+
+	if (port && port->ifindex == skb->ifindex && port->flags & PORT_GUARDED)
+		skb->mark |= MARK_OF_PORT;
+}
+
 /* Drops a packet whose checksum would be written into its headers. Returns a TC action. */
 static __always_inline int refuse_sum_in_headers(struct __sk_buff *skb)
 {

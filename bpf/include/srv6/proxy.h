@@ -33,8 +33,8 @@ static __always_inline __u32 proxy_mac_high(const struct control *state)
 #define STATION_LOW bpf_htons(0x4450)
 
 /* The mark of packets for the kernel, by which netfilter knows that this program has seen them: tc
- * lets a packet past its programs that a tenant's tc has redirected (guard.rs). It is cleared when a
- * packet comes from another network namespace. */
+ * lets a packet past its programs that a tenant's tc has redirected (guard.rs). A veth to another
+ * network namespace clears it, so that its sender cannot set it. */
 #define MARK_OF_LINK 0x6b616964
 
 /* Neighbor discovery (RFC 4861): types 133 to 137, with an undecremented hop limit. */

@@ -1,9 +1,9 @@
-//! A second look at packets from service functions, by netfilter.
+//! A second look at packets for the kernel, by netfilter.
 //!
-//! On the interfaces to functions, a tc program takes all packets before the kernel sees them, except
-//! those of the link itself, which it marks. tc passes some packets without its programs, though: those
-//! that tc in the function's own namespace has redirected through an ifb (`skb->tc_skip_classify`, which
-//! a veth keeps). They lack the mark, and the rule here drops them (decision 61).
+//! On interfaces to service functions, and on ports, a program at tc ingress sees all packets before the
+//! kernel does, and marks those that it leaves to it. tc passes some packets without its programs, though:
+//! those that tc in the sender's own namespace has redirected through an ifb (`skb->tc_skip_classify`,
+//! which a veth keeps). They lack the mark, and the rules here drop them (decision 61).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,16 +14,34 @@ use netlink::NetfilterHandle;
 use crate::{Error, nft};
 
 /// The table's name, in the family `inet`.
-const TABLE: &str = "kaido-functions";
+const TABLE: &str = "kaido-guard";
 /// MARK_OF_LINK (bpf/include/srv6/proxy.h).
 const MARK_OF_LINK: u32 = 0x6b61_6964;
+/// MARK_OF_PORT (bpf/include/srv6/port_in.h).
+const MARK_OF_PORT: u32 = 0x1000_0000;
 
-/// The rule on the interfaces to functions. It outlives the daemon, as the programs do.
+/// Guarded interfaces, by index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Guarded {
+    /// Interfaces to service functions: only packets of the link itself are the kernel's.
+    pub(crate) functions: BTreeSet<u32>,
+    /// Ports, and what is stacked on them.
+    pub(crate) ports: BTreeSet<u32>,
+}
+
+impl Guarded {
+    /// Returns true if there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.functions.is_empty() && self.ports.is_empty()
+    }
+}
+
+/// The rules on guarded interfaces. They outlive the daemon, as the programs do.
 pub(crate) struct Guard {
     /// A file that exists while there may be a table, for the successor of a killed daemon.
     marker: PathBuf,
     /// The interfaces to guard; `None` if only an earlier daemon knows.
-    interfaces: Option<BTreeSet<u32>>,
+    interfaces: Option<Guarded>,
     /// The table as it was written, without counters; `None` if it has to be written.
     written: Option<String>,
     /// Generation of the namespace's rules when the table was looked at.
@@ -36,7 +54,7 @@ impl Guard {
     /// `state`: directory of the data that a later daemon needs.
     pub(crate) fn new(state: &Path) -> Self {
         let marker = state.join("guard");
-        let interfaces = (!marker.exists()).then(BTreeSet::new);
+        let interfaces = (!marker.exists()).then(Guarded::default);
         Self { marker, interfaces, written: None, generation: None, is_failing: false }
     }
 
@@ -45,7 +63,7 @@ impl Guard {
     /// # Errors
     ///
     /// Fails if `nft` is missing, or the kernel has no nftables. [`Guard::restore`] tries again.
-    pub(crate) fn set(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
+    pub(crate) fn set(&mut self, interfaces: &Guarded) -> Result<(), Error> {
         let is_done = interfaces.is_empty() || self.written.is_some();
         if self.interfaces.as_ref() == Some(interfaces) && is_done {
             return Ok(());
@@ -61,7 +79,16 @@ impl Guard {
         Ok(())
     }
 
-    /// Writes the rule again if it is gone: `nft flush ruleset` removes it.
+    /// Fails if [`Guard::set`] would fail.
+    pub(crate) fn check(&self, interfaces: &Guarded) -> Result<(), Error> {
+        let is_set = self.interfaces.as_ref() == Some(interfaces) && self.written.is_some();
+        if interfaces.is_empty() || is_set {
+            return Ok(());
+        }
+        nft::run(&["-c", "-f", "-"], &rules(interfaces)).map(drop).map_err(Error::Guard)
+    }
+
+    /// Writes the rules again if they are gone: `nft flush ruleset` removes it.
     pub(crate) fn restore(&mut self) {
         let Some(interfaces) = self.interfaces.clone().filter(|all| !all.is_empty()) else {
             return;
@@ -81,7 +108,7 @@ impl Guard {
         self.is_failing = restored.is_err();
     }
 
-    fn write(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
+    fn write(&mut self, interfaces: &Guarded) -> Result<(), Error> {
         self.written = None;
         nft::run(&["-f", "-"], &rules(interfaces)).map_err(Error::Guard)?;
         self.generation = generation();
@@ -100,25 +127,34 @@ fn generation() -> Option<u32> {
 }
 
 /// Returns the commands that replace the table in one transaction.
-fn rules(interfaces: &BTreeSet<u32>) -> String {
+fn rules(interfaces: &Guarded) -> String {
     // The first line lets the second one succeed without a table.
     let mut text = format!("table inet {TABLE}\ndelete table inet {TABLE}\n");
-    if interfaces.is_empty() {
-        return text;
-    }
-    let list: Vec<String> = interfaces.iter().map(u32::to_string).collect();
-    let list = list.join(", ");
-    // Before connection tracking, so that dropped packets create no connection.
-    let _ = write!(
-        text,
-        "table inet {TABLE} {{\n\
-         chain unjudged {{\n\
-         type filter hook prerouting priority -450; policy accept;\n\
-         iif != {{ {list} }} accept\n\
-         meta mark != {MARK_OF_LINK:#x} counter drop\n\
-         meta mark set 0\n\
-         }}\n}}\n"
+    let mut chain = |name: &str, interfaces: &BTreeSet<u32>, rules: &str| {
+        if interfaces.is_empty() {
+            return;
+        }
+        // nft takes a number for a name first. A name has at most 15 characters.
+        let list: Vec<String> = interfaces.iter().map(|index| format!("{index:#018x}")).collect();
+        let list = list.join(", ");
+        // Before connection tracking, so that dropped packets create no connection.
+        let _ = write!(
+            text,
+            "table inet {TABLE} {{\n\
+             chain {name} {{\n\
+             type filter hook prerouting priority -450; policy accept;\n\
+             iif != {{ {list} }} accept\n\
+             {rules}\n\
+             }}\n}}\n"
+        );
+    };
+    let of_link = format!("meta mark != {MARK_OF_LINK:#x} counter drop\nmeta mark set 0");
+    chain("functions", &interfaces.functions, &of_link);
+    let others = !MARK_OF_PORT;
+    let of_port = format!(
+        "meta mark and {MARK_OF_PORT:#x} == 0 counter drop\nmeta mark set meta mark and {others:#x}"
     );
+    chain("ports", &interfaces.ports, &of_port);
     text
 }
 
@@ -133,18 +169,23 @@ mod tests {
     }
 
     #[test]
-    fn root_the_rule_is_written_restored_and_removed() {
+    fn root_the_rules_are_written_restored_and_removed() {
         let state = tempfile::tempdir().unwrap();
         let namespace = Namespace::unnamed().unwrap();
         let work = || {
             let mut guard = Guard::new(state.path());
-            guard.set(&BTreeSet::new()).unwrap();
+            guard.set(&Guarded::default()).unwrap();
+            let all = Guarded { functions: [1].into(), ports: [1].into() };
+            guard.check(&all).unwrap();
             assert_eq!(nft(&["list", "ruleset"]), "");
-            guard.set(&BTreeSet::from([1])).unwrap();
-            assert!(nft(&["list", "ruleset"]).contains("kaido-functions") && guard.marker.exists());
+            guard.set(&all).unwrap();
+            assert!(guard.marker.exists());
+            for chain in ["functions", "ports"] {
+                nft(&["list", "chain", "inet", TABLE, chain]);
+            }
             nft(&["flush", "ruleset"]);
             guard.restore();
-            assert!(nft(&["list", "ruleset"]).contains("kaido-functions"));
+            assert!(nft(&["list", "ruleset"]).contains(TABLE));
             // Rules of others leave it as it is, with its counter.
             let before = nft(&["list", "table", "inet", TABLE]);
             nft(&["add", "table", "inet", "other"]);
@@ -153,7 +194,7 @@ mod tests {
             nft(&["delete", "table", "inet", "other"]);
             // The successor of a killed daemon removes it.
             let mut guard = Guard::new(state.path());
-            guard.set(&BTreeSet::new()).unwrap();
+            guard.set(&Guarded::default()).unwrap();
             assert_eq!((nft(&["list", "ruleset"]).as_str(), guard.marker.exists()), ("", false));
             guard.restore();
             assert_eq!(nft(&["list", "ruleset"]), "");

@@ -11,6 +11,7 @@ use model::dataplane::{Dataplane as Which, Name};
 use netlink::{Event, Link};
 
 use crate::Error;
+use crate::guard::Guarded;
 
 /// A snapshot of the kernel state.
 #[derive(Debug, Clone, Default)]
@@ -71,8 +72,11 @@ pub(crate) trait Host {
     /// Sets a port down, because packets would pass without the program.
     fn close_port(&mut self, index: u32) -> Result<(), Error>;
 
-    /// Drops what arrives on these interfaces to service functions without having passed the program.
-    fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error>;
+    /// Drops what arrives on these interfaces without having passed the program at tc ingress.
+    fn guard(&mut self, interfaces: &Guarded) -> Result<(), Error>;
+
+    /// Fails if [`Host::guard`] would fail.
+    fn check_guard(&mut self, interfaces: &Guarded) -> Result<(), Error>;
 
     /// Restores that if it is gone.
     fn keep_guard(&mut self);

@@ -14,7 +14,7 @@ use model::dataplane::Dataplane as Which;
 use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
 
 use crate::Error;
-use crate::guard::Guard;
+use crate::guard::{Guard, Guarded};
 use crate::host::{Host, Interface, Recorded, Seen};
 use crate::probe;
 
@@ -156,8 +156,12 @@ impl Host for KernelSide {
         Ok(self.handle.request(what, netlink::set_down(index))?)
     }
 
-    fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
+    fn guard(&mut self, interfaces: &Guarded) -> Result<(), Error> {
         self.guard.set(interfaces)
+    }
+
+    fn check_guard(&mut self, interfaces: &Guarded) -> Result<(), Error> {
+        self.guard.check(interfaces)
     }
 
     fn keep_guard(&mut self) {

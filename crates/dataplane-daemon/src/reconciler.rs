@@ -29,6 +29,7 @@ use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Name, Table};
 use netlink::Mac;
 
+use crate::guard::Guarded;
 use crate::health::{Checks, Record};
 use crate::host::{Host, Recorded, Seen};
 use crate::trace::Trace;
@@ -261,12 +262,17 @@ impl Reconciler {
     /// Hands everything back to the kernel.
     pub(crate) fn detach(&mut self) -> Result<(), Error> {
         self.end_trace();
-        self.plane.detach()?;
+        // It would drop what the programs do not mark any more.
+        let before = self.guarded_now();
+        self.guard(&Guarded::default());
+        if let Err(error) = self.plane.detach() {
+            self.guard(&before);
+            return Err(error.into());
+        }
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
         (self.missing, self.former, self.closed) = Default::default();
         self.record(Recorded::default());
         self.checks = Checks::default();
-        self.guard(&BTreeSet::new());
         self.host.shrink(SlowPath::default())
     }
 
@@ -274,7 +280,7 @@ impl Reconciler {
     pub(crate) fn end(mut self) -> Result<(), Error> {
         self.end_trace();
         if self.plane.current().ports.is_empty() {
-            self.guard(&BTreeSet::new());
+            self.guard(&Guarded::default());
         }
         Ok(self.plane.shut_down()?)
     }

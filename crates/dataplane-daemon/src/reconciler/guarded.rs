@@ -1,29 +1,41 @@
-//! Guards the interfaces to service functions by netfilter, before and after a change.
+//! Guards interfaces by netfilter, before and after a change.
 
-use std::collections::BTreeSet;
-
+use super::interfaces::guarded;
 use super::{Ports, Reconciler};
 use crate::Error;
+use crate::guard::Guarded;
 
 impl Reconciler {
-    /// Guards these interfaces before a change. A change of the kernel is followed also without.
+    /// Guards interfaces before a change from `before` to `after`: to functions, those of both, and ports
+    /// whose packets are marked all the time. A change of the kernel is followed also without.
     pub(super) fn guard_first(
         &mut self,
-        interfaces: &BTreeSet<u32>,
+        before: &Guarded,
+        after: &Guarded,
         ports: Ports,
     ) -> Result<(), Error> {
-        match self.host.guard(interfaces) {
+        let first = Guarded {
+            functions: before.functions.union(&after.functions).copied().collect(),
+            ports: before.ports.intersection(&after.ports).copied().collect(),
+        };
+        let guarded = self.host.check_guard(after).and_then(|()| self.host.guard(&first));
+        match guarded {
             Err(error) if ports == Ports::Present => self.warn_once(error.to_string()),
             done => return done,
         }
         Ok(())
     }
 
-    /// Guards exactly these interfaces, after a change that has guarded them all.
-    pub(super) fn guard(&mut self, interfaces: &BTreeSet<u32>) {
+    /// Returns the interfaces that are guarded in the present state.
+    pub(super) fn guarded_now(&self) -> Guarded {
+        let links = self.seen.as_ref().map_or(&[][..], |seen| &seen.links);
+        guarded(self.plane.current(), self.which, links)
+    }
+
+    /// Guards exactly these interfaces, after a change.
+    pub(super) fn guard(&mut self, interfaces: &Guarded) {
         if let Err(error) = self.host.guard(interfaces) {
-            // It drops packets of an interface that leads to no function.
-            tracing::warn!("a rule is left over: {}", api::in_one_line(&error));
+            tracing::warn!("{}; the next attempts follow each second", api::in_one_line(&error));
         }
     }
 }

@@ -6,7 +6,7 @@ use model::dataplane::{Dataplane as Which, File};
 
 use super::interfaces::{guarded, tagged};
 use super::wanted::Wanted;
-use super::{Reconciler, name};
+use super::{Ports, Reconciler, name};
 use crate::Error;
 
 impl Reconciler {
@@ -31,9 +31,11 @@ impl Reconciler {
         let former = self.former.clone();
         let recorded = self.close_former(&wanted, file);
         let links = &wanted.seen.kernel.links;
-        let before = guarded(self.plane.current(), links);
-        let after = guarded(&wanted.forwarding, links);
-        self.guard_first(&before.union(&after).copied().collect(), wanted.ports)?;
+        let after = guarded(&wanted.forwarding, file.dataplane, links);
+        // After a start, the programs of an earlier daemon may still mark packets.
+        let is_first = self.seen.is_none() && wanted.ports == Ports::Present;
+        let before = if is_first { after.clone() } else { self.guarded_now() };
+        self.guard_first(&before, &after, wanted.ports)?;
         if let Err(error) = self.install_first(&mut wanted, next, file) {
             self.host.restore(&wanted.seen);
             self.guard(&before);

@@ -238,7 +238,7 @@ fn interfaces_to_functions_are_guarded_while_they_have_local_senders() {
              \"fd00:1::1\": {{ behavior: End.AM, to: {to} }}\n"
         ))
     };
-    let guarded = || host.state.borrow().guarded.iter().copied().collect::<Vec<u32>>();
+    let guarded = || host.state.borrow().guarded.functions.iter().copied().collect::<Vec<u32>>();
     reconciler.apply(with("v"), 0).unwrap();
     assert_eq!(guarded(), [5]);
     host.plane.fail_next(1);
@@ -249,9 +249,33 @@ fn interfaces_to_functions_are_guarded_while_they_have_local_senders() {
     reconciler.apply(with("v"), 0).unwrap();
     reconciler.detach().unwrap();
     assert!(guarded().is_empty());
+    // An edge, and what is stacked on it, from which other ports are not guarded.
+    let edge = || {
+        parse(
+            "locators: [\"fd00:1::/32\"]\nports: { l: { sids: false }, r: {}, v: { sids: false } }\n",
+        )
+    };
+    for (index, kind, lower) in [(7, "vlan", 5), (8, "macvlan", 7), (9, "vxlan", 5)] {
+        let link =
+            Link { kind: kind.into(), lower: Some(lower), ..link(index, &format!("x{index}")) };
+        host.state.borrow_mut().kernel.links.push(link);
+    }
+    reconciler.apply(edge(), 0).unwrap();
+    assert_eq!(host.state.borrow().guarded.ports, [5, 7, 8].into());
+    // A function on a VLAN of the port has a rule of its own.
+    let with_function = parse(
+        "locators: [\"fd00:1::/32\"]\nsources: [\"fd00::/16\"]\nports: { l: {}, r: {}, v: {} }\n\
+         sids:\n  \"fd00:1::1\": { behavior: End.AM, to: x7 }\n",
+    );
+    reconciler.apply(with_function, 0).unwrap();
+    let now = host.state.borrow().guarded.clone();
+    assert!(now.functions == [7].into() && !now.ports.contains(&7) && now.ports.contains(&5));
+    reconciler.detach().unwrap();
+    assert!(host.state.borrow().guarded.is_empty());
     // Without netfilter, a file is refused, and the kernel is followed.
     host.state.borrow_mut().refuses_guards = true;
     assert!(matches!(reconciler.apply(with("v"), 0), Err(Error::Guard(_))));
+    assert!(matches!(reconciler.apply(edge(), 0), Err(Error::Guard(_))));
     reconciler.apply(with("card"), 0).unwrap();
     host.state.borrow_mut().kernel.links[3].kind = "veth".into();
     host.change_sid(true);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::dataplane::{self as file, File, Name, Steer, Table};
-use netlink::{Link, Mac};
+use netlink::{Link, Mac, has_local_senders};
 use srv6::{LookUp, Resolve};
 
 use super::machine::{Links, Unresolved};
@@ -88,6 +88,7 @@ pub fn resolve(
             resolving.forwarding.attachments.insert(key, owner);
         }
     }
+    resolving.guarded_ports();
     resolving.uppers();
     resolving.vlans();
     resolving.domain_vlans(file, &ports);
@@ -171,6 +172,23 @@ impl Resolving<'_> {
             indices.insert(&**name, link.index);
         }
         indices
+    }
+
+    /// Adds the ports from which not everything is permitted, and whose senders may be on this machine.
+    /// Frames of a port in a bridge arrive on the bridge, with those of others; those of a port in a
+    /// VRF pass netfilter on the port first.
+    fn guarded_ports(&mut self) {
+        let Forwarding { ports, attachments, sources, .. } = &self.forwarding;
+        let trunks: BTreeSet<u32> = attachments.keys().map(|frames| frames.port).collect();
+        let guarded = ports.iter().filter(|(index, port)| {
+            let is_bounded =
+                port.edge || port.closed || !sources.is_empty() || trunks.contains(index);
+            let link = self.links.indexed(**index);
+            let master = link.and_then(|link| self.links.indexed(link.master?));
+            let is_bridged = master.is_some_and(|master| master.vrf_table.is_none());
+            is_bounded && !is_bridged && has_local_senders(&self.links.links, **index)
+        });
+        self.forwarding.guarded_ports = guarded.map(|(index, _)| *index).collect();
     }
 
     /// Adds the VLAN interfaces on ports, as far as the program can write their tags.

@@ -212,6 +212,34 @@ fn a_port_in_a_vrf_reaches_no_sid() {
     assert_eq!(closed, [true, false]);
 }
 
+/// A network card has no senders on this machine, and an interface without a kind is one.
+#[test]
+fn ports_of_tenants_and_of_the_edge_are_guarded() {
+    let text = "locators: [\"fd00:1::/48\"]\nports: {eth0: {}, eth1: {sids: false}, eth2: {}}\n";
+    let guarded = |text: &str, change: &dyn Fn(&mut Vec<Link>)| {
+        let mut links = links();
+        links[1..4].iter_mut().for_each(|link| link.kind = "veth".into());
+        change(&mut links);
+        let machine = Links::new(links, true).lacking_functions();
+        let state = resolve(&file(text), &machine, &mut Tenants::default()).unwrap();
+        state.guarded_ports.into_iter().collect::<Vec<u32>>()
+    };
+    assert_eq!(guarded(text, &|_| ()), [3]);
+    assert_eq!(guarded(text, &|links| links[2].kind = String::new()), [0; 0]);
+    assert_eq!(guarded(text, &|links| links[2].master = Some(5)), [3], "in a VRF");
+    let bridge = Link { kind: "bridge".into(), ..link(20, "bridge") };
+    let in_bridge = |links: &mut Vec<Link>| {
+        links.push(bridge.clone());
+        links[2].master = Some(20);
+    };
+    assert_eq!(guarded(text, &in_bridge), [0; 0]);
+    let with_sources = format!("sources: [\"fd00::/16\"]\n{text}");
+    assert_eq!(guarded(&with_sources, &|_| ()), [2, 3, 4]);
+    let of_tenant =
+        "ports: {eth0: {}, eth1: {}}\ntenants: {blue: {attachments: [{port: eth0, vlan: 9}]}}\n";
+    assert_eq!(guarded(of_tenant, &|_| ()), [2]);
+}
+
 /// The kernel accepts frames of a VLAN to the MAC addresses of its interface, of the interface below
 /// that, and of the port.
 #[test]

@@ -30,6 +30,10 @@ pub struct Forwarding {
     pub sources: BTreeSet<(Option<TenantId>, IpNet)>,
     /// The interfaces that the program is attached to and sends on, by index.
     pub ports: BTreeMap<u32, Port>,
+    /// Ports of tenants and of the edge, by index, on which tc may miss packets that a sender on this
+    /// machine has redirected: netfilter drops packets for the kernel that lack the mark of the
+    /// filter at tc ingress.
+    pub guarded_ports: BTreeSet<u32>,
     /// Interfaces stacked on ports, by index: packets routed to them leave through the port, tagged.
     pub uppers: BTreeMap<u32, Upper>,
     /// Interfaces that receive tagged frames of ports, by index, whatever the protocols of the tags:
@@ -75,6 +79,7 @@ impl Default for Forwarding {
             locators: Vec::new(),
             sources: BTreeSet::new(),
             ports: BTreeMap::new(),
+            guarded_ports: BTreeSet::new(),
             uppers: BTreeMap::new(),
             vlans: BTreeMap::new(),
             attachments: BTreeMap::new(),

@@ -207,11 +207,14 @@ mod tests {
             let text = fs::read_to_string(path).unwrap_or_default();
             text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
         };
-        while children().len() < 1100 {
+        let started = Instant::now();
+        while children().len() < 1100 && started.elapsed() < Duration::from_secs(60) {
             pause(Duration::from_millis(10));
         }
+        let count = children().len();
         end(children).unwrap();
         assert!(shell.wait().unwrap().success());
+        assert_eq!(count, 1100);
         setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
     }
 

@@ -13,6 +13,7 @@ use model::dataplane::Dataplane as Which;
 use netlink::{Encap, Event, Link, LocalAction, Mac, NextHop, Route};
 
 use crate::Error;
+use crate::guard::Guarded;
 use crate::host::{Host, Recorded, Seen};
 use crate::reconciler::Reconciler;
 
@@ -27,7 +28,7 @@ pub(super) struct State {
     pub(super) refuses: Option<IpNet>,
     pub(super) looks: u32,
     pub(super) recorded: Recorded,
-    pub(super) guarded: BTreeSet<u32>,
+    pub(super) guarded: Guarded,
     pub(super) refuses_guards: bool,
     /// The ports that were set down.
     pub(super) closed: Vec<String>,
@@ -130,11 +131,16 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    fn guard(&mut self, interfaces: &BTreeSet<u32>) -> Result<(), Error> {
+    fn guard(&mut self, interfaces: &Guarded) -> Result<(), Error> {
+        self.check_guard(interfaces)?;
+        self.state.borrow_mut().guarded.clone_from(interfaces);
+        Ok(())
+    }
+
+    fn check_guard(&mut self, interfaces: &Guarded) -> Result<(), Error> {
         if self.state.borrow().refuses_guards && !interfaces.is_empty() {
             return Err(Error::Guard("failing as configured".into()));
         }
-        self.state.borrow_mut().guarded.clone_from(interfaces);
         Ok(())
     }
 

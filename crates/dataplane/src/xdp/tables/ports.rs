@@ -1,5 +1,6 @@
 //! The tables of interfaces: ports, VLANs on them, and the owners of their frames.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bpf::Srv6;
@@ -41,7 +42,7 @@ pub(super) struct Ports {
     attachments: BTreeMap<Attachment, (Meets, Macs)>,
     /// Frames in the SR domain, and the VLAN interface that receives them.
     domain: BTreeMap<Attachment, u32>,
-    /// Those of `domain` that have their slot.
+    /// Entries of `domain` that have their slot.
     vlan_slots: BTreeMap<u32, (Attachment, u32)>,
 }
 
@@ -117,10 +118,10 @@ impl Ports {
                 self.domain.insert(frames, vlan);
             }
             let at = vlan_slot_of(&frames);
-            if !self.vlan_slots.contains_key(&at) {
+            if let Entry::Vacant(free) = self.vlan_slots.entry(at) {
                 let value = types::vlan_slot { frames: key(&frames), vlan };
                 srv6.vlan_slots.set(&at, &value)?;
-                self.vlan_slots.insert(at, (frames, vlan));
+                free.insert((frames, vlan));
             }
         }
         Ok(())
@@ -312,6 +313,7 @@ fn all_flags(wanted: &Forwarding) -> Vec<(u32, u16)> {
             (port.edge, port_flag::PORT_EDGE),
             (checks_sources, port_flag::PORT_SOURCES),
             (with_vlans.contains(index), port_flag::PORT_VLANS),
+            (wanted.guarded_ports.contains(index), port_flag::PORT_GUARDED),
         ];
         (*index, flags(&bits))
     });

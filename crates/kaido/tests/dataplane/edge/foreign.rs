@@ -1,6 +1,8 @@
 //! SIDs that the kernel has on its own, outside of the file's locators.
 
 use std::fmt::Write;
+use std::process::Command;
+use std::time::Duration;
 
 use super::{Bed, SOURCE, through, to_everybody, with_priority, with_tenant};
 use crate::net::ip;
@@ -115,4 +117,50 @@ fn root_no_checksum_is_written_into_addresses() {
         dropped += u64::from(is_dropped);
         assert_eq!(bed.dropped("irregular"), dropped, "{tags:x?}, {start}");
     }
+}
+
+/// tc passes packets without its programs that an ifb of the sender has redirected.
+#[test]
+fn root_a_packet_past_the_filter_is_dropped_by_netfilter() {
+    const COUNT: u64 = 64;
+    let mut bed = Bed::new();
+    bed.apply("{ l: { sids: false }, r: {} }", "");
+    let plain = |mark: &str| super::plain(SOURCE, "fd00:b::2", mark);
+    assert!(bed.passes(plain));
+    // One of two at random.
+    let random = "4,32 0 0 4294963256,69 0 1 1,6 0 0 4294967295,6 0 0 0";
+    ip(&bed.net.left, &["link add ifb0 type ifb", "link set ifb0 up"]);
+    let redirect = || {
+        let tc =
+            |words: &[&str]| assert!(Command::new("tc").args(words).status().unwrap().success());
+        tc(&["qdisc", "add", "dev", "port", "clsact"]);
+        let filter = ["filter", "add", "dev", "port", "egress", "protocol", "all", "prio", "1"];
+        let action = ["action", "mirred", "egress", "redirect", "dev", "ifb0"];
+        tc(&[&filter[..], &["bpf", "bytecode", random], &action].concat());
+        netlink::set_offload("port", netlink::Offload::TxChecksum, true).unwrap();
+    };
+    bed.net.left.run(redirect).unwrap();
+    let own = bed.net.left.run(|| testkit::Tap::open("port")).unwrap();
+    let received = bed.net.right.run(|| testkit::Tap::open("port")).unwrap();
+    // The sum is written into the source address.
+    let frame = bed.frame(&plain("sum"));
+    let before = bed.dropped("irregular");
+    (0..COUNT).for_each(|_| own.send_with_checksum(&frame, 14 + 8, 0));
+    let dropped = || {
+        let list =
+            || Command::new("nft").args(["list", "chain", "inet", "kaido-guard", "ports"]).output();
+        let listed = bed.net.node.run(list).unwrap().unwrap().stdout;
+        let listed = String::from_utf8(listed).unwrap();
+        let count = listed.split("counter packets ").nth(1).expect(&listed);
+        count.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let all = || bed.dropped("irregular") - before + dropped();
+    testkit::until(
+        Duration::from_secs(5),
+        || (all() >= COUNT).then_some(()),
+        || format!("{} of {COUNT}", all()),
+    );
+    assert!(dropped() > 0, "no packet was past the filter");
+    let mut frames = std::iter::from_fn(|| received.next());
+    assert!(!frames.any(|frame| frame.windows(3).any(|bytes| bytes == b"sum")));
 }

@@ -150,9 +150,8 @@ fn root_packets_past_the_program_are_dropped_by_netfilter() {
     let returned = || bed.counts(THERE)[1];
     (0..COUNT).for_each(|_| own.send(&forged));
     let dropped = || {
-        let list = || {
-            Command::new("nft").args(["-j", "list", "table", "inet", "kaido-functions"]).output()
-        };
+        let list =
+            || Command::new("nft").args(["-j", "list", "table", "inet", "kaido-guard"]).output();
         let listed: Value =
             serde_json::from_slice(&bed.net.node.run(list).unwrap().unwrap().stdout).unwrap();
         let rules = listed["nftables"].as_array().unwrap().iter();
