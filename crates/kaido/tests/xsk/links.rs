@@ -8,8 +8,9 @@ use testkit::until;
 
 use super::{Running, TIMEOUT, kaido, stats};
 
-/// A client's request for a link.
+/// A client's request for a link. `VERSION`: `xsk_link::VERSION`.
 const REQUEST: &str = "import os, signal, socket, sys
+VERSION = 3
 inherited = socket.socket(fileno=int(os.environ['KAIDO_XSK']))
 def request():
     inherited.send(b'x')
@@ -50,7 +51,7 @@ text = lambda text: bytes([len(text)]) + text
 number = lambda number: bytes([number & 127 | 128, number >> 7])
 for name in (b'a', b'b', b'c'):
     link = request()
-    link.send(bytes([HELLO, 2, 1]) + text(b'client'))
+    link.send(bytes([HELLO, VERSION, 1]) + text(b'client'))
     try:
         for one in range(128, 128 + 1024):
             link.send(bytes([OPENED]) + number(one) + text(name + b'%d' % one) + bytes([0, 1, 1]))
@@ -81,7 +82,7 @@ fn sockets_of_a_client_are_limited() {
 const LEAVING: &str = "HELLO, OPENED = 0, 1
 def opened():
     link = request()
-    link.send(bytes([HELLO, 2, 1, 6]) + b'client')
+    link.send(bytes([HELLO, VERSION, 1, 6]) + b'client')
     link.send(bytes([OPENED, 1, 4]) + b'eth1' + bytes([0, 1, 1]))
     return link
 for _ in range(200):
@@ -112,7 +113,7 @@ fn a_client_that_leaves_at_once_keeps_no_queue() {
 }
 
 /// Introduces itself twice, without a process id, and 3,000 times in sessions of their own.
-const HELLOS: &str = "hello = lambda process: bytes([0, 2, process, 6]) + b'client'
+const HELLOS: &str = "hello = lambda process: bytes([0, VERSION, process, 6]) + b'client'
 def refused(*processes):
     link = request()
     try:
@@ -200,7 +201,7 @@ def fill():
 threading.Thread(target=fill, daemon=True).start()
 for _ in range(3):
     link = request()
-    link.send(bytes([0, 2, 1, 6]) + b'client')
+    link.send(bytes([0, VERSION, 1, 6]) + b'client')
     link.close()
 report('closed')
 signal.pause()
@@ -237,7 +238,7 @@ fn end(running: &mut Running) -> String {
 const NO_HOST: &str = "link = request()
 HELLO, OPENED, COUNTERS, HOST, COUNT = 0, 1, 5, 0, 7
 text = lambda text: bytes([len(text)]) + text
-link.send(bytes([HELLO, 2, 1]) + text(b'client'))
+link.send(bytes([HELLO, VERSION, 1]) + text(b'client'))
 link.send(bytes([OPENED, 0]) + text(b'eth1') + bytes([0, 1, 1]))
 hosts = counts = 0
 while True:
