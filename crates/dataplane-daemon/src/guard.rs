@@ -88,7 +88,7 @@ impl Guard {
         nft::run(&["-c", "-f", "-"], &rules(interfaces)).map(drop).map_err(Error::Guard)
     }
 
-    /// Writes the rules again if they are gone: `nft flush ruleset` removes it.
+    /// Writes the rules again if they are gone: `nft flush ruleset` removes them.
     pub(crate) fn restore(&mut self) {
         let Some(interfaces) = self.interfaces.clone().filter(|all| !all.is_empty()) else {
             return;

@@ -262,9 +262,9 @@ impl Reconciler {
     /// Hands everything back to the kernel.
     pub(crate) fn detach(&mut self) -> Result<(), Error> {
         self.end_trace();
-        // It would drop what the programs do not mark any more.
+        // The rules of ports would drop what the programs do not mark any more.
         let before = self.guarded_now();
-        self.guard(&Guarded::default());
+        self.guard(&Guarded { functions: before.functions.clone(), ..Guarded::default() });
         if let Err(error) = self.plane.detach() {
             self.guard(&before);
             return Err(error.into());
@@ -273,6 +273,7 @@ impl Reconciler {
         (self.missing, self.former, self.closed) = Default::default();
         self.record(Recorded::default());
         self.checks = Checks::default();
+        self.guard(&Guarded::default());
         self.host.shrink(SlowPath::default())
     }
 

@@ -106,7 +106,7 @@ fn many(default: u64) {
 
 #[test]
 fn random_programs_do_the_same_and_no_more() {
-    many(40_000);
+    many(100_000);
 }
 
 /// Corrupted clang objects are rejected, or run like any other program.

@@ -171,7 +171,7 @@ fn ask(sandbox: &mut Sandbox, chance: &mut Chance) -> Result<(), ControlError> {
 #[test]
 fn random_violations_are_detected_or_harmless() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let violators = number("KAIDO_VIOLATORS").unwrap_or(150);
+    let violators = number("KAIDO_VIOLATORS").unwrap_or(300);
     let seeds = number("KAIDO_SEED").map_or(0..violators, |seed| seed..seed + 1);
     let (count, mut violations, mut honest) = (seeds.end - seeds.start, 0, 0);
     for seed in seeds {
