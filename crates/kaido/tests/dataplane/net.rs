@@ -71,6 +71,22 @@ pub(crate) fn show(namespace: &Namespace, line: &str) -> String {
     String::from_utf8_lossy(&namespace.run(run).unwrap().stdout).into_owned()
 }
 
+/// Sends one of two packets that leave an interface, at random, through an ifb, which sends them on the
+/// same interface again: tc passes them without its programs then.
+pub(crate) fn redirect_through_ifb(namespace: &Namespace, interface: &str) {
+    ip(namespace, &["link add ifb0 type ifb", "link set ifb0 up"]);
+    let random = "4,32 0 0 4294963256,69 0 1 1,6 0 0 4294967295,6 0 0 0";
+    let redirect = || {
+        let tc =
+            |words: &[&str]| assert!(Command::new("tc").args(words).status().unwrap().success());
+        tc(&["qdisc", "add", "dev", interface, "clsact"]);
+        let filter = ["filter", "add", "dev", interface, "egress", "protocol", "all", "prio", "1"];
+        let action = ["action", "mirred", "egress", "redirect", "dev", "ifb0"];
+        tc(&[&filter[..], &["bpf", "bytecode", random], &action].concat());
+    };
+    namespace.run(redirect).unwrap();
+}
+
 impl Net {
     pub(crate) fn new() -> Self {
         let new = || Namespace::unnamed().unwrap();

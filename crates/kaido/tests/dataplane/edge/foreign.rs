@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::{Bed, SOURCE, through, to_everybody, with_priority, with_tenant};
-use crate::net::ip;
+use crate::net::{ip, redirect_through_ifb};
 
 /// The first can be imported, the second cannot.
 const SIDS: [&str; 2] = ["fd00:7::1", "fd00:7::2"];
@@ -127,19 +127,9 @@ fn root_a_packet_past_the_filter_is_dropped_by_netfilter() {
     bed.apply("{ l: { sids: false }, r: {} }", "");
     let plain = |mark: &str| super::plain(SOURCE, "fd00:b::2", mark);
     assert!(bed.passes(plain));
-    // One of two at random.
-    let random = "4,32 0 0 4294963256,69 0 1 1,6 0 0 4294967295,6 0 0 0";
-    ip(&bed.net.left, &["link add ifb0 type ifb", "link set ifb0 up"]);
-    let redirect = || {
-        let tc =
-            |words: &[&str]| assert!(Command::new("tc").args(words).status().unwrap().success());
-        tc(&["qdisc", "add", "dev", "port", "clsact"]);
-        let filter = ["filter", "add", "dev", "port", "egress", "protocol", "all", "prio", "1"];
-        let action = ["action", "mirred", "egress", "redirect", "dev", "ifb0"];
-        tc(&[&filter[..], &["bpf", "bytecode", random], &action].concat());
-        netlink::set_offload("port", netlink::Offload::TxChecksum, true).unwrap();
-    };
-    bed.net.left.run(redirect).unwrap();
+    redirect_through_ifb(&bed.net.left, "port");
+    let offload = || netlink::set_offload("port", netlink::Offload::TxChecksum, true).unwrap();
+    bed.net.left.run(offload).unwrap();
     let own = bed.net.left.run(|| testkit::Tap::open("port")).unwrap();
     let received = bed.net.right.run(|| testkit::Tap::open("port")).unwrap();
     // The sum is written into the source address.

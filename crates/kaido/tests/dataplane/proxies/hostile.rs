@@ -3,6 +3,7 @@
 use testkit::Tap;
 
 use super::*;
+use crate::net::redirect_through_ifb;
 
 const STATIC: &str =
     "  fd00:1::f:0:1111: { behavior: End.AS, to: f0, back: f1, policy: [\"fd00:2::d4\"] }\n";
@@ -122,27 +123,9 @@ fn root_packets_past_the_program_are_dropped_by_netfilter() {
         &["neigh add 10.9.0.1 lladdr 02:00:00:00:00:07 dev r", "route add 10.9.0.1/32 dev r"],
     );
     bed.start(STATIC);
-    ip(
-        &bed.function,
-        &[
-            "link add ifb0 type ifb",
-            "link set ifb0 up",
-            "link add evade link b type macvlan mode private",
-            "link set evade up",
-        ],
-    );
-    // One of two at random: those go to the ifb, which sends them on the macvlan again.
-    let random = "4,32 0 0 4294963256,69 0 1 1,6 0 0 4294967295,6 0 0 0";
-    let evade = || {
-        let tc =
-            |words: &[&str]| assert!(Command::new("tc").args(words).status().unwrap().success());
-        tc(&["qdisc", "add", "dev", "evade", "clsact"]);
-        let filter = ["filter", "add", "dev", "evade", "egress", "protocol", "all", "prio", "1"];
-        let action = ["action", "mirred", "egress", "redirect", "dev", "ifb0"];
-        tc(&[&filter[..], &["bpf", "bytecode", random], &action].concat());
-        Tap::open("evade")
-    };
-    let own = bed.function.run(evade).unwrap();
+    ip(&bed.function, &["link add evade link b type macvlan mode private", "link set evade up"]);
+    redirect_through_ifb(&bed.function, "evade");
+    let own = bed.function.run(|| Tap::open("evade")).unwrap();
     let received = bed.net.right.run(|| Tap::open("port")).unwrap();
     let mac = || netlink::Handle::new().unwrap().link("f1").unwrap().mac.unwrap();
     let mut forged = tagged(&[]);
