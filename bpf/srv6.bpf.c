@@ -349,7 +349,7 @@ int proxy_back(struct __sk_buff *skb)
 	return out_of_function(skb);
 }
 
-/* A packet that a port's XDP program has left to the kernel. */
+/* A packet that a port's XDP program has left to the kernel, or one that a tunnel has decapsulated. */
 SEC("tc")
 int port_in(struct __sk_buff *skb)
 {

@@ -59,6 +59,12 @@ as_root() {
     fi
 }
 
+# Builds all tests and the command, and prints them as JSON. A selection of packages would have other
+# features, and `make test` would compile most crates a second time.
+build_tests() {
+    as_user cargo test --locked --no-run --quiet --workspace --message-format=json
+}
+
 # Runs `cargo test`, with the test programs running as root.
 cargo_test_as_root() {
     local host user

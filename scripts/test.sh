@@ -21,7 +21,7 @@ scripts/deps.sh --lint || exit
 export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings"
 
 lint_failed=0
-scripts/lint.sh --without-clippy || lint_failed=$?
+scripts/lint.sh --before-tests || lint_failed=$?
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

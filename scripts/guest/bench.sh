@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 kaido=$(realpath "$TARGET")/debug/kaido
 as_user scripts/guest/kernel.sh >/dev/null
 # Only the kernel and the BPF programs are measured, so a debug build suffices.
-as_user cargo build --quiet --package kaido
+build_tests >/dev/null
 cat >"$work/job" <<JOB
 #!/bin/sh
 $kaido --json bench instructions >/rows || exit

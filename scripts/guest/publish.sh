@@ -6,7 +6,7 @@ set -euo pipefail
 
 as_user scripts/guest/kernel.sh >/dev/null
 publisher=$(scripts/publisher.sh)
-as_user cargo build --quiet --package kaido
+build_tests >/dev/null
 kaido=$(realpath "$TARGET")/debug/kaido
 work=$(mktemp -d)
 guest=

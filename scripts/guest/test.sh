@@ -7,9 +7,10 @@
 set -euo pipefail
 . "$(dirname "$0")/../env.sh"
 
+# Crates with their test files, or unit tests.
 TESTS=(
-    --package kaido-bpf --package kaido-netlink --package kaido-dataplane --package kaido
-    --lib --test srv6 --test xdp --test kernel --test dataplane --test lab
+    "bpf bpf" "netlink netlink" "netlink srv6" "dataplane dataplane" "dataplane xdp" "dataplane kernel"
+    "kaido dataplane" "kaido lab"
 )
 # Tests that send streams and wait for them take too long under translation.
 SKIP="--skip soak:: --skip flapping:: --skip attaching:: --skip jumbo:: --skip modes::"
@@ -36,7 +37,7 @@ if [ "${1:-}" = --short ]; then
     DAEMONS="$DAEMONS slow_path::root_the_kernel tenants::root_tenants_with trace::root_a_trace_shows"
 fi
 if [ "${1:-}" = --only ]; then
-    TESTS=(--package kaido --test dataplane)
+    TESTS=("kaido dataplane")
     DAEMONS=${2:?}
 fi
 # Under translation everything takes about fifty times longer.
@@ -48,14 +49,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 as_user scripts/guest/kernel.sh >/dev/null
 echo "Building the guest's tests"
-as_user cargo build --quiet --package kaido
-as_user cargo test --no-run --quiet --message-format=json "${TESTS[@]}" >"$work/built"
-mapfile -t programs < <(sed -n 's|.*"executable":"\([^"]*/deps/[^"]*\)".*|\1|p' "$work/built" | sort)
-of_kaido() { # NAME: prints the program of one of kaido's test files
-    sed -n "s|.*/crates/kaido#.*\"executable\":\"\([^\"]*/deps/$1-[^\"]*\)\".*|\1|p" "$work/built"
+build_tests >"$work/built"
+program_of() { # CRATE TEST: prints the program of a crate's test file, or of its unit tests
+    sed -n "s|.*/crates/$1#.*\"name\":\"$2\".*\"executable\":\"\([^\"]*/deps/[^\"]*\)\".*|\1|p" "$work/built"
 }
-daemons=$(of_kaido dataplane)
-labs=$(of_kaido lab)
+daemons=$(program_of kaido dataplane)
+labs=$(program_of kaido lab)
+programs=()
+for test in "${TESTS[@]}"; do
+    # shellcheck disable=SC2086
+    programs+=("$(program_of $test)")
+done
 {
     echo '#!/bin/sh'
     echo 'echo "guest: Linux $(uname -r), $(nproc) processors"'

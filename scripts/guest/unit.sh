@@ -9,7 +9,7 @@ UNITS="basic sysinit local-fs local-fs-pre swap sockets timers paths slices netw
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 as_user scripts/guest/kernel.sh >/dev/null
-as_user cargo build --quiet --package kaido
+build_tests >/dev/null
 
 etc=$work/files/etc/systemd/system
 mkdir -p "$etc/kaido-dataplane.service.d" "$etc/multi-user.target.wants" "$work"/files/{usr/local/bin,lib/systemd/system,var/tmp}

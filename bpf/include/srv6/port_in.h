@@ -13,12 +13,13 @@
 /* Number of tags that are skipped. The kernel takes off any number of priority tags. */
 #define MAX_TAGS 8
 
-/* Returns the offset after the Ethernet header, all tags, and the fixed part of an IP header; 0 if there
+/* Returns the offset after the link layer's header, which a tunnel may lack, all tags, and the fixed part of an IP header; 0 if there
  * are too many tags. The kernel has already taken off the first tag. */
 static __always_inline __u32 end_of_addresses(struct __sk_buff *skb)
 {
+	const struct sk_buff *kernel = (const void *)skb;
 	__be16 protocol = skb->protocol;
-	__u32 at = ETH_HLEN;
+	__u32 at = BPF_CORE_READ(kernel, mac_len);
 
 	for (int i = 0; i < MAX_TAGS && is_vlan(protocol); i++) {
 		if (bpf_skb_load_bytes(skb, at + 2, &protocol, sizeof(protocol)))

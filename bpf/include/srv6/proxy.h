@@ -179,8 +179,31 @@ static __always_inline int into_function(struct __sk_buff *skb)
 	return bpf_redirect(proxy->to, 0);
 }
 
-/* True if an IPv6 packet concerns only this link: link-local multicast, which is never forwarded,
- * or neighbor discovery addressed to this node. */
+/* Protocols that linux/in.h lacks. */
+#define IPPROTO_OSPF 89
+#define IPPROTO_VRRP 112
+
+/* Returns 1 for the protocols of hosts and routers of a link, which are sent to link-local groups, and -1
+ * for others: datagrams to a group would also reach the services of this node, and its tunnels, such as
+ * VXLAN. */
+static __always_inline int is_link_protocol(__u8 protocol)
+{
+	switch (protocol) {
+	case IPPROTO_ICMP:
+	case IPPROTO_IGMP:
+	case IPPROTO_ICMPV6:
+	case IPPROTO_OSPF:
+	case IPPROTO_PIM:
+	case IPPROTO_VRRP:
+		return 1;
+	default:
+		return -1;
+	}
+}
+
+/* Returns 1 if an IPv6 packet concerns only this link: a protocol of the link to a link-local group, or
+ * neighbor discovery addressed to this node. Returns -1 for other packets to such a group, which are
+ * never forwarded, and 0 for all others. */
 static __always_inline int is_of_link6(struct __sk_buff *skb)
 {
 	const struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
@@ -191,8 +214,9 @@ static __always_inline int is_of_link6(struct __sk_buff *skb)
 		return 0;
 	__u16 first = bpf_ntohs((__u16)high(&ip->daddr));
 
+	/* MLD has a router alert in a hop-by-hop header (RFC 3810 section 5). */
 	if (first == 0xff02)
-		return 1;
+		return is_link_protocol(ip->nexthdr == IPPROTO_HOPOPTS ? *type : ip->nexthdr);
 	if (ip->nexthdr != IPPROTO_ICMPV6 || ip->hop_limit != 255 || *type < ND_FIRST ||
 	    *type > ND_LAST)
 		return 0;
@@ -205,7 +229,8 @@ static __always_inline int is_of_link6(struct __sk_buff *skb)
 	return answer == BPF_FIB_LKUP_RET_NOT_FWDED || answer == BPF_FIB_LKUP_RET_FWD_DISABLED;
 }
 
-/* True if the kernel must handle the packet: neighbor and group protocols of the link. */
+/* Returns 1 if the kernel must handle the packet: neighbor and group protocols of the link; -1 for other
+ * packets to link-local groups, and 0 for all others. */
 static __always_inline int is_of_link(struct __sk_buff *skb)
 {
 	const struct iphdr *ip = (void *)(long)skb->data + ETH_HLEN;
@@ -215,9 +240,11 @@ static __always_inline int is_of_link(struct __sk_buff *skb)
 	if (skb->protocol == bpf_htons(ETH_P_IPV6))
 		return is_of_link6(skb);
 	/* 224.0.0.0/24 (RFC 5771 section 4). */
-	return skb->protocol == bpf_htons(ETH_P_IP) &&
-	       (void *)(ip + 1) <= (void *)(long)skb->data_end &&
-	       (ip->daddr & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000);
+	if (skb->protocol != bpf_htons(ETH_P_IP) ||
+	    (void *)(ip + 1) > (void *)(long)skb->data_end ||
+	    (ip->daddr & bpf_htonl(0xffffff00)) != bpf_htonl(0xe0000000))
+		return 0;
+	return is_link_protocol(ip->protocol);
 }
 
 /* Trims Ethernet padding to the length given in the IP header. Returns 0, or an error if the frame
@@ -258,7 +285,11 @@ static __always_inline int out_of_function(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	if (skb->vlan_present && (skb->vlan_tci & 0xfff))
 		return TC_ACT_UNSPEC;
-	if (is_of_link(skb)) {
+	int of_link = is_of_link(skb);
+
+	if (of_link < 0)
+		return shoot(state, skb, REASON_IRREGULAR);
+	if (of_link) {
 		skb->mark = MARK_OF_LINK;
 		return TC_ACT_UNSPEC;
 	}

@@ -21,6 +21,7 @@ struct sk_buff {
 	unsigned char *data;
 	__u8 ip_summed : 2;
 	__u16 csum_start;
+	__u16 mac_len;
 } __attribute__((preserve_access_index));
 
 #endif

@@ -37,8 +37,8 @@ pub use generic::GenericHandle;
 pub use interface_rule::{InterfaceRule, add_interface_rule, delete_interface_rule};
 pub use link::{
     Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, add_veth_with_queues,
-    delete_link, delete_link_at, has_local_senders, set_down, set_largest_segments, set_master,
-    set_up, with_members,
+    delete_link, delete_link_at, has_local_senders, is_reached_locally, set_down,
+    set_largest_segments, set_master, set_up, with_members,
 };
 pub use monitor::{Event, Monitor};
 pub use namespace::{LOOPBACK, Namespace};

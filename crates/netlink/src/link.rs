@@ -14,7 +14,7 @@ use crate::attribute::{after, array, each, text, u32_at, u64_at};
 use crate::socket::{CREATE, EXCL};
 use crate::{Error, Handle, Namespace, Request, Result};
 
-pub use kinds::{has_local_senders, with_members};
+pub use kinds::{has_local_senders, is_reached_locally, with_members};
 
 const NEWLINK: u16 = libc::RTM_NEWLINK;
 const DELLINK: u16 = libc::RTM_DELLINK;

@@ -105,13 +105,15 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes entries of these maps.
+/// Decodes entries of these maps. A map has at most as many as it has room for: a small object could
+/// repeat an entry millions of times.
 pub(super) fn decode(mut bytes: &[u8], maps: &[Map]) -> Result<Vec<Entry>, BadObject> {
     if bytes.len() > MAX_BYTES {
         let (what, count) = ("bytes of entries", bytes.len());
         return Err(BadObject::TooMuch { what, count, most: MAX_BYTES });
     }
     let mut entries = Vec::new();
+    let mut room: Vec<u32> = maps.iter().map(|map| map.max_entries).collect();
     while !bytes.is_empty() {
         let cut = || BadObject::Elf("its entries are cut off".to_owned());
         let (head, rest) = bytes.split_first_chunk::<HEAD>().ok_or_else(cut)?;
@@ -133,6 +135,12 @@ pub(super) fn decode(mut bytes: &[u8], maps: &[Map]) -> Result<Vec<Entry>, BadOb
             let why = "an entry of it has another size".to_owned();
             return Err(BadObject::Map { map: map.name.clone(), why });
         };
+        // The map exists.
+        let left = &mut room[at as usize];
+        *left = left.checked_sub(1).ok_or_else(|| BadObject::Map {
+            map: map.name.clone(),
+            why: format!("it has more than {} entries", map.max_entries),
+        })?;
         entries.push(Entry { map: at, key, value: value.to_vec() });
     }
     Ok(entries)

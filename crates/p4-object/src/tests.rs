@@ -145,6 +145,20 @@ fn a_file_that_is_not_an_object_is_refused() {
 
 /// Any number of symbols and rows may refer to the same long string.
 #[test]
+fn a_map_has_no_more_entries_than_room() {
+    let mut object = program(&[one(0xb7, 0, 0, 0, 1), EXIT]);
+    let room = object.maps[0].max_entries;
+    let key = Key::Bytes(vec![1; object.maps[0].key_size as usize]);
+    let value = vec![1; object.maps[0].value_size as usize];
+    let entry = Entry { map: 0, key, value };
+    object.entries = vec![entry.clone(); room as usize];
+    assert!(read(&write(&object).unwrap()).is_ok());
+    object.entries.push(entry);
+    let refused = read(&write(&object).unwrap()).unwrap_err().to_string();
+    assert!(refused.contains(&format!("it has more than {room} entries")), "{refused}");
+}
+
+#[test]
 fn names_do_not_multiply() {
     let long = "x".repeat(MAX_NAME + 1);
     let said = |object: &Object| read(&write(object).unwrap()).unwrap_err().to_string();

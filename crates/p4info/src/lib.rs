@@ -119,6 +119,10 @@ pub fn text(info: &v1::P4Info) -> String {
 /// The bytes are valid in neither format.
 pub fn read(bytes: &[u8]) -> Result<v1::P4Info, Unreadable> {
     let text = std::str::from_utf8(bytes).ok();
+    if text.is_some_and(is_deep) {
+        let why = || Unreadable::Text(format!("it is nested more than {MAX_DEPTH} times"));
+        return v1::P4Info::decode(bytes).map_err(|_| why());
+    }
     let said = match text.map(|text| DynamicMessage::parse_text_format(descriptor(), text)) {
         Some(Ok(message)) => return Ok(v1::P4Info::decode(&*message.encode_to_vec())?),
         Some(Err(why)) => Some(why.to_string()),
@@ -129,6 +133,34 @@ pub fn read(bytes: &[u8]) -> Result<v1::P4Info, Unreadable> {
         (Err(_), Some(why)) => Err(Unreadable::Text(why)),
         (Err(why), None) => Err(why.into()),
     }
+}
+
+/// Maximum nesting of messages, as in the binary format. The parser of the text has no limit, and ends
+/// the process when its stack is full.
+const MAX_DEPTH: usize = 100;
+
+/// Returns true if messages in protobuf's text format are nested too often. Brackets in strings and
+/// comments do not count.
+fn is_deep(text: &str) -> bool {
+    let (mut depth, mut end, mut is_escaped) = (0_usize, None, false);
+    for byte in text.bytes() {
+        match (end, byte) {
+            (Some(_), _) if is_escaped => is_escaped = false,
+            (Some(b'"' | b'\''), b'\\') => is_escaped = true,
+            // A string ends with its line, an unterminated one as well.
+            (Some(last), _) if byte == last || byte == b'\n' => end = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => end = Some(byte),
+            (None, b'#') => end = Some(b'\n'),
+            (None, b'{' | b'<' | b'[') => depth += 1,
+            (None, b'}' | b'>' | b']') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return true;
+        }
+    }
+    false
 }
 
 /// Reason that a file is not P4Info.

@@ -254,3 +254,27 @@ fn counters_meters_and_digests_are_described() {
         CELLS.replace("Counter<bit<64>, bit<32>>(1,", "@id(0x77) Counter<bit<64>, bit<32>>(1,");
     assert!(matches!(made(&twice), Err(Error::SameId(..))));
 }
+
+/// The parser of the text calls itself for each message within another.
+#[test]
+fn a_text_that_is_nested_too_often_is_refused() {
+    let tuples = |count| {
+        let (open, close) = ("tuple { members { ".repeat(count), "} } ".repeat(count));
+        format!(
+            "registers {{ type_spec {{ {open} bitstring {{ bit {{ bitwidth: 8 }} }} {close} }} }}"
+        )
+    };
+    // Without optimization, the parser takes more stack than a test has.
+    let parse = move || read(tuples(45).as_bytes()).map(drop);
+    assert_eq!(
+        std::thread::Builder::new().stack_size(16 << 20).spawn(parse).unwrap().join().unwrap(),
+        Ok(())
+    );
+    for deep in [tuples(49), tuples(1 << 18), tuples(1 << 18).replace(['{', '}'], "<")] {
+        let refused = read(deep.as_bytes()).unwrap_err().to_string();
+        assert!(refused.contains("it is nested more than 100 times"), "{refused}");
+    }
+    // Brackets in strings and comments do not count.
+    let text = format!("pkg_info {{ name: \"\\\"{0}\" }} # {0}\n", "{".repeat(200));
+    assert_eq!(read(text.as_bytes()).unwrap().pkg_info.unwrap().name.len(), 201);
+}

@@ -1,6 +1,8 @@
 //! Control-plane access to the maps of a running program, in this process ([`Instance`]) or in a
 //! sandbox process.
 
+use std::collections::HashMap;
+
 use p4_object::{Entry, Key, Map};
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +44,16 @@ pub enum Operation {
         #[serde(with = "serde_bytes")]
         value: Vec<u8>,
     },
+    /// Sets consecutive values of an array. Fails for other maps.
+    Values {
+        /// Index of the map in the program.
+        map: u32,
+        /// Index of the first value.
+        first: u32,
+        /// The values, one after the other.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
     /// Deletes all entries; an array's values become zero.
     Clear {
         /// Index of the map in the program.
@@ -57,8 +69,17 @@ impl Operation {
             Self::Delete { map, .. }
             | Self::Write { map, .. }
             | Self::Fill { map, .. }
+            | Self::Values { map, .. }
             | Self::Clear { map } => *map,
         }
+    }
+
+    /// Sets consecutive values of an array, those of these entries, in an array of zeros. Returns `None`
+    /// if they are zero. An operation for each value would take a hundred times the memory of a byte.
+    pub fn values(map: u32, first: u32, entries: &[Entry]) -> Option<Self> {
+        let bytes: Vec<u8> = entries.iter().flat_map(|entry| &entry.value).copied().collect();
+        let is_zero = bytes.iter().all(|byte| *byte == 0);
+        (!is_zero).then_some(Self::Values { map, first, bytes })
     }
 
     /// Returns the same operation for another map.
@@ -68,6 +89,7 @@ impl Operation {
             Self::Delete { map, .. }
             | Self::Write { map, .. }
             | Self::Fill { map, .. }
+            | Self::Values { map, .. }
             | Self::Clear { map } => *map = other,
         }
         self
@@ -162,9 +184,14 @@ impl Maps for Instance {
 
     fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError> {
         let mut undo = Vec::with_capacity(batch.len());
+        // Number of the first values of each array that `undo` has. An array is saved once, or a short
+        // batch would take the memory of many arrays.
+        let mut saved = HashMap::new();
         for (at, operation) in batch.iter().enumerate() {
             let map = operation.map();
-            let done = self.map_at(map as usize).and_then(|mut map| map.change(operation));
+            let done = self.map_at(map as usize).and_then(|mut map| {
+                map.change(operation, saved.entry(operation.map()).or_insert(0))
+            });
             match done {
                 Ok(step) => undo.push((map, step)),
                 Err(why) => {
@@ -274,6 +301,32 @@ mod tests {
         assert_eq!(values, [2, 2, 1]);
     }
 
+    #[test]
+    fn consecutive_values_are_set() {
+        let mut instance = filled();
+        let values =
+            |first, bytes: &[u8]| Operation::Values { map: 0, first, bytes: bytes.to_vec() };
+        instance.apply(&[values(1, &[1, 1, 1, 1, 2, 2, 2, 2])]).unwrap();
+        let piece = instance.read(0, 0, 10).unwrap();
+        let all: Vec<u8> = piece.entries.iter().map(|entry| entry.value[3]).collect();
+        assert_eq!(all, [0, 1, 2]);
+    }
+
+    /// An atomic batch that changes an array as a whole many times takes the memory of one copy.
+    #[test]
+    fn an_array_is_saved_once_for_a_batch() {
+        let mut instance = filled();
+        let fill = |count, value| Operation::Fill { map: 0, count, value: vec![value; 4] };
+        let mut saved = 0;
+        let mut steps = vec![];
+        for operation in [fill(2, 1), fill(2, 2), fill(3, 3), Operation::Clear { map: 0 }] {
+            let mut map = instance.map_at(0).unwrap();
+            steps.push(format!("{:?}", map.change(&operation, &mut saved).unwrap()));
+        }
+        assert!(steps[0].starts_with("Values") && steps[2].starts_with("Values"), "{steps:?}");
+        assert_eq!((&*steps[1], &*steps[3]), ("Saved", "Saved"));
+    }
+
     /// Undo restores every kind of change, including the order of ternary entries.
     #[test]
     fn a_batch_that_fails_leaves_nothing() {
@@ -282,7 +335,10 @@ mod tests {
         let batch = [
             put(0, bytes(&1_u32.to_ne_bytes()), 9),
             Operation::Fill { map: 0, count: 2, value: vec![7; 4] },
+            Operation::Values { map: 0, first: 1, bytes: vec![8; 8] },
+            Operation::Fill { map: 0, count: 1, value: vec![9; 4] },
             Operation::Clear { map: 0 },
+            Operation::Fill { map: 0, count: 3, value: vec![5; 4] },
             put(1, bytes(b"cd"), 2),
             Operation::Delete { map: 1, key: bytes(b"ab") },
             put(1, bytes(b"ef"), 3),
@@ -301,11 +357,11 @@ mod tests {
         ];
         let failed = instance.apply(&batch);
         assert!(
-            matches!(failed, Err(ControlError::Operation { at: 17, why: MapError::Full(2) })),
+            matches!(failed, Err(ControlError::Operation { at: 20, why: MapError::Full(2) })),
             "{failed:?}"
         );
         assert_eq!(all(&mut instance), before);
-        instance.apply(&batch[..16]).unwrap();
+        instance.apply(&batch[..19]).unwrap();
         assert_ne!(all(&mut instance), before);
     }
 
@@ -329,6 +385,11 @@ mod tests {
         assert_eq!(refused(fill(1, 1, 4)), MapError::Kind);
         assert_eq!(refused(fill(0, 4, 4)), MapError::Absent);
         assert_eq!(refused(fill(0, 3, 5)), MapError::ValueSize { given: 5, wanted: 4 });
+        let values = |map, first, bytes| Operation::Values { map, first, bytes: vec![0; bytes] };
+        assert_eq!(refused(values(1, 0, 4)), MapError::Kind);
+        assert_eq!(refused(values(0, 2, 8)), MapError::Absent);
+        assert_eq!(refused(values(0, u32::MAX, 8)), MapError::Absent);
+        assert_eq!(refused(values(0, 0, 7)), MapError::ValueSize { given: 7, wanted: 4 });
         let long = MapError::Prefix { given: 33, most: 32 };
         assert_eq!(refused(put(2, prefix(33, [0; 4]), 1)), long);
         let mut write = |map, key, at, bytes: &[u8]| {

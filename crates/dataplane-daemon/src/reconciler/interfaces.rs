@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dataplane::forwarding::Forwarding;
 use model::dataplane::Dataplane as Which;
-use netlink::{Link, has_local_senders};
+use netlink::{Link, is_reached_locally};
 
 use crate::guard::Guarded;
 
@@ -16,7 +16,7 @@ const STACKED: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
 pub(super) fn guarded(forwarding: &Forwarding, which: Which, links: &[Link]) -> Guarded {
     let all = forwarding.proxies().flat_map(|proxy| [proxy.to.index, proxy.back.index]);
     let functions: BTreeSet<u32> =
-        all.flatten().filter(|index| has_local_senders(links, *index)).collect();
+        all.flatten().filter(|index| is_reached_locally(links, *index)).collect();
     // The kernel's data plane has no program that marks packets.
     let mut ports = match which {
         Which::Xdp => forwarding.guarded_ports.clone(),

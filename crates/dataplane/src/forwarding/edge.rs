@@ -5,7 +5,7 @@
 //! such as tagged frames, are passed to the kernel, where rules drop them, on the ports and on the
 //! interfaces stacked on them. If the kernel forwards without XDP, the rules drop all of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv6Net};
@@ -154,8 +154,9 @@ fn function_links<'a>(forwarding: &'a Forwarding, links: &'a [Link]) -> BTreeSet
     all().map(|link| &*link.name).chain(now.map(|link| link.name.as_str())).collect()
 }
 
-/// Returns the ports at the edge, and the interfaces stacked on them. With an edge or a tenant,
-/// tunnels that are not ports belong to them: from there, anybody can send packets through them.
+/// Returns the ports at the edge, the interfaces beside those of functions, and the interfaces stacked on
+/// them. With an edge, a tenant or a function, tunnels that are not ports belong to them: from there,
+/// anybody can send packets through them.
 fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let ports = || forwarding.ports.iter().filter(|(_, port)| port.edge);
     // A port that was created again has another index until the state suits the file.
@@ -163,13 +164,59 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let again = |link: &&Link| names.contains(link.name.as_str());
     let mut found: BTreeSet<u32> = ports().map(|(index, _)| *index).collect();
     found.extend(links.iter().filter(again).map(|link| link.index));
-    if !found.is_empty() || !tenants(forwarding).is_empty() {
+    let has_functions = forwarding.proxies().next().is_some();
+    if !found.is_empty() || !tenants(forwarding).is_empty() || has_functions {
         let is_known = |link: &Link| forwarding.has_interface(link.index);
         let tunnels = links.iter().filter(|link| link.is_open_tunnel() && !is_known(link));
         found.extend(tunnels.map(|link| link.index));
     }
+    found.extend(beside_functions(forwarding, links));
+    let functions = functions(forwarding);
     // An operator puts a VLAN of an edge port into the domain.
-    with_stacked(found, links, |link| !forwarding.domain_vlans.contains_key(&link.index))
+    with_stacked(found, links, |link| {
+        !forwarding.domain_vlans.contains_key(&link.index) && !functions.contains(&link.index)
+    })
+}
+
+/// Returns the interfaces that lead to functions.
+fn functions(forwarding: &Forwarding) -> BTreeSet<u32> {
+    forwarding.proxies().flat_map(|proxy| [proxy.to.index, proxy.back.index]).flatten().collect()
+}
+
+/// Returns the other interfaces that a function's frames reach if it tags them, or leaves out the tag:
+/// those stacked on its interfaces, and those below its VLANs.
+fn beside_functions(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let functions = functions(forwarding);
+    let mut all = functions.clone();
+    for link in links.iter().filter(|link| functions.contains(&link.index)) {
+        let mut lower = link.vlan.and_then(|vlan| vlan.parent);
+        // The untagged frames of a port are the domain's.
+        while let Some(index) = lower.filter(|index| !forwarding.ports.contains_key(index)) {
+            if !all.insert(index) {
+                break;
+            }
+            let below = links.iter().find(|link| link.index == index);
+            lower = below.and_then(|link| link.vlan).and_then(|vlan| vlan.parent);
+        }
+    }
+    let is_other = |link: &Link| !forwarding.has_interface(link.index);
+    with_stacked(all, links, is_other).difference(&functions).copied().collect()
+}
+
+/// Returns the tunnels through which packets from outside of the domain may come, by index, with their
+/// names. HSR and PRP devices, too, take off a header that a port's filter does not look behind.
+pub(in crate::forwarding) fn tunnels(
+    forwarding: &Forwarding,
+    links: &[Link],
+) -> BTreeMap<u32, String> {
+    let (edges, over_tenants) = (edges(forwarding, links), over_tenants(forwarding, links));
+    let is_outside = |link: &&Link| {
+        (edges.contains(&link.index) || over_tenants.contains(&link.index))
+            && !forwarding.ports.contains_key(&link.index)
+    };
+    let is_tunnel = |link: &&Link| link.is_open_tunnel() || link.kind == "hsr";
+    let all = links.iter().filter(is_tunnel).filter(is_outside);
+    all.map(|link| (link.index, link.name.clone())).collect()
 }
 
 /// Returns the interfaces of tenants.

@@ -102,11 +102,61 @@ fn the_kernel_forwards_nothing_from_functions() {
         .map(|rule| (rule.priority, rule.ipv6, rule.interface.as_deref().unwrap(), rule.to))
         .collect();
     let expected = [(false, "later"), (false, "out"), (true, "later"), (true, "out")];
-    let mut expected = expected.map(|(ipv6, name)| (5999, ipv6, name, None));
+    let mut expected = expected.map(|(ipv6, name)| (5999, ipv6, name, None)).to_vec();
+    // A VLAN above is at the edge.
+    expected.push((5999, true, "out.10", Some("fd00:1::/48".parse().unwrap())));
     let mut found = found;
     found.sort_unstable();
     expected.sort_unstable();
     assert_eq!(found, expected);
+}
+
+/// A function that sends tagged frames, or leaves out the tag, sends from outside of the domain.
+#[test]
+fn interfaces_beside_those_of_functions_are_edges() {
+    let vlan = |id, parent| Some(Vlan { id, protocol: 0x8100, parent: Some(parent) });
+    let on = |index, name, id, parent| Link {
+        vlan: vlan(id, parent),
+        lower: Some(parent),
+        ..link(index, name)
+    };
+    let links = || {
+        let mut links = links();
+        links.extend([
+            link(20, "fw"),
+            on(21, "fw.7", 7, 20),
+            on(22, "fw.8", 8, 20),
+            on(23, "fw.9", 9, 20),
+            on(24, "fw.7.1", 1, 21),
+            Link { kind: "gre".into(), ..link(25, "gre1") },
+        ]);
+        links
+    };
+    let found = |to: &str, back: &str| {
+        let text = format!(
+            "locators: [\"fd00:1::/48\"]\nsources: [\"fd00:8::/48\"]\nports: {{core: {{}}}}\n\
+             sids: {{\"fd00:1::f\": {{behavior: End.AD, to: {to}, back: {back}}}}}\n"
+        );
+        let file =
+            dataplane_file::parse("file", &text).unwrap_or_else(|problems| panic!("{problems}"));
+        let state = resolve(&file, &Links::new(links(), true), &mut Tenants::default()).unwrap();
+        let rules = rules(&state, &Kernel { links: links(), ..Kernel::default() });
+        let closed = |rule: &&InterfaceRule| rule.priority == SPOOFED;
+        let mut names: Vec<String> =
+            rules.iter().filter(closed).filter_map(|rule| rule.interface.clone()).collect();
+        names.sort();
+        let tunnels: Vec<String> = state.tunnels.into_values().collect();
+        assert_eq!(tunnels, ["gre1"]);
+        names
+    };
+    assert_eq!(found("fw.7", "fw.8"), ["fw", "fw.7.1", "fw.9", "gre1"]);
+    assert_eq!(found("out", "fw"), ["fw.7", "fw.7.1", "fw.8", "fw.9", "gre1", "out.10"]);
+    // The frames of a port are those of the domain.
+    let text = "locators: [\"fd00:1::/48\"]\nports: {core: {}, fw: {}}\n\
+                sids: {\"fd00:1::f\": {behavior: End.AD, to: fw.7, back: fw.8}}\n";
+    let file = dataplane_file::parse("file", text).unwrap_or_else(|problems| panic!("{problems}"));
+    let state = resolve(&file, &Links::new(links(), true), &mut Tenants::default()).unwrap();
+    assert_eq!(beside_functions(&state, &links()), [24].into());
 }
 
 /// A SID may be in another table than the main one, and in a VRF's, which only its interfaces use.

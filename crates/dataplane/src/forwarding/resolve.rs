@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::dataplane::{self as file, File, Name, Steer, Table};
-use netlink::{Link, Mac, has_local_senders};
+use netlink::{Link, Mac, is_reached_locally};
 use srv6::{LookUp, Resolve};
 
+use super::edge::tunnels;
 use super::machine::{Links, Unresolved};
 use super::{
     Attachment, DomainVlan, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Proxy, ProxyLink,
@@ -97,7 +98,9 @@ pub fn resolve(
         return Err(resolving.problems);
     }
     *tenants = numbers;
-    Ok(resolving.forwarding)
+    let mut forwarding = resolving.forwarding;
+    forwarding.tunnels = tunnels(&forwarding, &links.links);
+    Ok(forwarding)
 }
 
 struct Resolving<'a> {
@@ -186,7 +189,7 @@ impl Resolving<'_> {
             let link = self.links.indexed(**index);
             let master = link.and_then(|link| self.links.indexed(link.master?));
             let is_bridged = master.is_some_and(|master| master.vrf_table.is_none());
-            is_bounded && !is_bridged && has_local_senders(&self.links.links, **index)
+            is_bounded && !is_bridged && is_reached_locally(&self.links.links, **index)
         });
         self.forwarding.guarded_ports = guarded.map(|(index, _)| *index).collect();
     }

@@ -34,6 +34,9 @@ pub struct Forwarding {
     /// machine has redirected: netfilter drops packets for the kernel that lack the mark of the
     /// filter at tc ingress.
     pub guarded_ports: BTreeSet<u32>,
+    /// Tunnels that are not ports, by index, with their names. Packets from outside of the domain may
+    /// arrive in them; the filters of ports see the outer headers only.
+    pub tunnels: BTreeMap<u32, String>,
     /// Interfaces stacked on ports, by index: packets routed to them leave through the port, tagged.
     pub uppers: BTreeMap<u32, Upper>,
     /// Interfaces that receive tagged frames of ports, by index, whatever the protocols of the tags:
@@ -55,6 +58,12 @@ impl Forwarding {
     /// True if packets leave by this interface: it is a port, or stacked on one.
     pub fn has_interface(&self, index: u32) -> bool {
         self.ports.contains_key(&index) || self.uppers.contains_key(&index)
+    }
+
+    /// Returns the interfaces whose packets for the kernel are filtered, by index, with their names.
+    pub fn filtered(&self) -> BTreeMap<u32, &str> {
+        let ports = self.ports.iter().map(|(index, port)| (*index, &*port.name));
+        ports.chain(self.tunnels.iter().map(|(index, name)| (*index, &**name))).collect()
     }
 
     /// Returns the tags of a port's VLANs in the SR domain, in order.
@@ -80,6 +89,7 @@ impl Default for Forwarding {
             sources: BTreeSet::new(),
             ports: BTreeMap::new(),
             guarded_ports: BTreeSet::new(),
+            tunnels: BTreeMap::new(),
             uppers: BTreeMap::new(),
             vlans: BTreeMap::new(),
             attachments: BTreeMap::new(),

@@ -44,11 +44,6 @@ impl Attachments {
         attached.map(|(index, _)| *index).collect()
     }
 
-    /// Returns true if the program was attached to an interface with this index, and not detached.
-    pub(super) fn has(&self, port: u32) -> bool {
-        self.attached.contains_key(&port)
-    }
-
     /// Returns true if the program is on all of these ports.
     pub(super) fn are_on(&self, ports: &Ports, links: &[Link]) -> bool {
         let present = self.present(links);

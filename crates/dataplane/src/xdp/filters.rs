@@ -1,15 +1,14 @@
-//! Ingress filters of ports, for packets that the XDP program leaves to the kernel.
+//! Ingress filters: of ports, for packets that the XDP program leaves to the kernel, and of tunnels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bpf::{Srv6, unfilter_port};
-use netlink::Handle;
+use netlink::{Handle, Link};
 
 use super::pins::Pins;
 use crate::Error;
-use crate::forwarding::Port;
 
-/// The ports with a filter of the current program.
+/// The interfaces with a filter of the current program.
 #[derive(Debug, Default)]
 pub(super) struct Filters {
     on: BTreeSet<u32>,
@@ -17,30 +16,32 @@ pub(super) struct Filters {
     has_looked: bool,
 }
 
-/// Ports on which no program ran, not even that of an earlier daemon.
+/// Interfaces that had no filter, not even that of an earlier daemon.
 #[derive(Debug, Default)]
 pub(super) struct NewFilters(Vec<u32>);
 
 impl Filters {
-    /// Attaches the program's filter to ports that have none of it. On an error, no port has a new one.
+    /// Attaches the program's filter to interfaces that have none of it. On an error, none has a new
+    /// one. `interfaces`: names by index.
     pub(super) fn put(
         &mut self,
         srv6: &Srv6,
-        ports: &BTreeMap<u32, Port>,
+        interfaces: &BTreeMap<u32, &str>,
         pins: &Pins,
     ) -> Result<NewFilters, Error> {
         let mut new = NewFilters::default();
-        let earlier = pins.attached()?;
-        for (index, port) in ports {
+        let mut earlier: BTreeSet<u32> = pins.attached()?.into_keys().collect();
+        earlier.extend(pins.filters()?);
+        for (index, name) in interfaces {
             if self.on.contains(index) {
                 continue;
             }
             if let Err(source) = srv6.filter_port(*index, &pins.filter(*index)) {
                 self.undo(new, pins);
-                return Err(Error::Port { port: port.name.clone(), index: *index, source });
+                return Err(Error::Port { port: (*name).to_owned(), index: *index, source });
             }
             self.on.insert(*index);
-            new.0.extend((!earlier.contains_key(index)).then_some(*index));
+            new.0.extend((!earlier.contains(index)).then_some(*index));
         }
         Ok(new)
     }
@@ -51,6 +52,16 @@ impl Filters {
         self.on.remove(&interface);
     }
 
+    /// Forgets interfaces that are gone. Others may have their indices now.
+    pub(super) fn forget_gone(&mut self, links: &[Link]) {
+        self.on.retain(|index| links.iter().any(|link| link.index == *index));
+    }
+
+    /// Returns true if an interface has the current program's filter.
+    pub(super) fn has(&self, interface: u32) -> bool {
+        self.on.contains(&interface)
+    }
+
     /// Detaches new filters after a failure, which is reported.
     pub(super) fn undo(&mut self, new: NewFilters, pins: &Pins) {
         for index in new.0 {
@@ -59,21 +70,21 @@ impl Filters {
         }
     }
 
-    /// Attaches another program's filter to all ports.
+    /// Attaches another program's filter.
     pub(super) fn replace(
         &mut self,
         srv6: &Srv6,
-        ports: &BTreeMap<u32, Port>,
+        interfaces: &BTreeMap<u32, &str>,
         pins: &Pins,
     ) -> Result<(), Error> {
         self.on.clear();
-        self.put(srv6, ports, pins).map(drop)
+        self.put(srv6, interfaces, pins).map(drop)
     }
 
-    /// Detaches the filters from all interfaces except `ports`, including those of earlier daemons.
+    /// Detaches the filters from all interfaces except these, including those of earlier daemons.
     pub(super) fn leave_others(
         &mut self,
-        ports: &BTreeMap<u32, Port>,
+        interfaces: &BTreeMap<u32, &str>,
         pins: &Pins,
         handle: &mut Handle,
     ) -> Result<(), Error> {
@@ -83,7 +94,7 @@ impl Filters {
             all.extend(handle.links()?.iter().map(|link| link.index));
             self.has_looked = true;
         }
-        for index in all.into_iter().filter(|index| !ports.contains_key(index)) {
+        for index in all.into_iter().filter(|index| !interfaces.contains_key(index)) {
             unfilter_port(index, &pins.filter(index))?;
             self.on.remove(&index);
         }

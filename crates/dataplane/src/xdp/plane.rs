@@ -36,7 +36,8 @@ impl Dataplane for Xdp {
         // change.
         let ports = &self.tables.now().ports;
         let left = self.ports.leave_others(&self.pins, ports);
-        let unfiltered = self.filters.leave_others(ports, &self.pins, &mut self.handle);
+        let filtered = self.tables.now().filtered();
+        let unfiltered = self.filters.leave_others(&filtered, &self.pins, &mut self.handle);
         for done in [left, unfiltered, self.keep_watch(), functions] {
             if let Err(error) = done {
                 tracing::warn!(

@@ -20,7 +20,7 @@ use super::pins::{Pins, remove};
 use super::tables::Tables;
 use super::tracing::Tracing;
 use crate::Error;
-use crate::forwarding::{Forwarding, Port};
+use crate::forwarding::Forwarding;
 
 /// SRv6 in XDP, on ports of the calling thread's namespace.
 pub struct Xdp {
@@ -83,15 +83,16 @@ impl Xdp {
             &self.pins,
             &mut self.handle,
         );
-        let ports = self.attached_ports();
-        let done = done.and_then(|()| self.filters.replace(tables.program(), &ports, &self.pins));
+        let filtered = self.filtered();
+        let names = filtered.iter().map(|(index, name)| (*index, &**name)).collect();
+        let done = done.and_then(|()| self.filters.replace(tables.program(), &names, &self.pins));
         let done = done.and_then(|()| self.ports.replace_all(tables.program().program()));
         let done = done
             .and_then(|()| proxies::attach(&tables, &mut self.backs, &self.pins, &mut self.handle));
         if let Err(error) = done {
             // The previous state worked before. The first error is reported.
             let _ = self.attach_own_functions();
-            let _ = self.filters.replace(self.tables.program(), &ports, &self.pins);
+            let _ = self.filters.replace(self.tables.program(), &names, &self.pins);
             let _ = self.ports.replace_all(self.tables.program().program());
             return Err(error);
         }
@@ -103,11 +104,11 @@ impl Xdp {
         Ok(())
     }
 
-    /// Returns the ports of the current state that have the program. The others are gone.
-    fn attached_ports(&self) -> BTreeMap<u32, Port> {
-        let mut ports = self.tables.now().ports.clone();
-        ports.retain(|index, _| self.ports.has(*index));
-        ports
+    /// Returns the interfaces of the current state that have a filter. The others are gone.
+    fn filtered(&self) -> BTreeMap<u32, String> {
+        let all = self.tables.now().filtered().into_iter();
+        let present = all.filter(|(index, _)| self.filters.has(*index));
+        present.map(|(index, name)| (index, name.to_owned())).collect()
     }
 
     /// Forgets the ports that are gone. Other interfaces may have their indices now.
@@ -116,6 +117,7 @@ impl Xdp {
         for gone in self.ports.forget_gone(&links) {
             self.filters.forget(gone, &self.pins);
         }
+        self.filters.forget_gone(&links);
         Ok(())
     }
 
@@ -130,7 +132,7 @@ impl Xdp {
         // Before the program: the kernel then gets no packet without it.
         let (mut new_filters, mut new_ports) = (NewFilters::default(), Vec::new());
         let done = done.and_then(|()| {
-            new_filters = self.filters.put(program, &now.ports, &self.pins)?;
+            new_filters = self.filters.put(program, &now.filtered(), &self.pins)?;
             let from = Source { program: program.program(), pins: &self.pins };
             self.ports.attach_to(from, &now.ports, file, &mut self.handle, &mut new_ports)
         });

@@ -23,6 +23,9 @@ const TUNNELS: [&str; 16] = [
     "ppp",
 ];
 
+/// Kinds that share the interface below them, and exchange frames there.
+const SHARING: [&str; 4] = ["macvlan", "macvtap", "ipvlan", "ipvtap"];
+
 impl Link {
     /// Returns true for a bond. Its native XDP program runs on the interfaces in it, and sees their
     /// indexes.
@@ -57,6 +60,25 @@ pub fn has_local_senders(links: &[Link], interface: u32) -> bool {
         }
     }
     true
+}
+
+/// Returns true if frames of senders on this machine may reach the interface, or one stacked on it, past the
+/// programs on the interface: it has such senders ([`has_local_senders`]), or a macvlan or ipvlan
+/// is above it, to which the kernel hands the frames of others of its kind.
+pub fn is_reached_locally(links: &[Link], interface: u32) -> bool {
+    let is_above = |link: &Link| {
+        let mut lower = link.lower;
+        for _ in links {
+            let Some(index) = lower else { return false };
+            if index == interface {
+                return true;
+            }
+            lower = links.iter().find(|link| link.index == index).and_then(|link| link.lower);
+        }
+        false
+    };
+    let mut sharing = links.iter().filter(|link| SHARING.contains(&link.kind.as_str()));
+    has_local_senders(links, interface) || sharing.any(is_above)
 }
 
 /// Indexes of the interfaces whose frames arrive on an interface: itself, and the ports of a bridge or

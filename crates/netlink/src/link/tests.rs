@@ -384,7 +384,7 @@ fn root_the_srh_setting_of_an_interface_is_read() {
 }
 
 #[test]
-fn only_network_cards_and_taps_have_no_local_senders() {
+fn frames_of_local_senders_do_not_reach_network_cards_and_taps_alone() {
     let make = |index: i32, kind: &str, lower: Option<u32>| {
         let mut bytes = body(|out| {
             if let Some(lower) = lower {
@@ -413,7 +413,14 @@ fn only_network_cards_and_taps_have_no_local_senders() {
         make(12, "vlan", Some(11)),
         make(13, "", None),
         make(14, "ipvlan", Some(13)),
+        make(16, "", None),
+        make(17, "vlan", Some(16)),
+        make(18, "vlan", Some(17)),
+        make(19, "macvlan", Some(17)),
     ];
-    let have: Vec<u32> = (1..=15).filter(|index| has_local_senders(&links, *index)).collect();
-    assert_eq!(have, [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+    let have: Vec<u32> = (1..=19).filter(|index| has_local_senders(&links, *index)).collect();
+    assert_eq!(have, [3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 19]);
+    let reached: Vec<u32> = (1..=19).filter(|index| is_reached_locally(&links, *index)).collect();
+    // Macvlans are above 1, 16 and 17.
+    assert_eq!(reached, [1, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19]);
 }

@@ -258,14 +258,14 @@ fn carry_over(
         });
         let maps = same.and_then(|other| register.map.zip(other.map));
         let Some((from, to)) = maps.filter(|_| register.bytes > 0) else { continue };
-        copy(old, (from, register.size), new, to, &register.name)?;
+        copy(old, from, new, to, &register.name)?;
     }
     for (id, counter) in &before.counters {
         let same = after
             .and_then(|after| after.counters.get(id))
             .filter(|other| (&other.name, other.size) == (&counter.name, counter.size));
         let Some(other) = same else { continue };
-        copy(old, (counter.map, counter.size), new, other.map, &counter.name)?;
+        copy(old, counter.map, new, other.map, &counter.name)?;
     }
     Ok(())
 }
@@ -273,20 +273,22 @@ fn carry_over(
 /// Copies the cells of an array.
 fn copy(
     old: &mut impl Running,
-    (from, size): (u32, u64),
+    from: u32,
     new: &mut impl Running,
     to: u32,
     name: &str,
 ) -> Result<(), Refused> {
-    let values = array(old, from, 0..size)?;
-    let put = |(at, value): (u32, Vec<u8>)| {
-        let key = p4_object::Key::index(at);
-        Operation::Put(p4_object::Entry { map: to, key, value })
-    };
-    let batch: Vec<_> = (0..).zip(values).map(put).collect();
-    // The new program does not run yet, so partial state is not visible.
-    for part in batch.chunks(AT_ONCE as usize) {
-        new.apply(part).map_err(|why| refused(&why, name))?;
+    // The new program does not run yet, so partial state is not visible. It may have initial values.
+    let mut batch = vec![Operation::Clear { map: to }];
+    let mut next = Some(0);
+    while let Some(at) = next {
+        let piece = old.read(from, at, AT_ONCE).map_err(|why| refused(&why, ""))?;
+        batch.extend(Operation::values(to, at, &piece.entries));
+        if !batch.is_empty() {
+            new.apply(&batch).map_err(|why| refused(&why, name))?;
+            batch.clear();
+        }
+        next = piece.next.filter(|next| *next > at);
     }
     Ok(())
 }

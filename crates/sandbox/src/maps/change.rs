@@ -15,8 +15,10 @@ pub(crate) enum Undo {
     Put(Key, Vec<u8>),
     /// Restore entries of a ternary map at their insertion times.
     PutBack(Vec<(u64, TernaryKey, Vec<u8>)>),
-    /// Restore the first values of an array, in one piece.
-    Values(Vec<u8>),
+    /// Restore consecutive values of an array from this index on, in one piece.
+    Values(u32, Vec<u8>),
+    /// An earlier step of the batch restores these values.
+    Saved,
     /// Restore all entries of a cleared map.
     Fill(Vec<Entry>),
 }
@@ -27,8 +29,13 @@ fn words(key: TernaryKey) -> Key {
 }
 
 impl MapRef<'_> {
-    /// Applies a change and returns its inverse.
-    pub(crate) fn change(&mut self, operation: &Operation) -> Result<Undo, MapError> {
+    /// Applies a change and returns its inverse. `saved`: number of the first values of an array that
+    /// the inverses of earlier changes restore.
+    pub(crate) fn change(
+        &mut self,
+        operation: &Operation,
+        saved: &mut u32,
+    ) -> Result<Undo, MapError> {
         match operation {
             Operation::Put(entry) => {
                 let before = self.value(&entry.key)?.map(<[u8]>::to_vec);
@@ -59,7 +66,7 @@ impl MapRef<'_> {
                 Ok(Undo::Put(key.clone(), before))
             }
             Operation::Fill { count, value, .. } => {
-                let undo = self.values(*count)?;
+                let undo = self.save(0, *count, saved)?;
                 let (given, wanted) = (value.len(), self.0.values.size());
                 if given != wanted {
                     return Err(MapError::ValueSize { given, wanted });
@@ -67,9 +74,22 @@ impl MapRef<'_> {
                 (0..*count).for_each(|at| self.0.values.set(at, value));
                 Ok(undo)
             }
+            Operation::Values { first, bytes, .. } => {
+                let (given, wanted) = (bytes.len(), self.0.values.size());
+                if !matches!(self.0.entries, Entries::Array(_)) {
+                    return Err(MapError::Kind);
+                }
+                if wanted == 0 || given % wanted != 0 {
+                    return Err(MapError::ValueSize { given, wanted });
+                }
+                let count = u32::try_from(given / wanted).map_err(|_| MapError::Absent)?;
+                let undo = self.save(*first, count, saved)?;
+                self.set_from(*first, bytes);
+                Ok(undo)
+            }
             Operation::Clear { .. } => {
                 let undo = match &self.0.entries {
-                    Entries::Array(array) => self.values(array.entries())?,
+                    Entries::Array(array) => self.save(0, array.entries(), saved)?,
                     Entries::Ternary(ternary) => Undo::PutBack(self.all(ternary)),
                     _ => Undo::Fill(self.piece(0, 0, usize::MAX).entries),
                 };
@@ -87,11 +107,11 @@ impl MapRef<'_> {
             Undo::PutBack(all) => {
                 all.iter().try_for_each(|(came, key, value)| self.put_back(*came, key, value))
             }
-            Undo::Values(all) => {
-                let size = self.0.values.size().max(1);
-                (0..).zip(all.chunks(size)).for_each(|(at, value)| self.0.values.set(at, value));
+            Undo::Values(first, all) => {
+                self.set_from(first, &all);
                 Ok(())
             }
+            Undo::Saved => Ok(()),
             Undo::Fill(all) => {
                 self.clear();
                 all.iter().try_for_each(|entry| self.put(entry))
@@ -161,15 +181,26 @@ impl MapRef<'_> {
         piece
     }
 
-    /// Saves the first `count` values of an array for undo.
-    fn values(&self, count: u32) -> Result<Undo, MapError> {
+    /// Saves `count` values of an array for undo, unless they are among the first `saved`.
+    fn save(&self, first: u32, count: u32, saved: &mut u32) -> Result<Undo, MapError> {
         let Entries::Array(array) = &self.0.entries else { return Err(MapError::Kind) };
-        if count > array.entries() {
-            return Err(MapError::Absent);
+        let end = first.checked_add(count).filter(|end| *end <= array.entries());
+        let end = end.ok_or(MapError::Absent)?;
+        if end <= *saved {
+            return Ok(Undo::Saved);
+        }
+        if first == 0 {
+            *saved = end;
         }
         let mut all = Vec::with_capacity(count as usize * self.0.values.size());
-        (0..count).for_each(|at| all.extend_from_slice(self.0.values.get(at)));
-        Ok(Undo::Values(all))
+        (first..end).for_each(|at| all.extend_from_slice(self.0.values.get(at)));
+        Ok(Undo::Values(first, all))
+    }
+
+    /// Sets consecutive values of an array, which exist.
+    fn set_from(&mut self, first: u32, values: &[u8]) {
+        let size = self.0.values.size().max(1);
+        (first..).zip(values.chunks(size)).for_each(|(at, value)| self.0.values.set(at, value));
     }
 
     fn take(&mut self, key: &Key) -> Result<(), MapError> {

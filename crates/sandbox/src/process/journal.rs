@@ -1,6 +1,7 @@
 //! Journal of control-plane changes to a program's maps, replayed to a restarted process.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use p4_object::{Entry, Key, Map, MapKind};
 
@@ -14,7 +15,7 @@ type Name = (u32, Key);
 /// for ternary entries of equal priority. An entry that was inserted and deleted leaves no
 /// operation. A deleted initial entry keeps its delete operation at its position, because the
 /// deletion made room for later entries.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Journal {
     operations: BTreeMap<u64, Operation>,
     places: HashMap<Name, u64>,
@@ -23,7 +24,8 @@ pub(super) struct Journal {
     next: u64,
     /// Maps with prefixes as keys.
     prefixes: HashSet<u32>,
-    arrays: HashSet<u32>,
+    /// Arrays, with the sizes of their values.
+    arrays: HashMap<u32, usize>,
     /// Initial entries of the program that have not been deleted.
     own: HashSet<Name>,
     /// All initial entries of the program, in order.
@@ -33,10 +35,9 @@ pub(super) struct Journal {
 impl Journal {
     /// Creates an empty journal for a program.
     pub(super) fn new(maps: &[Map], object: &[u8]) -> Self {
-        let of = |kind| {
-            (0..).zip(maps).filter_map(move |(at, map)| (map.kind == kind).then_some(at)).collect()
-        };
-        let (prefixes, arrays) = (of(MapKind::LpmTrie), of(MapKind::Array));
+        let of = |kind| (0..).zip(maps).filter(move |(_, map)| map.kind == kind);
+        let prefixes = of(MapKind::LpmTrie).map(|(at, _)| at).collect();
+        let arrays = of(MapKind::Array).map(|(at, map)| (at, map.value_size as usize)).collect();
         let mut journal = Self { prefixes, arrays, ..Self::default() };
         // The object is valid: a process has already loaded it.
         journal.entries = p4_object::read(object).map(|object| object.entries).unwrap_or_default();
@@ -61,7 +62,12 @@ impl Journal {
             Operation::Delete { map, key } => self.delete(self.name(*map, key), operation),
             Operation::Write { .. } => self.write(operation),
             Operation::Fill { map, count, .. } => {
-                self.filled(*map, *count);
+                self.replaced(*map, 0..*count);
+                self.last(operation);
+            }
+            Operation::Values { map, first, bytes } => {
+                let count = count(&self.arrays, *map, bytes);
+                self.replaced(*map, *first..first.saturating_add(count));
                 self.last(operation);
             }
             Operation::Clear { map } => self.clear(*map),
@@ -132,19 +138,21 @@ impl Journal {
         self.operations.insert(place, operation);
     }
 
-    /// Removes the operations that a fill of an array's first values replaces.
-    fn filled(&mut self, map: u32, count: u32) {
-        let within =
-            |key: &Key| matches!(key, Key::Bytes(key) if index(key).is_some_and(|at| at < count));
-        self.operations.retain(|_, operation| {
-            let is_replaced = match operation {
-                Operation::Put(entry) => within(&entry.key),
-                Operation::Write { key, .. } | Operation::Delete { key, .. } => within(key),
-                Operation::Fill { count: other, .. } => *other <= count,
-                Operation::Clear { .. } => false,
-            };
-            operation.map() != map || !is_replaced
-        });
+    /// Removes the operations that new values of an array replace.
+    fn replaced(&mut self, map: u32, values: Range<u32>) {
+        let within = |key: &Key| matches!(key, Key::Bytes(key) if index(key).is_some_and(|at| values.contains(&at)));
+        let covers = |first: u32, count: u32| {
+            values.start <= first && first.saturating_add(count) <= values.end
+        };
+        let sizes = &self.arrays;
+        let gone = |operation: &Operation| match operation {
+            Operation::Put(entry) => within(&entry.key),
+            Operation::Write { key, .. } | Operation::Delete { key, .. } => within(key),
+            Operation::Fill { count, .. } => covers(0, *count),
+            Operation::Values { first, bytes, .. } => covers(*first, count(sizes, map, bytes)),
+            Operation::Clear { .. } => false,
+        };
+        self.operations.retain(|_, operation| operation.map() != map || !gone(operation));
         self.places.retain(|(of, key), _| *of != map || !within(key));
         self.parts.retain(|(of, key), _| *of != map || !within(key));
     }
@@ -164,7 +172,7 @@ impl Journal {
         for entry in other.entries.iter().filter(|entry| entry.map == old) {
             // Of initial entries with the same key, the first wins; array entries already exist, so
             // there the last wins.
-            if known.insert(other.name(old, &entry.key)) || other.arrays.contains(&old) {
+            if known.insert(other.name(old, &entry.key)) || other.arrays.contains_key(&old) {
                 self.note(Operation::Put(entry.clone()).on(new));
             }
         }
@@ -176,6 +184,12 @@ impl Journal {
     pub(super) fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.operations.values()
     }
+}
+
+/// Number of an array's values in these bytes.
+fn count(sizes: &HashMap<u32, usize>, map: u32, bytes: &[u8]) -> u32 {
+    let size = sizes.get(&map).copied().unwrap_or_default().max(1);
+    u32::try_from(bytes.len() / size).unwrap_or(u32::MAX)
 }
 
 /// Index of an array's element.
@@ -221,6 +235,23 @@ mod tests {
         all.into_iter().for_each(|operation| journal.note(operation));
         let left: Vec<_> = journal.operations().cloned().collect();
         assert_eq!(left, [other, put(4, 1), fill(3, 3), put(1, 4)]);
+    }
+
+    #[test]
+    fn consecutive_values_are_one_operation() {
+        let put = |at, value: u8| {
+            Operation::Put(Entry { map: 0, key: Key::index(at), value: vec![value; 2] })
+        };
+        let values =
+            |first, bytes: &[u8]| Operation::Values { map: 0, first, bytes: bytes.to_vec() };
+        let fill = |count| Operation::Fill { map: 0, count, value: vec![3; 2] };
+        let mut journal = Journal::default();
+        journal.arrays.insert(0, 2);
+        let all =
+            [put(1, 1), put(4, 1), fill(2), values(1, &[1; 4]), values(0, &[2; 6]), put(2, 4)];
+        all.into_iter().for_each(|operation| journal.note(operation));
+        let left: Vec<_> = journal.operations().cloned().collect();
+        assert_eq!(left, [put(4, 1), values(0, &[2; 6]), put(2, 4)]);
     }
 
     /// A program with an LPM table and an exact-match table, with one entry each.

@@ -13,7 +13,7 @@ use crate::program::{Executor, Limits};
 use p4_object::bounded;
 
 /// Version of the socket protocol and of the shared memory layout.
-pub(super) const VERSION: u32 = 7;
+pub(super) const VERSION: u32 = 8;
 /// Maximum length of the reason of a failure in characters.
 const MAX_REASON: usize = 1000;
 
@@ -187,6 +187,7 @@ mod tests {
             Operation::Delete { map: 1, key: key.clone() },
             Operation::Clear { map: 2 },
             Operation::Fill { map: 2, count: 3, value: vec![6] },
+            Operation::Values { map: 2, first: 1, bytes: vec![6, 7] },
             Operation::Write { map: 1, key: key.clone(), at: 3, bytes: vec![4, 5] },
         ];
         let hello = Hello {

@@ -67,7 +67,7 @@ pub struct Sandbox {
     epoch: u64,
     pub(super) counters: Counters,
     failures: VecDeque<Instant>,
-    pub(super) journal: Journal,
+    pub(super) journal: Arc<Journal>,
     pub(super) maps: Vec<Map>,
     digests: Digests,
     pub(super) version: u64,
@@ -122,7 +122,7 @@ impl Sandbox {
         Ok(Self {
             queue,
             epoch: 1,
-            journal: Journal::new(&peer.maps, object),
+            journal: Arc::new(Journal::new(&peer.maps, object)),
             maps: peer.maps.clone(),
             digests: Digests::new(&config, &peer.digests),
             executor: peer.executor,

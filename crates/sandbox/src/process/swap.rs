@@ -154,7 +154,7 @@ impl Sandbox {
             self.change(&mut peer, changes.to_vec())?;
             changes.iter().cloned().for_each(|change| journal.note(change));
         }
-        self.journal = journal;
+        self.journal = Arc::new(journal);
         self.object = object;
         self.take_over(peer);
         Ok(self.version)
@@ -189,7 +189,7 @@ impl Sandbox {
             return Err(StartError::Replaced);
         }
         self.carry_all(&mut peer, &mut journal, |_| true)?;
-        self.journal = journal;
+        self.journal = Arc::new(journal);
         self.last_end = Reason::Crashed;
         self.adopt(peer);
         Ok(())
@@ -253,14 +253,15 @@ impl Sandbox {
     ) -> Result<(), StartError> {
         let mut batch = vec![Operation::Clear { map: new }];
         let mut from = Some(0);
-        // The cells of an array are zero when it is cleared.
         let is_array = peer.maps.get(new as usize).is_some_and(|map| map.kind == MapKind::Array);
-        let is_kept =
-            |entry: &p4_object::Entry| !is_array || entry.value.iter().any(|byte| *byte != 0);
         while let Some(at) = from {
             let piece = self.read(old, at, u32::MAX).map_err(StartError::Carry)?;
-            let entry = |entry| Operation::Put(p4_object::Entry { map: new, ..entry });
-            batch.extend(piece.entries.into_iter().filter(is_kept).map(entry));
+            if is_array {
+                batch.extend(Operation::values(new, at, &piece.entries));
+            } else {
+                let entry = |entry| Operation::Put(p4_object::Entry { map: new, ..entry });
+                batch.extend(piece.entries.into_iter().map(entry));
+            }
             self.change(peer, batch.clone())?;
             batch.drain(..).for_each(|operation| journal.note(operation));
             from = piece.next;
@@ -276,8 +277,7 @@ impl Sandbox {
         journal: &mut Journal,
     ) -> Result<(), StartError> {
         journal.take_over(new, &self.journal, old);
-        let operations = journal.operations().filter(|one| one.map() == new).cloned();
-        replay(peer, &operations.collect::<Vec<_>>(), &self.config)
+        replay(peer, journal.operations().filter(|one| one.map() == new), &self.config)
     }
 
     fn change(&self, peer: &mut Peer, batch: Vec<Operation>) -> Result<(), StartError> {

@@ -101,6 +101,25 @@ fn maps_are_carried_by_choice() {
     assert_eq!(count(&mut sandbox), 0);
 }
 
+/// The values that a swap carried over are those of the next process, too.
+#[test]
+fn carried_values_outlive_their_process() {
+    let mut sandbox = sandbox(&counting(0), patient());
+    let mut traffic = Traffic::new();
+    traffic.step(&mut sandbox);
+    traffic.drain(&mut sandbox);
+    let ready = sandbox.preparer().prepare(&counting(1), &SelfTest::default()).unwrap();
+    sandbox.swap(ready, &[], ALL).unwrap();
+    let first = sandbox.status().process;
+    kill(&sandbox);
+    until("the next process", || {
+        sandbox.look_after();
+        let now = sandbox.status().process;
+        now.is_some() && now != first
+    });
+    assert_eq!(count(&mut sandbox), u64::from(FRAMES));
+}
+
 /// A swap also succeeds without a running process, with the journal of the last one.
 #[test]
 fn table_changes_outlive_their_process() {

@@ -34,6 +34,15 @@ impl Bed {
         testkit::until(Duration::from_secs(10), &mut passes, || "not up".into());
     }
 
+    /// Creates a VXLAN of the node, to which the left host can send.
+    fn add_vxlan(&self) {
+        let add = format!(
+            "link add over address {OVER} type vxlan id 9 local fd00:a::1 remote {SOURCE} dev l dstport 4789 \
+             udp6zerocsumrx"
+        );
+        ip(&self.net.node, &[&add, "link set dev over up"]);
+    }
+
     /// Waits until the data plane has seen the interface.
     fn until_rules_name_it(&self) {
         let rules = || show(&self.net.node, "-6 rule");
@@ -197,11 +206,7 @@ fn to_vxlan(frame: &mut Vec<u8>) {
 #[test]
 fn root_no_sid_is_reached_through_a_tunnel_from_an_edge_port() {
     let mut bed = Bed::new();
-    let add = format!(
-        "link add over address {OVER} type vxlan id 9 local fd00:a::1 remote {SOURCE} dev l dstport 4789 \
-         udp6zerocsumrx"
-    );
-    ip(&bed.net.node, &[&add, "link set dev over up"]);
+    bed.add_vxlan();
     let sid = |mark: &str| to_sid(SOURCE, mark);
     for dataplane in ["xdp", "kernel"] {
         let which = format!("dataplane: {dataplane}\n");
@@ -217,6 +222,33 @@ fn root_no_sid_is_reached_through_a_tunnel_from_an_edge_port() {
         }
         bed.apply("{ l: { tenant: blue }, r: {} }", &with_tenant(dataplane, "", ""));
         assert!(!bed.passes_as(sid, to_vxlan), "{dataplane}: from a tenant");
+    }
+}
+
+/// The place where a checksum is to be written survives the decapsulation, and the filter of the port sees
+/// the outer addresses alone.
+#[test]
+fn root_no_checksum_is_written_into_addresses_within_a_tunnel() {
+    let mut bed = Bed::new();
+    bed.add_vxlan();
+    bed.apply("{ l: { sids: false }, r: {} }", "");
+    let other = |mark: &str| plain(SOURCE, "fd00:b::2", mark);
+    let passes = || bed.passes_as(other, to_vxlan).then_some(());
+    testkit::until(Duration::from_secs(10), passes, || "nothing to test".into());
+    let offload = || netlink::set_offload("port", netlink::Offload::TxChecksum, true).unwrap();
+    bed.net.left.run(offload).unwrap();
+    let own = bed.net.left.run(|| testkit::Tap::open("port")).unwrap();
+    let mut frame = bed.frame(&other("sum"));
+    to_vxlan(&mut frame);
+    // Ethernet, IPv6, UDP and VXLAN, and the inner Ethernet header.
+    let inner = 14 + 40 + 8 + 8 + 14;
+    let mut dropped = bed.dropped("irregular");
+    for (start, is_dropped) in [(inner + 8, true), (inner + 38, true), (inner + 40, false)] {
+        own.send_with_checksum(&frame, start, 0);
+        // Processed after it.
+        assert!(bed.passes_as(other, to_vxlan));
+        dropped += u64::from(is_dropped);
+        assert_eq!(bed.dropped("irregular"), dropped, "{start}");
     }
 }
 

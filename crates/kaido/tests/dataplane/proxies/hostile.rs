@@ -112,6 +112,36 @@ fn root_a_function_cannot_forge_neighbor_discovery_on_the_next_link() {
     assert_eq!(outer.unwrap().0.hop_limit, 254);
 }
 
+/// A datagram to a group of the link would also reach the node's services, and its tunnels.
+#[test]
+fn root_no_datagram_to_a_group_reaches_the_node() {
+    let mut bed = Bed::new();
+    bed.start(STATIC);
+    let own = bed.function.run(|| Tap::open("b")).unwrap();
+    let [source, group] = ["fe80::9", "ff02::1"].map(|address| address.parse().unwrap());
+    let udp = Udp::new(4789, 4789).around(b"group").unwrap();
+    let to_group = |destination: [u8; 6], kind: [u8; 2], packet: Vec<u8>| {
+        own.send(&[&destination[..], &[2, 0, 0, 0, 0, 9], &kind, &packet].concat());
+    };
+    let ipv6 = |next, payload: &[u8]| {
+        let packet = Ipv6::new(source, group, next).around(payload).unwrap();
+        to_group([0x33, 0x33, 0, 0, 0, 1], [0x86, 0xdd], packet);
+    };
+    ipv6(protocol::UDP, &udp);
+    // In a hop-by-hop header, as MLD is, and after another header.
+    ipv6(0, &[&[protocol::UDP, 0, 1, 4, 0, 0, 0, 0][..], &udp].concat());
+    ipv6(60, &[&[protocol::UDP, 0, 1, 4, 0, 0, 0, 0][..], &udp].concat());
+    let ends = ["10.6.0.2", "224.0.0.5"].map(|address| address.parse().unwrap());
+    let ipv4 = |protocol, payload: &[u8]| {
+        let packet = Ipv4::new(ends[0], ends[1], protocol).around(payload).unwrap();
+        to_group([1, 0, 0x5e, 0, 0, 5], [8, 0], packet);
+    };
+    ipv4(protocol::UDP, &udp);
+    // GRE.
+    ipv4(47, &[0, 0, 8, 0, 0x45, 0, 0, 20]);
+    bed.expect_dropped("irregular", 5);
+}
+
 /// tc passes packets without its programs that an ifb of the sender has redirected.
 #[test]
 fn root_packets_past_the_program_are_dropped_by_netfilter() {

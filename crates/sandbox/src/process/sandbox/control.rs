@@ -1,5 +1,6 @@
 //! Control-plane access to a program's maps.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use p4_object::{Entry, Key, Map};
@@ -72,7 +73,9 @@ impl Maps for Sandbox {
     fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError> {
         match self.ask(&Request::Apply(batch.to_vec()))? {
             Answer::Done => {
-                batch.iter().cloned().for_each(|operation| self.journal.note(operation));
+                // A replay that has a copy has ended.
+                let journal = Arc::make_mut(&mut self.journal);
+                batch.iter().cloned().for_each(|operation| journal.note(operation));
                 Ok(())
             }
             _ => self.invalid_answer(),

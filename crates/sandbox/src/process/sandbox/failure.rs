@@ -107,14 +107,15 @@ impl Sandbox {
                 // The VM's keys were checked on the first start; a change does not prevent a
                 // restart.
                 let vm = self.vm.clone();
-                let operations: Vec<Operation> = self.journal.operations().cloned().collect();
+                let journal = Arc::clone(&self.journal);
                 std::thread::spawn(move || {
                     let peer = Peer::start(&launcher, &config, &arena, &object, vm.as_ref());
                     // The receiver may be dropped; then the process is dropped, too.
                     let ready = peer.and_then(|mut peer| {
-                        replay(&mut peer, &operations, &config)?;
+                        replay(&mut peer, journal.operations(), &config)?;
                         Ok(peer)
                     });
+                    drop(journal);
                     let _ = done.send(ready);
                 });
                 self.state = State::Starting(result);
@@ -136,13 +137,23 @@ impl Sandbox {
 }
 
 /// Replays the journal to a new process.
-pub(in crate::process) fn replay(
+pub(in crate::process) fn replay<'o>(
     peer: &mut Peer,
-    operations: &[Operation],
+    mut operations: impl Iterator<Item = &'o Operation>,
     config: &Config,
 ) -> Result<(), StartError> {
-    for batch in operations.chunks(REPLAY_BATCH) {
-        let mut batch = batch.to_vec();
+    loop {
+        let mut batch = Vec::new();
+        for operation in operations.by_ref() {
+            batch.push(operation.clone());
+            // Many values are as large as a batch.
+            if matches!(operation, Operation::Values { .. }) || batch.len() == REPLAY_BATCH {
+                break;
+            }
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
         while !batch.is_empty() {
             let until = Instant::now() + config.answer_time;
             let why = match peer.ask(&Request::Apply(batch.clone()), until) {
@@ -164,5 +175,4 @@ pub(in crate::process) fn replay(
             }
         }
     }
-    Ok(())
 }
