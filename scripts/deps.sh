@@ -97,15 +97,19 @@ install_p4runtime_client() { # NAME TESTS
 install_packages
 install_rust
 if [ "${1:-}" = --lint ]; then
-    # The others wait for the network.
-    install_cargo_deny &
-    deny=$!
+    # All but the first wait for the network.
+    jobs=()
     trap wait EXIT
-    install_p4runtime_client p4runtime-shell shell
-    install_p4runtime_client finsy finsy
+    for job in install_cargo_deny "install_p4runtime_client p4runtime-shell shell" \
+        "install_p4runtime_client finsy finsy"; do
+        $job &
+        jobs+=($!)
+    done
     scripts/packages.sh >/dev/null
     as_user scripts/guest/kernel.sh >/dev/null
-    wait "$deny"
+    for job in "${jobs[@]}"; do
+        wait "$job"
+    done
 elif [ "${1:-}" = --audit ]; then
     install_cargo_deny
 fi

@@ -62,7 +62,11 @@ as_root() {
 # Builds all tests and the command, and prints them as JSON. A selection of packages would have other
 # features, and `make test` would compile most crates a second time.
 build_tests() {
-    as_user cargo test --locked --no-run --quiet --workspace --message-format=json
+    as_user cargo test --locked --no-run --quiet --workspace --message-format=json-render-diagnostics
+}
+
+program_of() { # BUILT CRATE TEST: prints the program of a crate's test file, or of its unit tests
+    sed -n "s|.*/crates/$2#.*\"name\":\"$3\".*\"executable\":\"\([^\"]*/deps/[^\"]*\)\".*|\1|p" "$1"
 }
 
 # Runs `cargo test`, with the test programs running as root.

@@ -50,15 +50,12 @@ trap 'rm -rf "$work"' EXIT
 as_user scripts/guest/kernel.sh >/dev/null
 echo "Building the guest's tests"
 build_tests >"$work/built"
-program_of() { # CRATE TEST: prints the program of a crate's test file, or of its unit tests
-    sed -n "s|.*/crates/$1#.*\"name\":\"$2\".*\"executable\":\"\([^\"]*/deps/[^\"]*\)\".*|\1|p" "$work/built"
-}
-daemons=$(program_of kaido dataplane)
-labs=$(program_of kaido lab)
+daemons=$(program_of "$work/built" kaido dataplane)
+labs=$(program_of "$work/built" kaido lab)
 programs=()
 for test in "${TESTS[@]}"; do
     # shellcheck disable=SC2086
-    programs+=("$(program_of $test)")
+    programs+=("$(program_of "$work/built" $test)")
 done
 {
     echo '#!/bin/sh'
