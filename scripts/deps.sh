@@ -98,17 +98,17 @@ install_packages
 install_rust
 if [ "${1:-}" = --lint ]; then
     # All but the first wait for the network.
-    jobs=()
+    pids=()
     trap wait EXIT
     for job in install_cargo_deny "install_p4runtime_client p4runtime-shell shell" \
         "install_p4runtime_client finsy finsy"; do
         $job &
-        jobs+=($!)
+        pids+=($!)
     done
     scripts/packages.sh >/dev/null
     as_user scripts/guest/kernel.sh >/dev/null
-    for job in "${jobs[@]}"; do
-        wait "$job"
+    for pid in "${pids[@]}"; do
+        wait "$pid"
     done
 elif [ "${1:-}" = --audit ]; then
     install_cargo_deny

@@ -62,11 +62,16 @@ as_root() {
 # Builds all tests and the command, and prints them as JSON. A selection of packages would have other
 # features, and `make test` would compile most crates a second time.
 build_tests() {
+    echo "Building the tests" >&2
     as_user cargo test --locked --no-run --quiet --workspace --message-format=json-render-diagnostics
 }
 
-program_of() { # BUILT CRATE TEST: prints the program of a crate's test file, or of its unit tests
-    sed -n "s|.*/crates/$2#.*\"name\":\"$3\".*\"executable\":\"\([^\"]*/deps/[^\"]*\)\".*|\1|p" "$1"
+# Prints the program of a crate's test file, or of its unit tests. Fails if there is none.
+program_of() { # BUILT CRATE TEST
+    sed -n "s|.*/crates/$2#.*\"name\":\"$3\".*\"executable\":\"\([^\"]*/deps/[^\"]*\)\".*|\1|p" "$1" | grep . || {
+        echo "error: no program of the tests $3 in crates/$2" >&2
+        return 1
+    }
 }
 
 # Runs `cargo test`, with the test programs running as root.

@@ -16,18 +16,18 @@ fi
 
 scripts/deps.sh --lint || exit
 
-# Clippy compiles as rustc does, so that the build of the tests is also their lint: a check of all
-# crates before it takes minutes on two processors.
+# Clippy compiles the tests, so that their build is also their lint: a check of all crates before it takes
+# minutes on two processors. It leaves out the compiler's checks of raw pointers, which `cargo test` has.
 export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings"
 
 lint_failed=0
 scripts/lint.sh --before-tests || lint_failed=$?
 
-# Crates, test files, and names of tests that compute for long. They wait for nothing, and run beside the
-# others on what those leave of the processors.
+# Long computations: crate, test file, name. They have no deadlines, and run beside the other tests, on the
+# time that those leave of the processors.
 COMPUTATIONS=(
-    "sandbox sandbox random_programs_do_the_same_and_no_more"
-    "p4-ebpf p4_ebpf random_packets_make_no_difference"
+    "sandbox sandbox tests::random::random_programs_do_the_same_and_no_more"
+    "p4-ebpf p4_ebpf codegen::tests::random::random_packets_make_no_difference"
     "p4-ebpf limits wide_products_are_counted"
     "p4-ebpf limits calls_that_add_no_value_are_counted"
 )
@@ -36,16 +36,21 @@ compute() {
     for computation in "${COMPUTATIONS[@]}"; do
         read -r crate test name <<<"$computation"
         (cd "crates/$crate" && as_root chrt --idle 0 "$(program_of "$work/built" "$crate" "$test")" \
-            "$name") || status=1
+            --exact "$name") || status=1
     done
     return "$status"
 }
 
 work=$(mktemp -d)
 log=$work/log
-trap 'rm -rf "$work"' EXIT
-# Bash lets background jobs ignore an interrupt.
-trap 'trap - INT TERM; kill 0' INT TERM
+computing=
+# A background job ignores an interrupt.
+finish() {
+    [ -z "$computing" ] || as_root kill -- "-$computing" 2>/dev/null
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
 # Most tests wait for a network: with one thread a processor, half of the time is idle.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 skips=()
@@ -53,12 +58,16 @@ for computation in "${COMPUTATIONS[@]}"; do
     skips+=(--skip "${computation##* }")
 done
 status=1
-if build_tests >"$work/built"; then
+if build_tests >"$work/built" && as_root true; then
+    # In a process group of its own.
+    set -m
     compute >"$work/computed" 2>&1 &
     computing=$!
-    cargo_test_as_root --workspace --no-fail-fast -- "${skips[@]}" 2>&1 | tee "$log"
+    set +m
+    cargo_test_as_root --workspace --no-fail-fast -- --exact "${skips[@]}" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     wait "$computing" || status=1
+    computing=
     tee -a "$log" <"$work/computed"
 fi
 

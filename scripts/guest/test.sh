@@ -48,7 +48,6 @@ kaido=$(realpath "$TARGET")/debug/kaido
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 as_user scripts/guest/kernel.sh >/dev/null
-echo "Building the guest's tests"
 build_tests >"$work/built"
 daemons=$(program_of "$work/built" kaido dataplane)
 labs=$(program_of "$work/built" kaido lab)

@@ -35,7 +35,8 @@ static __always_inline int shoot(const struct control *state, struct __sk_buff *
 	/* Counted here. The timestamp is cleared so that it is not counted as a drop by the kernel
 	 * too. */
 	skb->tstamp = 0;
-	count_packet(state, REASONS + reason, skb->len - ETH_HLEN);
+	/* A packet of a tunnel may be shorter than an Ethernet header. */
+	count_packet(state, REASONS + reason, skb->len > ETH_HLEN ? skb->len - ETH_HLEN : 0);
 	return TC_ACT_SHOT;
 }
 

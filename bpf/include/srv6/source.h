@@ -62,7 +62,8 @@ static __noinline int drop_refused(struct xdp_md *ctx, const struct port *port,
 	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
 	int ours, is_port, reason = -1;
 
-	if (!state || !port || (void *)(ip + 1) > end_of(&frame) || port->flags & PORT_CLOSED ||
+	if (!state || !port || (void *)(ip + 1) > end_of(&frame) ||
+	    (port->flags & (PORT_CLOSED | PORT_EDGE)) == PORT_CLOSED ||
 	    ethertype_of(ethernet) != bpf_htons(ETH_P_IPV6))
 		return 0;
 	/* At the edge, interfaces stacked on the port (macvlan) have MAC addresses of their own. */

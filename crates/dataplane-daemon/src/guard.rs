@@ -15,6 +15,8 @@ use crate::{Error, nft};
 
 /// The table's name, in the family `inet`.
 const TABLE: &str = "kaido-guard";
+/// Before connection tracking, so that dropped packets create no connection.
+const HOOK: &str = "type filter hook prerouting priority -450; policy accept;";
 /// MARK_OF_LINK (bpf/include/srv6/proxy.h).
 const MARK_OF_LINK: u32 = 0x6b61_6964;
 /// MARK_OF_PORT (bpf/include/srv6/port_in.h).
@@ -27,12 +29,17 @@ pub(crate) struct Guarded {
     pub(crate) functions: BTreeSet<u32>,
     /// Ports, and what is stacked on them.
     pub(crate) ports: BTreeSet<u32>,
+    /// Names that closed ports, and interfaces to functions, have in the file.
+    pub(crate) names: BTreeSet<String>,
+    /// Interfaces that have their program. Another one with one of the names, such as a veth that was
+    /// created again, passes nothing.
+    pub(crate) attached: BTreeSet<u32>,
 }
 
 impl Guarded {
     /// Returns true if there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.functions.is_empty() && self.ports.is_empty()
+        self.functions.is_empty() && self.ports.is_empty() && self.names.is_empty()
     }
 }
 
@@ -134,15 +141,12 @@ fn rules(interfaces: &Guarded) -> String {
         if interfaces.is_empty() {
             return;
         }
-        // nft takes a number for a name first. A name has at most 15 characters.
-        let list: Vec<String> = interfaces.iter().map(|index| format!("{index:#018x}")).collect();
-        let list = list.join(", ");
-        // Before connection tracking, so that dropped packets create no connection.
+        let list = indices(interfaces);
         let _ = write!(
             text,
             "table inet {TABLE} {{\n\
              chain {name} {{\n\
-             type filter hook prerouting priority -450; policy accept;\n\
+             {HOOK}\n\
              iif != {{ {list} }} accept\n\
              {rules}\n\
              }}\n}}\n"
@@ -155,7 +159,41 @@ fn rules(interfaces: &Guarded) -> String {
         "meta mark and {MARK_OF_PORT:#x} == 0 counter drop\nmeta mark set meta mark and {others:#x}"
     );
     chain("ports", &interfaces.ports, &of_port);
+    let names: Vec<String> = interfaces
+        .names
+        .iter()
+        .filter(|name| is_quotable(name))
+        .map(|name| format!("\"{name}\""))
+        .collect();
+    if names.is_empty() {
+        return text;
+    }
+    let attached = match interfaces.attached.is_empty() {
+        true => String::new(),
+        false => format!("iif {{ {} }} accept\n", indices(&interfaces.attached)),
+    };
+    let names = names.join(", ");
+    let _ = write!(
+        text,
+        "table inet {TABLE} {{\n\
+         chain names {{\n\
+         {HOOK}\n\
+         iifname != {{ {names} }} accept\n\
+         {attached}counter drop\n\
+         }}\n}}\n"
+    );
     text
+}
+
+/// Returns a set of interfaces. nft takes a number for a name first; a name has at most 15 characters.
+fn indices(interfaces: &BTreeSet<u32>) -> String {
+    let all: Vec<String> = interfaces.iter().map(|index| format!("{index:#018x}")).collect();
+    all.join(", ")
+}
+
+/// Returns true if a name stands for itself between quotes. An asterisk at its end would match others.
+fn is_quotable(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'*' | b'\\'))
 }
 
 #[cfg(test)]
@@ -175,12 +213,14 @@ mod tests {
         let work = || {
             let mut guard = Guard::new(state.path());
             guard.set(&Guarded::default()).unwrap();
-            let all = Guarded { functions: [1].into(), ports: [1].into() };
+            let names = ["new", "a*", "b\""].map(String::from).into();
+            let all =
+                Guarded { functions: [1].into(), ports: [1].into(), names, attached: [1].into() };
             guard.check(&all).unwrap();
             assert_eq!(nft(&["list", "ruleset"]), "");
             guard.set(&all).unwrap();
             assert!(guard.marker.exists());
-            for chain in ["functions", "ports"] {
+            for chain in ["functions", "ports", "names"] {
                 nft(&["list", "chain", "inet", TABLE, chain]);
             }
             nft(&["flush", "ruleset"]);

@@ -12,6 +12,7 @@ use dataplane::{Dataplane, KernelAlone};
 use ipnet::Ipv6Net;
 use model::dataplane::Dataplane as Which;
 use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
+use nix::errno::Errno;
 
 use crate::Error;
 use crate::guard::{Guard, Guarded};
@@ -153,7 +154,8 @@ impl Host for KernelSide {
 
     fn close_port(&mut self, index: u32) -> Result<(), Error> {
         let what = format!("set interface {index} down");
-        Ok(self.handle.request(what, netlink::set_down(index))?)
+        // It may be gone.
+        Ok(self.handle.request(what, netlink::set_down(index).tolerate(Errno::ENODEV))?)
     }
 
     fn guard(&mut self, interfaces: &Guarded) -> Result<(), Error> {

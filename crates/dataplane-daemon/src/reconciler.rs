@@ -263,7 +263,7 @@ impl Reconciler {
     pub(crate) fn detach(&mut self) -> Result<(), Error> {
         self.end_trace();
         // The rules of ports would drop what the programs do not mark any more.
-        let before = self.guarded_now();
+        let before = self.file.as_ref().map(|file| self.guarded_now(file)).unwrap_or_default();
         self.guard(&Guarded { functions: before.functions.clone(), ..Guarded::default() });
         if let Err(error) = self.plane.detach() {
             self.guard(&before);

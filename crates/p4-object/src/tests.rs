@@ -143,7 +143,6 @@ fn a_file_that_is_not_an_object_is_refused() {
     assert!(said(&other).contains("map `exact`: a key of"));
 }
 
-/// Any number of symbols and rows may refer to the same long string.
 #[test]
 fn a_map_has_no_more_entries_than_room() {
     let mut object = program(&[one(0xb7, 0, 0, 0, 1), EXIT]);
@@ -158,6 +157,7 @@ fn a_map_has_no_more_entries_than_room() {
     assert!(refused.contains(&format!("it has more than {room} entries")), "{refused}");
 }
 
+/// Any number of symbols and rows may refer to the same long string.
 #[test]
 fn names_do_not_multiply() {
     let long = "x".repeat(MAX_NAME + 1);

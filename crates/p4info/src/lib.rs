@@ -139,7 +139,7 @@ pub fn read(bytes: &[u8]) -> Result<v1::P4Info, Unreadable> {
 /// the process when its stack is full.
 const MAX_DEPTH: usize = 100;
 
-/// Returns true if messages in protobuf's text format are nested too often. Brackets in strings and
+/// Returns true if messages in protobuf's text format are nested deeper than [`MAX_DEPTH`]. Brackets in strings and
 /// comments do not count.
 fn is_deep(text: &str) -> bool {
     let (mut depth, mut end, mut is_escaped) = (0_usize, None, false);

@@ -31,10 +31,12 @@ impl Reconciler {
         let former = self.former.clone();
         let recorded = self.close_former(&wanted, file);
         let links = &wanted.seen.kernel.links;
-        let after = guarded(&wanted.forwarding, file.dataplane, links);
-        // After a start, the programs of an earlier daemon may still mark packets.
+        let after = guarded(&wanted.forwarding, (file.dataplane, file), links);
         let is_first = self.seen.is_none() && wanted.ports == Ports::Present;
-        let before = if is_first { after.clone() } else { self.guarded_now() };
+        let before = match is_first {
+            true => self.guarded_at_start(&after)?,
+            false => self.guarded_now(self.file.as_ref().unwrap_or(file)),
+        };
         self.guard_first(&before, &after, wanted.ports)?;
         if let Err(error) = self.install_first(&mut wanted, next, file) {
             self.host.restore(&wanted.seen);

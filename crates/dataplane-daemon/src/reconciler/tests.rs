@@ -261,7 +261,13 @@ fn interfaces_to_functions_are_guarded_while_they_have_local_senders() {
         host.state.borrow_mut().kernel.links.push(link);
     }
     reconciler.apply(edge(), 0).unwrap();
-    assert_eq!(host.state.borrow().guarded.ports, [5, 7, 8].into());
+    let state = host.state.borrow();
+    assert_eq!(state.guarded.ports, [5, 7, 8].into());
+    // What is created again with one of these names passes nothing.
+    assert_eq!(state.guarded.names, ["v", "x7", "x8"].map(String::from).into());
+    let attached = |index| state.guarded.attached.contains(&index);
+    assert!(attached(5) && attached(7) && attached(8) && !attached(6));
+    drop(state);
     // A function on a VLAN of the port has a rule of its own.
     let with_function = parse(
         "locators: [\"fd00:1::/32\"]\nsources: [\"fd00::/16\"]\nports: { l: {}, r: {}, v: {} }\n\

@@ -178,25 +178,23 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     })
 }
 
-/// Returns the interfaces that lead to functions.
 fn functions(forwarding: &Forwarding) -> BTreeSet<u32> {
-    forwarding.proxies().flat_map(|proxy| [proxy.to.index, proxy.back.index]).flatten().collect()
+    forwarding.function_interfaces().map(|(index, _)| index).collect()
 }
 
 /// Returns the other interfaces that a function's frames reach if it tags them, or leaves out the tag:
-/// those stacked on its interfaces, and those below its VLANs.
+/// those stacked on its interfaces, and those below them.
 fn beside_functions(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let functions = functions(forwarding);
     let mut all = functions.clone();
     for link in links.iter().filter(|link| functions.contains(&link.index)) {
-        let mut lower = link.vlan.and_then(|vlan| vlan.parent);
-        // The untagged frames of a port are the domain's.
-        while let Some(index) = lower.filter(|index| !forwarding.ports.contains_key(index)) {
+        let mut lower = link.lower;
+        // The frames of a port, and of its VLANs, have owners of their own.
+        while let Some(index) = lower.filter(|index| !forwarding.has_interface(*index)) {
             if !all.insert(index) {
                 break;
             }
-            let below = links.iter().find(|link| link.index == index);
-            lower = below.and_then(|link| link.vlan).and_then(|vlan| vlan.parent);
+            lower = links.iter().find(|link| link.index == index).and_then(|link| link.lower);
         }
     }
     let is_other = |link: &Link| !forwarding.has_interface(link.index);

@@ -129,6 +129,7 @@ fn interfaces_beside_those_of_functions_are_edges() {
             on(23, "fw.9", 9, 20),
             on(24, "fw.7.1", 1, 21),
             Link { kind: "gre".into(), ..link(25, "gre1") },
+            Link { kind: "macvlan".into(), lower: Some(20), ..link(26, "over") },
         ]);
         links
     };
@@ -149,8 +150,8 @@ fn interfaces_beside_those_of_functions_are_edges() {
         assert_eq!(tunnels, ["gre1"]);
         names
     };
-    assert_eq!(found("fw.7", "fw.8"), ["fw", "fw.7.1", "fw.9", "gre1"]);
-    assert_eq!(found("out", "fw"), ["fw.7", "fw.7.1", "fw.8", "fw.9", "gre1", "out.10"]);
+    assert_eq!(found("fw.7", "fw.8"), ["fw", "fw.7.1", "fw.9", "gre1", "over"]);
+    assert_eq!(found("over", "out"), ["fw", "fw.7", "fw.7.1", "fw.8", "fw.9", "gre1", "out.10"]);
     // The frames of a port are those of the domain.
     let text = "locators: [\"fd00:1::/48\"]\nports: {core: {}, fw: {}}\n\
                 sids: {\"fd00:1::f\": {behavior: End.AD, to: fw.7, back: fw.8}}\n";
@@ -395,6 +396,12 @@ fn an_edge_is_closed_with_the_ring_that_it_is_in() {
     links.push(Link { lower: Some(20), kind: "macvlan".into(), ..link(21, "on-ring") });
     let text = "ports: {core: {}, out: {sids: false}}";
     assert_eq!(closed_at(text, links.clone()), ["on-ring", "out", "out.10", "ring"]);
+    let state = resolve(&file(text), &Links::new(links.clone(), true), &mut Tenants::default());
+    assert_eq!(
+        state.unwrap().tunnels,
+        [(20, "ring".to_owned())].into(),
+        "the frames' tags hide addresses"
+    );
     let tenant = "sources: [\"fd00:1::/32\"]\nsource: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {table: 100}}";
     let spoofed = "5998: from fd00:1::/32 iif ring blackhole".to_owned();
     assert!(written_with(tenant, links).contains(&spoofed));

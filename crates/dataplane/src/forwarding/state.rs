@@ -61,9 +61,9 @@ impl Forwarding {
     }
 
     /// Returns the interfaces whose packets for the kernel are filtered, by index, with their names.
-    pub fn filtered(&self) -> BTreeMap<u32, &str> {
-        let ports = self.ports.iter().map(|(index, port)| (*index, &*port.name));
-        ports.chain(self.tunnels.iter().map(|(index, name)| (*index, &**name))).collect()
+    pub fn filtered(&self) -> BTreeMap<u32, String> {
+        let ports = self.ports.iter().map(|(index, port)| (*index, port.name.clone()));
+        ports.chain(self.tunnels.clone()).collect()
     }
 
     /// Returns the tags of a port's VLANs in the SR domain, in order.

@@ -26,7 +26,7 @@ impl Filters {
     pub(super) fn put(
         &mut self,
         srv6: &Srv6,
-        interfaces: &BTreeMap<u32, &str>,
+        interfaces: &BTreeMap<u32, String>,
         pins: &Pins,
     ) -> Result<NewFilters, Error> {
         let mut new = NewFilters::default();
@@ -38,7 +38,7 @@ impl Filters {
             }
             if let Err(source) = srv6.filter_port(*index, &pins.filter(*index)) {
                 self.undo(new, pins);
-                return Err(Error::Port { port: (*name).to_owned(), index: *index, source });
+                return Err(Error::Port { port: name.clone(), index: *index, source });
             }
             self.on.insert(*index);
             new.0.extend((!earlier.contains(index)).then_some(*index));
@@ -53,8 +53,10 @@ impl Filters {
     }
 
     /// Forgets interfaces that are gone. Others may have their indices now.
-    pub(super) fn forget_gone(&mut self, links: &[Link]) {
-        self.on.retain(|index| links.iter().any(|link| link.index == *index));
+    pub(super) fn forget_gone(&mut self, links: &[Link], pins: &Pins) {
+        let present: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
+        let gone: Vec<u32> = self.on.difference(&present).copied().collect();
+        gone.into_iter().for_each(|index| self.forget(index, pins));
     }
 
     /// Returns true if an interface has the current program's filter.
@@ -74,7 +76,7 @@ impl Filters {
     pub(super) fn replace(
         &mut self,
         srv6: &Srv6,
-        interfaces: &BTreeMap<u32, &str>,
+        interfaces: &BTreeMap<u32, String>,
         pins: &Pins,
     ) -> Result<(), Error> {
         self.on.clear();
@@ -84,7 +86,7 @@ impl Filters {
     /// Detaches the filters from all interfaces except these, including those of earlier daemons.
     pub(super) fn leave_others(
         &mut self,
-        interfaces: &BTreeMap<u32, &str>,
+        interfaces: &BTreeMap<u32, String>,
         pins: &Pins,
         handle: &mut Handle,
     ) -> Result<(), Error> {

@@ -84,15 +84,15 @@ impl Xdp {
             &mut self.handle,
         );
         let filtered = self.filtered();
-        let names = filtered.iter().map(|(index, name)| (*index, &**name)).collect();
-        let done = done.and_then(|()| self.filters.replace(tables.program(), &names, &self.pins));
+        let done =
+            done.and_then(|()| self.filters.replace(tables.program(), &filtered, &self.pins));
         let done = done.and_then(|()| self.ports.replace_all(tables.program().program()));
         let done = done
             .and_then(|()| proxies::attach(&tables, &mut self.backs, &self.pins, &mut self.handle));
         if let Err(error) = done {
             // The previous state worked before. The first error is reported.
             let _ = self.attach_own_functions();
-            let _ = self.filters.replace(self.tables.program(), &names, &self.pins);
+            let _ = self.filters.replace(self.tables.program(), &filtered, &self.pins);
             let _ = self.ports.replace_all(self.tables.program().program());
             return Err(error);
         }
@@ -106,9 +106,9 @@ impl Xdp {
 
     /// Returns the interfaces of the current state that have a filter. The others are gone.
     fn filtered(&self) -> BTreeMap<u32, String> {
-        let all = self.tables.now().filtered().into_iter();
-        let present = all.filter(|(index, _)| self.filters.has(*index));
-        present.map(|(index, name)| (index, name.to_owned())).collect()
+        let mut all = self.tables.now().filtered();
+        all.retain(|index, _| self.filters.has(*index));
+        all
     }
 
     /// Forgets the ports that are gone. Other interfaces may have their indices now.
@@ -117,7 +117,7 @@ impl Xdp {
         for gone in self.ports.forget_gone(&links) {
             self.filters.forget(gone, &self.pins);
         }
-        self.filters.forget_gone(&links);
+        self.filters.forget_gone(&links, &self.pins);
         Ok(())
     }
 

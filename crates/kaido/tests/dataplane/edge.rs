@@ -95,7 +95,6 @@ impl Bed {
             "-6 route add default via fd00:a::1",
         ];
         ip(left, &lines);
-        self.await_path();
         self.stations = stations(node, left);
         self.tap = left.run(|| Tap::open("port")).unwrap();
     }
@@ -362,6 +361,14 @@ fn root_a_port_that_comes_back_is_closed_from_its_first_packet() {
         // As if it were slow to see the port again.
         bed.net.kill();
         bed.join_again();
+        // Nothing reaches the kernel without the program, not even the node's own addresses.
+        let ping = || {
+            let line = ["-6", "-q", "-c", "3", "-i", "0.2", "-W", "1", "fd00:a::1"];
+            std::process::Command::new("ping").args(line).output().unwrap()
+        };
+        assert!(!bed.net.left.run(ping).unwrap().status.success(), "{port}");
+        bed.net.start(&[]);
+        bed.await_path();
         assert!(!bed.reaches_sid(), "{port}");
     }
 }

@@ -384,7 +384,7 @@ fn root_the_srh_setting_of_an_interface_is_read() {
 }
 
 #[test]
-fn frames_of_local_senders_do_not_reach_network_cards_and_taps_alone() {
+fn only_cards_and_taps_without_macvlans_are_not_reached_locally() {
     let make = |index: i32, kind: &str, lower: Option<u32>| {
         let mut bytes = body(|out| {
             if let Some(lower) = lower {

@@ -282,8 +282,8 @@ fn copy(
     let mut batch = vec![Operation::Clear { map: to }];
     let mut next = Some(0);
     while let Some(at) = next {
-        let piece = old.read(from, at, AT_ONCE).map_err(|why| refused(&why, ""))?;
-        batch.extend(Operation::values(to, at, &piece.entries));
+        let piece = old.read(from, at, AT_ONCE).map_err(|why| refused(&why, name))?;
+        batch.extend(Operation::nonzero_values(to, at, &piece.entries));
         if !batch.is_empty() {
             new.apply(&batch).map_err(|why| refused(&why, name))?;
             batch.clear();

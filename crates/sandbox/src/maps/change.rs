@@ -189,12 +189,13 @@ impl MapRef<'_> {
         if end <= *saved {
             return Ok(Undo::Saved);
         }
-        if first == 0 {
-            *saved = end;
+        let mut from = first;
+        if first <= *saved {
+            (from, *saved) = (*saved, end);
         }
-        let mut all = Vec::with_capacity(count as usize * self.0.values.size());
-        (first..end).for_each(|at| all.extend_from_slice(self.0.values.get(at)));
-        Ok(Undo::Values(first, all))
+        let mut all = Vec::with_capacity((end - from) as usize * self.0.values.size());
+        (from..end).for_each(|at| all.extend_from_slice(self.0.values.get(at)));
+        Ok(Undo::Values(from, all))
     }
 
     /// Sets consecutive values of an array, which exist.

@@ -25,6 +25,7 @@ use lpm::Lpm;
 use ternary::Ternary;
 use values::Values;
 
+pub(crate) use change::Undo;
 pub use control::MapRef;
 pub use error::MapError;
 pub(crate) use lpm::canonical_prefix;

@@ -1,7 +1,7 @@
 //! Journal of control-plane changes to a program's maps, replayed to a restarted process.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use p4_object::{Entry, Key, Map, MapKind};
 
@@ -11,13 +11,14 @@ use crate::maps::canonical_prefix;
 /// Identity of an entry: its map and its canonical key.
 type Name = (u32, Key);
 
-/// The net effect of all changes, one operation per entry, in insertion order. The order matters
+/// The net effect of all changes, one operation per entry, in insertion order for each map. The order matters
 /// for ternary entries of equal priority. An entry that was inserted and deleted leaves no
 /// operation. A deleted initial entry keeps its delete operation at its position, because the
 /// deletion made room for later entries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Journal {
-    operations: BTreeMap<u64, Operation>,
+    /// By map, and by place within it.
+    operations: BTreeMap<(u32, u64), Operation>,
     places: HashMap<Name, u64>,
     /// Writes to parts of initial entries; their other bytes keep the initial value.
     parts: HashMap<Name, Vec<u64>>,
@@ -27,7 +28,7 @@ pub(super) struct Journal {
     /// Arrays, with the sizes of their values.
     arrays: HashMap<u32, usize>,
     /// Initial entries of the program that have not been deleted.
-    own: HashSet<Name>,
+    own: HashMap<u32, HashSet<Key>>,
     /// All initial entries of the program, in order.
     entries: Vec<Entry>,
 }
@@ -42,7 +43,11 @@ impl Journal {
         // The object is valid: a process has already loaded it.
         journal.entries = p4_object::read(object).map(|object| object.entries).unwrap_or_default();
         let names = journal.entries.iter().map(|entry| journal.name(entry.map, &entry.key));
-        journal.own = names.collect();
+        let mut own = HashMap::<u32, HashSet<Key>>::new();
+        names.for_each(|(map, key)| {
+            own.entry(map).or_default().insert(key);
+        });
+        journal.own = own;
         journal
     }
 
@@ -75,7 +80,8 @@ impl Journal {
     }
 
     fn put(&mut self, name: Name, operation: Operation) {
-        let before = self.places.get(&name).and_then(|place| self.operations.get_mut(place));
+        let place = self.places.get(&name).map(|place| (name.0, *place));
+        let before = place.and_then(|place| self.operations.get_mut(&place));
         if let Some(before @ Operation::Put(_)) = before {
             // Replace the value and keep the position.
             *before = operation;
@@ -88,7 +94,7 @@ impl Journal {
 
     fn delete(&mut self, name: Name, operation: Operation) {
         self.forget(&name);
-        if self.own.remove(&name) {
+        if self.own.get_mut(&name.0).is_some_and(|own| own.remove(&name.1)) {
             self.last(operation);
         }
     }
@@ -97,14 +103,14 @@ impl Journal {
     fn forget(&mut self, name: &Name) {
         let parts = self.parts.remove(name).unwrap_or_default();
         for place in parts.into_iter().chain(self.places.remove(name)) {
-            self.operations.remove(&place);
+            self.operations.remove(&(name.0, place));
         }
     }
 
     /// Appends an operation and returns its position.
     fn last(&mut self, operation: Operation) -> u64 {
         self.next += 1;
-        self.operations.insert(self.next, operation);
+        self.operations.insert((operation.map(), self.next), operation);
         self.next
     }
 
@@ -113,7 +119,7 @@ impl Journal {
         let Operation::Write { map, key, at, bytes } = &operation else { return };
         let (name, from) = (self.name(*map, key), *at as usize);
         if let Some(place) = self.places.get(&name)
-            && let Some(Operation::Put(entry)) = self.operations.get_mut(place)
+            && let Some(Operation::Put(entry)) = self.operations.get_mut(&(*map, *place))
         {
             // The write has succeeded, so it is in range.
             if let Some(part) = entry.value.get_mut(from..from + bytes.len()) {
@@ -122,7 +128,7 @@ impl Journal {
             return;
         }
         let is_same = |place: &u64| {
-            let before = self.operations.get(place);
+            let before = self.operations.get(&(*map, *place));
             matches!(before, Some(Operation::Write { at: other, bytes: old, .. })
                 if other == at && old.len() == bytes.len())
         };
@@ -135,7 +141,7 @@ impl Journal {
                 self.next
             }
         };
-        self.operations.insert(place, operation);
+        self.operations.insert((*map, place), operation);
     }
 
     /// Removes the operations that new values of an array replace.
@@ -152,16 +158,28 @@ impl Journal {
             Operation::Values { first, bytes, .. } => covers(*first, count(sizes, map, bytes)),
             Operation::Clear { .. } => false,
         };
-        self.operations.retain(|_, operation| operation.map() != map || !gone(operation));
-        self.places.retain(|(of, key), _| *of != map || !within(key));
-        self.parts.retain(|(of, key), _| *of != map || !within(key));
+        let of_map = self.operations.range(of_map(map));
+        let places: Vec<_> = of_map.filter(|(_, one)| gone(one)).map(|(at, _)| *at).collect();
+        places.iter().for_each(|at| self.remove(*at));
+    }
+
+    /// Removes an operation, and the record of its entry.
+    fn remove(&mut self, at: (u32, u64)) {
+        match self.operations.remove(&at) {
+            Some(Operation::Put(entry)) => {
+                self.places.remove(&self.name(entry.map, &entry.key));
+            }
+            Some(Operation::Write { map, key, .. }) => {
+                self.parts.remove(&self.name(map, &key));
+            }
+            _ => {}
+        }
     }
 
     fn clear(&mut self, map: u32) {
-        self.operations.retain(|_, operation| operation.map() != map);
-        self.places.retain(|(of, _), _| *of != map);
-        self.parts.retain(|(of, _), _| *of != map);
-        self.own.retain(|(of, _)| *of != map);
+        let places: Vec<_> = self.operations.range(of_map(map)).map(|(at, _)| *at).collect();
+        places.iter().for_each(|at| self.remove(*at));
+        self.own.remove(&map);
         self.last(Operation::Clear { map });
     }
 
@@ -176,14 +194,19 @@ impl Journal {
                 self.note(Operation::Put(entry.clone()).on(new));
             }
         }
-        let operations = other.operations().filter(|operation| operation.map() == old);
-        operations.for_each(|operation| self.note(operation.clone().on(new)));
+        let operations = other.operations.range(of_map(old));
+        operations.for_each(|(_, operation)| self.note(operation.clone().on(new)));
     }
 
     /// All operations, in replay order. An entry to delete may not exist.
     pub(super) fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.operations.values()
     }
+}
+
+/// Places of a map's operations.
+fn of_map(map: u32) -> RangeInclusive<(u32, u64)> {
+    (map, 0)..=(map, u64::MAX)
 }
 
 /// Number of an array's values in these bytes.
@@ -209,17 +232,17 @@ mod tests {
         let delete = |map, key: u8| Operation::Delete { map, key: Key::Bytes(vec![key]) };
         let mut journal = Journal::default();
         // An initial entry of the program.
-        journal.own.insert((0, Key::Bytes(vec![2])));
+        journal.own.insert(0, [Key::Bytes(vec![2])].into());
         let all = [put(0, 1, 1), put(0, 2, 2), put(0, 1, 3), put(1, 1, 1), delete(0, 2)];
         all.into_iter().for_each(|operation| journal.note(operation));
         let left: Vec<_> = journal.operations().cloned().collect();
-        assert_eq!(left, [put(0, 1, 3), put(1, 1, 1), delete(0, 2)], "an entry has one line");
+        assert_eq!(left, [put(0, 1, 3), delete(0, 2), put(1, 1, 1)], "an entry has one line");
         journal.note(put(0, 2, 9));
-        assert_eq!(journal.operations().last(), Some(&put(0, 2, 9)));
+        assert!(journal.operations().eq(&[put(0, 1, 3), delete(0, 2), put(0, 2, 9), put(1, 1, 1)]));
         journal.note(Operation::Clear { map: 0 });
         journal.note(put(0, 5, 5));
         let left: Vec<_> = journal.operations().cloned().collect();
-        assert_eq!(left, [put(1, 1, 1), Operation::Clear { map: 0 }, put(0, 5, 5)]);
+        assert_eq!(left, [Operation::Clear { map: 0 }, put(0, 5, 5), put(1, 1, 1)]);
     }
 
     #[test]
@@ -234,7 +257,7 @@ mod tests {
         let all = [other.clone(), put(0, 1), write, put(4, 1), fill(2, 2), fill(3, 3), put(1, 4)];
         all.into_iter().for_each(|operation| journal.note(operation));
         let left: Vec<_> = journal.operations().cloned().collect();
-        assert_eq!(left, [other, put(4, 1), fill(3, 3), put(1, 4)]);
+        assert_eq!(left, [put(4, 1), fill(3, 3), put(1, 4), other]);
     }
 
     #[test]
@@ -342,13 +365,13 @@ mod tests {
         journal.note(put(0, prefix(8, [10, 1, 2, 3])));
         journal.note(put(0, prefix(8, [10, 0, 0, 0])));
         let again = put(0, prefix(8, [10, 0, 0, 0]));
-        assert_eq!(operations(&journal), [gone[0].clone(), gone[1].clone(), again]);
+        assert_eq!(operations(&journal), [gone[0].clone(), again, gone[1].clone()]);
         journal.note(Operation::Delete { map: 0, key: prefix(8, [10, 3, 2, 1]) });
         assert_eq!(operations(&journal), gone, "one prefix has many forms");
         journal.note(Operation::Clear { map: 0 });
         journal.note(put(0, prefix(8, [10, 0, 0, 0])));
         journal.note(Operation::Delete { map: 0, key: prefix(8, [10, 0, 0, 0]) });
-        assert_eq!(operations(&journal), [gone[1].clone(), Operation::Clear { map: 0 }]);
+        assert_eq!(operations(&journal), [Operation::Clear { map: 0 }, gone[1].clone()]);
     }
 
     #[test]

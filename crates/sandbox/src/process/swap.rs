@@ -257,7 +257,7 @@ impl Sandbox {
         while let Some(at) = from {
             let piece = self.read(old, at, u32::MAX).map_err(StartError::Carry)?;
             if is_array {
-                batch.extend(Operation::values(new, at, &piece.entries));
+                batch.extend(Operation::nonzero_values(new, at, &piece.entries));
             } else {
                 let entry = |entry| Operation::Put(p4_object::Entry { map: new, ..entry });
                 batch.extend(piece.entries.into_iter().map(entry));

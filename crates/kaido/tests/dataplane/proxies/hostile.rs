@@ -139,6 +139,14 @@ fn root_no_datagram_to_a_group_reaches_the_node() {
     ipv4(protocol::UDP, &udp);
     // GRE.
     ipv4(47, &[0, 0, 8, 0, 0x45, 0, 0, 20]);
+    // Those of the link are the kernel's: ICMP, IGMP, OSPF, PIM and VRRP, and MLD in a hop-by-hop header.
+    for protocol in [1, 2, 89, 103, 112] {
+        ipv4(protocol, &[0; 32]);
+    }
+    for next in [protocol::ICMPV6, 89, 103, 112] {
+        ipv6(next, &[0; 32]);
+    }
+    ipv6(0, &[protocol::ICMPV6, 0, 5, 2, 0, 0, 1, 0, 143, 0, 0, 0, 0, 0, 0, 0]);
     bed.expect_dropped("irregular", 5);
 }
 
