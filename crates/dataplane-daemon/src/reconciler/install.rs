@@ -8,6 +8,7 @@ use super::interfaces::{guarded, tagged};
 use super::wanted::Wanted;
 use super::{Ports, Reconciler, name};
 use crate::Error;
+use crate::guard::Guarded;
 
 impl Reconciler {
     /// Returns the changes from the current state, `most` of them by name.
@@ -32,10 +33,10 @@ impl Reconciler {
         let recorded = self.close_former(&wanted, file);
         let links = &wanted.seen.kernel.links;
         let after = guarded(&wanted.forwarding, (file.dataplane, file), links);
-        let is_first = self.seen.is_none() && wanted.ports == Ports::Present;
-        let before = match is_first {
-            true => self.guarded_at_start(&after)?,
-            false => self.guarded_now(self.file.as_ref().unwrap_or(file)),
+        let before = match (&self.seen, wanted.ports) {
+            (None, Ports::Present) => self.guarded_at_start(&after)?,
+            (None, Ports::New) => Guarded::default(),
+            (Some(_), _) => self.guarded_now(self.file.as_ref().unwrap_or(file)),
         };
         self.guard_first(&before, &after, wanted.ports)?;
         if let Err(error) = self.install_first(&mut wanted, next, file) {

@@ -17,7 +17,7 @@ type Name = (u32, Key);
 /// deletion made room for later entries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Journal {
-    /// By map, and by place within it.
+    /// All operations, by map and by place within it.
     operations: BTreeMap<(u32, u64), Operation>,
     places: HashMap<Name, u64>,
     /// Writes to parts of initial entries; their other bytes keep the initial value.
