@@ -62,8 +62,7 @@ as_root() {
 # Builds all tests and the command, and prints them as JSON. A selection of packages would have other
 # features, and `make test` would compile most crates a second time.
 build_tests() {
-    echo "Building the tests" >&2
-    as_user cargo test --locked --no-run --quiet --workspace --message-format=json-render-diagnostics
+    as_user cargo test --locked --no-run --workspace --message-format=json-render-diagnostics
 }
 
 # Prints the program of a crate's test file, or of its unit tests. Fails if there is none.

@@ -18,8 +18,9 @@ use crate::real::{real, required};
 /// Time of the last close(2) of a socket.
 static CLOSED: Mutex<Option<Instant>> = Mutex::new(None);
 /// Time in which the kernel frees the queue of a closed socket, even on a busy machine: it has to wait
-/// for others, such as network namespaces that are deleted.
-const FREED: Duration = Duration::from_secs(5);
+/// for others, such as network namespaces that are deleted. Five seconds were too short beside a script
+/// that created and deleted interfaces.
+const FREED: Duration = Duration::from_secs(15);
 
 /// Replaces socket(2).
 ///

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::arbitration::{Clients, stream_error};
 use crate::data;
-use crate::device::{Change, Device, Event, Packet};
+use crate::device::{Device, Event, Packet};
 use crate::digests::{Digests, List};
 use crate::error::{Error, RequestError, ValueError, named};
 use crate::outgoing;
@@ -19,10 +19,7 @@ use crate::v1::{
     stream_message_response::Update as Told,
 };
 use crate::values::{self, Bits};
-use crate::write::{self, Sink};
-
-/// Maximum number of changes saved for COMMIT.
-const MAX_SAVED: usize = 1 << 20;
+use crate::write::{self, Later, Sink};
 
 /// A program with its table state.
 pub(crate) struct State {
@@ -37,7 +34,7 @@ pub(crate) struct State {
 pub(crate) struct Saved<P> {
     pub(crate) state: State,
     pub(crate) prepared: P,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Later,
 }
 
 pub(crate) struct Core<D: Device> {
@@ -76,7 +73,7 @@ impl<D: Device> Core<D> {
     ) -> Result<Vec<Result<(), Error>>, Error> {
         self.only_primary(election)?;
         let (state, sink) = match (&mut self.saved, &mut self.active) {
-            (Some(saved), _) => (&mut saved.state, Sink::Later(&mut saved.changes, MAX_SAVED)),
+            (Some(saved), _) => (&mut saved.state, Sink::Later(&mut saved.changes)),
             (None, Some(active)) => (active, Sink::Device(&mut self.device)),
             (None, None) => return Err(Error::Request(RequestError::NoProgram)),
         };

@@ -21,6 +21,7 @@ mod found;
 mod handle;
 mod handshakes;
 mod matches;
+mod memory;
 mod object_info;
 mod outgoing;
 mod peer;

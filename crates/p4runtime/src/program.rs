@@ -17,7 +17,10 @@ use crate::store::{Effect, Row, Store};
 use crate::v1::get_forwarding_pipeline_config_request::ResponseType;
 use crate::v1::set_forwarding_pipeline_config_request::Action;
 use crate::v1::{ForwardingPipelineConfig, Update};
-use crate::write::{self, Sink};
+use crate::write::{self, Later, Sink};
+
+/// Maximum number of changes saved for COMMIT.
+const MAX_SAVED: usize = 1 << 20;
 
 impl<D: Device> Core<D> {
     /// Sets the forwarding pipeline config, as far as the action requires.
@@ -33,7 +36,7 @@ impl<D: Device> Core<D> {
             Action::Verify => self.verified(config).map(drop),
             Action::VerifyAndSave => {
                 let (state, prepared) = self.verified(config)?;
-                self.saved = Some(Saved { state, prepared, changes: Vec::new() });
+                self.saved = Some(Saved { state, prepared, changes: Later::new(MAX_SAVED) });
                 Ok(())
             }
             Action::VerifyAndCommit => {
@@ -43,7 +46,7 @@ impl<D: Device> Core<D> {
             Action::Commit if config.is_some() => Err(Error::Config(ConfigError::CommitHasProgram)),
             Action::Commit => {
                 let saved = self.saved.take().ok_or(Error::Config(ConfigError::NothingSaved))?;
-                self.commit(saved.state, saved.prepared, &saved.changes, false)
+                self.commit(saved.state, saved.prepared, &saved.changes.changes, false)
             }
             Action::ReconcileAndCommit => {
                 let (mut state, prepared) = self.verified(config)?;
@@ -63,8 +66,8 @@ impl<D: Device> Core<D> {
         updates: &[Update],
     ) -> Result<(), Error> {
         let (mut state, prepared) = self.verified(Some(config))?;
-        let mut changes = Vec::new();
-        let sink = Sink::<D>::Later(&mut changes, usize::MAX);
+        let mut later = Later::new(usize::MAX);
+        let sink = Sink::<D>::Later(&mut later);
         let answers = write::batch(&state.pipeline, &mut state.store, sink, updates, true);
         // Report the failed update, not those aborted because of it.
         let wrong = answers.into_iter().filter_map(Result::err);
@@ -73,7 +76,7 @@ impl<D: Device> Core<D> {
         {
             return Err(error);
         }
-        self.commit(state, prepared, &changes, false)
+        self.commit(state, prepared, &later.changes, false)
     }
 
     /// Validates a config; returns the program ready to commit.

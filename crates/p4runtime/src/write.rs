@@ -6,6 +6,7 @@ use crate::cells;
 use crate::device::{Change, Device, Refused};
 use crate::entries;
 use crate::error::{BatchError, Error, RequestError};
+use crate::memory;
 use crate::pipeline::Pipeline;
 use crate::plan::{Place, Plan};
 use crate::store::{Effect, Store};
@@ -51,15 +52,49 @@ pub(crate) fn unsupported(entity: &entity::Entity) -> Option<&'static str> {
     }
 }
 
+/// Maximum memory of changes that wait for a device, in bytes.
+const MOST_AT_ONCE: usize = 256 << 20;
+/// Maximum memory of changes that wait for COMMIT, in bytes.
+const MOST_SAVED: usize = 2 << 30;
+
+/// Changes until COMMIT.
+#[derive(Debug)]
+pub(crate) struct Later {
+    pub(crate) changes: Vec<Change>,
+    /// Maximum number.
+    most: usize,
+    /// Their memory in bytes.
+    memory: usize,
+}
+
+impl Later {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { changes: Vec::new(), most, memory: 0 }
+    }
+}
+
 /// Destination of changes: a device, or a list until COMMIT.
 pub(crate) enum Sink<'a, D: Device> {
     Device(&'a mut D),
-    /// The list and its maximum length.
-    Later(&'a mut Vec<Change>, usize),
+    Later(&'a mut Later),
 }
 
 impl<D: Device> Sink<'_, D> {
-    fn apply(&mut self, changes: Vec<Change>, together: bool) -> Vec<Result<(), Error>> {
+    /// Memory in bytes that more changes may take.
+    fn room(&self) -> usize {
+        match self {
+            Self::Device(_) => MOST_AT_ONCE,
+            Self::Later(list) => MOST_SAVED.saturating_sub(list.memory),
+        }
+    }
+
+    /// Applies changes, which take this memory.
+    fn apply(
+        &mut self,
+        changes: Vec<Change>,
+        memory: usize,
+        together: bool,
+    ) -> Vec<Result<(), Error>> {
         let count = changes.len();
         match self {
             Self::Device(_) if count == 0 => Vec::new(),
@@ -69,11 +104,12 @@ impl<D: Device> Sink<'_, D> {
                 answers.resize_with(count, || Err(Refused::Away("no answer".into())));
                 answers.into_iter().map(|answer| answer.map_err(Error::Device)).collect()
             }
-            Self::Later(list, most) if list.len() + count > *most => {
-                vec![Err(Error::Batch(BatchError::TooManySaved(*most))); count]
+            Self::Later(list) if list.changes.len() + count > list.most => {
+                vec![Err(Error::Batch(BatchError::TooManySaved(list.most))); count]
             }
-            Self::Later(list, _) => {
-                list.extend(changes);
+            Self::Later(list) => {
+                list.changes.extend(changes);
+                list.memory += memory;
                 vec![Ok(()); count]
             }
         }
@@ -89,6 +125,8 @@ struct Batch<'a, D: Device> {
     /// Changes not yet sent to the device: index of the update, and its inverse.
     waiting: Vec<(usize, Effect)>,
     changes: Vec<Change>,
+    /// Their memory in bytes.
+    memory: usize,
     places: BTreeSet<Place>,
 }
 
@@ -107,12 +145,16 @@ pub(crate) fn batch<D: Device>(
         answers: Vec::with_capacity(updates.len()),
         waiting: Vec::new(),
         changes: Vec::new(),
+        memory: 0,
         places: BTreeSet::new(),
     };
     // Inverses of updates that do not involve the device.
     let mut alone = Vec::new();
     for (at, update) in updates.iter().enumerate() {
         batch.answers.push(Ok(()));
+        if !together && batch.memory >= MOST_AT_ONCE {
+            batch.flush();
+        }
         let mut planned = plan(pipeline, batch.store, update);
         if planned.as_ref().is_ok_and(|plan| batch.must_wait(&plan.place)) {
             // Send pending changes first, so that this update is not validated against a change
@@ -127,6 +169,12 @@ pub(crate) fn batch<D: Device>(
                 alone.push((at, undo));
             }
             Ok(Plan { change: Some(change), effect, place }) => {
+                let memory = batch.memory + memory::of(&change, &effect);
+                if memory > batch.sink.room() {
+                    batch.answers[at] = Err(Error::Batch(BatchError::TooMuchMemory));
+                    continue;
+                }
+                batch.memory = memory;
                 batch.add(at, change, effect, place);
             }
         }
@@ -170,7 +218,7 @@ impl<D: Device> Batch<'_, D> {
     /// Sends pending changes to the device, and reverts rejected ones.
     fn flush(&mut self) {
         let changes = std::mem::take(&mut self.changes);
-        let told = self.sink.apply(changes, self.together);
+        let told = self.sink.apply(changes, std::mem::take(&mut self.memory), self.together);
         self.places.clear();
         if self.together && told.iter().any(Result::is_err) {
             for ((at, _), answer) in self.waiting.iter().zip(told) {

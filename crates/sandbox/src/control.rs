@@ -332,6 +332,12 @@ mod tests {
         };
         let saved: Vec<_> = steps.iter().filter_map(bytes).collect();
         assert_eq!(saved, [(0, 8), (2, 4)]);
+        // Of a value that is written in part, the part.
+        let key = Key::index(1);
+        let write = Operation::Write { map: 0, key, at: 3, bytes: vec![9] };
+        let steps = instance.change(&[write]).unwrap();
+        let [(0, Undo::Part(_, 3, bytes))] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!(bytes.len(), 1);
     }
 
     /// Undo restores every kind of change, including the order of ternary entries.

@@ -8,7 +8,7 @@ use super::packets::What;
 use super::wire::{SIZES, cost, net_and_raw};
 use crate::{Context, Row};
 
-/// VLANs of the port, and the suffix of their rows: the first needs no lookup.
+/// VLANs of the port, and the suffix of their rows.
 const VLANS: [(u8, &str); 2] = [(100, ""), (101, "-second-vlan")];
 const COUNT: u32 = 1_000_000;
 

@@ -13,17 +13,20 @@ impl Reconciler {
     /// the time. A change of the kernel is followed also without.
     pub(super) fn guard_first(
         &mut self,
-        before: &Guarded,
+        before: Option<&Guarded>,
         after: &Guarded,
         ports: Ports,
     ) -> Result<(), Error> {
-        let first = Guarded {
+        let first = |before: &Guarded| Guarded {
             functions: before.functions.union(&after.functions).copied().collect(),
             ports: before.ports.intersection(&after.ports).copied().collect(),
             names: before.names.intersection(&after.names).cloned().collect(),
             attached: before.attached.intersection(&after.attached).copied().collect(),
         };
-        let guarded = self.host.check_guard(after).and_then(|()| self.host.guard(&first));
+        let guarded = self.host.check_guard(after).and_then(|()| match before {
+            Some(before) => self.host.guard(&first(before)),
+            None => Ok(()),
+        });
         match guarded {
             Err(error) if ports == Ports::Present => self.warn_once(error.to_string()),
             done => return done,

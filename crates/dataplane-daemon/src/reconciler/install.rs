@@ -8,7 +8,6 @@ use super::interfaces::{guarded, tagged};
 use super::wanted::Wanted;
 use super::{Ports, Reconciler, name};
 use crate::Error;
-use crate::guard::Guarded;
 
 impl Reconciler {
     /// Returns the changes from the current state, `most` of them by name.
@@ -34,14 +33,15 @@ impl Reconciler {
         let links = &wanted.seen.kernel.links;
         let after = guarded(&wanted.forwarding, (file.dataplane, file), links);
         let before = match (&self.seen, wanted.ports) {
-            (None, Ports::Present) => self.guarded_at_start(&after)?,
-            (None, Ports::New) => Guarded::default(),
-            (Some(_), _) => self.guarded_now(self.file.as_ref().unwrap_or(file)),
+            (None, Ports::Present) => Some(self.guarded_at_start(&after)?),
+            // The table of an earlier daemon stays until then.
+            (None, Ports::New) => None,
+            (Some(_), _) => Some(self.guarded_now(self.file.as_ref().unwrap_or(file))),
         };
-        self.guard_first(&before, &after, wanted.ports)?;
+        self.guard_first(before.as_ref(), &after, wanted.ports)?;
         if let Err(error) = self.install_first(&mut wanted, next, file) {
             self.host.restore(&wanted.seen);
-            self.guard(&before);
+            before.iter().for_each(|before| self.guard(before));
             self.former = former;
             return Err(error);
         }

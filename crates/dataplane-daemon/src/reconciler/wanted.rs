@@ -88,7 +88,7 @@ impl Reconciler {
             SlowPath::new(&forwarding, &seen.kernel, &mut interface)
         };
         if ports == Ports::Present || !missing.is_empty() {
-            routes.keep_absent(&seen.present, &seen.kernel.links, &missing);
+            routes.keep_absent(&seen.present, &forwarding, &seen.kernel.links, &missing);
         }
         routes.close_absent(&outside, &forwarding, &seen.kernel);
         routes.leave_out(&self.refused);

@@ -144,19 +144,24 @@ pub(in crate::forwarding) fn rules(
     rules
 }
 
-/// Returns the names of interfaces that lead to functions: those in the file, and those that they have now.
-/// The kernel forwards none of their packets. The program at their tc ingress sees to it, but an interface
+/// Returns the names of interfaces that lead to functions: those in the file, and those that they have now,
+/// and of those beside them. The kernel forwards none of their packets. The program at their tc ingress sees to it, but an interface
 /// that has been created again is without it until the daemon has seen it.
 fn function_links<'a>(forwarding: &'a Forwarding, links: &'a [Link]) -> BTreeSet<&'a str> {
     let all = || forwarding.proxies().flat_map(|proxy| [&proxy.to, &proxy.back]);
-    let indices: BTreeSet<u32> = all().filter_map(|link| link.index).collect();
+    let mut indices = functions(forwarding);
+    indices.extend(beside_functions(forwarding, links));
     let now = links.iter().filter(|link| indices.contains(&link.index));
     all().map(|link| &*link.name).chain(now.map(|link| link.name.as_str())).collect()
 }
 
-/// Returns the ports at the edge, the interfaces beside those of functions, and the interfaces stacked on
-/// them. With an edge, a tenant or a function, tunnels that are not ports belong to them: from there,
-/// anybody can send packets through them.
+/// Returns true for a rule of [`function_links`].
+pub(super) fn drops_all(rule: &InterfaceRule) -> bool {
+    rule.priority == FROM_EDGES && rule.interface.is_some() && rule.to.is_none()
+}
+
+/// Returns the ports at the edge, and the interfaces stacked on them. With an edge, a tenant or a function,
+/// tunnels that are not ports belong to them: from there, anybody can send packets through them.
 fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let ports = || forwarding.ports.iter().filter(|(_, port)| port.edge);
     // A port that was created again has another index until the state suits the file.
@@ -170,12 +175,8 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
         let tunnels = links.iter().filter(|link| link.is_open_tunnel() && !is_known(link));
         found.extend(tunnels.map(|link| link.index));
     }
-    found.extend(beside_functions(forwarding, links));
-    let functions = functions(forwarding);
     // An operator puts a VLAN of an edge port into the domain.
-    with_stacked(found, links, |link| {
-        !forwarding.domain_vlans.contains_key(&link.index) && !functions.contains(&link.index)
-    })
+    with_stacked(found, links, |link| !forwarding.domain_vlans.contains_key(&link.index))
 }
 
 fn functions(forwarding: &Forwarding) -> BTreeSet<u32> {
@@ -186,19 +187,27 @@ fn functions(forwarding: &Forwarding) -> BTreeSet<u32> {
 /// those stacked on its interfaces, and those below them.
 fn beside_functions(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let functions = functions(forwarding);
+    // The file says whose frames arrive on these.
+    let has_owner = |index: u32| {
+        forwarding.ports.contains_key(&index)
+            || forwarding.domain_vlans.contains_key(&index)
+            || forwarding.uppers.get(&index).is_some_and(|upper| {
+                let frames = Attachment { port: upper.port, tags: upper.tags };
+                forwarding.attachments.contains_key(&frames)
+            })
+    };
     let mut all = functions.clone();
     for link in links.iter().filter(|link| functions.contains(&link.index)) {
         let mut lower = link.lower;
-        // The frames of a port, and of its VLANs, have owners of their own.
-        while let Some(index) = lower.filter(|index| !forwarding.has_interface(*index)) {
+        while let Some(index) = lower.filter(|index| !has_owner(*index)) {
             if !all.insert(index) {
                 break;
             }
             lower = links.iter().find(|link| link.index == index).and_then(|link| link.lower);
         }
     }
-    let is_other = |link: &Link| !forwarding.has_interface(link.index);
-    with_stacked(all, links, is_other).difference(&functions).copied().collect()
+    let all = with_stacked(all, links, |link| !has_owner(link.index));
+    all.difference(&functions).copied().collect()
 }
 
 /// Returns the tunnels through which packets from outside of the domain may come, by index, with their

@@ -90,6 +90,23 @@ fn root_no_stack_of_tags_hides_a_tenants_packet() {
     });
 }
 
+/// While a port changes between an edge's and a tenant's, it has the flags of both.
+#[test]
+fn root_an_edge_that_is_closed_keeps_its_checks() {
+    in_node(|| {
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        let mut state = state(Owner::Nobody);
+        for closed in [false, true] {
+            let port = state.ports.get_mut(&index("l")).unwrap();
+            (port.edge, port.closed) = (true, closed);
+            tables.change_to(state.clone()).unwrap();
+            let on = |source| verdict_on(&tables, &frame(&udp6(source, "fd00:a::1", 20)));
+            assert_eq!(on("fd00:5::1"), verdict::DROP, "closed: {closed}");
+            assert_eq!(on("fd00:7::1"), verdict::PASS, "closed: {closed}");
+        }
+    });
+}
+
 /// Frames with a priority tag are the port's.
 #[test]
 fn root_a_port_of_whole_frames_leaves_no_priority_tag_to_the_kernel() {

@@ -10,6 +10,8 @@ pub enum BatchError {
     WithOthers,
     #[error("the limit of {0} uncommitted changes is reached")]
     TooManySaved(usize),
+    #[error("the changes that wait take too much memory: send fewer in a batch, or commit them")]
+    TooMuchMemory,
     #[error("more than {0} entities: read them in parts")]
     TooMany(usize),
     #[error("the read examines more than {0} entries: read one table at a time")]
@@ -23,9 +25,10 @@ impl BatchError {
     pub(super) fn code(&self) -> Code {
         match self {
             Self::WithOthers => Code::Aborted,
-            Self::TooManySaved(..) | Self::TooMany(..) | Self::TooManyToScan(..) => {
-                Code::ResourceExhausted
-            }
+            Self::TooManySaved(..)
+            | Self::TooMuchMemory
+            | Self::TooMany(..)
+            | Self::TooManyToScan(..) => Code::ResourceExhausted,
             Self::Disconnected => Code::Cancelled,
         }
     }

@@ -13,6 +13,8 @@ pub(crate) enum Undo {
     Delete(Key),
     /// Restore a value, or a deleted entry.
     Put(Key, Vec<u8>),
+    /// Restore bytes of a value from this offset on.
+    Part(Key, u32, Vec<u8>),
     /// Restore entries of a ternary map at their insertion times.
     PutBack(Vec<(u64, TernaryKey, Vec<u8>)>),
     /// Restore consecutive values of an array from this index on, in one piece.
@@ -56,14 +58,8 @@ impl MapRef<'_> {
                 })
             }
             Operation::Write { key, at, bytes, .. } => {
-                let mut value = self.value(key)?.ok_or(MapError::Absent)?.to_vec();
-                let before = value.clone();
-                let (start, wanted) = (*at as usize, value.len());
-                let given = start.saturating_add(bytes.len());
-                let part = value.get_mut(start..given);
-                part.ok_or(MapError::ValueSize { given, wanted })?.copy_from_slice(bytes);
-                self.put(&Entry { map: 0, key: key.clone(), value })?;
-                Ok(Undo::Put(key.clone(), before))
+                let before = self.write(key, *at, bytes)?;
+                Ok(Undo::Part(key.clone(), *at, before))
             }
             Operation::Fill { count, value, .. } => {
                 let undo = self.save(0, *count, saved)?;
@@ -104,6 +100,7 @@ impl MapRef<'_> {
         let done = match step {
             Undo::Delete(key) => self.take(&key),
             Undo::Put(key, value) => self.put(&Entry { map: 0, key, value }),
+            Undo::Part(key, at, bytes) => self.write(&key, at, &bytes).map(drop),
             Undo::PutBack(all) => {
                 all.iter().try_for_each(|(came, key, value)| self.put_back(*came, key, value))
             }
@@ -196,6 +193,18 @@ impl MapRef<'_> {
         let mut all = Vec::with_capacity((end - from) as usize * self.0.values.size());
         (from..end).for_each(|at| all.extend_from_slice(self.0.values.get(at)));
         Ok(Undo::Values(from, all))
+    }
+
+    /// Writes a part of a value, and returns the former bytes.
+    fn write(&mut self, key: &Key, at: u32, bytes: &[u8]) -> Result<Vec<u8>, MapError> {
+        let mut value = self.value(key)?.ok_or(MapError::Absent)?.to_vec();
+        let (start, wanted) = (at as usize, value.len());
+        let given = start.saturating_add(bytes.len());
+        let part = value.get_mut(start..given).ok_or(MapError::ValueSize { given, wanted })?;
+        let before = part.to_vec();
+        part.copy_from_slice(bytes);
+        self.put(&Entry { map: 0, key: key.clone(), value })?;
+        Ok(before)
     }
 
     /// Sets consecutive values of an array, which exist.

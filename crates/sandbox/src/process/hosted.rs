@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -29,14 +30,16 @@ const ROUNDS: u32 = 16;
 #[derive(Debug, Default)]
 pub struct Hosted {
     engine: OnceLock<Mutex<Engine>>,
+    /// Another process may use the frames: no packet is judged.
+    has_ended: AtomicBool,
+    /// True while the engine is locked for the answer to a request.
+    is_answering: AtomicBool,
 }
 
 /// Server and the doorbell of its switch.
 struct Engine {
     server: Server,
     bell: OwnedFd,
-    /// Another process may use the frames.
-    has_ended: bool,
 }
 
 impl std::fmt::Debug for Engine {
@@ -52,7 +55,7 @@ impl Hosted {
     pub fn run(&self, control: OwnedFd, bell: OwnedFd) {
         let mut channel = Channel::new(UnixStream::from(control));
         let engine = match greet(&mut channel) {
-            Ok(server) => Engine { server, bell, has_ended: false },
+            Ok(server) => Engine { server, bell },
             Err(why) => {
                 // The switch may have exited.
                 let _ = channel.send(&Answer::Failed(why.to_string()).encode());
@@ -60,28 +63,57 @@ impl Hosted {
             }
         };
         let engine = self.engine.get_or_init(|| Mutex::new(engine));
-        while let Ok(()) = step(&mut channel, engine) {}
+        while !self.has_ended() && self.step(&mut channel, engine).is_ok() {}
         self.end();
     }
 
-    /// Ends the program: it judges no packet anymore.
+    /// Ends the program: it judges no packet anymore. Waits for a batch of packets, and not for a request,
+    /// which may change many maps.
     pub fn end(&self) {
-        if let Some(engine) = self.engine.get() {
-            lock(engine).has_ended = true;
+        self.has_ended.store(true, Ordering::SeqCst);
+        let Some(engine) = self.engine.get() else { return };
+        while !self.is_answering.load(Ordering::SeqCst) {
+            match engine.try_lock() {
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+                _ => return,
+            }
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
     }
 
     /// Judges the packets that have been submitted, unless another thread does.
     pub fn serve(&self) {
         if let Some(mut engine) = self.try_lock() {
-            engine.serve();
+            engine.serve(&self.has_ended);
         }
+    }
+
+    /// Answers a request, or serves queues after [`LOOK`].
+    fn step(&self, channel: &mut Channel, engine: &Mutex<Engine>) -> io::Result<()> {
+        let time = PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO);
+        // An interrupted wait is a short one.
+        let _ = poll(&mut [PollFd::new(channel.as_fd(), PollFlags::POLLIN)], time);
+        if channel.is_readable()? {
+            // Packets are judged while a request arrives.
+            let message = channel.receive()?;
+            let mut engine = lock(engine);
+            self.is_answering.store(true, Ordering::SeqCst);
+            let answer = engine.server.answer(&message);
+            self.is_answering.store(false, Ordering::SeqCst);
+            drop(engine);
+            channel.send(&answer.encode())?;
+        }
+        lock(engine).serve(&self.has_ended);
+        Ok(())
     }
 
     /// Takes the program, for a batch of packets that are not submitted. Returns `None` if it has
     /// ended, or if another thread runs it.
     pub fn take(&self) -> Option<Turn<'_>> {
-        let mut engine = self.try_lock().filter(|engine| !engine.has_ended)?;
+        let mut engine = self.try_lock().filter(|_| !self.has_ended())?;
         engine.server.begin();
         Some(Turn { engine, judged: 0 })
     }
@@ -129,10 +161,10 @@ impl Engine {
         server.finish(|| ring(bell));
     }
 
-    fn serve(&mut self) {
-        let Self { server, bell, has_ended } = self;
+    fn serve(&mut self, has_ended: &AtomicBool) {
+        let Self { server, bell } = self;
         for _ in 0..ROUNDS {
-            if *has_ended || !server.serve_queues(|| ring(bell)) {
+            if has_ended.load(Ordering::SeqCst) || !server.serve_queues(|| ring(bell)) {
                 return;
             }
         }
@@ -145,21 +177,6 @@ fn greet(channel: &mut Channel) -> io::Result<Server> {
     let (server, ready) = greeted.load(&channel.receive()?, None)?;
     channel.send(&ready.encode())?;
     Ok(server)
-}
-
-/// Answers a request, or serves queues after [`LOOK`].
-fn step(channel: &mut Channel, engine: &Mutex<Engine>) -> io::Result<()> {
-    let time = PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO);
-    // An interrupted wait is a short one.
-    let _ = poll(&mut [PollFd::new(channel.as_fd(), PollFlags::POLLIN)], time);
-    if channel.is_readable()? {
-        // Packets are judged while a request arrives.
-        let message = channel.receive()?;
-        let answer = lock(engine).server.answer(&message);
-        channel.send(&answer.encode())?;
-    }
-    lock(engine).serve();
-    Ok(())
 }
 
 fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {

@@ -9,7 +9,7 @@ use sandbox::process::{Answer, Arena, Config, Decision, Launcher, Packet, Sandbo
 
 pub(crate) const FRAME: u32 = 2048;
 pub(crate) const FRAMES: u32 = 256;
-const EXIT: Instruction = one(opcode::EXIT, 0, 0, 0, 0);
+pub(crate) const EXIT: Instruction = one(opcode::EXIT, 0, 0, 0, 0);
 
 pub(crate) const fn one(
     opcode: u8,
@@ -21,7 +21,7 @@ pub(crate) const fn one(
     Instruction { opcode, destination, source, offset, immediate }
 }
 
-fn object(code: Vec<Instruction>, maps: Vec<Map>) -> Vec<u8> {
+pub(crate) fn object(code: Vec<Instruction>, maps: Vec<Map>) -> Vec<u8> {
     let functions = [(0, "entry".to_owned())].into();
     p4_object::write(&Object { code, maps, functions, ..Object::default() }).expect("an object")
 }

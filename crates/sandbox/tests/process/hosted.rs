@@ -3,12 +3,13 @@
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::socket::{Shutdown, shutdown};
-use p4_object::{Entry, Key};
+use p4_object::{Entry, Key, Map, MapKind};
 use sandbox::process::{
     Arena, Config, Decision, Host, Hosted, Launcher, Packet, PacketQueue, Reason, Sandbox,
     SelfTest, StartError,
@@ -238,6 +239,40 @@ fn a_program_that_is_set_again_is_not_moved() {
     let mut traffic = Traffic::new();
     traffic.step(&mut second);
     traffic.drain(&mut second);
+    host.leave();
+}
+
+/// A request may change arrays for minutes.
+#[test]
+fn the_end_of_a_program_does_not_wait_for_a_request() {
+    let cells = Map {
+        name: "cells".to_owned(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: 64,
+        max_entries: 1 << 16,
+    };
+    let mut sandbox = start(&object(vec![one(0xb7, 0, 0, 0, 1), EXIT], vec![cells]));
+    let host = Arc::new(Here::default());
+    move_to(&mut sandbox, Arc::clone(&host) as Arc<dyn Host>).unwrap();
+    let (hosted, is_over) = (host.hosted(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let applied = sandbox.apply(&vec![Operation::Clear { map: 0 }; 1000]);
+            is_over.store(true, Ordering::SeqCst);
+            applied.expect("the request is answered");
+        });
+        // Longer than a look at the queues.
+        let mut taken = 0;
+        until("a request", || {
+            taken = if hosted.take().is_none() { taken + 1 } else { 0 };
+            taken == 10_000
+        });
+        hosted.end();
+        assert!(!is_over.load(Ordering::SeqCst));
+        assert!(hosted.take().is_none());
+    });
+    assert!(hosted.take().is_none(), "it has ended");
     host.leave();
 }
 

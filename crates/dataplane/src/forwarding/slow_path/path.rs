@@ -235,16 +235,26 @@ impl SlowPath {
     /// names, so an interface that returns is closed from its first packet. Also keeps those of
     /// interfaces whose lower one is in another namespace, since it may be a port that was moved
     /// there, and of ports that are left out, `missing`: they may be set up again, and have no program
-    /// then.
-    pub fn keep_absent(&mut self, present: &Present, links: &[Link], missing: &BTreeSet<Name>) {
+    /// then. While an interface to a function is absent, the interfaces beside it are not known: the
+    /// rules that drop all packets stay.
+    pub fn keep_absent(
+        &mut self,
+        present: &Present,
+        forwarding: &Forwarding,
+        links: &[Link],
+        missing: &BTreeSet<Name>,
+    ) {
         let is_missing = |link: &&Link| missing.contains(link.name.as_str());
         let left_out = links.iter().filter(is_missing).map(|link| link.index).collect();
         let left_out = edge::with_stacked(left_out, links, |_| true);
         let is_known = |link: &&Link| !link.lower_is_elsewhere && !left_out.contains(&link.index);
         let known = links.iter().filter(is_known);
         let names: HashSet<&str> = known.map(|link| link.name.as_str()).collect();
+        let mut to_functions = forwarding.proxies().flat_map(|proxy| [&proxy.to, &proxy.back]);
+        let lacks_function = to_functions.any(|link| link.index.is_none());
         let is_absent = |rule: &&InterfaceRule| {
             rule.interface.as_deref().is_some_and(|name| !names.contains(name))
+                || lacks_function && edge::drops_all(rule)
         };
         let rules = present.rules.iter().filter(is_absent);
         let tables: HashSet<u32> = rules.clone().map(|rule| rule.table).collect();
