@@ -32,9 +32,7 @@ pub(super) fn guarded(
         let above = links.iter().filter(stacked).filter(is_above).map(|link| link.index);
         let all: BTreeSet<u32> = above.chain(ports.iter().copied()).collect();
         if all.len() == ports.len() {
-            let mut names = names(file, which, links);
-            let above = links.iter().filter(|link| ports.contains(&link.index));
-            names.extend(above.map(|link| link.name.clone()));
+            let names = names(file, which, links);
             let attached = forwarding.ports.keys().copied().chain(to_functions());
             let attached = attached.chain(ports.iter().copied()).filter(|_| !names.is_empty());
             let attached = attached.collect();
