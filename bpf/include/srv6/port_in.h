@@ -13,8 +13,8 @@
 /* Number of tags that are skipped. The kernel takes off any number of priority tags. */
 #define MAX_TAGS 8
 
-/* Returns the offset after the link layer's header, which a tunnel may lack, all tags, and the fixed part of an IP header; 0 if there
- * are too many tags. The kernel has already taken off the first tag. */
+/* Returns the offset after the link layer's header, which a tunnel may lack, all tags, and the fixed part of
+ * an IP header; 0 if there are too many tags. The kernel has already taken off the first tag. */
 static __always_inline __u32 end_of_addresses(struct __sk_buff *skb)
 {
 	const struct sk_buff *kernel = (const void *)skb;

@@ -183,10 +183,10 @@ static __always_inline int into_function(struct __sk_buff *skb)
 #define IPPROTO_OSPF 89
 #define IPPROTO_VRRP 112
 
-/* Returns 1 for the protocols of hosts and routers of a link, which are sent to link-local groups, and -1
- * for others: datagrams to a group would also reach the services of this node, and its tunnels, such as
- * VXLAN. */
-static __always_inline int is_link_protocol(__u8 protocol)
+/* Returns what is_of_link() does for a packet of this protocol to a link-local group. The protocols of hosts
+ * and routers of the link are the kernel's; datagrams would also reach the services of this node, and its
+ * tunnels, such as VXLAN. */
+static __always_inline int to_link_group(__u8 protocol)
 {
 	switch (protocol) {
 	case IPPROTO_ICMP:
@@ -216,7 +216,7 @@ static __always_inline int is_of_link6(struct __sk_buff *skb)
 
 	/* MLD has a router alert in a hop-by-hop header (RFC 3810 section 5). */
 	if (first == 0xff02)
-		return is_link_protocol(ip->nexthdr == IPPROTO_HOPOPTS ? *type : ip->nexthdr);
+		return to_link_group(ip->nexthdr == IPPROTO_HOPOPTS ? *type : ip->nexthdr);
 	if (ip->nexthdr != IPPROTO_ICMPV6 || ip->hop_limit != 255 || *type < ND_FIRST ||
 	    *type > ND_LAST)
 		return 0;
@@ -244,7 +244,7 @@ static __always_inline int is_of_link(struct __sk_buff *skb)
 	    (void *)(ip + 1) > (void *)(long)skb->data_end ||
 	    (ip->daddr & bpf_htonl(0xffffff00)) != bpf_htonl(0xe0000000))
 		return 0;
-	return is_link_protocol(ip->protocol);
+	return to_link_group(ip->protocol);
 }
 
 /* Trims Ethernet padding to the length given in the IP header. Returns 0, or an error if the frame

@@ -34,7 +34,7 @@ pub(crate) struct State {
 pub(crate) struct Saved<P> {
     pub(crate) state: State,
     pub(crate) prepared: P,
-    pub(crate) changes: Later,
+    pub(crate) later: Later,
 }
 
 pub(crate) struct Core<D: Device> {
@@ -73,7 +73,7 @@ impl<D: Device> Core<D> {
     ) -> Result<Vec<Result<(), Error>>, Error> {
         self.only_primary(election)?;
         let (state, sink) = match (&mut self.saved, &mut self.active) {
-            (Some(saved), _) => (&mut saved.state, Sink::Later(&mut saved.changes)),
+            (Some(saved), _) => (&mut saved.state, Sink::Later(&mut saved.later)),
             (None, Some(active)) => (active, Sink::Device(&mut self.device)),
             (None, None) => return Err(Error::Request(RequestError::NoProgram)),
         };

@@ -36,7 +36,7 @@ impl<D: Device> Core<D> {
             Action::Verify => self.verified(config).map(drop),
             Action::VerifyAndSave => {
                 let (state, prepared) = self.verified(config)?;
-                self.saved = Some(Saved { state, prepared, changes: Later::new(MAX_SAVED) });
+                self.saved = Some(Saved { state, prepared, later: Later::new(MAX_SAVED) });
                 Ok(())
             }
             Action::VerifyAndCommit => {
@@ -46,7 +46,7 @@ impl<D: Device> Core<D> {
             Action::Commit if config.is_some() => Err(Error::Config(ConfigError::CommitHasProgram)),
             Action::Commit => {
                 let saved = self.saved.take().ok_or(Error::Config(ConfigError::NothingSaved))?;
-                self.commit(saved.state, saved.prepared, &saved.changes.changes, false)
+                self.commit(saved.state, saved.prepared, &saved.later.changes, false)
             }
             Action::ReconcileAndCommit => {
                 let (mut state, prepared) = self.verified(config)?;

@@ -152,11 +152,8 @@ pub(crate) fn batch<D: Device>(
     let mut alone = Vec::new();
     for (at, update) in updates.iter().enumerate() {
         batch.answers.push(Ok(()));
-        if !together && batch.memory >= MOST_AT_ONCE {
-            batch.flush();
-        }
         let mut planned = plan(pipeline, batch.store, update);
-        if planned.as_ref().is_ok_and(|plan| batch.must_wait(&plan.place)) {
+        if planned.as_ref().is_ok_and(|plan| batch.must_wait(plan)) {
             // Send pending changes first, so that this update is not validated against a change
             // that the device rejects.
             batch.flush();
@@ -199,10 +196,15 @@ pub(crate) fn batch<D: Device>(
 }
 
 impl<D: Device> Batch<'_, D> {
-    /// True if a pending change affects the same object.
-    fn must_wait(&self, place: &Place) -> bool {
+    /// True if a pending change affects the same object, or if there is no room beside them.
+    fn must_wait(&self, plan: &Plan) -> bool {
         let waits = !self.together && !self.changes.is_empty();
-        waits && (matches!(place, Place::Cell(_, None)) || self.places.contains(place))
+        let is_full = || {
+            let memory = plan.change.as_ref().map_or(0, |change| memory::of(change, &plan.effect));
+            self.memory + memory > MOST_AT_ONCE
+        };
+        let is_of_all = matches!(plan.place, Place::Cell(_, None));
+        waits && (is_of_all || self.places.contains(&plan.place) || is_full())
     }
 
     fn add(&mut self, at: usize, change: Change, effect: Effect, place: Place) {

@@ -34,8 +34,7 @@ pub(super) fn guarded(
         if all.len() == ports.len() {
             let names = names(file, which, links);
             let attached = forwarding.ports.keys().copied().chain(to_functions());
-            let attached = attached.chain(ports.iter().copied()).filter(|_| !names.is_empty());
-            let attached = attached.collect();
+            let attached = attached.filter(|_| !names.is_empty()).collect();
             // Packets of a function have a mark of their own.
             let ports = ports.difference(&functions).copied().collect();
             return Guarded { functions, ports, names, attached };

@@ -149,7 +149,7 @@ pub(in crate::forwarding) fn rules(
 /// that has been created again is without it until the daemon has seen it.
 fn function_links<'a>(forwarding: &'a Forwarding, links: &'a [Link]) -> BTreeSet<&'a str> {
     let all = || forwarding.proxies().flat_map(|proxy| [&proxy.to, &proxy.back]);
-    let mut indices = functions(forwarding);
+    let mut indices = forwarding.function_indices();
     indices.extend(beside_functions(forwarding, links));
     let now = links.iter().filter(|link| indices.contains(&link.index));
     all().map(|link| &*link.name).chain(now.map(|link| link.name.as_str())).collect()
@@ -179,14 +179,10 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     with_stacked(found, links, |link| !forwarding.domain_vlans.contains_key(&link.index))
 }
 
-fn functions(forwarding: &Forwarding) -> BTreeSet<u32> {
-    forwarding.function_interfaces().map(|(index, _)| index).collect()
-}
-
 /// Returns the other interfaces that a function's frames reach if it tags them, or leaves out the tag:
 /// those stacked on its interfaces, and those below them.
 fn beside_functions(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
-    let functions = functions(forwarding);
+    let functions = forwarding.function_indices();
     // The file says whose frames arrive on these.
     let has_owner = |index: u32| {
         forwarding.ports.contains_key(&index)

@@ -89,6 +89,11 @@ impl Forwarding {
         links.filter_map(|link| Some((link.index?, &link.name)))
     }
 
+    /// Returns the indices of these interfaces.
+    pub fn function_indices(&self) -> BTreeSet<u32> {
+        self.function_interfaces().map(|(index, _)| index).collect()
+    }
+
     /// Returns all proxies.
     pub fn proxies(&self) -> impl Iterator<Item = &Proxy> {
         self.sids.values().filter_map(|endpoint| endpoint.behavior.proxy())

@@ -258,14 +258,14 @@ fn carry_over(
         });
         let maps = same.and_then(|other| register.map.zip(other.map));
         let Some((from, to)) = maps.filter(|_| register.bytes > 0) else { continue };
-        copy(old, from, new, to, &register.name)?;
+        copy(old, (from, register.size), new, to, &register.name)?;
     }
     for (id, counter) in &before.counters {
         let same = after
             .and_then(|after| after.counters.get(id))
             .filter(|other| (&other.name, other.size) == (&counter.name, counter.size));
         let Some(other) = same else { continue };
-        copy(old, counter.map, new, other.map, &counter.name)?;
+        copy(old, (counter.map, counter.size), new, other.map, &counter.name)?;
     }
     Ok(())
 }
@@ -273,22 +273,25 @@ fn carry_over(
 /// Copies the cells of an array.
 fn copy(
     old: &mut impl Running,
-    from: u32,
+    (from, size): (u32, u64),
     new: &mut impl Running,
     to: u32,
     name: &str,
 ) -> Result<(), Refused> {
     // The new program does not run yet, so partial state is not visible. It may have initial values.
     let mut batch = vec![Operation::Clear { map: to }];
-    let mut next = Some(0);
+    // Arrays have at most 2^20 cells; the map of one may have more than p4info says.
+    let size = size as u32;
+    let mut next = (size > 0).then_some(0);
     while let Some(at) = next {
-        let piece = old.read(from, at, AT_ONCE).map_err(|why| refused(&why, name))?;
+        let most = AT_ONCE.min(size - at);
+        let piece = old.read(from, at, most).map_err(|why| refused(&why, name))?;
         batch.extend(Operation::nonzero_values(to, at, &piece.entries));
         if !batch.is_empty() {
             new.apply(&batch).map_err(|why| refused(&why, name))?;
             batch.clear();
         }
-        next = piece.next.filter(|next| *next > at);
+        next = piece.next.filter(|next| (at + 1..size).contains(next));
     }
     Ok(())
 }

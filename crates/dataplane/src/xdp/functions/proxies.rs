@@ -19,7 +19,7 @@ use super::queues::queues;
 use crate::Error;
 use crate::forwarding::Forwarding;
 use crate::xdp::pins::{Pins, remove};
-use crate::xdp::tables::{Tables, interfaces, proxy_count as count};
+use crate::xdp::tables::{Tables, proxy_count as count};
 
 const INWARDS: &str = "kaido-px-in";
 const OUTWARDS: &str = "kaido-px-out";
@@ -57,7 +57,7 @@ impl Backs {
         pins: &Pins,
         handle: &mut Handle,
     ) -> Result<(), Error> {
-        for index in interfaces(wanted) {
+        for index in wanted.function_indices() {
             match srv6.take_back(index, &pins.back(index)) {
                 Ok(()) => {
                     srv6.function_links.set(&index, &index)?;
@@ -156,7 +156,7 @@ pub(in crate::xdp) fn are_led(tables: &Tables, handle: &mut Handle) -> bool {
     let is_taken = |index: &u32| links.get(index).is_ok_and(|found| found.is_some());
     let now = tables.now();
     count(now) == 0
-        || ([INWARDS, OUTWARDS].map(up) == [true; 2] && interfaces(now).iter().all(is_taken))
+        || ([INWARDS, OUTWARDS].map(up) == [true; 2] && now.function_indices().iter().all(is_taken))
 }
 
 /// Removes everything that the state does not need any more.
@@ -166,7 +166,7 @@ pub(in crate::xdp) fn tidy(
     pins: &Pins,
     handle: &mut Handle,
 ) -> Result<(), Error> {
-    let wanted = interfaces(now);
+    let wanted = now.function_indices();
     let links = handle.links()?;
     if !backs.looked {
         backs.looked = true;

@@ -33,7 +33,7 @@ use crate::{Counted, Error};
 
 pub use self::outer::outer;
 pub(super) use self::ports::attachments;
-pub(super) use self::proxies::{count as proxy_count, interfaces, rings};
+pub(super) use self::proxies::{count as proxy_count, rings};
 
 /// A list, with all parameters of its header.
 type ListKey = (Ipv6Addr, SegmentList, Form);

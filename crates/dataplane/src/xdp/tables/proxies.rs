@@ -32,11 +32,6 @@ fn ring_owners(forwarding: &Forwarding) -> BTreeSet<u32> {
     forwarding.sids.values().filter_map(dynamic).collect()
 }
 
-/// Returns the interfaces that lead to functions, in both directions.
-pub(in crate::xdp) fn interfaces(forwarding: &Forwarding) -> BTreeSet<u32> {
-    forwarding.proxies().flat_map(|proxy| [proxy.to.index, proxy.back.index]).flatten().collect()
-}
-
 /// Contents of the program's tables of proxies.
 #[derive(Default)]
 pub(super) struct Proxies {
@@ -70,8 +65,11 @@ impl Proxies {
     }
 
     fn say(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
-        let mut said: BTreeMap<u32, types::back> =
-            interfaces(wanted).into_iter().map(|index| (index, types::back::default())).collect();
+        let mut said: BTreeMap<u32, types::back> = wanted
+            .function_indices()
+            .into_iter()
+            .map(|index| (index, types::back::default()))
+            .collect();
         for (sid, endpoint) in &wanted.sids {
             let Some(proxy) = endpoint.behavior.proxy() else { continue };
             let Some(index) = proxy.back.index else { continue };
@@ -128,7 +126,7 @@ impl Proxies {
         for (_, number) in self.numbers.extract_if(|sid, _| !is_proxy(sid)) {
             srv6.proxies.write(number as usize, types::proxy::default());
         }
-        let (owners, stay) = (ring_owners(wanted), interfaces(wanted));
+        let (owners, stay) = (ring_owners(wanted), wanted.function_indices());
         self.rings.retain(|interface, _| owners.contains(interface));
         for index in self.backs.difference(&stay) {
             srv6.return_links.remove(index)?;
