@@ -11,10 +11,19 @@ if [[ $(pwd -P)/ = /tmp/* && $(stat -c %a /tmp) = 1777 ]]; then
     exit 1
 fi
 
+# Notes the seconds since the last call.
+began=0
+times=
+took() {
+    times+=" $1 $((SECONDS - began)) s,"
+    began=$SECONDS
+}
+
 # A first build has nothing to increment.
 [ -d "$TARGET/debug" ] || export CARGO_INCREMENTAL=0
 
 scripts/deps.sh --lint || exit
+took packages
 
 # Clippy compiles the tests, so that their build is also their lint: a check of all crates before it takes
 # minutes on two processors. It leaves out the compiler's checks of raw pointers, which `cargo test` has.
@@ -22,6 +31,7 @@ export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS="-D__CLIPPY_HACKERY__wa
 
 lint_failed=0
 scripts/lint.sh --before-tests || lint_failed=$?
+took lint
 
 # Long computations: crate, test file, name. They have no deadlines, and run beside the other tests, on the
 # time that those leave of the processors.
@@ -59,6 +69,7 @@ for computation in "${COMPUTATIONS[@]}"; do
 done
 status=1
 if build_tests >"$work/built" && as_root true; then
+    took build
     # In a process group of its own.
     set -m
     compute >"$work/computed" 2>&1 &
@@ -69,6 +80,7 @@ if build_tests >"$work/built" && as_root true; then
     wait "$computing" || status=1
     computing=
     tee -a "$log" <"$work/computed"
+    took tests
 fi
 
 guest_status=0
@@ -79,6 +91,7 @@ if command -v apt-get >/dev/null && [ "$(uname -m)" = x86_64 ]; then
     guest_status=$((guest_status + PIPESTATUS[0]))
     scripts/guest/unit.sh 2>&1 | tee -a "$log"
     guest_status=$((guest_status + PIPESTATUS[0]))
+    took guests
 else
     echo "SKIPPED: the guest, whose kernel is Debian's for x86-64" | tee -a "$log"
 fi
@@ -92,5 +105,6 @@ if [ "$((status + guest_status))" != 0 ] && [ "$failed" = 0 ]; then
     failed=1 # the build failed, or a test program died
 fi
 failed=$((failed + lint_failed))
+echo "time:${times%,}"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -2,8 +2,8 @@
 # Runs the tests of kernel features on Linux 6.1 in a guest, which has VRF and VLAN devices. Only
 # features that 6.1 cannot have are skipped (crates/testkit/src/feature.rs). With --short, as in
 # `make test`, only those tests of the daemon run that together load every program: under
-# translation, the verifier takes ten seconds per start of a daemon. With --only NAMES, only the
-# daemon's tests with one of these names run.
+# translation, the verifier takes ten seconds per start of a daemon. With --only NAMES [CRATE FILE], only
+# the tests of this file with one of these names run, by default the daemon's.
 set -euo pipefail
 . "$(dirname "$0")/../env.sh"
 
@@ -37,8 +37,8 @@ if [ "${1:-}" = --short ]; then
     DAEMONS="$DAEMONS slow_path::root_the_kernel tenants::root_tenants_with trace::root_a_trace_shows"
 fi
 if [ "${1:-}" = --only ]; then
-    TESTS=("kaido dataplane")
-    DAEMONS=${2:?}
+    TESTS=("${3:-kaido} ${4:-dataplane}")
+    ONLY=${2:?}
 fi
 # Under translation everything takes about fifty times longer.
 PACKETS=${KAIDO_PACKETS:-${PACKETS:-2000}}
@@ -67,6 +67,7 @@ done
             "$labs") wanted=$LABS ;;
             *) wanted=root_ ;;
         esac
+        wanted=${ONLY:-$wanted}
         echo "echo 'guest: $(basename "${program%-*}")'; $program $wanted $SKIP || failed=1"
     done
     # Last, because it affects the whole machine: without the JIT the kernel rejects callbacks.

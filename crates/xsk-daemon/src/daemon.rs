@@ -11,13 +11,14 @@ use xsk_link::{Direction, Error as LinkError, Listener, Order, Report, Traced, V
 
 use crate::control::Control;
 use crate::error::{AttachError, Error, Refusal};
-use crate::event::{AttachedPort, Event, Request};
+use crate::event::{Event, Request};
 use crate::listener;
+use crate::pending::Pending;
 use crate::program::{Attached, Program};
 use crate::reattach::reattach;
 use crate::session::{Session, Socket};
 use crate::status::Status;
-use crate::tenant::{Port, TRANSMITTED, Tenant};
+use crate::tenant::{TRANSMITTED, Tenant};
 use crate::trace::{Trace, TracedPacket};
 use crate::unjudged::Unjudged;
 
@@ -37,10 +38,11 @@ pub type Device = (u64, Sandboxed<Processes>);
 
 /// Runs tenants' programs for an AF_XDP client.
 pub struct Daemon {
-    programs: Vec<Program>,
-    sessions: BTreeMap<u64, Session>,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) sessions: BTreeMap<u64, Session>,
     trace: Option<Trace>,
     unjudged: Unjudged,
+    pub(crate) pending: Vec<Pending>,
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     /// Receives messages for the operator.
@@ -64,8 +66,8 @@ impl Daemon {
         }
         let (sender, events) = sync_channel(EVENTS);
         let (sessions, unjudged) = (BTreeMap::new(), Unjudged::default());
-        let tell = Box::new(tell);
-        (Self { programs, sessions, trace: None, unjudged, events, sender, tell }, devices)
+        let (tell, pending) = (Box::new(tell), Vec::new());
+        (Self { programs, sessions, trace: None, unjudged, pending, events, sender, tell }, devices)
     }
 
     /// Refuses sockets of interfaces that no tenant has.
@@ -108,12 +110,10 @@ impl Daemon {
                 self.end_trace();
                 self.each_session(|session| {
                     // A client that is stopped does not collect requests.
-                    match std::mem::replace(&mut session.is_counting, true) {
-                        true => Ok(()),
-                        false => session.link.send(&Order::Count, &[]),
-                    }
+                    if session.counts_awaited == 0 { session.count() } else { Ok(()) }
                 });
             }
+            self.answer_pending();
         }
     }
 
@@ -147,7 +147,7 @@ impl Daemon {
     }
 
     /// Removes a session, and says why.
-    fn remove(&mut self, number: u64, why: &LinkError) {
+    pub(crate) fn remove(&mut self, number: u64, why: &LinkError) {
         let Some(session) = self.sessions.remove(&number) else { return };
         // The library then leaves its packets to the policies.
         session.link.close();
@@ -228,7 +228,9 @@ impl Daemon {
                 }
             }
             Report::Counters(counters) => {
-                (session.counters, session.is_counting) = (counters, false);
+                session.counters = counters;
+                session.counts_awaited = session.counts_awaited.saturating_sub(1);
+                session.counted += 1;
             }
             Report::Traced { socket, direction, packets } => {
                 self.traced(number, socket, direction, packets);
@@ -237,12 +239,17 @@ impl Daemon {
         Ok(())
     }
 
-    fn send(&self, number: u64, order: &Order) -> Result<(), LinkError> {
+    pub(crate) fn send(&self, number: u64, order: &Order) -> Result<(), LinkError> {
         self.sessions.get(&number).map_or(Ok(()), |session| session.link.send(order, &[]))
     }
 
     /// Attaches a program to both directions of a socket. After an error, one may be attached.
-    fn attach(&mut self, number: u64, socket: u32, program: usize) -> Result<(), AttachError> {
+    pub(crate) fn attach(
+        &mut self,
+        number: u64,
+        socket: u32,
+        program: usize,
+    ) -> Result<(), AttachError> {
         self.look(program);
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         let Some(of) = session.sockets.get(&socket).cloned() else { return Ok(()) };
@@ -370,9 +377,13 @@ impl Daemon {
                 drop(done.send(Status::new(&self.programs, self.sessions.values())));
             }
             Request::Attach { tenant, interface, number, done } => {
-                drop(done.send(self.attach_port(&tenant, &interface, number)));
+                let attached = self.attach_port(&tenant, &interface, number);
+                self.answer_later(&interface, move || drop(done.send(attached)));
             }
-            Request::Detach { interface, done } => drop(done.send(self.detach_port(&interface))),
+            Request::Detach { interface, done } => {
+                let detached = self.detach_port(&interface);
+                self.answer_later(&interface, move || drop(done.send(detached)));
+            }
             Request::Trace { trace, done } => drop(done.send(self.trace(trace))),
             Request::End => {}
         }
@@ -432,66 +443,5 @@ impl Daemon {
             });
         }
         self.end_trace();
-    }
-
-    fn attach_port(
-        &mut self,
-        tenant: &str,
-        interface: &str,
-        number: Option<u32>,
-    ) -> Result<AttachedPort, Error> {
-        let Some(program) = self.programs.iter().position(|one| one.tenant.name == tenant) else {
-            let known = self.programs.iter().map(|one| one.tenant.name.clone()).collect();
-            return Err(Error::NoTenant { name: tenant.to_owned(), known });
-        };
-        if let Some(owner) = self.programs.iter().find(|one| one.port(interface).is_some()) {
-            let (interface, tenant) = (interface.to_owned(), owner.tenant.name.clone());
-            return Err(Error::Taken { interface, tenant });
-        }
-        let its = &mut self.programs[program].tenant;
-        let number = its.number(number)?;
-        its.ports.push(Port { interface: interface.to_owned(), number });
-        let sockets = self.sockets_of(interface);
-        let count = sockets.len();
-        for (number, socket) in sockets {
-            match self.attach(number, socket, program) {
-                Ok(()) => {}
-                Err(AttachError::Refused(why)) => {
-                    // Half-attached sockets would let one direction pass.
-                    let _ = self.detach_port(interface);
-                    return Err(why.into());
-                }
-                Err(AttachError::Link(why)) => self.remove(number, &why),
-            }
-        }
-        Ok(AttachedPort { number, sockets: count })
-    }
-
-    fn detach_port(&mut self, interface: &str) -> Result<String, Error> {
-        let found = self.programs.iter().position(|one| one.port(interface).is_some());
-        let program = found.ok_or_else(|| Error::NotAttached(interface.to_owned()))?;
-        self.programs[program].tenant.ports.retain(|port| port.interface != interface);
-        for (number, socket) in self.sockets_of(interface) {
-            for direction in Direction::BOTH {
-                if let Err(why) = self.send(number, &Order::Detach { socket, direction }) {
-                    self.remove(number, &why);
-                }
-            }
-            let Some(session) = self.sessions.get_mut(&number) else { continue };
-            let detached = session.attached.extract_if(.., |one| one.socket == socket);
-            let detached = detached.map(|one| Attached { is_detached: true, ..one });
-            session.draining.extend(detached);
-        }
-        Ok(self.programs[program].tenant.name.clone())
-    }
-
-    /// Sessions and numbers of the sockets of an interface.
-    fn sockets_of(&self, interface: &str) -> Vec<(u64, u32)> {
-        let mut found = Vec::new();
-        for (number, session) in &self.sessions {
-            let its = session.sockets.iter().filter(|(_, one)| one.interface == interface);
-            found.extend(its.map(|(socket, _)| (*number, *socket)));
-        }
-        found
     }
 }

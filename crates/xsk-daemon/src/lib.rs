@@ -10,8 +10,8 @@
 //! - `host`: moves of programs to a process of the client;
 //! - `listener`: links for the processes of the client; `reader`: the thread that reads the reports of a client process;
 //! - `session`: a client process, its sockets, and their attachments;
-//! - `daemon`: the event loop; `control`: requests from outside of it; `status`: its
-//!   answers, which `snapshot` makes;
+//! - `daemon`: the event loop; `ports`: attaching and detaching; `control`: requests from outside of it;
+//!   `pending`: those that wait for clients; `status`: its answers, which `snapshot` makes;
 //! - `server`: the requests as a gRPC service; `metrics`: the counters for Prometheus.
 //!
 //! A program is replaced between two packets, by its process's end or by a control plane. The
@@ -26,7 +26,9 @@ mod host;
 mod listener;
 mod metrics;
 mod numbers;
+mod pending;
 mod places;
+mod ports;
 mod program;
 mod reader;
 mod reattach;

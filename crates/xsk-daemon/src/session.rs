@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use xsk_link::{ClientLink, SocketCounters};
+use xsk_link::{ClientLink, Order, SocketCounters};
 
 use crate::host::ClientHost;
 use crate::program::Attached;
@@ -31,8 +31,10 @@ pub(crate) struct Session {
     next_attachment: u64,
     /// Last counters.
     pub(crate) counters: Vec<SocketCounters>,
-    /// True if counters have been asked for and have not arrived.
-    pub(crate) is_counting: bool,
+    /// Number of requests for counters that have no answer yet.
+    pub(crate) counts_awaited: u64,
+    /// Number of answers with counters.
+    pub(crate) counted: u64,
 }
 
 impl Session {
@@ -46,7 +48,8 @@ impl Session {
             draining: Vec::new(),
             next_attachment: 1,
             counters: Vec::new(),
-            is_counting: false,
+            counts_awaited: 0,
+            counted: 0,
         }
     }
 
@@ -54,6 +57,12 @@ impl Session {
     pub(crate) fn host(&mut self, number: u64) -> ClientHost {
         let (link, process) = (Arc::clone(&self.link), self.process);
         ClientHost { session: number, link, process, program: self.number() }
+    }
+
+    /// Asks for counters.
+    pub(crate) fn count(&mut self) -> Result<(), xsk_link::Error> {
+        self.counts_awaited += 1;
+        self.link.send(&Order::Count, &[])
     }
 
     /// Returns the number of a new attachment or of a hosted program.

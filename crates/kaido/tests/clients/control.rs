@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use testkit::{Said, until};
 
 use crate::bed::Bed;
-use crate::openvswitch::{answers, start};
+use crate::openvswitch::{answers, await_answers, start};
 
 /// Timeout of counters, which are read twice a second.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -98,4 +100,12 @@ fn root_programs_are_detached_and_attached_on_open_sockets() {
     bed.kaido.ok(&["xsk", "detach", "p1"]);
     assert!(answers(&bed), "passes without a program");
     switch.assert_running();
+
+    // A client that does not respond does not hold up the command.
+    let process = Pid::from_raw(switch.pid());
+    kill(process, Signal::SIGSTOP).expect("it is stopped");
+    let attached = bed.kaido.run(&["xsk", "attach", "blue", "p1", "--port", "9"]);
+    kill(process, Signal::SIGCONT).expect("it goes on");
+    assert_eq!(attached.code, Some(0), "{attached:?}");
+    await_answers(&bed, false);
 }

@@ -109,9 +109,14 @@ fn root_many_alternative_names_hide_no_interface() {
             assert_eq!(are_listed, [true; 3], "{links:?}");
         }
         assert_eq!(handle.link_at(1).unwrap().name, "lo");
+        // The addresses of the veth arrive at any time.
         let events = std::iter::from_fn(|| monitor.wait(Duration::from_millis(300)).unwrap());
-        let last = events.last().expect("an event");
-        assert!(matches!(&last, crate::Event::Link(link) if link.name == "lo"), "{last:?}");
+        let links = events.filter_map(|event| match event {
+            crate::Event::Link(link) => Some(link.name),
+            crate::Event::Overrun => panic!("an overrun"),
+            _ => None,
+        });
+        assert!(links.filter(|name| name == "lo").count() >= 496);
     });
 }
 
