@@ -44,6 +44,15 @@ pub enum Error {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// Other users can replace the socket or the store.
+    #[error("{path} must be in a directory that only its user can change")]
+    Directory {
+        /// The socket or the store.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// The path of the socket is in use.
     #[error("{0}: choose another path")]
     Path(#[from] serve::PathError),
@@ -69,6 +78,10 @@ pub async fn run(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
+    for path in [&config.socket, &config.store] {
+        let directory = path.parent().map_or(Ok(()), private::check);
+        directory.map_err(|source| Error::Directory { path: path.clone(), source })?;
+    }
     // Checked before the store is created, so that a second controller leaves nothing behind.
     serve::check_free(&config.socket)?;
     let opened = Embedded::open(&config.store)?;

@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use model::topology::{Means, Node, NodeKind, RouterKind, SegmentKind, Topology};
 
+/// Maximum number of a LAN's nodes in a line: all of them in each line grow with the square of their number.
+const MAX_PEERS: usize = 16;
+
 /// Nodes with their addresses and locators, then links with their rates and costs.
 pub fn text(topology: &Topology) -> String {
     let mut drawn = String::new();
@@ -18,16 +21,20 @@ fn write_all(text: &mut String, topology: &Topology) -> std::fmt::Result {
         writeln!(text, "{:width$}  {}", node.name, what(node))?;
         for (number, interface) in node.interfaces.iter().enumerate() {
             let last = number + 1 == node.interfaces.len();
-            let peers: Vec<&str> = topology
-                .peers(interface, at)
-                .map(|end| topology.nodes[end.node].name.as_str())
-                .collect();
+            let mut all = topology.peers(interface, at);
+            let peers = all.by_ref().take(MAX_PEERS);
+            let peers: Vec<&str> =
+                peers.map(|end| topology.nodes[end.node].name.as_str()).collect();
+            let more = match all.count() {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
             let branch = if last { "└─" } else { "├─" };
             let line = match topology.segments[interface.segment].kind {
                 SegmentKind::PointToPoint => "──".into(),
                 SegmentKind::Lan => format!("─[{}]─", interface.name),
             };
-            write!(text, "{:width$}  {branch}{line} {}", "", peers.join(", "))?;
+            write!(text, "{:width$}  {branch}{line} {}{more}", "", peers.join(", "))?;
             write!(text, "  {}  {}", interface.ipv4, interface.ipv6)?;
             if let Some(rate) = interface.rate {
                 write!(text, "  {rate}")?;

@@ -92,6 +92,16 @@ impl Plan {
     /// Creates the plan of a lab, given the contents of the files that its links refer to.
     pub fn new(topology: &Topology, recordings: &Recordings) -> Self {
         let shortest = [false, true].map(|ipv6| Routes::of_all(topology, ipv6));
+        Self::with_routes(topology, recordings, &shortest)
+    }
+
+    /// Creates the same plan with routers that have no routes, to look at its links. The routes of many
+    /// routers take memory that grows with the square of their number.
+    pub fn without_routes(topology: &Topology, recordings: &Recordings) -> Self {
+        Self::with_routes(topology, recordings, &[])
+    }
+
+    fn with_routes(topology: &Topology, recordings: &Recordings, shortest: &[Routes]) -> Self {
         let network = Network::new(topology.seed.unwrap_or(SEED));
         let interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
         let mtu = interfaces.map(|interface| interface.mtu).min().unwrap_or(topology.mtu);
@@ -101,7 +111,7 @@ impl Plan {
         let routers: Vec<Option<NodeId>> = nodes
             .map(|(at, node)| {
                 node.is_virtual()
-                    .then(|| plan.add_router(at, node, static_routes(topology, &shortest, at)))
+                    .then(|| plan.add_router(at, node, static_routes(topology, shortest, at)))
             })
             .collect();
         for (number, segment) in topology.segments.iter().enumerate() {

@@ -319,7 +319,12 @@ impl<P: Frame> Link<P> {
     }
 
     /// Advances time to `now`. Passes each delivered packet to `arrived` with its arrival time.
-    pub fn advance(&mut self, now: Nanos, mut arrived: impl FnMut(Nanos, P)) {
+    pub fn advance(&mut self, now: Nanos, arrived: impl FnMut(Nanos, P)) {
+        self.advance_some(now, usize::MAX, arrived);
+    }
+
+    /// Does the same, for at most `most` packets.
+    pub fn advance_some(&mut self, now: Nanos, most: usize, mut arrived: impl FnMut(Nanos, P)) {
         while self.sending.is_some()
             && let Some(turn) = self.turn.filter(|turn| *turn <= now)
         {
@@ -327,8 +332,9 @@ impl<P: Frame> Link<P> {
             self.follow(turn);
         }
         self.send_until(now);
-        while self.flying.front().is_some_and(|(at, ..)| *at <= now) {
-            let (at, came, packet) = self.flying.pop_front().expect("there is a first one");
+        for _ in 0..most {
+            let due = self.flying.pop_front_if(|(at, ..)| *at <= now);
+            let Some((at, came, packet)) = due else { break };
             self.flying_bytes -= memory_of(&packet);
             self.counts.arrived += 1;
             self.counts.arrived_bytes += u64::from(packet.length());
@@ -477,12 +483,11 @@ impl<P: Frame> Link<P> {
 
 /// Buffer size of a small packet.
 const PACKET: u64 = 2048;
+const SECOND: u128 = 1_000_000_000;
 
 pub(crate) fn memory_of(packet: &impl Frame) -> u64 {
     u64::from(packet.length()).max(PACKET)
 }
-
-const SECOND: u128 = 1_000_000_000;
 
 /// Transmission time of `bits`, rounded up to the next nanosecond.
 fn time_of(bits: u64, bps: u64) -> Nanos {

@@ -19,7 +19,9 @@ pub(crate) fn is_own(found: &Metadata) -> bool {
 }
 
 /// Opens a file, unless it is a pipe with a name that belongs to another user: its other end could make
-/// this process wait forever, or receive its output.
+/// this process wait forever, or receive its output. Opening a device may have effects,
+/// such as the start of a watchdog, and another user's link may lead to it: only those are opened that are
+/// open as standard input, output or error, and those without effects.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     open_checked(path, OFlag::O_PATH, options)
 }
@@ -36,11 +38,24 @@ fn open_checked(path: &Path, flags: OFlag, options: &OpenOptions) -> io::Result<
     if metadata.is_symlink() {
         return Err(Errno::ELOOP.into());
     }
-    let is_pipe = metadata.file_type().is_fifo();
+    let kind = metadata.file_type();
+    if (kind.is_char_device() || kind.is_block_device()) && !is_harmless(&metadata) {
+        return Err(io::Error::other("it is a device"));
+    }
+    let is_pipe = kind.is_fifo();
     // Pipes of a shell have no name, and those of `sudo` belong to the user who calls it.
     let is_named = || Ok::<_, Errno>(fstatfs(&found)?.filesystem_type() != PIPEFS_MAGIC);
     if is_pipe && !is_own(&metadata) && is_named()? {
         return Err(io::Error::other("the pipe belongs to another user"));
     }
     private::reopen(&found, options)
+}
+
+/// Returns true for the file of standard input, output or error, and for null, zero and full.
+fn is_harmless(found: &Metadata) -> bool {
+    let open = ["/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"];
+    let mut open = open.into_iter().filter_map(|path| std::fs::metadata(path).ok());
+    let of_memory = [3, 5, 7].map(|minor| nix::sys::stat::makedev(1, minor));
+    of_memory.contains(&found.rdev())
+        || open.any(|one| (one.dev(), one.ino()) == (found.dev(), found.ino()))
 }

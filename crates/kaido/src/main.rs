@@ -6,6 +6,7 @@ mod commands;
 mod failure;
 mod foreign;
 mod input;
+mod log;
 mod output;
 mod runtime;
 mod target;

@@ -47,6 +47,23 @@ fn escaped(text: &str, kept: impl Fn(&str) -> usize) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Escapes the control characters that JSON permits: U+007F to U+009F, which some terminals act on, and those
+/// that change the writing direction. They are in strings only, whose values stay the same.
+pub(crate) fn escaped_json(text: String) -> String {
+    if !text.contains(is_control) {
+        return text;
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_control(c) {
+            // All of them are below U+10000.
+            true => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
 fn is_control(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -104,7 +121,9 @@ impl Output {
         text: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
         let text = if self.json {
-            serde_json::to_string_pretty(value).expect("output has no map with odd keys")
+            escaped_json(
+                serde_json::to_string_pretty(value).expect("output has no map with odd keys"),
+            )
         } else {
             // `CLEAR` is the only control sequence that the command itself may print.
             let text = text(value);
@@ -124,7 +143,7 @@ impl Output {
         let _ = if self.json {
             let error = Error { error: text, details: failure.details().clone() };
             let error = serde_json::to_string(&error).expect("texts and numbers are JSON");
-            writeln!(errors, "{error}")
+            writeln!(errors, "{}", escaped_json(error))
         } else {
             writeln!(errors, "kaido: {}", colored(&text))
         };
@@ -183,6 +202,17 @@ mod tests {
         let shown = "one\ttwo\nthree \\u{1b}]0;evil\\u{7}\\u{d}\\u{9b}2J\\u{202e}ü";
         assert_eq!(plain(text), shown);
         assert!(matches!(plain("quiet"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn control_characters_are_escaped_in_json() {
+        let text = "\u{9b}8m\u{7f}\u{202e}\u{1b}ü";
+        let json = serde_json::to_string(&serde_json::json!({ text: [text, 1] })).unwrap();
+        let shown = escaped_json(json.clone());
+        assert_eq!(shown, r#"{"\u009b8m\u007f\u202e\u001bü":["\u009b8m\u007f\u202e\u001bü",1]}"#);
+        let [before, after] = [&json, &shown]
+            .map(|json| serde_json::from_str::<serde_json::Value>(json).expect("JSON"));
+        assert_eq!(before, after);
     }
 
     /// Text of others may not hide what follows it.

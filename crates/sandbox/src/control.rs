@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use p4_object::{Entry, Key, Map};
+use p4_object::{Entry, Key, Map, WordRange};
 use serde::{Deserialize, Serialize};
 
 use crate::instance::Instance;
@@ -71,6 +71,21 @@ impl Operation {
             | Self::Fill { map, .. }
             | Self::Values { map, .. }
             | Self::Clear { map } => *map,
+        }
+    }
+
+    /// Size of its key and value in bytes. In a message, it takes at most this and some 20 bytes.
+    pub fn size(&self) -> usize {
+        let of_key = |key: &Key| match key {
+            Key::Bytes(key) => key.len(),
+            Key::Words(words, _) => words.len() * size_of::<WordRange>(),
+        };
+        match self {
+            Self::Put(entry) => of_key(&entry.key) + entry.value.len(),
+            Self::Delete { key, .. } => of_key(key),
+            Self::Write { key, bytes, .. } => of_key(key) + bytes.len(),
+            Self::Fill { value: bytes, .. } | Self::Values { bytes, .. } => bytes.len(),
+            Self::Clear { .. } => 0,
         }
     }
 

@@ -30,7 +30,7 @@ impl Core {
         }
         tracing::info!(node, "announced itself");
         if self.rebuilding {
-            self.adopt(assignments);
+            self.adopt(&node, assignments);
         }
         let colors: BTreeSet<Color> = self
             .apps
@@ -74,11 +74,17 @@ impl Core {
         self.sessions.remove(node);
     }
 
-    /// Takes applications that a node knows and the store does not: the store is new.
-    fn adopt(&mut self, assignments: Vec<Assignment>) {
+    /// Takes applications that a node knows and the store does not: the store is new. A node has no
+    /// applications of other nodes.
+    fn adopt(&mut self, node: &str, assignments: Vec<Assignment>) {
         for Assignment { application, policy, placement } in assignments {
             let name = application.name.clone();
             let color = policy.color;
+            let is_its = application.from == node && application.validate().is_ok();
+            if !is_its || !Color::band(application.specificity()).contains(&color.0) {
+                tracing::warn!(node, application = name, "is not this node's: ignored");
+                continue;
+            }
             let taken = self.apps.values().any(|entry| entry.record.color == color);
             if taken || self.apps.contains_key(&name) || self.removed.contains(&name) {
                 continue;

@@ -115,8 +115,16 @@ pub(in crate::forwarding) fn rules(
             rules.extend(to.map(|to| InterfaceRule { to, ..on(FROM_EDGES) }));
         }
         let owner = owner(forwarding, link.index);
-        // The other ports of a tenant's bridge may be inside the domain.
-        let is_stacked = link.lower.is_some() || !link.slaves.is_empty();
+        // Ports of a tenant's bridge may be inside the domain.
+        let is_outside_all = |of: &Link| {
+            let mut ports = kernel.links.iter().filter(|port| port.master == Some(of.index));
+            of.kind == "bridge"
+                && ports.all(|port| {
+                    edges.contains(&port.index)
+                        || self::owner(forwarding, port.index).is_some_and(is_tenant)
+                })
+        };
+        let is_stacked = link.lower.is_some() || !link.slaves.is_empty() || is_outside_all(link);
         if owner.map_or(is_edge || is_over && is_stacked, |owner| is_outside(owner, link)) {
             let (spoofed, own) = spoofed(forwarding, owner);
             let spoofed = spoofed.into_iter().map(Some);

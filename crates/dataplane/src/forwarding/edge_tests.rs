@@ -383,9 +383,13 @@ fn the_domains_sources_are_spoofed_at_an_edge_and_by_tenants() {
     assert_eq!(with_own("fd00:3::/48"), [&[outer("out")][..], &both].concat());
     assert_eq!(with_own("10.1.0.0/24"), [&[outer("out")][..], &both].concat());
     assert_eq!(with_own("fd00::/16"), [on("out.10")]);
-    // Rules have no effect in a bridge or a VRF.
+    // Rules have no effect on ports of a bridge or a VRF, but on a bridge without a port in the domain.
     let bridged = port.replace("out", "bridged");
-    assert_eq!(spoofed(&format!("{bridged}{routes}}}}}")), [""; 0]);
+    assert_eq!(spoofed(&format!("{bridged}{routes}}}}}")), [on("br0")]);
+    let other = Link { master: Some(6), ..link(8, "other") };
+    let text = format!("sources: [\"fd00:1::/32\"]\nsource: fd00:1::9\n{bridged}{routes}}}}}");
+    let lines = written_with(&text, links().into_iter().chain([other]).collect());
+    assert!(lines.iter().all(|line| !line.starts_with("5998")), "{lines:?}");
 }
 
 #[test]

@@ -22,12 +22,13 @@ pub(super) struct NewFilters(Vec<u32>);
 
 impl Filters {
     /// Attaches the program's filter to interfaces that have none of it. On an error, none has a new
-    /// one. `interfaces`: names by index.
+    /// one. `interfaces`: names by index. Interfaces that are gone are left out.
     pub(super) fn put(
         &mut self,
         srv6: &Srv6,
         interfaces: &BTreeMap<u32, String>,
         pins: &Pins,
+        handle: &mut Handle,
     ) -> Result<NewFilters, Error> {
         let mut new = NewFilters::default();
         let mut earlier: BTreeSet<u32> = pins.attached()?.into_keys().collect();
@@ -37,6 +38,11 @@ impl Filters {
                 continue;
             }
             if let Err(source) = srv6.filter_port(*index, &pins.filter(*index)) {
+                // Tunnels come and go with their users. The next listing of interfaces will show that.
+                if matches!(handle.links(), Ok(links) if links.iter().all(|one| one.index != *index))
+                {
+                    continue;
+                }
                 self.undo(new, pins);
                 return Err(Error::Port { port: name.clone(), index: *index, source });
             }
@@ -78,9 +84,10 @@ impl Filters {
         srv6: &Srv6,
         interfaces: &BTreeMap<u32, String>,
         pins: &Pins,
+        handle: &mut Handle,
     ) -> Result<(), Error> {
         self.on.clear();
-        self.put(srv6, interfaces, pins).map(drop)
+        self.put(srv6, interfaces, pins, handle).map(drop)
     }
 
     /// Detaches the filters from all interfaces except these, including those of earlier daemons.
@@ -101,5 +108,24 @@ impl Filters {
             self.on.remove(&index);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bpf::srv6::Sizes;
+
+    use super::*;
+
+    /// A tunnel may be removed after the interfaces were listed.
+    #[test]
+    fn root_an_interface_that_is_gone_is_left_out() {
+        let pins = Pins::at("/sys/fs/bpf/kaido-absent".as_ref());
+        let srv6 = Srv6::load(Sizes::default()).unwrap();
+        let mut handle = Handle::new().unwrap();
+        let gone = BTreeMap::from([(0x7fff_fff0, "ppp0".to_owned())]);
+        let mut filters = Filters::default();
+        let new = filters.put(&srv6, &gone, &pins, &mut handle).unwrap();
+        assert!(new.0.is_empty() && !filters.has(0x7fff_fff0));
     }
 }

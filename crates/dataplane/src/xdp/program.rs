@@ -84,15 +84,18 @@ impl Xdp {
             &mut self.handle,
         );
         let filtered = self.filtered();
-        let done =
-            done.and_then(|()| self.filters.replace(tables.program(), &filtered, &self.pins));
+        let done = done.and_then(|()| {
+            let handle = &mut self.handle;
+            self.filters.replace(tables.program(), &filtered, &self.pins, handle)
+        });
         let done = done.and_then(|()| self.ports.replace_all(tables.program().program()));
         let done = done
             .and_then(|()| proxies::attach(&tables, &mut self.backs, &self.pins, &mut self.handle));
         if let Err(error) = done {
             // The previous state worked before. The first error is reported.
             let _ = self.attach_own_functions();
-            let _ = self.filters.replace(self.tables.program(), &filtered, &self.pins);
+            let program = self.tables.program();
+            let _ = self.filters.replace(program, &filtered, &self.pins, &mut self.handle);
             let _ = self.ports.replace_all(self.tables.program().program());
             return Err(error);
         }
@@ -132,7 +135,8 @@ impl Xdp {
         // Before the program: the kernel then gets no packet without it.
         let (mut new_filters, mut new_ports) = (NewFilters::default(), Vec::new());
         let done = done.and_then(|()| {
-            new_filters = self.filters.put(program, &now.filtered(), &self.pins)?;
+            let filtered = now.filtered();
+            new_filters = self.filters.put(program, &filtered, &self.pins, &mut self.handle)?;
             let from = Source { program: program.program(), pins: &self.pins };
             self.ports.attach_to(from, &now.ports, file, &mut self.handle, &mut new_ports)
         });

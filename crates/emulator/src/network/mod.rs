@@ -2,6 +2,7 @@
 
 mod clear;
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -91,6 +92,10 @@ enum Who {
 
 /// Callback for packets that leave the network: port, time and packet.
 pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
+
+/// Maximum number of packets that a link delivers in one event. A switch copies each to all its ports, and
+/// the copies count nowhere until they have left.
+const MOST_AT_ONCE: usize = 64;
 
 /// Default limit of the memory for packets: one second of traffic at 8 Gbit/s.
 const MAX_BYTES: u64 = 1 << 30;
@@ -327,15 +332,20 @@ impl Network {
         self.advance_some(now, usize::MAX, leaves);
     }
 
-    /// Like [`Network::advance`], but processes at most `most` events. Returns true if none is
-    /// left.
+    /// Like [`Network::advance`], but ends after about `most` events and packets that leave. Returns
+    /// true if no event is left.
     pub fn advance_some(&mut self, now: Nanos, most: usize, leaves: &mut Leaves<'_>) -> bool {
+        let left = Cell::new(0);
+        let leaves: &mut Leaves<'_> = &mut |port, at, packet| {
+            left.set(left.get() + 1);
+            leaves(port, at, packet);
+        };
         self.deliver(leaves);
-        let mut turns = 0;
+        let mut turns = 0_usize;
         while let Some(Reverse((at, who))) = self.agenda.peek().copied()
             && at <= now
         {
-            if turns == most {
+            if turns.saturating_add(left.get()) >= most {
                 return false;
             }
             turns += 1;
@@ -378,9 +388,10 @@ impl Network {
         let end = direction.end;
         let mut out = std::mem::take(&mut self.out);
         let node = &mut self.nodes[end.0.0];
-        // No event is earlier than `at`, so all packets arrive at `at`.
+        // No event is earlier than `at`, so all packets arrive at `at`. Any number can: those behind a
+        // slower one, after a delay has become shorter.
         let cross = &mut direction.cross;
-        direction.link.advance(at, |_, packet| {
+        direction.link.advance_some(at, MOST_AT_ONCE, |_, packet| {
             if packet.is_cross() {
                 cross.arrived += 1;
                 cross.arrived_bytes += u64::from(packet.length());

@@ -1,6 +1,7 @@
 //! Daemons of labs, in the foreground: read the configuration, start tracing, run.
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -77,11 +78,16 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 }
 
 /// Takes the lock of a configuration: two daemons with the same one would replace each other
-/// repeatedly.
-fn lock(config: &Path) -> Result<Lock, Failure> {
+/// repeatedly. Takes none of a file that other users can read, since they could hold its lock: a lab's files
+/// are private, and otherwise a node has the lock of its namespace, and a controller that of its store.
+fn lock(config: &Path) -> Result<Option<Lock>, Failure> {
     let cannot = || format!("cannot lock {}", config.display());
+    let found = std::fs::metadata(config).with_context(cannot).map_err(Failure::usage)?;
+    if found.mode() & 0o077 != 0 {
+        return Ok(None);
+    }
     let lock = Lock::existing(config).with_context(cannot).map_err(Failure::usage)?;
-    lock.ok_or_else(|| {
+    lock.map(Some).ok_or_else(|| {
         Failure::failed(anyhow!("a daemon with the configuration {} is running", config.display()))
     })
 }
@@ -105,17 +111,6 @@ fn only_one_here() -> Result<NamespaceLock, Failure> {
 /// descriptors.
 pub(crate) fn start() {
     private::set_umask();
-    start_tracing();
+    crate::log::start();
     serve::raise_descriptor_limit();
-}
-
-fn start_tracing() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("KAIDO_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    // No colors: the log is more often a file than a terminal.
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false)
-        .with_writer(std::io::stderr)
-        .init();
 }

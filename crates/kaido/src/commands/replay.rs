@@ -39,7 +39,7 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
         wrong("it does not say where its link was: capture with `kaido lab capture --link`, and packets")
     })?;
     let (events, cut) = events(contents.packets, &origin).map_err(|why| wrong(&why))?;
-    let plan = emulator_daemon::Plan::new(&topology, &recordings);
+    let plan = emulator_daemon::Plan::without_routes(&topology, &recordings);
     let is_meant =
         |one: &&emulator_daemon::Direction| one.link == origin.link && one.from == origin.from;
     let Some(direction) = plan.directions.iter().find(is_meant) else {

@@ -373,6 +373,29 @@ fn root_a_port_that_comes_back_is_closed_from_its_first_packet() {
     }
 }
 
+/// The rules that drop a sender's packets with sources of the domain are not for the node's own outer
+/// packets, also if the program looks routes up by source.
+#[test]
+fn root_frames_are_encapsulated_beside_routes_with_several_next_hops() {
+    let mut bed = Bed::new();
+    let more = "source: fd00:a::1\nsources: [\"fd00:a::1/128\"]\ntenants: {wire: {frames: [\"fd00:2::9\"]}}\n";
+    bed.apply("{ l: {tenant: wire, sids: false}, r: {} }", more);
+    let passes = |bed: &mut Bed| bed.passes(|mark| ipv4("10.7.0.2", mark));
+    assert!(passes(&mut bed));
+    let route = "-6 route add fd00:77::/64 nexthop via fd00:b::2 nexthop via fd00:b::3";
+    ip(&bed.net.node, &[route]);
+    let passes_on = |bed: &mut Bed| {
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < std::time::Duration::from_secs(2) {
+            assert!(passes(bed));
+        }
+    };
+    // The daemon follows the route. Later, it gives no sign of life any more.
+    passes_on(&mut bed);
+    bed.net.kill();
+    passes_on(&mut bed);
+}
+
 #[test]
 fn root_a_tenant_sends_from_its_own_addresses_alone() {
     let mut bed = Bed::new();

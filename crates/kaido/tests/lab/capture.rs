@@ -1,9 +1,10 @@
 //! Captures of emulated links are reproduced from the topology file alone.
 
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
 use serde_json::Value;
-use testkit::value_of;
+use testkit::{Said, value_of};
 
 use crate::{kaido, soon};
 
@@ -42,6 +43,13 @@ fn root_a_capture_repeats_with_its_seed_and_differs_with_another() {
     let less = kaido.file("less.yaml", "name: less\nnodes: {h1: {}, h3: {}}\nlinks: [h1-h3]\n");
     kaido.run(&["lab", "replay", &less, &capture]).failed(2, &["has no emulated link `h1-h2`"]);
     kaido.run(&["lab", "replay", &file, &file]).failed(2, &["neither a pcap nor a pcapng file"]);
+
+    // Many routers, whose routes take memory that grows with the square of their number.
+    let nodes: String = (0..8000).map(|n| format!("  r{n}: {{router: virtual}}\n")).collect();
+    let many = kaido.file("many.yaml", &format!("name: many\nnodes:\n{nodes}"));
+    let mut command = Command::new("prlimit");
+    command.arg("--as=1500000000").arg(kaido.program()).args(["lab", "replay", &many, &capture]);
+    Said::run(&mut command).failed(2, &["has no emulated link `h1-h2`"]);
 
     // A file that another user has put there.
     let given = std::process::Command::new("chown").args(["nobody", &capture]).status();

@@ -115,6 +115,31 @@ fn root_a_process_without_its_first_thread_ends_with_its_lab() {
     command.wait().unwrap();
 }
 
+/// Forks again and again: each process ends before a scan of /proc reaches it.
+const HOPPER: &str = "my ($file, $end) = ($ARGV[0], time + 60);
+open(my $it, '>', $file); close($it);
+while (time < $end) { utime(undef, undef, $file); exit 0 if fork; }
+";
+
+#[test]
+fn root_a_process_that_forks_again_and_again_ends_with_its_lab() {
+    let kaido = kaido();
+    let lab = kaido.lab_up_file(&file_in_labs("ring.yaml"), &[]);
+    let file = kaido.directory().join("alive");
+    let path = file.to_str().unwrap();
+    let mut command =
+        kaido.start(&["lab", "exec", "h1", "--", "/usr/bin/perl", "-e", HOPPER, path]);
+    let time = || std::fs::metadata(&file).and_then(|found| found.modified()).ok();
+    soon("it starts", || time().is_some());
+    let first = time();
+    soon("it goes on", || time() != first);
+    lab.down();
+    let last = time();
+    pause(Duration::from_millis(300));
+    assert_eq!(time(), last, "it is alive");
+    command.wait().unwrap();
+}
+
 #[test]
 fn root_gc_leaves_running_labs_alone() {
     let kaido = kaido();

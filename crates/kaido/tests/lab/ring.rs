@@ -90,6 +90,19 @@ fn root_two_labs_of_one_file_do_not_see_each_other() {
     before.assert_restored(&kaido);
 }
 
+/// All nodes of a LAN in each line grow with the square of their number.
+#[test]
+fn a_graph_names_some_of_many_neighbors() {
+    let kaido = kaido();
+    let names: Vec<String> = (1..=40).map(|number| format!("h{number}")).collect();
+    let nodes: String = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
+    let lan = format!("links:\n  - lan: {{nodes: [{}]}}\n", names.join(", "));
+    let file = kaido.file("lan.yaml", &format!("name: lan\nnodes:\n{nodes}{lan}"));
+    let drawn = kaido.ok(&["lab", "graph", &file]);
+    assert_eq!(drawn.matches("h17, and 23 more  10.").count(), 16, "{drawn}");
+    assert_eq!(drawn.matches("h16, and 23 more  10.").count(), 24, "{drawn}");
+}
+
 #[test]
 fn root_a_graph_shows_all_nodes_and_links() {
     let kaido = kaido();

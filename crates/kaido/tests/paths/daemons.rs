@@ -68,6 +68,38 @@ fn root_a_damaged_store_is_set_aside_and_rebuilt_from_the_nodes() {
     until(TIMEOUT, || (look() == before).then_some(()), || format!("{:?}", look()));
 }
 
+/// Another user could replace the store, whose applications are steered, or put a link in its place.
+#[test]
+fn root_a_controller_uses_no_directory_of_others() {
+    let kaido = kaido();
+    let open = kaido.directory().join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let [inside, outside] = [&open, kaido.directory()].map(|at| at.join("controller"));
+    for (socket, store) in [(&inside, &outside), (&outside, &inside)] {
+        let config = json!({ "socket": socket.with_extension("sock"), "store": store });
+        let config = kaido.file("controller.json", &config.to_string());
+        let said = kaido.run(&["controller", "--config", &config]);
+        said.failed(1, &["must be in a directory that only its user can change"]);
+    }
+    assert!(!inside.exists() && !outside.exists());
+}
+
+/// Any user who can read a configuration can lock it.
+#[test]
+fn root_a_lock_of_another_user_keeps_no_controller_from_starting() {
+    let kaido = kaido();
+    let socket = kaido.directory().join("controller.sock");
+    let file = config(&kaido, "public", socket.to_str().unwrap());
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let lock = private::Lock::existing(file.as_ref()).unwrap().expect("it is free");
+    let mut controller = kaido.start(&["controller", "--config", &file]);
+    until(TIMEOUT, || socket.exists().then_some(()), || "it does not start".to_owned());
+    controller.kill().unwrap();
+    controller.wait().unwrap();
+    drop(lock);
+}
+
 #[test]
 fn root_a_second_controller_is_refused_and_the_first_unharmed() {
     let kaido = kaido();

@@ -33,6 +33,21 @@ fn root_a_pipe_of_another_user_is_not_waited_for() {
     }
 }
 
+/// Opening a device may have effects, such as the start of a watchdog.
+#[test]
+fn root_a_device_behind_a_link_of_another_user_is_not_opened() {
+    let kaido = kaido();
+    let link = kaido.directory().join("device.yaml");
+    symlink("/dev/random", &link).unwrap();
+    let link = link.to_str().unwrap();
+    for command in [["lab", "check"], ["lab", "import"], ["p4", "check"], ["dataplane", "check"]] {
+        kaido.run(&[&command[..], &[link]].concat()).failed(2, &["it is a device"]);
+    }
+    kaido.run(&["lab", "check", "/dev/null"]).failed(2, &["neither a file nor a pipe"]);
+    let empty = "cat /dev/null | \"$K\" lab check /dev/stdin";
+    kaido.script(empty).failed(2, &[]);
+}
+
 /// open(2) waits 45 s for the holder of a lease.
 const LEASE: &str = "import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)

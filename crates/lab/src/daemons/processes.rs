@@ -19,6 +19,10 @@ use crate::pause::pause;
 const EMPTY_SCANS: u32 = 5;
 /// Time between them.
 const BETWEEN_SCANS: Duration = Duration::from_millis(3);
+/// Time for which the last numbers of processes are watched.
+const CHASE: Duration = Duration::from_millis(10);
+/// Time after which processes that go on are reported.
+const LIMIT: Duration = Duration::from_secs(10);
 /// Number of processes that are held at a time. A command may open 1,024 descriptors.
 const HELD: usize = 256;
 /// Maximum size of arguments in bytes.
@@ -51,6 +55,12 @@ impl Namespaces {
         Self { mounted, recorded }
     }
 
+    /// The namespace that is mounted at a path.
+    fn at(path: &Path) -> Self {
+        let identity = fs::symlink_metadata(path).ok().as_ref().map(identity);
+        Self { mounted: identity.into_iter().collect(), ..Self::default() }
+    }
+
     /// Returns true if the namespace at a path of a process is one of them; `None` without one.
     fn has(&self, net: &Path) -> Option<bool> {
         let identity = identity(&fs::metadata(net).ok()?);
@@ -68,12 +78,6 @@ impl Namespaces {
 /// process, and [`end`] looks the list up again.
 pub(crate) fn processes(directory: &Path) -> Vec<i32> {
     all_in(&Namespaces::of_lab(directory))
-}
-
-/// PIDs of the processes in the namespace that is mounted at a path.
-pub(crate) fn processes_in(namespace: &Path) -> Vec<i32> {
-    let identity = fs::symlink_metadata(namespace).ok().as_ref().map(identity);
-    all_in(&Namespaces { mounted: identity.into_iter().collect(), ..Namespaces::default() })
 }
 
 /// PIDs of the processes in any of the namespaces.
@@ -97,7 +101,50 @@ fn runs_in(pid: i32, namespaces: &Namespaces) -> bool {
 
 /// Terminates all processes of a lab.
 pub(crate) fn end_all(directory: &Path) -> Result<(), Error> {
-    end(|| processes(directory))
+    end_members(|| Namespaces::of_lab(directory))
+}
+
+/// Terminates all processes in the namespace that is mounted at a path.
+pub(crate) fn end_in(namespace: &Path) -> Result<(), Error> {
+    end_members(|| Namespaces::at(namespace))
+}
+
+fn end_members(namespaces: impl Fn() -> Namespaces) -> Result<(), Error> {
+    let until = Instant::now() + LIMIT;
+    loop {
+        end(|| all_in(&namespaces()))?;
+        let namespaces = namespaces();
+        match chase(|pid| runs_in(pid, &namespaces)) {
+            None => return Ok(()),
+            Some(pid) if Instant::now() > until => return Err(Error::Stubborn(vec![pid])),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Kills processes that fork and exit before a scan of /proc reaches them: they have the numbers that the
+/// kernel has given last. Returns the last one that it has found.
+fn chase(is_member: impl Fn(i32) -> bool) -> Option<i32> {
+    let begin = Instant::now();
+    let mut found = None;
+    while begin.elapsed() < CHASE {
+        let last = last_number()?;
+        for number in last - 2..=last + 2 {
+            // While it is held, no other process gets its number.
+            let Ok(process) = Process::open(number) else { continue };
+            if is_member(number) {
+                found = Some(number);
+                // It may have exited by itself.
+                let _ = process.signal(Signal::SIGKILL);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the number of the process that was started last (proc_loadavg(5)).
+fn last_number() -> Option<i32> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().last()?.parse().ok()
 }
 
 /// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again while each of them is held
@@ -108,7 +155,7 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
 
 /// Does the same, with `patience` between the signals.
 pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Result<(), Error> {
-    let limit = patience + Duration::from_secs(10);
+    let limit = patience + LIMIT;
     let started = Instant::now();
     let mut empty = 0;
     loop {

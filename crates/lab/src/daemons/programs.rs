@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use model::topology::{Node, Topology};
 use netlink::{Handle, Namespace};
 
-use crate::daemons::processes::{end, processes_in};
+use crate::daemons::processes::end_in;
 use crate::daemons::spawn::{CONFIG, Started, spawn_command};
 use crate::daemons::tenants::{self, CLIENT};
 use crate::life::state::{namespace_path, node_directory, programs_namespace};
@@ -39,7 +39,7 @@ pub(crate) fn start_all(
 /// Restarts the programs of a node, after the end of what a killed command has left.
 pub(crate) fn start_again(directory: &Path, node: &Node, program: &Path) -> Result<(), Error> {
     let namespace = namespace_path(directory, &programs_namespace(&node.name));
-    end(|| processes_in(&namespace))?;
+    end_in(&namespace)?;
     let mut started = start(directory, node, program)?;
     wait(directory, node, &mut started, &Cancel::default())
 }

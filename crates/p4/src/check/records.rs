@@ -65,7 +65,8 @@ impl<'c> Checker<'c> {
             return Err(Reported);
         }
         let extents = all.iter().map(|field| self.extent(&field.of));
-        let extent = extents.fold(Extent::default(), Extent::and).above();
+        let of_arguments = self.extent_of_arguments(&arguments);
+        let extent = extents.fold(of_arguments, Extent::and).above();
         self.check_extent(written.name.span, extent)?;
         self.extents.push(extent);
         let declared = declared(&written.name, &written.annotations);

@@ -6,6 +6,10 @@ use super::layouts::Layouts;
 use super::{Active, Running, no_program, refused};
 use crate::device::{Change, Entry, Refused};
 
+/// Maximum size of the keys and values of a batch, in bytes. A change that leaves its fields out takes their
+/// widths.
+const MAX_BATCH: usize = 256 << 20;
+
 /// Applies all changes between two packets, or none. On failure, returns the index of the failed
 /// change and the reason.
 pub(super) fn make(
@@ -13,11 +17,26 @@ pub(super) fn make(
     running: &mut impl Running,
     changes: &[Change],
 ) -> Result<(), (usize, Refused)> {
+    make_within(active, running, changes, MAX_BATCH)
+}
+
+/// Does the same, with at most `most` bytes of keys and values.
+pub(super) fn make_within(
+    active: &Active,
+    running: &mut impl Running,
+    changes: &[Change],
+    most: usize,
+) -> Result<(), (usize, Refused)> {
     let layouts = active.layouts.as_ref().ok_or_else(|| (0, no_program()))?;
     let mut batch = Vec::with_capacity(changes.len());
     let mut of = Vec::with_capacity(changes.len());
+    let mut size = 0;
     for (at, change) in changes.iter().enumerate() {
         operations(active, layouts, change, &mut batch).map_err(|why| (at, why))?;
+        size += batch[of.len()..].iter().map(Operation::size).sum::<usize>();
+        if size > most {
+            return Err((at, refused(&ControlError::TooLarge(size), named(layouts, change))));
+        }
         of.resize(batch.len(), at);
     }
     running.apply(&batch).map_err(|why| {

@@ -11,6 +11,8 @@ use vminfo::Unit;
 use super::{Board, Source, first_number};
 use crate::options::{Named, Options};
 
+/// Number of wrong lines of standard input that are shown: a log may have any number of them.
+const SHOWN_LINES: u32 = 16;
 /// Maximum number of bytes read from a file, a line or the output of a command.
 const MAX_BYTES: u64 = 4096;
 
@@ -98,7 +100,7 @@ impl Latest {
         let to = Arc::clone(&latest);
         std::thread::spawn(move || {
             let mut input = BufReader::new(std::io::stdin());
-            let mut line = Vec::new();
+            let (mut line, mut wrong) = (Vec::new(), 0);
             loop {
                 line.clear();
                 match (&mut input).take(MAX_BYTES).read_until(b'\n', &mut line) {
@@ -109,7 +111,11 @@ impl Latest {
                 match said(&text) {
                     Some((key, value)) => Self::put(&to, key, value),
                     None if text.trim().is_empty() => {}
-                    None => eprintln!("publish: `{}` is not `KEY NUMBER`", text.trim()),
+                    None if wrong == SHOWN_LINES => {}
+                    None => {
+                        wrong += 1;
+                        eprintln!("publish: `{}` is not `KEY NUMBER`", shown(text.trim()));
+                    }
                 }
             }
         });
@@ -124,6 +130,11 @@ impl Source for Latest {
             to.set(&key, Unit::Number, value);
         }
     }
+}
+
+/// Returns the beginning of a line of others, without characters that a terminal acts on.
+fn shown(line: &str) -> String {
+    line.chars().take(60).flat_map(char::escape_debug).collect()
 }
 
 /// Returns the first number that a command prints; None if it fails or prints more than [`MAX_BYTES`]

@@ -25,7 +25,6 @@ const PLAIN: &[i64] = &[
     libc::SYS_futex,
     libc::SYS_munmap,
     libc::SYS_mremap,
-    libc::SYS_madvise,
     libc::SYS_brk,
     libc::SYS_clock_gettime,
     libc::SYS_sched_yield,
@@ -39,6 +38,10 @@ const PLAIN: &[i64] = &[
 
 /// Calls allowed on the open descriptors.
 const FILE_CALLS: &[i64] = &[libc::SYS_read, libc::SYS_write, libc::SYS_recvfrom, libc::SYS_sendto];
+
+/// Advice on memory that the process may give. MADV_REMOVE would punch holes into the memory that it
+/// shares with the client.
+const ADVICE: [u64; 2] = [libc::MADV_DONTNEED as u64, libc::MADV_FREE as u64];
 
 /// Calls allowed only while loading, with this first argument: they install the next filter.
 /// (`membarrier`, which some machines need to publish code to other cores, is allowed in
@@ -58,20 +61,27 @@ fn compile(stage: Stage) -> Result<BpfProgram, seccompiler::BackendError> {
         FILES.iter().map(|file| Rule::new(vec![equal(0, *file)?])).collect();
     let of_files = of_files?;
     rules.extend(FILE_CALLS.iter().map(|call| (*call, of_files.clone())));
+    let of_advice: Result<Vec<_>, _> =
+        ADVICE.iter().map(|advice| Rule::new(vec![equal(2, *advice)?])).collect();
+    rules.insert(libc::SYS_madvise, of_advice?);
+    // No memory group counts huge pages that are reserved.
+    let small = || {
+        let huge = Compare::MaskedEq(libc::MAP_HUGETLB as u64);
+        Condition::new(3, Size::Dword, huge, 0)
+    };
     match stage {
         Stage::Load => {
             for (call, first) in LOADING {
                 rules.insert(*call, vec![Rule::new(vec![equal(0, *first)?])?]);
             }
-            let any = [libc::SYS_membarrier, libc::SYS_mmap, libc::SYS_mprotect];
-            rules.extend(any.map(|call| (call, vec![])));
+            rules.extend([libc::SYS_membarrier, libc::SYS_mprotect].map(|call| (call, vec![])));
+            rules.insert(libc::SYS_mmap, vec![Rule::new(vec![small()?])?]);
         }
         Stage::Run => {
             let exec = Compare::MaskedEq(libc::PROT_EXEC as u64);
-            let plain = Rule::new(vec![Condition::new(2, Size::Dword, exec, 0)?])?;
-            rules.extend(
-                [libc::SYS_mmap, libc::SYS_mprotect].map(|call| (call, vec![plain.clone()])),
-            );
+            let data = || Condition::new(2, Size::Dword, exec.clone(), 0);
+            rules.insert(libc::SYS_mmap, vec![Rule::new(vec![data()?, small()?])?]);
+            rules.insert(libc::SYS_mprotect, vec![Rule::new(vec![data()?])?]);
         }
     }
     let machine = std::env::consts::ARCH.try_into()?;

@@ -1,12 +1,16 @@
 //! Journal of control-plane changes to a program's maps, replayed to a restarted process.
 
+mod cells;
+
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use p4_object::{Entry, Key, Map, MapKind};
 
 use crate::control::Operation;
 use crate::maps::canonical_prefix;
+use cells::Cells;
 
 /// Identity of an entry: its map and its canonical key.
 type Name = (u32, Key);
@@ -14,10 +18,10 @@ type Name = (u32, Key);
 /// The net effect of all changes, one operation per entry, in insertion order for each map. The order matters
 /// for ternary entries of equal priority. An entry that was inserted and deleted leaves no
 /// operation. A deleted initial entry keeps its delete operation at its position, because the
-/// deletion made room for later entries.
+/// deletion made room for later entries. Arrays have values instead of entries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Journal {
-    /// All operations, by map and by place within it.
+    /// All operations on other maps than arrays, by map and by place within it.
     operations: BTreeMap<(u32, u64), Operation>,
     places: HashMap<Name, u64>,
     /// Writes to parts of initial entries; their other bytes keep the initial value.
@@ -25,11 +29,10 @@ pub(super) struct Journal {
     next: u64,
     /// Maps with prefixes as keys.
     prefixes: HashSet<u32>,
-    /// Arrays, with the sizes of their values.
-    arrays: HashMap<u32, usize>,
+    arrays: BTreeMap<u32, Cells>,
     /// Initial entries of the program that have not been deleted.
     own: HashMap<u32, HashSet<Key>>,
-    /// All initial entries of the program, in order.
+    /// All initial entries of the program, in order, except those of arrays.
     entries: Vec<Entry>,
 }
 
@@ -38,10 +41,16 @@ impl Journal {
     pub(super) fn new(maps: &[Map], object: &[u8]) -> Self {
         let of = |kind| (0..).zip(maps).filter(move |(_, map)| map.kind == kind);
         let prefixes = of(MapKind::LpmTrie).map(|(at, _)| at).collect();
-        let arrays = of(MapKind::Array).map(|(at, map)| (at, map.value_size as usize)).collect();
+        let arrays = of(MapKind::Array).map(|(at, map)| (at, Cells::new(map.value_size))).collect();
         let mut journal = Self { prefixes, arrays, ..Self::default() };
         // The object is valid: a process has already loaded it.
-        journal.entries = p4_object::read(object).map(|object| object.entries).unwrap_or_default();
+        let entries = p4_object::read(object).map(|object| object.entries).unwrap_or_default();
+        for entry in entries {
+            match (journal.arrays.get_mut(&entry.map), index(&entry.key)) {
+                (Some(cells), Some(index)) => cells.begin(index, entry.value),
+                _ => journal.entries.push(entry),
+            }
+        }
         let names = journal.entries.iter().map(|entry| journal.name(entry.map, &entry.key));
         let mut own = HashMap::<u32, HashSet<Key>>::new();
         names.for_each(|(map, key)| {
@@ -62,20 +71,16 @@ impl Journal {
 
     /// Records an operation that has been applied.
     pub(super) fn note(&mut self, operation: Operation) {
+        if let Some(cells) = self.arrays.get_mut(&operation.map()) {
+            return note_cells(cells, operation);
+        }
         match &operation {
             Operation::Put(entry) => self.put(self.name(entry.map, &entry.key), operation),
             Operation::Delete { map, key } => self.delete(self.name(*map, key), operation),
             Operation::Write { .. } => self.write(operation),
-            Operation::Fill { map, count, .. } => {
-                self.replaced(*map, 0..*count);
-                self.last(operation);
-            }
-            Operation::Values { map, first, bytes } => {
-                let count = count(&self.arrays, *map, bytes);
-                self.replaced(*map, *first..first.saturating_add(count));
-                self.last(operation);
-            }
             Operation::Clear { map } => self.clear(*map),
+            // They fail for other maps than arrays.
+            Operation::Fill { .. } | Operation::Values { .. } => {}
         }
     }
 
@@ -144,25 +149,6 @@ impl Journal {
         self.operations.insert((*map, place), operation);
     }
 
-    /// Removes the operations that new values of an array replace.
-    fn replaced(&mut self, map: u32, values: Range<u32>) {
-        let within = |key: &Key| matches!(key, Key::Bytes(key) if index(key).is_some_and(|at| values.contains(&at)));
-        let covers = |first: u32, count: u32| {
-            values.start <= first && first.saturating_add(count) <= values.end
-        };
-        let sizes = &self.arrays;
-        let gone = |operation: &Operation| match operation {
-            Operation::Put(entry) => within(&entry.key),
-            Operation::Write { key, .. } | Operation::Delete { key, .. } => within(key),
-            Operation::Fill { count, .. } => covers(0, *count),
-            Operation::Values { first, bytes, .. } => covers(*first, count(sizes, map, bytes)),
-            Operation::Clear { .. } => false,
-        };
-        let of_map = self.operations.range(of_map(map));
-        let places: Vec<_> = of_map.filter(|(_, one)| gone(one)).map(|(at, _)| *at).collect();
-        places.iter().for_each(|at| self.remove(*at));
-    }
-
     /// Removes an operation, and the record of its entry.
     fn remove(&mut self, at: (u32, u64)) {
         match self.operations.remove(&at) {
@@ -185,22 +171,50 @@ impl Journal {
 
     /// Makes the map `new` equal to the map `old` of another journal after a replay.
     pub(super) fn take_over(&mut self, new: u32, other: &Self, old: u32) {
-        self.clear(new);
+        self.note(Operation::Clear { map: new });
+        if let (Some(cells), Some(others)) = (self.arrays.get_mut(&new), other.arrays.get(&old)) {
+            others.initial().for_each(|(index, value)| cells.set(index, value));
+        }
         let mut known = HashSet::new();
         for entry in other.entries.iter().filter(|entry| entry.map == old) {
-            // Of initial entries with the same key, the first wins; array entries already exist, so
-            // there the last wins.
-            if known.insert(other.name(old, &entry.key)) || other.arrays.contains_key(&old) {
+            // Of initial entries with the same key, the first wins.
+            if known.insert(other.name(old, &entry.key)) {
                 self.note(Operation::Put(entry.clone()).on(new));
             }
         }
-        let operations = other.operations.range(of_map(old));
-        operations.for_each(|(_, operation)| self.note(operation.clone().on(new)));
+        other.of_map(old).for_each(|operation| self.note(operation.into_owned().on(new)));
+    }
+
+    /// The operations on a map, in replay order.
+    pub(super) fn of_map(&self, map: u32) -> impl Iterator<Item = Cow<'_, Operation>> {
+        let cells = self.arrays.get(&map).into_iter();
+        let values = cells.flat_map(move |cells| cells.operations(map)).map(Cow::Owned);
+        let operations = self.operations.range(of_map(map));
+        values.chain(operations.map(|(_, operation)| Cow::Borrowed(operation)))
     }
 
     /// All operations, in replay order. An entry to delete may not exist.
-    pub(super) fn operations(&self) -> impl Iterator<Item = &Operation> {
-        self.operations.values()
+    pub(super) fn operations(&self) -> impl Iterator<Item = Cow<'_, Operation>> {
+        let arrays = self.arrays.iter();
+        let values = arrays.flat_map(|(map, cells)| cells.operations(*map)).map(Cow::Owned);
+        values.chain(self.operations.values().map(Cow::Borrowed))
+    }
+}
+
+/// Records an operation on an array.
+fn note_cells(cells: &mut Cells, operation: Operation) {
+    match operation {
+        Operation::Put(Entry { key, value, .. }) => {
+            index(&key).into_iter().for_each(|at| cells.set(at, &value));
+        }
+        Operation::Write { key, at, bytes, .. } => {
+            index(&key).into_iter().for_each(|index| cells.write(index, at, &bytes));
+        }
+        Operation::Fill { count, value, .. } => cells.fill(count, value),
+        Operation::Values { first, bytes, .. } => cells.set(first, &bytes),
+        Operation::Clear { .. } => cells.clear(),
+        // It fails for an array.
+        Operation::Delete { .. } => {}
     }
 }
 
@@ -209,15 +223,10 @@ fn of_map(map: u32) -> RangeInclusive<(u32, u64)> {
     (map, 0)..=(map, u64::MAX)
 }
 
-/// Number of an array's values in these bytes.
-fn count(sizes: &HashMap<u32, usize>, map: u32, bytes: &[u8]) -> u32 {
-    let size = sizes.get(&map).copied().unwrap_or_default().max(1);
-    u32::try_from(bytes.len() / size).unwrap_or(u32::MAX)
-}
-
-/// Index of an array's element.
-fn index(key: &[u8]) -> Option<u32> {
-    key.try_into().ok().map(u32::from_le_bytes)
+/// Index of an array's value.
+fn index(key: &Key) -> Option<u32> {
+    let Key::Bytes(key) = key else { return None };
+    key.as_slice().try_into().ok().map(u32::from_le_bytes)
 }
 
 #[cfg(test)]
@@ -235,46 +244,40 @@ mod tests {
         journal.own.insert(0, [Key::Bytes(vec![2])].into());
         let all = [put(0, 1, 1), put(0, 2, 2), put(0, 1, 3), put(1, 1, 1), delete(0, 2)];
         all.into_iter().for_each(|operation| journal.note(operation));
-        let left: Vec<_> = journal.operations().cloned().collect();
+        let left: Vec<_> = journal.operations().map(Cow::into_owned).collect();
         assert_eq!(left, [put(0, 1, 3), delete(0, 2), put(1, 1, 1)], "an entry has one line");
         journal.note(put(0, 2, 9));
-        assert!(journal.operations().eq(&[put(0, 1, 3), delete(0, 2), put(0, 2, 9), put(1, 1, 1)]));
+        let left: Vec<_> = journal.operations().map(Cow::into_owned).collect();
+        assert_eq!(left, [put(0, 1, 3), delete(0, 2), put(0, 2, 9), put(1, 1, 1)]);
         journal.note(Operation::Clear { map: 0 });
         journal.note(put(0, 5, 5));
-        let left: Vec<_> = journal.operations().cloned().collect();
+        let left: Vec<_> = journal.operations().map(Cow::into_owned).collect();
         assert_eq!(left, [Operation::Clear { map: 0 }, put(0, 5, 5), put(1, 1, 1)]);
     }
 
     #[test]
-    fn a_fill_removes_earlier_operations_on_its_range() {
+    fn an_array_has_values_instead_of_entries() {
         let put = |at, value: u8| {
-            Operation::Put(Entry { map: 0, key: Key::index(at), value: vec![value] })
+            Operation::Put(Entry { map: 1, key: Key::index(at), value: vec![value; 2] })
         };
-        let fill = |count, value: u8| Operation::Fill { map: 0, count, value: vec![value] };
+        let fill = Operation::Fill { map: 1, count: 2, value: vec![3; 2] };
+        let values = Operation::Values { map: 1, first: 1, bytes: vec![1; 4] };
+        let write = Operation::Write { map: 1, key: Key::index(2), at: 1, bytes: vec![5] };
         let mut journal = Journal::default();
-        let write = Operation::Write { map: 0, key: Key::index(2), at: 0, bytes: vec![1] };
-        let other = Operation::Fill { map: 1, count: 9, value: vec![1] };
-        let all = [other.clone(), put(0, 1), write, put(4, 1), fill(2, 2), fill(3, 3), put(1, 4)];
+        journal.arrays.insert(1, Cells::new(2));
+        let all = [put(1, 1), put(4, 1), fill.clone(), values, write];
         all.into_iter().for_each(|operation| journal.note(operation));
-        let left: Vec<_> = journal.operations().cloned().collect();
-        assert_eq!(left, [put(4, 1), fill(3, 3), put(1, 4), other]);
-    }
-
-    #[test]
-    fn consecutive_values_are_one_operation() {
-        let put = |at, value: u8| {
-            Operation::Put(Entry { map: 0, key: Key::index(at), value: vec![value; 2] })
-        };
+        let left: Vec<_> = journal.operations().map(Cow::into_owned).collect();
         let values =
-            |first, bytes: &[u8]| Operation::Values { map: 0, first, bytes: bytes.to_vec() };
-        let fill = |count| Operation::Fill { map: 0, count, value: vec![3; 2] };
-        let mut journal = Journal::default();
-        journal.arrays.insert(0, 2);
-        let all =
-            [put(1, 1), put(4, 1), fill(2), values(1, &[1; 4]), values(0, &[2; 6]), put(2, 4)];
-        all.into_iter().for_each(|operation| journal.note(operation));
-        let left: Vec<_> = journal.operations().cloned().collect();
-        assert_eq!(left, [put(4, 1), values(0, &[2; 6]), put(2, 4)]);
+            |first, bytes: &[u8]| Operation::Values { map: 1, first, bytes: bytes.to_vec() };
+        assert_eq!(left, [fill, values(1, &[1, 1, 1, 5]), values(4, &[1; 2])]);
+        let mut other = Journal::default();
+        other.arrays.insert(0, Cells::new(2));
+        journal.arrays.get_mut(&1).unwrap().begin(9, vec![9; 2]);
+        other.take_over(0, &journal, 1);
+        let left: Vec<_> = other.of_map(0).map(Cow::into_owned).collect();
+        assert_eq!(left[0], Operation::Clear { map: 0 });
+        assert_eq!(left.last(), Some(&Operation::Values { map: 0, first: 9, bytes: vec![9; 2] }));
     }
 
     /// A program with an LPM table and an exact-match table, with one entry each.
@@ -327,7 +330,7 @@ mod tests {
             journal.note(Operation::Write { map: 1, key: key.clone(), at: 0, bytes: vec![2] });
             journal.note(Operation::Delete { map: 1, key });
         }
-        let left: Vec<_> = journal.operations().cloned().collect();
+        let left: Vec<_> = journal.operations().map(Cow::into_owned).collect();
         assert_eq!(left, [Operation::Delete { map: 1, key: exact(10) }], "the program's own");
         assert_eq!((journal.places.len(), journal.parts.len()), (0, 0));
     }
@@ -340,21 +343,25 @@ mod tests {
         let gone = Operation::Delete { map: 1, key: exact(10) };
         let all = [gone.clone(), put(1, exact(11)), put(1, exact(10))];
         all.iter().cloned().for_each(|operation| journal.note(operation));
-        assert!(journal.operations().eq(&all));
+        assert!(journal.operations().map(Cow::into_owned).eq(all.iter().cloned()));
         for _ in 0..3 {
             journal.note(gone.clone());
             journal.note(put(1, exact(10)));
         }
-        assert!(journal.operations().eq(&all), "it is deleted once");
+        assert!(
+            journal.operations().map(Cow::into_owned).eq(all.iter().cloned()),
+            "it is deleted once"
+        );
         journal.note(gone);
-        assert!(journal.operations().eq(&all[..2]));
+        assert!(journal.operations().map(Cow::into_owned).eq(all[..2].iter().cloned()));
     }
 
     #[test]
     fn deleted_initial_entries_stay_deleted() {
         let (maps, object) = program();
         let mut journal = Journal::new(&maps, &object);
-        let operations = |journal: &Journal| journal.operations().cloned().collect::<Vec<_>>();
+        let operations =
+            |journal: &Journal| journal.operations().map(Cow::into_owned).collect::<Vec<_>>();
         let gone = [
             Operation::Delete { map: 0, key: prefix(8, [10, 0, 0, 0]) },
             Operation::Delete { map: 1, key: exact(10) },
@@ -397,7 +404,8 @@ mod tests {
             write(2, 0, &[2]),
         ];
         all.into_iter().for_each(|operation| journal.note(operation));
-        let operations = |journal: &Journal| journal.operations().cloned().collect::<Vec<_>>();
+        let operations =
+            |journal: &Journal| journal.operations().map(Cow::into_owned).collect::<Vec<_>>();
         assert_eq!(operations(&journal), [put(1, [1, 7, 8]), write(2, 0, &[2]), write(2, 1, &[5])]);
         journal.note(put(2, [9, 9, 9]));
         journal.note(write(2, 0, &[3]));

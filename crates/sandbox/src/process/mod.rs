@@ -27,6 +27,7 @@ mod child;
 mod clock;
 mod copy_back;
 mod counters;
+mod deadlines;
 mod error;
 mod filter;
 mod group;

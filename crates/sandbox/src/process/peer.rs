@@ -15,6 +15,7 @@ use sandbox_queue::{Arena, Notices, Rings, SwitchEnd, sealed};
 
 use super::channel::Channel;
 use super::clock::since_start;
+use super::deadlines::{Deadlines, Progress};
 use super::error::StartError;
 use super::group::{Group, Share};
 use super::isolation::Isolation;
@@ -33,8 +34,6 @@ const ENDING: Duration = Duration::from_millis(100);
 
 /// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
-/// Maximum time for which a process may wait for a CPU while packets wait for it.
-const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Number of packets that may exhaust the meter before the process loses its scheduling priority.
 const MAX_EXHAUSTED: u64 = 4;
 
@@ -61,19 +60,7 @@ pub(super) struct Peer {
     endless: u64,
     /// True while the process has SCHED_IDLE by its configuration.
     is_background: bool,
-    /// Missed deadlines.
-    missed: Option<Missed>,
-}
-
-/// A sequence of missed deadlines.
-#[derive(Debug, Clone, Copy)]
-struct Missed {
-    queue: u32,
-    first: Instant,
-    /// CPU time of the process, and verdicts, by then.
-    ran: Duration,
-    verdicts: u32,
-    last: Instant,
+    deadlines: Deadlines,
 }
 
 /// Program properties reported by the process.
@@ -219,7 +206,7 @@ impl Peer {
             isolation,
             endless: 0,
             is_background: config.is_background,
-            missed: None,
+            deadlines: Deadlines::default(),
         })
     }
 
@@ -249,10 +236,10 @@ impl Peer {
         }
     }
 
-    /// Records a missed deadline of a queue, and returns true if the process is to blame: since the
-    /// first missed one it has run for a deadline, or it sleeps and has answered nothing. From the
-    /// first missed one on, it has no SCHED_IDLE, unless as a punishment.
-    pub(super) fn is_late(&mut self, queue: u32, deadline: Duration) -> bool {
+    /// Records a missed deadline of a queue, and returns true if the process is to blame. From the
+    /// first missed one on, it has no SCHED_IDLE, unless as a punishment. `busy` is the time for which
+    /// it has handled requests.
+    pub(super) fn is_late(&mut self, queue: u32, deadline: Duration, busy: Duration) -> bool {
         // The threads that submit packets also judge them.
         if self.process.is_host() {
             return false;
@@ -260,18 +247,14 @@ impl Peer {
         if std::mem::take(&mut self.is_background) && self.endless < MAX_EXHAUSTED {
             self.process.schedule(libc::SCHED_OTHER);
         }
-        let now = Instant::now();
-        let ran = self.process.ran();
-        let verdicts = self.rings.verdicts(queue);
-        let is_same = |missed: &Missed| missed.queue == queue && now - missed.last < 3 * deadline;
-        let Some(missed) = self.missed.filter(is_same) else {
-            self.missed = Some(Missed { queue, first: now, ran, verdicts, last: now });
-            return false;
+        let now = Progress {
+            time: Instant::now(),
+            ran: self.process.ran(),
+            busy,
+            verdicts: self.rings.verdicts(queue),
+            is_runnable: self.process.is_runnable(),
         };
-        self.missed = Some(Missed { last: now, ..missed });
-        let has_run = ran.saturating_sub(missed.ran) >= deadline;
-        let is_stuck = verdicts == missed.verdicts && !self.process.is_runnable();
-        has_run || is_stuck || now - missed.first > MAX_WAIT
+        self.deadlines.is_late(queue, now, deadline)
     }
 
     /// Sends a request and waits for the answer. The request is announced in the rings before it is

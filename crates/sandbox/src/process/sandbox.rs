@@ -18,6 +18,7 @@ use sandbox_queue::{
 };
 
 use super::counters::Counters;
+use super::deadlines::MAX_WAIT;
 use super::error::StartError;
 use super::isolation::Isolation;
 use super::journal::Journal;
@@ -71,8 +72,10 @@ pub struct Sandbox {
     pub(super) maps: Vec<Map>,
     digests: Digests,
     pub(super) version: u64,
-    /// The process handled a control request until this time, so deadlines start no earlier.
-    pub(super) busy_until: Instant,
+    /// Time for which processes have handled requests of a control plane.
+    busy: Duration,
+    /// Publication time of the oldest packet in flight, and `busy` by then.
+    oldest: Option<(Instant, Duration)>,
     looks: u32,
     last_failure: Option<String>,
     /// Reason that packets in flight got no verdict when the last process ended.
@@ -136,7 +139,8 @@ impl Sandbox {
             counters: Counters::default(),
             failures: VecDeque::new(),
             version: 1,
-            busy_until: Instant::now(),
+            busy: Duration::ZERO,
+            oldest: None,
             looks: 0,
             last_failure: None,
             last_end: Reason::Restarting,
@@ -177,19 +181,18 @@ impl Sandbox {
     }
 
     /// Kills the process because another queue found it in violation of the protocol, or late. A
-    /// process is not late while it is busy with a request of the control plane, or waits for a
-    /// CPU that others use: call this again after each deadline.
+    /// process is not late, for some seconds, while it is busy with a request of the control plane, or
+    /// waits for a CPU that others use: call this again after each deadline.
     pub fn accuse(&mut self, queue: u32, of: Accusation) {
         match of {
             Accusation::Violation(violation) => self.fail(Failure::ProtocolViolation(violation)),
-            Accusation::Late if self.busy_until.elapsed() > self.config.deadline => {
+            Accusation::Late => {
                 if let State::Running(peer) = &mut self.state
-                    && peer.is_late(queue, self.config.deadline)
+                    && peer.is_late(queue, self.config.deadline, self.busy)
                 {
                     self.fail(Failure::Slow);
                 }
             }
-            Accusation::Late => {}
         }
     }
 
@@ -298,12 +301,21 @@ impl Sandbox {
                 self.check_end();
             }
         }
-        if let Some(since) = self.queue.since() {
-            let since = since.max(self.busy_until);
-            if since.elapsed() > self.config.deadline && !self.is_hosted() {
+        if let Some((since, busy)) = self.oldest() {
+            let busy = self.busy.saturating_sub(busy).min(MAX_WAIT);
+            if since.elapsed() > self.config.deadline + busy && !self.is_hosted() {
                 self.fail(Failure::Slow);
             }
         }
+    }
+
+    /// Returns the publication time of the oldest packet in flight, and `busy` by then.
+    fn oldest(&mut self) -> Option<(Instant, Duration)> {
+        let since = self.queue.since();
+        if since != self.oldest.map(|(since, _)| since) {
+            self.oldest = since.map(|since| (since, self.busy));
+        }
+        self.oldest
     }
 
     /// Replaces the current process, which is killed.

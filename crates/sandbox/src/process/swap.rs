@@ -277,7 +277,7 @@ impl Sandbox {
         journal: &mut Journal,
     ) -> Result<(), StartError> {
         journal.take_over(new, &self.journal, old);
-        replay(peer, journal.operations().filter(|one| one.map() == new), &self.config)
+        replay(peer, journal.of_map(new), &self.config)
     }
 
     fn change(&self, peer: &mut Peer, batch: Vec<Operation>) -> Result<(), StartError> {

@@ -164,6 +164,14 @@ fn jailed() {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
                 libc::mmap(std::ptr::null_mut(), size, access, flags, -1, 0);
             }
+            "huge" => {
+                let (size, access) = (2 << 20, libc::PROT_READ | libc::PROT_WRITE);
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
+                libc::mmap(std::ptr::null_mut(), size, access, flags, -1, 0);
+            }
+            "hole" => {
+                libc::madvise(std::ptr::null_mut(), 4096, libc::MADV_REMOVE);
+            }
             "write" => {
                 libc::write(5, path.cast(), 1);
             }
@@ -191,7 +199,8 @@ fn no_other_call_gets_through() {
     };
     assert_eq!(run("nothing").code(), Some(7));
     for what in [
-        "socket", "open", "fork", "ptrace", "connect", "execve", "code", "write", "kill", "unshare",
+        "socket", "open", "fork", "ptrace", "connect", "execve", "code", "huge", "hole", "write",
+        "kill", "unshare",
     ] {
         assert_eq!(run(what).signal(), Some(libc::SIGSYS), "{what}");
     }

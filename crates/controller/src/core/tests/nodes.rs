@@ -217,6 +217,27 @@ async fn a_lost_store_is_rebuilt_without_removed_applications() {
     );
 }
 
+/// A node cannot fill the queue of another one, or steer its traffic.
+#[tokio::test(start_paused = true)]
+async fn a_node_has_no_applications_of_others() {
+    let store = FakeStore::default();
+    let (mut before, mut nodes) = whole(&store);
+    add(&mut before, app("one", "h3", "30mbit"), false).unwrap();
+    let (one, _) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    drop(before);
+    let store = FakeStore::default();
+    let mut core = core(&store, true);
+    let mut named = one.clone();
+    named.application.name = "a b".into();
+    let mut colored = one.clone();
+    colored.policy.color.0 += Color::BAND;
+    hello_with(&mut core, "r1", Vec::new(), vec![one.clone()]);
+    hello_with(&mut core, "h3", Vec::new(), vec![named, colored]);
+    assert!(core.apps.is_empty());
+    hello_with(&mut core, "h3", Vec::new(), vec![one]);
+    assert_eq!(core.apps.len(), 1);
+}
+
 /// A node that does not read what it is sent takes no more memory than its queue has, and loses nothing.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_does_not_read_is_disconnected_and_gets_all_state_on_return() {

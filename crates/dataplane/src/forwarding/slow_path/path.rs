@@ -26,6 +26,10 @@ const GUARD_PRIORITY: u32 = PRIORITY + 1;
 /// Maximum number of entries to install in the kernel in addition to XDP. With more, only the
 /// locators are installed: a million routes take seconds, and half a kilobyte each.
 const MAX_ROUTES: usize = 1 << 16;
+/// Maximum number of absent interfaces that the file does not name, and whose rules stay. Each lookup of the
+/// kernel goes through all rules, and a tenant's containers may get an interface of another name at each
+/// start.
+const MAX_ABSENT: usize = 256;
 
 /// Routes and rules to install in the kernel for a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -235,7 +239,7 @@ impl SlowPath {
     /// names, so an interface that returns is closed from its first packet. Also keeps those of
     /// interfaces whose lower one is in another namespace, since it may be a port that was moved
     /// there, and of ports that are left out, `missing`: they may be set up again, and have no program
-    /// then. While an interface to a function is absent, the interfaces beside it are not known: the
+    /// then. Of absent interfaces that the file does not name, at most [`MAX_ABSENT`] keep their rules. While an interface to a function is absent, the interfaces beside it are not known: the
     /// rules that drop all packets stay.
     pub fn keep_absent(
         &mut self,
@@ -256,7 +260,19 @@ impl SlowPath {
             rule.interface.as_deref().is_some_and(|name| !names.contains(name))
                 || lacks_function && edge::drops_all(rule)
         };
-        let rules = present.rules.iter().filter(is_absent);
+        let named = forwarding.ports.values().map(|port| port.name.as_str());
+        let functions = forwarding.proxies().flat_map(|proxy| [&proxy.to, &proxy.back]);
+        let named = named.chain(functions.map(|link| &*link.name));
+        let named: HashSet<&str> = named.chain(missing.iter().map(|name| &**name)).collect();
+        let others = present.rules.iter().filter(is_absent);
+        let others = others.filter_map(|rule| rule.interface.as_deref());
+        let others: BTreeSet<&str> =
+            others.filter(|name| !named.contains(name) && !names.contains(name)).collect();
+        let forgotten: HashSet<&str> = others.into_iter().skip(MAX_ABSENT).collect();
+        let is_kept = |rule: &&InterfaceRule| {
+            !rule.interface.as_deref().is_some_and(|name| forgotten.contains(name))
+        };
+        let rules = present.rules.iter().filter(is_absent).filter(is_kept);
         let tables: HashSet<u32> = rules.clone().map(|rule| rule.table).collect();
         self.rules.extend(rules.cloned());
         let routes = present.routes.iter();
@@ -303,4 +319,29 @@ impl SlowPath {
 /// Returns true if the entries are few enough to be installed in addition to XDP.
 fn are_few(forwarding: &Forwarding) -> bool {
     forwarding.sids.len() + forwarding.prefixes.len() <= MAX_ROUTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_absent_interfaces_are_limited() {
+        let rule = |number: u32| InterfaceRule {
+            interface: Some(format!("veth{number}")),
+            protocol: SLOW_PATH,
+            ipv6: true,
+            ..InterfaceRule::default()
+        };
+        let present = Present { routes: Vec::new(), rules: (0..1000).map(rule).collect() };
+        let missing = BTreeSet::from([Name::from("veth999")]);
+        let links = [Link { name: "veth0".to_owned(), ..Link::default() }];
+        let mut path = SlowPath::default();
+        path.keep_absent(&present, &Forwarding::default(), &links, &missing);
+        let has = |number: u32| path.rules.contains(&rule(number));
+        assert_eq!(
+            (path.rules.len(), has(999), has(0), has(1)),
+            (MAX_ABSENT + 1, true, false, true)
+        );
+    }
 }

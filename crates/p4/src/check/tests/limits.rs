@@ -37,6 +37,14 @@ fn programs_have_an_end() {
     let tuples =
         deep("typedef bit<8> t0;", &|level| format!("typedef tuple<t{}> t{level};\n", level - 1));
     refuses(&tuples, "more than 64 types deep");
+    let externs = deep("extern E<T> { } typedef bit<8> t0;", &|level| {
+        format!("typedef E<t{}> t{level};\n", level - 1)
+    });
+    refuses(&externs, "more than 64 types deep");
+    let arguments = deep("struct s<T> { bit<8> a; } typedef bit<8> t0;", &|level| {
+        format!("typedef s<t{}> t{level};\n", level - 1)
+    });
+    refuses(&arguments, "more than 64 types deep");
     let functions = deep("bit<8> f0(in bit<8> x) { return x; }", &|level| {
         format!("bit<8> f{level}(in bit<8> x) {{ return f{}(x); }}\n", level - 1)
     });

@@ -10,7 +10,7 @@ use crate::data::Data;
 use crate::device::{
     Call, Change, Count, Device, Direct, Entry, Event, Initial, Key, Match, Packet, Refused, Target,
 };
-use crate::sandboxed::changes::operations;
+use crate::sandboxed::changes::{make_within, operations};
 use crate::sandboxed::{Plane, Sandboxed};
 use crate::types::Type;
 use crate::{Pipeline, Register, values};
@@ -191,6 +191,30 @@ fn a_batch_that_does_not_fit_changes_nothing() {
     let delete = Change::Delete { table: *table, key: Arc::clone(key) };
     assert_eq!(bench.device.apply(&[delete], true), [Ok(())]);
     assert_eq!(bench.gives(1, 1), [1, 1, 0, 5]);
+}
+
+/// A field that a change leaves out takes its width in the map.
+#[test]
+fn operations_of_a_batch_have_a_maximum_size() {
+    let program = PROGRAM
+        .replace("bit<16> c; }", "bit<16> c; bit<1024> wide; }")
+        .replace("hdr.h.b: exact;", "hdr.h.wide: ternary;")
+        .replace("entries = { 9: set(99); }", "");
+    let bench = bench_of(&program);
+    let field = Match::Ternary { value: [1].into(), mask: [1].into() };
+    let key = Arc::new(Key { matches: vec![field], priority: 1 });
+    let (table, call) = (bench.table(), bench.set(1));
+    let entry = Entry { table, key, call, direct: Direct::default() };
+    let mut batch = vec![Change::Modify(entry.clone()); 100];
+    batch[0] = Change::Insert(entry);
+    let mut state = bench.device.plane.lock();
+    let running = state.running.as_mut().unwrap();
+    let mut make = |most| make_within(&bench.device.active, running, &batch, most);
+    // 16 words of 8 bytes, as value, mask and end of a range.
+    let (failed, why) = make(10 * 16 * 24).unwrap_err();
+    assert!((5..10).contains(&failed), "{failed}");
+    assert!(matches!(&why, Refused::Full(why) if why.contains("too large")), "{why:?}");
+    assert_eq!(make(usize::MAX), Ok(()));
 }
 
 #[test]

@@ -19,13 +19,16 @@ pub(in crate::process) const MAX_ENTRIES: u32 = MAX_PIECE as u32;
 impl Sandbox {
     /// Sends a request. A process that does not respond is killed.
     fn ask(&mut self, request: &Request) -> Result<Answer, ControlError> {
+        // The time of this request is not the packets'.
+        self.oldest();
+        let begin = Instant::now();
         let peer = match &mut self.state {
             State::Running(peer) => peer,
             State::Evicted => return Err(ControlError::Evicted),
             _ => return Err(ControlError::Gone),
         };
-        let answer = peer.ask(request, Instant::now() + self.config.answer_time);
-        self.busy_until = Instant::now();
+        let answer = peer.ask(request, begin + self.config.answer_time);
+        self.busy += begin.elapsed();
         if matches!(answer, Err(ControlError::Gone)) {
             let failure = peer.ending().map_or(Failure::Slow, Failure::Ended);
             self.fail(failure);

@@ -1,5 +1,6 @@
 //! Process failures: deadline exceeded, exit, protocol violation.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ impl fmt::Display for Failure {
 
 /// Number of operations replayed per batch.
 const REPLAY_BATCH: usize = 1024;
+/// Size of the keys and values of a batch, in bytes, after which the next batch begins.
+const REPLAY_SIZE: usize = 1 << 20;
 
 impl Sandbox {
     /// Kills the process. Packets in flight are answered after that, when it can no longer write to
@@ -139,15 +142,15 @@ impl Sandbox {
 /// Replays the journal to a new process.
 pub(in crate::process) fn replay<'o>(
     peer: &mut Peer,
-    mut operations: impl Iterator<Item = &'o Operation>,
+    mut operations: impl Iterator<Item = Cow<'o, Operation>>,
     config: &Config,
 ) -> Result<(), StartError> {
     loop {
-        let mut batch = Vec::new();
+        let (mut batch, mut size) = (Vec::new(), 0);
         for operation in operations.by_ref() {
-            batch.push(operation.clone());
-            // Many values are as large as a batch.
-            if matches!(operation, Operation::Values { .. }) || batch.len() == REPLAY_BATCH {
+            size += operation.size();
+            batch.push(operation.into_owned());
+            if batch.len() == REPLAY_BATCH || size >= REPLAY_SIZE {
                 break;
             }
         }
