@@ -83,12 +83,12 @@ static __always_inline int answer_too_big(const struct frame *frame, const struc
 	return bpf_redirect_map(&devices, frame->port->ifindex & (LIMIT_PORTS - 1), XDP_DROP);
 }
 
-/* Pushes the header of a segment list and sends the packet. `is_headend` is nonzero if the packet is as
- * its sender wrote it: the sender is then notified if it is too big. Rules by source are for what the
- * sender writes: those of a port outside of the domain drop sources of the domain, also this node's. */
+/* Pushes the header of a segment list and sends the packet. `tells` is nonzero if the packet is as
+ * its sender wrote it: the sender is then notified if it is too big. Routes are looked up without the
+ * source: rules by source are for senders, and the outer source is this node's. */
 static __always_inline int encapsulate(const struct frame *frame, const struct outer *outer,
 				       const struct inner *inner, __u32 counter, int in_kernel,
-				       int is_headend)
+				       int tells)
 {
 	__u32 label = inner->hash >> (64 - FLOW_LABEL_BITS);
 	__be32 flow = bpf_htonl((__u32)inner->traffic_class << FLOW_LABEL_BITS | label);
@@ -100,16 +100,14 @@ static __always_inline int encapsulate(const struct frame *frame, const struct o
 	if (!outer->length)
 		return leave(frame, REASON_NO_ROUTE, in_kernel);
 	const struct adjacency *adjacency =
-		route(frame, high(&header->daddr), low(&header->daddr),
-		      is_headend ? 0 : high(&header->saddr), is_headend ? 0 : low(&header->saddr),
+		route(frame, high(&header->daddr), low(&header->daddr), 0, 0,
 		      ROUTE_FLOW(flow, next_header), ROUTE_TABLE(AF_INET6, frame->port->ifindex, 0),
 		      &reason);
 
 	if (!adjacency)
 		return leave(frame, reason, in_kernel);
 	if (length > adjacency->mtu)
-		return is_headend ?
-			       answer_too_big(frame, outer, inner, adjacency->mtu, in_kernel) :
+		return tells ? answer_too_big(frame, outer, inner, adjacency->mtu, in_kernel) :
 			       leave(frame, REASON_TOO_BIG, in_kernel);
 	struct tags tags = tags_of(adjacency);
 	int cut = (int)inner->at - (int)frame->l3 - outer->length;

@@ -79,8 +79,8 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     for path in [&config.socket, &config.store] {
-        let directory = path.parent().map_or(Ok(()), private::check);
-        directory.map_err(|source| Error::Directory { path: path.clone(), source })?;
+        private::check_parent(path)
+            .map_err(|source| Error::Directory { path: path.clone(), source })?;
     }
     // Checked before the store is created, so that a second controller leaves nothing behind.
     serve::check_free(&config.socket)?;

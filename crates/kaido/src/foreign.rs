@@ -51,11 +51,12 @@ fn open_checked(path: &Path, flags: OFlag, options: &OpenOptions) -> io::Result<
     private::reopen(&found, options)
 }
 
-/// Returns true for the file of standard input, output or error, and for null, zero and full.
+/// Returns true for the file of standard input, output or error, and for null, zero, full and tty.
 fn is_harmless(found: &Metadata) -> bool {
     let open = ["/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"];
     let mut open = open.into_iter().filter_map(|path| std::fs::metadata(path).ok());
-    let of_memory = [3, 5, 7].map(|minor| nix::sys::stat::makedev(1, minor));
-    of_memory.contains(&found.rdev())
+    let known = [(1, 3), (1, 5), (1, 7), (5, 0)];
+    let mut known = known.into_iter().map(|(major, minor)| nix::sys::stat::makedev(major, minor));
+    found.file_type().is_char_device() && known.any(|device| device == found.rdev())
         || open.any(|one| (one.dev(), one.ino()) == (found.dev(), found.ino()))
 }

@@ -1,39 +1,58 @@
 //! The log of a daemon, whose rate is limited: it may be a file in memory, and others cause its lines.
 
-use std::io::{self, Write};
-use std::sync::Mutex;
+use std::io::{self, Stderr, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Number of lines after a quiet time.
-const BURST: f64 = 10_000.0;
-/// Number of further lines in a second: some 20 MB a day.
-const RATE: f64 = 2.0;
+use tracing::{Level, Metadata};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Number of bytes after a quiet time.
+const BURST: f64 = 1_048_576.0;
+/// Number of further bytes in a second: some 20 MB a day.
+const RATE: f64 = 256.0;
 
 /// Starts the log on standard error. `KAIDO_LOG` sets its level, and removes the limit of its rate.
 pub(crate) fn start() {
-    let requested = tracing_subscriber::EnvFilter::try_from_env("KAIDO_LOG").ok();
-    let is_limited = requested.is_none();
-    let filter = requested.unwrap_or_else(|| tracing_subscriber::EnvFilter::new("info"));
-    let budget = is_limited.then(|| Budget::new(Instant::now()));
+    let requested = EnvFilter::try_from_env("KAIDO_LOG").ok();
+    let budget = || requested.is_none().then(|| Budget::new(Instant::now()));
+    let log = Log { notes: Mutex::new(budget()), warnings: Mutex::new(budget()) };
+    let filter = requested.unwrap_or_else(|| EnvFilter::new("info"));
     // No colors: the log is more often a file than a terminal.
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false)
-        .with_writer(Mutex::new(Log { budget, to: io::stderr() }))
-        .init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(log).init();
 }
 
-/// Writes lines as long as there is a budget.
-struct Log<W> {
-    budget: Option<Budget>,
+/// Budgets of notes, and of warnings and errors, which notes do not use up.
+struct Log {
+    notes: Mutex<Option<Budget>>,
+    warnings: Mutex<Option<Budget>>,
+}
+
+impl<'l> MakeWriter<'l> for Log {
+    type Writer = Line<'l, Stderr>;
+
+    fn make_writer(&'l self) -> Self::Writer {
+        Line { budget: &self.notes, to: io::stderr() }
+    }
+
+    fn make_writer_for(&'l self, of: &Metadata<'_>) -> Self::Writer {
+        let is_urgent = *of.level() <= Level::WARN;
+        Line { budget: if is_urgent { &self.warnings } else { &self.notes }, to: io::stderr() }
+    }
+}
+
+/// Writes a line, if the budget permits it.
+struct Line<'l, W> {
+    budget: &'l Mutex<Option<Budget>>,
     to: W,
 }
 
-impl<W: Write> Write for Log<W> {
-    /// Each call has one line.
+impl<W: Write> Write for Line<'_, W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let suppressed = match &mut self.budget {
-            Some(budget) => match budget.take(Instant::now()) {
+        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        let suppressed = match &mut *budget {
+            Some(budget) => match budget.take(line.len(), Instant::now()) {
                 Some(suppressed) => suppressed,
                 None => return Ok(line.len()),
             },
@@ -51,7 +70,7 @@ impl<W: Write> Write for Log<W> {
     }
 }
 
-/// A token bucket of lines.
+/// A token bucket of bytes.
 struct Budget {
     left: f64,
     at: Instant,
@@ -65,14 +84,14 @@ impl Budget {
 
     /// Takes a line from the budget. Returns the number of lines that have been suppressed before it;
     /// `None` if the budget is used up.
-    fn take(&mut self, now: Instant) -> Option<u64> {
+    fn take(&mut self, bytes: usize, now: Instant) -> Option<u64> {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         (self.left, self.at) = ((self.left + passed * RATE).min(BURST), now);
-        if self.left < 1.0 {
+        if self.left < bytes as f64 {
             self.suppressed += 1;
             return None;
         }
-        self.left -= 1.0;
+        self.left -= bytes as f64;
         Some(std::mem::take(&mut self.suppressed))
     }
 }
@@ -87,21 +106,22 @@ mod tests {
     fn lines_without_end_are_limited() {
         let begin = Instant::now();
         let mut budget = Budget::new(begin);
-        let printed = (0..100_000).filter_map(|_| budget.take(begin)).count();
-        assert_eq!((printed as f64, budget.suppressed), (BURST, 90_000));
-        assert_eq!(budget.take(begin + Duration::from_millis(600)), Some(90_000));
-        assert_eq!(budget.take(begin + Duration::from_millis(600)), None);
+        let printed = (0..100_000).filter_map(|_| budget.take(128, begin)).count();
+        assert_eq!((printed as f64 * 128.0, budget.suppressed), (BURST, 91_808));
+        assert_eq!(budget.take(128, begin + Duration::from_millis(600)), Some(91_808));
+        assert_eq!(budget.take(128, begin + Duration::from_millis(600)), None);
         let later = begin + Duration::from_secs(10);
-        assert_eq!((0..100).filter_map(|_| budget.take(later)).sum::<u64>(), 1);
+        assert_eq!((0..100).filter_map(|_| budget.take(128, later)).sum::<u64>(), 1);
     }
 
     #[test]
-    fn a_line_after_others_tells_their_number() {
+    fn lines_before_a_line_are_counted() {
         let mut budget = Budget::new(Instant::now());
-        (budget.left, budget.suppressed) = (1.0, 3);
-        let mut log = Log { budget: Some(budget), to: Vec::new() };
-        log.write_all(b"one\n").unwrap();
-        log.write_all(b"two\n").unwrap();
-        assert_eq!(log.to, b"3 lines suppressed\none\n");
+        (budget.left, budget.suppressed) = (4.0, 3);
+        let budget = Mutex::new(Some(budget));
+        let mut line = Line { budget: &budget, to: Vec::new() };
+        line.write_all(b"one\n").unwrap();
+        line.write_all(b"two\n").unwrap();
+        assert_eq!(line.to, b"3 lines suppressed\none\n");
     }
 }

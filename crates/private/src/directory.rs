@@ -80,6 +80,12 @@ pub fn check(path: &Path) -> io::Result<()> {
     is_private(&found).map_err(|why| refused(path, why))
 }
 
+/// Checks the directory of a file like [`check`].
+pub fn check_parent(path: &Path) -> io::Result<()> {
+    let path = std::path::absolute(path)?;
+    path.parent().map_or(Ok(()), check)
+}
+
 /// Opens a directory, without following a symbolic link.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;

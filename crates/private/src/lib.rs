@@ -14,7 +14,7 @@ mod reach;
 mod trust;
 mod walk;
 
-pub use directory::{Owner, check, make};
+pub use directory::{Owner, check, check_parent, make};
 pub use file::{
     append, create, is_below, open_own, open_regular, real_path, reopen, reopen_regular, replace,
 };

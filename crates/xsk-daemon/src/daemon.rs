@@ -110,7 +110,8 @@ impl Daemon {
                 self.end_trace();
                 self.each_session(|session| {
                     // A client that is stopped does not collect requests.
-                    if session.counts_awaited == 0 { session.count() } else { Ok(()) }
+                    let is_answered = session.asked <= session.answered;
+                    if is_answered { session.count().map(drop) } else { Ok(()) }
                 });
             }
             self.answer_pending();
@@ -229,8 +230,7 @@ impl Daemon {
             }
             Report::Counters(counters) => {
                 session.counters = counters;
-                session.counts_awaited = session.counts_awaited.saturating_sub(1);
-                session.counted += 1;
+                session.answered += 1;
             }
             Report::Traced { socket, direction, packets } => {
                 self.traced(number, socket, direction, packets);

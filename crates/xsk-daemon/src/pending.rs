@@ -7,8 +7,8 @@ use crate::session::Session;
 
 /// A request without an answer.
 pub(crate) struct Pending {
-    /// Sessions, with the number of counters that each has to send: a client answers
-    /// [`Order::Count`](xsk_link::Order::Count) after it has carried out all earlier orders.
+    /// Sessions, with the number of a request for counters: a client answers it after it has carried
+    /// out all earlier orders.
     pub(crate) awaited: Vec<(u64, u64)>,
     /// Time of the answer even if a client does not respond.
     pub(crate) until: Instant,
@@ -19,8 +19,8 @@ pub(crate) struct Pending {
 impl Pending {
     /// True if all clients have carried out their orders, or have ended, or time out.
     pub(crate) fn is_done(&self, sessions: &BTreeMap<u64, Session>) -> bool {
-        let has_done = |(number, counted): &(u64, u64)| {
-            sessions.get(number).is_none_or(|session| session.counted >= *counted)
+        let has_done = |(number, request): &(u64, u64)| {
+            sessions.get(number).is_none_or(|session| session.answered >= *request)
         };
         self.awaited.iter().all(has_done) || Instant::now() >= self.until
     }

@@ -75,7 +75,7 @@ impl Daemon {
         for number in clients {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
             match session.count() {
-                Ok(()) => awaited.push((number, session.counted + session.counts_awaited)),
+                Ok(request) => awaited.push((number, request)),
                 Err(why) => self.remove(number, &why),
             }
         }

@@ -31,10 +31,10 @@ pub(crate) struct Session {
     next_attachment: u64,
     /// Last counters.
     pub(crate) counters: Vec<SocketCounters>,
-    /// Number of requests for counters that have no answer yet.
-    pub(crate) counts_awaited: u64,
-    /// Number of answers with counters.
-    pub(crate) counted: u64,
+    /// Number of requests for counters.
+    pub(crate) asked: u64,
+    /// Number of answers to them.
+    pub(crate) answered: u64,
 }
 
 impl Session {
@@ -48,8 +48,8 @@ impl Session {
             draining: Vec::new(),
             next_attachment: 1,
             counters: Vec::new(),
-            counts_awaited: 0,
-            counted: 0,
+            asked: 0,
+            answered: 0,
         }
     }
 
@@ -59,10 +59,11 @@ impl Session {
         ClientHost { session: number, link, process, program: self.number() }
     }
 
-    /// Asks for counters.
-    pub(crate) fn count(&mut self) -> Result<(), xsk_link::Error> {
-        self.counts_awaited += 1;
-        self.link.send(&Order::Count, &[])
+    /// Asks for counters. Returns the number of the request.
+    pub(crate) fn count(&mut self) -> Result<u64, xsk_link::Error> {
+        self.asked += 1;
+        self.link.send(&Order::Count, &[])?;
+        Ok(self.asked)
     }
 
     /// Returns the number of a new attachment or of a hosted program.

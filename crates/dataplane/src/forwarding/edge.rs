@@ -99,6 +99,14 @@ pub(in crate::forwarding) fn rules(
     let mut rules = BTreeSet::new();
     let (edges, tenants) = (edges(forwarding, &kernel.links), tenants(forwarding));
     let over_tenants = over_tenants(forwarding, &kernel.links);
+    // Ports of a tenant's bridge may be inside the domain.
+    let is_outside_port = |port: &Link| {
+        let (index, is_on_another) = (port.index, port.lower.is_some());
+        let is_over = over_tenants.contains(&index) && is_on_another;
+        edges.contains(&index) || tenants.contains(&index) || is_over
+    };
+    let ports_of =
+        |bridge: u32| kernel.links.iter().filter(move |port| port.master == Some(bridge));
     let closed = closed(forwarding, kernel);
     // A rule that goes to a priority without rules has no effect.
     let unspoofed = if closed.is_empty() { PRIORITY } else { FROM_EDGES };
@@ -115,18 +123,18 @@ pub(in crate::forwarding) fn rules(
             rules.extend(to.map(|to| InterfaceRule { to, ..on(FROM_EDGES) }));
         }
         let owner = owner(forwarding, link.index);
-        // Ports of a tenant's bridge may be inside the domain.
-        let is_outside_all = |of: &Link| {
-            let mut ports = kernel.links.iter().filter(|port| port.master == Some(of.index));
-            of.kind == "bridge"
-                && ports.all(|port| {
-                    edges.contains(&port.index)
-                        || self::owner(forwarding, port.index).is_some_and(is_tenant)
-                })
-        };
-        let is_stacked = link.lower.is_some() || !link.slaves.is_empty() || is_outside_all(link);
+        let is_outside_alone = link.kind == "bridge" && ports_of(link.index).all(is_outside_port);
+        let is_stacked = link.lower.is_some() || !link.slaves.is_empty() || is_outside_alone;
         if owner.map_or(is_edge || is_over && is_stacked, |owner| is_outside(owner, link)) {
-            let (spoofed, own) = spoofed(forwarding, owner);
+            let (spoofed, mut own) = spoofed(forwarding, owner);
+            if is_outside_alone {
+                // The tenants of a bridge have one link.
+                let owners = ports_of(link.index).filter_map(|port| self::owner(forwarding, port.index));
+                let all = owners.flat_map(|owner| own_sources(forwarding, Some(owner)));
+                let is_spoofed =
+                    |own: &IpNet| spoofed.iter().any(|net| net.contains(own) || own.contains(net));
+                own.extend(all.filter(is_spoofed));
+            }
             let spoofed = spoofed.into_iter().map(Some);
             rules.extend(spoofed.map(|from| InterfaceRule { from, ..on(SPOOFED) }));
             let (own, goto) = (own.into_iter().map(Some), Some(unspoofed));
@@ -320,14 +328,18 @@ fn is_tenant(owner: &Owner) -> bool {
 /// Returns the prefixes of the domain from which an owner must not send, and those within them from
 /// which it may, because they are its own.
 pub(super) fn spoofed(forwarding: &Forwarding, owner: Option<&Owner>) -> (Vec<IpNet>, Vec<IpNet>) {
-    let mut own: Vec<IpNet> = match owner {
-        Some(Owner::Tenant(tenant)) => forwarding.sources_of(Some(*tenant)).collect(),
-        _ => Vec::new(),
-    };
+    let mut own = own_sources(forwarding, owner);
     let is_all_own = |net: &IpNet| own.iter().any(|own| own.contains(net));
     let spoofed: Vec<IpNet> = forwarding.sources_of(None).filter(|net| !is_all_own(net)).collect();
     own.retain(|own| spoofed.iter().any(|net| net.contains(own)));
     (spoofed, own)
+}
+
+fn own_sources(forwarding: &Forwarding, owner: Option<&Owner>) -> Vec<IpNet> {
+    match owner {
+        Some(Owner::Tenant(tenant)) => forwarding.sources_of(Some(*tenant)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Returns the source of the outer packets that the kernel looks up as if received on an interface,

@@ -386,6 +386,8 @@ fn the_domains_sources_are_spoofed_at_an_edge_and_by_tenants() {
     // Rules have no effect on ports of a bridge or a VRF, but on a bridge without a port in the domain.
     let bridged = port.replace("out", "bridged");
     assert_eq!(spoofed(&format!("{bridged}{routes}}}}}")), [on("br0")]);
+    let with_own = format!("{bridged}sources: [\"fd00:1:1::/48\"], {routes}}}}}");
+    assert_eq!(spoofed(&with_own), ["5997: from fd00:1:1::/48 iif br0 goto 5999", &on("br0")]);
     let other = Link { master: Some(6), ..link(8, "other") };
     let text = format!("sources: [\"fd00:1::/32\"]\nsource: fd00:1::9\n{bridged}{routes}}}}}");
     let lines = written_with(&text, links().into_iter().chain([other]).collect());

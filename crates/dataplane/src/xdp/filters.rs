@@ -22,7 +22,7 @@ pub(super) struct NewFilters(Vec<u32>);
 
 impl Filters {
     /// Attaches the program's filter to interfaces that have none of it. On an error, none has a new
-    /// one. `interfaces`: names by index. Interfaces that are gone are left out.
+    /// one. `interfaces`: names by index. Interfaces that have been removed are left out.
     pub(super) fn put(
         &mut self,
         srv6: &Srv6,
@@ -38,7 +38,7 @@ impl Filters {
                 continue;
             }
             if let Err(source) = srv6.filter_port(*index, &pins.filter(*index)) {
-                // Tunnels come and go with their users. The next listing of interfaces will show that.
+                // Users of a node create and remove tunnels. The next listing will show that.
                 if matches!(handle.links(), Ok(links) if links.iter().all(|one| one.index != *index))
                 {
                     continue;

@@ -388,8 +388,8 @@ impl Network {
         let end = direction.end;
         let mut out = std::mem::take(&mut self.out);
         let node = &mut self.nodes[end.0.0];
-        // No event is earlier than `at`, so all packets arrive at `at`. Any number can: those behind a
-        // slower one, after a delay has become shorter.
+        // No event is earlier than `at`, so all packets arrive at `at`. Any number can: those queued
+        // after a slower one, when a delay has become shorter.
         let cross = &mut direction.cross;
         direction.link.advance_some(at, MOST_AT_ONCE, |_, packet| {
             if packet.is_cross() {

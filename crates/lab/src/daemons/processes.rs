@@ -19,10 +19,12 @@ use crate::pause::pause;
 const EMPTY_SCANS: u32 = 5;
 /// Time between them.
 const BETWEEN_SCANS: Duration = Duration::from_millis(3);
-/// Time for which the last numbers of processes are watched.
+/// Time for which the numbers that were allocated last are checked.
 const CHASE: Duration = Duration::from_millis(10);
-/// Time after which processes that go on are reported.
+/// Time after which processes that survive are reported.
 const LIMIT: Duration = Duration::from_secs(10);
+/// Time between the signals.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// Number of processes that are held at a time. A command may open 1,024 descriptors.
 const HELD: usize = 256;
 /// Maximum size of arguments in bytes.
@@ -110,30 +112,25 @@ pub(crate) fn end_in(namespace: &Path) -> Result<(), Error> {
 }
 
 fn end_members(namespaces: impl Fn() -> Namespaces) -> Result<(), Error> {
-    let until = Instant::now() + LIMIT;
-    loop {
-        end(|| all_in(&namespaces()))?;
+    let watch = || {
         let namespaces = namespaces();
-        match chase(|pid| runs_in(pid, &namespaces)) {
-            None => return Ok(()),
-            Some(pid) if Instant::now() > until => return Err(Error::Stubborn(vec![pid])),
-            Some(_) => {}
-        }
-    }
+        chase(|pid| runs_in(pid, &namespaces))
+    };
+    end_watching(|| all_in(&namespaces()), PATIENCE, watch)
 }
 
 /// Kills processes that fork and exit before a scan of /proc reaches them: they have the numbers that the
-/// kernel has given last. Returns the last one that it has found.
-fn chase(is_member: impl Fn(i32) -> bool) -> Option<i32> {
+/// kernel has allocated last. Returns those that it has found.
+fn chase(is_member: impl Fn(i32) -> bool) -> Vec<i32> {
     let begin = Instant::now();
-    let mut found = None;
+    let mut found = Vec::new();
     while begin.elapsed() < CHASE {
-        let last = last_number()?;
+        let Some(last) = last_number() else { break };
         for number in last - 2..=last + 2 {
-            // While it is held, no other process gets its number.
+            // The signal reaches the process that was opened, even if its number is reused.
             let Ok(process) = Process::open(number) else { continue };
             if is_member(number) {
-                found = Some(number);
+                found.push(number);
                 // It may have exited by itself.
                 let _ = process.signal(Signal::SIGKILL);
             }
@@ -150,11 +147,20 @@ fn last_number() -> Option<i32> {
 /// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again while each of them is held
 /// by a descriptor, since another process may have got the number of one that has ended.
 pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
-    end_within(find, Duration::from_millis(500))
+    end_within(find, PATIENCE)
 }
 
 /// Does the same, with `patience` between the signals.
 pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Result<(), Error> {
+    end_watching(find, patience, Vec::new)
+}
+
+/// Does the same. `watch` kills processes that scans miss, and returns their numbers.
+fn end_watching(
+    find: impl Fn() -> Vec<i32>,
+    patience: Duration,
+    watch: impl Fn() -> Vec<i32>,
+) -> Result<(), Error> {
     let limit = patience + LIMIT;
     let started = Instant::now();
     let mut empty = 0;
@@ -165,7 +171,14 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
             fs::read_dir("/proc").map_err(Error::file("read", "/proc"))?;
             empty += 1;
             if empty == EMPTY_SCANS {
-                return Ok(());
+                let found = watch();
+                if found.is_empty() {
+                    return Ok(());
+                }
+                if started.elapsed() > limit {
+                    return Err(Error::Stubborn(found));
+                }
+                empty = 0;
             }
             pause(BETWEEN_SCANS);
             continue;
@@ -184,6 +197,9 @@ pub(crate) fn end_within(find: impl Fn() -> Vec<i32>, patience: Duration) -> Res
                 // It may have exited by itself.
                 let _ = process.signal(signal);
             }
+        }
+        if signal == Signal::SIGKILL {
+            watch();
         }
         pause(Duration::from_millis(20));
     }

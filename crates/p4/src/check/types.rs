@@ -78,13 +78,16 @@ impl<'c> Checker<'c> {
                 all.fold(Extent::default(), Extent::and).above()
             }
             Type::List(of) => self.extent(of).above(),
-            Type::Extern(_, arguments) => self.extent_of_arguments(arguments).above(),
+            Type::Extern(_, arguments) => {
+                let all = arguments.iter().map(|one| self.extent(one));
+                all.fold(Extent::default(), Extent::and).above()
+            }
             Type::New(id) => self.extent(&self.program.new_types[id.index()].of).above(),
             _ => Extent { fields: 1, depth: 1 },
         }
     }
 
-    /// Returns the depth of type arguments, of which a type need not have a field.
+    /// Returns the depth of a record's type arguments, of which it need not have a field.
     pub(super) fn extent_of_arguments(&self, arguments: &[Type]) -> Extent {
         let all = arguments.iter().map(|one| self.extent(one));
         Extent { fields: 0, ..all.fold(Extent::default(), Extent::and) }

@@ -47,7 +47,7 @@ impl Journal {
         let entries = p4_object::read(object).map(|object| object.entries).unwrap_or_default();
         for entry in entries {
             match (journal.arrays.get_mut(&entry.map), index(&entry.key)) {
-                (Some(cells), Some(index)) => cells.begin(index, entry.value),
+                (Some(cells), Some(index)) => cells.set_initial(index, entry.value),
                 _ => journal.entries.push(entry),
             }
         }
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(left, [fill, values(1, &[1, 1, 1, 5]), values(4, &[1; 2])]);
         let mut other = Journal::default();
         other.arrays.insert(0, Cells::new(2));
-        journal.arrays.get_mut(&1).unwrap().begin(9, vec![9; 2]);
+        journal.arrays.get_mut(&1).unwrap().set_initial(9, vec![9; 2]);
         other.take_over(0, &journal, 1);
         let left: Vec<_> = other.of_map(0).map(Cow::into_owned).collect();
         assert_eq!(left[0], Operation::Clear { map: 0 });

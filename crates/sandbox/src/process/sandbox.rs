@@ -73,9 +73,9 @@ pub struct Sandbox {
     digests: Digests,
     pub(super) version: u64,
     /// Time for which processes have handled requests of a control plane.
-    busy: Duration,
-    /// Publication time of the oldest packet in flight, and `busy` by then.
-    oldest: Option<(Instant, Duration)>,
+    pub(super) busy: Duration,
+    /// Begins of the requests since the oldest packet in flight was published, and `busy` by then.
+    pub(super) requests: VecDeque<(Instant, Duration)>,
     looks: u32,
     last_failure: Option<String>,
     /// Reason that packets in flight got no verdict when the last process ended.
@@ -140,7 +140,7 @@ impl Sandbox {
             failures: VecDeque::new(),
             version: 1,
             busy: Duration::ZERO,
-            oldest: None,
+            requests: VecDeque::new(),
             looks: 0,
             last_failure: None,
             last_end: Reason::Restarting,
@@ -301,21 +301,16 @@ impl Sandbox {
                 self.check_end();
             }
         }
-        if let Some((since, busy)) = self.oldest() {
-            let busy = self.busy.saturating_sub(busy).min(MAX_WAIT);
-            if since.elapsed() > self.config.deadline + busy && !self.is_hosted() {
-                self.fail(Failure::Slow);
-            }
+        let Some(since) = self.queue.since() else {
+            self.requests.clear();
+            return;
+        };
+        while self.requests.pop_front_if(|(begin, _)| *begin < since).is_some() {}
+        let busy = self.requests.front().map_or(self.busy, |(_, busy)| *busy);
+        let busy = self.busy.saturating_sub(busy).min(MAX_WAIT);
+        if since.elapsed() > self.config.deadline + busy && !self.is_hosted() {
+            self.fail(Failure::Slow);
         }
-    }
-
-    /// Returns the publication time of the oldest packet in flight, and `busy` by then.
-    fn oldest(&mut self) -> Option<(Instant, Duration)> {
-        let since = self.queue.since();
-        if since != self.oldest.map(|(since, _)| since) {
-            self.oldest = since.map(|since| (since, self.busy));
-        }
-        self.oldest
     }
 
     /// Replaces the current process, which is killed.

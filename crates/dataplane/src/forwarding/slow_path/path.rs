@@ -239,7 +239,8 @@ impl SlowPath {
     /// names, so an interface that returns is closed from its first packet. Also keeps those of
     /// interfaces whose lower one is in another namespace, since it may be a port that was moved
     /// there, and of ports that are left out, `missing`: they may be set up again, and have no program
-    /// then. Of absent interfaces that the file does not name, at most [`MAX_ABSENT`] keep their rules. While an interface to a function is absent, the interfaces beside it are not known: the
+    /// then. Of absent interfaces that the
+    /// file does not name, the first [`MAX_ABSENT`] names keep their rules. While an interface to a function is absent, the interfaces beside it are not known: the
     /// rules that drop all packets stay.
     pub fn keep_absent(
         &mut self,
@@ -270,7 +271,8 @@ impl SlowPath {
             others.filter(|name| !named.contains(name) && !names.contains(name)).collect();
         let forgotten: HashSet<&str> = others.into_iter().skip(MAX_ABSENT).collect();
         let is_kept = |rule: &&InterfaceRule| {
-            !rule.interface.as_deref().is_some_and(|name| forgotten.contains(name))
+            let is_forgotten = |name| forgotten.contains(name);
+            edge::drops_all(rule) || !rule.interface.as_deref().is_some_and(is_forgotten)
         };
         let rules = present.rules.iter().filter(is_absent).filter(is_kept);
         let tables: HashSet<u32> = rules.clone().map(|rule| rule.table).collect();

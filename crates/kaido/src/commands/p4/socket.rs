@@ -114,8 +114,7 @@ pub(super) async fn listen(options: &P4Run) -> Result<Option<Serving>, Failure> 
 fn unix(path: &Path) -> Result<Serving, Failure> {
     let cannot = || format!("P4Runtime cannot be served at unix:{}", path.display());
     // In a directory of another user the socket could be replaced before its mode is set.
-    let directory = path.parent().map_or(Ok(()), private::check);
-    directory.with_context(cannot).map_err(Failure::usage)?;
+    private::check_parent(path).with_context(cannot).map_err(Failure::usage)?;
     remove_stale(path)?;
     let listener = Listener::unix(path).with_context(cannot).map_err(Failure::failed)?;
     let address = format!("unix:{}", path.display());

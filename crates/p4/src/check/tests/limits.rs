@@ -16,6 +16,10 @@ fn programs_have_an_end() {
         format!("typedef tuple<t{0}, t{0}> t{level};", level - 1)
     });
     refuses(&check(&format!("{PRELUDE}{tuples}")), "more than 65536 fields");
+    let externs = doubled("extern E<A, B> { } typedef bit<8> t0;", &|level| {
+        format!("typedef E<t{0}, t{0}> t{level};", level - 1)
+    });
+    refuses(&check(&format!("{PRELUDE}{externs}")), "more than 65536 fields");
     let controls = doubled("control c0(inout bit<8> x) { apply { } }", &|level| {
         let inner = level - 1;
         let apply = "apply { a.apply(x); b.apply(x); }";

@@ -36,7 +36,7 @@ impl Cells {
     }
 
     /// Adds a value that the array starts with. Of several ones with the same index, the last one counts.
-    pub(super) fn begin(&mut self, index: u32, value: Vec<u8>) {
+    pub(super) fn set_initial(&mut self, index: u32, value: Vec<u8>) {
         self.initial.insert(index, value);
     }
 
@@ -176,7 +176,7 @@ mod tests {
         cells.fill(3, vec![3; 2]);
         cells.set(1, &[4; 2]);
         assert_eq!(operations(&cells), [fill(3, 3), values(1, &[4; 2]), values(4, &[1; 2])]);
-        // A shorter one leaves the longer one behind it.
+        // A shorter one keeps the rest of the longer one.
         cells.fill(1, vec![5; 2]);
         let all = [fill(3, 3), values(0, &[5, 5, 4, 4]), values(4, &[1; 2])];
         assert_eq!(operations(&cells), all);
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn partial_writes_keep_the_values_of_a_new_process() {
         let mut cells = Cells::new(2);
-        cells.begin(3, vec![1, 2]);
+        cells.set_initial(3, vec![1, 2]);
         cells.write(3, 1, &[9]);
         cells.write(70, 0, &[8]);
         assert_eq!(operations(&cells), [values(3, &[1, 9]), values(70, &[8, 0])]);

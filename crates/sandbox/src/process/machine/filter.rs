@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen as Size, SeccompCmpOp as Compare,
+    SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule,
+};
 
 /// Denied calls.
 const DENIED: &[i64] = &[
@@ -46,6 +49,14 @@ const DENIED: &[i64] = &[
     libc::SYS_open_by_handle_at,
 ];
 
+/// Calls that are denied if bits of an argument have this value: call, argument, bits, value. They punch
+/// holes into the memory that QEMU shares with the client, or take huge pages, which no memory group counts.
+const DENIED_WITH: &[(i64, u8, u64, u64)] = &[
+    (libc::SYS_madvise, 2, 0xffff_ffff, libc::MADV_REMOVE as u64),
+    (libc::SYS_fallocate, 1, libc::FALLOC_FL_PUNCH_HOLE as u64, libc::FALLOC_FL_PUNCH_HOLE as u64),
+    (libc::SYS_mmap, 3, libc::MAP_HUGETLB as u64, libc::MAP_HUGETLB as u64),
+];
+
 /// Bit of the numbers of the x32 ABI, which has the same architecture (asm/unistd.h).
 const X32: i64 = 0x4000_0000;
 
@@ -56,12 +67,23 @@ const X32: i64 = 0x4000_0000;
 /// Fails if the kernel does not support seccomp filters.
 pub(super) fn install() -> Result<(), String> {
     let failed = |why: &dyn std::fmt::Display| format!("a filter of system calls: {why}");
-    let numbers = DENIED.iter().flat_map(|call| [*call, X32 | *call]);
-    let rules: BTreeMap<i64, _> = numbers.map(|call| (call, vec![])).collect();
+    let numbers = |call: &i64| [*call, X32 | *call];
+    let mut rules: BTreeMap<i64, _> =
+        DENIED.iter().flat_map(numbers).map(|call| (call, vec![])).collect();
+    for (call, argument, bits, value) in DENIED_WITH {
+        let rule = rule(*argument, *bits, *value).map_err(|why| failed(&why))?;
+        rules.extend(numbers(call).map(|call| (call, vec![rule.clone()])));
+    }
     let machine = std::env::consts::ARCH.try_into().map_err(|why| failed(&why))?;
     let denied = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, machine);
     let filter: Result<BpfProgram, _> = filter.and_then(TryInto::try_into);
     let filter = filter.map_err(|why| failed(&why))?;
     seccompiler::apply_filter(&filter).map_err(|why| failed(&why))
+}
+
+/// Returns a rule for calls with this value of some bits of an argument.
+fn rule(argument: u8, bits: u64, value: u64) -> Result<Rule, BackendError> {
+    let condition = Condition::new(argument, Size::Dword, Compare::MaskedEq(bits), value)?;
+    Rule::new(vec![condition])
 }

@@ -19,9 +19,11 @@ pub(in crate::process) const MAX_ENTRIES: u32 = MAX_PIECE as u32;
 impl Sandbox {
     /// Sends a request. A process that does not respond is killed.
     fn ask(&mut self, request: &Request) -> Result<Answer, ControlError> {
-        // The time of this request is not the packets'.
-        self.oldest();
+        // This request's time does not count against packets in flight.
         let begin = Instant::now();
+        if self.queue.since().is_some() {
+            self.requests.push_back((begin, self.busy));
+        }
         let peer = match &mut self.state {
             State::Running(peer) => peer,
             State::Evicted => return Err(ControlError::Evicted),
