@@ -23,3 +23,55 @@ pub(crate) unsafe fn receive(fd: &OwnedFd, messages: &mut [libc::mmsghdr]) -> ni
     };
     Errno::result(count).map(|count| count as usize)
 }
+
+/// Maximum number of messages to receive at once.
+pub(crate) const BATCH: usize = 64;
+/// Number of packets after which the next batch is smaller. A message can have 1,500 datagrams
+/// (UDP_SEGMENT), and other gates wait for the whole batch.
+const MOST_PACKETS: u64 = 256;
+
+/// Number of messages of the next batch.
+#[derive(Debug)]
+pub(crate) struct BatchSize(usize);
+
+impl Default for BatchSize {
+    fn default() -> Self {
+        Self(BATCH)
+    }
+}
+
+impl BatchSize {
+    pub(crate) fn get(&self) -> usize {
+        self.0
+    }
+
+    /// Follows the number of packets of the last batch.
+    pub(crate) fn follow(&mut self, packets: u64) {
+        self.0 = match packets > MOST_PACKETS {
+            true => (self.0 as u64 * MOST_PACKETS / packets).max(1) as usize,
+            false => (2 * self.0).min(BATCH),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_many_packets_come_in_small_batches() {
+        let mut size = BatchSize::default();
+        size.follow(64);
+        assert_eq!(size.get(), BATCH);
+        size.follow(64 * 120);
+        assert_eq!(size.get(), 2);
+        size.follow(2 * 1500);
+        assert_eq!(size.get(), 1);
+        size.follow(1500);
+        assert_eq!(size.get(), 1);
+        for _ in 0..6 {
+            size.follow(1);
+        }
+        assert_eq!(size.get(), BATCH);
+    }
+}

@@ -10,11 +10,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, so
 
 use crate::clock::Translation;
 use crate::header::{self, LENGTH, TAG};
-use crate::messages;
+use crate::messages::{self, BATCH, BatchSize};
 use crate::{Error, GateCounts};
 
-/// Number of frames per system call.
-const BATCH: usize = 64;
 /// Maximum frame length: 64 KiB of IP and the preceding headers.
 const LARGEST: usize = 65_536 + 64;
 /// Size of the socket buffers in bytes.
@@ -27,6 +25,7 @@ pub struct Socket {
     fd: OwnedFd,
     interface: String,
     buffers: Box<Buffers>,
+    batch: BatchSize,
     counts: GateCounts,
     takes_runs: bool,
 }
@@ -74,6 +73,7 @@ impl Socket {
             fd,
             interface: interface.into(),
             buffers: Box::new(buffers),
+            batch: BatchSize::default(),
             counts: GateCounts::default(),
             takes_runs: true,
         })
@@ -132,7 +132,8 @@ impl Socket {
         }
         // SAFETY: every pointer refers to memory of the length given with it, which outlives the
         // call and is not accessed otherwise.
-        let count = match unsafe { messages::receive(&self.fd, &mut messages) } {
+        let received = unsafe { messages::receive(&self.fd, &mut messages[..self.batch.get()]) };
+        let count = match received {
             Ok(count) => count,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(()),
             // Reported once when the interface goes down or is removed.
@@ -148,7 +149,7 @@ impl Socket {
             }
             Err(source) => return Err(self.failed("receive", source)),
         };
-        let translation = Translation::read();
+        let (translation, before) = (Translation::read(), self.counts.received);
         for (n, message) in messages.iter().enumerate().take(count) {
             let length = message.msg_len as usize;
             let bytes = &mut self.buffers.frames[n * stride..(n + 1) * stride];
@@ -164,6 +165,7 @@ impl Socket {
                 None => self.counts.misunderstood += 1,
             }
         }
+        self.batch.follow(self.counts.received - before);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! TCP throughput tests between two nodes, with iperf3.
 
+use std::io::Read as _;
 use std::net::{IpAddr, TcpListener};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use crate::{Error, Observation, start};
 
 /// Duration of a measurement in seconds. One more second is omitted, because of TCP's slow start.
 const SECONDS: u64 = 3;
+/// Maximum size of a report in bytes; real ones have some 10 KiB.
+const LARGEST_REPORT: u64 = 1 << 20;
 /// Timeout for a client: it hangs forever if a link goes down.
 const TIMEOUT: Duration = Duration::from_secs(SECONDS + 10);
 
@@ -27,7 +30,7 @@ pub(crate) fn run(
 ) -> Result<Observation, Error> {
     let target = lab.node(to)?.address(family.is_ipv6()).expect("the test's node has a link");
     let port = free_port(lab, to)?.to_string();
-    let mut server = Command::new("iperf3");
+    let mut server = limited("iperf3");
     server.args(["-s", "-p", &port]).stdout(Stdio::null());
     let _server = start(lab, to, server)?;
     loop {
@@ -42,6 +45,13 @@ pub(crate) fn run(
     }
 }
 
+/// Returns a command with 512 MiB of address space: a node answers with results of any length.
+fn limited(program: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 524288 && exec \"$0\" \"$@\"", program]);
+    command
+}
+
 /// Runs one measurement. Returns the receiver's rate, or the reason for the failure.
 fn measure(
     lab: &Lab,
@@ -50,7 +60,7 @@ fn measure(
     port: &str,
     cancel: &Cancel,
 ) -> Result<Result<Bandwidth, String>, Error> {
-    let mut client = Command::new("iperf3");
+    let mut client = limited("iperf3");
     client.args(["-J", "-O", "1", "-t", &SECONDS.to_string(), "-p", port]);
     client.args(["-c", &to.to_string(), "--connect-timeout", "1000"]).stdout(Stdio::piped());
     let mut running = start(lab, from, client)?;
@@ -59,7 +69,7 @@ fn measure(
     let mut output = running.0.stdout.take().expect("it was asked for");
     let reader = std::thread::spawn(move || {
         let mut report = Vec::new();
-        std::io::Read::read_to_end(&mut output, &mut report).map(|_| report)
+        output.by_ref().take(LARGEST_REPORT).read_to_end(&mut report).map(|_| report)
     });
     let started = Instant::now();
     while running.0.try_wait().map_err(failed)?.is_none() {
@@ -95,6 +105,13 @@ fn free_port(lab: &Lab, node: &str) -> Result<u16, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_measurement_has_limited_memory() {
+        let mut command = limited("sh");
+        let said = command.args(["-c", "ulimit -v; echo $1", "sh", "a b"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&said.stdout), "524288\na b\n");
+    }
 
     #[test]
     fn a_report_has_a_rate_or_an_error() {

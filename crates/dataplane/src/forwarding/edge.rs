@@ -129,7 +129,8 @@ pub(in crate::forwarding) fn rules(
             let (spoofed, mut own) = spoofed(forwarding, owner);
             if is_outside_alone {
                 // The tenants of a bridge have one link.
-                let owners = ports_of(link.index).filter_map(|port| self::owner(forwarding, port.index));
+                let owners =
+                    ports_of(link.index).filter_map(|port| self::owner(forwarding, port.index));
                 let all = owners.flat_map(|owner| own_sources(forwarding, Some(owner)));
                 let is_spoofed =
                     |own: &IpNet| spoofed.iter().any(|net| net.contains(own) || own.contains(net));

@@ -12,13 +12,11 @@ use wire::{ETHERNET, Ipv4Packet, Ipv6Packet, Mac, ethertype, protocol};
 use super::message::{Came, Said, Setting, configure, drop_all, read};
 use crate::Error;
 use crate::clock::Translation;
-use crate::messages::receive;
+use crate::messages::{BATCH, BatchSize, receive};
 
 /// Kernel-side limits: packets in the queue, and socket buffer bytes for their copies.
 const WAITING: u32 = 65_536;
 const WAITING_BYTES: usize = 64 << 20;
-/// Number of packets per verdict.
-const BATCH: usize = 64;
 /// A packet of 64 KiB with its netlink attributes.
 const LARGEST: usize = 65_536 + 4096;
 
@@ -33,6 +31,7 @@ pub(super) struct Taken {
     /// Buffer for one batch of messages.
     buffer: Vec<u8>,
     frame: Vec<u8>,
+    batch: BatchSize,
     /// Packets received.
     pub(super) received: u64,
     /// Packets received but not understood.
@@ -67,7 +66,9 @@ impl Taken {
         stations[6..].copy_from_slice(&from.0);
         let (buffer, frame) = (vec![0; BATCH * LARGEST], Vec::with_capacity(LARGEST));
         let (received, misunderstood) = (0, 0);
-        let mut taken = Self { fd, number, mtu, stations, buffer, frame, received, misunderstood };
+        let batch = BatchSize::default();
+        let mut taken =
+            Self { fd, number, mtu, stations, buffer, frame, batch, received, misunderstood };
         let mut settings = vec![Setting::Bind, Setting::CopyAll, Setting::Length(WAITING)];
         settings.extend(mtu.map(|_| Setting::Segments));
         settings.extend(bypass.then_some(Setting::FailOpen));
@@ -100,7 +101,7 @@ impl Taken {
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => return Ok(()),
             Err(source) => return Err(self.refused(source)),
         };
-        let (mut last, clocks) = (None, Translation::read());
+        let (mut last, mut packets, clocks) = (None, 0, Translation::read());
         for (message, length) in self.buffer.chunks_exact(LARGEST).zip(lengths) {
             let Some(Said::Packet(came)) = read(&message[..length]) else { continue };
             last = Some(came.id);
@@ -108,11 +109,13 @@ impl Taken {
             match packet(&came, self.stations, self.mtu, &mut self.frame) {
                 Some(packet) => {
                     self.received += 1;
+                    packets += u64::from(packet.count());
                     each(clocks.of(came.at.unwrap_or(Nanos::MAX)), packet);
                 }
                 None => self.misunderstood += 1,
             }
         }
+        self.batch.follow(packets);
         let Some(last) = last else { return Ok(()) };
         let verdict = drop_all(self.number, last);
         send(self.fd.as_raw_fd(), &verdict, MsgFlags::empty()).map_err(|e| self.refused(e))?;
@@ -139,7 +142,7 @@ impl Taken {
         }
         // SAFETY: every pointer refers to memory of the length given with it, which outlives the
         // call and is not accessed otherwise.
-        let count = unsafe { receive(&self.fd, &mut messages) }?;
+        let count = unsafe { receive(&self.fd, &mut messages[..self.batch.get()]) }?;
         let length = |n: usize| if n < count { messages[n].msg_len as usize } else { 0 };
         Ok(std::array::from_fn(length))
     }

@@ -140,6 +140,33 @@ fn root_a_process_that_forks_again_and_again_ends_with_its_lab() {
     command.wait().unwrap();
 }
 
+/// A user namespace of its own permits its first thread to leave the node's network namespace.
+const LEAVER: &str = "import ctypes, os, sys, threading, time
+libc = ctypes.CDLL(None)
+assert libc.unshare(0x10000000) == 0
+threading.Thread(target=time.sleep, args=(60,)).start()
+assert libc.unshare(0x40000000) == 0
+with open(sys.argv[1] + '.new', 'w') as file: file.write(str(os.getpid()))
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+time.sleep(60)
+";
+
+#[test]
+fn root_a_process_whose_first_thread_has_left_ends_with_its_lab() {
+    let kaido = kaido();
+    let lab = kaido.lab_up_file(&file_in_labs("ring.yaml"), &[]);
+    let file = kaido.directory().join("process");
+    let path = file.to_str().unwrap();
+    let run = ["lab", "exec", "h1", "--", "/usr/bin/python3", "-c", LEAVER, path];
+    let mut command = kaido.start(&run);
+    let started = || std::fs::read_to_string(&file).ok();
+    let process = until(Duration::from_secs(60), started, || "it does not start".to_owned());
+    lab.down();
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    assert!(status.is_empty() || status.contains("State:\tZ"), "{status}");
+    command.wait().unwrap();
+}
+
 #[test]
 fn root_gc_leaves_running_labs_alone() {
     let kaido = kaido();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ const EMPTY_SCANS: u32 = 5;
 const BETWEEN_SCANS: Duration = Duration::from_millis(3);
 /// Time for which the numbers that were allocated last are checked.
 const CHASE: Duration = Duration::from_millis(10);
+/// Number of them on either side of the last one: other processes may be started all the time.
+const AROUND: i32 = 32;
 /// Time after which processes that survive are reported.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Time between the signals.
@@ -91,14 +94,19 @@ fn all_in(namespaces: &Namespaces) -> Vec<i32> {
         .collect()
 }
 
-/// Returns true if a process runs in one of the namespaces. A process whose first thread has exited
-/// has only the namespaces of the others.
+/// Returns true if a thread of a process runs in one of the namespaces: the first thread may have left
+/// them, or exited.
 fn runs_in(pid: i32, namespaces: &Namespaces) -> bool {
-    namespaces.has(format!("/proc/{pid}/ns/net").as_ref()).unwrap_or_else(|| {
-        let threads = fs::read_dir(format!("/proc/{pid}/task"));
-        let mut threads = threads.into_iter().flatten().flatten();
-        threads.any(|thread| namespaces.has(&thread.path().join("ns/net")) == Some(true))
-    })
+    if namespaces.has(format!("/proc/{pid}/ns/net").as_ref()) == Some(true) {
+        return true;
+    }
+    let tasks = format!("/proc/{pid}/task");
+    // The directory has a link for each thread.
+    if fs::metadata(&tasks).is_ok_and(|found| found.nlink() <= 3) {
+        return false;
+    }
+    let mut threads = fs::read_dir(tasks).into_iter().flatten().flatten();
+    threads.any(|thread| namespaces.has(&thread.path().join("ns/net")) == Some(true))
 }
 
 /// Terminates all processes of a lab.
@@ -126,7 +134,7 @@ fn chase(is_member: impl Fn(i32) -> bool) -> Vec<i32> {
     let mut found = Vec::new();
     while begin.elapsed() < CHASE {
         let Some(last) = last_number() else { break };
-        for number in last - 2..=last + 2 {
+        for number in last - AROUND..=last + AROUND {
             // The signal reaches the process that was opened, even if its number is reused.
             let Ok(process) = Process::open(number) else { continue };
             if is_member(number) {
