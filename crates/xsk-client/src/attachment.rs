@@ -172,8 +172,8 @@ impl Attachment {
             self.has_violated = true;
             return Some(Accusation::Violation(violation));
         }
-        // This process's own threads judge the packets.
-        if self.is_hosted() {
+        // This process's own threads judge the packets, until the host ends.
+        if self.host.as_ref().is_some_and(|host| !host.has_ended()) {
             return None;
         }
         let since = self.queue.since()?;

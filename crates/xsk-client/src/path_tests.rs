@@ -1,8 +1,9 @@
 //! A path between rings in memory, with programs that the tests answer for.
 
-use sandbox_queue::{Code, Policy, ProcessEnd, Reason, Reply, Rings, sealed};
+use sandbox::process::Hosted;
+use sandbox_queue::{Accusation, Code, Policy, ProcessEnd, Reason, Reply, Rings, sealed};
 use xsk::{Offsets, RingMemory};
-use xsk_link::{Attach, Direction};
+use xsk_link::{Attach, Direction, Report};
 
 use super::*;
 use crate::area::Area;
@@ -34,6 +35,10 @@ struct Program {
 }
 
 fn program(number: u64) -> Program {
+    program_of(number, None, 1_000_000)
+}
+
+fn program_of(number: u64, host: Option<Arc<Hosted>>, deadline_us: u32) -> Program {
     let rings = sealed("rings", Rings::bytes(PLACES, 1)).unwrap();
     let frames = sealed("frames", (PLACES * FRAME) as usize).unwrap();
     let order = Attach {
@@ -41,7 +46,7 @@ fn program(number: u64) -> Program {
         direction: Direction::Receive,
         attachment: number,
         port: 1,
-        deadline_us: 1_000_000,
+        deadline_us,
         hold_us: 60_000_000,
         policy: Policy::Closed,
         number: 0,
@@ -52,7 +57,7 @@ fn program(number: u64) -> Program {
         host: None,
     };
     let process = ProcessEnd::new(Rings::new(&rings, PLACES, 1).unwrap());
-    Program { process, attachment: Some(Attachment::new(&order, &rings, frames, None).unwrap()) }
+    Program { process, attachment: Some(Attachment::new(&order, &rings, frames, host).unwrap()) }
 }
 
 impl Program {
@@ -143,6 +148,24 @@ impl Bed {
         self.taken.release();
         all
     }
+}
+
+/// Otherwise packets that wait for it would wait forever after a detachment.
+#[test]
+fn a_host_that_has_ended_is_late() {
+    let host = Arc::new(Hosted::default());
+    let (mut bed, mut program) = (Bed::new(), program_of(1, Some(Arc::clone(&host)), 1000));
+    bed.path.judge.attach(program.attachment.take());
+    bed.receive(0, 100, false);
+    let mut reports = || {
+        std::thread::park_timeout(std::time::Duration::from_millis(2));
+        bed.path.advance();
+        bed.path.judge.take_reports()
+    };
+    assert_eq!(reports(), [], "this process's own threads judge the packets");
+    host.end();
+    let late = Report::Accused { attachment: 1, accusation: Accusation::Late };
+    assert_eq!(reports(), [late]);
 }
 
 #[test]

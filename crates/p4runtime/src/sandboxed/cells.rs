@@ -8,7 +8,7 @@ use p4_object::cells::{Count as Cell, MeterCell, Rates};
 use sandbox::Operation;
 
 use super::layouts::{ArrayAt, Layouts, TableAt};
-use super::{AT_ONCE, Running, array, refused};
+use super::{AT_ONCE, Running, array, ended, refused};
 use crate::device::{Count, Direct, Meter, Refused, Target};
 
 fn count_bytes(count: Count) -> Vec<u8> {
@@ -161,10 +161,14 @@ impl TableAt {
 fn each(
     running: &mut impl Running,
     map: u32,
+    is_ending: &impl Fn() -> bool,
     mut with: impl FnMut(p4_object::Entry),
 ) -> Result<(), Refused> {
     let mut from = Some(0);
     while let Some(at) = from {
+        if is_ending() {
+            return Err(ended());
+        }
         let piece = running.read(map, at, AT_ONCE).map_err(|why| refused(&why, ""))?;
         piece.entries.into_iter().for_each(&mut with);
         from = piece.next.filter(|next| *next > at);
@@ -178,6 +182,7 @@ pub(super) fn carry_direct(
     before: &Layouts,
     new: &mut impl Running,
     after: &Layouts,
+    is_ending: &impl Fn() -> bool,
 ) -> Result<(), Refused> {
     for (id, table) in &before.tables {
         let Some(other) = after.tables.get(id) else { continue };
@@ -193,14 +198,14 @@ pub(super) fn carry_direct(
         ];
         for (old_map, new_map) in maps.into_iter().flatten() {
             let mut counted = HashMap::new();
-            each(old, old_map, |entry| {
+            each(old, old_map, is_ending, |entry| {
                 let count = count_of(entry.value.get(from as usize..));
                 if let Some(count) = count.filter(|count| *count != Count::default()) {
                     counted.insert(entry.key, count);
                 }
             })?;
             let mut batch = Vec::new();
-            each(new, new_map, |entry| {
+            each(new, new_map, is_ending, |entry| {
                 if let Some(count) = counted.get(&entry.key) {
                     let bytes = count_bytes(*count);
                     batch.push(Operation::Write { map: new_map, key: entry.key, at: to, bytes });

@@ -136,14 +136,15 @@ impl<R: Runner> Device for Sandboxed<R> {
         let is_evicted = state.running.as_mut().is_some_and(|old| old.health().is_evicted);
         let carry = carry && !is_evicted;
         if carry && let (Some(old), Some(before)) = (&mut state.running, &self.active.layouts) {
-            carry_over(old, before, &mut running, active.layouts.as_ref())?;
+            let is_ending = &self.plane.is_ending();
+            carry_over(old, before, &mut running, active.layouts.as_ref(), is_ending)?;
         }
         make(&active, &mut running, changes).map_err(|(_, why)| why)?;
         if carry
             && let (Some(old), Some(before)) = (&mut state.running, &self.active.layouts)
             && let Some(after) = &active.layouts
         {
-            cells::carry_direct(old, before, &mut running, after)?;
+            cells::carry_direct(old, before, &mut running, after, &self.plane.is_ending())?;
         }
         state.running = Some(running);
         state.program = Installed { number: state.program.number + 1, vm_keys };
@@ -244,12 +245,18 @@ fn array(running: &mut impl Running, map: u32, cells: Range<u64>) -> Result<Vec<
     Ok(values)
 }
 
+/// The plane ends during a change of its program.
+fn ended() -> Refused {
+    Refused::Away("the program ends".to_owned())
+}
+
 /// Carries over registers and counters that both programs have with the same shape.
 fn carry_over(
     old: &mut impl Running,
     before: &Layouts,
     new: &mut impl Running,
     after: Option<&Layouts>,
+    is_ending: &impl Fn() -> bool,
 ) -> Result<(), Refused> {
     for (id, register) in &before.registers {
         let same = after.and_then(|after| after.registers.get(id)).filter(|other| {
@@ -258,14 +265,14 @@ fn carry_over(
         });
         let maps = same.and_then(|other| register.map.zip(other.map));
         let Some((from, to)) = maps.filter(|_| register.bytes > 0) else { continue };
-        copy(old, (from, register.size), new, to, &register.name)?;
+        copy(old, (from, register.size), new, to, &register.name, is_ending)?;
     }
     for (id, counter) in &before.counters {
         let same = after
             .and_then(|after| after.counters.get(id))
             .filter(|other| (&other.name, other.size) == (&counter.name, counter.size));
         let Some(other) = same else { continue };
-        copy(old, (counter.map, counter.size), new, other.map, &counter.name)?;
+        copy(old, (counter.map, counter.size), new, other.map, &counter.name, is_ending)?;
     }
     Ok(())
 }
@@ -277,6 +284,7 @@ fn copy(
     new: &mut impl Running,
     to: u32,
     name: &str,
+    is_ending: &impl Fn() -> bool,
 ) -> Result<(), Refused> {
     // The new program does not run yet, so partial state is not visible. It may have initial values.
     let mut batch = vec![Operation::Clear { map: to }];
@@ -284,6 +292,9 @@ fn copy(
     let size = size as u32;
     let mut next = (size > 0).then_some(0);
     while let Some(at) = next {
+        if is_ending() {
+            return Err(ended());
+        }
         let most = AT_ONCE.min(size - at);
         let piece = old.read(from, at, most).map_err(|why| refused(&why, name))?;
         batch.extend(Operation::nonzero_values(to, at, &piece.entries));

@@ -1,6 +1,7 @@
 //! Packet path through the running program.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -150,11 +151,14 @@ pub(super) struct State<R> {
 }
 
 /// Entry point for packets. Clones share the plane.
-pub struct Plane<R>(Arc<Mutex<State<R>>>);
+pub struct Plane<R> {
+    state: Arc<Mutex<State<R>>>,
+    is_ending: Arc<AtomicBool>,
+}
 
 impl<R> Clone for Plane<R> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self { state: Arc::clone(&self.state), is_ending: Arc::clone(&self.is_ending) }
     }
 }
 
@@ -171,12 +175,13 @@ impl<R: Running> Plane<R> {
             counts: Counts::default(),
             last_fault: None,
         };
-        (Self(Arc::new(Mutex::new(state))), receiver)
+        let state = Arc::new(Mutex::new(state));
+        (Self { state, is_ending: Arc::default() }, receiver)
     }
 
     /// The state is consistent even after a panic with the lock held: batches are atomic.
     pub(super) fn lock(&self) -> MutexGuard<'_, State<R>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs the program on a packet received on `port`. Returns the packets that leave on ports
@@ -217,7 +222,7 @@ impl<R: Running> Plane<R> {
     /// Sends pending digests to the control plane, and calls a function on the installed program.
     /// Returns `None` while a request of the control plane uses it, which can take seconds.
     pub fn try_with<T>(&self, function: impl FnOnce(&Installed, Option<&mut R>) -> T) -> Option<T> {
-        let mut state = match self.0.try_lock() {
+        let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
@@ -235,7 +240,20 @@ impl<R: Running> Plane<R> {
     /// Stops the running program. Its process has exited on return, even if the plane has other
     /// clones.
     pub fn end(&self) {
+        self.cancel();
         self.lock().running = None;
+    }
+
+    /// Ends a change of the program that carries values over, which can take long: each piece is a
+    /// request to a process. Later ones fail.
+    pub fn cancel(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns true after [`Plane::cancel`].
+    pub(super) fn is_ending(&self) -> impl Fn() -> bool + use<R> {
+        let is_ending = Arc::clone(&self.is_ending);
+        move || is_ending.load(Ordering::SeqCst)
     }
 
     /// Reason for the last missing verdict.

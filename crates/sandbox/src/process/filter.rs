@@ -22,7 +22,6 @@ const FILES: [u64; 2] = [0, 1];
 
 /// Calls allowed with any arguments.
 const PLAIN: &[i64] = &[
-    libc::SYS_futex,
     libc::SYS_munmap,
     libc::SYS_mremap,
     libc::SYS_brk,
@@ -37,7 +36,23 @@ const PLAIN: &[i64] = &[
 ];
 
 /// Calls allowed on the open descriptors.
-const FILE_CALLS: &[i64] = &[libc::SYS_read, libc::SYS_write, libc::SYS_recvfrom, libc::SYS_sendto];
+const FILE_CALLS: &[i64] = &[libc::SYS_read, libc::SYS_write];
+
+/// Calls allowed on the open descriptors with these flags, the fourth argument. Others, such as MSG_OOB,
+/// reach code of the kernel that the process does not need.
+const MESSAGE_CALLS: &[i64] = &[libc::SYS_recvfrom, libc::SYS_sendto];
+const MESSAGE_FLAGS: u64 =
+    (libc::MSG_PEEK | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u64;
+
+/// Operations of futex(2). Those with priority inheritance and requeuing are not needed.
+const FUTEX: [u64; 4] = [
+    libc::FUTEX_WAIT as u64,
+    libc::FUTEX_WAKE as u64,
+    libc::FUTEX_WAIT_BITSET as u64,
+    libc::FUTEX_WAKE_BITSET as u64,
+];
+/// Flags of futex(2).
+const FUTEX_FLAGS: u64 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u64;
 
 /// Advice on memory that the process may give. MADV_REMOVE would punch holes into the memory that it
 /// shares with the client.
@@ -55,20 +70,33 @@ fn equal(argument: u8, value: u64) -> Result<Condition, seccompiler::BackendErro
     Condition::new(argument, Size::Dword, Compare::Eq, value)
 }
 
+/// Compares some bits of an argument.
+fn masked(argument: u8, bits: u64, value: u64) -> Result<Condition, seccompiler::BackendError> {
+    Condition::new(argument, Size::Dword, Compare::MaskedEq(bits & 0xffff_ffff), value)
+}
+
 fn compile(stage: Stage) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<Rule>> = PLAIN.iter().map(|call| (*call, vec![])).collect();
     let of_files: Result<Vec<_>, _> =
         FILES.iter().map(|file| Rule::new(vec![equal(0, *file)?])).collect();
     let of_files = of_files?;
     rules.extend(FILE_CALLS.iter().map(|call| (*call, of_files.clone())));
+    let of_messages: Result<Vec<_>, _> = FILES
+        .iter()
+        .map(|file| Rule::new(vec![equal(0, *file)?, masked(3, !MESSAGE_FLAGS, 0)?]))
+        .collect();
+    let of_messages = of_messages?;
+    rules.extend(MESSAGE_CALLS.iter().map(|call| (*call, of_messages.clone())));
+    let of_futex: Result<Vec<_>, _> = FUTEX
+        .iter()
+        .map(|operation| Rule::new(vec![masked(1, !FUTEX_FLAGS, *operation)?]))
+        .collect();
+    rules.insert(libc::SYS_futex, of_futex?);
     let of_advice: Result<Vec<_>, _> =
         ADVICE.iter().map(|advice| Rule::new(vec![equal(2, *advice)?])).collect();
     rules.insert(libc::SYS_madvise, of_advice?);
     // No memory group counts huge pages that are reserved.
-    let small = || {
-        let huge = Compare::MaskedEq(libc::MAP_HUGETLB as u64);
-        Condition::new(3, Size::Dword, huge, 0)
-    };
+    let small = || masked(3, libc::MAP_HUGETLB as u64, 0);
     match stage {
         Stage::Load => {
             for (call, first) in LOADING {
@@ -78,8 +106,7 @@ fn compile(stage: Stage) -> Result<BpfProgram, seccompiler::BackendError> {
             rules.insert(libc::SYS_mmap, vec![Rule::new(vec![small()?])?]);
         }
         Stage::Run => {
-            let exec = Compare::MaskedEq(libc::PROT_EXEC as u64);
-            let data = || Condition::new(2, Size::Dword, exec.clone(), 0);
+            let data = || masked(2, libc::PROT_EXEC as u64, 0);
             rules.insert(libc::SYS_mmap, vec![Rule::new(vec![data()?, small()?])?]);
             rules.insert(libc::SYS_mprotect, vec![Rule::new(vec![data()?])?]);
         }

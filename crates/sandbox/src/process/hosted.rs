@@ -80,7 +80,8 @@ impl Hosted {
         }
     }
 
-    fn has_ended(&self) -> bool {
+    /// Returns true after [`Hosted::end`]: it judges no packets any more.
+    pub fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::SeqCst)
     }
 

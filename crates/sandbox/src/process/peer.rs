@@ -34,6 +34,8 @@ const ENDING: Duration = Duration::from_millis(100);
 
 /// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
+/// Time for an answer with SCHED_IDLE.
+const PROMPT: Duration = Duration::from_millis(20);
 /// Number of packets that may exhaust the meter before the process loses its scheduling priority.
 const MAX_EXHAUSTED: u64 = 4;
 
@@ -272,7 +274,7 @@ impl Peer {
         self.channel.until(until);
         let gone = |_: io::Error| ControlError::Gone;
         self.channel.send(&message).map_err(gone)?;
-        let answer = self.channel.receive().map_err(gone)?;
+        let answer = self.answer(until).map_err(gone)?;
         // A malformed answer: the caller rejects it as invalid.
         let none = || Answer::Failed("an answer that there is not".to_owned());
         match Answer::decode(&answer).unwrap_or_else(none) {
@@ -284,6 +286,19 @@ impl Peer {
             },
             answer => Ok(answer),
         }
+    }
+
+    /// Receives an answer. A process with SCHED_IDLE may have to wait for busy ones of other tenants: it
+    /// has none as long as an answer takes long.
+    fn answer(&mut self, until: Instant) -> io::Result<Vec<u8>> {
+        let is_idle = self.is_background && self.endless < MAX_EXHAUSTED;
+        if !is_idle || self.channel.await_readable(PROMPT.min(until - Instant::now()))? {
+            return self.channel.receive();
+        }
+        self.process.schedule(libc::SCHED_OTHER);
+        let answer = self.channel.receive();
+        self.process.schedule(libc::SCHED_IDLE);
+        answer
     }
 
     /// Waits briefly for the exit status.

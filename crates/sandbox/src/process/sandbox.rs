@@ -36,6 +36,8 @@ pub(super) use failure::replay;
 
 /// Polls without a verdict between two checks if the process has exited.
 const LOOKS: u32 = 256;
+/// Time to wait at the end for the start of a process.
+const STARTING: Duration = Duration::from_secs(1);
 
 /// State of the process.
 #[derive(Debug)]
@@ -82,6 +84,15 @@ pub struct Sandbox {
     pub(super) last_end: Reason,
     executor: Executor,
     isolation: Isolation,
+}
+
+impl Drop for Sandbox {
+    /// Waits for a process that is being started, so that its control group does not stay.
+    fn drop(&mut self) {
+        if let State::Starting(result) = &self.state {
+            let _ = result.recv_timeout(STARTING);
+        }
+    }
 }
 
 impl Sandbox {

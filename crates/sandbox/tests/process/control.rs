@@ -1,6 +1,7 @@
 //! Tests of control-plane access to the tables of a sandboxed program.
 
 use p4_object::{Entry, Key};
+use sandbox::process::Config;
 use sandbox::{ControlError, MAX_PIECE, MapError, Maps, Operation};
 
 use super::common::*;
@@ -71,4 +72,24 @@ fn values_are_read_by_their_keys() {
     assert_eq!(values.iter().flatten().count(), even.count());
     assert!(sandbox.get_all(9, &keys).is_err());
     assert!(sandbox.status().process.is_some(), "it still runs");
+}
+
+/// With SCHED_IDLE, busy processes of other tenants could keep it from answering.
+#[test]
+fn a_process_in_the_background_is_scheduled_while_a_request_waits() {
+    let mut sandbox = sandbox(&counting(1), Config { is_background: true, ..patient() });
+    let process = sandbox.status().process.unwrap().cast_signed();
+    // SAFETY: these calls have no memory arguments.
+    let policy = || unsafe { libc::sched_getscheduler(process) };
+    // SAFETY: as above.
+    let signal = |signal| unsafe { libc::kill(process, signal) };
+    assert_eq!(policy(), libc::SCHED_IDLE);
+    signal(libc::SIGSTOP);
+    std::thread::scope(|scope| {
+        let applied = scope.spawn(|| sandbox.apply(&[put(1)]));
+        until("the request waits", || policy() == libc::SCHED_OTHER);
+        signal(libc::SIGCONT);
+        applied.join().unwrap().unwrap();
+    });
+    assert_eq!(policy(), libc::SCHED_IDLE);
 }

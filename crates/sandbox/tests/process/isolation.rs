@@ -172,6 +172,14 @@ fn jailed() {
             "hole" => {
                 libc::madvise(std::ptr::null_mut(), 4096, libc::MADV_REMOVE);
             }
+            "urgent" => {
+                libc::send(0, path.cast(), 1, libc::MSG_OOB);
+            }
+            "futex" => {
+                let mut word = 0_u32;
+                let none = std::ptr::null::<libc::timespec>();
+                libc::syscall(libc::SYS_futex, &raw mut word, libc::FUTEX_LOCK_PI, 0, none);
+            }
             "write" => {
                 libc::write(5, path.cast(), 1);
             }
@@ -199,8 +207,8 @@ fn no_other_call_gets_through() {
     };
     assert_eq!(run("nothing").code(), Some(7));
     for what in [
-        "socket", "open", "fork", "ptrace", "connect", "execve", "code", "huge", "hole", "write",
-        "kill", "unshare",
+        "socket", "open", "fork", "ptrace", "connect", "execve", "code", "huge", "hole", "urgent",
+        "futex", "write", "kill", "unshare",
     ] {
         assert_eq!(run(what).signal(), Some(libc::SIGSYS), "{what}");
     }

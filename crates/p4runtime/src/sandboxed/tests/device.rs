@@ -303,6 +303,20 @@ fn registers_are_written_read_and_carried_over() {
     assert_eq!(bench.device.registers(pairs, 0..3).unwrap(), vec![zero; 3]);
 }
 
+/// Each piece of a register is a request, which a slow process delays.
+#[test]
+fn a_change_of_the_program_ends_with_the_plane() {
+    let mut bench = bench();
+    let plane = bench.plane.clone();
+    let mut commit = |carries| {
+        let (prepared, _) = bench.device.prepare(&bench.pipeline, &bench.object).unwrap();
+        bench.device.commit(prepared, &[], carries)
+    };
+    assert_eq!(commit(true), Ok(()));
+    plane.cancel();
+    assert_eq!(commit(true), Err(Refused::Away("the program ends".to_owned())));
+}
+
 /// p4info may describe a register of headers that the program does not have.
 #[test]
 fn a_register_without_a_map_has_none_of_another() {

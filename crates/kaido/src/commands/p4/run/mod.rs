@@ -124,6 +124,7 @@ fn serve(
                 () = health::watch(plane.clone(), vm, &name) => {}
             },
         }
+        plane.cancel();
         said::ended(&plane, output)
     })?
 }
