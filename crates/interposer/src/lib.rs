@@ -11,13 +11,14 @@
 //!
 //! | module | calls |
 //! |---|---|
-//! | `setup` | socket, setsockopt, mmap, bind, close |
-//! | `traffic` | send, recv and their variants |
+//! | `setup` | socket, setsockopt, mmap, mmap64, munmap, bind, close |
+//! | `traffic` | send, sendto, sendmsg, recvfrom, recvmsg |
 //! | `polling`, `epoll`, `select` | poll, ppoll, epoll_ctl, epoll_wait, select, pselect and their variants |
 //!
 //! Not replaced are dup, dup2 and close_range.
 //!
-//! `created` has the sockets until they are bound; then they are those of `xsk_client`.
+//! `created` has each socket's setup and kernel rings until close(2); from bind(2) on, `xsk_client` moves its
+//! packets.
 
 mod created;
 mod epoll;

@@ -9,7 +9,8 @@ use crate::real::{real, required};
 /// Transmits a socket's packets. Makes the system call if the kernel needs it.
 fn transmit(descriptor: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(socket) = xsk_client::find(descriptor) else { return call() };
-    // Another thread that holds the lock is in the same call.
+    // Another thread moves the packets, or reads counters: the next call, or the link's thread within 10 ms,
+    // continues.
     let Ok(mut locked) = socket.transmit.try_lock() else { return 0 };
     let Some(transmit) = locked.as_mut() else { return call() };
     transmit.advance();

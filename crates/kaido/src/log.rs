@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Number of bytes after a quiet time.
 const BURST: f64 = 1_048_576.0;
-/// Number of further bytes in a second: some 20 MB a day.
+/// Number of further bytes in a second: some 20 MB a day for each budget.
 const RATE: f64 = 256.0;
 
 /// Starts the log on standard error. `KAIDO_LOG` sets its level, and removes the limit of its rate.
@@ -87,7 +87,8 @@ impl Budget {
     fn take(&mut self, bytes: usize, now: Instant) -> Option<u64> {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         (self.left, self.at) = ((self.left + passed * RATE).min(BURST), now);
-        if self.left < bytes as f64 {
+        // A long line is not suppressed by short ones.
+        if self.left <= 0.0 {
             self.suppressed += 1;
             return None;
         }
@@ -108,16 +109,16 @@ mod tests {
         let mut budget = Budget::new(begin);
         let printed = (0..100_000).filter_map(|_| budget.take(128, begin)).count();
         assert_eq!((printed as f64 * 128.0, budget.suppressed), (BURST, 91_808));
-        assert_eq!(budget.take(128, begin + Duration::from_millis(600)), Some(91_808));
-        assert_eq!(budget.take(128, begin + Duration::from_millis(600)), None);
-        let later = begin + Duration::from_secs(10);
+        assert_eq!(budget.take(1 << 12, begin + Duration::from_millis(600)), Some(91_808));
+        assert_eq!(budget.take(1, begin + Duration::from_millis(600)), None);
+        let later = begin + Duration::from_secs(100);
         assert_eq!((0..100).filter_map(|_| budget.take(128, later)).sum::<u64>(), 1);
     }
 
     #[test]
     fn lines_before_a_line_are_counted() {
         let mut budget = Budget::new(Instant::now());
-        (budget.left, budget.suppressed) = (4.0, 3);
+        (budget.left, budget.suppressed) = (1.0, 3);
         let budget = Mutex::new(Some(budget));
         let mut line = Line { budget: &budget, to: Vec::new() };
         line.write_all(b"one\n").unwrap();

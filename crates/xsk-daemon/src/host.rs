@@ -61,7 +61,9 @@ impl Move {
         let run = move || {
             let prepare = plane.with(|alone| alone.sandbox().prepare_move(&launcher));
             let moved = match prepare.map(|prepare| prepare()) {
-                Some(Ok(prepared)) => plane.with(|alone| alone.sandbox().move_to(prepared)),
+                Some(Ok(prepared)) => {
+                    plane.with(|alone| alone.sandbox().move_to(prepared, &plane.is_ending()))
+                }
                 Some(Err(why)) => Some(Err(why)),
                 None => None,
             };

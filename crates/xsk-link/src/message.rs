@@ -152,7 +152,7 @@ pub struct Tally {
     /// Packets dropped by the policy.
     pub policy_dropped: u64,
     /// Packets that do not fit: too long for a frame, longer than the chunk after the program, or
-    /// in several descriptors. Dropped.
+    /// in more than 32 descriptors. Dropped.
     pub unfit: u64,
     /// Descriptors with an address that the client or the kernel did not own.
     pub wrong_owner: u64,

@@ -101,7 +101,7 @@ pub(in crate::forwarding) fn rules(
     let over_tenants = over_tenants(forwarding, &kernel.links);
     // Ports of a tenant's bridge may be inside the domain.
     let is_outside_port = |port: &Link| {
-        let (index, is_on_another) = (port.index, port.lower.is_some());
+        let (index, is_on_another) = (port.index, port.lower.is_some() || !port.slaves.is_empty());
         let is_over = over_tenants.contains(&index) && is_on_another;
         edges.contains(&index) || tenants.contains(&index) || is_over
     };

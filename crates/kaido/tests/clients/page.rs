@@ -19,7 +19,7 @@ fn root_the_guide_with_a_lab_works_as_it_is_written() {
 fn root_the_guide_without_a_lab_works_as_it_is_written() {
     let kaido = kaido();
     let files = tempfile::tempdir().expect("/tmp takes a directory");
-    let page = Page::part(PAGE, "### Without a lab")
+    let page = Page::part(PAGE, "### Start the switch yourself")
         .replace("/run/kaido-ovs", &files.path().join("ovs"))
         .wait_after("kaido xsk run", "kaido xsk ls | grep -q ovs-vswitchd")
         .wait_after("type=afxdp", "kaido xsk stats | grep -q '^eth3 '");

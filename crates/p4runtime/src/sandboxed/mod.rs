@@ -131,6 +131,9 @@ impl<R: Runner> Device for Sandboxed<R> {
     ) -> Result<(), Refused> {
         let Prepared { mut running, vm_keys, active } = prepared;
         let mut state = self.plane.lock();
+        if self.plane.is_ending()() {
+            return Err(ended());
+        }
         // The counters of an evicted program were lost with its process, so there is nothing to
         // carry over.
         let is_evicted = state.running.as_mut().is_some_and(|old| old.health().is_evicted);
@@ -170,7 +173,11 @@ impl<R: Runner> Device for Sandboxed<R> {
             }
             return answers;
         }
+        let is_ending = self.plane.is_ending();
         let one = |change: &Change| {
+            if is_ending() {
+                return Err(ended());
+            }
             make(&self.active, running, std::slice::from_ref(change)).map_err(|(_, why)| why)
         };
         changes.iter().map(one).collect()

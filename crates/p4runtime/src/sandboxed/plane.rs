@@ -43,6 +43,13 @@ pub trait Running: Maps + Send + 'static {
     /// Current health. Call this periodically: it detects that a process has exited, and restarts
     /// it.
     fn health(&mut self) -> Health;
+
+    /// Ends the program.
+    fn end(self)
+    where
+        Self: Sized,
+    {
+    }
 }
 
 /// Health of the process that executes the program.
@@ -241,17 +248,19 @@ impl<R: Running> Plane<R> {
     /// clones.
     pub fn end(&self) {
         self.cancel();
-        self.lock().running = None;
+        if let Some(running) = self.lock().running.take() {
+            running.end();
+        }
     }
 
-    /// Ends a change of the program that carries values over, which can take long: each piece is a
-    /// request to a process. Later ones fail.
+    /// Ends requests of the control plane that can take long: a change of the program that carries values
+    /// over, and changes that are made one by one. Later changes of the program fail.
     pub fn cancel(&self) {
         self.is_ending.store(true, Ordering::SeqCst);
     }
 
     /// Returns true after [`Plane::cancel`].
-    pub(super) fn is_ending(&self) -> impl Fn() -> bool + use<R> {
+    pub fn is_ending(&self) -> impl Fn() -> bool + use<R> {
         let is_ending = Arc::clone(&self.is_ending);
         move || is_ending.load(Ordering::SeqCst)
     }

@@ -138,6 +138,10 @@ impl Alone {
 }
 
 impl Running for Alone {
+    fn end(mut self) {
+        self.sandbox().await_start();
+    }
+
     fn run(&mut self, port: u32, packet: &[u8], at: Option<Duration>) -> Result<Ran, Refused> {
         let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
         if length > MAX_FRAME.min(self.arena.frame_size().saturating_sub(2 * CAPACITY as u32)) {

@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, recv, sendmsg};
 use sandbox_queue::{PeerSocket, close_later, receive_descriptors};
 
@@ -85,14 +84,6 @@ impl Channel {
             Err(Errno::EAGAIN | Errno::EINTR) => Ok(false),
             Err(why) => Err(why.into()),
         }
-    }
-
-    /// Waits until a message arrives, at most for `time`.
-    pub(super) fn await_readable(&self, time: Duration) -> io::Result<bool> {
-        let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
-        // An interrupted wait is a short one.
-        let _ = poll(&mut [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)], time);
-        self.is_readable()
     }
 
     /// Sets the deadline for all following reads and writes, until the next call.

@@ -34,8 +34,6 @@ const ENDING: Duration = Duration::from_millis(100);
 
 /// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
-/// Time for an answer with SCHED_IDLE.
-const PROMPT: Duration = Duration::from_millis(20);
 /// Number of packets that may exhaust the meter before the process loses its scheduling priority.
 const MAX_EXHAUSTED: u64 = 4;
 
@@ -238,6 +236,16 @@ impl Peer {
         }
     }
 
+    /// Takes SCHED_IDLE from a process that has missed a deadline, unless it has it as a punishment.
+    /// Returns true if it had it by its configuration.
+    pub(super) fn leave_background(&mut self) -> bool {
+        let was_in = std::mem::take(&mut self.is_background);
+        if was_in && self.endless < MAX_EXHAUSTED {
+            self.process.schedule(libc::SCHED_OTHER);
+        }
+        was_in
+    }
+
     /// Records a missed deadline of a queue, and returns true if the process is to blame. From the
     /// first missed one on, it has no SCHED_IDLE, unless as a punishment. `busy` is the time for which
     /// it has handled requests.
@@ -246,9 +254,7 @@ impl Peer {
         if self.process.is_host() {
             return false;
         }
-        if std::mem::take(&mut self.is_background) && self.endless < MAX_EXHAUSTED {
-            self.process.schedule(libc::SCHED_OTHER);
-        }
+        self.leave_background();
         let now = Progress {
             time: Instant::now(),
             ran: self.process.ran(),
@@ -273,8 +279,16 @@ impl Peer {
         self.notices.announce();
         self.channel.until(until);
         let gone = |_: io::Error| ControlError::Gone;
+        let is_idle = self.is_background && self.endless < MAX_EXHAUSTED;
+        // With SCHED_IDLE, it may have to wait for busy processes of other tenants.
+        if is_idle {
+            self.process.schedule(libc::SCHED_OTHER);
+        }
         self.channel.send(&message).map_err(gone)?;
-        let answer = self.answer(until).map_err(gone)?;
+        let answer = self.channel.receive().map_err(gone)?;
+        if is_idle {
+            self.process.schedule(libc::SCHED_IDLE);
+        }
         // A malformed answer: the caller rejects it as invalid.
         let none = || Answer::Failed("an answer that there is not".to_owned());
         match Answer::decode(&answer).unwrap_or_else(none) {
@@ -286,19 +300,6 @@ impl Peer {
             },
             answer => Ok(answer),
         }
-    }
-
-    /// Receives an answer. A process with SCHED_IDLE may have to wait for busy ones of other tenants: it
-    /// has none as long as an answer takes long.
-    fn answer(&mut self, until: Instant) -> io::Result<Vec<u8>> {
-        let is_idle = self.is_background && self.endless < MAX_EXHAUSTED;
-        if !is_idle || self.channel.await_readable(PROMPT.min(until - Instant::now()))? {
-            return self.channel.receive();
-        }
-        self.process.schedule(libc::SCHED_OTHER);
-        let answer = self.channel.receive();
-        self.process.schedule(libc::SCHED_IDLE);
-        answer
     }
 
     /// Waits briefly for the exit status.

@@ -149,7 +149,7 @@ impl Sandbox {
     ) -> Result<u64, StartError> {
         let Prepared { mut peer, arena, object, mut journal } = prepared;
         self.check_arena(&arena)?;
-        self.carry_all(&mut peer, &mut journal, carries)?;
+        self.carry_all(&mut peer, &mut journal, carries, &|| false)?;
         if !changes.is_empty() {
             self.change(&mut peer, changes.to_vec())?;
             changes.iter().cloned().for_each(|change| journal.note(change));
@@ -181,14 +181,18 @@ impl Sandbox {
     /// # Errors
     ///
     /// Returns the first failure; the old process then continues. Fails if the prepared program is
-    /// not the running one anymore.
-    pub fn move_to(&mut self, prepared: Prepared) -> Result<(), StartError> {
+    /// not the running one anymore, or if `is_over` returns true before all contents have moved.
+    pub fn move_to(
+        &mut self,
+        prepared: Prepared,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<(), StartError> {
         let Prepared { mut peer, arena, object, mut journal } = prepared;
         self.check_arena(&arena)?;
         if object != self.object {
             return Err(StartError::Replaced);
         }
-        self.carry_all(&mut peer, &mut journal, |_| true)?;
+        self.carry_all(&mut peer, &mut journal, |_| true, is_over)?;
         self.journal = Arc::new(journal);
         self.last_end = Reason::Crashed;
         self.adopt(peer);
@@ -210,6 +214,7 @@ impl Sandbox {
         peer: &mut Peer,
         journal: &mut Journal,
         carries: impl Fn(&Map) -> bool,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<(), StartError> {
         self.flush();
         // A process is killed at the deadline. A host is not late.
@@ -226,7 +231,7 @@ impl Sandbox {
         for (new, map) in (0..).zip(peer.maps.clone()) {
             let Some(old) = self.same(&map).filter(|_| carries(&map)) else { continue };
             match self.state {
-                State::Running(_) => self.carry(old, peer, new, journal)?,
+                State::Running(_) => self.carry(old, peer, new, journal, is_over)?,
                 // The tables are lost with the process; rebuild them from the journal as a restart
                 // would.
                 _ => self.replay_map(old, peer, new, journal)?,
@@ -250,11 +255,15 @@ impl Sandbox {
         peer: &mut Peer,
         new: u32,
         journal: &mut Journal,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<(), StartError> {
         let mut batch = vec![Operation::Clear { map: new }];
         let mut from = Some(0);
         let is_array = peer.maps.get(new as usize).is_some_and(|map| map.kind == MapKind::Array);
         while let Some(at) = from {
+            if is_over() {
+                return Err(StartError::Replaced);
+            }
             let piece = self.read(old, at, u32::MAX).map_err(StartError::Carry)?;
             if is_array {
                 batch.extend(Operation::nonzero_values(new, at, &piece.entries));

@@ -71,7 +71,7 @@ impl Here {
 /// Moves the program of a sandbox.
 fn move_to(sandbox: &mut Sandbox, host: Arc<dyn Host>) -> Result<(), StartError> {
     let prepared = sandbox.prepare_move(&Launcher::hosted(host))()?;
-    sandbox.move_to(prepared)
+    sandbox.move_to(prepared, &|| false)
 }
 
 /// A host that does not respond.
@@ -230,7 +230,7 @@ fn a_program_that_is_set_again_is_not_moved() {
     let host = Arc::new(Here::default());
     let launcher = Launcher::hosted(Arc::clone(&host) as Arc<dyn Host>);
     let prepared = first.prepare_move(&launcher)().unwrap();
-    let moved = second.move_to(prepared);
+    let moved = second.move_to(prepared, &|| false);
     assert!(matches!(moved, Err(StartError::Replaced)), "{moved:?}");
     assert!(!second.is_hosted());
     let prepared = first.preparer().prepare(&pass(), &SelfTest::default()).unwrap();

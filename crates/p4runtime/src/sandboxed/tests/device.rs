@@ -314,7 +314,9 @@ fn a_change_of_the_program_ends_with_the_plane() {
     };
     assert_eq!(commit(true), Ok(()));
     plane.cancel();
-    assert_eq!(commit(true), Err(Refused::Away("the program ends".to_owned())));
+    for carries in [true, false] {
+        assert_eq!(commit(carries), Err(Refused::Away("the program ends".to_owned())));
+    }
 }
 
 /// p4info may describe a register of headers that the program does not have.

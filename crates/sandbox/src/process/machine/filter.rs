@@ -55,6 +55,8 @@ const DENIED_WITH: &[(i64, u8, u64, u64)] = &[
     (libc::SYS_madvise, 2, 0xffff_ffff, libc::MADV_REMOVE as u64),
     (libc::SYS_fallocate, 1, libc::FALLOC_FL_PUNCH_HOLE as u64, libc::FALLOC_FL_PUNCH_HOLE as u64),
     (libc::SYS_mmap, 3, libc::MAP_HUGETLB as u64, libc::MAP_HUGETLB as u64),
+    (libc::SYS_memfd_create, 1, libc::MFD_HUGETLB as u64, libc::MFD_HUGETLB as u64),
+    (libc::SYS_shmget, 2, libc::SHM_HUGETLB as u64, libc::SHM_HUGETLB as u64),
 ];
 
 /// Bit of the numbers of the x32 ABI, which has the same architecture (asm/unistd.h).
