@@ -38,6 +38,7 @@ mod results;
 mod sandboxed;
 mod server;
 mod service;
+mod short_chains;
 mod store;
 mod stream;
 mod targets;

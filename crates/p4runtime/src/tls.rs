@@ -14,6 +14,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
+use crate::short_chains::ShortChains;
+
 /// Maximum file size in bytes.
 const MAX_FILE: u64 = 1 << 20;
 /// ALPN protocol id of gRPC (RFC 7301).
@@ -86,7 +88,7 @@ impl Files {
         let (chain, key) = self.identity()?;
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?
-            .with_client_cert_verifier(verifier)
+            .with_client_cert_verifier(Arc::new(ShortChains(verifier)))
             .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         // A resumed session does not verify the client's certificate, which may have expired.

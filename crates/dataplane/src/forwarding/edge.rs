@@ -122,7 +122,8 @@ pub(in crate::forwarding) fn rules(
             let to = closed.iter().map(|net| Some(IpNet::V6(*net)));
             rules.extend(to.map(|to| InterfaceRule { to, ..on(FROM_EDGES) }));
         }
-        let owner = owner(forwarding, link.index);
+        // A tenant that stands for a table of the kernel is the operator's.
+        let owner = owner(forwarding, link.index).filter(|owner| is_tenant(owner));
         let is_outside_alone = link.kind == "bridge" && ports_of(link.index).all(is_outside_port);
         let is_stacked = link.lower.is_some() || !link.slaves.is_empty() || is_outside_alone;
         if owner.map_or(is_edge || is_over && is_stacked, |owner| is_outside(owner, link)) {
@@ -141,7 +142,7 @@ pub(in crate::forwarding) fn rules(
             let (own, goto) = (own.into_iter().map(Some), Some(unspoofed));
             rules.extend(own.map(|from| InterfaceRule { from, goto, ..on(OUTER) }));
         }
-        if let Some(source) = outer_source(forwarding, kernel, link) {
+        if let Some(source) = outer_source(forwarding, kernel, link, is_edge) {
             let (from, goto) = (Some(IpNet::from(source)), Some(PRIORITY));
             rules.insert(InterfaceRule { from, goto, ..on(OUTER) });
         }
@@ -189,7 +190,9 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let has_functions = forwarding.proxies().next().is_some();
     if !found.is_empty() || !tenants(forwarding).is_empty() || has_functions {
         let is_known = |link: &Link| forwarding.has_interface(link.index);
-        let tunnels = links.iter().filter(|link| link.is_open_tunnel() && !is_known(link));
+        // Linux does not report the interlink of an HSR device: it could be an edge port.
+        let is_open = |link: &&Link| link.is_open_tunnel() || link.kind == "hsr";
+        let tunnels = links.iter().filter(is_open).filter(|link| !is_known(link));
         found.extend(tunnels.map(|link| link.index));
     }
     // An operator puts a VLAN of an edge port into the domain.
@@ -345,13 +348,22 @@ fn own_sources(forwarding: &Forwarding, owner: Option<&Owner>) -> Vec<IpNet> {
 
 /// Returns the source of the outer packets that the kernel looks up as if received on an interface,
 /// if the interface is outside of the domain and the source is inside.
-fn outer_source(forwarding: &Forwarding, kernel: &Kernel, link: &Link) -> Option<IpAddr> {
+fn outer_source(
+    forwarding: &Forwarding,
+    kernel: &Kernel,
+    link: &Link,
+    is_edge: bool,
+) -> Option<IpAddr> {
     let owner = owner(forwarding, link.index)?;
     let Owner::Tenant(tenant) = owner else { return None };
     let steers = || forwarding.prefixes.keys().any(|(of, _)| of == tenant);
     let source = IpAddr::V6(kernel.source.unwrap_or(forwarding.source));
-    let is_spoofed = || spoofed(forwarding, Some(owner)).0.iter().any(|net| net.contains(&source));
-    (is_outside(owner, link) && is_spoofed() && steers()).then_some(source)
+    let (is_outside, of) = match is_tenant(owner) {
+        true => (is_outside(owner, link), Some(owner)),
+        false => (is_edge, None),
+    };
+    let is_spoofed = || spoofed(forwarding, of).0.iter().any(|net| net.contains(&source));
+    (is_outside && is_spoofed() && steers()).then_some(source)
 }
 
 /// Rejects tenants in a VRF without a default route: for unknown destinations, the lookup continues
@@ -427,7 +439,8 @@ pub fn warnings(forwarding: &Forwarding, kernel: &Kernel, alone: bool) -> Vec<St
     let (edges, tenants) = (edges(forwarding, &kernel.links), tenants(forwarding));
     let over_tenants = over_tenants(forwarding, &kernel.links);
     for link in &kernel.links {
-        if let Some(source) = outer_source(forwarding, kernel, link).filter(|_| alone) {
+        let is_edge = edges.contains(&link.index);
+        if let Some(source) = outer_source(forwarding, kernel, link, is_edge).filter(|_| alone) {
             found.push(format!(
                 "the kernel cannot tell packets of the tenant on `{0}` with this node's source from \
                  those that it encapsulates: drop them with nft, at hook prerouting: `iifname {0} ip6 \

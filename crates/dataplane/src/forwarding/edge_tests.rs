@@ -7,6 +7,8 @@ use crate::forwarding::{Endpoint, Links, Tenants, resolve};
 
 #[path = "edge_function_tests.rs"]
 mod functions;
+#[path = "edge_import_tests.rs"]
+mod imports;
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
@@ -47,7 +49,10 @@ fn written_with(text: &str, links: Vec<Link>) -> Vec<String> {
 }
 
 fn written_on(text: &str, kernel: &Kernel) -> Vec<String> {
-    let rules = rules(&state(text), kernel);
+    lines(&state(text), kernel)
+}
+
+fn lines(forwarding: &Forwarding, kernel: &Kernel) -> Vec<String> {
     let line = |rule: &InterfaceRule| {
         let words = [
             rule.from.map(|net| format!(" from {net}")),
@@ -62,7 +67,7 @@ fn written_on(text: &str, kernel: &Kernel) -> Vec<String> {
         };
         format!("{}:{words} {what}", rule.priority)
     };
-    rules.iter().map(line).collect()
+    rules(forwarding, kernel).iter().map(line).collect()
 }
 
 #[test]

@@ -185,6 +185,16 @@ enum Place {
     Tagged(Attachment),
 }
 
+/// Returns true for a tenant of the file.
+fn is_of_file(owner: &Owner) -> bool {
+    match owner {
+        Owner::Nobody => false,
+        // Other numbers stand for tables of the kernel.
+        Owner::Tenant(tenant) => *tenant > TABLE_TENANTS,
+        Owner::Frames(_) => true,
+    }
+}
+
 /// Returns the ports, and VLANs on ports, that are routed by `table` and have no other owner.
 fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> {
     let by_index: HashMap<u32, &Link> = kernel.links.iter().map(|l| (l.index, l)).collect();
@@ -204,7 +214,12 @@ fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> 
         } else if let Some(upper) = forwarding.uppers.get(&link.index) {
             let attachment = Attachment { port: upper.port, tags: upper.tags };
             let is_in_domain = forwarding.domain_vlans.contains_key(&link.index);
-            if !is_in_domain && !forwarding.attachments.contains_key(&attachment) {
+            // Without a VRF, it would make frames of the port's tenant, who chooses its tags, the node's own.
+            let port = forwarding.ports.get(&upper.port);
+            let is_tenants =
+                link.master.is_none() && port.is_some_and(|port| is_of_file(&port.owner));
+            let is_owned = is_in_domain || forwarding.attachments.contains_key(&attachment);
+            if !is_owned && !is_tenants {
                 places.push(Place::Tagged(attachment));
             }
         }

@@ -52,7 +52,7 @@ fn root_a_file_is_brought_up_tested_and_taken_down() {
 fn root_a_failed_test_shows_the_measured_value() {
     let kaido = kaido();
     let tests = [
-        "{from: h1, ping: h2, rtt: 1ms..2ms, within: 1s}",
+        "{from: h1, ping: h2, rtt: 1ms..2ms, within: 5s}",
         "{from: h1, ping: h2, unreachable: true, within: 1s}",
         "{from: h1, ping: h2, loss: 10%..20%, count: 10, within: 1s}",
         "{from: h1, to: h2, throughput: 100mbit..200mbit, within: 1s}",

@@ -267,8 +267,9 @@ impl SlowPath {
         let named: HashSet<&str> = named.chain(missing.iter().map(|name| &**name)).collect();
         let others = present.rules.iter().filter(is_absent);
         let others = others.filter_map(|rule| rule.interface.as_deref());
-        let others: BTreeSet<&str> =
-            others.filter(|name| !named.contains(name) && !names.contains(name)).collect();
+        let present_names: HashSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
+        let is_other = |name: &&str| !named.contains(name) && !present_names.contains(name);
+        let others: BTreeSet<&str> = others.filter(is_other).collect();
         let forgotten: HashSet<&str> = others.into_iter().skip(MAX_ABSENT).collect();
         let is_kept = |rule: &&InterfaceRule| {
             let is_forgotten = |name| forgotten.contains(name);

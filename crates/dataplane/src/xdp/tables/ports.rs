@@ -10,7 +10,7 @@ use nix::net::if_::if_indextoname;
 
 use crate::Error;
 use crate::forwarding::{
-    Attachment, Forwarding, Owner, PolicyId, TABLE_TENANTS, Tags, TenantId, Upper,
+    Attachment, Forwarding, Owner, PolicyId, Port, TABLE_TENANTS, Tags, TenantId, Upper,
 };
 
 /// Treatment of an owner's frames: a tenant, and a policy for whole frames.
@@ -167,12 +167,14 @@ impl Ports {
     ) -> Result<(), Error> {
         let checks_sources = checks_sources(wanted);
         let outside = if checks_sources { tenant_flag::TENANT_OUTSIDE.0 } else { 0 };
-        let meets = |owner: &Owner, closed: bool| -> Result<Meets, Error> {
+        let meets = |owner: &Owner, closed: bool, is_outside: bool| -> Result<Meets, Error> {
             Ok(match owner {
                 Owner::Tenant(tenant) if wanted.sources_of(Some(*tenant)).next().is_some() => {
                     (*tenant | tenant_flag::TENANT_SOURCES.0, 0)
                 }
-                Owner::Tenant(tenant) if closed || is_in_file(*tenant) => (*tenant | outside, 0),
+                Owner::Tenant(tenant) if closed || is_outside || is_in_file(*tenant) => {
+                    (*tenant | outside, 0)
+                }
                 Owner::Tenant(tenant) => (*tenant, 0),
                 Owner::Nobody => (if closed { outside } else { 0 }, 0),
                 Owner::Frames(id) => {
@@ -183,7 +185,8 @@ impl Ports {
         };
         let all_macs = macs_by_attachment(wanted);
         for (attachment, owner) in &wanted.attachments {
-            let (tenant, policy) = meets(owner, false)?;
+            let is_outside = wanted.ports.get(&attachment.port).is_some_and(is_outside);
+            let (tenant, policy) = meets(owner, false, is_outside)?;
             let macs = all_macs.get(attachment).copied();
             let macs = macs.unwrap_or_else(|| unused(wanted, attachment));
             let said = ((tenant, policy), macs);
@@ -200,7 +203,7 @@ impl Ports {
             let said = Said {
                 index: *index,
                 mac: port.mac.0,
-                meets: meets(&port.owner, port.closed)?,
+                meets: meets(&port.owner, port.closed, port.edge)?,
                 tagged: with_tags.contains(index),
                 flags: before.map_or(0, |said| said.flags) | flags[index],
                 device: Some(port.exit.unwrap_or(*index)),
@@ -212,7 +215,7 @@ impl Ports {
             let said = Said {
                 index: *index,
                 mac: vlan.mac.0,
-                meets: meets(&Owner::Nobody, vlan.closed)?,
+                meets: meets(&Owner::Nobody, vlan.closed, false)?,
                 tagged: false,
                 flags: before | flags[index],
                 device: None,
@@ -332,6 +335,16 @@ fn flags(bits: &[(bool, port_flag)]) -> u16 {
     let set = bits.iter().filter(|(is, _)| *is);
     // The flags fit into 16 bits.
     set.fold(0, |all, (_, bit)| all | bit.0 as u16)
+}
+
+/// Returns true for a port whose senders choose the tags of their frames, outside of the SR domain.
+fn is_outside(port: &Port) -> bool {
+    let is_tenants = match &port.owner {
+        Owner::Tenant(tenant) => is_in_file(*tenant),
+        Owner::Frames(_) => true,
+        Owner::Nobody => false,
+    };
+    port.edge || is_tenants
 }
 
 /// Returns true for a tenant of the file, which is outside of the SR domain. The others stand for

@@ -47,8 +47,13 @@ impl Proxies {
     /// Assigns rings to interfaces, and writes the entries of all interfaces, including those that
     /// no SID uses any more, before any SID is changed.
     pub(super) fn begin(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
-        let open = wanted.ports.iter().find(|(_, port)| !port.closed);
-        self.port = open.map_or(0, |(index, _)| *index);
+        // Rules of an edge drop sources of the domain.
+        let ports = || wanted.ports.iter().filter(|(_, port)| !port.closed);
+        let inside = ports().find(|(_, port)| !port.edge).map(|(index, _)| *index);
+        let vlan =
+            || wanted.domain_vlans.iter().find(|(_, vlan)| !vlan.closed).map(|(index, _)| *index);
+        let edge = || ports().next().map(|(index, _)| *index);
+        self.port = inside.or_else(vlan).or_else(edge).unwrap_or(0);
         for interface in ring_owners(wanted) {
             let taken: BTreeSet<u32> = self.rings.values().copied().collect();
             let free = (0..).find(|ring| !taken.contains(ring)).unwrap_or(0);
