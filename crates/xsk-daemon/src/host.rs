@@ -62,7 +62,7 @@ impl Move {
             let prepare = plane.with(|alone| alone.sandbox().prepare_move(&launcher));
             let moved = match prepare.map(|prepare| prepare()) {
                 Some(Ok(prepared)) => {
-                    plane.with(|alone| alone.sandbox().move_to(prepared, &plane.is_ending()))
+                    plane.with(|alone| alone.sandbox().move_to(prepared, &|| plane.is_ending()))
                 }
                 Some(Err(why)) => Some(Err(why)),
                 None => None,

@@ -13,10 +13,7 @@ use model::dataplane::{File, Table};
 use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
 use super::rule_priority::PRIORITY;
-use super::{
-    Attachment, Behavior, Forwarding, Kernel, Owner, Port, TABLE_TENANTS, Tags, Upper,
-    VlanInterface,
-};
+use super::{Attachment, Behavior, Forwarding, Kernel, Owner, Port, Tags, Upper, VlanInterface};
 use crate::Error;
 
 /// Priority of the rules for packets to SIDs from edge ports and tenants, before tenants' tables.
@@ -123,7 +120,7 @@ pub(in crate::forwarding) fn rules(
             rules.extend(to.map(|to| InterfaceRule { to, ..on(FROM_EDGES) }));
         }
         // A tenant that stands for a table of the kernel is the operator's.
-        let owner = owner(forwarding, link.index).filter(|owner| is_tenant(owner));
+        let owner = owner(forwarding, link.index).filter(|owner| owner.is_of_file());
         let is_outside_alone = link.kind == "bridge" && ports_of(link.index).all(is_outside_port);
         let is_stacked = link.lower.is_some() || !link.slaves.is_empty() || is_outside_alone;
         if owner.map_or(is_edge || is_over && is_stacked, |owner| is_outside(owner, link)) {
@@ -245,7 +242,7 @@ pub(in crate::forwarding) fn tunnels(
 /// Returns the interfaces of tenants.
 fn tenants(forwarding: &Forwarding) -> BTreeSet<u32> {
     let interfaces = forwarding.ports.keys().chain(forwarding.uppers.keys()).copied();
-    interfaces.filter(|index| owner(forwarding, *index).is_some_and(is_tenant)).collect()
+    interfaces.filter(|index| owner(forwarding, *index).is_some_and(Owner::is_of_file)).collect()
 }
 
 /// Returns the interfaces that receive frames of tenants without being tenants' interfaces, for
@@ -256,7 +253,7 @@ fn tenants(forwarding: &Forwarding) -> BTreeSet<u32> {
 fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let tenants = tenants(forwarding);
     let receives = |receiver: &VlanInterface| {
-        forwarding.attachments.get(&receiver.frames).is_some_and(is_tenant)
+        forwarding.attachments.get(&receiver.frames).is_some_and(Owner::is_of_file)
     };
     let others = forwarding.vlans.iter().filter(|(_, receiver)| receives(receiver));
     let all = tenants.iter().chain(others.map(|(index, _)| index)).copied().collect();
@@ -316,17 +313,7 @@ fn owner(forwarding: &Forwarding, interface: u32) -> Option<&Owner> {
 /// Returns true if packets of an owner must not have a source inside the domain, except for sources
 /// of its own. In a VRF or a bridge, rules have no effect.
 fn is_outside(owner: &Owner, link: &Link) -> bool {
-    is_tenant(owner) && link.master.is_none()
-}
-
-/// Returns true if an owner is a tenant of the file.
-fn is_tenant(owner: &Owner) -> bool {
-    match owner {
-        Owner::Nobody => false,
-        // Other numbers stand for tables of the kernel.
-        Owner::Tenant(tenant) => *tenant > TABLE_TENANTS,
-        Owner::Frames(_) => true,
-    }
+    owner.is_of_file() && link.master.is_none()
 }
 
 /// Returns the prefixes of the domain from which an owner must not send, and those within them from
@@ -358,7 +345,7 @@ fn outer_source(
     let Owner::Tenant(tenant) = owner else { return None };
     let steers = || forwarding.prefixes.keys().any(|(of, _)| of == tenant);
     let source = IpAddr::V6(kernel.source.unwrap_or(forwarding.source));
-    let (is_outside, of) = match is_tenant(owner) {
+    let (is_outside, of) = match owner.is_of_file() {
         true => (is_outside(owner, link), Some(owner)),
         false => (is_edge, None),
     };

@@ -3,7 +3,7 @@
 use netlink::{Mac, RouteKind, Vlan};
 
 use super::*;
-use crate::forwarding::{Endpoint, Links, Tenants, resolve};
+use crate::forwarding::{Endpoint, Links, TABLE_TENANTS, Tenants, resolve};
 
 #[path = "edge_function_tests.rs"]
 mod functions;

@@ -17,8 +17,8 @@ use srv6::{EncapMode, Form, LookUp, Payload};
 
 use super::import_room::{Additions, Room};
 use super::{
-    Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, TenantId, Upper,
-    Weighted,
+    Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, TABLE_TENANTS,
+    TenantId, Upper, Weighted,
 };
 
 /// The kernel's configuration at the time of listing.
@@ -60,10 +60,6 @@ pub struct Left {
     /// The reason.
     pub reason: &'static str,
 }
-
-/// Highest number of the tenants that stand for routing tables of the kernel. They start at 1;
-/// those of a file follow.
-pub const TABLE_TENANTS: TenantId = 64;
 
 /// The tenants that stand for routing tables of the kernel.
 #[derive(Debug, Clone, Default)]
@@ -185,16 +181,6 @@ enum Place {
     Tagged(Attachment),
 }
 
-/// Returns true for a tenant of the file.
-fn is_of_file(owner: &Owner) -> bool {
-    match owner {
-        Owner::Nobody => false,
-        // Other numbers stand for tables of the kernel.
-        Owner::Tenant(tenant) => *tenant > TABLE_TENANTS,
-        Owner::Frames(_) => true,
-    }
-}
-
 /// Returns the ports, and VLANs on ports, that are routed by `table` and have no other owner.
 fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> {
     let by_index: HashMap<u32, &Link> = kernel.links.iter().map(|l| (l.index, l)).collect();
@@ -217,7 +203,7 @@ fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> 
             // Without a VRF, it would make frames of the port's tenant, who chooses its tags, the node's own.
             let port = forwarding.ports.get(&upper.port);
             let is_tenants =
-                link.master.is_none() && port.is_some_and(|port| is_of_file(&port.owner));
+                link.master.is_none() && port.is_some_and(|port| port.owner.is_of_file());
             let is_owned = is_in_domain || forwarding.attachments.contains_key(&attachment);
             if !is_owned && !is_tenants {
                 places.push(Place::Tagged(attachment));

@@ -22,12 +22,12 @@ pub use alone::NotInKernel;
 pub use difference::{Change, ChangeKind, Difference};
 pub use edge::{check_tables, warnings};
 pub use function_links::check_functions;
-pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
+pub use import::{Imported, Kernel, Left, TableTenants, import, leave_own};
 pub use machine::{Links, Unresolved};
 pub use resolve::{Tenants, resolve};
 pub use slow_path::{Present, Refused, SlowPath};
 pub use state::{
     Attachment, Behavior, DomainVlan, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port,
-    Proxy, ProxyLink, Tags, TenantId, Upper, VlanInterface, Weighted,
+    Proxy, ProxyLink, TABLE_TENANTS, Tags, TenantId, Upper, VlanInterface, Weighted,
 };
 pub use text::{Names, lists};

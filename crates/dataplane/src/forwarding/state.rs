@@ -184,6 +184,10 @@ pub struct Attachment {
     pub tags: Tags,
 }
 
+/// Highest number of the tenants that stand for routing tables of the kernel. They start at 1;
+/// those of a file follow.
+pub const TABLE_TENANTS: TenantId = 64;
+
 /// Owner of frames.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Owner {
@@ -194,6 +198,18 @@ pub enum Owner {
     Tenant(TenantId),
     /// A policy, into which whole frames are steered (H.Encaps.L2).
     Frames(PolicyId),
+}
+
+impl Owner {
+    /// Returns true for a tenant of the file, which is outside of the SR domain.
+    pub(crate) fn is_of_file(&self) -> bool {
+        match self {
+            Self::Nobody => false,
+            // Other numbers stand for tables of the kernel.
+            Self::Tenant(tenant) => *tenant > TABLE_TENANTS,
+            Self::Frames(_) => true,
+        }
+    }
 }
 
 /// An endpoint behavior with interfaces by index and policies by identity.

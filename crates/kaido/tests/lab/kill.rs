@@ -97,16 +97,22 @@ os.rename(sys.argv[1] + '.new', sys.argv[1])
 ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)
 ";
 
+/// Starts a Python script on h1, which writes its number into the file that it is given. Returns the command
+/// and the number.
+fn start_on_h1(kaido: &Kaido, script: &str) -> (std::process::Child, String) {
+    let file = kaido.directory().join("process");
+    let path = file.to_str().unwrap();
+    let command = kaido.start(&["lab", "exec", "h1", "--", "/usr/bin/python3", "-c", script, path]);
+    let started = || std::fs::read_to_string(&file).ok();
+    let process = until(Duration::from_secs(60), started, || "it does not start".to_owned());
+    (command, process)
+}
+
 #[test]
 fn root_a_process_without_its_first_thread_ends_with_its_lab() {
     let kaido = kaido();
     let lab = kaido.lab_up_file(&file_in_labs("ring.yaml"), &[]);
-    let file = kaido.directory().join("process");
-    let path = file.to_str().unwrap();
-    let run = ["lab", "exec", "h1", "--", "/usr/bin/python3", "-c", HEADLESS, path];
-    let mut command = kaido.start(&run);
-    let started = || std::fs::read_to_string(&file).ok();
-    let process = until(Duration::from_secs(60), started, || "it does not start".to_owned());
+    let (mut command, process) = start_on_h1(&kaido, HEADLESS);
     let status = || std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let is_headless = || status().contains("State:\tZ") && status().contains("Threads:\t2");
     soon("its first thread has exited", is_headless);
@@ -155,12 +161,7 @@ time.sleep(60)
 fn root_a_process_whose_first_thread_has_left_ends_with_its_lab() {
     let kaido = kaido();
     let lab = kaido.lab_up_file(&file_in_labs("ring.yaml"), &[]);
-    let file = kaido.directory().join("process");
-    let path = file.to_str().unwrap();
-    let run = ["lab", "exec", "h1", "--", "/usr/bin/python3", "-c", LEAVER, path];
-    let mut command = kaido.start(&run);
-    let started = || std::fs::read_to_string(&file).ok();
-    let process = until(Duration::from_secs(60), started, || "it does not start".to_owned());
+    let (mut command, process) = start_on_h1(&kaido, LEAVER);
     lab.down();
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     assert!(status.is_empty() || status.contains("State:\tZ"), "{status}");

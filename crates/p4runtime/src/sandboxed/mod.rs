@@ -130,8 +130,9 @@ impl<R: Runner> Device for Sandboxed<R> {
         carry: bool,
     ) -> Result<(), Refused> {
         let Prepared { mut running, vm_keys, active } = prepared;
+        let is_ending = || self.plane.is_ending();
         let mut state = self.plane.lock();
-        if self.plane.is_ending()() {
+        if is_ending() {
             return Err(ended());
         }
         // The counters of an evicted program were lost with its process, so there is nothing to
@@ -139,15 +140,14 @@ impl<R: Runner> Device for Sandboxed<R> {
         let is_evicted = state.running.as_mut().is_some_and(|old| old.health().is_evicted);
         let carry = carry && !is_evicted;
         if carry && let (Some(old), Some(before)) = (&mut state.running, &self.active.layouts) {
-            let is_ending = &self.plane.is_ending();
-            carry_over(old, before, &mut running, active.layouts.as_ref(), is_ending)?;
+            carry_over(old, before, &mut running, active.layouts.as_ref(), &is_ending)?;
         }
         make(&active, &mut running, changes).map_err(|(_, why)| why)?;
         if carry
             && let (Some(old), Some(before)) = (&mut state.running, &self.active.layouts)
             && let Some(after) = &active.layouts
         {
-            cells::carry_direct(old, before, &mut running, after, &self.plane.is_ending())?;
+            cells::carry_direct(old, before, &mut running, after, &is_ending)?;
         }
         state.running = Some(running);
         state.program = Installed { number: state.program.number + 1, vm_keys };
@@ -173,9 +173,8 @@ impl<R: Runner> Device for Sandboxed<R> {
             }
             return answers;
         }
-        let is_ending = self.plane.is_ending();
         let one = |change: &Change| {
-            if is_ending() {
+            if self.plane.is_ending() {
                 return Err(ended());
             }
             make(&self.active, running, std::slice::from_ref(change)).map_err(|(_, why)| why)

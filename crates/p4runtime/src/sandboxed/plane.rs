@@ -260,9 +260,8 @@ impl<R: Running> Plane<R> {
     }
 
     /// Returns true after [`Plane::cancel`].
-    pub fn is_ending(&self) -> impl Fn() -> bool + use<R> {
-        let is_ending = Arc::clone(&self.is_ending);
-        move || is_ending.load(Ordering::SeqCst)
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::SeqCst)
     }
 
     /// Reason for the last missing verdict.

@@ -9,9 +9,7 @@ use netlink::Mac;
 use nix::net::if_::if_indextoname;
 
 use crate::Error;
-use crate::forwarding::{
-    Attachment, Forwarding, Owner, PolicyId, Port, TABLE_TENANTS, Tags, TenantId, Upper,
-};
+use crate::forwarding::{Attachment, Forwarding, Owner, PolicyId, Port, Tags, Upper};
 
 /// Treatment of an owner's frames: a tenant, and a policy for whole frames.
 type Meets = (u32, u32);
@@ -172,7 +170,7 @@ impl Ports {
                 Owner::Tenant(tenant) if wanted.sources_of(Some(*tenant)).next().is_some() => {
                     (*tenant | tenant_flag::TENANT_SOURCES.0, 0)
                 }
-                Owner::Tenant(tenant) if closed || is_outside || is_in_file(*tenant) => {
+                Owner::Tenant(tenant) if closed || is_outside || owner.is_of_file() => {
                     (*tenant | outside, 0)
                 }
                 Owner::Tenant(tenant) => (*tenant, 0),
@@ -339,18 +337,7 @@ fn flags(bits: &[(bool, port_flag)]) -> u16 {
 
 /// Returns true for a port whose senders choose the tags of their frames, outside of the SR domain.
 fn is_outside(port: &Port) -> bool {
-    let is_tenants = match &port.owner {
-        Owner::Tenant(tenant) => is_in_file(*tenant),
-        Owner::Frames(_) => true,
-        Owner::Nobody => false,
-    };
-    port.edge || is_tenants
-}
-
-/// Returns true for a tenant of the file, which is outside of the SR domain. The others stand for
-/// tables of the kernel.
-fn is_in_file(tenant: TenantId) -> bool {
-    tenant > TABLE_TENANTS
+    port.edge || port.owner.is_of_file()
 }
 
 /// Returns the slot of a port.
