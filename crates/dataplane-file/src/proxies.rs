@@ -10,7 +10,7 @@ use model::dataplane::{Endpoint, Name, Proxy, Steer};
 use srv6::{Kind, Payload};
 
 use super::checked::{At, Checked, key};
-use super::names::{is_interface, short};
+use super::names::short;
 use super::sid_text::SidMap;
 
 /// Prefix of the names of the data plane's own interfaces.
@@ -65,7 +65,7 @@ impl Checked<'_> {
     /// Checks an interface to or from a function.
     fn interface(&mut self, at: At<'_>, name: &str) -> Name {
         let exits = self.ports.values().any(|port| port.exit.as_deref() == Some(name));
-        if !is_interface(name) {
+        if !model::is_interface_name(name) {
             let help = "write a name of up to 15 bytes, as `ip link` shows it";
             self.place.value(&at(), format!("`{name}` cannot name an interface"), help);
         } else if self.ports.contains_key(name) {

@@ -10,7 +10,7 @@ use srv6::Payload;
 
 use super::checked::{At, Checked};
 use super::file::{AttachmentText, PortText, TenantText};
-use super::names::{NAME_HELP, is_interface};
+use super::names::NAME_HELP;
 use super::steer_text::SteerText;
 
 impl Checked<'_> {
@@ -23,13 +23,13 @@ impl Checked<'_> {
         let names: HashSet<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
         for (index, (name, text)) in texts.iter().enumerate() {
             const HELP: &str = "write a name as `ip link` shows it: up to 15 bytes";
-            if !is_interface(name) {
+            if !model::is_interface_name(name) {
                 let message = format!("`{name}` cannot name an interface");
                 self.place.key(steps!["ports", index], message, HELP);
             }
             let at_exit = steps!["ports", index, "exit"];
             match &text.exit {
-                Some(exit) if !is_interface(exit) => {
+                Some(exit) if !model::is_interface_name(exit) => {
                     let message = format!("`{exit}` cannot name an interface");
                     self.place.value(at_exit, message, HELP);
                 }

@@ -27,7 +27,7 @@ pub use assignment::{Assignment, Placement, Step};
 pub use bandwidth::{Bandwidth, BandwidthError};
 pub use decision::Decision;
 pub use flow::{Class, Dscp, DscpError, Flow, PortRange, PortRangeError, Protocol};
-pub use name::{is_daemon_name, is_lab_name, is_node_name};
+pub use name::{is_daemon_name, is_interface_name, is_lab_name, is_node_name};
 pub use occurrence::Occurrence;
 pub use policy::{Color, Policy};
 pub use telemetry::{FunctionState, InterfaceLoad, Telemetry};

@@ -8,6 +8,13 @@ pub fn is_lab_name(text: &str) -> bool {
         && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
+/// True if the kernel accepts `text` as the name of an interface: `dev_valid_name` of
+/// net/core/dev.c.
+pub fn is_interface_name(text: &str) -> bool {
+    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    (1..=15).contains(&text.len()) && !text.contains(odd) && !matches!(text, "." | "..")
+}
+
 /// Names that the kernel itself assigns to interfaces, or rejects, in a new namespace.
 const RESERVED: [&str; 12] = [
     "lo", "all", "default", "sit0", "tunl0", "ip6tnl0", "gre0", "gretap0", "erspan0", "ip6gre0",
@@ -55,6 +62,14 @@ mod tests {
         assert!(is_lab_name("srv6-wan") && is_lab_name("a"));
         for bad in ["", "1a", "-a", "A", "a_b", "a b", "é", &"a".repeat(32)] {
             assert!(!is_lab_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn interface_names() {
+        assert!(is_interface_name("eth1.100") && is_interface_name(&"a".repeat(15)));
+        for bad in ["", ".", "..", "a/b", "a:b", "a b", "a\t", &"a".repeat(16)] {
+            assert!(!is_interface_name(bad), "{bad}");
         }
     }
 

@@ -18,7 +18,7 @@ use document::{FileKind, Problems};
 use model::Tenant;
 
 pub use file::{TenantText, json_schema};
-pub use resolve::{is_interface_name, of_interface, tenants};
+pub use resolve::{of_interface, tenants};
 pub use text::text;
 
 const KIND: FileKind = FileKind {

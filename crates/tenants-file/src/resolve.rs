@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use document::{Entries, Place, Report, Step, Tree, steps};
-use model::{Isolation, Tenant};
+use model::{Isolation, Tenant, is_interface_name};
 
 use crate::file::{DefaultText, FileText, IsolationText, TenantText};
 
@@ -82,12 +82,6 @@ pub fn tenants(place: &mut Place<'_>, root: &[Step], tenants: &Entries<TenantTex
         all.push(tenant(place, &at, name, device, text));
     }
     all
-}
-
-/// Returns true if the kernel accepts the name of an interface: `dev_valid_name` of net/core/dev.c.
-pub fn is_interface_name(name: &str) -> bool {
-    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
-    (1..=15).contains(&name.len()) && !name.contains(odd) && !matches!(name, "." | "..")
 }
 
 fn ports(

@@ -8,9 +8,6 @@ use model::topology::{Attachment, Means, Topology};
 
 use super::file::{File, Node as NodeText, Via};
 
-/// Maximum length of an interface name (IFNAMSIZ without the NUL).
-const MAX_LEN: usize = 15;
-
 /// Resolves the attachment of a node.
 pub(crate) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> Option<Attachment> {
     let at = |key: &str| [Step::from("nodes"), Step::from(name), Step::from(key)];
@@ -26,9 +23,9 @@ pub(crate) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> 
         }
         return None;
     };
-    let is_possible = (1..=MAX_LEN).contains(&interface.len())
-        && !matches!(interface.as_str(), "." | ".." | "lo")
-        && interface.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b':' | b'%'));
+    let is_possible = model::is_interface_name(interface)
+        && interface != "lo"
+        && interface.bytes().all(|b| b.is_ascii_graphic() && b != b'%');
     if !is_possible {
         let message = format!("`{interface}` cannot be attached");
         place.value(&at("attach"), message, "name an interface of this machine, such as eth1");

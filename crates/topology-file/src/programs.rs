@@ -42,7 +42,7 @@ pub(crate) fn check(place: &mut Place<'_>, topology: &Topology) {
         for (number, tenant) in node.tenants.iter().enumerate() {
             for (port, (name, _)) in tenant.ports.iter().enumerate() {
                 // Reported as such.
-                if known.contains(&name.as_str()) || !tenants_file::is_interface_name(name) {
+                if known.contains(&name.as_str()) || !model::is_interface_name(name) {
                     continue;
                 }
                 let step: [Step; 3] = [number.into(), "ports".into(), port.into()];

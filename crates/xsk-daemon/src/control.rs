@@ -56,7 +56,7 @@ impl Control {
         interface: &str,
         number: Option<u32>,
     ) -> Result<AttachedPort, Error> {
-        if !tenants_file::is_interface_name(interface) {
+        if !model::is_interface_name(interface) {
             return Err(Error::BadInterface(interface.to_owned()));
         }
         if let Some(number) = number.filter(|number| *number >= TRANSMITTED) {

@@ -1,4 +1,4 @@
-//! The event loop: links of the client, reports, changes of programs, requests.
+//! The event loop, and the care of programs' processes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,30 +6,25 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use p4runtime::{Health, Processes, Sandboxed};
-use sandbox::process::{Launcher, Reason};
-use xsk_link::{Direction, Error as LinkError, Listener, Order, Report, Traced, VERSION};
+use sandbox::process::Launcher;
+use xsk_link::{Error as LinkError, Listener, Order};
 
 use crate::control::Control;
-use crate::error::{AttachError, Error, Refusal};
 use crate::event::{Event, Request};
 use crate::listener;
 use crate::pending::Pending;
-use crate::program::{Attached, Program};
+use crate::program::Program;
 use crate::reattach::reattach;
-use crate::session::{Session, Socket};
+use crate::session::Session;
 use crate::status::Status;
-use crate::tenant::{TRANSMITTED, Tenant};
-use crate::trace::{Trace, TracedPacket};
+use crate::tenant::Tenant;
+use crate::trace::Trace;
 use crate::unjudged::Unjudged;
 
 /// Interval at which processes are looked after.
 const LOOK: Duration = Duration::from_millis(5);
 /// Interval at which counters are read.
 const COUNT: Duration = Duration::from_millis(500);
-/// Maximum length of an executable's name in bytes (NAME_MAX).
-const MAX_PROGRAM_NAME: usize = 255;
-/// Maximum number of sockets of all processes of a client: a message about them stays below 1 MiB.
-const SOCKETS: usize = 2048;
 /// Number of events that may wait.
 const EVENTS: usize = 1024;
 
@@ -40,13 +35,13 @@ pub type Device = (u64, Sandboxed<Processes>);
 pub struct Daemon {
     pub(crate) programs: Vec<Program>,
     pub(crate) sessions: BTreeMap<u64, Session>,
-    trace: Option<Trace>,
-    unjudged: Unjudged,
+    pub(crate) trace: Option<Trace>,
+    pub(crate) unjudged: Unjudged,
     pub(crate) pending: Vec<Pending>,
     events: Receiver<Event>,
     sender: SyncSender<Event>,
     /// Receives messages for the operator.
-    tell: Box<dyn Fn(&str) + Send>,
+    pub(crate) tell: Box<dyn Fn(&str) + Send>,
 }
 
 impl Daemon {
@@ -137,7 +132,10 @@ impl Daemon {
     }
 
     /// Calls a function on all sessions, and removes those whose link fails.
-    fn each_session(&mut self, mut function: impl FnMut(&mut Session) -> Result<(), LinkError>) {
+    pub(crate) fn each_session(
+        &mut self,
+        mut function: impl FnMut(&mut Session) -> Result<(), LinkError>,
+    ) {
         let failed = self
             .sessions
             .iter_mut()
@@ -165,159 +163,12 @@ impl Daemon {
         }
     }
 
-    fn report(&mut self, number: u64, report: Report) -> Result<(), LinkError> {
-        let sockets: usize = self.sessions.values().map(|session| session.sockets.len()).sum();
-        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
-        match report {
-            Report::Hello { version, process, program } => {
-                // It is printed, and a control character could forge a line.
-                let is_name =
-                    program.len() <= MAX_PROGRAM_NAME && !program.contains(char::is_control);
-                if !is_name || process == 0 || session.process != 0 {
-                    return Err(LinkError::Invalid);
-                }
-                if version != VERSION {
-                    (self.tell)(&format!(
-                        "{program} is refused: its library speaks version {version}, `kaido` \
-                         version {VERSION}"
-                    ));
-                    return Err(LinkError::Invalid);
-                }
-                (session.process, session.name) = (process, program);
-            }
-            Report::Opened { socket, interface, queue, receives, transmits } => {
-                let is_name = tenants_file::is_interface_name(&interface)
-                    && !interface.contains(char::is_control);
-                let is_valid = is_name && !session.sockets.contains_key(&socket);
-                let is_full = session.sockets.len() >= xsk_link::MAX_SOCKETS || sockets >= SOCKETS;
-                if !is_valid || is_full {
-                    return Err(LinkError::Invalid);
-                }
-                let opened = Socket { interface, queue, receives, transmits };
-                session.sockets.insert(socket, opened.clone());
-                let program =
-                    self.programs.iter().position(|one| one.port(&opened.interface).is_some());
-                let attached = match program.map(|program| self.attach(number, socket, program)) {
-                    Some(Err(AttachError::Link(why))) => return Err(why),
-                    Some(Err(AttachError::Refused(why))) => Err(why.to_string()),
-                    Some(Ok(())) => Ok(()),
-                    None => self.unjudged.open(&opened.interface, &self.tell),
-                };
-                if let Err(why) = attached {
-                    let name = &opened.interface;
-                    (self.tell)(&format!("{name}: its socket is refused: {why}"));
-                    self.close(number, socket);
-                    return self.send(number, &Order::Refused { socket, why });
-                }
-                self.send(number, &Order::Ready { socket })?;
-            }
-            Report::Closed { socket } => self.close(number, socket),
-            Report::Drained { attachment } => self.drained(number, attachment),
-            Report::Accused { attachment, accusation } => {
-                let mut all = session.attached.iter().chain(&session.draining);
-                let Some(of) = all.find(|one| one.attachment == attachment) else { return Ok(()) };
-                let its = &mut self.programs[of.program];
-                if !of.is_detached && of.incarnation == Some(its.seen) {
-                    its.accuse(of.queue, accusation);
-                } else {
-                    // Packets at a replaced process go to the next program, those at a detached one to
-                    // the policy.
-                    let is_detached = of.is_detached;
-                    let flying = if is_detached { Reason::Deadline } else { Reason::Crashed };
-                    let later = Reason::Evicted;
-                    session.link.send(&Order::Ended { attachment, flying, later }, &[])?;
-                }
-            }
-            Report::Counters(counters) => {
-                session.counters = counters;
-                session.answered += 1;
-            }
-            Report::Traced { socket, direction, packets } => {
-                self.traced(number, socket, direction, packets);
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn send(&self, number: u64, order: &Order) -> Result<(), LinkError> {
         self.sessions.get(&number).map_or(Ok(()), |session| session.link.send(order, &[]))
     }
 
-    /// Attaches a program to both directions of a socket. After an error, one may be attached.
-    pub(crate) fn attach(
-        &mut self,
-        number: u64,
-        socket: u32,
-        program: usize,
-    ) -> Result<(), AttachError> {
-        self.look(program);
-        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
-        let Some(of) = session.sockets.get(&socket).cloned() else { return Ok(()) };
-        let its = &mut self.programs[program];
-        let Some(port) = its.port(&of.interface) else { return Ok(()) };
-        for direction in Direction::BOTH {
-            let (exists, port) = match direction {
-                Direction::Receive => (of.receives, port),
-                Direction::Transmit => (of.transmits, port | TRANSMITTED),
-            };
-            if !exists {
-                continue;
-            }
-            let tenant = || its.tenant.name.clone();
-            if !its.has_run() {
-                return Err(Refusal::NotRunning { tenant: tenant() }.into());
-            }
-            let queues = its.tenant.config.queues;
-            let no_queue = Refusal::NoQueue { tenant: tenant(), queues };
-            let queue = its.take_queue().ok_or(no_queue)?;
-            let attachment = session.number();
-            let mut to = Attached {
-                socket,
-                direction,
-                attachment,
-                program,
-                port,
-                queue,
-                is_detached: false,
-                incarnation: None,
-            };
-            let attached = its.attach(number, &session.link, &to);
-            to.incarnation = attached.inspect_err(|_| its.free_queue(queue))?;
-            session.attached.push(to);
-        }
-        Ok(())
-    }
-
-    /// Removes a socket and its attachments.
-    fn close(&mut self, number: u64, socket: u32) {
-        let Some(session) = self.sessions.get_mut(&number) else { return };
-        session.sockets.remove(&socket);
-        session.counters.retain(|one| one.socket != socket);
-        let is_its = |one: &mut Attached| one.socket == socket;
-        let detached = session.draining.extract_if(.., is_its).filter(|one| one.is_detached);
-        for attached in detached.chain(session.attached.extract_if(.., is_its)) {
-            self.programs[attached.program].free_queue(attached.queue);
-        }
-    }
-
-    fn drained(&mut self, number: u64, attachment: u64) {
-        let Some(session) = self.sessions.get_mut(&number) else { return };
-        let mut all = session.draining.iter();
-        let Some(at) = all.position(|one| one.attachment == attachment) else { return };
-        let drained = session.draining.swap_remove(at);
-        let program = drained.program;
-        // A detached attachment has kept its queue until now.
-        if drained.is_detached {
-            self.programs[program].free_queue(drained.queue);
-        }
-        let mut all = self.sessions.values().flat_map(|session| &session.draining);
-        if !all.any(|other| other.program == program) {
-            self.programs[program].all_drained();
-        }
-    }
-
     /// Looks after a program. If it has another process, its attachments get queues of that one.
-    fn look(&mut self, program: usize) {
+    pub(crate) fn look(&mut self, program: usize) {
         let before = self.programs[program].seen;
         self.host(program);
         let Some(new) = self.programs[program].look() else { return };
@@ -387,61 +238,5 @@ impl Daemon {
             Request::Trace { trace, done } => drop(done.send(self.trace(trace))),
             Request::End => {}
         }
-    }
-
-    fn trace(&mut self, trace: Trace) -> Result<(), Error> {
-        self.end_trace();
-        if self.trace.is_some() {
-            return Err(Error::Tracing);
-        }
-        if let Some(name) = &trace.interface
-            && !self.programs.iter().any(|one| one.port(name).is_some())
-        {
-            return Err(Error::NotAttached(name.clone()));
-        }
-        let packets = trace.left;
-        self.trace = Some(trace);
-        self.order_trace(packets);
-        Ok(())
-    }
-
-    /// Ends the trace if nothing is wanted any more.
-    fn end_trace(&mut self) {
-        if self.trace.as_ref().is_some_and(Trace::is_over) {
-            self.order_trace(0);
-            self.trace = None;
-        }
-    }
-
-    /// Asks all processes for a number of packets, or for no more.
-    fn order_trace(&mut self, packets: u32) {
-        let Some(trace) = self.trace.take() else { return };
-        self.each_session(|session| {
-            let orders = trace.orders(session, packets);
-            orders.iter().try_for_each(|order| session.link.send(order, &[]))
-        });
-        self.trace = Some(trace);
-    }
-
-    /// Passes traced packets of a process on.
-    fn traced(&mut self, number: u64, socket: u32, direction: Direction, packets: Vec<Traced>) {
-        let (Some(trace), Some(session)) = (&mut self.trace, self.sessions.get(&number)) else {
-            return;
-        };
-        let Some(of) = session.sockets.get(&socket) else { return };
-        let is_it = |one: &&Attached| one.socket == socket && one.direction == direction;
-        let attached = session.attached.iter().find(is_it);
-        for packet in packets {
-            trace.pass(TracedPacket {
-                process: session.process,
-                interface: of.interface.clone(),
-                queue: of.queue,
-                direction,
-                tenant: attached.map(|one| self.programs[one.program].tenant.name.clone()),
-                port: attached.map(|one| one.port),
-                packet,
-            });
-        }
-        self.end_trace();
     }
 }

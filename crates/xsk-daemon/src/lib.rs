@@ -10,7 +10,9 @@
 //! - `host`: moves of programs to a process of the client;
 //! - `listener`: links for the processes of the client; `reader`: the thread that reads the reports of a client process;
 //! - `session`: a client process, its sockets, and their attachments;
-//! - `daemon`: the event loop; `ports`: attaching and detaching; `control`: requests from outside of it;
+//! - `daemon`: the event loop; `reports`: messages of clients; `attachments`: programs at sockets;
+//!   `trace`: single packets;
+//! - `ports`: attaching and detaching on request; `control`: requests from outside of the loop;
 //!   `pending`: those that wait for clients; `status`: its answers, which `snapshot` makes;
 //! - `server`: the requests as a gRPC service; `metrics`: the counters for Prometheus.
 //!
@@ -18,6 +20,7 @@
 //! library then gets a queue of the new process. The old process, if it still runs, is kept until
 //! the library has reported that no packet is in flight there.
 
+mod attachments;
 mod control;
 mod daemon;
 mod error;
@@ -32,6 +35,7 @@ mod ports;
 mod program;
 mod reader;
 mod reattach;
+mod reports;
 mod server;
 mod session;
 mod snapshot;

@@ -1,5 +1,6 @@
 //! `kaido p4`: tenants' programs.
 
+mod attach;
 mod compile;
 mod explain;
 mod publish;
@@ -28,7 +29,7 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
         P4Command::Compile { program, output: to } => compile::run(&program, to, output),
         P4Command::Explain { program } => explain::run(&program, output),
         P4Command::Run(options) => run::run(&options, output),
-        P4Command::Attach(options) => crate::commands::xsk::attach(&options, output),
+        P4Command::Attach(options) => attach::run(&options, output),
         P4Command::Table(command) => table::run(command, output),
         P4Command::Counter(command) => table::counter(command, output),
         P4Command::Meter(command) => table::meter(command, output),

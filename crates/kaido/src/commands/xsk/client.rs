@@ -35,7 +35,7 @@ fn library() -> Result<PathBuf, Failure> {
 }
 
 /// A running client, which is ended on drop.
-pub(super) struct Client {
+pub(in crate::commands) struct Client {
     child: Child,
 }
 
@@ -56,7 +56,10 @@ impl Client {
     }
 
     /// Starts a command that connects itself with the inherited end of the links.
-    pub(super) fn spawn(mut command: Command, inherited: OwnedFd) -> Result<Self, Failure> {
+    pub(in crate::commands) fn spawn(
+        mut command: Command,
+        inherited: OwnedFd,
+    ) -> Result<Self, Failure> {
         command.env(VARIABLE, inherited.as_raw_fd().to_string());
         // A sandbox process that is started in this moment inherits it too, and closes it.
         fcntl(&inherited, FcntlArg::F_SETFD(FdFlag::empty())).map_err(Failure::failed)?;

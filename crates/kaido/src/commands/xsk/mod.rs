@@ -1,23 +1,21 @@
-//! `kaido xsk`: tenants' P4 programs on the ports of AF_XDP clients; and `kaido p4 attach`, whose
-//! client is part of Kaido.
+//! `kaido xsk`: tenants' P4 programs on the ports of AF_XDP clients. `kaido p4 attach` runs a client of
+//! Kaido's own (`wire`) the same way.
 
-mod attach;
-mod client;
+pub(super) mod client;
 mod control;
 mod directory;
 mod log;
 mod opened;
 mod preload;
 mod run;
-mod served;
+pub(super) mod served;
 mod state;
 pub(super) mod tenants;
 mod trace;
-mod wire;
+pub(super) mod wire;
 
 use std::process::ExitCode;
 
-pub(super) use attach::attach;
 pub(crate) use state::sockets_of;
 pub(crate) use tenants::has_kernel;
 pub(crate) use wire::wire;

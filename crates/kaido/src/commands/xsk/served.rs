@@ -27,23 +27,26 @@ use crate::runtime::{block_on, listen};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A client with its tenants.
-pub(super) struct Served<'s> {
+pub(in crate::commands) struct Served<'s> {
     /// Name of the client, for the other commands.
-    pub(super) name: &'s str,
-    pub(super) tenants: Vec<Loading>,
+    pub(in crate::commands) name: &'s str,
+    pub(in crate::commands) tenants: Vec<Loading>,
     /// File to which the tenants' paths are relative.
-    pub(super) config: &'s Path,
-    pub(super) metrics: Option<SocketAddr>,
+    pub(in crate::commands) config: &'s Path,
+    pub(in crate::commands) metrics: Option<SocketAddr>,
     /// Text in place of the client's executable.
-    pub(super) executable: String,
+    pub(in crate::commands) executable: String,
     /// True if the client may have no interface without a tenant.
-    pub(super) is_strict: bool,
+    pub(in crate::commands) is_strict: bool,
 }
 
 impl Served<'_> {
     /// Starts the client with the descriptor for its links, and serves it until it ends or this
     /// process is asked to end.
-    pub(super) fn run(self, start: impl FnOnce(OwnedFd) -> Result<Client, Failure>) -> Done {
+    pub(in crate::commands) fn run(
+        self,
+        start: impl FnOnce(OwnedFd) -> Result<Client, Failure>,
+    ) -> Done {
         let Self { name, tenants, config, metrics, executable, is_strict } = self;
         let directory = Directory::take(name)?;
         let launcher = Launcher::installed().context("a sandbox cannot start");

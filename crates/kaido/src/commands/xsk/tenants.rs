@@ -29,13 +29,13 @@ const READ_VM: Duration = Duration::from_millis(10);
 const SPIN: Duration = Duration::from_millis(1);
 
 /// A tenant with its program.
-pub(super) struct Loading {
-    pub(super) tenant: Tenant,
-    pub(super) loaded: Loaded,
+pub(in crate::commands) struct Loading {
+    pub(in crate::commands) tenant: Tenant,
+    pub(in crate::commands) loaded: Loaded,
 }
 
 /// Reads a tenants file, and loads the programs. Reports all mistakes.
-pub(super) fn read(
+pub(in crate::commands) fn read(
     file: &Path,
     include: &[PathBuf],
     output: &Output,
@@ -56,7 +56,7 @@ pub(super) fn read(
 
 /// Loads the program of a tenant, whose files are relative to `config`. A tenant may make its files links to
 /// files that only this user may read: nothing of those is shown.
-pub(super) fn program(
+pub(in crate::commands) fn program(
     tenant: &Tenant,
     config: &Path,
     include: &[PathBuf],

@@ -9,8 +9,8 @@ use crate::failure::{Done, Failure};
 use crate::output::tell;
 
 /// First word of a port's users' interface.
-pub(super) const NEW: &str = "new";
-pub(super) const EXISTING: &str = "existing";
+pub(in crate::commands) const NEW: &str = "new";
+pub(in crate::commands) const EXISTING: &str = "existing";
 
 /// Moves packets until this process is asked to end. `ports`: each interface, followed by [`NEW`] or
 /// [`EXISTING`], and the name of its users' interface.

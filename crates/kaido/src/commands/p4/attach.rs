@@ -6,15 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::anyhow;
-use tenants_file::is_interface_name;
-
-use super::client::Client;
-use super::served::Served;
-use super::tenants::{self, Loading};
-use super::wire;
-use model::Isolation;
+use model::{Isolation, is_interface_name};
 
 use crate::cli::{P4Attach, PacketFate, ProgramPlace};
+use crate::commands::xsk::client::Client;
+use crate::commands::xsk::served::Served;
+use crate::commands::xsk::tenants::{self, Loading};
+use crate::commands::xsk::wire;
 use crate::failure::{Done, Failure};
 use crate::output::Output;
 
@@ -23,7 +21,7 @@ const MYSELF: &str = "/proc/self/exe";
 /// Begin of the names of new interfaces.
 const PREFIX: &str = "p4-";
 
-pub(in crate::commands) fn attach(options: &P4Attach, output: &Output) -> Done {
+pub(crate) fn run(options: &P4Attach, output: &Output) -> Done {
     let here = Path::new("");
     let (tenants, config) = match (&options.config, &options.program, &options.interface) {
         (Some(config), ..) => (tenants::read(config, &options.include, output)?, config.as_path()),
