@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # image.sh OUT JOB [PROGRAM...]: packs the guest's initramfs: busybox, the tools that tests call,
 # the kernel's network modules, and the programs at the same paths as on the host. The guest runs
-# JOB and powers off. INIT names another init, FILES a directory to add to the root.
+# JOB and powers off. INIT names another init, FILES a directory to add to the root, KERNEL the
+# directory of another kernel, and MODULES more of its modules.
 set -euo pipefail
 out=$(realpath "$1") job=$(realpath "$2")
 shift 2
 . "$(dirname "$0")/../env.sh"
 
 TOOLS="mountpoint bash sh sysctl ip bridge tc ethtool ping nft unshare nsenter mount umount"
-kernel=$(scripts/guest/kernel.sh)
+kernel=${KERNEL:-$(scripts/guest/kernel.sh)}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
@@ -44,6 +45,12 @@ modules=lib/modules/$(ls "$kernel/lib/modules")
 mkdir -p "$root/$modules"
 (cd "$kernel/$modules" && cp --parents -r modules.dep modules.alias modules.builtin kernel/net \
     kernel/lib kernel/crypto kernel/drivers/net/*.ko kernel/drivers/net/{vxlan,bonding} "$root/$modules")
+for module in ${MODULES:-}; do
+    # Each line is a module and those that it needs, by path.
+    for path in $(sed -n "s|^\([^:]*/$module.ko\): *|\1 |p" "$kernel/$modules/modules.dep"); do
+        (cd "$kernel/$modules" && cp --parents "$path" "$root/$modules")
+    done
+done
 # The kernel calls this path to load modules for a link, a queue discipline or a cipher.
 ln -sf /bin/busybox "$root/sbin/modprobe"
 install "${INIT:-scripts/guest/init}" "$root/init"

@@ -7,6 +7,7 @@
 pub mod allocations;
 mod alternative;
 mod bystanders;
+mod cards;
 mod datagrams;
 pub mod feature;
 mod hosts;
@@ -33,6 +34,7 @@ mod wait;
 
 pub use alternative::alternative_names;
 pub use bystanders::Bystanders;
+pub use cards::{has_cards, join_by_cards, move_card};
 pub use datagrams::{Count, Datagrams};
 pub use hosts::{Hosts, RoundTrips};
 pub use kaido::{Kaido, Said};

@@ -12,6 +12,7 @@ mod conntrack;
 mod daemon;
 mod directory;
 mod doctor;
+mod drivers;
 mod edge;
 mod firewall;
 mod flapping;
