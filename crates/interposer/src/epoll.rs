@@ -135,6 +135,10 @@ fn set(event: &OwnedFd) {
 
 /// Sets each eventfd to the state of its socket.
 fn update() {
+    // A thread of the parent may have had the lock at fork(2). The sockets are the parent's.
+    if xsk_client::is_child() {
+        return;
+    }
     for (descriptor, event) in &watched().events {
         let Some(socket) = xsk_client::find(*descriptor) else { continue };
         socket.advance();

@@ -47,7 +47,9 @@ pub struct Entry {
 }
 
 /// Maximum size of all entries in bytes.
-const MAX_BYTES: usize = 1 << 28;
+const MAX_BYTES: usize = 16 << 20;
+/// Maximum number of all entries. Each takes 600 bytes of a control plane.
+const MAX_ENTRIES: usize = 1 << 16;
 /// Size of an entry's header in bytes.
 const HEAD: usize = 16;
 
@@ -141,6 +143,10 @@ pub(super) fn decode(mut bytes: &[u8], maps: &[Map]) -> Result<Vec<Entry>, BadOb
             map: map.name.clone(),
             why: format!("it has more than {} entries", map.max_entries),
         })?;
+        if entries.len() == MAX_ENTRIES {
+            let (what, count) = ("entries", entries.len() + 1);
+            return Err(BadObject::TooMuch { what, count, most: MAX_ENTRIES });
+        }
         entries.push(Entry { map: at, key, value: value.to_vec() });
     }
     Ok(entries)

@@ -13,6 +13,9 @@ use super::{BadObject, Instruction, LineRow, Lines, MAX_NAME};
 /// Maximum length of the header in bytes, which lists the files. Each of them takes 100 times its
 /// encoded length while the table is read; compilers list a few dozen.
 const MAX_HEADER: usize = 64 << 10;
+/// Maximum length of a table in bytes. Until DWARF 4, files may also follow the header, and take ten
+/// times their encoded length each.
+const MAX_TABLE: usize = 8 << 20;
 /// Maximum number of files.
 const MAX_FILES: usize = 4096;
 
@@ -70,7 +73,7 @@ fn read_all(
     strings: &[u8],
 ) -> gimli::Result<Lines> {
     let mut lines = Lines::default();
-    if table.is_empty() {
+    if table.is_empty() || table.len() > MAX_TABLE {
         return Ok(lines);
     }
     if header_length(table).is_none_or(|length| length > MAX_HEADER) {

@@ -157,6 +157,23 @@ fn a_map_has_no_more_entries_than_room() {
     assert!(refused.contains(&format!("it has more than {room} entries")), "{refused}");
 }
 
+/// A control plane keeps each of them for as long as the program runs.
+#[test]
+fn an_object_has_a_limited_number_of_entries() {
+    let mut object = program(&[one(0xb7, 0, 0, 0, 1), EXIT]);
+    object.maps[0].max_entries = 1 << 20;
+    let value = vec![1; object.maps[0].value_size as usize];
+    let entry = |number: u32| {
+        let key = Key::Bytes(number.to_le_bytes().to_vec());
+        Entry { map: 0, key, value: value.clone() }
+    };
+    object.entries = (0..1 << 16).map(entry).collect();
+    assert_eq!(read(&write(&object).unwrap()).unwrap().entries.len(), 1 << 16);
+    object.entries.push(entry(1 << 16));
+    let refused = read(&write(&object).unwrap()).unwrap_err().to_string();
+    assert!(refused.contains("65536"), "{refused}");
+}
+
 /// Any number of symbols and rows may refer to the same long string.
 #[test]
 fn names_do_not_multiply() {

@@ -41,3 +41,14 @@ fn an_instruction_has_at_most_one_row() {
     let columns: Vec<u32> = object.lines.rows.iter().map(|row| row.column).collect();
     assert_eq!(columns, [0x3_ffff, 0x7_ffff, 0xb_ffff, 0xf_ffff], "the last of each");
 }
+
+#[test]
+fn a_long_line_table_is_ignored() {
+    let rows = (0..1 << 22).map(|at| LineRow { at: at >> 20, file: 0, line: 1, column: at as u32 });
+    let lines = Lines { files: vec!["a.p4".into()], rows: rows.collect() };
+    let bytes = write(&Object { lines, ..program(4) }).unwrap();
+    assert!(bytes.len() > 8 << 20, "{}", bytes.len());
+    let (object, most) = peak_of(|| read(&bytes).unwrap());
+    assert!(most < 1 << 20, "{most} bytes, of {}", bytes.len());
+    assert_eq!(object.lines, Lines::default());
+}

@@ -1,5 +1,6 @@
 //! The interface between the service and a device that runs programs.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -87,6 +88,9 @@ pub struct Initial {
     pub entries: Vec<(Entry, bool)>,
     /// Default actions by table. A table without one has the default action of p4info.
     pub defaults: Vec<(u32, Call)>,
+    /// Maximum number of entries that the program has room for, by table. A table without one has
+    /// room for as many as p4info says.
+    pub room: BTreeMap<u32, u32>,
 }
 
 /// Match on a field. Values have the width of the field.

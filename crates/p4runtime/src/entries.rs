@@ -108,8 +108,8 @@ fn inserted(
     if state.rows.contains_key(key) {
         return Err(Error::Entry(EntryError::Exists(name())));
     }
-    if table.size != 0 && state.rows.len() as u64 >= table.size {
-        return Err(Error::Entry(EntryError::Full { table: name(), size: table.size }));
+    if state.rows.len() as u64 >= state.room {
+        return Err(Error::Entry(EntryError::Full { table: name(), size: state.room }));
     }
     call.ok_or(Error::Request(RequestError::NotSet("the entry's action")))
 }

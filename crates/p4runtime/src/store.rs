@@ -34,6 +34,8 @@ pub(crate) struct DefaultRow {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableState {
     pub(crate) rows: BTreeMap<Arc<Key>, Arc<Row>>,
+    /// Maximum number of rows. The program may delete entries of its own: its map does not limit them.
+    pub(crate) room: u64,
     pub(crate) default: DefaultRow,
     /// Initial default action of the program.
     pub(crate) original: Option<Call>,
@@ -81,7 +83,10 @@ impl Store {
         for (id, table) in &pipeline.tables {
             let original = table.initial_default.clone();
             let default = DefaultRow { call: original.clone(), ..DefaultRow::default() };
-            store.tables.insert(*id, TableState { default, original, ..TableState::default() });
+            let size = if table.size == 0 { u64::MAX } else { table.size };
+            let room = initial.room.get(id).map_or(size, |room| size.min((*room).into()));
+            let state = TableState { default, original, room, ..TableState::default() };
+            store.tables.insert(*id, state);
         }
         let missing = |id| Error::Value(ValueError::UnknownId { kind: "table", id });
         for (id, call) in initial.defaults {

@@ -220,6 +220,20 @@ while True:
     }
 
     #[test]
+    fn a_link_with_dots_is_followed_as_the_kernel_does() {
+        let root = tempfile::tempdir().unwrap();
+        let [inner, outer] = ["inner", "outer"].map(|name| directory(root.path(), name, 0o755));
+        let link = inner.join("link");
+        std::os::unix::fs::symlink("./../outer/./", &link).unwrap();
+        check(&link.join("run")).unwrap();
+        make(&link.join("run")).unwrap();
+        assert!(outer.join("run").is_dir() && !inner.join("outer").exists());
+        // The directory of the target counts, which is not that of the link.
+        fs::set_permissions(&outer, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(check(&link.join("other")).is_err() && make(&link.join("other")).is_err());
+    }
+
+    #[test]
     fn a_link_through_a_directory_that_others_write_to_is_not_safe() {
         use std::os::unix::fs::symlink;
         let root = tempfile::tempdir().unwrap();

@@ -47,6 +47,9 @@ impl Walk {
                 walk.directories.truncate(1);
                 continue;
             }
+            if name == "." {
+                continue;
+            }
             if name == ".." {
                 if walk.directories.len() > 1 {
                     walk.at.pop();

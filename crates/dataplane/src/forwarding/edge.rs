@@ -140,7 +140,7 @@ pub(in crate::forwarding) fn rules(
             rules.extend(own.map(|from| InterfaceRule { from, goto, ..on(OUTER) }));
         }
         if let Some(source) = outer_source(forwarding, kernel, link, is_edge) {
-            let (from, goto) = (Some(IpNet::from(source)), Some(PRIORITY));
+            let (from, goto) = (Some(IpNet::from(source)), Some(unspoofed));
             rules.insert(InterfaceRule { from, goto, ..on(OUTER) });
         }
     }
@@ -206,7 +206,7 @@ fn beside_functions(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
             || forwarding.domain_vlans.contains_key(&index)
             || forwarding.uppers.get(&index).is_some_and(|upper| {
                 let frames = Attachment { port: upper.port, tags: upper.tags };
-                forwarding.attachments.contains_key(&frames)
+                forwarding.attachments.get(&frames).is_some_and(Owner::is_of_file)
             })
     };
     let mut all = functions.clone();
@@ -258,7 +258,8 @@ fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let others = forwarding.vlans.iter().filter(|(_, receiver)| receives(receiver));
     let all = tenants.iter().chain(others.map(|(index, _)| index)).copied().collect();
     let shares = |link: &Link| {
-        owner(forwarding, link.index).is_none() && !forwarding.ports.contains_key(&link.index)
+        !owner(forwarding, link.index).is_some_and(Owner::is_of_file)
+            && !forwarding.ports.contains_key(&link.index)
     };
     let all = with_stacked(all, links, shares);
     all.difference(&tenants).copied().collect()

@@ -9,6 +9,11 @@ use crate::forwarding::{TableTenants, import};
 
 /// Returns the state of a file after an import, and the rules in the notation of `ip -6 rule`.
 fn imported(text: &str, links: Vec<Link>) -> (Forwarding, Vec<String>) {
+    let state = resolve(&file(text), &Links::new(links.clone(), true), &mut Tenants::default());
+    imported_into(state.unwrap(), links)
+}
+
+fn imported_into(mut forwarding: Forwarding, links: Vec<Link>) -> (Forwarding, Vec<String>) {
     let segments = SegmentList(vec![srv6::Sid("fd00:2::1".parse().unwrap())]);
     let hop = NextHop { via: None, interface: 1 };
     let route = Route {
@@ -18,7 +23,6 @@ fn imported(text: &str, links: Vec<Link>) -> (Forwarding, Vec<String>) {
     };
     let source = Some("fd00:1::9".parse().unwrap());
     let kernel = Kernel { routes: vec![route], links, source, ..Kernel::default() };
-    let mut forwarding = state(text);
     let done = import(&mut forwarding, &kernel, &mut TableTenants::default(), &Limits::default());
     assert_eq!(done.taken, 1, "{:?}", done.left);
     let written = lines(&forwarding, &kernel);
@@ -38,6 +42,63 @@ fn a_vlan_on_a_tenants_port_is_not_imported() {
     }
 }
 
+/// A tenant with a VLAN also chooses the tags within it.
+#[test]
+fn a_vlan_within_one_of_a_tenant_is_not_imported() {
+    let vlan = |id, protocol, parent| Some(Vlan { id, protocol, parent: Some(parent) });
+    let mut links = links();
+    links.extend([
+        Link { vlan: vlan(200, 0x88a8, 2), lower: Some(2), ..link(20, "out.200") },
+        Link { vlan: vlan(11, 0x8100, 20), lower: Some(20), ..link(21, "out.200.11") },
+        Link { kind: "macvlan".into(), lower: Some(21), ..link(22, "over") },
+    ]);
+    let text = "ports: {core: {}, out: {}}\ntenants: {t: {table: 100, attachments: [{port: out, vlan: 200}]}}";
+    let (forwarding, written) = imported(text, links);
+    assert_eq!(forwarding.attachments.len(), 1);
+    for name in ["out.200", "out.200.11", "over"] {
+        let rule = format!("5999: to fd00:1::/48 iif {name} blackhole");
+        assert!(written.contains(&rule), "{rule}: {written:?}");
+    }
+    assert!(!written.iter().any(|line| line.contains("iif out.10 ")), "{written:?}");
+}
+
+/// A function, too, chooses the tags of its frames.
+#[test]
+fn no_vlan_on_the_port_of_a_function_is_imported() {
+    let vlan = |id| Some(Vlan { id, protocol: 0x8100, parent: Some(2) });
+    let mut links = links();
+    links.extend([
+        Link { vlan: vlan(11), lower: Some(2), ..link(20, "out.11") },
+        Link { kind: "macvlan".into(), lower: Some(20), ..link(21, "over") },
+    ]);
+    for (interface, closed) in [("out.10", &["out.10"][..]), ("over", &["out.11", "over"])] {
+        let text = format!(
+            "locators: [\"fd00:1::/48\"]\nports: {{core: {{}}, out: {{}}}}\n\
+             sids: {{\"fd00:1::f\": {{behavior: End.AD, to: {interface}, back: {interface}}}}}\n"
+        );
+        let file =
+            dataplane_file::parse("file", &text).unwrap_or_else(|problems| panic!("{problems}"));
+        let machine = Links::new(links.clone(), true);
+        let state = resolve(&file, &machine, &mut Tenants::default()).unwrap();
+        let (forwarding, written) = imported_into(state, links.clone());
+        assert!(forwarding.attachments.is_empty(), "{interface}");
+        for name in closed {
+            let rule = format!("5999: iif {name} blackhole");
+            assert!(written.contains(&rule), "{rule}: {written:?}");
+        }
+    }
+}
+
+/// Rules have no effect in a VRF: the program checks the sources of its frames.
+#[test]
+fn a_vlan_in_a_vrf_is_known_as_such() {
+    let mut links = links();
+    links[2].master = Some(4);
+    let (forwarding, _) = imported("ports: {core: {}, out: {}}", links);
+    assert!(forwarding.attachments.is_empty(), "its table has no headend route");
+    assert!(forwarding.vlans[&3].is_in_vrf);
+}
+
 /// The kernel forwards frames that the program does not inspect.
 #[test]
 fn an_edge_stays_closed_to_sources_of_the_domain() {
@@ -48,7 +109,7 @@ fn an_edge_stays_closed_to_sources_of_the_domain() {
         "5998: from fd00:1::/32 iif out blackhole",
         "5998: from fd00:1::/32 iif out.10 blackhole",
         // What the kernel itself encapsulates.
-        "5997: from fd00:1::9/128 iif out goto 6000",
+        "5997: from fd00:1::9/128 iif out goto 5999",
     ] {
         assert!(written.iter().any(|line| line == rule), "{rule}: {written:?}");
     }

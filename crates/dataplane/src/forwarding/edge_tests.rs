@@ -312,16 +312,16 @@ fn an_interface_on_a_tenants_is_outside_of_the_domain() {
     assert_eq!(closed_at(&bridged, stacked()), ["br0", "bridged"]);
 }
 
-/// A VLAN in a VRF belongs to a tenant that stands for the VRF's table.
+/// A tenant that stands for a table of the kernel does not open a VLAN to the port's tenant.
 #[test]
-fn a_vlan_with_an_owner_on_a_tenants_port_keeps_it() {
+fn an_imported_vlan_on_a_tenants_port_stays_closed() {
     let port = "source: fd00:1::9\nports: {core: {}, out: {tenant: t}}\ntenants: {t: {routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
     let mut forwarding = state(port);
     let over = |forwarding: &Forwarding| over_tenants(forwarding, &links());
     assert_eq!(over(&forwarding), [3].into());
     let tags = Tags { outer: 10, inner: 0 };
     forwarding.attachments.insert(Attachment { port: 2, tags }, Owner::Tenant(TABLE_TENANTS));
-    assert_eq!(over(&forwarding), [].into());
+    assert_eq!(over(&forwarding), [3].into());
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn the_domains_sources_are_spoofed_at_an_edge_and_by_tenants() {
     let on = |name: &str| format!("5998: from fd00:1::/32 iif {name} blackhole");
     assert_eq!(spoofed("ports: {core: {}, out: {sids: false}}"), [on("out"), on("out.10")]);
     // The outer packets of a tenant are looked up as if received on this interface.
-    let outer = |name: &str| format!("5997: from fd00:1::9/128 iif {name} goto 6000");
+    let outer = |name: &str| format!("5997: from fd00:1::9/128 iif {name} goto 5999");
     let routes = "routes: {10.0.0.0/8: [\"fd00:2::1\"]}";
     let tagged = format!("tenants: {{t: {{attachments: [{{port: out, vlan: 10}}], {routes}}}}}");
     assert_eq!(
@@ -384,7 +384,7 @@ fn the_domains_sources_are_spoofed_at_an_edge_and_by_tenants() {
     // A tenant's own sources are its own on its own interface.
     let with_own = |own: &str| spoofed(&format!("{port}sources: [\"{own}\"], {routes}}}}}"));
     let exempt = "5997: from fd00:1:1::/48 iif out goto 5999".to_owned();
-    assert_eq!(with_own("fd00:1:1::/48"), [&[exempt, outer("out")][..], &both].concat());
+    assert_eq!(with_own("fd00:1:1::/48"), [&[outer("out"), exempt][..], &both].concat());
     assert_eq!(with_own("fd00:3::/48"), [&[outer("out")][..], &both].concat());
     assert_eq!(with_own("10.1.0.0/24"), [&[outer("out")][..], &both].concat());
     assert_eq!(with_own("fd00::/16"), [on("out.10")]);

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use model::dataplane as file;
-use netlink::Mac;
+use netlink::{Link, Mac};
 
 use super::machine::{Links, Unresolved};
-use super::{Attachment, Forwarding, Kernel, Owner, Proxy, ProxyLink, Upper};
+use super::resolve::MAX_STACKED;
+use super::{Forwarding, Kernel, Port, Proxy, ProxyLink};
 use crate::Error;
 
 /// Resolves a proxy on this machine.
@@ -64,15 +65,30 @@ fn usable(
     if forwarding.domain_vlans.contains_key(&link.index) {
         return Err(Unresolved::InDomain { line, name: name.clone() });
     }
-    if let Some(Upper { port, tags }) = forwarding.uppers.get(&link.index) {
-        let key = Attachment { port: *port, tags: *tags };
-        // A tenant that owns untagged frames chooses their tags.
-        let is_tenants = forwarding.ports.get(port).is_some_and(|port| port.owner != Owner::Nobody);
-        if is_tenants || forwarding.attachments.contains_key(&key) {
-            return Err(Unresolved::IsTenants { line, name: name.clone() });
-        }
+    if is_reached_by_others(link, links, forwarding) {
+        return Err(Unresolved::IsTenants { line, name: name.clone() });
     }
     Ok((link.index, mac))
+}
+
+/// Returns true if a tenant, or a host at an edge, chooses which frames arrive on an interface: it
+/// lies above their frames, with other tags or another MAC address.
+fn is_reached_by_others(link: &Link, links: &Links, forwarding: &Forwarding) -> bool {
+    let below = |link: &&Link| links.indexed(link.lower?);
+    let chain = std::iter::successors(Some(link), below).take(MAX_STACKED);
+    // The file may put single VLANs of an edge port to other uses.
+    let mut has_tags = false;
+    for link in chain {
+        let frames = forwarding.vlans.get(&link.index).map(|vlan| vlan.frames);
+        has_tags |= link.vlan.is_some();
+        let is_port_of_others = |port: &Port| port.owner.is_of_file() || port.edge && !has_tags;
+        if frames.is_some_and(|frames| forwarding.attachments.contains_key(&frames))
+            || forwarding.ports.get(&link.index).is_some_and(is_port_of_others)
+        {
+            return true;
+        }
+    }
+    false
 }
 
 impl Forwarding {

@@ -16,6 +16,7 @@ use netlink::{Encap, Link, LocalAction, MAIN_TABLE, Route};
 use srv6::{EncapMode, Form, LookUp, Payload};
 
 use super::import_room::{Additions, Room};
+use super::resolve::MAX_STACKED;
 use super::{
     Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, TABLE_TENANTS,
     TenantId, Upper, Weighted,
@@ -104,9 +105,10 @@ pub fn import(
         .filter(|(_, routes)| routes.values().any(|route| is_headend(route)))
         .map(|(table, _)| *table)
         .collect();
+    let others = ports_of_others(forwarding, kernel);
     for table in headend {
         let routes = &tables[&table];
-        let ports = ports_of(forwarding, kernel, table);
+        let ports = ports_of(forwarding, kernel, table, &others);
         let why_not = if kernel.has_rules {
             Some("policy rules decide which table applies")
         } else if kernel.source.is_none() {
@@ -181,8 +183,29 @@ enum Place {
     Tagged(Attachment),
 }
 
-/// Returns the ports, and VLANs on ports, that are routed by `table` and have no other owner.
-fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> {
+/// Returns the ports with a tenant or a function of the file on some of their frames. Their senders
+/// choose the tags: frames of other VLANs may be theirs, too.
+fn ports_of_others(forwarding: &Forwarding, kernel: &Kernel) -> BTreeSet<u32> {
+    let by_index: HashMap<u32, &Link> = kernel.links.iter().map(|l| (l.index, l)).collect();
+    let ports = forwarding.ports.iter().filter(|(_, port)| port.owner.is_of_file());
+    let mut others: BTreeSet<u32> = ports.map(|(index, _)| *index).collect();
+    others.extend(forwarding.attachments.keys().map(|frames| frames.port));
+    let below = |link: &&Link| by_index.get(&link.lower?).copied();
+    for link in forwarding.function_indices().iter().filter_map(|index| by_index.get(index)) {
+        let chain = std::iter::successors(Some(*link), below).take(MAX_STACKED);
+        others.extend(chain.map(|link| link.index));
+    }
+    others
+}
+
+/// Returns the ports, and VLANs on ports, that are routed by `table` and have no other owner. `others`
+/// are ports whose VLANs may have one.
+fn ports_of(
+    forwarding: &Forwarding,
+    kernel: &Kernel,
+    table: u32,
+    others: &BTreeSet<u32>,
+) -> Vec<Place> {
     let by_index: HashMap<u32, &Link> = kernel.links.iter().map(|l| (l.index, l)).collect();
     let table_of = |link: &Link| {
         let master = link.master.and_then(|master| by_index.get(&master));
@@ -198,15 +221,9 @@ fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> 
         if free(&link.index) {
             places.push(Place::Untagged(link.index));
         } else if let Some(upper) = forwarding.uppers.get(&link.index) {
-            let attachment = Attachment { port: upper.port, tags: upper.tags };
             let is_in_domain = forwarding.domain_vlans.contains_key(&link.index);
-            // Without a VRF, it would make frames of the port's tenant, who chooses its tags, the node's own.
-            let port = forwarding.ports.get(&upper.port);
-            let is_tenants =
-                link.master.is_none() && port.is_some_and(|port| port.owner.is_of_file());
-            let is_owned = is_in_domain || forwarding.attachments.contains_key(&attachment);
-            if !is_owned && !is_tenants {
-                places.push(Place::Tagged(attachment));
+            if !is_in_domain && !others.contains(&upper.port) {
+                places.push(Place::Tagged(Attachment { port: upper.port, tags: upper.tags }));
             }
         }
     }

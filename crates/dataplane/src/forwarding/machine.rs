@@ -131,10 +131,10 @@ pub enum Unresolved {
         /// The port.
         port: Name,
     },
-    /// The frames of an interface to a service function belong to a tenant.
+    /// A tenant, or a host at an edge, can send frames to an interface to a service function.
     #[error(
-        "line {line}: frames of `{name}` belong to a tenant, or to a port whose untagged frames are a tenant's: \
-         remove them from its `attachments:`, or use a VLAN of another port"
+        "line {line}: frames of `{name}` belong to a tenant, or lie on a tenant's frames or an edge port: use a \
+         VLAN or an interface of another port"
     )]
     IsTenants {
         /// Line in the file.

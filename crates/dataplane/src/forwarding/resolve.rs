@@ -21,7 +21,7 @@ const DOT1Q: u16 = 0x8100;
 const DOT1AD: u16 = 0x88a8;
 
 /// Maximum depth of stacked interfaces: the kernel allows eight levels.
-const MASTERS: usize = 8;
+pub(super) const MAX_STACKED: usize = 8;
 
 /// The numbers of tenants, above [`TABLE_TENANTS`]. A number that is still referred to is not given
 /// to another tenant, so that no packet matches another tenant's prefixes.
@@ -237,8 +237,8 @@ impl Resolving<'_> {
             let Some(at) = ports.get(&port) else { continue };
             let macs = [Some(link), lower].into_iter().flatten().filter_map(|link| link.mac);
             let macs = macs.filter(|mac| *mac != at.mac).collect();
-            let receiver = VlanInterface { frames: Attachment { port, tags }, macs };
-            self.forwarding.vlans.insert(link.index, receiver);
+            let (frames, is_in_vrf) = (Attachment { port, tags }, self.is_in_vrf(link));
+            self.forwarding.vlans.insert(link.index, VlanInterface { frames, macs, is_in_vrf });
         }
     }
 
@@ -274,7 +274,7 @@ impl Resolving<'_> {
     fn is_in_vrf(&self, link: &Link) -> bool {
         let above = |link: &Link| link.master.and_then(|index| self.links.indexed(index));
         let masters = std::iter::successors(above(link), |link| above(link));
-        masters.take(MASTERS).any(|master| master.vrf_table.is_some())
+        masters.take(MAX_STACKED).any(|master| master.vrf_table.is_some())
     }
 
     /// Adds the prefixes and policies of tenants. Returns the owner of each tenant's frames.

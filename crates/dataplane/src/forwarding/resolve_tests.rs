@@ -10,7 +10,8 @@ fn link(index: u32, name: &str) -> Link {
 }
 
 fn vlan(index: u32, name: &str, id: u16, protocol: u16, parent: u32) -> Link {
-    Link { vlan: Some(Vlan { id, protocol, parent: Some(parent) }), ..link(index, name) }
+    let vlan = Some(Vlan { id, protocol, parent: Some(parent) });
+    Link { vlan, lower: Some(parent), ..link(index, name) }
 }
 
 fn machine() -> Links {
@@ -339,6 +340,30 @@ fn a_function_is_not_reached_through_frames_of_a_tenant() {
         let problems = resolved(&text(port, more)).unwrap_err();
         let problem = problems[0].to_string();
         assert!(problem.starts_with("line 5: frames of `eth1.10` belong to a tenant"), "{problem}");
+    }
+    // Nor through an interface that lies on them: with other tags, protocols, or addresses.
+    let mut stacked = links();
+    stacked.extend([
+        vlan(90, "eth1.200", 200, DOT1AD, 3),
+        vlan(91, "eth1.200.10", 10, DOT1Q, 90),
+        Link { kind: "macvlan".into(), lower: Some(3), ..link(92, "over") },
+    ]);
+    let at = |name: &str, port: &str, more: &str| {
+        let machine = Links::new(stacked.clone(), true);
+        let text = text(port, more).replace("eth1.10,", &format!("{name},"));
+        resolve(
+            &file(&text.replace("eth1.10}", &format!("{name}}}"))),
+            &machine,
+            &mut Tenants::default(),
+        )
+    };
+    let tagged = "{port: eth1, vlan: 200}";
+    for name in ["eth1.200", "eth1.200.10", "over"] {
+        assert!(at(name, "{}", "{port: eth1, vlan: 11}").is_ok(), "{name}");
+        let problems = at(name, "{tenant: blue}", "").unwrap_err();
+        assert!(matches!(problems[..], [Unresolved::IsTenants { .. }, ..]), "{problems:?}");
+        assert_eq!(at(name, "{}", tagged).is_ok(), name == "over");
+        assert_eq!(at(name, "{sids: false}", "").is_ok(), name != "over");
     }
     // A function that turns its interface into one of another kind stops nothing else.
     let without_mac = || {

@@ -139,6 +139,8 @@ pub struct VlanInterface {
     /// MAC addresses other than the port's to which the kernel accepts these frames: its own, and
     /// that of the interface of the outer tag.
     pub macs: Vec<Mac>,
+    /// True if it is in a VRF, where rules have no effect.
+    pub is_in_vrf: bool,
 }
 
 /// A VLAN interface in the SR domain.

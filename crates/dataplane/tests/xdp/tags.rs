@@ -6,7 +6,7 @@ use bpf::measure::{run_once, verdict};
 use bpf::srv6::Sizes;
 use dataplane::forwarding::{
     Attachment, Behavior, DomainVlan, Endpoint, Forwarding, Owner, Policy, PolicyId, Port,
-    TABLE_TENANTS, Tags, Weighted,
+    TABLE_TENANTS, Tags, VlanInterface, Weighted,
 };
 use dataplane::xdp::Tables;
 use ipnet::IpNet;
@@ -103,6 +103,28 @@ fn root_an_edge_that_is_closed_keeps_its_checks() {
             let on = |source| verdict_on(&tables, &frame(&udp6(source, "fd00:a::1", 20)));
             assert_eq!(on("fd00:5::1"), verdict::DROP, "closed: {closed}");
             assert_eq!(on("fd00:7::1"), verdict::PASS, "closed: {closed}");
+        }
+    });
+}
+
+/// Policy rules, which drop packets with a source of the domain elsewhere, have no effect in a VRF.
+#[test]
+fn root_sources_of_an_imported_vlan_in_a_vrf_are_checked() {
+    in_node(|| {
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        let frames = Attachment { port: index("l"), tags: Tags { outer: 5, inner: 0 } };
+        for is_in_vrf in [false, true] {
+            let mut state = state(Owner::Nobody);
+            state.attachments = [(frames, Owner::Tenant(TABLE_TENANTS))].into();
+            state.vlans = [(VLAN, VlanInterface { frames, macs: Vec::new(), is_in_vrf })].into();
+            tables.change_to(state).unwrap();
+            let on = |source| {
+                let mut frame = frame(&udp6(source, "fd00:a::1", 20));
+                frame.splice(12..12, 0x8100_0005_u32.to_be_bytes());
+                verdict_on(&tables, &frame)
+            };
+            let spoofed = if is_in_vrf { verdict::DROP } else { verdict::PASS };
+            assert_eq!([on("fd00:5::1"), on("fd00:7::1")], [spoofed, verdict::PASS]);
         }
     });
 }

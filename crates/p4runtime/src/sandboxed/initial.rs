@@ -45,5 +45,7 @@ pub(super) fn initial(pipeline: &Pipeline, layouts: &Layouts, object: &Object) -
             }
         }
     }
-    Initial { entries, defaults: defaults.into_iter().collect() }
+    let map = |table: &TableAt| object.maps.get(table.at.entries? as usize);
+    let room = layouts.tables.iter().filter_map(|(id, at)| Some((*id, map(at)?.max_entries)));
+    Initial { entries, defaults: defaults.into_iter().collect(), room: room.collect() }
 }

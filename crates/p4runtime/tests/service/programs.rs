@@ -187,6 +187,7 @@ async fn entries_of_the_program_itself_are_there_and_may_be_constant() {
     server.device().initial = Initial {
         entries: vec![(entry(10, 8), true), (entry(20, 8), false)],
         defaults: vec![(ALL, call)],
+        room: [(ROUTE, 3)].into(),
     };
     primary.set(Action::VerifyAndCommit, Some(config(kinds()))).await.unwrap();
     let read = primary.read(vec![entity(Entity::TableEntry(Default::default()))]).await.unwrap();
@@ -210,8 +211,12 @@ async fn entries_of_the_program_itself_are_there_and_may_be_constant() {
         assert_eq!(primary.write(update).await.unwrap_err().0, Code::PermissionDenied);
     }
     primary.write(modify(of(20))).await.unwrap();
+    // The program's map has room for three, whatever p4info says.
+    primary.write(insert(of(30))).await.unwrap();
+    assert_eq!(primary.write(insert(of(40))).await.unwrap_err().0, Code::ResourceExhausted);
     primary.write(delete(of(20))).await.unwrap();
-    assert_eq!(entries(&mut primary).await, 1);
+    primary.write(insert(of(40))).await.unwrap();
+    assert_eq!(entries(&mut primary).await, 3);
 }
 
 #[tokio::test]

@@ -50,6 +50,9 @@ pub(crate) fn all(options: &Options) -> Vec<Box<dyn Source>> {
     all
 }
 
+/// Maximum number of names that are remembered, with those that are not published.
+const MAX_NAMES: usize = 4 * vminfo::layout::MAX_KEYS;
+
 /// Destination of values. Keys are created when they are first set.
 pub(crate) struct Board<'w> {
     pub(crate) writer: &'w mut Writer,
@@ -64,6 +67,10 @@ impl Board<'_> {
             if let Some(place) = place {
                 self.writer.set_value(*place, value);
             }
+            return;
+        }
+        // A source may have any number of names.
+        if self.places.len() == MAX_NAMES {
             return;
         }
         let added = Key::new(name, unit, self.valid)
@@ -115,6 +122,11 @@ pub(crate) mod tests {
 
         pub(crate) fn directory(&self) -> &Path {
             self.directory.path()
+        }
+
+        /// Number of names that are remembered.
+        pub(crate) fn names(&self) -> usize {
+            self.places.len()
         }
 
         pub(crate) fn count(&mut self, source: &mut dyn Source, now: Instant) -> Publication {

@@ -64,7 +64,10 @@ impl Latest {
     fn put(to: &Mutex<Vec<(String, u64)>>, key: &str, value: u64) {
         let mut latest = to.lock().unwrap_or_else(PoisonError::into_inner);
         latest.retain(|(other, _)| other != key);
-        latest.push((key.to_owned(), value));
+        // No more keys are published.
+        if latest.len() < vminfo::layout::MAX_KEYS {
+            latest.push((key.to_owned(), value));
+        }
     }
 
     /// Runs a command repeatedly, which may take any time. A run in progress continues when this
@@ -202,6 +205,23 @@ mod tests {
         let from = pipe.display().to_string();
         let mut source = OfFile(Named { key: "depth".into(), from });
         assert_eq!(bed.values(&mut source, Instant::now(), &["depth"]), [None]);
+    }
+
+    #[test]
+    fn lines_of_any_number_of_keys_are_limited() {
+        let latest = Latest(Arc::default());
+        let mut bed = Bed::new();
+        for round in 0..8 {
+            for number in 0..1000 {
+                Latest::put(&latest.0, &format!("k{round}.{number}"), 1);
+            }
+            assert_eq!(latest.0.lock().unwrap().len(), vminfo::layout::MAX_KEYS);
+            Latest::put(&latest.0, "k0.1", 7);
+            let mut source = Latest(Arc::clone(&latest.0));
+            let published = bed.count(&mut source, Instant::now());
+            assert_eq!(published.entries.len(), vminfo::layout::MAX_KEYS);
+        }
+        assert!(bed.names() <= 4 * vminfo::layout::MAX_KEYS, "{}", bed.names());
     }
 
     #[test]

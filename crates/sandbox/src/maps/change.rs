@@ -19,8 +19,8 @@ pub(crate) enum Undo {
     PutBack(Vec<(u64, TernaryKey, Vec<u8>)>),
     /// Restore consecutive values of an array from this index on, in one piece.
     Values(u32, Vec<u8>),
-    /// An earlier step of the batch restores these values.
-    Saved,
+    /// Nothing has changed, or an earlier step of the batch restores it.
+    Nothing,
     /// Restore all entries of a cleared map.
     Fill(Vec<Entry>),
 }
@@ -48,7 +48,11 @@ impl MapRef<'_> {
             Operation::Delete { key, .. } => {
                 let before = self.value(key)?.map(<[u8]>::to_vec);
                 let came = self.came(key);
-                self.take(key)?;
+                match (self.take(key), &before) {
+                    // The program may have deleted it.
+                    (Err(MapError::Absent), None) => return Ok(Undo::Nothing),
+                    (taken, _) => taken?,
+                }
                 let value = before.ok_or(MapError::Absent)?;
                 Ok(match (key, came) {
                     (Key::Words(words, priority), Some(came)) => {
@@ -108,7 +112,7 @@ impl MapRef<'_> {
                 self.set_from(first, &all);
                 Ok(())
             }
-            Undo::Saved => Ok(()),
+            Undo::Nothing => Ok(()),
             Undo::Fill(all) => {
                 self.clear();
                 all.iter().try_for_each(|entry| self.put(entry))
@@ -184,7 +188,7 @@ impl MapRef<'_> {
         let end = first.checked_add(count).filter(|end| *end <= array.entries());
         let end = end.ok_or(MapError::Absent)?;
         if end <= *saved {
-            return Ok(Undo::Saved);
+            return Ok(Undo::Nothing);
         }
         let mut from = first;
         if first <= *saved {

@@ -2,12 +2,14 @@
 //! has them and permits creating them.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Prefix of group names. The creator's pid follows, so that stale groups can be found.
+/// Prefix of group names. The creator's pid, a number and the inode of its PID namespace follow, so
+/// that stale groups can be found.
 const PREFIX: &str = "kaido-";
 /// Period of the CPU quota in microseconds.
 const PERIOD: u64 = 10_000;
@@ -54,7 +56,8 @@ impl Group {
     /// Creates a group with as many of these limits as the host permits.
     pub(super) fn new(share: Share) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}-{}", std::process::id(), pid_namespace());
         let mut group = Self::default();
         for one in hierarchies(&read("/proc/self/mounts"), &read("/proc/self/cgroup")) {
             group.join(&one, &name, share);
@@ -110,6 +113,27 @@ impl Group {
         each.try_for_each(|directory| {
             fs::write(directory.join("cgroup.procs"), process.to_string())
         })
+    }
+
+    /// Gives the group SCHED_IDLE's weight beside other groups, or takes it away. A thread's own
+    /// SCHED_IDLE counts only beside threads of its group. Nothing changes in a hierarchy without the
+    /// CPU controller.
+    pub(super) fn set_idle(&self, is_idle: bool) {
+        self.set("cpu.idle", if is_idle { "1" } else { "0" });
+    }
+
+    /// Removes the limit of CPU time.
+    pub(super) fn unlimit(&self) {
+        self.set("cpu.max", "max");
+        self.set("cpu.cfs_quota_us", "-1");
+    }
+
+    /// Writes a value into a file where it exists.
+    fn set(&self, file: &str, value: &str) {
+        for directory in &self.directories {
+            let opened = fs::OpenOptions::new().write(true).open(directory.join(file));
+            let _ = opened.and_then(|mut file| file.write_all(value.as_bytes()));
+        }
     }
 }
 
@@ -187,12 +211,20 @@ fn runs(process: u32) -> bool {
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// Removes groups of creators that have exited.
+/// Inode of this process's PID namespace; 0 without /proc.
+fn pid_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+/// Removes groups of creators that have exited. Pids of other namespaces are not known here.
 fn remove_dead(root: &Path) {
+    let namespace = pid_namespace().to_string();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
-        if let Some(maker) = maker.and_then(|maker| maker.parse::<u32>().ok())
+        let parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
+        let is_ours = |rest: &str| rest.split_once('-').is_some_and(|(_, of)| of == namespace);
+        let maker = parts.filter(|(_, rest)| is_ours(rest)).map(|(maker, _)| maker.parse());
+        if let Some(Ok(maker)) = maker
             && !runs(maker)
         {
             // Fails if a process runs in the group.
@@ -216,17 +248,37 @@ mod tests {
     }
 
     #[test]
+    fn weight_and_limit_are_set_where_a_hierarchy_has_them() {
+        let root = tempfile::tempdir().unwrap();
+        let directories = ["unified", "cpu", "memory"].map(|name| root.path().join(name)).to_vec();
+        directories.iter().for_each(|one| fs::create_dir(one).unwrap());
+        let files = ["unified/cpu.idle", "unified/cpu.max", "cpu/cpu.idle", "cpu/cpu.cfs_quota_us"];
+        files.iter().for_each(|file| fs::write(root.path().join(file), "").unwrap());
+        let group = Group { directories, memory: true, cpu: true };
+        group.set_idle(true);
+        group.unlimit();
+        let read = |file: &&str| fs::read_to_string(root.path().join(file)).unwrap();
+        assert_eq!(files.iter().map(read).collect::<Vec<_>>(), ["1", "max", "1", "-1"]);
+        assert!(!root.path().join("memory/cpu.idle").exists());
+    }
+
+    #[test]
     fn groups_of_ended_creators_are_removed() {
         let root = tempfile::tempdir().unwrap();
-        let group = |pid: u32| root.path().join(format!("{PREFIX}{pid}-0"));
+        let named =
+            |pid: u32, namespace: u64| root.path().join(format!("{PREFIX}{pid}-0-{namespace}"));
+        let group = |pid: u32| named(pid, pid_namespace());
         let mut zombie = std::process::Command::new("true").spawn().unwrap();
         while runs(zombie.id()) {
             std::thread::yield_now();
         }
         let all = [std::process::id(), zombie.id(), u32::MAX].map(group);
         all.iter().for_each(|one| fs::create_dir(one).unwrap());
+        let foreign = named(u32::MAX, 1);
+        fs::create_dir(&foreign).unwrap();
         remove_dead(root.path());
         assert_eq!(all.map(|one| one.exists()), [true, false, false]);
+        assert!(foreign.exists(), "its creator may run in another PID namespace");
         zombie.wait().unwrap();
     }
 

@@ -76,7 +76,7 @@ struct Loaded {
 struct Process {
     started: Started,
     /// Dropped after the process has been reaped.
-    _group: Option<Group>,
+    group: Option<Group>,
 }
 
 impl Process {
@@ -131,10 +131,13 @@ impl Process {
         self.threads().map(move |one| std::fs::read_to_string(one.join(file)).unwrap_or_default())
     }
 
-    /// Sets the scheduling policy of a child. On failure, it is unchanged.
+    /// Sets the scheduling policy of a child and of its group. On failure, it is unchanged.
     fn schedule(&self, policy: libc::c_int) {
         if self.is_host() {
             return;
+        }
+        if let Some(group) = &self.group {
+            group.set_idle(policy == libc::SCHED_IDLE);
         }
         let none = libc::sched_param { sched_priority: 0 };
         let numbers = self.threads().filter_map(|one| one.file_name()?.to_str()?.parse().ok());
@@ -147,6 +150,11 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        // It frees its memory on its own CPU time, and this thread waits for that.
+        self.schedule(libc::SCHED_OTHER);
+        if let Some(group) = &self.group {
+            group.unlimit();
+        }
         match &mut self.started {
             Started::Child(child) => {
                 // The process may have exited. SIGKILL also ends a stopped process.
@@ -381,7 +389,7 @@ impl Launched {
             in_group = (is_in && new.memory, is_in && new.cpu);
             group = Some(new);
         }
-        let process = Process { started, _group: group };
+        let process = Process { started, group };
         let mut channel = Channel::to_tenant(mine);
         channel.until(Instant::now() + config.load_time);
         let hello = Hello {

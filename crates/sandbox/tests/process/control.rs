@@ -1,10 +1,11 @@
 //! Tests of control-plane access to the tables of a sandboxed program.
 
 use p4_object::{Entry, Key};
-use sandbox::process::Config;
+use sandbox::process::{Config, Isolation};
 use sandbox::{ControlError, MAX_PIECE, MapError, Maps, Operation};
 
 use super::common::*;
+use super::isolation::of_group;
 
 fn key(number: u32) -> Key {
     Key::Bytes(number.to_ne_bytes().to_vec())
@@ -77,19 +78,25 @@ fn values_are_read_by_their_keys() {
 /// With SCHED_IDLE, busy processes of other tenants could keep it from answering.
 #[test]
 fn a_process_in_the_background_is_scheduled_while_a_request_waits() {
-    let mut sandbox = sandbox(&counting(1), Config { is_background: true, ..patient() });
+    let config = Config { is_background: true, cpu: Some(90), ..patient() };
+    let mut sandbox = sandbox(&counting(1), config);
     let process = sandbox.status().process.unwrap().cast_signed();
     // SAFETY: these calls have no memory arguments.
     let policy = || unsafe { libc::sched_getscheduler(process) };
     // SAFETY: as above.
     let signal = |signal| unsafe { libc::kill(process, signal) };
-    assert_eq!(policy(), libc::SCHED_IDLE);
+    // Other groups see the weight of its group alone.
+    let idle = || of_group(process.cast_unsigned(), "cpu.idle").map(|text| text.trim() == "1");
+    let has_group = sandbox.status().isolation.has(Isolation::CPU);
+    let of = |is_idle| has_group.then_some(is_idle);
+    assert_eq!((policy(), idle()), (libc::SCHED_IDLE, of(true)));
     signal(libc::SIGSTOP);
     std::thread::scope(|scope| {
         let applied = scope.spawn(|| sandbox.apply(&[put(1)]));
         until("the request waits", || policy() == libc::SCHED_OTHER);
+        assert_eq!(idle(), of(false));
         signal(libc::SIGCONT);
         applied.join().unwrap().unwrap();
     });
-    assert_eq!(policy(), libc::SCHED_IDLE);
+    assert_eq!((policy(), idle()), (libc::SCHED_IDLE, of(true)));
 }

@@ -55,7 +55,7 @@ fn root_the_process_has_two_files_and_its_own_namespaces() {
 }
 
 /// Contents of a file in the process's control groups, if it exists.
-fn of_group(process: u32, file: &str) -> Option<String> {
+pub(crate) fn of_group(process: u32, file: &str) -> Option<String> {
     let read = |file: &str| std::fs::read_to_string(file).expect("procfs");
     let (groups, mounts) = (read(&format!("/proc/{process}/cgroup")), read("/proc/self/mounts"));
     let mounts: Vec<_> = mounts.lines().filter_map(|line| line.split(' ').nth(1)).collect();

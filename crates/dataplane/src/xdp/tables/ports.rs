@@ -182,9 +182,11 @@ impl Ports {
             })
         };
         let all_macs = macs_by_attachment(wanted);
+        let in_vrf = wanted.vlans.values().filter(|vlan| vlan.is_in_vrf);
+        let in_vrf: BTreeSet<Attachment> = in_vrf.map(|vlan| vlan.frames).collect();
         for (attachment, owner) in &wanted.attachments {
             let is_outside = wanted.ports.get(&attachment.port).is_some_and(is_outside);
-            let (tenant, policy) = meets(owner, false, is_outside)?;
+            let (tenant, policy) = meets(owner, in_vrf.contains(attachment), is_outside)?;
             let macs = all_macs.get(attachment).copied();
             let macs = macs.unwrap_or_else(|| unused(wanted, attachment));
             let said = ((tenant, policy), macs);

@@ -167,10 +167,7 @@ pub(in crate::process) fn replay<'o>(
             // An entry inserted and deleted before the restart does not exist in the new process.
             match why {
                 ControlError::Operation { at, why: MapError::Absent }
-                    if matches!(
-                        batch.get(at),
-                        Some(Operation::Delete { .. } | Operation::Write { .. })
-                    ) =>
+                    if matches!(batch.get(at), Some(Operation::Write { .. })) =>
                 {
                     batch.remove(at);
                 }
