@@ -26,8 +26,11 @@ devices=() wires=
 for number in 1 2 3 4; do
     for end in a b; do
         mac=02:00:00:00:0$number:0$end
-        devices+=(-netdev "hubport,id=n$number$end,hubid=$number"
-            -device "$card,netdev=n$number$end,mac=$mac,romfile=$options")
+        port=$number$end
+        # igb's virtual functions take places on its bus.
+        devices+=(-netdev "hubport,id=n$port,hubid=$number"
+            -device "pcie-root-port,id=p$port,chassis=0x$port,slot=0x$port"
+            -device "$card,bus=p$port,netdev=n$port,mac=$mac,romfile=$options")
     done
     wires+=,02:00:00:00:0$number:0a=02:00:00:00:0$number:0b
 done

@@ -94,8 +94,12 @@ impl Key {
 }
 
 /// Encodes entries.
-pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
+pub(super) fn encode(entries: &[Entry]) -> Result<Vec<u8>, BadObject> {
     let mut bytes = Vec::new();
+    if entries.len() > MAX_ENTRIES {
+        let (what, count) = ("entries", entries.len());
+        return Err(BadObject::TooMuch { what, count, most: MAX_ENTRIES });
+    }
     for entry in entries {
         let (key, priority) = entry.key.encode();
         for number in [entry.map, priority, key.len() as u32, entry.value.len() as u32] {
@@ -104,7 +108,7 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
         bytes.extend(key);
         bytes.extend(&entry.value);
     }
-    bytes
+    Ok(bytes)
 }
 
 /// Decodes entries of these maps. A map has at most as many as it has room for: a small object could

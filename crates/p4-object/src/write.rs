@@ -27,7 +27,7 @@ pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
     add_functions(&mut file, text, program);
     relocate(&mut file, text, &program.code, &maps)?;
     let own = [
-        (ENTRIES, entries::encode(&program.entries)),
+        (ENTRIES, entries::encode(&program.entries)?),
         (DIGESTS, digests::encode(&program.digests)),
         (INFO, program.info.clone()),
         (KEYS, keys::encode(&program.keys)),

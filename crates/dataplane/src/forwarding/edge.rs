@@ -239,6 +239,13 @@ pub(in crate::forwarding) fn tunnels(
     all.map(|link| (link.index, link.name.clone())).collect()
 }
 
+/// Returns the interfaces that receive frames of tenants.
+pub(super) fn reached_by_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let mut all = over_tenants(forwarding, links);
+    all.extend(tenants(forwarding));
+    all
+}
+
 /// Returns the interfaces of tenants.
 fn tenants(forwarding: &Forwarding) -> BTreeSet<u32> {
     let interfaces = forwarding.ports.keys().chain(forwarding.uppers.keys()).copied();

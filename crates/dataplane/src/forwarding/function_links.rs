@@ -10,18 +10,25 @@ use netlink::{Link, Mac};
 
 use super::machine::{Links, Unresolved};
 use super::resolve::MAX_STACKED;
-use super::{Forwarding, Kernel, Port, Proxy, ProxyLink};
+use super::{Attachment, Forwarding, Kernel, Port, Proxy, ProxyLink};
 use crate::Error;
+
+/// The interfaces of this machine, and their uses so far.
+pub(super) struct Machine<'a> {
+    pub(super) links: &'a Links,
+    pub(super) forwarding: &'a Forwarding,
+    /// Interfaces that receive frames of tenants.
+    pub(super) of_tenants: &'a BTreeSet<u32>,
+}
 
 /// Resolves a proxy on this machine.
 pub(super) fn proxy(
     proxy: &file::Proxy,
     line: u32,
-    links: &Links,
-    forwarding: &Forwarding,
+    machine: &Machine<'_>,
     problems: &mut Vec<Unresolved>,
 ) -> Proxy {
-    let mut link = |name| proxy_link(name, line, links, forwarding, problems);
+    let mut link = |name| proxy_link(name, line, machine, problems);
     let to = link(&proxy.to);
     let back = if proxy.back == proxy.to { to.clone() } else { link(&proxy.back) };
     Proxy { to, back, via: proxy.via }
@@ -30,11 +37,11 @@ pub(super) fn proxy(
 fn proxy_link(
     name: &file::Name,
     line: u32,
-    links: &Links,
-    forwarding: &Forwarding,
+    machine: &Machine<'_>,
     problems: &mut Vec<Unresolved>,
 ) -> Arc<ProxyLink> {
-    match usable(name, line, links, forwarding) {
+    let links = machine.links;
+    match usable(name, line, machine) {
         Ok((index, mac)) => {
             let (index, up) = (Some(index), links.passing.contains(&index));
             Arc::new(ProxyLink { name: name.clone(), index, mac, up })
@@ -49,12 +56,8 @@ fn proxy_link(
 }
 
 /// Returns the index and the MAC address of an interface that can lead to a function.
-fn usable(
-    name: &file::Name,
-    line: u32,
-    links: &Links,
-    forwarding: &Forwarding,
-) -> Result<(u32, Mac), Unresolved> {
+fn usable(name: &file::Name, line: u32, machine: &Machine<'_>) -> Result<(u32, Mac), Unresolved> {
+    let Machine { links, forwarding, .. } = machine;
     let link = links.named(name).ok_or_else(|| links.no_interface(line, name))?;
     if link.vrf_table.is_some() {
         return Err(Unresolved::FunctionByVrf { line, name: name.clone() });
@@ -65,25 +68,31 @@ fn usable(
     if forwarding.domain_vlans.contains_key(&link.index) {
         return Err(Unresolved::InDomain { line, name: name.clone() });
     }
-    if is_reached_by_others(link, links, forwarding) {
+    if is_reached_by_others(link, machine) {
         return Err(Unresolved::IsTenants { line, name: name.clone() });
     }
     Ok((link.index, mac))
 }
 
 /// Returns true if a tenant, or a host at an edge, chooses which frames arrive on an interface: it
-/// lies above their frames, with other tags or another MAC address.
-fn is_reached_by_others(link: &Link, links: &Links, forwarding: &Forwarding) -> bool {
+/// lies on their frames, with other tags or another MAC address, or they reach it through a bridge.
+fn is_reached_by_others(link: &Link, machine: &Machine<'_>) -> bool {
+    let Machine { links, forwarding, of_tenants } = machine;
+    if of_tenants.contains(&link.index) {
+        return true;
+    }
     let below = |link: &&Link| links.indexed(link.lower?);
     let chain = std::iter::successors(Some(link), below).take(MAX_STACKED);
-    // The file may put single VLANs of an edge port to other uses.
-    let mut has_tags = false;
+    // Between a port and the VLANs on it may be interfaces of another kind.
+    let mut tags = BTreeSet::new();
     for link in chain {
-        let frames = forwarding.vlans.get(&link.index).map(|vlan| vlan.frames);
-        has_tags |= link.vlan.is_some();
-        let is_port_of_others = |port: &Port| port.owner.is_of_file() || port.edge && !has_tags;
-        if frames.is_some_and(|frames| forwarding.attachments.contains_key(&frames))
-            || forwarding.ports.get(&link.index).is_some_and(is_port_of_others)
+        tags.extend(link.vlan.map(|vlan| vlan.id));
+        let is_tenants =
+            |frames: &Attachment| frames.port == link.index && tags.contains(&frames.tags.outer);
+        // The file may put single VLANs of an edge port to other uses.
+        let is_edge = |port: &Port| port.edge && tags.is_empty();
+        if forwarding.attachments.keys().any(is_tenants)
+            || forwarding.ports.get(&link.index).is_some_and(is_edge)
         {
             return true;
         }

@@ -117,7 +117,11 @@ pub fn import(
                  `ip sr tunsrc set ADDRESS`",
             )
         } else if ports.is_empty() {
-            Some("no port of the data plane is in this table")
+            let is_beside = !ports_of(forwarding, kernel, table, &BTreeSet::new()).is_empty();
+            Some(match is_beside {
+                true => "its VLANs are on ports with tenants or functions of the file",
+                false => "no port of the data plane is in this table",
+            })
         } else {
             None
         };
@@ -195,6 +199,13 @@ fn ports_of_others(forwarding: &Forwarding, kernel: &Kernel) -> BTreeSet<u32> {
         let chain = std::iter::successors(Some(*link), below).take(MAX_STACKED);
         others.extend(chain.map(|link| link.index));
     }
+    // A function may be behind a bridge, a bond or a ring.
+    let joined =
+        kernel.links.iter().filter(|link| link.master.is_some_and(|it| others.contains(&it)));
+    let slaves =
+        others.iter().filter_map(|index| by_index.get(index)).flat_map(|link| &link.slaves);
+    let members: Vec<u32> = joined.map(|link| link.index).chain(slaves.copied()).collect();
+    others.extend(members);
     others
 }
 

@@ -9,7 +9,7 @@ use model::dataplane::{self as file, File, Name, Steer, Table};
 use netlink::{Link, Mac, is_reached_locally};
 use srv6::{LookUp, Resolve};
 
-use super::edge::tunnels;
+use super::edge::{reached_by_tenants, tunnels};
 use super::machine::{Links, Unresolved};
 use super::{
     Attachment, DomainVlan, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Proxy, ProxyLink,
@@ -73,8 +73,12 @@ pub fn resolve(
     tenants: &mut Tenants,
 ) -> Result<Forwarding, Vec<Unresolved>> {
     let numbers = tenants.with(file);
-    let mut resolving =
-        Resolving { links, problems: Vec::new(), forwarding: Forwarding::default() };
+    let mut resolving = Resolving {
+        links,
+        problems: Vec::new(),
+        forwarding: Forwarding::default(),
+        of_tenants: BTreeSet::new(),
+    };
     resolving.forwarding.source = file.source.unwrap_or(Ipv6Addr::UNSPECIFIED);
     resolving.forwarding.locators = file.locators.iter().map(|locator| locator.prefix()).collect();
     let domain = file.sources.iter().map(|net| (None, IpNet::V6(*net)));
@@ -93,6 +97,9 @@ pub fn resolve(
     resolving.uppers();
     resolving.vlans();
     resolving.domain_vlans(file, &ports);
+    if file.sids.iter().any(|(_, endpoint)| endpoint.behavior.proxy().is_some()) {
+        resolving.of_tenants = reached_by_tenants(&resolving.forwarding, &links.links);
+    }
     resolving.sids(file, &ports);
     if !resolving.problems.is_empty() {
         return Err(resolving.problems);
@@ -107,6 +114,8 @@ struct Resolving<'a> {
     links: &'a Links,
     problems: Vec<Unresolved>,
     forwarding: Forwarding,
+    /// Interfaces that receive frames of tenants, if the file has functions.
+    of_tenants: BTreeSet<u32>,
 }
 
 impl Resolving<'_> {
@@ -400,8 +409,9 @@ impl Resolve<Name, Table, Steer, Name> for Arguments<'_, '_> {
     }
 
     fn proxy(&mut self, proxy: &file::Proxy) -> Proxy {
-        let Resolving { links, problems, forwarding } = &mut *self.resolving;
-        function_links::proxy(proxy, self.line, links, forwarding, problems)
+        let Resolving { links, problems, forwarding, of_tenants } = &mut *self.resolving;
+        let machine = function_links::Machine { links, forwarding, of_tenants };
+        function_links::proxy(proxy, self.line, &machine, problems)
     }
 }
 

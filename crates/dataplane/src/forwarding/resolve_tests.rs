@@ -347,6 +347,8 @@ fn a_function_is_not_reached_through_frames_of_a_tenant() {
         vlan(90, "eth1.200", 200, DOT1AD, 3),
         vlan(91, "eth1.200.10", 10, DOT1Q, 90),
         Link { kind: "macvlan".into(), lower: Some(3), ..link(92, "over") },
+        vlan(93, "over.200", 200, DOT1Q, 92),
+        Link { kind: "bridge".into(), ..link(94, "br0") },
     ]);
     let at = |name: &str, port: &str, more: &str| {
         let machine = Links::new(stacked.clone(), true);
@@ -365,6 +367,14 @@ fn a_function_is_not_reached_through_frames_of_a_tenant() {
         assert_eq!(at(name, "{}", tagged).is_ok(), name == "over");
         assert_eq!(at(name, "{sids: false}", "").is_ok(), name != "over");
     }
+    assert!(at("over.200", "{}", "").is_ok() && at("over.200", "{}", tagged).is_err());
+    // Nor through a bridge that has the tenant's port.
+    assert!(at("br0", "{tenant: blue}", "").is_ok());
+    stacked.iter_mut().filter(|link| link.name == "eth1").for_each(|link| link.master = Some(94));
+    let machine = Links::new(stacked.clone(), true);
+    let bridged = text("{tenant: blue}", "").replace("eth1.10", "br0");
+    let problems = resolve(&file(&bridged), &machine, &mut Tenants::default()).unwrap_err();
+    assert!(matches!(problems[..], [Unresolved::IsTenants { .. }, ..]), "{problems:?}");
     // A function that turns its interface into one of another kind stops nothing else.
     let without_mac = || {
         let mut links = links();

@@ -71,7 +71,21 @@ impl Daemon {
 
     pub(crate) fn apply(&self, text: &str) -> Value {
         let file = self.kaido.file("dataplane.yaml", text);
-        self.kaido.json(&["dataplane", "apply", &file])
+        let said = self.kaido.json(&["dataplane", "apply", &file]);
+        self.wait_for_cards();
+        said
+    }
+
+    /// Waits for links to come up again that a card has reset to attach a program.
+    fn wait_for_cards(&self) {
+        if !testkit::has_cards() {
+            return;
+        }
+        // The driver reports the reset after a moment.
+        testkit::pause(Duration::from_secs(1));
+        let links = || crate::net::show(&self.node, "-o link show up");
+        let is_down = |line: &str| line.contains("NO-CARRIER") && !line.contains("@");
+        until(Duration::from_secs(20), || (!links().lines().any(is_down)).then_some(()), links);
     }
 
     pub(crate) fn show(&self) -> Value {

@@ -137,8 +137,16 @@ impl Net {
             set_offload("port", Offload::TxChecksum, false).unwrap();
             set_offload("port", Offload::Gro, true).unwrap();
         };
-        left.run(offloads).unwrap();
-        right.run(offloads).unwrap();
+        // An emulated card may have none of these, and QEMU's igb computes no checksum within SRv6.
+        let of_card = || {
+            let _ = set_offload("port", Offload::TxChecksum, false);
+        };
+        for host in [&left, &right] {
+            match testkit::has_cards() {
+                true => host.run(of_card).unwrap(),
+                false => host.run(offloads).unwrap(),
+            }
+        }
         let daemon = Daemon::new(Kaido::new(env!("CARGO_BIN_EXE_kaido")), node);
         let net = Self { daemon, left, right };
         // A new link takes a moment to pass its first packet.

@@ -17,6 +17,9 @@ const PERIOD: u64 = 10_000;
 /// Time to wait for an exited process to leave its group.
 const LEAVING: Duration = Duration::from_secs(1);
 
+/// Age of a group without a process whose creator is not known.
+const OLD: Duration = Duration::from_secs(60);
+
 /// Resource limits of a process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
@@ -224,6 +227,14 @@ fn remove_dead(root: &Path) {
         let parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
         let is_ours = |rest: &str| rest.split_once('-').is_some_and(|(_, of)| of == namespace);
         let maker = parts.filter(|(_, rest)| is_ours(rest)).map(|(maker, _)| maker.parse());
+        // Those of other namespaces and earlier versions are old then, or still get their process.
+        let is_old = || {
+            let changed = entry.metadata().and_then(|of| of.modified()).ok();
+            changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > OLD)
+        };
+        if parts.is_some() && maker.is_none() && is_old() {
+            let _ = fs::remove_dir(entry.path());
+        }
         if let Some(Ok(maker)) = maker
             && !runs(maker)
         {

@@ -150,10 +150,15 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It frees its memory on its own CPU time, and this thread waits for that.
-        self.schedule(libc::SCHED_OTHER);
-        if let Some(group) = &self.group {
-            group.unlimit();
+        let runs = |child: &mut std::process::Child| matches!(child.try_wait(), Ok(None));
+        if let Started::Child(child) = &mut self.started
+            && runs(child)
+        {
+            // It frees its memory on its own CPU time, and this thread waits for that.
+            self.schedule(libc::SCHED_OTHER);
+            if let Some(group) = &self.group {
+                group.unlimit();
+            }
         }
         match &mut self.started {
             Started::Child(child) => {
