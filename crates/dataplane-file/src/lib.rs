@@ -22,6 +22,7 @@ mod scalars;
 mod sid_text;
 mod sids;
 mod steer_text;
+mod tag_owners;
 mod tenants;
 mod vlan_text;
 mod vlans;

@@ -12,6 +12,7 @@ use super::checked::{At, Checked};
 use super::file::{AttachmentText, PortText, TenantText};
 use super::names::NAME_HELP;
 use super::steer_text::SteerText;
+use super::tag_owners::{TagOwners, Taken};
 
 impl Checked<'_> {
     /// Adds the ports. Their tenants are not known yet.
@@ -60,12 +61,13 @@ impl Checked<'_> {
         let names: HashMap<String, usize> =
             texts.iter().enumerate().map(|(index, (name, _))| (name.clone(), index)).collect();
         let takes_frames: Vec<bool> = texts.iter().map(|(_, text)| text.frames.is_some()).collect();
-        let mut owners = HashMap::new();
+        let mut owners = TagOwners::default();
         for (index, (name, text)) in ports.iter().enumerate() {
             let Some(tenant) = &text.tenant else { continue };
             match names.get(tenant) {
                 Some(of) => {
-                    owners.insert((Name::from(name.as_str()), Tags::default()), *of);
+                    // Names of ports are unique.
+                    let _ = owners.insert(&name.as_str().into(), Tags::default(), *of);
                     if let Some(port) = self.ports.get_mut(name.as_str()) {
                         port.tenant = Some(tenant.as_str().into());
                     }
@@ -102,15 +104,19 @@ impl Checked<'_> {
                 if self.is_in_domain(&at, &attachment) {
                     continue;
                 }
-                let key = (attachment.port.clone(), attachment.tags);
-                if let Some(other) = owners.get(&key) {
-                    let other_name = tenant_names.get(*other).cloned();
-                    let of = other_name.unwrap_or_else(|| self.name_of("tenants", *other));
-                    let differs = takes_frames[*other] != takes_frames[index];
-                    self.used_twice(&at, &attachment, &of, differs);
+                if let Err(taken) = owners.insert(&attachment.port, attachment.tags, index) {
+                    let (Taken::By(other) | Taken::Overlaps(other)) = taken;
+                    let other_name = tenant_names.get(other).cloned();
+                    let of = other_name.unwrap_or_else(|| self.name_of("tenants", other));
+                    match taken {
+                        Taken::By(_) => {
+                            let differs = takes_frames[other] != takes_frames[index];
+                            self.used_twice(&at, &attachment, &of, differs);
+                        }
+                        Taken::Overlaps(_) => self.overlapping(&at, &attachment, &of),
+                    }
                     continue;
                 }
-                owners.insert(key, index);
                 if attachment.tags == Tags::default() {
                     if let Some(port) = self.ports.get_mut(&*attachment.port) {
                         port.tenant = Some(name.clone());
@@ -204,6 +210,18 @@ impl Checked<'_> {
             "use another VLAN, or remove one of the two"
         };
         self.place.key(&at(), format!("{what} is `{of}`'s already"), help);
+    }
+
+    /// Reports frames with the same outer tag as those of another tenant.
+    fn overlapping(&mut self, at: At<'_>, attachment: &Attachment, of: &str) {
+        let Attachment { port, tags } = attachment;
+        let outer = tags.outer;
+        let message = match tags.inner {
+            0 => format!("`{of}` owns a VLAN within VLAN {outer} of `{port}`"),
+            _ => format!("VLAN {outer} of `{port}` belongs to `{of}`"),
+        };
+        let message = format!("{message}, and hosts choose the second tag");
+        self.place.key(&at(), message, "use another outer tag for one of the two tenants");
     }
 
     /// Returns the VLAN tags `vlan:` and `inner:` below `at`.

@@ -108,16 +108,22 @@ pub(super) fn encode(entries: &[Entry]) -> Result<Vec<u8>, BadObject> {
         bytes.extend(key);
         bytes.extend(&entry.value);
     }
+    check_size(&bytes)?;
     Ok(bytes)
+}
+
+fn check_size(bytes: &[u8]) -> Result<(), BadObject> {
+    if bytes.len() <= MAX_BYTES {
+        return Ok(());
+    }
+    let (what, count) = ("bytes of entries", bytes.len());
+    Err(BadObject::TooMuch { what, count, most: MAX_BYTES })
 }
 
 /// Decodes entries of these maps. A map has at most as many as it has room for: a small object could
 /// repeat an entry millions of times.
 pub(super) fn decode(mut bytes: &[u8], maps: &[Map]) -> Result<Vec<Entry>, BadObject> {
-    if bytes.len() > MAX_BYTES {
-        let (what, count) = ("bytes of entries", bytes.len());
-        return Err(BadObject::TooMuch { what, count, most: MAX_BYTES });
-    }
+    check_size(bytes)?;
     let mut entries = Vec::new();
     let mut room: Vec<u32> = maps.iter().map(|map| map.max_entries).collect();
     while !bytes.is_empty() {

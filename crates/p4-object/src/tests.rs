@@ -172,6 +172,9 @@ fn an_object_has_a_limited_number_of_entries() {
     object.entries.push(entry(1 << 16));
     let refused = write(&object).unwrap_err().to_string();
     assert!(refused.contains("65536"), "{refused}");
+    let large = Entry { map: 0, key: Key::index(0), value: vec![0; 16 << 20] };
+    let refused = entries::encode(&[large]).unwrap_err().to_string();
+    assert!(refused.contains("16777216"), "{refused}");
     // Of another compiler.
     let bytes = entries::encode(&object.entries[1..]).unwrap();
     let more = [bytes.clone(), bytes].concat();

@@ -2,20 +2,16 @@
 
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, Shutdown, setsockopt, shutdown, sockopt::Linger};
 
 /// Control message with a descriptor of the sender (include/linux/socket.h).
 const SCM_PIDFD: libc::c_int = 4;
-/// Maximum number of messages that are taken out of a queue before its socket is closed.
-const MAX_QUEUED: usize = 4096;
 
-/// A socket between processes. If the other one is not trusted, a thread of its own closes it: with a
-/// socket the kernel closes the descriptors that wait in its queue, and a TCP socket with SO_LINGER
-/// then blocks the thread.
+/// A socket between processes. If the other one is not trusted, it is closed by [`close_later`], since
+/// the kernel also closes the descriptors that wait in its queue.
 #[derive(Debug)]
 pub struct PeerSocket<T: Into<OwnedFd> + AsFd> {
     socket: Option<T>,
@@ -57,41 +53,28 @@ impl<T: Into<OwnedFd> + AsFd> Drop for PeerSocket<T> {
     }
 }
 
-/// Closes descriptors of any kind on a thread of its own, because that may block: TCP with SO_LINGER
-/// waits for its peer.
+/// Closes descriptors of any kind without waiting for their peers. Closing a TCP socket with SO_LINGER
+/// waits, also if it is in the queue of a socket; but not in a thread that ends (`PF_EXITING` in
+/// inet_release() of the kernel). So a thread gets a copy of the table of descriptors (unshare(2)) and
+/// ends once those of the caller are closed.
 pub fn close_later(files: Vec<OwnedFd>) {
-    static CLOSER: OnceLock<Sender<Vec<OwnedFd>>> = OnceLock::new();
     if files.is_empty() {
         return;
     }
-    let closer = CLOSER.get_or_init(|| {
-        let (closer, all) = channel::<Vec<OwnedFd>>();
-        let close = move || all.into_iter().flatten().for_each(close);
-        // Without a thread, the caller closes them.
-        let _ = std::thread::Builder::new().name("kaido-close".to_owned()).spawn(close);
-        closer
-    });
-    let _ = closer.send(files);
-}
-
-/// Closes a descriptor, and those in its queue if it is a socket, without waiting for their peers.
-/// Only sockets in the queues of queued sockets are waited for.
-fn close(file: OwnedFd) {
-    do_not_linger(&file);
-    for _ in 0..MAX_QUEUED {
-        let mut byte = [0];
-        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
-        match receive_descriptors(file.as_fd(), &mut byte, flags) {
-            Ok((length, files, _)) => {
-                files.iter().for_each(do_not_linger);
-                if length == 0 && files.is_empty() {
-                    break;
-                }
-            }
-            // The queue is empty, or it is not a socket.
-            Err(_) => break,
-        }
+    let (copied, is_copied) = channel();
+    let (end, ends) = channel::<()>();
+    let hold = move || {
+        // SAFETY: the call has no memory arguments. Only this thread has the new table.
+        let _ = copied.send(unsafe { libc::unshare(libc::CLONE_FILES) } == 0);
+        // Returns when the caller drops the other end.
+        let _ = ends.recv();
+    };
+    let spawned = std::thread::Builder::new().name("kaido-close".to_owned()).spawn(hold);
+    if spawned.is_err() || is_copied.recv() != Ok(true) {
+        files.iter().for_each(do_not_linger);
     }
+    drop(files);
+    drop(end);
 }
 
 fn do_not_linger(file: &OwnedFd) {
@@ -207,13 +190,20 @@ mod tests {
     fn queued_descriptors_do_not_block_the_thread_that_drops_a_socket() {
         let begin = Instant::now();
         let mut peers = Vec::new();
-        for _ in 0..3 {
-            let (mine, other) = UnixStream::pair().unwrap();
+        for depth in 0..3 {
+            let (mut mine, mut other) = UnixStream::pair().unwrap();
             let (socket, peer) = lingering();
             send(&other, &socket);
             drop(socket);
             peers.push(peer);
+            // It is in the queue of a socket in a queue.
+            for _ in 0..depth {
+                let outer = UnixStream::pair().unwrap();
+                send(&outer.1, &mine);
+                (mine, other) = outer;
+            }
             drop(PeerSocket::untrusted(mine));
+            drop(other);
         }
         assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
         // The thread that closes does not wait either: the peers see the end.

@@ -42,6 +42,7 @@ mod snapshot;
 mod status;
 mod tenant;
 mod trace;
+mod tracing;
 mod unjudged;
 
 pub use control::Control;

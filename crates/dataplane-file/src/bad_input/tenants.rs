@@ -80,6 +80,39 @@ fn vlans() {
     );
 }
 
+/// The sender of frames with a tag chooses the one that follows.
+#[test]
+fn vlans_within_those_of_another_tenant() {
+    let tenant = |name: &str, attachments: &str| {
+        format!("  {name}: {{table: 9, attachments: [{attachments}]}}\n")
+    };
+    let text = |first: &str, second: &str| {
+        format!(
+            "ports: {{eth0: {{}}, eth1: {{}}}}\ntenants:\n{}{}",
+            tenant("a", first),
+            tenant("b", second)
+        )
+    };
+    let (one, two) = ("{port: eth0, vlan: 7}", "{port: eth0, vlan: 7, inner: 8}");
+    let help = "another outer tag";
+    expect(
+        &text(one, two),
+        &[("4:31", "VLAN 7 of `eth0` belongs to `a`, and hosts choose the second tag", help)],
+    );
+    expect(
+        &text(two, one),
+        &[("4:31", "`a` owns a VLAN within VLAN 7 of `eth0`, and hosts choose", help)],
+    );
+    for (first, second) in [
+        (two, "{port: eth0, vlan: 7, inner: 9}"),
+        (two, "{port: eth1, vlan: 7}"),
+        ("{port: eth0}", two),
+        ("{port: eth0, vlan: 7}, {port: eth0, vlan: 7, inner: 8}", "{port: eth0, vlan: 8}"),
+    ] {
+        assert!(crate::parse("x", &text(first, second)).is_ok(), "{first} {second}");
+    }
+}
+
 #[test]
 fn vlans_of_the_domain() {
     let ports = |vlans: &str| format!("ports: {{eth0: {{vlans: {vlans}}}}}\n");

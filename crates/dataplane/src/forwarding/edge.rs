@@ -239,9 +239,13 @@ pub(in crate::forwarding) fn tunnels(
     all.map(|link| (link.index, link.name.clone())).collect()
 }
 
-/// Returns the interfaces that receive frames of tenants.
-pub(super) fn reached_by_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
-    let mut all = over_tenants(forwarding, links);
+/// Returns the interfaces that receive frames from outside of the domain: of tenants, and of hosts at
+/// edge ports. The file may put single VLANs of an edge port to other uses.
+pub(super) fn reached_from_outside(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
+    let edges = forwarding.ports.iter().filter(|(_, port)| port.edge);
+    let edges = edges.map(|(index, _)| *index).collect();
+    let mut all = with_stacked(edges, links, |link| link.vlan.is_none());
+    all.extend(over_tenants(forwarding, links));
     all.extend(tenants(forwarding));
     all
 }

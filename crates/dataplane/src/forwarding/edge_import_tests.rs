@@ -72,14 +72,20 @@ fn no_vlan_on_the_port_of_a_function_is_imported() {
         Link { kind: "macvlan".into(), lower: Some(20), ..link(21, "over") },
     ]);
     // A function behind a bridge with the port.
-    let mut bridged = links.clone();
-    bridged.iter_mut().filter(|link| link.name == "out").for_each(|link| link.master = Some(6));
-    let text = "locators: [\"fd00:1::/48\"]\nports: {core: {}, out: {}}\n\
+    for member in ["out", "out.11"] {
+        let mut bridged = links.clone();
+        bridged
+            .iter_mut()
+            .filter(|link| link.name == member)
+            .for_each(|link| link.master = Some(6));
+        let text = "locators: [\"fd00:1::/48\"]\nports: {core: {}, out: {}}\n\
                 sids: {\"fd00:1::f\": {behavior: End.AD, to: br0, back: br0}}\n";
-    let file = dataplane_file::parse("file", text).unwrap_or_else(|problems| panic!("{problems}"));
-    let machine = Links::new(bridged.clone(), true);
-    let state = resolve(&file, &machine, &mut Tenants::default()).unwrap();
-    assert!(imported_into(state, bridged).0.attachments.is_empty());
+        let file =
+            dataplane_file::parse("file", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let machine = Links::new(bridged.clone(), true);
+        let state = resolve(&file, &machine, &mut Tenants::default()).unwrap();
+        assert!(imported_into(state, bridged).0.attachments.is_empty(), "{member}");
+    }
     for (interface, closed) in [("out.10", &["out.10"][..]), ("over", &["out.11", "over"])] {
         let text = format!(
             "locators: [\"fd00:1::/48\"]\nports: {{core: {{}}, out: {{}}}}\n\

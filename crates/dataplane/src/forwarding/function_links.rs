@@ -1,24 +1,23 @@
 //! Service functions and their links: the interfaces of proxies on this machine, and conflicts of a
 //! function's SID with the kernel's configuration.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use ipnet::IpNet;
 use model::dataplane as file;
 use netlink::{Link, Mac};
 
-use super::machine::{Links, Unresolved};
-use super::resolve::MAX_STACKED;
-use super::{Attachment, Forwarding, Kernel, Port, Proxy, ProxyLink};
+use super::machine::{Links, MAX_STACKED, Unresolved};
+use super::{Attachment, Forwarding, Kernel, Proxy, ProxyLink};
 use crate::Error;
 
 /// The interfaces of this machine, and their uses so far.
 pub(super) struct Machine<'a> {
     pub(super) links: &'a Links,
     pub(super) forwarding: &'a Forwarding,
-    /// Interfaces that receive frames of tenants.
-    pub(super) of_tenants: &'a BTreeSet<u32>,
+    /// Interfaces that receive frames from outside of the domain.
+    pub(super) from_outside: &'a BTreeSet<u32>,
 }
 
 /// Resolves a proxy on this machine.
@@ -77,23 +76,26 @@ fn usable(name: &file::Name, line: u32, machine: &Machine<'_>) -> Result<(u32, M
 /// Returns true if a tenant, or a host at an edge, chooses which frames arrive on an interface: it
 /// lies on their frames, with other tags or another MAC address, or they reach it through a bridge.
 fn is_reached_by_others(link: &Link, machine: &Machine<'_>) -> bool {
-    let Machine { links, forwarding, of_tenants } = machine;
-    if of_tenants.contains(&link.index) {
+    let Machine { links, forwarding, from_outside } = machine;
+    if from_outside.contains(&link.index) {
         return true;
     }
     let below = |link: &&Link| links.indexed(link.lower?);
     let chain = std::iter::successors(Some(link), below).take(MAX_STACKED);
-    // Between a port and the VLANs on it may be interfaces of another kind.
-    let mut tags = BTreeSet::new();
+    // Tags of the interface's frames on each interface below, from the outer one on.
+    let mut tags = VecDeque::new();
     for link in chain {
-        tags.extend(link.vlan.map(|vlan| vlan.id));
-        let is_tenants =
-            |frames: &Attachment| frames.port == link.index && tags.contains(&frames.tags.outer);
-        // The file may put single VLANs of an edge port to other uses.
-        let is_edge = |port: &Port| port.edge && tags.is_empty();
-        if forwarding.attachments.keys().any(is_tenants)
-            || forwarding.ports.get(&link.index).is_some_and(is_edge)
-        {
+        if let Some(vlan) = link.vlan {
+            tags.push_front(vlan.id);
+        }
+        let (outer, inner) = (tags.front(), tags.get(1));
+        // Whose tag comes first chooses the second one.
+        let is_tenants = |frames: &Attachment| {
+            frames.port == link.index
+                && outer == Some(&frames.tags.outer)
+                && (frames.tags.inner == 0 || inner.is_none_or(|tag| *tag == frames.tags.inner))
+        };
+        if forwarding.attachments.keys().any(is_tenants) {
             return true;
         }
     }

@@ -16,7 +16,6 @@ use netlink::{Encap, Link, LocalAction, MAIN_TABLE, Route};
 use srv6::{EncapMode, Form, LookUp, Payload};
 
 use super::import_room::{Additions, Room};
-use super::resolve::MAX_STACKED;
 use super::{
     Attachment, Behavior, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, TABLE_TENANTS,
     TenantId, Upper, Weighted,
@@ -190,23 +189,29 @@ enum Place {
 /// Returns the ports with a tenant or a function of the file on some of their frames. Their senders
 /// choose the tags: frames of other VLANs may be theirs, too.
 fn ports_of_others(forwarding: &Forwarding, kernel: &Kernel) -> BTreeSet<u32> {
-    let by_index: HashMap<u32, &Link> = kernel.links.iter().map(|l| (l.index, l)).collect();
     let ports = forwarding.ports.iter().filter(|(_, port)| port.owner.is_of_file());
     let mut others: BTreeSet<u32> = ports.map(|(index, _)| *index).collect();
     others.extend(forwarding.attachments.keys().map(|frames| frames.port));
-    let below = |link: &&Link| by_index.get(&link.lower?).copied();
-    for link in forwarding.function_indices().iter().filter_map(|index| by_index.get(index)) {
-        let chain = std::iter::successors(Some(*link), below).take(MAX_STACKED);
-        others.extend(chain.map(|link| link.index));
-    }
-    // A function may be behind a bridge, a bond or a ring.
-    let joined =
-        kernel.links.iter().filter(|link| link.master.is_some_and(|it| others.contains(&it)));
-    let slaves =
-        others.iter().filter_map(|index| by_index.get(index)).flat_map(|link| &link.slaves);
-    let members: Vec<u32> = joined.map(|link| link.index).chain(slaves.copied()).collect();
-    others.extend(members);
+    others.extend(with_lower(forwarding.function_indices(), &kernel.links));
     others
+}
+
+/// Adds the interfaces from which the given ones receive frames: those below, and ports of bridges,
+/// bonds and rings.
+fn with_lower(mut found: BTreeSet<u32>, links: &[Link]) -> BTreeSet<u32> {
+    loop {
+        let before = found.len();
+        for link in links {
+            if found.contains(&link.index) {
+                found.extend(link.lower.iter().chain(&link.slaves));
+            } else if link.master.is_some_and(|master| found.contains(&master)) {
+                found.insert(link.index);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
 }
 
 /// Returns the ports, and VLANs on ports, that are routed by `table` and have no other owner. `others`

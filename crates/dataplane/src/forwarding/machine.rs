@@ -7,6 +7,9 @@ use netlink::Link;
 
 use super::Tags;
 
+/// Maximum depth of stacked interfaces: the kernel allows eight levels.
+pub(super) const MAX_STACKED: usize = 8;
+
 /// The interfaces of a machine, as netlink lists them.
 #[derive(Debug, Default)]
 pub struct Links {

@@ -9,8 +9,8 @@ use model::dataplane::{self as file, File, Name, Steer, Table};
 use netlink::{Link, Mac, is_reached_locally};
 use srv6::{LookUp, Resolve};
 
-use super::edge::{reached_by_tenants, tunnels};
-use super::machine::{Links, Unresolved};
+use super::edge::{reached_from_outside, tunnels};
+use super::machine::{Links, MAX_STACKED, Unresolved};
 use super::{
     Attachment, DomainVlan, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Proxy, ProxyLink,
     TABLE_TENANTS, Tags, TenantId, Upper, VlanInterface, Weighted, function_links,
@@ -19,9 +19,6 @@ use super::{
 // The TPIDs of a single VLAN tag, and of the outer of two tags. The program writes no others.
 const DOT1Q: u16 = 0x8100;
 const DOT1AD: u16 = 0x88a8;
-
-/// Maximum depth of stacked interfaces: the kernel allows eight levels.
-pub(super) const MAX_STACKED: usize = 8;
 
 /// The numbers of tenants, above [`TABLE_TENANTS`]. A number that is still referred to is not given
 /// to another tenant, so that no packet matches another tenant's prefixes.
@@ -77,7 +74,7 @@ pub fn resolve(
         links,
         problems: Vec::new(),
         forwarding: Forwarding::default(),
-        of_tenants: BTreeSet::new(),
+        from_outside: BTreeSet::new(),
     };
     resolving.forwarding.source = file.source.unwrap_or(Ipv6Addr::UNSPECIFIED);
     resolving.forwarding.locators = file.locators.iter().map(|locator| locator.prefix()).collect();
@@ -98,7 +95,7 @@ pub fn resolve(
     resolving.vlans();
     resolving.domain_vlans(file, &ports);
     if file.sids.iter().any(|(_, endpoint)| endpoint.behavior.proxy().is_some()) {
-        resolving.of_tenants = reached_by_tenants(&resolving.forwarding, &links.links);
+        resolving.from_outside = reached_from_outside(&resolving.forwarding, &links.links);
     }
     resolving.sids(file, &ports);
     if !resolving.problems.is_empty() {
@@ -114,8 +111,8 @@ struct Resolving<'a> {
     links: &'a Links,
     problems: Vec<Unresolved>,
     forwarding: Forwarding,
-    /// Interfaces that receive frames of tenants, if the file has functions.
-    of_tenants: BTreeSet<u32>,
+    /// Interfaces that receive frames from outside of the domain, if the file has functions.
+    from_outside: BTreeSet<u32>,
 }
 
 impl Resolving<'_> {
@@ -409,8 +406,8 @@ impl Resolve<Name, Table, Steer, Name> for Arguments<'_, '_> {
     }
 
     fn proxy(&mut self, proxy: &file::Proxy) -> Proxy {
-        let Resolving { links, problems, forwarding, of_tenants } = &mut *self.resolving;
-        let machine = function_links::Machine { links, forwarding, of_tenants };
+        let Resolving { links, problems, forwarding, from_outside } = &mut *self.resolving;
+        let machine = function_links::Machine { links, forwarding, from_outside };
         function_links::proxy(proxy, self.line, &machine, problems)
     }
 }

@@ -368,6 +368,17 @@ fn a_function_is_not_reached_through_frames_of_a_tenant() {
         assert_eq!(at(name, "{sids: false}", "").is_ok(), name != "over");
     }
     assert!(at("over.200", "{}", "").is_ok() && at("over.200", "{}", tagged).is_err());
+    // The tags of a tenant's frames are compared in order.
+    for (tags, is_apart) in [
+        ("vlan: 10", true),
+        ("vlan: 200, inner: 11", true),
+        ("vlan: 200, inner: 10", false),
+        ("vlan: 200", false),
+    ] {
+        let attachment = format!("{{port: eth1, {tags}}}");
+        assert_eq!(at("eth1.200.10", "{}", &attachment).is_ok(), is_apart, "{tags}");
+    }
+    assert!(at("eth1.200", "{}", "{port: eth1, vlan: 200, inner: 11}").is_err());
     // Nor through a bridge that has the tenant's port.
     assert!(at("br0", "{tenant: blue}", "").is_ok());
     stacked.iter_mut().filter(|link| link.name == "eth1").for_each(|link| link.master = Some(94));
@@ -387,4 +398,36 @@ fn a_function_is_not_reached_through_frames_of_a_tenant() {
         assert!(state.proxies().all(|proxy| proxy.to.index.is_none()), "{text}");
         assert_eq!(state.proxies().count(), 1);
     }
+}
+
+/// Also after `apply`, when the file has been accepted. VLANs of an edge port may have other uses.
+#[test]
+fn a_function_is_not_reached_through_a_bridge_or_a_ring_with_an_edge_port() {
+    let mut all = links();
+    all.extend([
+        vlan(90, "eth1.200", 200, DOT1AD, 3),
+        Link { kind: "macvlan".into(), lower: Some(3), ..link(92, "over") },
+        Link { kind: "bridge".into(), ..link(94, "br0") },
+    ]);
+    let bridged = |name: &str| {
+        let mut links = all.clone();
+        links.iter_mut().filter(|link| link.name == name).for_each(|link| link.master = Some(94));
+        links
+    };
+    let reaches = |name: &str, links: Vec<Link>| {
+        let text = format!(
+            "locators: [\"fd00:1::/48\"]\nports: {{eth1: {{sids: false}}}}\n\
+             sids: {{\"fd00:1::f\": {{behavior: End.AM, to: {name}, back: {name}}}}}\n"
+        );
+        let machine = Links::new(links, true).lacking_functions();
+        let state = resolve(&file(&text), &machine, &mut Tenants::default()).unwrap();
+        state.proxies().all(|proxy| proxy.to.index.is_some())
+    };
+    assert!(!reaches("br0", bridged("eth1")));
+    assert!(!reaches("br0", bridged("over")));
+    assert!(!reaches("over", bridged("")));
+    assert!(reaches("eth1.200", bridged("")));
+    assert!(reaches("br0", bridged("eth1.200")));
+    all.push(Link { kind: "hsr".into(), slaves: vec![3], ..link(95, "ring") });
+    assert!(!reaches("ring", all.clone()));
 }

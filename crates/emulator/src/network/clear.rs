@@ -1,6 +1,7 @@
 //! Detection of unimpaired paths.
 
-use super::{Direction, Kind, Network, NodeId, PortId};
+use super::node::{Kind, NodeId, PortId};
+use super::{Direction, Network};
 
 impl Network {
     /// Returns true if no link on any path from a port has impairments or a tap. Consecutive

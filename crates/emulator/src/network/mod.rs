@@ -1,70 +1,21 @@
 //! Nodes, links and the event queue.
 
 mod clear;
+mod node;
+
+pub use self::node::{Leaves, LinkId, NodeId, PortId};
 
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use self::node::{Kind, Node};
 use crate::router::Router;
 use crate::traffic::Source;
 use crate::{
     CrossCounts, Dice, Filter, Frame as _, Link, Nanos, NoTraffic, Packet, Position, Replay,
     Settings, Switch, Traffic,
 };
-
-/// Index of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(usize);
-
-/// A node at the edge: packets that reach it leave the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PortId(NodeId);
-
-impl From<PortId> for NodeId {
-    fn from(port: PortId) -> Self {
-        port.0
-    }
-}
-
-/// Index of one direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(usize);
-
-#[derive(Debug, Clone)]
-enum Kind {
-    Port,
-    Switch(Switch),
-    Router(Box<Router>),
-}
-
-#[derive(Debug, Clone)]
-struct Node {
-    kind: Kind,
-    /// Outgoing link of each interface.
-    links: Vec<Option<LinkId>>,
-    scheduled: Option<Nanos>,
-    /// Memory in bytes of the packets waiting in this node; part of the network's total.
-    memory: u64,
-}
-
-impl Node {
-    /// Receives a packet on one of the node's interfaces.
-    fn take(
-        &mut self,
-        at: Nanos,
-        (own, interface): (NodeId, usize),
-        packet: Packet,
-        out: &mut Vec<(usize, Packet)>,
-        leaves: &mut Leaves<'_>,
-    ) {
-        match &mut self.kind {
-            Kind::Port => leaves(PortId(own), at, packet),
-            Kind::Switch(switch) => switch.receive(at, interface, packet, out),
-            Kind::Router(router) => router.receive(at, interface, packet, out),
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 struct Direction {
@@ -89,13 +40,6 @@ enum Who {
     Node(NodeId),
     Source(usize),
 }
-
-/// Callback for packets that leave the network: port, time and packet.
-pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
-
-/// Maximum number of packets that a link delivers in one event. A switch copies each to all its ports, and
-/// the copies count nowhere until they have left.
-const MOST_AT_ONCE: usize = 64;
 
 /// Default limit of the memory for packets: one second of traffic at 8 Gbit/s.
 const MAX_BYTES: u64 = 1 << 30;
@@ -391,7 +335,7 @@ impl Network {
         // No event is earlier than `at`, so all packets arrive at `at`. Any number can: those queued
         // after a slower one, when a delay has become shorter.
         let cross = &mut direction.cross;
-        direction.link.advance_some(at, MOST_AT_ONCE, |_, packet| {
+        direction.link.advance_some(at, node.most_at_once(), |_, packet| {
             if packet.is_cross() {
                 cross.arrived += 1;
                 cross.arrived_bytes += u64::from(packet.length());

@@ -219,29 +219,31 @@ fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
-/// Removes groups of creators that have exited. Pids of other namespaces are not known here.
+/// Removes groups of creators that have exited, unless a process runs in them. Pids of other namespaces
+/// are not known here.
 fn remove_dead(root: &Path) {
-    let namespace = pid_namespace().to_string();
+    let namespace = pid_namespace();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-        let is_ours = |rest: &str| rest.split_once('-').is_some_and(|(_, of)| of == namespace);
-        let maker = parts.filter(|(_, rest)| is_ours(rest)).map(|(maker, _)| maker.parse());
+        let Some((maker, of)) = entry.file_name().to_str().and_then(maker) else { continue };
         // Those of other namespaces and earlier versions are old then, or still get their process.
         let is_old = || {
             let changed = entry.metadata().and_then(|of| of.modified()).ok();
             changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > OLD)
         };
-        if parts.is_some() && maker.is_none() && is_old() {
+        if if of == Some(namespace) { !runs(maker) } else { is_old() } {
             let _ = fs::remove_dir(entry.path());
         }
-        if let Some(Ok(maker)) = maker
-            && !runs(maker)
-        {
-            // Fails if a process runs in the group.
-            remove(&entry.path());
-        }
     }
+}
+
+/// Returns the pid in the name of a group, and the inode of its PID namespace, which names of earlier
+/// versions do not have.
+fn maker(name: &str) -> Option<(u32, Option<u64>)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    let maker = parts.next()?.parse().ok()?;
+    let _number: u32 = parts.next()?.parse().ok()?;
+    let namespace = parts.next().map(str::parse).transpose().ok()?;
+    parts.next().is_none().then_some((maker, namespace))
 }
 
 #[cfg(test)]
@@ -291,6 +293,17 @@ mod tests {
         assert_eq!(all.map(|one| one.exists()), [true, false, false]);
         assert!(foreign.exists(), "its creator may run in another PID namespace");
         zombie.wait().unwrap();
+    }
+
+    #[test]
+    fn only_own_names_are_those_of_groups() {
+        assert_eq!(maker("kaido-7-0-4026531836"), Some((7, Some(4026531836))));
+        assert_eq!(maker("kaido-7-0"), Some((7, None)));
+        for other in
+            ["kaido-labs-eu", "kaido-7", "kaido-7-x", "kaido-7-0-", "kaido-7-0-1-2", "x-7-0"]
+        {
+            assert_eq!(maker(other), None, "{other}");
+        }
     }
 
     #[test]

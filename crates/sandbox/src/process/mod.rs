@@ -31,6 +31,7 @@ mod deadlines;
 mod error;
 mod filter;
 mod group;
+mod handle;
 mod hosted;
 mod isolation;
 mod journal;

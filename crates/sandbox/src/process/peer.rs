@@ -1,9 +1,8 @@
-//! The switch's handle of a sandbox process.
+//! The switch's end of a sandbox process: its rings, requests and deadlines.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +17,7 @@ use super::clock::since_start;
 use super::deadlines::{Deadlines, Progress};
 use super::error::StartError;
 use super::group::{Group, Share};
+use super::handle::Handle;
 use super::isolation::Isolation;
 use super::machine;
 use super::message::{Answer, Hello, Request, VERSION};
@@ -29,9 +29,6 @@ use super::vm_feed::{Follower, VmFeed};
 use crate::control::ControlError;
 use crate::program::Executor;
 
-/// Maximum time between a process closing its sockets and its exit.
-const ENDING: Duration = Duration::from_millis(100);
-
 /// Memory beyond maps and packets: code, stack, and compilation.
 const OWN_MEMORY: u64 = 1 << 30;
 /// Number of packets that may exhaust the meter before the process loses its scheduling priority.
@@ -40,7 +37,7 @@ const MAX_EXHAUSTED: u64 = 4;
 /// A process that has loaded a program.
 #[derive(Debug)]
 pub(super) struct Peer {
-    process: Process,
+    process: Handle,
     channel: Channel,
     /// Memory of the rings.
     memory: Arc<OwnedFd>,
@@ -68,107 +65,6 @@ struct Loaded {
     maps: Vec<Map>,
     keys: Vec<String>,
     digests: Vec<Digest>,
-}
-
-/// A process that runs the program. On drop, a child is killed and reaped, and a host ends the
-/// program.
-#[derive(Debug)]
-struct Process {
-    started: Started,
-    /// Dropped after the process has been reaped.
-    group: Option<Group>,
-}
-
-impl Process {
-    /// Waits for the exit status: sockets close slightly before the process can be reaped.
-    fn ending(&mut self) -> Option<ExitStatus> {
-        let begin = Instant::now();
-        loop {
-            let Started::Child(child) = &mut self.started else { return None };
-            let ended = child.try_wait().ok().flatten();
-            if ended.is_some() || begin.elapsed() > ENDING {
-                return ended;
-            }
-            std::thread::yield_now();
-        }
-    }
-}
-
-impl Process {
-    fn id(&self) -> u32 {
-        match &self.started {
-            Started::Child(child) => child.id(),
-            Started::Host(host) => host.process(),
-        }
-    }
-
-    fn is_host(&self) -> bool {
-        matches!(self.started, Started::Host(_))
-    }
-
-    /// CPU time of the process (`/proc/PID/task/TID/schedstat`).
-    fn ran(&self) -> Duration {
-        let ran = |text: String| text.split(' ').next()?.parse::<u64>().ok();
-        Duration::from_nanos(self.texts("schedstat").filter_map(ran).sum())
-    }
-
-    /// Returns true if the process runs or waits for a CPU (`/proc/PID/task/TID/stat`).
-    fn is_runnable(&self) -> bool {
-        // The state follows the name, which may contain anything.
-        let is_runnable =
-            |text: String| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'));
-        self.texts("stat").any(is_runnable)
-    }
-
-    /// Directories of all threads: a virtual machine's CPU is one of QEMU's.
-    fn threads(&self) -> impl Iterator<Item = PathBuf> {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id()));
-        threads.into_iter().flatten().flatten().map(|thread| thread.path())
-    }
-
-    /// Texts of a file of all threads. A thread may end meanwhile.
-    fn texts(&self, file: &'static str) -> impl Iterator<Item = String> {
-        self.threads().map(move |one| std::fs::read_to_string(one.join(file)).unwrap_or_default())
-    }
-
-    /// Sets the scheduling policy of a child and of its group. On failure, it is unchanged.
-    fn schedule(&self, policy: libc::c_int) {
-        if self.is_host() {
-            return;
-        }
-        if let Some(group) = &self.group {
-            group.set_idle(policy == libc::SCHED_IDLE);
-        }
-        let none = libc::sched_param { sched_priority: 0 };
-        let numbers = self.threads().filter_map(|one| one.file_name()?.to_str()?.parse().ok());
-        for thread in numbers {
-            // SAFETY: the parameter is a local variable.
-            unsafe { libc::sched_setscheduler(thread, policy, &raw const none) };
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let runs = |child: &mut std::process::Child| matches!(child.try_wait(), Ok(None));
-        if let Started::Child(child) = &mut self.started
-            && runs(child)
-        {
-            // It frees its memory on its own CPU time, and this thread waits for that.
-            self.schedule(libc::SCHED_OTHER);
-            if let Some(group) = &self.group {
-                group.unlimit();
-            }
-        }
-        match &mut self.started {
-            Started::Child(child) => {
-                // The process may have exited. SIGKILL also ends a stopped process.
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-            Started::Host(host) => host.end(),
-        }
-    }
 }
 
 impl Peer {
@@ -322,10 +218,7 @@ impl Peer {
 
     /// Exit status, if the process has exited.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
-        match &mut self.process.started {
-            Started::Child(child) => child.try_wait().ok().flatten(),
-            Started::Host(_) => None,
-        }
+        self.process.ended()
     }
 
     /// Returns true if a host has closed the control socket.
@@ -363,7 +256,7 @@ fn clear(bell: &EventFd) {
 
 /// A spawned process that has not yet answered.
 struct Launched {
-    process: Process,
+    process: Handle,
     channel: Channel,
     /// Memory of the rings.
     memory: OwnedFd,
@@ -394,7 +287,7 @@ impl Launched {
             in_group = (is_in && new.memory, is_in && new.cpu);
             group = Some(new);
         }
-        let process = Process { started, group };
+        let process = Handle::new(started, group);
         let mut channel = Channel::to_tenant(mine);
         channel.until(Instant::now() + config.load_time);
         let hello = Hello {

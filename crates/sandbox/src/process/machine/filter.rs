@@ -50,12 +50,14 @@ const DENIED: &[i64] = &[
 ];
 
 /// Calls that are denied if bits of an argument have this value: call, argument, bits, value. They punch
-/// holes into the memory that QEMU shares with the client, or take huge pages, which no memory group counts.
+/// holes into the memory that QEMU shares with the client, take huge pages, which no memory group counts,
+/// or keep QEMU when its parent ends.
 const DENIED_WITH: &[(i64, u8, u64, u64)] = &[
     (libc::SYS_madvise, 2, 0xffff_ffff, libc::MADV_REMOVE as u64),
     (libc::SYS_fallocate, 1, libc::FALLOC_FL_PUNCH_HOLE as u64, libc::FALLOC_FL_PUNCH_HOLE as u64),
     (libc::SYS_mmap, 3, libc::MAP_HUGETLB as u64, libc::MAP_HUGETLB as u64),
     (libc::SYS_memfd_create, 1, libc::MFD_HUGETLB as u64, libc::MFD_HUGETLB as u64),
+    (libc::SYS_prctl, 0, 0xffff_ffff, libc::PR_SET_PDEATHSIG as u64),
     (libc::SYS_shmget, 2, libc::SHM_HUGETLB as u64, libc::SHM_HUGETLB as u64),
 ];
 
