@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serve::{Connection, Incoming, Limits};
+use serve::{Connection, Incoming, Limits, Turns};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
@@ -34,7 +34,7 @@ const OF_KNOWN: usize = 4;
 /// Maximum number of addresses of clients with a certificate that are remembered.
 const MAX_KNOWN: usize = 1024;
 
-type Done = io::Result<Known<TlsStream<Connection<TcpStream>>>>;
+type Done = io::Result<Known<Turns<TlsStream<Connection<TcpStream>>>>>;
 
 /// Connections that have completed the TLS handshake, up to the limit of `limits`. Ends when the
 /// receiver is dropped.
@@ -66,7 +66,7 @@ pub(crate) fn handshakes(
                 seen.add(address);
                 let Ok(permit) = connections.acquire_owned().await else { return Ok(()) };
                 // Fails after the server has stopped accepting.
-                drop(done.send(Ok(Known::with(stream, permit))).await);
+                drop(done.send(Ok(Known::with(Turns::new(stream), permit))).await);
                 Ok::<(), io::Error>(())
             };
             let task = tokio::spawn(async move {
@@ -187,10 +187,16 @@ fn most<T: Copy + Eq + std::hash::Hash>(items: impl Iterator<Item = T> + Clone) 
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Poll;
 
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+    use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
     use tokio_rustls::rustls::server::ResolvesServerCertUsingSni;
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
     use tokio_stream::StreamExt as _;
 
     use super::*;
@@ -242,6 +248,57 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         (address, handshakes(listener, Arc::new(config), Limits::new(1)))
+    }
+
+    /// Returns a certificate for `switch` and its key, in PEM.
+    fn certificate() -> String {
+        let arguments = "req -x509 -newkey ed25519 -nodes -days 1 -subj /CN=switch -keyout - -out - \
+                         -addext subjectAltName=DNS:switch -addext basicConstraints=critical,CA:FALSE";
+        let made =
+            std::process::Command::new("openssl").args(arguments.split_whitespace()).output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        String::from_utf8(made.stdout).unwrap()
+    }
+
+    /// TLS reads on from a stream below it that gives way, since it holds more data itself.
+    #[tokio::test]
+    async fn a_client_that_sends_without_end_gives_way() {
+        let pem = certificate();
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = config.with_single_cert(vec![certificate.clone()], key).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut served = handshakes(listener, Arc::new(config), Limits::new(1));
+
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let config = ClientConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions().unwrap();
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        let client = TlsConnector::from(Arc::new(config));
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut client = client.connect("switch".try_into().unwrap(), stream).await.unwrap();
+        client.write_all(&[0; 256 << 10]).await.unwrap();
+        let mut stream = served.next().await.unwrap().unwrap();
+        stream.read_exact(&mut [0]).await.unwrap();
+
+        let mut taken = 0;
+        std::future::poll_fn(|context| {
+            let mut bytes = [0; 1024];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            while Pin::new(&mut stream).poll_read(context, &mut buffer).is_ready() {
+                taken += buffer.filled().len();
+                buffer.clear();
+            }
+            Poll::Ready(())
+        })
+        .await;
+        assert!(taken > 0 && taken < 8 << 10, "{taken}");
     }
 
     #[tokio::test]

@@ -10,18 +10,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 use tonic::transport::server::Connected;
 
-use crate::Limits;
-
-/// Bytes that a connection reads before other tasks run. tokio's own limit is 128 reads of any size: 240
-/// connections that sent empty HTTP/2 frames delayed other clients by 6 s, and 8 with frames of 13 bytes by
-/// 3 s at 32 KiB.
-const TURN: usize = 4 << 10;
+use crate::{Limits, Turns};
 
 /// A connection that counts towards the server's limit.
 pub struct Connection<S> {
-    stream: S,
-    /// Bytes read since it last gave way.
-    read: usize,
+    stream: Turns<S>,
     silence: Duration,
     end: Instant,
     until: Pin<Box<Sleep>>,
@@ -33,7 +26,8 @@ impl<S> Connection<S> {
         let now = Instant::now();
         let end = now + limits.lifetime;
         let until = Box::pin(tokio::time::sleep_until(end.min(now + limits.silence)));
-        Self { stream, read: 0, silence: limits.silence, end, until, _permit: permit }
+        let stream = Turns::new(stream);
+        Self { stream, silence: limits.silence, end, until, _permit: permit }
     }
 
     /// Restarts the idle timeout.
@@ -61,18 +55,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.read >= TURN {
-            self.read = 0;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if read.is_ready() {
-            self.read += buffer.filled().len() - before;
             self.heard();
-        } else {
-            self.read = 0;
         }
         self.or_late(read, context)
     }
@@ -158,21 +143,6 @@ mod tests {
             }
         }
         reader.await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_connection_that_sends_without_end_gives_way() {
-        let (mut client, server) = tokio::io::duplex(4 * TURN);
-        client.write_all(&[0; 4 * TURN]).await.unwrap();
-        let mut connection = connection(server, &Limits::new(1));
-        let mut bytes = [0; TURN / 2];
-        let mut context = Context::from_waker(std::task::Waker::noop());
-        let mut reads = || {
-            let mut buffer = ReadBuf::new(&mut bytes);
-            Pin::new(&mut connection).poll_read(&mut context, &mut buffer).is_ready()
-        };
-        let turns = [(); 6].map(|()| reads());
-        assert_eq!(turns, [true, true, false, true, true, false], "two reads make a turn");
     }
 
     #[tokio::test(start_paused = true)]
