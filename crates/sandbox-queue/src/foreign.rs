@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::mpsc::channel;
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, Shutdown, setsockopt, shutdown, sockopt::Linger};
+use nix::sys::socket::{MsgFlags, Shutdown, recv, setsockopt, shutdown, sockopt::Linger};
 
 /// Control message with a descriptor of the sender (include/linux/socket.h).
 const SCM_PIDFD: libc::c_int = 4;
@@ -57,7 +57,7 @@ impl<T: Into<OwnedFd> + AsFd> Drop for PeerSocket<T> {
 /// waits, also if it is in the queue of a socket; but not in a thread that ends (`PF_EXITING` in
 /// inet_release() of the kernel). So a thread gets a copy of the table of descriptors (unshare(2)) and
 /// ends once those of the caller are closed.
-pub fn close_later(files: Vec<OwnedFd>) {
+fn close_later(files: Vec<OwnedFd>) {
     if files.is_empty() {
         return;
     }
@@ -80,6 +80,28 @@ pub fn close_later(files: Vec<OwnedFd>) {
 fn do_not_linger(file: &OwnedFd) {
     // Other files and sockets refuse it.
     let _ = setsockopt(file, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
+}
+
+/// Receives bytes of a stream from a process that is not trusted. Descriptors stay in the queue: closing
+/// one may wait for a file system of the other process (FUSE).
+///
+/// # Errors
+///
+/// Fails if the socket does, and with EBADMSG if descriptors come with the bytes.
+pub fn receive_bytes(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> nix::Result<usize> {
+    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: msghdr is plain C data for which all zeros is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut vector;
+    message.msg_iovlen = 1;
+    // SAFETY: the message's pointer is to a buffer that lives until the call returns.
+    let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_PEEK) };
+    let length = Errno::result(got)?.cast_unsigned();
+    // There is no room for descriptors.
+    if message.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(Errno::EBADMSG);
+    }
+    recv(socket.as_raw_fd(), &mut bytes[..length], MsgFlags::MSG_DONTWAIT)
 }
 
 /// Receives a message with all of its descriptors: the number of bytes, the descriptors and the
@@ -184,6 +206,23 @@ mod tests {
             receive_descriptors(mine.as_fd(), &mut [0], MsgFlags::empty()).unwrap();
         assert_eq!((length, files.len()), (1, 253 + usize::from(has_pidfd)));
         assert!(!flags.contains(MsgFlags::MSG_CTRUNC));
+    }
+
+    #[test]
+    fn descriptors_stay_in_the_queue() {
+        let (mine, mut other) = UnixStream::pair().unwrap();
+        other.write_all(b"one").unwrap();
+        let mut bytes = [0; 2];
+        assert_eq!(receive_bytes(mine.as_fd(), &mut bytes), Ok(2));
+        assert_eq!((receive_bytes(mine.as_fd(), &mut bytes), bytes[0]), (Ok(1), b'e'));
+        let count = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        send(&other, &other);
+        other.write_all(b"two").unwrap();
+        let before = count();
+        for _ in 0..2 {
+            assert_eq!(receive_bytes(mine.as_fd(), &mut bytes), Err(Errno::EBADMSG));
+        }
+        assert_eq!(count(), before);
     }
 
     #[test]

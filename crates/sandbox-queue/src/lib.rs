@@ -25,7 +25,7 @@ mod verdicts;
 
 pub use arena::Arena;
 pub use counters::PacketCounters;
-pub use foreign::{PeerSocket, close_later, receive_descriptors};
+pub use foreign::{PeerSocket, receive_bytes, receive_descriptors};
 pub use memory::{Mapping, sealed};
 pub use queue::PacketQueue;
 pub use rings::{Descriptor, HEADER, MAX_QUEUES, Notices, ProcessEnd, Reply, Rings, SwitchEnd};

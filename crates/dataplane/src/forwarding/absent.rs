@@ -6,7 +6,8 @@ use ipnet::IpNet;
 use model::dataplane::Name;
 use netlink::{InterfaceRule, Link, SLOW_PATH};
 
-use super::edge::{FROM_EDGES, SPOOFED, closed, spoofed, with_stacked};
+use super::edge::{FROM_EDGES, SPOOFED, closed, spoofed};
+use super::stacked::with_stacked;
 use super::{Forwarding, Kernel};
 
 /// Returns the rules that keep packets from SIDs, and those with a source inside the domain from

@@ -13,6 +13,7 @@ use model::dataplane::{File, Table};
 use netlink::{InterfaceRule, Link, MAIN_TABLE, Route, SLOW_PATH};
 
 use super::rule_priority::PRIORITY;
+use super::stacked::{open_tunnels, with_stacked};
 use super::{Attachment, Behavior, Forwarding, Kernel, Owner, Port, Tags, Upper, VlanInterface};
 use crate::Error;
 
@@ -186,11 +187,7 @@ fn edges(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     found.extend(links.iter().filter(again).map(|link| link.index));
     let has_functions = forwarding.proxies().next().is_some();
     if !found.is_empty() || !tenants(forwarding).is_empty() || has_functions {
-        let is_known = |link: &Link| forwarding.has_interface(link.index);
-        // Linux does not report the interlink of an HSR device: it could be an edge port.
-        let is_open = |link: &&Link| link.is_open_tunnel() || link.kind == "hsr";
-        let tunnels = links.iter().filter(is_open).filter(|link| !is_known(link));
-        found.extend(tunnels.map(|link| link.index));
+        found.extend(open_tunnels(forwarding, links).map(|link| link.index));
     }
     // An operator puts a VLAN of an edge port into the domain.
     with_stacked(found, links, |link| !forwarding.domain_vlans.contains_key(&link.index))
@@ -240,13 +237,18 @@ pub(in crate::forwarding) fn tunnels(
 }
 
 /// Returns the interfaces that receive frames from outside of the domain: of tenants, and of hosts at
-/// edge ports. The file may put single VLANs of an edge port to other uses.
+/// edge ports; and if there are some, from tunnels. The file may put single VLANs of an edge port to
+/// other uses.
 pub(super) fn reached_from_outside(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     let edges = forwarding.ports.iter().filter(|(_, port)| port.edge);
     let edges = edges.map(|(index, _)| *index).collect();
     let mut all = with_stacked(edges, links, |link| link.vlan.is_none());
     all.extend(over_tenants(forwarding, links));
     all.extend(tenants(forwarding));
+    if !all.is_empty() {
+        let open = open_tunnels(forwarding, links).map(|link| link.index).collect();
+        all.extend(with_stacked(open, links, |_| true));
+    }
     all
 }
 
@@ -274,41 +276,6 @@ fn over_tenants(forwarding: &Forwarding, links: &[Link]) -> BTreeSet<u32> {
     };
     let all = with_stacked(all, links, shares);
     all.difference(&tenants).copied().collect()
-}
-
-/// Adds the interfaces that frames of the given ones may reach:
-///
-/// - interfaces stacked on them, and their bridges, bonds, teams and HSR or PRP devices;
-/// - interfaces behind such a bridge, through a veth pair;
-/// - all interfaces of an Open vSwitch with such a port, since its flows are not known here.
-///
-/// Rules have no effect on a VRF's ports.
-pub(in crate::forwarding) fn with_stacked(
-    mut found: BTreeSet<u32>,
-    links: &[Link],
-    follows: impl Fn(&Link) -> bool,
-) -> BTreeSet<u32> {
-    loop {
-        let in_found = |master: Option<u32>| master.is_some_and(|master| found.contains(&master));
-        let ports = links.iter().filter(|link| found.contains(&link.index));
-        let masters: BTreeSet<u32> = ports.filter_map(|link| link.master).collect();
-        let bridged = links.iter().filter(|link| in_found(link.master));
-        let bridged: BTreeSet<u32> = bridged.map(|link| link.index).collect();
-        let is_ovs = |link: &Link| link.kind == "openvswitch";
-        let has_ovs = links.iter().any(|link| is_ovs(link) && masters.contains(&link.index));
-        let is_fed = |link: &&Link| {
-            link.lower.iter().chain(&link.slaves).any(|lower| found.contains(lower))
-                || link.peer.is_some_and(|peer| bridged.contains(&peer))
-                || link.vrf_table.is_none() && masters.contains(&link.index)
-                || has_ovs && is_ovs(link)
-        };
-        let fed = links.iter().filter(is_fed).filter(|link| follows(link));
-        let all: BTreeSet<u32> = fed.map(|link| link.index).chain(found.iter().copied()).collect();
-        if all.len() == found.len() {
-            return found;
-        }
-        found = all;
-    }
 }
 
 /// Returns the owner of the packets that the kernel receives on an interface, which are untagged

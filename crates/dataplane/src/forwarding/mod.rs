@@ -15,6 +15,7 @@ mod outer_destinations;
 mod resolve;
 mod rule_priority;
 mod slow_path;
+mod stacked;
 mod state;
 mod text;
 

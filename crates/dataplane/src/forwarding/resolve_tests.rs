@@ -430,4 +430,12 @@ fn a_function_is_not_reached_through_a_bridge_or_a_ring_with_an_edge_port() {
     assert!(reaches("br0", bridged("eth1.200")));
     all.push(Link { kind: "hsr".into(), slaves: vec![3], ..link(95, "ring") });
     assert!(!reaches("ring", all.clone()));
+    // Hosts at the edge can send packets through a tunnel of this node.
+    all.push(Link { kind: "vxlan".into(), ..link(96, "vx") });
+    all.push(vlan(97, "vx.7", 7, DOT1Q, 96));
+    assert!(!reaches("vx", all.clone()) && !reaches("vx.7", all.clone()));
+    let inside = "locators: [\"fd00:1::/48\"]\nports: {eth1: {}}\n\
+                  sids: {\"fd00:1::f\": {behavior: End.AM, to: vx, back: vx}}\n";
+    let state = resolve(&file(inside), &Links::new(all, true), &mut Tenants::default()).unwrap();
+    assert!(state.proxies().all(|proxy| proxy.to.index == Some(96)));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, recv, sendmsg};
-use sandbox_queue::{PeerSocket, close_later, receive_descriptors};
+use sandbox_queue::{PeerSocket, receive_bytes, receive_descriptors};
 
 /// Maximum message size in bytes; limits the size of objects and batches.
 pub(super) const MAX_MESSAGE: usize = 64 << 20;
@@ -31,13 +31,10 @@ impl Read for Channel {
             return (&*self.stream).read(bytes);
         }
         // read(2) would close descriptors that come with the bytes, and may block.
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        let (length, files, _) = receive_descriptors(self.stream.as_fd(), bytes, flags)?;
-        if files.is_empty() {
-            return Ok(length);
-        }
-        close_later(files);
-        Err(ErrorKind::InvalidData.into())
+        receive_bytes(self.stream.as_fd(), bytes).map_err(|why| match why {
+            Errno::EBADMSG => ErrorKind::InvalidData.into(),
+            why => why.into(),
+        })
     }
 }
 

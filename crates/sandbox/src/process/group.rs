@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// Number of the next group.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
 /// Prefix of group names. The creator's pid, a number and the inode of its PID namespace follow, so
 /// that stale groups can be found.
 const PREFIX: &str = "kaido-";
@@ -58,12 +61,11 @@ enum Kind {
 impl Group {
     /// Creates a group with as many of these limits as the host permits.
     pub(super) fn new(share: Share) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}-{}", std::process::id(), pid_namespace());
+        let hierarchies = hierarchies(&read("/proc/self/mounts"), &read("/proc/self/cgroup"));
+        let name = free_name(&hierarchies);
         let mut group = Self::default();
-        for one in hierarchies(&read("/proc/self/mounts"), &read("/proc/self/cgroup")) {
-            group.join(&one, &name, share);
+        for one in &hierarchies {
+            group.join(one, &name, share);
         }
         group
     }
@@ -81,7 +83,7 @@ impl Group {
             // fails.
             let _ = fs::write(hierarchy.root.join("cgroup.subtree_control"), "+memory +cpu");
         }
-        let directory = hierarchy.root.join(format!("{PREFIX}{name}"));
+        let directory = hierarchy.root.join(name);
         if fs::create_dir(&directory).is_err() {
             return;
         }
@@ -219,6 +221,23 @@ fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
+/// Returns the name of a new group. Groups with this process's pid, in the namespace with this inode, may
+/// be those of an earlier process: they are removed, or other numbers taken if a process runs in them.
+fn free_name(hierarchies: &[Hierarchy]) -> String {
+    let (process, namespace) = (std::process::id(), pid_namespace());
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{process}-{number}-{namespace}");
+        let is_free = |one: &Hierarchy| {
+            let path = one.root.join(&name);
+            fs::remove_dir(&path).is_ok() || !path.exists()
+        };
+        if hierarchies.iter().all(is_free) {
+            return name;
+        }
+    }
+}
+
 /// Removes groups of creators that have exited, unless a process runs in them. Pids of other namespaces
 /// are not known here.
 fn remove_dead(root: &Path) {
@@ -293,6 +312,26 @@ mod tests {
         assert_eq!(all.map(|one| one.exists()), [true, false, false]);
         assert!(foreign.exists(), "its creator may run in another PID namespace");
         zombie.wait().unwrap();
+    }
+
+    #[test]
+    fn names_of_an_earlier_process_with_this_pid_are_free_again() {
+        let root = tempfile::tempdir().unwrap();
+        let hierarchies = [Hierarchy { root: root.path().into(), kind: Kind::Memory }];
+        let last = free_name(&hierarchies);
+        let number = last.split('-').nth(2).unwrap();
+        let next: u32 = number.parse().unwrap();
+        let all: Vec<_> = (next + 1..next + 50)
+            .map(|number| {
+                root.path().join(last.replace(&format!("-{}-", next), &format!("-{number}-")))
+            })
+            .collect();
+        all.iter().for_each(|one| fs::create_dir(one).unwrap());
+        // A process runs in the first ones.
+        all[..10].iter().for_each(|one| fs::write(one.join("cgroup.procs"), "").unwrap());
+        let name = free_name(&hierarchies);
+        assert!(!root.path().join(&name).exists(), "{name}");
+        assert!(all[..10].iter().all(|one| one.exists()));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::forwarding::absent::rules_of_absent;
 use crate::forwarding::counterpart::counterpart;
 use crate::forwarding::outer_destinations::{catches, outer_destinations};
 use crate::forwarding::rule_priority::PRIORITY;
+use crate::forwarding::stacked::with_stacked;
 use crate::forwarding::{Forwarding, Kernel, Map, Names, PolicyId, TenantId, alone, edge};
 
 /// Priority of the rule for the table [`GUARD`]. Tenants' rules come first; their tables contain no SIDs.
@@ -251,7 +252,7 @@ impl SlowPath {
     ) {
         let is_missing = |link: &&Link| missing.contains(link.name.as_str());
         let left_out = links.iter().filter(is_missing).map(|link| link.index).collect();
-        let left_out = edge::with_stacked(left_out, links, |_| true);
+        let left_out = with_stacked(left_out, links, |_| true);
         let is_known = |link: &&Link| !link.lower_is_elsewhere && !left_out.contains(&link.index);
         let known = links.iter().filter(is_known);
         let names: HashSet<&str> = known.map(|link| link.name.as_str()).collect();
